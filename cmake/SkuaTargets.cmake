@@ -1,0 +1,98 @@
+# skua_library(NAME SOURCES ... DEPS ...)   a library of one folder, with the project's warnings
+# skua_program(NAME SOURCES ... DEPS ...)   an executable in bin/
+# skua_test(NAME SOURCES ... DEPS ...)      a GoogleTest executable, registered with CTest
+# skua_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer target over one decoder (preset `fuzz`)
+# skua_proto(NAME FILES ...)                protobuf and gRPC code from .proto files, without our warnings
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(SKUA_CCACHE ccache)
+if(SKUA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SKUA_CCACHE})
+endif()
+find_program(SKUA_MOLD mold)
+
+add_library(skua_flags INTERFACE)
+target_include_directories(skua_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(skua_flags INTERFACE -Wall -Wextra -Wconversion -Werror -fno-omit-frame-pointer)
+target_link_libraries(skua_flags INTERFACE Threads::Threads)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(skua_flags INTERFACE -msse4.2)
+endif()
+if(SKUA_MOLD)
+  target_link_options(skua_flags INTERFACE -fuse-ld=mold)
+endif()
+if(SKUA_SANITIZE)
+  add_compile_options(-fsanitize=${SKUA_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SKUA_SANITIZE})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports these inside its own headers at -O2 when coroutines or variants are inlined.
+  target_compile_options(skua_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+
+function(skua_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC skua_flags ${ARG_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE skua_flags ${ARG_DEPS})
+  endif()
+endfunction()
+
+function(skua_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS})
+endfunction()
+
+function(skua_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+function(skua_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT SKUA_BUILD_FUZZERS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+function(skua_proto name)
+  cmake_parse_arguments(ARG "" "" "FILES;DEPS" ${ARGN})
+  find_package(Protobuf REQUIRED)
+  find_package(gRPC CONFIG REQUIRED)
+  find_program(SKUA_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
+  set(generated)
+  foreach(proto ${ARG_FILES})
+    file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${proto})
+    string(REGEX REPLACE "\\.proto$" "" stem ${CMAKE_BINARY_DIR}/generated/${relative})
+    set(outputs ${stem}.pb.cc ${stem}.pb.h ${stem}.grpc.pb.cc ${stem}.grpc.pb.h)
+    add_custom_command(OUTPUT ${outputs}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
+      COMMAND protobuf::protoc --cpp_out=${CMAKE_BINARY_DIR}/generated
+              --grpc_out=${CMAKE_BINARY_DIR}/generated
+              --plugin=protoc-gen-grpc=${SKUA_GRPC_PLUGIN}
+              -I ${PROJECT_SOURCE_DIR} ${proto}
+      DEPENDS ${proto} VERBATIM)
+    list(APPEND generated ${stem}.pb.cc ${stem}.grpc.pb.cc)
+  endforeach()
+  add_library(${name} STATIC ${generated})
+  target_include_directories(${name} SYSTEM PUBLIC ${CMAKE_BINARY_DIR}/generated)
+  target_link_libraries(${name} PUBLIC gRPC::grpc++ protobuf::libprotobuf Threads::Threads ${ARG_DEPS})
+endfunction()
