@@ -1,7 +1,8 @@
 // Byte spans and little-endian cursors: the only way the project reads or writes encoded bytes.
 //
-// ByteReader never reads past its end: after the first short read it is `!ok()` and yields zeros, so a decoder may read a
-// whole record and ask once. ByteWriter writes into a caller's buffer and reports overflow the same way.
+// ByteReader never reads past its end: after the first short read it is `!ok()` and yields zeros,
+// so a decoder may read a whole record and ask once. ByteWriter writes into a caller's buffer and
+// reports overflow the same way.
 #ifndef SKUA_RPC_BASE_BYTES_H_
 #define SKUA_RPC_BASE_BYTES_H_
 
@@ -19,8 +20,9 @@ namespace skua {
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
-static_assert(std::endian::native == std::endian::little,
-              "the wire format is little endian and is copied as it is; port load_le/store_le first");
+static_assert(
+    std::endian::native == std::endian::little,
+    "the wire format is little endian and is copied as it is; port load_le/store_le first");
 
 /// Reads a little-endian integer at any alignment.
 template <typename T>

@@ -1,7 +1,8 @@
 // SKUA_CHECK: programmer errors end the process with a message, in every build.
 //
-// Only for invariants of our own code and for misuse of an interface by the program that links us. Bytes that came
-// from a peer, a disk or a user never reach a check: they are parsed, and refused with a Status or a drop counter.
+// Only for invariants of our own code and for misuse of an interface by the program that links us.
+// Bytes that came from a peer, a disk or a user never reach a check: they are parsed, and refused
+// with a Status or a drop counter.
 #ifndef SKUA_RPC_BASE_CHECK_H_
 #define SKUA_RPC_BASE_CHECK_H_
 
@@ -13,11 +14,11 @@ namespace skua {
 }  // namespace skua
 
 /// Aborts with `detail` (a C string that says what the caller did wrong) unless `condition` holds.
-#define SKUA_CHECK(condition, detail)                                        \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]] {                                         \
+#define SKUA_CHECK(condition, detail)                                                  \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]] {                                                   \
       ::skua::check_failed(__FILE__, __LINE__, "check failed: " #condition, (detail)); \
-    }                                                                        \
+    }                                                                                  \
   } while (false)
 
 #endif  // SKUA_RPC_BASE_CHECK_H_

@@ -1,4 +1,5 @@
-// Time as an argument. Protocol cores take `TimeNs now`; only rpc/endpoint and programs' mains own a real Clock.
+// Time as an argument. Protocol cores take `TimeNs now`; only rpc/endpoint and programs' mains own
+// a real Clock.
 #ifndef SKUA_RPC_BASE_CLOCK_H_
 #define SKUA_RPC_BASE_CLOCK_H_
 

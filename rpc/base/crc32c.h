@@ -8,11 +8,14 @@
 
 namespace skua {
 
-/// Extends `crc` (0 for the first piece) over `bytes`: crc32c_extend(crc32c(a), b) == crc32c(a followed by b).
-/// Uses the SSE4.2 instruction where the build has it. Check value: crc32c("123456789") == 0xe3069283.
+/// Extends `crc` (0 for the first piece) over `bytes`: crc32c_extend(crc32c(a), b) == crc32c(a
+/// followed by b). Uses the SSE4.2 instruction where the build has it. Check value:
+/// crc32c("123456789") == 0xe3069283.
 [[nodiscard]] uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes);
 
-[[nodiscard]] inline uint32_t crc32c(ByteSpan bytes) { return crc32c_extend(0, bytes); }
+[[nodiscard]] inline uint32_t crc32c(ByteSpan bytes) {
+  return crc32c_extend(0, bytes);
+}
 
 namespace internal {
 /// The table-driven form: the fallback, and the fast form's twin in tests.

@@ -23,7 +23,9 @@ uint64_t Histogram::lowest_value(size_t bucket) {
   return static_cast<uint64_t>(bucket - (shift << kSubBits)) << shift;
 }
 
-uint64_t Histogram::highest_value(size_t bucket) { return lowest_value(bucket + 1) - 1; }
+uint64_t Histogram::highest_value(size_t bucket) {
+  return lowest_value(bucket + 1) - 1;
+}
 
 void Histogram::record_n(uint64_t value, uint64_t times) {
   if (times == 0) return;
@@ -48,19 +50,25 @@ void Histogram::add(const Histogram& other) {
   sum_of_squares_ += other.sum_of_squares_;
 }
 
-void Histogram::reset() { *this = Histogram(max_value_); }
+void Histogram::reset() {
+  *this = Histogram(max_value_);
+}
 
-double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+double Histogram::mean() const {
+  return count_ == 0 ? 0 : sum_ / static_cast<double>(count_);
+}
 
 double Histogram::stddev() const {
   if (count_ == 0) return 0;
   const double average = mean();
-  return std::sqrt(std::max(0.0, sum_of_squares_ / static_cast<double>(count_) - average * average));
+  return std::sqrt(
+      std::max(0.0, sum_of_squares_ / static_cast<double>(count_) - average * average));
 }
 
 uint64_t Histogram::percentile(double percentile) const {
   if (count_ == 0) return 0;
-  const double wanted = std::ceil(static_cast<double>(count_) * std::clamp(percentile, 0.0, 100.0) / 100);
+  const double wanted =
+      std::ceil(static_cast<double>(count_) * std::clamp(percentile, 0.0, 100.0) / 100);
   const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
   uint64_t seen = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {

@@ -1,7 +1,8 @@
 // A log-linear histogram of non-negative 64-bit values with a bounded relative error.
 //
-// The idea is HdrHistogram's: values below 2^11 have a bucket each; above, every power of two is cut into 2^10 equal
-// buckets, so a reported value is at most 1/1024 (0.1 %, three significant digits) above the recorded one.
+// The idea is HdrHistogram's: values below 2^11 have a bucket each; above, every power of two is
+// cut into 2^10 equal buckets, so a reported value is at most 1/1024 (0.1 %, three significant
+// digits) above the recorded one.
 //
 //   value        0 ... 2047 | 2048 ... 4095 | 4096 ... 8191 | ...
 //   bucket width     1      |      2        |      4        | ...
@@ -36,10 +37,12 @@ class Histogram {
   [[nodiscard]] double mean() const;
   [[nodiscard]] double stddev() const;
 
-  /// The smallest bucket top below which at least `percentile` per cent of the records lie (0..100); 0 if empty.
+  /// The smallest bucket top below which at least `percentile` per cent of the records lie
+  /// (0..100); 0 if empty.
   [[nodiscard]] uint64_t percentile(double percentile) const;
 
-  /// Calls visit(lowest value of bucket, highest value of bucket, count) for each non-empty bucket in rising order.
+  /// Calls visit(lowest value of bucket, highest value of bucket, count) for each non-empty bucket
+  /// in rising order.
   template <typename Visitor>
   void for_each_bucket(Visitor&& visit) const {
     for (size_t i = 0; i < counts_.size(); ++i) {

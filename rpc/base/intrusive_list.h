@@ -1,7 +1,7 @@
 // A doubly linked list whose links live in the elements: O(1) insert and unlink, no allocation.
 //
-// An element is on at most one list per ListHook member. The list owns nothing; an element must be unlinked before it dies
-// (checked), and unlinking an element that is on no list is a no-op.
+// An element is on at most one list per ListHook member. The list owns nothing; an element must be
+// unlinked before it dies (checked), and unlinking an element that is on no list is a no-op.
 #ifndef SKUA_RPC_BASE_INTRUSIVE_LIST_H_
 #define SKUA_RPC_BASE_INTRUSIVE_LIST_H_
 

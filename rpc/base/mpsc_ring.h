@@ -1,12 +1,15 @@
 // A bounded queue with many producers and one consumer, without locks.
 //
-// Dmitry Vyukov's bounded queue (1024cores.net): each cell carries a sequence number that says whose turn it is, so
-// producers contend on one fetch of `tail_` and never wait for each other to finish copying.
+// Dmitry Vyukov's bounded queue (1024cores.net): each cell carries a sequence number that says
+// whose turn it is, so producers contend on one fetch of `tail_` and never wait for each other to
+// finish copying.
 //
 //      head_ (consumer)        tail_ (producers)
 //        v                       v
-//   [ . | A | B | C | . | . | . | . ]      cell.sequence == position      : free for the producer of that position
-//                                          cell.sequence == position + 1  : filled, the consumer may take it
+//   [ . | A | B | C | . | . | . | . ]      cell.sequence == position      : free for the producer
+//   of that position
+//                                          cell.sequence == position + 1  : filled, the consumer
+//                                          may take it
 #ifndef SKUA_RPC_BASE_MPSC_RING_H_
 #define SKUA_RPC_BASE_MPSC_RING_H_
 
@@ -27,7 +30,8 @@ class MpscRing {
     for (size_t i = 0; i <= mask_; ++i) cells_[i].sequence.store(i, std::memory_order_relaxed);
   }
 
-  /// Moves `value` in and returns true, or leaves it untouched and returns false when full. Thread: any.
+  /// Moves `value` in and returns true, or leaves it untouched and returns false when full. Thread:
+  /// any.
   [[nodiscard]] bool try_push(T&& value) {
     size_t position = tail_.load(std::memory_order_relaxed);
     for (;;) {

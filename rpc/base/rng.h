@@ -1,7 +1,8 @@
-// Seeded pseudo-random numbers with the same sequence on every machine (std::*_distribution does not promise that).
+// Seeded pseudo-random numbers with the same sequence on every machine (std::*_distribution does
+// not promise that).
 //
-// xoshiro256** by Blackman and Vigna (https://prng.di.unimi.it), seeded through splitmix64. `fork` derives an independent
-// stream, so that one more draw in one component does not shift another's.
+// xoshiro256** by Blackman and Vigna (https://prng.di.unimi.it), seeded through splitmix64. `fork`
+// derives an independent stream, so that one more draw in one component does not shift another's.
 #ifndef SKUA_RPC_BASE_RNG_H_
 #define SKUA_RPC_BASE_RNG_H_
 

@@ -1,0 +1,58 @@
+// Arena: large page-aligned mappings that message buffers are cut from and that transports register
+// once.
+//
+// Each mapping tries, in this order: 2 MiB huge pages (if any are reserved), transparent huge
+// pages, plain 4 KiB pages. No privilege is needed; what was got is reported, never assumed.
+#ifndef SKUA_RPC_MEMORY_ARENA_H_
+#define SKUA_RPC_MEMORY_ARENA_H_
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::rpc {
+
+enum class PageKind { kHuge, kTransparentHuge, kPlain };
+
+/// Thread: one at a time. Mappings live as long as the arena.
+class Arena {
+ public:
+  /// Called once for every new mapping, before it is used (register_region of the transports). A
+  /// failure is passed on by map().
+  using OnMap = std::function<absl::Status(MutableByteSpan)>;
+  using OnUnmap = std::function<void(MutableByteSpan)>;
+
+  struct Options {
+    /// Total bytes the arena may map.
+    size_t limit_bytes = size_t{1} << 30;
+    bool try_huge_pages = true;
+    OnMap on_map;
+    OnUnmap on_unmap;
+  };
+
+  explicit Arena(Options options);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// A fresh zeroed mapping of at least `bytes`, rounded up to 2 MiB. RESOURCE_EXHAUSTED names the
+  /// limit that was hit.
+  absl::StatusOr<MutableByteSpan> map(size_t bytes);
+
+  [[nodiscard]] size_t mapped_bytes() const { return mapped_bytes_; }
+  /// What the latest mapping is made of.
+  [[nodiscard]] PageKind page_kind() const { return page_kind_; }
+
+ private:
+  Options options_;
+  std::vector<MutableByteSpan> mappings_;
+  size_t mapped_bytes_ = 0;
+  PageKind page_kind_ = PageKind::kPlain;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_MEMORY_ARENA_H_

@@ -1,0 +1,80 @@
+// BufferPool: message-sized pieces of an arena in power-of-two classes, 256 B to 32 MiB.
+//
+//   class      0      1      2   ...    17
+//   bytes    256    512   1024   ...  32 Mi
+//
+// Freed pieces go to their class's free list and are never merged or returned: a message engine
+// asks for the same sizes again and again. Steady state allocates nothing.
+#ifndef SKUA_RPC_MEMORY_BUFFER_POOL_H_
+#define SKUA_RPC_MEMORY_BUFFER_POOL_H_
+
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/base/bytes.h"
+#include "rpc/memory/arena.h"
+
+namespace skua::rpc {
+
+class BufferPool;
+
+/// Owned, registered bytes; returns to its pool when destroyed. Move-only. Must not outlive the
+/// pool (checked there).
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer() { reset(); }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] size_t capacity() const { return capacity_; }
+  explicit operator bool() const { return data_ != nullptr; }
+  void reset();
+
+ private:
+  friend class BufferPool;
+  BufferPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t capacity_ = 0;
+};
+
+/// Thread: the owner's; buffers are freed on the same thread.
+class BufferPool {
+ public:
+  static constexpr size_t kSmallest = 256;
+  static constexpr size_t kLargest = size_t{32} << 20;
+
+  /// `arena` must outlive the pool.
+  explicit BufferPool(Arena& arena) : arena_(arena) {}
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  /// At least `bytes` (contents unspecified). INVALID_ARGUMENT above kLargest, RESOURCE_EXHAUSTED
+  /// when the arena is used up.
+  absl::StatusOr<Buffer> allocate(size_t bytes);
+
+  /// Buffers handed out and not yet returned.
+  [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
+  [[nodiscard]] size_t outstanding_bytes() const { return outstanding_bytes_; }
+
+ private:
+  friend class Buffer;
+  static constexpr size_t kClassCount = 18;
+  static size_t class_of(size_t bytes);
+  absl::Status refill(size_t size_class);
+  void free(std::byte* data, size_t capacity);
+
+  Arena& arena_;
+  std::array<std::vector<std::byte*>, kClassCount> free_;
+  size_t outstanding_count_ = 0;
+  size_t outstanding_bytes_ = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_MEMORY_BUFFER_POOL_H_

@@ -1,0 +1,211 @@
+// Transport: moves packets between endpoints, and knows nothing of requests.
+//
+// A packet is a 32-byte engine header followed by a payload. The transport never looks into the
+// header (a stream transport hands it to the engine to ask where the payload goes). Everything is
+// called per burst, on the endpoint's thread, so one virtual call is paid for up to a burst of
+// packets. What differs between wires is data (Capabilities), not #ifdef.
+//
+//               tx_burst(packets)                          rx_burst(packets)
+//   engine  ------------------------->  wire  ------------------------------------->  engine
+//           <-------------------------                       release(buffer)
+//               reap(tokens): the wire                <--------------------------
+//               no longer reads the memory              the engine no longer reads it
+//
+// Ownership, the one rule behind zero copy:
+//   TX  The segments of a packet stay readable and unchanged from tx_burst until the packet is
+//   `done` on return, or its token
+//       comes back from reap(). A transport may copy (then it is done at once) or read later (DMA,
+//       a full socket).
+//   RX  The bytes of a received packet are lent: they stay valid until release(buffer). Transports
+//   lend from a ring; the engine
+//       copies out when too much is lent (Capabilities::lendable_count).
+//
+// Peers: a PeerId is this transport's small integer for one remote endpoint, made by resolve() or
+// by an incoming connection. The same endpoint uuid always maps to the same PeerId. A datagram
+// transport may lose, duplicate, reorder or corrupt (Capabilities says which); a stream transport
+// reports the loss of a connection by a LinkEvent, after which packets accepted for that peer may
+// or may not have arrived: the engine repeats them and the receiving engine drops duplicates.
+#ifndef SKUA_RPC_TRANSPORT_TRANSPORT_H_
+#define SKUA_RPC_TRANSPORT_TRANSPORT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/clock.h"
+#include "rpc/transport/descriptor.h"
+
+namespace skua::rpc {
+
+using PeerId = uint32_t;
+inline constexpr PeerId kNoPeer = UINT32_MAX;
+
+/// Every packet starts with a header of this many bytes; rpc/wire checks that it agrees.
+inline constexpr size_t kPacketHeaderBytes = 32;
+/// Pieces a payload may be gathered from: an inline head and up to four body spans.
+inline constexpr size_t kTxSegmentsMax = 5;
+/// Packets handed over in one call.
+inline constexpr size_t kBurstMax = 32;
+
+struct Capabilities {
+  /// Largest payload of one packet, header not counted. Streams: the largest message.
+  uint32_t payload_max_bytes = 0;
+  /// Gather segments per packet that are sent without copying; more are coalesced by copying.
+  uint32_t segments_max = 1;
+  /// Payloads up to this size are copied rather than gathered: cheaper than a second segment.
+  uint32_t inline_max_bytes = 0;
+  /// Received buffers that may be lent at once before the wire runs dry.
+  uint32_t lendable_count = 0;
+  /// Packets of an unbroken link arrive exactly once; the engine skips acknowledgements and
+  /// retransmission.
+  bool reliable = false;
+  bool ordered = false;
+  /// The wire detects corruption itself; otherwise the engine adds a CRC-32C to each packet.
+  bool integrity = false;
+  /// Segments may be read after tx_burst returned; wait for reap().
+  bool tx_completion = false;
+  /// Memory must be registered before it is sent without copying.
+  bool needs_registration = false;
+  /// READ, WRITE and atomics on remote memory.
+  bool one_sided = false;
+  /// An endpoint can reach itself.
+  bool loopback = false;
+  /// wait() really sleeps until traffic arrives; otherwise it can only sleep for a fixed time.
+  bool wakes_on_receive = false;
+};
+
+/// Opaque to the transport; handed back by reap(). kNoToken: nobody waits for this packet's
+/// completion.
+using TxToken = uint64_t;
+inline constexpr TxToken kNoToken = 0;
+
+struct TxPacket {
+  PeerId peer = kNoPeer;
+  /// Out: set by tx_burst when the transport needs the segments no longer.
+  bool done = false;
+  uint8_t segment_count = 0;
+  /// Sum of the segments' sizes.
+  uint32_t payload_bytes = 0;
+  TxToken token = kNoToken;
+  /// Copied by tx_burst; the caller may reuse it at once.
+  std::array<std::byte, kPacketHeaderBytes> header;
+  std::array<ByteSpan, kTxSegmentsMax> segments;
+};
+
+/// Names lent receive memory; meaningful to the transport that lent it.
+using RxBufferId = uint64_t;
+inline constexpr RxBufferId kNoBuffer = UINT64_MAX;
+
+struct RxPacket {
+  PeerId from = kNoPeer;
+  /// True: the payload lies in memory that RxPlacer::place() named, and `placement` is its cookie;
+  /// nothing is lent.
+  bool placed = false;
+  ByteSpan header;   // kPacketHeaderBytes; valid until the next rx_burst, also for placed packets
+  ByteSpan payload;  // valid until release(buffer)
+  /// To be given back exactly once by release(), or kNoBuffer.
+  RxBufferId buffer = kNoBuffer;
+  uint64_t placement = 0;
+};
+
+/// How a stream transport asks where a payload goes, once it has the header. Implemented by the
+/// engine.
+class RxPlacer {
+ public:
+  struct Placement {
+    /// Where to put the payload, or nullptr: read it and throw it away.
+    std::byte* to = nullptr;
+    uint64_t cookie = 0;
+  };
+
+  virtual ~RxPlacer() = default;
+  /// Thread: the endpoint's, from inside rx_burst.
+  virtual Placement place(PeerId from, ByteSpan header, size_t payload_bytes) = 0;
+  /// The connection broke before the payload was complete: the memory is the engine's again.
+  virtual void abandon(uint64_t cookie) = 0;
+};
+
+struct LinkEvent {
+  enum class Kind : uint8_t {
+    kUp,       // a connection stands; `identity` is who answered
+    kDown,     // it broke; packets in flight may be lost; a later tx_burst to the peer reconnects
+    kRefused,  // the peer (or the handshake) says no for a reason that a retry alone does not cure
+  };
+  PeerId peer = kNoPeer;
+  Kind kind = Kind::kDown;
+  EndpointIdentity identity;
+  absl::Status why;
+};
+
+/// Counters every transport keeps; monotonic, read on the endpoint's thread.
+struct TransportCounters {
+  uint64_t tx_packets = 0;
+  uint64_t tx_bytes = 0;
+  uint64_t rx_packets = 0;
+  uint64_t rx_bytes = 0;
+  /// Payload bytes the transport itself copied between buffers (the kernel's own copies are not
+  /// counted).
+  uint64_t tx_copied_bytes = 0;
+  uint64_t rx_copied_bytes = 0;
+  /// Payload bytes handed to or taken from the wire in place.
+  uint64_t tx_zero_copy_bytes = 0;
+  uint64_t rx_zero_copy_bytes = 0;
+  /// Malformed or foreign input thrown away.
+  uint64_t rx_dropped = 0;
+  /// Times tx_burst took fewer packets than offered.
+  uint64_t tx_full = 0;
+};
+
+/// Thread: all calls on the endpoint's thread, but for wake(). An implementation is made before its
+/// endpoint and destroyed after it.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
+  [[nodiscard]] virtual const TransportCounters& counters() const = 0;
+  /// What a peer needs to resolve() us.
+  [[nodiscard]] virtual Descriptor local_descriptor() const = 0;
+
+  /// Must be set before the first rx_burst if the transport is a stream; datagram transports ignore
+  /// it.
+  virtual void set_placer(RxPlacer* /*placer*/) {}
+
+  /// The PeerId of the described endpoint; no I/O happens yet. INVALID_ARGUMENT: not this
+  /// transport's descriptor; FAILED_PRECONDITION: another cluster; RESOURCE_EXHAUSTED: too many
+  /// peers.
+  virtual absl::StatusOr<PeerId> resolve(const Descriptor& peer) = 0;
+
+  /// Takes a prefix of `packets` (in order) and returns how many. Those not taken are the caller's
+  /// to offer again. Packets for a peer that cannot be reached are taken and dropped; a LinkEvent
+  /// tells.
+  virtual size_t tx_burst(std::span<TxPacket> packets) = 0;
+  /// Fills a prefix of `packets` and returns how many.
+  virtual size_t rx_burst(std::span<RxPacket> packets) = 0;
+  /// Gives lent memory back, in any order.
+  virtual void release(std::span<const RxBufferId> buffers) = 0;
+  /// Tokens of packets whose memory is no longer read; returns how many were written.
+  virtual size_t reap(std::span<TxToken> /*tokens*/) { return 0; }
+  /// Connections that came or went since the last call; returns how many were written.
+  virtual size_t poll_links(std::span<LinkEvent> /*events*/) { return 0; }
+
+  /// Makes [region] known to the wire so that it can be sent without copying; it must outlive the
+  /// transport or be unregistered. RESOURCE_EXHAUSTED names the limit (for example memlock) and how
+  /// to raise it.
+  virtual absl::Status register_region(MutableByteSpan /*region*/) { return absl::OkStatus(); }
+  virtual void unregister_region(MutableByteSpan /*region*/) {}
+
+  /// Sleeps until something may be received, a socket can take more, wake() is called, or
+  /// `timeout_ns` passed.
+  virtual void wait(DurationNs timeout_ns) = 0;
+  /// Ends the current or next wait(). Thread: any.
+  virtual void wake() = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSPORT_TRANSPORT_H_
