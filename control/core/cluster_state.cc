@@ -1,0 +1,36 @@
+#include "control/core/cluster_state.h"
+
+#include <algorithm>
+
+namespace skua::control {
+
+const Table* ClusterState::find_table(std::string_view name) const {
+  for (const auto& [id, table] : tables) {
+    if (table.name == name) return &table;
+  }
+  return nullptr;
+}
+
+size_t ClusterState::owned_shard_count(const std::string& uuid) const {
+  return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {
+    return entry.second.primary.has_value() && entry.second.primary->node_uuid == uuid;
+  }));
+}
+
+void apply(const Changes& changes, ClusterState& state) {
+  if (changes.empty()) return;
+  for (const NodeInfo& node : changes.put_nodes) state.nodes[node.uuid] = node;
+  for (const std::string& uuid : changes.delete_nodes) state.nodes.erase(uuid);
+  for (const Table& table : changes.put_tables) state.tables[table.id] = table;
+  for (const TableId id : changes.delete_tables) {
+    state.tables.erase(id);
+    state.shards.erase(state.shards.lower_bound({id, 0}), state.shards.lower_bound({id + 1, 0}));
+  }
+  for (const ShardAssignment& shard : changes.put_shards) {
+    state.shards[{shard.table_id, shard.shard}] = shard;
+  }
+  state.map_revision = changes.map_revision;
+  state.next_table_id = changes.next_table_id;
+}
+
+}  // namespace skua::control

@@ -1,0 +1,123 @@
+// What the control plane remembers: nodes, tables, and who owns each shard.
+//
+//   ClusterState ── nodes:  uuid            -> NodeInfo          who may own shards, and where they
+//   are reached
+//                ── tables: id              -> Table             a name and a fixed number of
+//                shards ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later
+//                backups ── map_revision            +1 with each change that clients or nodes must
+//                hear of
+//
+// All of it is durable, and changes only by a `Changes` that was committed to the metadata store
+// first. What is not durable (when a node was last heard of, which map it has applied) lives in
+// ClusterCore: it is learnt again within one heartbeat of a restart. Ordered containers throughout,
+// because their order feeds placement.
+#ifndef SKUA_CONTROL_CORE_CLUSTER_STATE_H_
+#define SKUA_CONTROL_CORE_CLUSTER_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "control/core/protocol_version.h"
+
+namespace skua::control {
+
+using TableId = uint64_t;
+
+/// One process of a storage node, as it describes itself when it registers.
+struct NodeInfo {
+  /// Stays with the node's data directory for ever.
+  std::string uuid;
+  /// Counted up by the node at each process start and stored in its data directory.
+  uint64_t incarnation = 0;
+  /// A random UUID per process. Tells a restart (same address) and a retry (same instance) from a
+  /// copied data directory.
+  std::string instance;
+  /// Where clients reach the node's gRPC server: "host:port".
+  std::string grpc_address;
+  /// The machine's name, for messages to people.
+  std::string host;
+  uint32_t worker_count = 0;
+  VersionRange versions;
+
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
+struct Table {
+  /// Never reused, also not after the table is dropped.
+  TableId id = 0;
+  std::string name;
+  /// Fixed for the table's life.
+  uint32_t shard_count = 0;
+
+  friend bool operator==(const Table&, const Table&) = default;
+};
+
+/// A worker of a node that holds a shard.
+struct Replica {
+  std::string node_uuid;
+  uint32_t worker = 0;
+
+  friend bool operator==(const Replica&, const Replica&) = default;
+};
+
+/// Who serves a shard, in which epoch.
+struct ShardAssignment {
+  TableId table_id = 0;
+  uint32_t shard = 0;
+  /// Starts at 1, +1 for every change of `primary` or `backups`. Travels in each data-path request.
+  uint64_t epoch = 0;
+  /// Nothing when the last owner was removed by force: the shard is then unavailable until its
+  /// table is dropped.
+  std::optional<Replica> primary;
+  /// Empty as long as shards are not replicated.
+  std::vector<Replica> backups;
+
+  friend bool operator==(const ShardAssignment&, const ShardAssignment&) = default;
+};
+
+using ShardKey = std::pair<TableId, uint32_t>;
+
+struct ClusterState {
+  std::string cluster_id;
+  std::string cluster_name;
+  uint64_t map_revision = 0;
+  TableId next_table_id = 1;
+  std::map<std::string, NodeInfo> nodes;
+  std::map<TableId, Table> tables;
+  std::map<ShardKey, ShardAssignment> shards;
+
+  /// The table of this name, or null. Cost: linear in the number of tables.
+  [[nodiscard]] const Table* find_table(std::string_view name) const;
+  /// How many shards have `uuid` as their primary.
+  [[nodiscard]] size_t owned_shard_count(const std::string& uuid) const;
+};
+
+/// A durable change, committed as one transaction. Empty when an event changed nothing that lasts.
+struct Changes {
+  std::vector<NodeInfo> put_nodes;
+  std::vector<std::string> delete_nodes;
+  std::vector<Table> put_tables;
+  /// Takes the table's shards with it.
+  std::vector<TableId> delete_tables;
+  std::vector<ShardAssignment> put_shards;
+  /// The state's values once this is applied; meaningless in an empty change.
+  uint64_t map_revision = 0;
+  TableId next_table_id = 0;
+
+  [[nodiscard]] bool empty() const {
+    return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() &&
+           delete_tables.empty() && put_shards.empty();
+  }
+};
+
+/// Applies a committed change.
+void apply(const Changes& changes, ClusterState& state);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_CLUSTER_STATE_H_

@@ -1,0 +1,24 @@
+// Every bound of the control plane's state. Reaching one is a refusal that names it, never an
+// abort.
+#ifndef SKUA_CONTROL_CORE_LIMITS_H_
+#define SKUA_CONTROL_CORE_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skua::control {
+
+inline constexpr size_t kNodesMax = 1024;
+inline constexpr uint32_t kWorkersPerNodeMax = 256;
+inline constexpr size_t kTablesMax = 1024;
+inline constexpr uint32_t kShardsPerTableMax = 4096;
+/// All tables together: keeps the whole map, which is sent at every change, below a mebibyte or so.
+inline constexpr size_t kShardsMax = 65'536;
+inline constexpr size_t kTableNameMax = 128;
+inline constexpr size_t kAddressMax = 256;
+/// Shards per live worker of a table created without a shard count.
+inline constexpr uint32_t kDefaultShardsPerWorker = 2;
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_LIMITS_H_

@@ -1,0 +1,51 @@
+#include "control/core/placement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::control {
+
+Placer::Placer(const std::vector<PlacementNode>& candidates,
+               const std::map<ShardKey, ShardAssignment>& existing, TableId table) {
+  std::vector<PlacementNode> sorted = candidates;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const PlacementNode& a, const PlacementNode& b) { return a.uuid < b.uuid; });
+  node_loads_.resize(sorted.size());
+  std::map<std::pair<std::string, uint32_t>, size_t> slot_of;
+  for (size_t node = 0; node < sorted.size(); ++node) {
+    uuids_.push_back(sorted[node].uuid);
+    for (uint32_t worker = 0; worker < sorted[node].worker_count; ++worker) {
+      slot_of[{sorted[node].uuid, worker}] = slots_.size();
+      slots_.push_back({node, worker, {}});
+    }
+  }
+  for (const auto& [key, assignment] : existing) {
+    if (!assignment.primary) continue;
+    const auto found = slot_of.find({assignment.primary->node_uuid, assignment.primary->worker});
+    if (found != slot_of.end()) add(slots_[found->second], key.first == table);
+  }
+}
+
+Replica Placer::place() {
+  SKUA_CHECK(!slots_.empty(), "ask has_candidates() before placing a shard");
+  // Slots are in (node uuid, worker) order, so the first least slot is also the least by the
+  // tuple's last two parts.
+  const auto rank = [&](const Slot& slot) {
+    return std::pair<Load, Load>(slot.load, node_loads_[slot.node]);
+  };
+  Slot& best = *std::min_element(slots_.begin(), slots_.end(),
+                                 [&](const Slot& a, const Slot& b) { return rank(a) < rank(b); });
+  add(best, true);
+  return {uuids_[best.node], best.worker};
+}
+
+void Placer::add(Slot& slot, bool of_table) {
+  for (Load* load : {&slot.load, &node_loads_[slot.node]}) {
+    load->of_table += of_table ? 1 : 0;
+    load->total += 1;
+  }
+}
+
+}  // namespace skua::control

@@ -1,0 +1,71 @@
+// Which worker gets which shard: a deterministic greedy choice.
+//
+// Each shard goes to the worker for which this tuple is least:
+//
+//   (its shards of this table, its shards in all, its node's shards of this table, its node's
+//   shards in all, node uuid, index)
+//
+// The first two spread a table, and then everything, over all workers alike, so a node with twice
+// the workers carries twice the shards. The next two make a table with fewer shards than there are
+// workers use many nodes with one worker each rather than one node with many. The last two make the
+// choice total: same state, same placement, on every machine. Cost: shards x workers comparisons
+// (4,096 x 1,024 take some ten milliseconds).
+#ifndef SKUA_CONTROL_CORE_PLACEMENT_H_
+#define SKUA_CONTROL_CORE_PLACEMENT_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/core/cluster_state.h"
+
+namespace skua::control {
+
+/// A node that may take shards.
+struct PlacementNode {
+  std::string uuid;
+  uint32_t worker_count = 0;
+};
+
+/// Chooses owners for the shards of one table, one by one, remembering what it gave out.
+class Placer {
+ public:
+  /// `existing` counts towards the load; its shards on nodes that are not candidates are ignored.
+  Placer(const std::vector<PlacementNode>& candidates,
+         const std::map<ShardKey, ShardAssignment>& existing, TableId table);
+
+  /// The owner for one more shard of the table. Must not be called when there is no candidate with
+  /// a worker.
+  Replica place();
+
+  [[nodiscard]] bool has_candidates() const { return !slots_.empty(); }
+  /// Workers of all candidates together.
+  [[nodiscard]] uint32_t worker_count() const { return static_cast<uint32_t>(slots_.size()); }
+
+ private:
+  /// Shards held, by a worker or by all workers of a node.
+  struct Load {
+    size_t of_table = 0;
+    size_t total = 0;
+
+    friend auto operator<=>(const Load&, const Load&) = default;
+  };
+  struct Slot {
+    size_t node;
+    uint32_t worker;
+    Load load;
+  };
+
+  void add(Slot& slot, bool of_table);
+
+  std::vector<std::string> uuids_;
+  std::vector<Load> node_loads_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_PLACEMENT_H_

@@ -1,0 +1,37 @@
+// The control protocol's version, and how two sides agree on one.
+//
+// Each side sends the range it speaks; the highest version in both ranges is used. Raise
+// kProtocolVersions.max when a message changes its meaning, raise .min when support for an old
+// meaning is removed. A new optional field needs neither.
+#ifndef SKUA_CONTROL_CORE_PROTOCOL_VERSION_H_
+#define SKUA_CONTROL_CORE_PROTOCOL_VERSION_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace skua::control {
+
+/// Versions that a peer speaks, both ends included.
+struct VersionRange {
+  uint32_t min = 1;
+  uint32_t max = 1;
+
+  friend bool operator==(const VersionRange&, const VersionRange&) = default;
+};
+
+/// What this build speaks.
+inline constexpr VersionRange kProtocolVersions{1, 1};
+
+/// The version to use between `a` and `b`, or nothing when the ranges do not meet (or one is
+/// malformed).
+[[nodiscard]] inline std::optional<uint32_t> negotiate(VersionRange a, VersionRange b) {
+  const uint32_t low = std::max(a.min, b.min);
+  const uint32_t high = std::min(a.max, b.max);
+  if (a.min > a.max || b.min > b.max || low > high || high == 0) return std::nullopt;
+  return high;
+}
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_PROTOCOL_VERSION_H_

@@ -1,0 +1,89 @@
+#include "control/core/shard_map.h"
+
+#include <algorithm>
+
+namespace skua::control {
+namespace {
+
+std::optional<MapReplica> to_map(const ShardMap& map, const Replica& replica) {
+  const MapNode* node = map.find_node(replica.node_uuid);
+  if (node == nullptr) return std::nullopt;
+  return MapReplica{static_cast<uint32_t>(node - map.nodes.data()), replica.worker};
+}
+
+MapShard to_map(const ShardMap& map, const ShardAssignment& shard) {
+  MapShard result{.epoch = shard.epoch, .primary = std::nullopt, .backups = {}};
+  if (shard.primary) result.primary = to_map(map, *shard.primary);
+  for (const Replica& backup : shard.backups) {
+    if (auto replica = to_map(map, backup)) result.backups.push_back(*replica);
+  }
+  return result;
+}
+
+}  // namespace
+
+const MapTable* ShardMap::find_table(std::string_view name) const {
+  const auto found =
+      std::find_if(tables.begin(), tables.end(), [&](const MapTable& t) { return t.name == name; });
+  return found == tables.end() ? nullptr : &*found;
+}
+
+const MapTable* ShardMap::find_table(TableId id) const {
+  const auto found =
+      std::lower_bound(tables.begin(), tables.end(), id,
+                       [](const MapTable& t, TableId value) { return t.id < value; });
+  return found == tables.end() || found->id != id ? nullptr : &*found;
+}
+
+const MapNode* ShardMap::find_node(std::string_view uuid) const {
+  const auto found =
+      std::lower_bound(nodes.begin(), nodes.end(), uuid,
+                       [](const MapNode& n, std::string_view value) { return n.uuid < value; });
+  return found == nodes.end() || found->uuid != uuid ? nullptr : &*found;
+}
+
+std::optional<ShardOwner> ShardMap::owner(TableId table, uint32_t shard) const {
+  const MapTable* found = find_table(table);
+  if (found == nullptr || shard >= found->shard_count()) return std::nullopt;
+  const MapShard& entry = found->shards[shard];
+  if (!entry.primary) return std::nullopt;
+  return ShardOwner{&nodes[entry.primary->node], entry.primary->worker, entry.epoch, revision};
+}
+
+bool ShardMap::valid() const {
+  const auto known = [&](const MapReplica& replica) {
+    return replica.node < nodes.size() && replica.worker < nodes[replica.node].worker_count;
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0 && nodes[i - 1].uuid >= nodes[i].uuid) return false;
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (i > 0 && tables[i - 1].id >= tables[i].id) return false;
+    if (tables[i].shards.empty()) return false;
+    for (const MapShard& shard : tables[i].shards) {
+      if (shard.primary && !known(*shard.primary)) return false;
+      if (!std::all_of(shard.backups.begin(), shard.backups.end(), known)) return false;
+    }
+  }
+  return true;
+}
+
+ShardMap build_shard_map(const ClusterState& state) {
+  ShardMap map;
+  map.cluster_id = state.cluster_id;
+  map.cluster_name = state.cluster_name;
+  map.revision = state.map_revision;
+  for (const auto& [uuid, node] : state.nodes) {
+    map.nodes.push_back({uuid, node.incarnation, node.grpc_address, node.worker_count});
+  }
+  for (const auto& [id, table] : state.tables) {
+    map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count)});
+    for (uint32_t shard = 0; shard < table.shard_count; ++shard) {
+      const auto found = state.shards.find({id, shard});
+      if (found != state.shards.end()) map.tables.back().shards[shard] = to_map(map, found->second);
+    }
+  }
+  return map;
+}
+
+}  // namespace skua::control
