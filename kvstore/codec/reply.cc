@@ -1,0 +1,302 @@
+#include "kvstore/codec/reply.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint8_t kFormat = 1;
+constexpr uint16_t kScanHasMore = 1;
+constexpr char kResumeAfterKey = 1;
+constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
+constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) + sizeof(uint64_t);
+
+static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
+static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <=
+              kMessageBytesMax);
+
+void write_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
+  writer.write(kFormat);
+  writer.write(head.status);
+  writer.write(flags);
+  writer.write(static_cast<uint32_t>(count));
+  writer.write(head.version);
+  writer.write(head.epoch);
+  writer.write(head.map_revision);
+}
+
+absl::Status malformed(const char* what, size_t size) {
+  return absl::InternalError(absl::StrCat("reply of ", size, " bytes is malformed: ", what));
+}
+
+/// Reads the header and, if the reply is an error, all of it. `flags_max` bounds the flags of an OK
+/// reply.
+absl::Status read_head(ByteSpan bytes, uint16_t flags_max, ByteReader& reader, ReplyHead& head,
+                       uint16_t& flags, uint32_t& count) {
+  const auto format = reader.read<uint8_t>();
+  head.status = static_cast<KvStatus>(reader.read<uint8_t>());
+  flags = reader.read<uint16_t>();
+  count = reader.read<uint32_t>();
+  head.version = reader.read<uint64_t>();
+  head.epoch = reader.read<uint64_t>();
+  head.map_revision = reader.read<uint64_t>();
+  if (!reader.ok()) return malformed("shorter than its header", bytes.size());
+  if (format != kFormat) {
+    return absl::InternalError(
+        absl::StrCat("reply has format ", format, "; this build reads format ", kFormat));
+  }
+  if (flags > (head.status == KvStatus::kOk ? flags_max : 0)) {
+    return malformed("unknown flags", bytes.size());
+  }
+  if (head.status == KvStatus::kOk) return absl::OkStatus();
+  head.text = as_string_view(reader.read_bytes(count));
+  if (!reader.complete() || count > kErrorTextBytesMax) {
+    return malformed("its length disagrees with its text's", bytes.size());
+  }
+  return absl::OkStatus();
+}
+
+MultiGetEntry read_entry(ByteReader& table, ByteReader& values, bool& reserved_is_zero) {
+  MultiGetEntry entry;
+  entry.status = static_cast<KvStatus>(table.read<uint8_t>());
+  reserved_is_zero = table.read<uint8_t>() == 0;
+  reserved_is_zero = table.read<uint16_t>() == 0 && reserved_is_zero;
+  const auto value_bytes = table.read<uint32_t>();
+  entry.version = table.read<uint64_t>();
+  entry.value = values.read_bytes(value_bytes);
+  return entry;
+}
+
+ScanRow read_row(ByteReader& rows, bool& reserved_is_zero) {
+  ScanRow row;
+  const auto key_bytes = rows.read<uint16_t>();
+  reserved_is_zero = rows.read<uint16_t>() == 0;
+  const auto value_bytes = rows.read<uint32_t>();
+  row.version = rows.read<uint64_t>();
+  row.key = as_string_view(rows.read_bytes(key_bytes));
+  row.value = rows.read_bytes(value_bytes);
+  return row;
+}
+
+}  // namespace
+
+std::optional<MultiGetEntry> MultiGetEntries::next() {
+  if (table_.remaining() == 0) return std::nullopt;
+  bool reserved_is_zero = false;
+  return read_entry(table_, values_, reserved_is_zero);
+}
+
+std::optional<ScanRow> ScanRows::next() {
+  if (rows_.remaining() == 0) return std::nullopt;
+  bool reserved_is_zero = false;
+  return read_row(rows_, reserved_is_zero);
+}
+
+ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer) {
+  SKUA_CHECK(head.status != KvStatus::kOk, "an error reply needs a status other than OK");
+  const std::string_view text = head.text.substr(0, kErrorTextBytesMax);
+  ByteWriter writer(buffer);
+  write_header(writer, head, 0, text.size());
+  writer.write_bytes(as_byte_span(text));
+  return writer.written();
+}
+
+ByteSpan encode_write_reply(const ReplyHead& head, HeadBuffer& buffer) {
+  SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
+  ByteWriter writer(buffer);
+  write_header(writer, head, 0, 0);
+  return writer.written();
+}
+
+ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer) {
+  SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
+  SKUA_CHECK(value_bytes <= kValueBytesMax, "no value is larger than kValueBytesMax");
+  ByteWriter writer(buffer);
+  write_header(writer, head, 0, value_bytes);
+  return writer.written();
+}
+
+ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const MultiGetEntry> entries,
+                                     MutableByteSpan buffer) {
+  SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
+  SKUA_CHECK(entries.size() <= kBatchOpsMax, "more entries than a request can have keys");
+  SKUA_CHECK(buffer.size() >= multi_get_reply_head_bytes(entries.size()),
+             "size the buffer with multi_get_reply_head_bytes");
+  ByteWriter writer(buffer);
+  write_header(writer, head, 0, entries.size());
+  for (const MultiGetEntry& entry : entries) {
+    writer.write(entry.status);
+    writer.write(uint8_t{0});
+    writer.write(uint16_t{0});
+    writer.write(static_cast<uint32_t>(entry.value.size()));
+    writer.write(entry.version);
+  }
+  return writer.written();
+}
+
+void ScanReplyBuilder::reset(size_t rows_max, size_t bytes_max) {
+  bytes_.assign(kReplyHeaderBytes + kScanFixedBytes, '\0');
+  rows_max_ = rows_max;
+  bytes_max_ = bytes_max;
+  row_count_ = 0;
+  payload_bytes_ = 0;
+}
+
+bool ScanReplyBuilder::add(const ScanRow& row) {
+  const size_t row_bytes = row.key.size() + row.value.size();
+  if (row_count_ >= rows_max_) return false;
+  if (row_count_ > 0 && payload_bytes_ + row_bytes > bytes_max_) return false;
+  std::array<std::byte, kScanRowHeaderBytes> header;
+  ByteWriter writer(header);
+  writer.write(static_cast<uint16_t>(row.key.size()));
+  writer.write(uint16_t{0});
+  writer.write(static_cast<uint32_t>(row.value.size()));
+  writer.write(row.version);
+  bytes_.append(as_string_view(writer.written()));
+  last_key_at_ = bytes_.size();
+  last_key_bytes_ = row.key.size();
+  bytes_.append(row.key);
+  bytes_.append(as_string_view(row.value));
+  payload_bytes_ += row_bytes;
+  ++row_count_;
+  return true;
+}
+
+ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
+  SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
+  SKUA_CHECK(!has_more || row_count_ > 0, "a page that has more holds one row at least");
+  const size_t rows_bytes = bytes_.size() - kReplyHeaderBytes - kScanFixedBytes;
+  if (has_more) {
+    const std::string last_key = bytes_.substr(last_key_at_, last_key_bytes_);
+    bytes_.push_back(kResumeAfterKey);
+    bytes_.append(last_key);
+  }
+  ByteWriter writer(std::as_writable_bytes(std::span(bytes_)));
+  write_header(writer, head, has_more ? kScanHasMore : uint16_t{0}, row_count_);
+  writer.write(static_cast<uint32_t>(rows_bytes));
+  writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_bytes_ : 0));
+  writer.write(uint16_t{0});
+  return as_byte_span(bytes_);
+}
+
+absl::StatusOr<std::string_view> decode_resume_token(std::string_view token) {
+  if (token.size() < 2 || token.size() > kResumeTokenBytesMax || token.front() != kResumeAfterKey) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("resume token of ", token.size(),
+                     " bytes was not made by this service; scan from the start"));
+  }
+  return token.substr(1);
+}
+
+absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  ReplyHead head;
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  if (absl::Status status = read_head(bytes, 0, reader, head, flags, count); !status.ok()) {
+    return status;
+  }
+  if (!reader.complete() || (head.status == KvStatus::kOk && count != 0)) {
+    return malformed("bytes follow its header", bytes.size());
+  }
+  return head;
+}
+
+absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  GetReply reply;
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  if (absl::Status status = read_head(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
+    return status;
+  }
+  if (reply.head.status != KvStatus::kOk) return reply;
+  reply.value = reader.read_bytes(count);
+  if (!reader.complete() || count > kValueBytesMax) {
+    return malformed("its length disagrees with its value's", bytes.size());
+  }
+  return reply;
+}
+
+absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  MultiGetReply reply;
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  if (absl::Status status = read_head(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
+    return status;
+  }
+  if (reply.head.status != KvStatus::kOk) return reply;
+  if (count > kBatchOpsMax) return malformed("more entries than kBatchOpsMax", bytes.size());
+  const ByteSpan table = reader.read_bytes(count * kMultiGetEntryBytes);
+  const ByteSpan values = reader.read_rest();
+  if (!reader.ok()) return malformed("it ends inside its entries", bytes.size());
+
+  ByteReader table_reader(table);
+  ByteReader value_reader(values);
+  while (table_reader.remaining() > 0) {
+    bool reserved_is_zero = false;
+    const MultiGetEntry entry = read_entry(table_reader, value_reader, reserved_is_zero);
+    if (!reserved_is_zero || (entry.status != KvStatus::kOk && !entry.value.empty())) {
+      return malformed("reserved bits are set, or an error has a value", bytes.size());
+    }
+  }
+  if (!value_reader.complete()) {
+    return malformed("its length disagrees with its values'", bytes.size());
+  }
+  reply.entries = MultiGetEntries(table, values);
+  return reply;
+}
+
+absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  ScanReply reply;
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  if (absl::Status status = read_head(bytes, kScanHasMore, reader, reply.head, flags, count);
+      !status.ok()) {
+    return status;
+  }
+  if (reply.head.status != KvStatus::kOk) return reply;
+  const auto rows_bytes = reader.read<uint32_t>();
+  const auto token_bytes = reader.read<uint16_t>();
+  const auto reserved = reader.read<uint16_t>();
+  const ByteSpan rows = reader.read_bytes(rows_bytes);
+  reply.resume_token = as_string_view(reader.read_bytes(token_bytes));
+  reply.has_more = flags == kScanHasMore;
+  if (!reader.complete() || reserved != 0) {
+    return malformed("its length disagrees with its rows' and token's", bytes.size());
+  }
+  if (reply.has_more != decode_resume_token(reply.resume_token).ok() ||
+      reply.has_more != (token_bytes != 0)) {
+    return malformed("its resume token disagrees with its flags", bytes.size());
+  }
+
+  ByteReader row_reader(rows);
+  std::string_view previous;
+  for (uint32_t i = 0; i < count; ++i) {
+    bool reserved_is_zero = false;
+    const ScanRow row = read_row(row_reader, reserved_is_zero);
+    if (!row_reader.ok() || !reserved_is_zero)
+      return malformed("it ends inside a row", bytes.size());
+    if (row.key <= previous) return malformed("its rows are not in key order", bytes.size());
+    previous = row.key;
+  }
+  if (!row_reader.complete()) return malformed("bytes follow its last row", bytes.size());
+  reply.rows = ScanRows(rows, count);
+  return reply;
+}
+
+absl::Status to_status(const ReplyHead& head) {
+  if (head.status == KvStatus::kOk) return absl::OkStatus();
+  return absl::Status(to_status_code(head.status),
+                      head.text.empty()
+                          ? std::string(status_name(head.status))
+                          : absl::StrCat(status_name(head.status), ": ", std::string(head.text)));
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,184 @@
+// Requests of the key-value service: structs of views, and their encodings.
+//
+// Every request starts with the same 32 bytes, little endian (docs/wire-format.md):
+//
+//    0  u32 table_id            what the client routed by; the server checks it against the view it
+//    holds and answers 4  u32 shard               WRONG_SHARD, with its own epoch, when they
+//    disagree 8  u64 epoch
+//   16  u64 map_revision        a server that has seen less refreshes its map before it refuses
+//   24  u8  format = 1
+//   25  u8  flags               PUT, DELETE: condition (0 none, 1 if_version, 2 if_absent); PATCH:
+//   1 = create if missing 26  u16 key_bytes           SCAN: start key's; MULTI_GET: 0 28  u32 count
+//   PUT: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max; else 0
+//
+//   GET        key                                        DELETE  u64 version, key
+//   PUT        u64 version, key | value                   MULTI_GET  { u16 length, key } x count
+//   PATCH      key | fields in row format (row.h)         SCAN  u32 bytes_max, u16 end, u16 token,
+//   start, end, token
+//
+// Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so
+// that a sender hands them to the RPC engine as a body span and nobody copies them. Decoding yields
+// views into the received bytes, which must outlive the struct and be contiguous. A decoder accepts
+// exactly what the encoder can make: nothing missing, nothing left over, reserved bits zero, each
+// size within limits.h.
+//
+// Errors of all functions here: INVALID_ARGUMENT naming the request, the field, the limit and the
+// actual size. Thread: any; everything is pure.
+#ifndef SKUA_KVSTORE_CODEC_REQUEST_H_
+#define SKUA_KVSTORE_CODEC_REQUEST_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/codec/limits.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+inline constexpr size_t kRequestHeaderBytes = 32;
+
+/// Where an encoded head is made; large enough for each function that takes one.
+using HeadBuffer = std::array<std::byte, kHeadBytesMax>;
+
+/// Whom the client believes it is talking to.
+struct Route {
+  uint32_t table_id = 0;
+  uint32_t shard = 0;
+  uint64_t epoch = 0;
+  uint64_t map_revision = 0;
+
+  friend bool operator==(const Route&, const Route&) = default;
+};
+
+/// When a PUT or DELETE happens at all.
+struct Condition {
+  enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2 };
+  Kind kind = Kind::kNone;
+  uint64_t version = 0;  ///< kIfVersion: the version the key must have; else 0
+
+  static Condition none() { return {}; }
+  static Condition if_version(uint64_t version) { return {Kind::kIfVersion, version}; }
+  static Condition if_absent() { return {Kind::kIfAbsent, 0}; }
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+struct GetRequest {
+  Route route{};
+  std::string_view key{};
+};
+
+struct PutRequest {
+  Route route{};
+  Condition condition{};
+  std::string_view key{};
+  ByteSpan value{};
+};
+
+struct DeleteRequest {
+  Route route{};
+  Condition condition{};  ///< not kIfAbsent
+  std::string_view key{};
+};
+
+struct PatchRequest {
+  Route route{};
+  bool create_if_missing = false;
+  std::string_view key{};
+  ByteSpan fields{};  ///< a row (row.h): the fields to replace or add; at least one
+};
+
+/// One page of a shard's keys in byte order.
+struct ScanRequest {
+  Route route{};
+  std::string_view start_key{};  ///< inclusive; empty: from the first key
+  std::string_view end_key{};    ///< exclusive; empty: to the last key
+  uint32_t rows_max = 0;         ///< 1..kScanRowsMax
+  uint32_t bytes_max =
+      0;  ///< of keys and values, 1..kScanBytesMax; the first row is returned however large
+  std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
+                                    ///< empty: the first page
+};
+
+/// The keys of a decoded MULTI_GET: a checked view that is iterated without allocation.
+class KeyList {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
+    std::string_view operator*() const { return key_; }
+    Iterator& operator++() {
+      at_end_ = rest_.remaining() == 0;
+      if (!at_end_) key_ = as_string_view(rest_.read_prefixed<uint16_t>());
+      return *this;
+    }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
+
+   private:
+    ByteReader rest_;
+    std::string_view key_;
+    bool at_end_ = false;
+  };
+
+  KeyList() = default;
+  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+  [[nodiscard]] size_t size() const { return count_; }
+
+ private:
+  friend absl::StatusOr<struct MultiGetRequest> decode_multi_get(ByteSpan);
+  KeyList(ByteSpan encoded, size_t count) : encoded_(encoded), count_(count) {}
+
+  ByteSpan encoded_;
+  size_t count_ = 0;
+};
+
+struct MultiGetRequest {
+  Route route{};
+  KeyList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
+};
+
+/// OK if a key of this size, or a value, is within its limit. Clients ask before they send.
+[[nodiscard]] absl::Status check_key(std::string_view key);
+[[nodiscard]] absl::Status check_value(ByteSpan value);
+
+/// Encoders of requests whose head fits a HeadBuffer: check the limits, write the head, return it
+/// as a view of `buffer`. After the head of a PUT the sender puts `value`, after that of a PATCH
+/// `fields`.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request,
+                                                       HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request,
+                                                     HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request,
+                                                         HeadBuffer& buffer);
+
+/// Bytes of an encoded MULTI_GET or SCAN: the buffer to encode into.
+[[nodiscard]] size_t multi_get_bytes(std::span<const std::string_view> keys);
+[[nodiscard]] size_t scan_bytes(const ScanRequest& request);
+
+/// Encoders into a buffer of at least that size (INVALID_ARGUMENT if it is smaller); return the
+/// part that was written.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route,
+                                                        std::span<const std::string_view> keys,
+                                                        MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request,
+                                                   MutableByteSpan buffer);
+
+/// The route alone, for a server that refuses before it looks further.
+[[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);
+
+[[nodiscard]] absl::StatusOr<GetRequest> decode_get(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<PutRequest> decode_put(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<PatchRequest> decode_patch(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CODEC_REQUEST_H_

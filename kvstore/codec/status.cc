@@ -1,0 +1,73 @@
+#include "kvstore/codec/status.h"
+
+namespace skua::kv {
+
+const char* status_name(KvStatus status) {
+  switch (status) {
+    case KvStatus::kOk: return "OK";
+    case KvStatus::kCancelled: return "CANCELLED";
+    case KvStatus::kUnknown: return "UNKNOWN";
+    case KvStatus::kInvalidArgument: return "INVALID_ARGUMENT";
+    case KvStatus::kDeadlineExceeded: return "DEADLINE_EXCEEDED";
+    case KvStatus::kNotFound: return "NOT_FOUND";
+    case KvStatus::kAlreadyExists: return "ALREADY_EXISTS";
+    case KvStatus::kPermissionDenied: return "PERMISSION_DENIED";
+    case KvStatus::kResourceExhausted: return "RESOURCE_EXHAUSTED";
+    case KvStatus::kFailedPrecondition: return "FAILED_PRECONDITION";
+    case KvStatus::kAborted: return "ABORTED";
+    case KvStatus::kOutOfRange: return "OUT_OF_RANGE";
+    case KvStatus::kUnimplemented: return "UNIMPLEMENTED";
+    case KvStatus::kInternal: return "INTERNAL";
+    case KvStatus::kUnavailable: return "UNAVAILABLE";
+    case KvStatus::kDataLoss: return "DATA_LOSS";
+    case KvStatus::kUnauthenticated: return "UNAUTHENTICATED";
+    case KvStatus::kWrongShard: return "WRONG_SHARD";
+    case KvStatus::kVersionMismatch: return "VERSION_MISMATCH";
+    case KvStatus::kNotARow: return "NOT_A_ROW";
+    case KvStatus::kStorageFailed: return "STORAGE_FAILED";
+    case KvStatus::kShardReadOnly: return "SHARD_READ_ONLY";
+  }
+  return "UNKNOWN";
+}
+
+absl::StatusCode to_status_code(KvStatus status) {
+  switch (status) {
+    case KvStatus::kWrongShard:
+    case KvStatus::kShardReadOnly: return absl::StatusCode::kUnavailable;
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow: return absl::StatusCode::kFailedPrecondition;
+    case KvStatus::kStorageFailed: return absl::StatusCode::kDataLoss;
+    default: break;
+  }
+  if (status <= KvStatus::kUnauthenticated) return static_cast<absl::StatusCode>(status);
+  return absl::StatusCode::kUnknown;
+}
+
+KvStatus from_status_code(absl::StatusCode code) {
+  const int number = static_cast<int>(code);
+  if (number < 0 || number > static_cast<int>(KvStatus::kUnauthenticated)) {
+    return KvStatus::kUnknown;
+  }
+  return static_cast<KvStatus>(number);
+}
+
+bool certainly_not_applied(KvStatus status) {
+  switch (status) {
+    case KvStatus::kInvalidArgument:
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kPermissionDenied:
+    case KvStatus::kResourceExhausted:
+    case KvStatus::kFailedPrecondition:
+    case KvStatus::kOutOfRange:
+    case KvStatus::kUnimplemented:
+    case KvStatus::kUnauthenticated:
+    case KvStatus::kWrongShard:
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kShardReadOnly: return true;
+    default: return false;
+  }
+}
+
+}  // namespace skua::kv

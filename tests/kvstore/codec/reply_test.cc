@@ -1,0 +1,248 @@
+#include "kvstore/codec/reply.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/kvstore/codec/codec_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+constexpr ReplyHead kHead = {
+    KvStatus::kOk, 0x1112131415161718, 0x2122232425262728, 0x3132333435363738, {}};
+constexpr const char* kHeadHex =
+    "1817161514131211"
+    "2827262524232221"
+    "3837363534333231";
+
+/// A valid reply of each kind, with random contents.
+std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
+  ReplyHead head = {KvStatus::kOk, rng.next(), rng.next(), rng.next(), {}};
+  const std::string value = random_text(rng, rng.below(300));
+  HeadBuffer buffer;
+  std::vector<std::pair<Recode, std::string>> all;
+  all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(head, buffer)));
+  all.emplace_back(recode_get_reply,
+                   joined(encode_get_reply_head(head, value.size(), buffer), as_byte_span(value)));
+
+  std::vector<MultiGetEntry> entries(rng.below(10));
+  std::string values;
+  for (MultiGetEntry& entry : entries) {
+    if (rng.chance(0.3)) {
+      entry.status = KvStatus::kNotFound;
+      continue;
+    }
+    entry = {KvStatus::kOk, rng.next(), as_byte_span(value)};
+    values += value;
+  }
+  std::vector<std::byte> table(multi_get_reply_head_bytes(entries.size()));
+  all.emplace_back(recode_multi_get_reply,
+                   joined(encode_multi_get_reply_head(head, entries, table), as_byte_span(values)));
+
+  std::map<std::string, std::string> rows;
+  for (uint64_t i = rng.between(1, 10); i > 0; --i)
+    rows[random_text(rng, rng.between(1, 30))] = value;
+  ScanReplyBuilder builder(kScanRowsMax, kScanBytesMax);
+  for (const auto& [key, row_value] : rows) {
+    EXPECT_TRUE(builder.add({key, rng.next(), as_byte_span(row_value)}));
+  }
+  all.emplace_back(recode_scan_reply, as_string_view(builder.finish(head, rng.chance(0.5))));
+
+  const std::string text = random_text(rng, rng.below(100));
+  head.status = static_cast<KvStatus>(rng.between(1, 255));
+  head.text = text;
+  all.emplace_back(kRecoders[6 + rng.below(4)], as_string_view(encode_error_reply(head, buffer)));
+  return all;
+}
+
+TEST(ReplyTest, Write_GoldenBytes) {
+  HeadBuffer buffer;
+  EXPECT_EQ(hex(encode_write_reply(kHead, buffer)), std::string("01"
+                                                                "00"
+                                                                "0000"
+                                                                "00000000") +
+                                                        kHeadHex);
+}
+
+TEST(ReplyTest, Error_GoldenBytes) {
+  HeadBuffer buffer;
+  ReplyHead head = kHead;
+  head.status = KvStatus::kWrongShard;
+  head.text = "no";
+  EXPECT_EQ(hex(encode_error_reply(head, buffer)), std::string("01"
+                                                               "20"
+                                                               "0000"
+                                                               "02000000") +
+                                                       kHeadHex + "6e6f");
+}
+
+TEST(ReplyTest, Get_GoldenBytes) {
+  HeadBuffer buffer;
+  EXPECT_EQ(hex(encode_get_reply_head(kHead, 0x0a0b0c, buffer)), std::string("01"
+                                                                             "00"
+                                                                             "0000"
+                                                                             "0c0b0a00") +
+                                                                     kHeadHex);
+}
+
+TEST(ReplyTest, MultiGet_GoldenBytes) {
+  const std::vector<MultiGetEntry> entries = {{KvStatus::kOk, 0x0102, as_byte_span("xyz")},
+                                              {KvStatus::kNotFound, 0, {}}};
+  std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size()));
+  EXPECT_EQ(hex(encode_multi_get_reply_head(kHead, entries, buffer)), std::string("01"
+                                                                                  "00"
+                                                                                  "0000"
+                                                                                  "02000000") +
+                                                                          kHeadHex +
+                                                                          "00000000"
+                                                                          "03000000"
+                                                                          "0201000000000000"
+                                                                          "05000000"
+                                                                          "00000000"
+                                                                          "0000000000000000");
+}
+
+TEST(ReplyTest, Scan_GoldenBytes) {
+  ScanReplyBuilder builder(10, 100);
+  ASSERT_TRUE(builder.add({"k1", 0x0102, as_byte_span("v")}));
+  EXPECT_EQ(hex(builder.finish(kHead, true)), std::string("01"
+                                                          "00"
+                                                          "0100"
+                                                          "01000000") +
+                                                  kHeadHex +
+                                                  "13000000"
+                                                  "0300"
+                                                  "0000"
+                                                  "0200"
+                                                  "0000"
+                                                  "01000000"
+                                                  "0201000000000000"
+                                                  "6b31"
+                                                  "76"
+                                                  "01"
+                                                  "6b31");
+}
+
+TEST(ReplyTest, EncodeErrorReply_CutsTheText) {
+  HeadBuffer buffer;
+  const std::string text(2000, 't');
+  ReplyHead head = kHead;
+  head.status = KvStatus::kInternal;
+  head.text = text;
+  const std::string bytes(as_string_view(encode_error_reply(head, buffer)));
+  EXPECT_EQ(decode_get_reply(as_byte_span(bytes)).value().head.text.size(), kErrorTextBytesMax);
+}
+
+TEST(ReplyTest, DecodeGetReply_YieldsViewOfTheInput) {
+  HeadBuffer buffer;
+  const std::string bytes = joined(encode_get_reply_head(kHead, 5, buffer), as_byte_span("value"));
+  const GetReply reply = decode_get_reply(as_byte_span(bytes)).value();
+  EXPECT_EQ(as_string_view(reply.value), "value");
+  EXPECT_EQ(as_string_view(reply.value).data(), bytes.data() + kReplyHeaderBytes);
+  EXPECT_EQ(reply.head.version, kHead.version);
+  EXPECT_EQ(reply.head.epoch, kHead.epoch);
+  EXPECT_EQ(reply.head.map_revision, kHead.map_revision);
+}
+
+TEST(ReplyTest, DecodeMultiGetReply_EntriesInOrder) {
+  const std::vector<MultiGetEntry> entries = {{KvStatus::kOk, 1, as_byte_span("one")},
+                                              {KvStatus::kNotFound, 0, {}},
+                                              {KvStatus::kOk, 3, as_byte_span("three")}};
+  std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size()));
+  const std::string bytes =
+      joined(encode_multi_get_reply_head(kHead, entries, buffer), as_byte_span("onethree"));
+  MultiGetReply reply = decode_multi_get_reply(as_byte_span(bytes)).value();
+  ASSERT_EQ(reply.entries.size(), 3U);
+  EXPECT_EQ(as_string_view(reply.entries.next()->value), "one");
+  EXPECT_EQ(reply.entries.next()->status, KvStatus::kNotFound);
+  EXPECT_EQ(as_string_view(reply.entries.next()->value), "three");
+  EXPECT_FALSE(reply.entries.next());
+}
+
+TEST(ReplyTest, ScanReplyBuilder_KeepsToItsLimits) {
+  ScanReplyBuilder by_rows(2, 1000);
+  EXPECT_TRUE(by_rows.add({"a", 1, {}}));
+  EXPECT_TRUE(by_rows.add({"b", 1, {}}));
+  EXPECT_FALSE(by_rows.add({"c", 1, {}}));
+
+  const std::string large(100, 'x');
+  ScanReplyBuilder by_bytes(10, 10);
+  EXPECT_TRUE(by_bytes.add({"a", 1, as_byte_span(large)})) << "the first row always fits";
+  EXPECT_FALSE(by_bytes.add({"b", 1, {}}));
+  by_bytes.reset(10, 202);
+  EXPECT_TRUE(by_bytes.add({"a", 1, as_byte_span(large)}));
+  EXPECT_TRUE(by_bytes.add({"b", 2, as_byte_span(large)}));
+  EXPECT_FALSE(by_bytes.add({"c", 3, {}}));
+  EXPECT_EQ(by_bytes.row_count(), 2U);
+
+  ScanReply reply = decode_scan_reply(by_bytes.finish(kHead, true)).value();
+  EXPECT_TRUE(reply.has_more);
+  EXPECT_EQ(decode_resume_token(reply.resume_token).value(), "b");
+  EXPECT_EQ(reply.rows.next()->key, "a");
+  EXPECT_EQ(reply.rows.next()->version, 2U);
+  EXPECT_FALSE(reply.rows.next());
+}
+
+TEST(ReplyTest, DecodeScanReply_RefusesRowsOutOfOrder) {
+  ScanReplyBuilder builder(10, 1000);
+  EXPECT_TRUE(builder.add({"b", 1, {}}));
+  EXPECT_TRUE(builder.add({"a", 1, {}}));
+  EXPECT_EQ(decode_scan_reply(builder.finish(kHead, false)).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST(ReplyTest, DecodeResumeToken_RefusesForeignTokens) {
+  EXPECT_FALSE(decode_resume_token("").ok());
+  EXPECT_FALSE(decode_resume_token("\x01").ok());
+  EXPECT_FALSE(decode_resume_token("\x02key").ok());
+  EXPECT_FALSE(decode_resume_token("\x01" + std::string(kKeyBytesMax + 1, 'k')).ok());
+  EXPECT_EQ(decode_resume_token("\x01key").value(), "key");
+}
+
+TEST(ReplyTest, ToStatus_NamesTheOutcome) {
+  EXPECT_TRUE(to_status({}).ok());
+  EXPECT_EQ(to_status({.status = KvStatus::kNotFound}), absl::NotFoundError("NOT_FOUND"));
+  EXPECT_EQ(to_status({.status = KvStatus::kVersionMismatch, .text = "now at 7"}),
+            absl::FailedPreconditionError("VERSION_MISMATCH: now at 7"));
+}
+
+TEST(ReplyTest, RoundTrip_RandomReplies) {
+  Rng rng(6);
+  for (int round = 0; round < 500; ++round) {
+    for (const auto& [recode, bytes] : random_replies(rng))
+      ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
+  }
+}
+
+TEST(ReplyTest, Decode_TruncatedAtEachByteOrWithOneMore) {
+  Rng rng(7);
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& [recode, bytes] : random_replies(rng)) {
+      for (size_t size = 0; size < bytes.size(); ++size) {
+        ASSERT_FALSE(recode(as_byte_span(bytes).first(size))) << size << " of " << bytes.size();
+      }
+      ASSERT_FALSE(recode(as_byte_span(bytes + '\0')));
+    }
+  }
+}
+
+TEST(ReplyTest, Decode_FlippedBitsAreRefusedOrMeanSomethingElse) {
+  Rng rng(8);
+  for (int round = 0; round < 2000; ++round) {
+    for (auto& [recode, bytes] : random_replies(rng)) {
+      bytes[rng.below(bytes.size())] ^= static_cast<char>(1 << rng.below(8));
+      const auto recoded = recode(as_byte_span(bytes));
+      if (recoded) {
+        ASSERT_EQ(*recoded, bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skua::kv

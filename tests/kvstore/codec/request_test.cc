@@ -1,0 +1,274 @@
+#include "kvstore/codec/request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kvstore/codec/row.h"
+#include "tests/kvstore/codec/codec_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+constexpr Route kRoute = {0x01020304, 0x05060708, 0x1112131415161718, 0x2122232425262728};
+constexpr const char* kRouteHex =
+    "04030201"
+    "08070605"
+    "1817161514131211"
+    "2827262524232221";
+
+std::string golden(const std::string& rest) {
+  return kRouteHex + rest;
+}
+
+std::string one_field(std::string_view name, std::string_view value) {
+  std::string row;
+  append_field(row, {name, as_byte_span(value)});
+  return row;
+}
+
+/// A valid request of each method, with random contents.
+std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
+  const Route route = {static_cast<uint32_t>(rng.next()), static_cast<uint32_t>(rng.next()),
+                       rng.next(), rng.next()};
+  const std::string key = random_text(rng, rng.between(1, rng.chance(0.1) ? kKeyBytesMax : 40));
+  const std::string value = random_text(rng, rng.below(300));
+  const std::string fields = one_field(random_text(rng, rng.between(1, 20)), value);
+  const std::string end = random_text(rng, rng.below(40));
+  const std::string token = random_text(rng, rng.below(40));
+  const Condition conditions[] = {Condition::none(), Condition::if_version(rng.next()),
+                                  Condition::if_absent()};
+  std::vector<std::string_view> keys(rng.between(1, 20), key);
+  HeadBuffer head;
+  std::vector<std::byte> buffer(64 * 1024);
+
+  std::vector<std::pair<Recode, std::string>> all;
+  const auto add = [&](Recode recode, ByteSpan encoded_head, ByteSpan body) {
+    all.emplace_back(recode, joined(encoded_head, body));
+  };
+  add(recode_get, encode_get({route, key}, head).value(), {});
+  add(recode_put,
+      encode_put_head({route, conditions[rng.below(3)], key, as_byte_span(value)}, head).value(),
+      as_byte_span(value));
+  add(recode_delete, encode_delete({route, conditions[rng.below(2)], key}, head).value(), {});
+  add(recode_patch,
+      encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields)}, head).value(),
+      as_byte_span(fields));
+  add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
+  add(recode_scan,
+      encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
+                   static_cast<uint32_t>(rng.between(1, kScanBytesMax)), token},
+                  buffer)
+          .value(),
+      {});
+  return all;
+}
+
+TEST(RequestTest, Get_GoldenBytes) {
+  HeadBuffer head;
+  EXPECT_EQ(hex(encode_get({kRoute, "key"}, head).value()), golden("01"
+                                                                   "00"
+                                                                   "0300"
+                                                                   "00000000"
+                                                                   "6b6579"));
+}
+
+TEST(RequestTest, Put_GoldenBytes) {
+  HeadBuffer head;
+  const PutRequest put{kRoute, Condition::if_version(0x3132333435363738), "key",
+                       as_byte_span("value")};
+  EXPECT_EQ(hex(encode_put_head(put, head).value()), golden("01"
+                                                            "01"
+                                                            "0300"
+                                                            "05000000"
+                                                            "3837363534333231"
+                                                            "6b6579"));
+  const PutRequest absent{kRoute, Condition::if_absent(), "k", {}};
+  EXPECT_EQ(hex(encode_put_head(absent, head).value()), golden("01"
+                                                               "02"
+                                                               "0100"
+                                                               "00000000"
+                                                               "0000000000000000"
+                                                               "6b"));
+}
+
+TEST(RequestTest, Delete_GoldenBytes) {
+  HeadBuffer head;
+  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()),
+            golden("01"
+                   "00"
+                   "0300"
+                   "00000000"
+                   "0000000000000000"
+                   "6b6579"));
+}
+
+TEST(RequestTest, Patch_GoldenBytes) {
+  HeadBuffer head;
+  const std::string fields = one_field("f", "v");
+  const PatchRequest patch{kRoute, true, "key", as_byte_span(fields)};
+  EXPECT_EQ(hex(encode_patch_head(patch, head).value()), golden("01"
+                                                                "01"
+                                                                "0300"
+                                                                "0a000000"
+                                                                "6b6579"));
+}
+
+TEST(RequestTest, MultiGet_GoldenBytes) {
+  const std::vector<std::string_view> keys = {"a", "bc"};
+  std::vector<std::byte> buffer(multi_get_bytes(keys));
+  EXPECT_EQ(hex(encode_multi_get(kRoute, keys, buffer).value()), golden("01"
+                                                                        "00"
+                                                                        "0000"
+                                                                        "02000000"
+                                                                        "0100"
+                                                                        "61"
+                                                                        "0200"
+                                                                        "6263"));
+}
+
+TEST(RequestTest, Scan_GoldenBytes) {
+  const ScanRequest scan{kRoute, "s", "end", 10, 0x01000000, "to"};
+  std::vector<std::byte> buffer(scan_bytes(scan));
+  EXPECT_EQ(hex(encode_scan(scan, buffer).value()), golden("01"
+                                                           "00"
+                                                           "0100"
+                                                           "0a000000"
+                                                           "00000001"
+                                                           "0300"
+                                                           "0200"
+                                                           "73"
+                                                           "656e64"
+                                                           "746f"));
+}
+
+TEST(RequestTest, DecodePut_YieldsViewsOfTheInput) {
+  HeadBuffer head;
+  const std::string value(1000, 'v');
+  const std::string bytes = joined(
+      encode_put_head({kRoute, Condition::if_version(7), "key", as_byte_span(value)}, head).value(),
+      as_byte_span(value));
+  const PutRequest put = decode_put(as_byte_span(bytes)).value();
+  EXPECT_EQ(put.route, kRoute);
+  EXPECT_EQ(put.condition, Condition::if_version(7));
+  EXPECT_EQ(put.key, "key");
+  EXPECT_EQ(as_string_view(put.value), value);
+  EXPECT_EQ(as_string_view(put.value).data(), bytes.data() + bytes.size() - value.size());
+}
+
+TEST(RequestTest, DecodeMultiGet_IteratesKeysInOrder) {
+  const std::vector<std::string_view> keys = {"one", "two", "two", "three"};
+  std::vector<std::byte> buffer(multi_get_bytes(keys));
+  const MultiGetRequest request =
+      decode_multi_get(encode_multi_get(kRoute, keys, buffer).value()).value();
+  std::vector<std::string_view> seen;
+  for (std::string_view key : request.keys) seen.push_back(key);
+  EXPECT_EQ(seen, keys);
+  EXPECT_EQ(request.keys.size(), keys.size());
+}
+
+TEST(RequestTest, DecodeRoute_OfEachMethod) {
+  Rng rng(2);
+  for (const auto& [recode, bytes] : random_requests(rng)) {
+    ASSERT_TRUE(decode_route(as_byte_span(bytes)).ok());
+    EXPECT_FALSE(decode_route(as_byte_span(bytes).first(kRequestHeaderBytes - 1)).ok());
+  }
+}
+
+TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
+  HeadBuffer head;
+  const std::string long_key(kKeyBytesMax + 1, 'k');
+  EXPECT_EQ(encode_get({kRoute, ""}, head).status().message(),
+            "key is empty; it must have 1 byte at least");
+  EXPECT_EQ(encode_get({kRoute, long_key}, head).status().message(),
+            "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
+  const std::string large(kValueBytesMax + 1, 'v');
+  const absl::Status status =
+      encode_put_head({kRoute, Condition::none(), "key", as_byte_span(large)}, head).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
+
+  std::vector<std::byte> buffer(1 << 20);
+  const std::vector<std::string_view> keys(kBatchOpsMax + 1, "k");
+  EXPECT_EQ(encode_multi_get(kRoute, keys, buffer).status().message(),
+            "keys of a MULTI_GET (1 at least) is 1025; the limit kBatchOpsMax is 1024");
+  EXPECT_FALSE(encode_multi_get(kRoute, {}, buffer).ok());
+  EXPECT_FALSE(encode_scan({kRoute, "", "", 0, 1, ""}, buffer).ok());
+  EXPECT_FALSE(encode_scan({kRoute, "", "", kScanRowsMax + 1, 1, ""}, buffer).ok());
+  EXPECT_FALSE(encode_scan({kRoute, "", "", 1, kScanBytesMax + 1, ""}, buffer).ok());
+  EXPECT_FALSE(encode_scan({kRoute, long_key, "", 1, 1, ""}, buffer).ok());
+  EXPECT_FALSE(encode_delete({kRoute, Condition::if_absent(), "key"}, head).ok());
+  EXPECT_FALSE(encode_patch_head({kRoute, false, "key", {}}, head).ok());
+}
+
+TEST(RequestTest, Limits_HoldOnTheServerToo) {
+  // What a foreign encoder could send: valid but for the size.
+  HeadBuffer head;
+  const std::string largest(kValueBytesMax, 'v');
+  std::string bytes = joined(
+      encode_put_head({kRoute, Condition::none(), "key", as_byte_span(largest)}, head).value(),
+      as_byte_span(largest));
+  EXPECT_TRUE(decode_put(as_byte_span(bytes)).ok());
+  bytes.push_back('v');
+  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28,
+           static_cast<uint32_t>(kValueBytesMax + 1));
+  EXPECT_EQ(decode_put(as_byte_span(bytes)).status().message(),
+            "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
+
+  const std::string longest(kKeyBytesMax, 'k');
+  bytes = as_string_view(encode_get({kRoute, longest}, head).value());
+  EXPECT_TRUE(decode_get(as_byte_span(bytes)).ok());
+  bytes.push_back('k');
+  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 26,
+           static_cast<uint16_t>(kKeyBytesMax + 1));
+  EXPECT_EQ(decode_get(as_byte_span(bytes)).status().message(),
+            "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
+}
+
+TEST(RequestTest, Encode_SmallBufferIsRefused) {
+  const std::vector<std::string_view> keys = {"one", "two"};
+  std::vector<std::byte> buffer(multi_get_bytes(keys) - 1);
+  EXPECT_EQ(encode_multi_get(kRoute, keys, buffer).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const ScanRequest scan{kRoute, "s", "end", 10, 100, "to"};
+  buffer.resize(scan_bytes(scan) - 1);
+  EXPECT_EQ(encode_scan(scan, buffer).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(RequestTest, RoundTrip_RandomRequests) {
+  Rng rng(3);
+  for (int round = 0; round < 500; ++round) {
+    for (const auto& [recode, bytes] : random_requests(rng))
+      ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
+  }
+}
+
+TEST(RequestTest, Decode_TruncatedAtEachByteOrWithOneMore) {
+  Rng rng(4);
+  for (const auto& [recode, bytes] : random_requests(rng)) {
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      ASSERT_FALSE(recode(as_byte_span(bytes).first(size))) << size << " of " << bytes.size();
+    }
+    ASSERT_FALSE(recode(as_byte_span(bytes + '\0')));
+  }
+}
+
+TEST(RequestTest, Decode_FlippedBitsAreRefusedOrMeanSomethingElse) {
+  Rng rng(5);
+  for (int round = 0; round < 2000; ++round) {
+    for (auto& [recode, bytes] : random_requests(rng)) {
+      bytes[rng.below(bytes.size())] ^= static_cast<char>(1 << rng.below(8));
+      const auto recoded = recode(as_byte_span(bytes));
+      if (recoded) {
+        ASSERT_EQ(*recoded, bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skua::kv

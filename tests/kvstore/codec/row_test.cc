@@ -1,0 +1,160 @@
+#include "kvstore/codec/row.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvstore/codec/limits.h"
+#include "rpc/base/rng.h"
+#include "tests/kvstore/codec/codec_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::hex;
+using testing::random_text;
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+std::string make_row(const Fields& fields) {
+  std::string row;
+  for (const auto& [name, value] : fields) append_field(row, {name, as_byte_span(value)});
+  return row;
+}
+
+Fields read_row(std::string_view row) {
+  Fields fields;
+  RowReader reader(as_byte_span(row));
+  while (auto field = reader.next()) fields.emplace_back(field->name, as_string_view(field->value));
+  EXPECT_TRUE(reader.ok());
+  return fields;
+}
+
+std::string patched(const std::string& row, const std::string& patch) {
+  std::string out = "left over";
+  const absl::Status status = patch_row(as_byte_span(row), as_byte_span(patch), out);
+  EXPECT_TRUE(status.ok()) << status;
+  return out;
+}
+
+TEST(RowTest, AppendField_GoldenBytes) {
+  const std::string row = make_row({{"field0", "ab"}, {"f", ""}});
+  EXPECT_EQ(hex(as_byte_span(row)),
+            "06000000"
+            "6669656c6430"
+            "02000000"
+            "6162"
+            "01000000"
+            "66"
+            "00000000");
+  EXPECT_EQ(field_bytes({"field0", as_byte_span("ab")}) + field_bytes({"f", {}}), row.size());
+}
+
+TEST(RowTest, RowReader_RoundTrip) {
+  const Fields fields = {{"a", "1"}, {"b", std::string(1000, 'x')}, {"c", ""}};
+  EXPECT_EQ(read_row(make_row(fields)), fields);
+  EXPECT_EQ(read_row(""), Fields{});
+}
+
+TEST(RowTest, RowReader_TruncatedAtEachByte) {
+  const std::string row = make_row({{"field0", "value0"}, {"field1", "value1"}});
+  for (size_t size = 1; size < row.size(); ++size) {
+    RowReader reader(as_byte_span(row).first(size));
+    size_t count = 0;
+    while (reader.next()) ++count;
+    EXPECT_EQ(reader.ok(), size == row.size() / 2) << size;
+    EXPECT_EQ(count, size < row.size() / 2 ? 0U : 1U) << size;
+    EXPECT_FALSE(reader.next());
+  }
+}
+
+TEST(RowTest, CheckRow_NamesTheLimit) {
+  EXPECT_TRUE(check_row({}).ok());
+  Fields many;
+  for (size_t i = 0; i < kFieldsMax; ++i) many.emplace_back("f" + std::to_string(i), "v");
+  EXPECT_TRUE(check_row(as_byte_span(make_row(many))).ok());
+  many.emplace_back("one more", "v");
+  const absl::Status too_many = check_row(as_byte_span(make_row(many)));
+  EXPECT_EQ(too_many.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(too_many.message(), "row has 1025 fields; the limit kFieldsMax is 1024");
+
+  EXPECT_FALSE(check_row(as_byte_span(make_row({{"", "nameless"}}))).ok());
+  EXPECT_TRUE(check_row(as_byte_span(make_row({{std::string(kFieldNameBytesMax, 'n'), ""}}))).ok());
+  EXPECT_FALSE(
+      check_row(as_byte_span(make_row({{std::string(kFieldNameBytesMax + 1, 'n'), ""}}))).ok());
+  EXPECT_FALSE(check_row(as_byte_span("not a row")).ok());
+}
+
+TEST(RowTest, FindField_PresentAndAbsent) {
+  const std::string row = make_row({{"a", "1"}, {"b", "2"}});
+  EXPECT_EQ(as_string_view(find_field(as_byte_span(row), "b").value()), "2");
+  EXPECT_FALSE(find_field(as_byte_span(row), "c"));
+  EXPECT_FALSE(find_field({}, "a"));
+}
+
+TEST(RowTest, PatchRow_ReplacesInPlaceAndAppends) {
+  const std::string row = make_row({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  const std::string patch = make_row({{"x", "new"}, {"b", "longer than before"}});
+  EXPECT_EQ(read_row(patched(row, patch)),
+            (Fields{{"a", "1"}, {"b", "longer than before"}, {"c", "3"}, {"x", "new"}}));
+  EXPECT_EQ(read_row(patched("", patch)), (Fields{{"x", "new"}, {"b", "longer than before"}}));
+}
+
+TEST(RowTest, PatchRow_LastOfARepeatedNameWins) {
+  const std::string patch = make_row({{"n", "1"}, {"a", "first"}, {"n", "2"}, {"a", "last"}});
+  EXPECT_EQ(read_row(patched(make_row({{"a", "old"}}), patch)),
+            (Fields{{"a", "last"}, {"n", "2"}}));
+}
+
+TEST(RowTest, PatchRow_Refusals) {
+  std::string out;
+  const std::string patch = make_row({{"a", "1"}});
+  const absl::Status not_a_row = patch_row(as_byte_span("plain text"), as_byte_span(patch), out);
+  EXPECT_EQ(not_a_row.code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status bad_patch = patch_row({}, as_byte_span("plain text"), out);
+  EXPECT_EQ(bad_patch.code(), absl::StatusCode::kInvalidArgument);
+
+  const std::string large = make_row({{"big", std::string(kValueBytesMax - 20, 'x')}});
+  ASSERT_TRUE(check_row(as_byte_span(large)).ok());
+  const absl::Status too_large = patch_row(as_byte_span(large), as_byte_span(patch), out);
+  EXPECT_EQ(too_large.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(too_large.message().find("kValueBytesMax"), absl::string_view::npos);
+}
+
+TEST(RowTest, PatchRow_AgreesWithTwin) {
+  Rng rng(1);
+  for (int round = 0; round < 2000; ++round) {
+    auto random_fields = [&](uint64_t count) {
+      Fields fields;
+      for (uint64_t i = 0; i < count; ++i) {
+        fields.emplace_back("f" + std::to_string(rng.below(40)), random_text(rng, rng.below(8)));
+      }
+      return fields;
+    };
+    Fields row;
+    for (const auto& field : random_fields(rng.below(40))) {
+      bool fresh = true;
+      for (const auto& known : row) fresh = fresh && known.first != field.first;
+      if (fresh) row.push_back(field);
+    }
+    const Fields patch = random_fields(rng.between(1, 40));
+
+    Fields twin = row;
+    for (const auto& [name, value] : patch) {
+      bool found = false;
+      for (auto& known : twin) {
+        if (known.first == name) {
+          known.second = value;
+          found = true;
+        }
+      }
+      if (!found) twin.emplace_back(name, value);
+    }
+    ASSERT_EQ(read_row(patched(make_row(row), make_row(patch))), twin) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace skua::kv
