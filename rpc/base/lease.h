@@ -1,0 +1,65 @@
+// Lease: received bytes lent to the application.
+//
+// A lease may be kept past the handler or completion it was handed to; giving it back (destroying
+// it) re-arms the receive ring or frees the assembly buffer. The bytes are contiguous: either one
+// packet's payload in the transport's memory, or a larger message put together in a pool buffer.
+#ifndef SKUA_RPC_BASE_LEASE_H_
+#define SKUA_RPC_BASE_LEASE_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "rpc/base/bytes.h"
+
+namespace skua::rpc {
+
+/// Who takes lent memory back. Thread: the endpoint's.
+class LeaseOwner {
+ public:
+  virtual void return_lease(uint64_t cookie) = 0;
+
+ protected:
+  ~LeaseOwner() = default;
+};
+
+/// Move-only. Thread: destroyed on the thread of the endpoint that lent it, and before that
+/// endpoint (both checked).
+class Lease {
+ public:
+  Lease() = default;
+  /// Bytes that nobody waits for if `owner` is null.
+  Lease(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie)
+      : bytes_(bytes), owner_(owner), cookie_(cookie) {}
+  Lease(Lease&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, {})),
+        owner_(std::exchange(other.owner_, nullptr)),
+        cookie_(other.cookie_) {}
+  Lease& operator=(Lease&& other) noexcept {
+    if (this != &other) {
+      reset();
+      bytes_ = std::exchange(other.bytes_, {});
+      owner_ = std::exchange(other.owner_, nullptr);
+      cookie_ = other.cookie_;
+    }
+    return *this;
+  }
+  ~Lease() { reset(); }
+
+  [[nodiscard]] ByteSpan bytes() const { return bytes_; }
+  [[nodiscard]] size_t size() const { return bytes_.size(); }
+
+  void reset() {
+    bytes_ = {};
+    if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr)
+      owner->return_lease(cookie_);
+  }
+
+ private:
+  ByteSpan bytes_;
+  LeaseOwner* owner_ = nullptr;
+  uint64_t cookie_ = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_BASE_LEASE_H_

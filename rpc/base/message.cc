@@ -1,0 +1,94 @@
+#include "rpc/base/message.h"
+
+#include <algorithm>
+
+namespace skua::rpc {
+
+void Message::append_copy(ByteSpan bytes) {
+  if (body_count_ == 0 && append_head(bytes)) return;
+  auto* copy = new std::string(as_string_view(bytes));
+  const bool added = add_body(
+      as_byte_span(*copy), [](void* owned) { delete static_cast<std::string*>(owned); }, copy);
+  if (!added) delete copy;
+  SKUA_CHECK(added, "a message has at most four bodies");
+}
+
+size_t Message::slice(size_t offset, size_t length,
+                      std::array<ByteSpan, kBodiesMax + 1>& out) const {
+  size_t count = 0;
+  auto take = [&](ByteSpan piece) {
+    if (offset >= piece.size()) {
+      offset -= piece.size();
+      return;
+    }
+    piece = piece.subspan(offset, std::min(length, piece.size() - offset));
+    offset = 0;
+    length -= piece.size();
+    out[count++] = piece;
+  };
+  if (length > 0) take(head());
+  for (size_t i = 0; i < body_count_ && length > 0; ++i) take(bodies_[i].bytes);
+  return count;
+}
+
+void Message::clear() {
+  for (size_t i = 0; i < body_count_; ++i) {
+    Body body = std::exchange(bodies_[i], {});
+    if (body.release != nullptr) body.release(body.context);
+  }
+  body_count_ = 0;
+  head_size_ = 0;
+  body_bytes_ = 0;
+}
+
+void MessagePtr::drop() {
+  Message* message = std::exchange(message_, nullptr);
+  if (message == nullptr || --message->holds_ > 0) return;
+  message->clear();
+  if (message->pool_ != nullptr) {
+    message->pool_->recycle(message);
+  } else {
+    delete message;
+  }
+}
+
+MessagePool::~MessagePool() {
+  SKUA_CHECK(outstanding_count_ == 0, "a message outlives its pool");
+  for (Message* message : free_) delete message;
+}
+
+MessagePtr MessagePool::make() {
+  Message* message;
+  if (free_.empty()) {
+    message = new Message;
+    message->pool_ = this;
+  } else {
+    message = free_.back();
+    free_.pop_back();
+  }
+  ++outstanding_count_;
+  return MessagePtr(message);
+}
+
+void MessagePool::recycle(Message* message) {
+  --outstanding_count_;
+  if (free_.size() < kept_max_) {
+    free_.push_back(message);
+  } else {
+    delete message;
+  }
+}
+
+bool SharedBody::attach(Message& message) {
+  uses_.fetch_add(1, std::memory_order_relaxed);
+  if (message.add_body(as_byte_span(bytes_), &SharedBody::drop, this)) return true;
+  drop(this);
+  return false;
+}
+
+void SharedBody::drop(void* self) {
+  auto* body = static_cast<SharedBody*>(self);
+  if (body->uses_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete body;
+}
+
+}  // namespace skua::rpc

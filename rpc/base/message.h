@@ -1,0 +1,192 @@
+// Message: bytes to be sent, as a small inline head plus body spans that are sent from where they
+// lie.
+//
+//   +-- head: copied in, up to 256 bytes --+   +-- body span 0 --+   +-- body span 1 --+
+//   | method's arguments, small values     |   | application's   |   | ...             |
+//   +--------------------------------------+   +-----------------+   +-----------------+
+//        one message = head, then bodies in order; a message of zero bytes is legal
+//
+// A Message is reference counted by the engine: a slot holds it until the peer has it, and each
+// packet given to a transport holds it until the transport no longer reads it. When the last hold
+// goes, each body's release function is called once and the record returns to its pool. So
+// cancelling a call or missing a deadline never frees memory that a wire may still read. The head
+// makes one body sendable to several peers at once: each message has a head of its own, and the
+// body's owner counts its users (SharedBody does).
+#ifndef SKUA_RPC_BASE_MESSAGE_H_
+#define SKUA_RPC_BASE_MESSAGE_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
+
+namespace skua::rpc {
+
+/// Called exactly once when no transport reads the body any longer. Thread: the endpoint's (or the
+/// destroyer's, for a message that was never sent).
+using BodyReleaseFn = void (*)(void* context);
+
+class MessagePool;
+
+class Message {
+ public:
+  static constexpr size_t kHeadMax = 256;
+  static constexpr size_t kBodiesMax = 4;
+
+  Message() = default;
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  /// Room for the head; write into it, then set_head_size().
+  [[nodiscard]] MutableByteSpan head_room() { return head_; }
+  void set_head_size(size_t bytes) {
+    SKUA_CHECK(bytes <= kHeadMax, "a message head holds 256 bytes; put the rest into a body");
+    head_size_ = static_cast<uint16_t>(bytes);
+  }
+  /// Copies `bytes` behind the head; false (and nothing done) if they do not fit.
+  [[nodiscard]] bool append_head(ByteSpan bytes) {
+    if (bytes.size() > kHeadMax - head_size_) return false;
+    copy_bytes(head_.data() + head_size_, bytes);
+    head_size_ = static_cast<uint16_t>(head_size_ + bytes.size());
+    return true;
+  }
+  /// Adds a span that is sent without copying and must stay unchanged until `release(context)` is
+  /// called (null: never called, the memory outlives the endpoint). False if there are kBodiesMax
+  /// already; then `release` is not called.
+  [[nodiscard]] bool add_body(ByteSpan bytes, BodyReleaseFn release, void* context) {
+    if (body_count_ == kBodiesMax) return false;
+    bodies_[body_count_++] = {bytes, release, context};
+    body_bytes_ += bytes.size();
+    return true;
+  }
+  /// Copies `bytes` into the head if they fit, else into a heap body owned by the message.
+  void append_copy(ByteSpan bytes);
+
+  [[nodiscard]] size_t size() const { return head_size_ + body_bytes_; }
+  [[nodiscard]] ByteSpan head() const { return ByteSpan(head_).first(head_size_); }
+  [[nodiscard]] size_t body_count() const { return body_count_; }
+  [[nodiscard]] ByteSpan body(size_t index) const { return bodies_[index].bytes; }
+
+  /// Cuts [offset, offset + length) of the message into pieces; returns how many (at most
+  /// kBodiesMax + 1).
+  size_t slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const;
+
+ private:
+  friend class MessagePtr;
+  friend class MessagePool;
+
+  struct Body {
+    ByteSpan bytes;
+    BodyReleaseFn release = nullptr;
+    void* context = nullptr;
+  };
+
+  void clear();
+
+  uint32_t holds_ = 0;
+  uint16_t head_size_ = 0;
+  uint16_t body_count_ = 0;
+  size_t body_bytes_ = 0;
+  MessagePool* pool_ = nullptr;
+  std::array<Body, kBodiesMax> bodies_;
+  std::array<std::byte, kHeadMax> head_;
+};
+
+/// A hold on a Message. Copying adds a hold. Not atomic: all holds of one message are on one thread
+/// at a time.
+class MessagePtr {
+ public:
+  MessagePtr() = default;
+  MessagePtr(const MessagePtr& other) : message_(other.message_) {
+    if (message_ != nullptr) ++message_->holds_;
+  }
+  MessagePtr(MessagePtr&& other) noexcept : message_(std::exchange(other.message_, nullptr)) {}
+  MessagePtr& operator=(MessagePtr other) noexcept {
+    std::swap(message_, other.message_);
+    return *this;
+  }
+  ~MessagePtr() { drop(); }
+
+  /// A message from the heap; for threads that have no pool.
+  [[nodiscard]] static MessagePtr make() { return MessagePtr(new Message); }
+  /// A message from the heap with a copy of `bytes`.
+  [[nodiscard]] static MessagePtr copy_of(ByteSpan bytes) {
+    MessagePtr message = make();
+    message->append_copy(bytes);
+    return message;
+  }
+
+  Message* operator->() const { return message_; }
+  Message& operator*() const { return *message_; }
+  [[nodiscard]] Message* get() const { return message_; }
+  explicit operator bool() const { return message_ != nullptr; }
+  void reset() { drop(); }
+
+  /// Gives the hold away as a plain pointer (a transport token); adopt() takes it back.
+  [[nodiscard]] Message* leak() { return std::exchange(message_, nullptr); }
+  [[nodiscard]] static MessagePtr adopt(Message* message) {
+    MessagePtr out;
+    out.message_ = message;
+    return out;
+  }
+
+ private:
+  friend class MessagePool;
+  explicit MessagePtr(Message* message) : message_(message) { ++message_->holds_; }
+  void drop();
+
+  Message* message_ = nullptr;
+};
+
+/// Recycles messages so that steady state allocates none. Thread: the owner's. Must outlive its
+/// messages (checked).
+class MessagePool {
+ public:
+  /// Keeps up to `kept_max` free messages; beyond that they go back to the heap.
+  explicit MessagePool(size_t kept_max) : kept_max_(kept_max) { free_.reserve(kept_max); }
+  ~MessagePool();
+  MessagePool(const MessagePool&) = delete;
+  MessagePool& operator=(const MessagePool&) = delete;
+
+  [[nodiscard]] MessagePtr make();
+  [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
+
+ private:
+  friend class MessagePtr;
+  void recycle(Message* message);
+
+  const size_t kept_max_;
+  std::vector<Message*> free_;
+  size_t outstanding_count_ = 0;
+};
+
+/// Memory with an atomic use count, for one body that several messages send at once.
+class SharedBody {
+ public:
+  /// Takes ownership of `bytes`; starts with one use, dropped by release().
+  [[nodiscard]] static SharedBody* make(std::string bytes) {
+    return new SharedBody(std::move(bytes));
+  }
+  /// Adds the body to `message`, with a use of its own. False if the message has no room for
+  /// another body.
+  [[nodiscard]] bool attach(Message& message);
+  /// Drops the maker's use.
+  void release() { drop(this); }
+
+ private:
+  explicit SharedBody(std::string bytes) : bytes_(std::move(bytes)) {}
+  static void drop(void* self);
+
+  std::atomic<uint32_t> uses_{1};
+  const std::string bytes_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_BASE_MESSAGE_H_

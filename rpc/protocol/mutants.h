@@ -1,0 +1,35 @@
+// Deliberate faults, compiled in only for the simulator's self-test: a checker that was never seen
+// to catch anything proves nothing. In every other build mutant() is the constant false and costs
+// nothing.
+#ifndef SKUA_RPC_PROTOCOL_MUTANTS_H_
+#define SKUA_RPC_PROTOCOL_MUTANTS_H_
+
+namespace skua::rpc {
+
+enum class Mutant {
+  kNone,
+  kAckHole,              // acknowledge a packet that did not arrive
+  kReuseGeneration,      // a reconnected session keeps its old generation
+  kRunHandlerTwice,      // a duplicate of an answered request runs the handler again
+  kLoseCredit,           // an acknowledged packet's credit is not given back
+  kReleaseLeaseEarly,    // lent memory goes back to the transport while the application reads it
+  kIgnoreDeadline,       // calls wait for ever
+  kFreeBeforeTxDone,     // a message is released while the transport may still read it
+  kAcceptStaleResponse,  // an old request number's response completes the new call
+};
+
+#ifdef SKUA_WITH_MUTANTS
+/// Set by the simulator before it makes its first endpoint.
+extern Mutant g_active_mutant;
+[[nodiscard]] inline bool mutant(Mutant which) {
+  return g_active_mutant == which;
+}
+#else
+[[nodiscard]] constexpr bool mutant(Mutant) {
+  return false;
+}
+#endif
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_MUTANTS_H_

@@ -1,0 +1,222 @@
+#include "rpc/protocol/session.h"
+
+#include <algorithm>
+
+#include "rpc/base/check.h"
+#include "rpc/protocol/mutants.h"
+
+namespace skua::rpc {
+
+#ifdef SKUA_WITH_MUTANTS
+Mutant g_active_mutant = Mutant::kNone;
+#endif
+
+Session::~Session() {
+  SKUA_CHECK(active_count_ == 0 && backlog_count_ == 0,
+             "a session was destroyed with calls in flight: abort_all() first");
+}
+
+void Session::open(const SessionAddress& address, const SessionTerms& terms, bool reliable,
+                   TimeNs now) {
+  address_ = address;
+  terms_ = terms;
+  reliable_ = reliable;
+  open_ = true;
+  credits_ = terms.credits;
+  last_heard_ns_ = waiting_since_ns_ = now;
+  rtt_ = RttEstimator();
+  ping_due_ = pong_due_ = false;
+  free_slots_.clear();
+  client_slots_.reset();
+  server_slots_.reset();
+  start_backlog(now);
+}
+
+void Session::interrupt(const absl::Status& sent_status) {
+  open_ = false;
+  ping_due_ = pong_due_ = false;
+  if (client_slots_ != nullptr) {
+    for (uint32_t i = 0; i < terms_.window; ++i) {
+      ClientSlot& slot = client_slots_[i];
+      slot.release_due = false;
+      if (slot.call == nullptr) {
+        slot.ready_hook.unlink();
+        continue;
+      }
+      const bool sent = slot.call->sent;
+      finish(
+          slot,
+          {.status = sent_status, .response = {}, .from_peer = false, .may_have_executed = sent});
+    }
+  }
+  if (server_slots_ != nullptr) {
+    for (uint32_t i = 0; i < terms_.window; ++i) forget(server_slots_[i]);
+  }
+}
+
+void Session::abort_all(const absl::Status& status) {
+  interrupt(status);
+  while (Call* call = backlog_.pop_front()) {
+    --backlog_count_;
+    host_.complete(
+        *call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+  }
+}
+
+void Session::on_link_lost(TimeNs now) {
+  if (!open_ || client_slots_ == nullptr) return;
+  for (uint32_t i = 0; i < terms_.window; ++i) {
+    ClientSlot& slot = client_slots_[i];
+    if (slot.call == nullptr) continue;
+    slot.in_flight.lose_all([&](uint32_t unit) { return slot.settled.contains(unit); },
+                            [&](uint32_t unit) { slot.lost.push_back(unit); });
+    slot.last_progress_ns = now;
+    if (!slot.lost.empty()) make_ready(slot);
+  }
+}
+
+void Session::make_ready(ClientSlot& slot) {
+  if (!open_) return;
+  if (slot.waits_for_credit) {
+    slot.waits_for_credit = false;
+    slot.ready_hook.unlink();
+  }
+  if (!slot.ready_hook.linked()) ready_clients_.push_back(slot);
+  host_.mark_ready(*this);
+}
+
+void Session::make_ready(ServerSlot& slot) {
+  if (!open_) return;
+  if (!slot.ready_hook.linked()) ready_servers_.push_back(slot);
+  host_.mark_ready(*this);
+}
+
+uint32_t Session::pieces_of(size_t bytes) const {
+  if (bytes <= terms_.payload_bytes) return 1;
+  return static_cast<uint32_t>((bytes + terms_.payload_bytes - 1) / terms_.payload_bytes);
+}
+
+uint32_t Session::piece_bytes(size_t message_bytes, uint32_t index) const {
+  const size_t offset = size_t{index} * terms_.payload_bytes;
+  return static_cast<uint32_t>(std::min<size_t>(terms_.payload_bytes, message_bytes - offset));
+}
+
+PacketHeader Session::header_for(PacketType type, uint32_t req_num) const {
+  PacketHeader header;
+  header.type = type;
+  header.session_index = address_.remote_index;
+  header.session_generation = address_.remote_generation;
+  header.req_num = req_num;
+  return header;
+}
+
+void Session::send_ping() {
+  if (!open_) return;
+  ping_due_ = true;
+  host_.mark_ready(*this);
+}
+
+void Session::on_packet(const Arrival& arrival, TimeNs now) {
+  last_heard_ns_ = now;
+  switch (arrival.header.type) {
+    case PacketType::kRequest: return on_request(arrival, now);
+    case PacketType::kResponse: return on_response(arrival, now);
+    case PacketType::kAck: return on_ack(arrival, now);
+    case PacketType::kPull: return on_pull(arrival, now);
+    case PacketType::kRelease: return on_release(arrival.header);
+    case PacketType::kPing: pong_due_ = true; return host_.mark_ready(*this);
+    case PacketType::kPong: return;
+    default: return drop(DropReason::kBadType);
+  }
+}
+
+bool Session::expects(const PacketHeader& header) const {
+  if (!open_ || header.message_bytes > terms_.message_max_bytes) return false;
+  const uint32_t index = header.req_num % terms_.window;
+  if (header.type == PacketType::kResponse) {
+    return client_slots_ != nullptr && client_slots_[index].call != nullptr &&
+           client_slots_[index].req_num == header.req_num;
+  }
+  if (header.type == PacketType::kRequest) {
+    return server_slots_ == nullptr || server_slots_[index].state == ServerSlot::State::kIdle ||
+           static_cast<int32_t>(header.req_num - server_slots_[index].req_num) > 0;
+  }
+  return false;
+}
+
+bool Session::transmit(PacketSink& sink, TimeNs now) {
+  if (!open_) return false;
+  for (bool* due : {&pong_due_, &ping_due_}) {
+    if (!*due) continue;
+    if (!sink.has_room()) return true;
+    *due = false;
+    sink.emit(*this, header_for(due == &pong_due_ ? PacketType::kPong : PacketType::kPing, 0),
+              MessagePtr(), 0, 0);
+  }
+  while (!ready_servers_.empty()) {
+    if (!transmit_server(ready_servers_.front(), sink, now)) return true;
+    ready_servers_.pop_front();
+  }
+  while (!ready_clients_.empty()) {
+    ClientSlot& slot = ready_clients_.front();
+    if (!transmit_client(slot, sink, now)) return true;
+    slot.ready_hook.unlink();
+    if (slot.waits_for_credit) credit_waiters_.push_back(slot);
+  }
+  return false;
+}
+
+TimeNs Session::on_timer(TimeNs now) {
+  // Calls that wait for a connection or a slot: deadlines only.
+  TimeNs next = kTimeNever;
+  for (Call* call = backlog_.empty() ? nullptr : &backlog_.front(); call != nullptr;) {
+    Call* following = backlog_.next(*call);
+    if (call->deadline_ns <= now && !mutant(Mutant::kIgnoreDeadline)) {
+      call->hook.unlink();
+      --backlog_count_;
+      host_.complete(*call,
+                     {.status = absl::DeadlineExceededError(
+                          open_ ? "deadline exceeded while waiting for a free slot in the session"
+                                : "deadline exceeded while waiting for the session to connect"),
+                      .response = {},
+                      .from_peer = false,
+                      .may_have_executed = false});
+    } else {
+      next = std::min(next, call->deadline_ns);
+    }
+    call = following;
+  }
+  if (!open_) return next;
+  if (client_slots_ != nullptr && active_count_ > 0) {
+    for (uint32_t i = 0; i < terms_.window; ++i) {
+      ClientSlot& slot = client_slots_[i];
+      if (slot.call == nullptr) continue;
+      on_slot_timer(slot, now);
+      if (slot.call != nullptr) next = std::min(next, slot_timer_ns(slot));
+    }
+  }
+  if (active_count_ > 0) {
+    const TimeNs silent_since = std::max(last_heard_ns_, waiting_since_ns_);
+    if (now - silent_since >= options_.ping_after_ns &&
+        now - last_ping_ns_ >= options_.ping_after_ns) {
+      last_ping_ns_ = now;
+      send_ping();
+    }
+    next = std::min(next, std::max(silent_since, last_ping_ns_) + options_.ping_after_ns);
+  }
+  return next;
+}
+
+bool Session::peer_silent(TimeNs now) const {
+  return open_ && active_count_ > 0 &&
+         now - std::max(last_heard_ns_, waiting_since_ns_) >= options_.peer_timeout_ns;
+}
+
+size_t Session::retained_responses() const {
+  if (server_slots_ == nullptr) return 0;
+  size_t count = 0;
+  for (uint32_t i = 0; i < terms_.window; ++i) count += server_slots_[i].response ? 1 : 0;
+  return count;
+}
+
+}  // namespace skua::rpc

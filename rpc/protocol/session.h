@@ -1,0 +1,304 @@
+// Session: the protocol between two endpoints, as a pure state machine.
+//
+// Packets and time go in (on_packet, on_timer), packets come out when the driver has room
+// (transmit). There is no clock, no I/O and no thread here; the simulator runs exactly this code.
+//
+// Each direction has `window` sslots; request number n uses slot n % window, so a slot sees rising
+// numbers and the receiver can tell new (run it), same (a duplicate: answer again, never run again)
+// and old (drop).
+//
+//   client slot:  free -> sending -> [acknowledged, awaiting] -> [pulling] -> free
+//                            |  request pieces 0..R-1     |  response piece 0 arrived, 1..P-1 are
+//                            pulled
+//   server slot:  idle -> receiving -> executing -> responding -> released
+//                            ^                         |  a newer request number, in any state
+//                            +-------------------------+
+//
+// Units. Request pieces 0..R-1 and response pieces R..R+P-1 of a call share one numbering. A unit
+// that was sent (or pulled) and not yet settled is in flight and holds one credit; a call in flight
+// holds at least one, for the response piece that nobody asked for. Credits are therefore the
+// packets in flight, both ways, and all come back when the session is quiet.
+//
+// The client drives: it repeats request pieces, and pulls response pieces again. The server answers
+// and keeps the last response of a slot, and runs no timer for a client. On a reliable transport a
+// message is one packet, acknowledgements, credits and probes are skipped, and a broken link makes
+// the client repeat what was in flight.
+//
+// "Transmit work" is state in slots, never queued packets, so nothing here can grow without bound.
+#ifndef SKUA_RPC_PROTOCOL_SESSION_H_
+#define SKUA_RPC_PROTOCOL_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/intrusive_list.h"
+#include "rpc/base/lease.h"
+#include "rpc/base/message.h"
+#include "rpc/protocol/call.h"
+#include "rpc/protocol/congestion.h"
+#include "rpc/protocol/loss_detector.h"
+#include "rpc/protocol/options.h"
+#include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/rtt_estimator.h"
+#include "rpc/wire/handshake.h"
+#include "rpc/wire/packet_header.h"
+
+namespace skua::rpc {
+
+class Session;
+
+/// Where transmit() puts packets. Implemented by the endpoint (a transport burst) and by tests (a
+/// recorder).
+class PacketSink {
+ public:
+  /// Packets that may still be emitted now.
+  [[nodiscard]] virtual bool has_room() const = 0;
+  /// `payload` (may be null) is held by the sink until the transport no longer reads it.
+  virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload,
+                    size_t offset, size_t length) = 0;
+
+ protected:
+  ~PacketSink() = default;
+};
+
+/// A received packet, header decoded and checksum verified.
+struct Arrival {
+  PacketHeader header;
+  ByteSpan payload;
+};
+
+/// Memory to put a multi-packet message together in; the lease covers exactly the message.
+struct Assembly {
+  std::byte* data = nullptr;
+  Lease lease;
+};
+
+/// A complete request, for the endpoint to hand to a handler.
+struct ArrivedRequest {
+  uint32_t slot = 0;
+  uint32_t req_num = 0;
+  uint16_t method = 0;
+  bool one_way = false;
+  TimeNs deadline_ns = kTimeNever;
+  Lease request;
+};
+
+/// What a session needs from around it. Implemented by the endpoint.
+class SessionHost {
+ public:
+  /// The session has something to transmit.
+  virtual void mark_ready(Session& session) = 0;
+  /// on_timer() wants to run at `when` (or earlier than what was asked for before).
+  virtual void arm_timer(Session& session, TimeNs when) = 0;
+  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under
+  /// pressure).
+  virtual Lease keep(const Arrival& arrival) = 0;
+  /// Memory for a message of `bytes`, or nothing if there is none.
+  virtual std::optional<Assembly> assemble(size_t bytes) = 0;
+  virtual MessagePtr make_message() = 0;
+  virtual void deliver(Session& session, ArrivedRequest&& request) = 0;
+  /// The call left the session for good.
+  virtual void complete(Call& call, CallOutcome&& outcome) = 0;
+  virtual void count_drop(DropReason reason) = 0;
+  virtual void count_retransmit() = 0;
+  virtual void count_copied(size_t bytes) = 0;
+
+ protected:
+  ~SessionHost() = default;
+};
+
+/// Who a session is on the wire.
+struct SessionAddress {
+  uint32_t local_index = 0;
+  uint32_t local_generation = 0;
+  uint32_t remote_index = 0;
+  uint32_t remote_generation = 0;
+};
+
+/// Thread: the endpoint's. `host` and `options` outlive it.
+class Session {
+ public:
+  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index)
+      : host_(host), options_(options) {
+    address_.local_index = index;
+  }
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // --- Life ---
+  /// The handshake is complete: calls that waited start.
+  void open(const SessionAddress& address, const SessionTerms& terms, bool reliable, TimeNs now);
+  /// The peer is lost. Calls that were sent complete with `sent_status`; calls that were not wait
+  /// on for a new connection. Requests being received or executed here are forgotten (their answers
+  /// will be stale).
+  void interrupt(const absl::Status& sent_status);
+  /// Completes all calls, sent or not.
+  void abort_all(const absl::Status& status);
+  /// A stream transport lost packets that it had accepted: everything in flight is sent again.
+  void on_link_lost(TimeNs now);
+  [[nodiscard]] bool is_open() const { return open_; }
+
+  // --- Calls going out ---
+  /// RESOURCE_EXHAUSTED when slots and backlog are full; INVALID_ARGUMENT for a message above the
+  /// negotiated size. On OK the session refers to `call` until it hands it to host.complete().
+  absl::Status start(Call& call, TimeNs now);
+  /// Completes the call with `status` now.
+  void cancel(Call& call, const absl::Status& status, TimeNs now);
+
+  // --- Calls coming in ---
+  /// Answers a delivered request. False if the slot has moved on (the answer is stale).
+  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status,
+               MessagePtr response);
+
+  // --- The driver's side ---
+  void on_packet(const Arrival& arrival, TimeNs now);
+  /// Emits while there is room. True if something is left to send.
+  bool transmit(PacketSink& sink, TimeNs now);
+  /// Deadlines, probes and liveness. Returns when to come back; kTimeNever if nothing is pending.
+  TimeNs on_timer(TimeNs now);
+  /// Nothing was heard for peer_timeout although calls are waiting (or pings were sent).
+  [[nodiscard]] bool peer_silent(TimeNs now) const;
+  [[nodiscard]] TimeNs last_heard_ns() const { return last_heard_ns_; }
+  void send_ping();
+
+  /// Before the bytes of a stream payload arrive: is this packet one that on_packet() would use?
+  [[nodiscard]] bool expects(const PacketHeader& header) const;
+
+  [[nodiscard]] const SessionAddress& address() const { return address_; }
+  [[nodiscard]] const SessionTerms& terms() const { return terms_; }
+  [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
+  [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
+  /// Credits in use; 0 when the session is quiet.
+  [[nodiscard]] uint32_t credits_missing() const {
+    return open_ && !reliable_ ? terms_.credits - credits_ : 0;
+  }
+  /// Responses kept for at-most-once.
+  [[nodiscard]] size_t retained_responses() const;
+
+  /// For the endpoint's list of sessions with something to transmit.
+  ListHook ready_hook;
+
+ private:
+  struct ClientSlot {
+    ListHook ready_hook;
+    uint32_t index = 0;
+    uint32_t req_num = 0;
+    Call* call = nullptr;
+    uint32_t request_pieces = 0;   // R
+    uint32_t response_pieces = 0;  // P; 0: not known yet
+    uint32_t next_unit = 0;        // lowest unit never sent or pulled
+    uint32_t credits_held = 0;
+    uint32_t probes = 0;  // unanswered in a row
+    uint32_t response_bytes = 0;
+    bool waits_for_credit = false;
+    bool release_due = false;
+    uint32_t release_req_num = 0;
+    TimeNs last_progress_ns = 0;
+    ReceivedSet settled;
+    LossDetector in_flight;
+    std::vector<uint32_t> lost;  // units to send again; bounded by what is in flight
+    Assembly response;
+
+    [[nodiscard]] uint32_t outstanding() const;
+  };
+
+  struct ServerSlot {
+    enum class State : uint8_t { kIdle, kReceiving, kExecuting, kResponding, kReleased };
+    ListHook ready_hook;
+    uint32_t index = 0;
+    uint32_t req_num = 0;
+    State state = State::kIdle;
+    bool ack_due = false;
+    bool one_way = false;
+    uint8_t response_flags = 0;
+    uint16_t method = 0;
+    uint16_t status = 0;
+    uint32_t message_bytes = 0;
+    uint32_t response_pieces = 0;
+    Ticks echo_stamp = 0;
+    TimeNs echo_arrival_ns = 0;
+    ReceivedSet received;
+    WantedSet wanted;
+    Assembly request;
+    MessagePtr response;
+  };
+
+  // Common.
+  void make_ready(ClientSlot& slot);
+  void make_ready(ServerSlot& slot);
+  [[nodiscard]] uint32_t pieces_of(size_t bytes) const;
+  [[nodiscard]] uint32_t piece_bytes(size_t message_bytes, uint32_t index) const;
+  [[nodiscard]] PacketHeader header_for(PacketType type, uint32_t req_num) const;
+  void drop(DropReason reason) { host_.count_drop(reason); }
+
+  // Client side.
+  void start_backlog(TimeNs now);
+  void assign(ClientSlot& slot, Call& call, TimeNs now);
+  void finish(ClientSlot& slot, CallOutcome&& outcome);
+  ClientSlot* client_slot_for(const PacketHeader& header);
+  void on_response(const Arrival& arrival, TimeNs now);
+  void on_ack(const Arrival& arrival, TimeNs now);
+  void accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now);
+  void complete_with_response(ClientSlot& slot, const PacketHeader& header, Lease&& response);
+  bool settle(ClientSlot& slot, uint32_t unit);
+  void settle_request(ClientSlot& slot);
+  void after_progress(ClientSlot& slot, TimeNs now);
+  void sample_rtt(const PacketHeader& header, TimeNs now);
+  bool take_credit(ClientSlot& slot);
+  void return_credits(ClientSlot& slot, uint32_t keep);
+  bool transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now);
+  void emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  bool emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now);
+  void emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink, TimeNs now);
+  void on_slot_timer(ClientSlot& slot, TimeNs now);
+  [[nodiscard]] TimeNs slot_timer_ns(const ClientSlot& slot) const;
+
+  // Server side.
+  ServerSlot* server_slot_for(const PacketHeader& header);
+  void on_request(const Arrival& arrival, TimeNs now);
+  void begin_request(ServerSlot& slot, const Arrival& arrival);
+  void accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now);
+  void deliver(ServerSlot& slot, const PacketHeader& header, Lease&& request, TimeNs now);
+  void on_duplicate_request(ServerSlot& slot);
+  void on_pull(const Arrival& arrival, TimeNs now);
+  void on_release(const PacketHeader& header);
+  bool transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now);
+  void forget(ServerSlot& slot);
+
+  SessionHost& host_;
+  const ProtocolOptions& options_;
+  SessionAddress address_;
+  SessionTerms terms_;
+  bool open_ = false;
+  bool reliable_ = false;
+  bool ping_due_ = false;
+  bool pong_due_ = false;
+  uint32_t credits_ = 0;
+  uint32_t active_count_ = 0;
+  uint32_t backlog_count_ = 0;
+  TimeNs last_heard_ns_ = 0;
+  /// Since when calls have been waiting without a break; liveness counts from here or from what was
+  /// heard last.
+  TimeNs waiting_since_ns_ = 0;
+  TimeNs last_ping_ns_ = 0;
+  RttEstimator rtt_;
+  std::unique_ptr<CongestionPolicy> congestion_;
+
+  // Arrays of terms_.window, made at first use so that an idle session is small.
+  std::unique_ptr<ClientSlot[]> client_slots_;
+  std::unique_ptr<ServerSlot[]> server_slots_;
+  std::vector<uint32_t> free_slots_;
+  IntrusiveList<Call, &Call::hook> backlog_;
+  IntrusiveList<ClientSlot, &ClientSlot::ready_hook> ready_clients_;
+  IntrusiveList<ClientSlot, &ClientSlot::ready_hook> credit_waiters_;
+  IntrusiveList<ServerSlot, &ServerSlot::ready_hook> ready_servers_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_SESSION_H_

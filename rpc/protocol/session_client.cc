@@ -1,0 +1,458 @@
+// The calling side of a session: client slots.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/session.h"
+
+namespace skua::rpc {
+namespace {
+
+// Probes of a call that the peer acknowledged back off only this far (first time-out x 2^7): its
+// response may be the lost packet.
+constexpr uint32_t kAwaitingProbesMax = 7;
+// Responses above this are worth a packet that tells the server it may free them.
+constexpr uint32_t kReleaseAboveBytes = 4096;
+
+uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
+  const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
+  return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
+}
+
+}  // namespace
+
+uint32_t Session::ClientSlot::outstanding() const {
+  if (response_pieces == 0) return next_unit - settled.count();
+  const uint32_t arrived = settled.count() - request_pieces;
+  return next_unit - request_pieces - arrived;
+}
+
+// --- Starting
+// ---------------------------------------------------------------------------------------------------------
+
+absl::Status Session::start(Call& call, TimeNs now) {
+  if (open_ && call.request->size() > terms_.message_max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("request of ", call.request->size(),
+                                                   " bytes; this session carries at most ",
+                                                   terms_.message_max_bytes));
+  }
+  if (active_count_ == 0) waiting_since_ns_ = now;
+  if (open_ && backlog_.empty()) {
+    if (client_slots_ == nullptr) start_backlog(now);
+    if (!free_slots_.empty()) {
+      ClientSlot& slot = client_slots_[free_slots_.back()];
+      free_slots_.pop_back();
+      assign(slot, call, now);
+      return absl::OkStatus();
+    }
+  }
+  if (backlog_count_ >= options_.backlog_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("session backlog is full (", backlog_count_, " calls wait for one of ",
+                     terms_.window, " slots): wait for completions, or raise backlog_max"));
+  }
+  backlog_.push_back(call);
+  ++backlog_count_;
+  host_.arm_timer(*this, call.deadline_ns);
+  return absl::OkStatus();
+}
+
+void Session::start_backlog(TimeNs now) {
+  if (client_slots_ == nullptr) {
+    client_slots_ = std::make_unique<ClientSlot[]>(terms_.window);
+    free_slots_.reserve(terms_.window);
+    for (uint32_t i = terms_.window; i-- > 0;) {
+      client_slots_[i].index = i;
+      client_slots_[i].req_num = i - terms_.window;
+      free_slots_.push_back(i);
+    }
+  }
+  while (!free_slots_.empty() && !backlog_.empty()) {
+    Call& call = *backlog_.pop_front();
+    --backlog_count_;
+    if (call.request->size() > terms_.message_max_bytes) {
+      host_.complete(call, {.status = absl::InvalidArgumentError(absl::StrCat(
+                                "request of ", call.request->size(),
+                                " bytes; this session carries at most ", terms_.message_max_bytes)),
+                            .response = {},
+                            .from_peer = false,
+                            .may_have_executed = false});
+      continue;
+    }
+    ClientSlot& slot = client_slots_[free_slots_.back()];
+    free_slots_.pop_back();
+    assign(slot, call, now);
+  }
+}
+
+void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
+  slot.call = &call;
+  call.slot = slot.index;
+  slot.req_num += terms_.window;
+  slot.request_pieces = pieces_of(call.request->size());
+  slot.response_pieces = 0;
+  slot.response_bytes = 0;
+  slot.next_unit = 0;
+  slot.credits_held = 0;
+  slot.probes = 0;
+  slot.release_due = false;  // the new request says the same
+  slot.last_progress_ns = now;
+  slot.settled.reset(slot.request_pieces);
+  slot.in_flight.reset();
+  slot.lost.clear();
+  if (active_count_++ == 0) waiting_since_ns_ = now;
+  make_ready(slot);
+  host_.arm_timer(*this, std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
+}
+
+// --- Finishing
+// --------------------------------------------------------------------------------------------------------
+
+void Session::finish(ClientSlot& slot, CallOutcome&& outcome) {
+  Call& call = *slot.call;
+  slot.call = nullptr;
+  call.slot = kNoSlot;
+  return_credits(slot, 0);
+  slot.response = {};
+  slot.lost.clear();
+  slot.in_flight.reset();
+  --active_count_;
+  if (slot.waits_for_credit || (slot.ready_hook.linked() && !slot.release_due)) {
+    slot.ready_hook.unlink();
+    slot.waits_for_credit = false;
+  }
+  free_slots_.push_back(slot.index);
+  host_.complete(call, std::move(outcome));
+}
+
+void Session::cancel(Call& call, const absl::Status& status, TimeNs now) {
+  if (call.slot == kNoSlot) {
+    call.hook.unlink();
+    --backlog_count_;
+    host_.complete(
+        call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+    return;
+  }
+  const bool sent = call.sent;
+  finish(client_slots_[call.slot],
+         {.status = status, .response = {}, .from_peer = false, .may_have_executed = sent});
+  if (open_ && !backlog_.empty()) start_backlog(now);
+}
+
+// --- Credits
+// ----------------------------------------------------------------------------------------------------------
+
+bool Session::take_credit(ClientSlot& slot) {
+  if (reliable_) return true;
+  if (slot.outstanding() < slot.credits_held) return true;
+  if (credits_ == 0) return false;
+  if (congestion_ != nullptr && terms_.credits - credits_ >= congestion_->window_packets())
+    return false;
+  --credits_;
+  ++slot.credits_held;
+  return true;
+}
+
+void Session::return_credits(ClientSlot& slot, uint32_t keep) {
+  if (reliable_ || slot.credits_held <= keep) return;
+  const uint32_t returned = slot.credits_held - keep;
+  slot.credits_held = keep;
+  credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
+  for (uint32_t i = 0; i < returned && !credit_waiters_.empty(); ++i)
+    make_ready(credit_waiters_.front());
+}
+
+// --- Receiving
+// --------------------------------------------------------------------------------------------------------
+
+Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
+  if (client_slots_ == nullptr) {
+    drop(DropReason::kUnexpectedResponse);
+    return nullptr;
+  }
+  ClientSlot& slot = client_slots_[header.req_num % terms_.window];
+  const bool expected = slot.call != nullptr && slot.call->sent &&
+                        (slot.req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse));
+  if (!expected) {
+    drop(DropReason::kUnexpectedResponse);
+    return nullptr;
+  }
+  return &slot;
+}
+
+void Session::sample_rtt(const PacketHeader& header, TimeNs now) {
+  const auto ticks = static_cast<int32_t>(to_ticks(now) - header.stamp);
+  if (ticks < 0) return;
+  const DurationNs sample = ticks * kTickNs;
+  rtt_.add_sample(sample);
+  if (congestion_ != nullptr) congestion_->on_delay_sample(sample, now);
+}
+
+void Session::on_ack(const Arrival& arrival, TimeNs now) {
+  ClientSlot* slot = client_slot_for(arrival.header);
+  if (slot == nullptr) return;
+  PacketSet set;
+  if (!PacketSet::decode(arrival.payload, set) || set.base > slot->next_unit) {
+    return drop(DropReason::kBadLength);
+  }
+  sample_rtt(arrival.header, now);
+  if (slot->response_pieces != 0) return;  // the response overtook its acknowledgement
+  bool progress = false;
+  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit)
+    progress |= settle(*slot, unit);
+  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
+    if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
+    const uint32_t unit = set.base + i;
+    // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would
+    // lose data.
+    if (unit >= slot->request_pieces || unit >= slot->next_unit)
+      return drop(DropReason::kBadLength);
+    progress |= settle(*slot, unit);
+  }
+  if (progress) after_progress(*slot, now);
+}
+
+void Session::on_response(const Arrival& arrival, TimeNs now) {
+  ClientSlot* slot = client_slot_for(arrival.header);
+  if (slot == nullptr) return;
+  const PacketHeader& header = arrival.header;
+  if (header.message_bytes > terms_.message_max_bytes) return drop(DropReason::kTooLarge);
+  const uint32_t pieces = pieces_of(header.message_bytes);
+  if (header.packet_index >= pieces ||
+      arrival.payload.size() != piece_bytes(header.message_bytes, header.packet_index) ||
+      (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
+    return drop(DropReason::kBadLength);
+  }
+  sample_rtt(header, now);
+  if (pieces == 1) {
+    settle_request(*slot);
+    return complete_with_response(*slot, header, host_.keep(arrival));
+  }
+  accept_response_piece(*slot, arrival, now);
+}
+
+void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  if (slot.response_pieces == 0) {
+    std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
+    if (!assembly.has_value()) {
+      drop(DropReason::kNoMemory);
+      return finish(slot, {.status = absl::ResourceExhaustedError(
+                               absl::StrCat("no memory for a response of ", header.message_bytes,
+                                            " bytes; raise the endpoint's memory_limit_bytes")),
+                           .response = {},
+                           .from_peer = false,
+                           .may_have_executed = true});
+    }
+    settle_request(slot);
+    slot.response = std::move(*assembly);
+    slot.response_bytes = header.message_bytes;
+    slot.response_pieces = pieces_of(header.message_bytes);
+    slot.settled.extend(slot.request_pieces + slot.response_pieces);
+    slot.next_unit = slot.request_pieces + 1;
+    slot.lost.clear();
+    slot.in_flight.reset();
+    if (header.packet_index != 0) slot.lost.push_back(slot.request_pieces);
+  }
+  const uint32_t unit = slot.request_pieces + header.packet_index;
+  if (unit >= slot.next_unit) return drop(DropReason::kUnexpectedResponse);  // never pulled
+  if (!settle(slot, unit)) return drop(DropReason::kDuplicate);
+  copy_bytes(slot.response.data + size_t{header.packet_index} * terms_.payload_bytes,
+             arrival.payload);
+  host_.count_copied(arrival.payload.size());
+  if (slot.settled.all()) {
+    return complete_with_response(slot, header, std::move(slot.response.lease));
+  }
+  after_progress(slot, now);
+}
+
+void Session::complete_with_response(ClientSlot& slot, const PacketHeader& header,
+                                     Lease&& response) {
+  CallOutcome outcome;
+  outcome.from_peer = true;
+  outcome.may_have_executed = (header.flags & packet_flags::kEngineStatus) == 0;
+  const auto code = static_cast<absl::StatusCode>(std::min<uint16_t>(header.method, 16));
+  if (code == absl::StatusCode::kOk) {
+    outcome.response = std::move(response);
+  } else {
+    outcome.status = absl::Status(code, absl_view(response.bytes()));
+    response.reset();
+  }
+  if (header.message_bytes > kReleaseAboveBytes) {
+    slot.release_due = true;
+    slot.release_req_num = slot.req_num;
+    make_ready(slot);
+  }
+  const TimeNs now = last_heard_ns_;
+  finish(slot, std::move(outcome));
+  if (!backlog_.empty()) start_backlog(now);
+}
+
+bool Session::settle(ClientSlot& slot, uint32_t unit) {
+  slot.in_flight.on_arrived(unit);
+  return slot.settled.insert(unit);
+}
+
+void Session::settle_request(ClientSlot& slot) {
+  for (uint32_t unit = slot.settled.base(); unit < slot.request_pieces; ++unit)
+    slot.settled.insert(unit);
+  slot.next_unit = std::max(slot.next_unit, slot.request_pieces);
+}
+
+void Session::after_progress(ClientSlot& slot, TimeNs now) {
+  slot.last_progress_ns = now;
+  slot.probes = 0;
+  const size_t lost_before = slot.lost.size();
+  slot.in_flight.detect(
+      rtt_.reorder_window_ns(), [&](uint32_t unit) { return slot.settled.contains(unit); },
+      [&](uint32_t unit) { slot.lost.push_back(unit); });
+  if (slot.lost.size() > lost_before && congestion_ != nullptr) congestion_->on_loss(now);
+  return_credits(slot, std::max(slot.outstanding(), 1u));
+  make_ready(slot);
+}
+
+// --- Sending
+// ----------------------------------------------------------------------------------------------------------
+
+bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
+  if (slot.release_due) {
+    if (!sink.has_room()) return false;
+    slot.release_due = false;
+    sink.emit(*this, header_for(PacketType::kRelease, slot.release_req_num), MessagePtr(), 0, 0);
+  }
+  if (slot.call == nullptr) return true;
+  // Request pieces: lost ones first, they hold their credits already.
+  for (size_t i = 0; i < slot.lost.size();) {
+    const uint32_t unit = slot.lost[i];
+    const bool gone = slot.settled.size() > unit && slot.settled.contains(unit);
+    if (unit >= slot.request_pieces && !gone) {
+      ++i;
+      continue;
+    }
+    if (!gone) {
+      if (!sink.has_room()) return false;
+      host_.count_retransmit();
+      emit_request_piece(slot, unit, sink, now);
+    }
+    slot.lost[i] = slot.lost.back();
+    slot.lost.pop_back();
+  }
+  while (slot.next_unit < slot.request_pieces) {
+    if (!sink.has_room()) return false;
+    if (!take_credit(slot)) {
+      slot.waits_for_credit = true;
+      return true;
+    }
+    emit_request_piece(slot, slot.next_unit++, sink, now);
+  }
+  return emit_pulls(slot, sink, now);
+}
+
+void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+  const Call& call = *slot.call;
+  PacketHeader header = header_for(PacketType::kRequest, slot.req_num);
+  header.method = call.method;
+  header.flags = call.one_way ? packet_flags::kOneWay : uint8_t{0};
+  header.message_bytes = static_cast<uint32_t>(call.request->size());
+  header.packet_index = static_cast<uint16_t>(piece);
+  header.deadline_ms = deadline_field(call.deadline_ns, now);
+  header.stamp = to_ticks(now);
+  slot.call->sent = true;
+  slot.in_flight.on_sent(piece, now);
+  sink.emit(*this, header, call.request, size_t{piece} * terms_.payload_bytes,
+            piece_bytes(call.request->size(), piece));
+}
+
+bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
+  const uint32_t first = slot.request_pieces;
+  const uint32_t end = slot.response_pieces == 0 ? 0 : first + slot.response_pieces;
+  if (slot.lost.empty() && slot.next_unit >= end) return true;
+  std::sort(slot.lost.begin(), slot.lost.end());
+  PacketSet set;
+  size_t lost_taken = 0;
+  auto add = [&](uint32_t unit) {
+    const uint32_t piece = unit - first;
+    if (set.word_count > 0 && piece - set.base >= 64 * PacketSet::kWordsMax) {
+      if (!sink.has_room()) return false;
+      emit_pull(slot, std::exchange(set, {}), sink, now);
+    }
+    if (set.word_count == 0) set.base = static_cast<uint16_t>(piece);
+    const uint32_t bit = piece - set.base;
+    set.words[bit / 64] |= uint64_t{1} << (bit % 64);
+    set.word_count = static_cast<uint16_t>(std::max<uint32_t>(set.word_count, bit / 64 + 1));
+    slot.in_flight.on_sent(unit, now);
+    return true;
+  };
+  if (!sink.has_room()) return false;
+  bool room = true;
+  for (; room && lost_taken < slot.lost.size(); ++lost_taken) {
+    host_.count_retransmit();
+    room = add(slot.lost[lost_taken]);
+    if (!room) break;
+  }
+  slot.lost.erase(slot.lost.begin(), slot.lost.begin() + static_cast<std::ptrdiff_t>(lost_taken));
+  while (room && slot.next_unit < end) {
+    if (!take_credit(slot)) {
+      slot.waits_for_credit = slot.outstanding() == 0;
+      break;
+    }
+    room = add(slot.next_unit);
+    if (room) ++slot.next_unit;
+  }
+  if (set.word_count > 0) emit_pull(slot, set, sink, now);
+  return room;
+}
+
+void Session::emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink, TimeNs now) {
+  PacketHeader header = header_for(PacketType::kPull, slot.req_num);
+  header.stamp = to_ticks(now);
+  MessagePtr extension = host_.make_message();
+  extension->set_head_size(set.encode(extension->head_room().data()));
+  sink.emit(*this, header, extension, 0, extension->size());
+}
+
+// --- Timers
+// -----------------------------------------------------------------------------------------------------------
+
+TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
+  const TimeNs deadline = mutant(Mutant::kIgnoreDeadline) ? kTimeNever : slot.call->deadline_ns;
+  if (reliable_) return deadline;
+  return std::min(deadline, slot.last_progress_ns + rtt_.probe_timeout_ns(options_, slot.probes));
+}
+
+void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
+  if (now >= slot.call->deadline_ns && !mutant(Mutant::kIgnoreDeadline)) {
+    const bool sent = slot.call->sent;
+    finish(slot, {.status = absl::DeadlineExceededError(
+                      sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
+                                          (now - last_heard_ns_) / kMillisecond, " ms ago")
+                           : "deadline exceeded before the request could be sent"),
+                  .response = {},
+                  .from_peer = false,
+                  .may_have_executed = sent});
+    if (!backlog_.empty()) start_backlog(now);
+    return;
+  }
+  if (reliable_ || !slot.call->sent) {
+    if (!reliable_) slot.last_progress_ns = now;
+    return;
+  }
+  if (now < slot.last_progress_ns + rtt_.probe_timeout_ns(options_, slot.probes)) return;
+  slot.last_progress_ns = now;
+  uint32_t unit;
+  if (slot.in_flight.take_probe([&](uint32_t u) { return slot.settled.contains(u); }, unit)) {
+    slot.lost.push_back(unit);
+    ++slot.probes;
+  } else if (slot.response_pieces == 0 && slot.settled.all()) {
+    // Everything arrived there: ask for the first response piece. It is still running, or its
+    // answer was lost.
+    slot.lost.push_back(slot.request_pieces);
+    slot.probes = std::min(slot.probes + 1, kAwaitingProbesMax);
+  }
+  make_ready(slot);
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,208 @@
+// The called side of a session: server slots.
+#include <algorithm>
+
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/session.h"
+
+namespace skua::rpc {
+namespace {
+
+using enum PacketType;
+
+/// What the response's time stamp says: the request's, later by the time it was held here.
+Ticks echoed(Ticks stamp, TimeNs arrival_ns, TimeNs now) {
+  return stamp + to_ticks(now - arrival_ns);
+}
+
+}  // namespace
+
+Session::ServerSlot* Session::server_slot_for(const PacketHeader& header) {
+  if (server_slots_ == nullptr) {
+    server_slots_ = std::make_unique<ServerSlot[]>(terms_.window);
+    for (uint32_t i = 0; i < terms_.window; ++i) {
+      server_slots_[i].index = i;
+      server_slots_[i].req_num = i - terms_.window;
+    }
+  }
+  return &server_slots_[header.req_num % terms_.window];
+}
+
+void Session::forget(ServerSlot& slot) {
+  slot.ready_hook.unlink();
+  slot.ack_due = false;
+  slot.request = {};
+  slot.response.reset();
+  slot.state = ServerSlot::State::kReleased;
+}
+
+void Session::on_request(const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  if (header.message_bytes > terms_.message_max_bytes) return drop(DropReason::kTooLarge);
+  if (header.packet_index >= pieces_of(header.message_bytes) ||
+      arrival.payload.size() != piece_bytes(header.message_bytes, header.packet_index)) {
+    return drop(DropReason::kBadLength);
+  }
+  ServerSlot& slot = *server_slot_for(header);
+  const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
+  if (age < 0) return drop(DropReason::kStaleRequest);
+  if (age > 0) {
+    begin_request(slot, arrival);
+  } else if (header.message_bytes != slot.message_bytes) {
+    return drop(DropReason::kBadLength);
+  }
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  if (slot.state == ServerSlot::State::kReceiving) return accept_request_piece(slot, arrival, now);
+  drop(DropReason::kDuplicate);
+  if (mutant(Mutant::kRunHandlerTwice) && slot.state == ServerSlot::State::kResponding &&
+      slot.received.size() == 1) {
+    return deliver(slot, header, host_.keep(arrival), now);
+  }
+  on_duplicate_request(slot);
+}
+
+void Session::begin_request(ServerSlot& slot, const Arrival& arrival) {
+  const PacketHeader& header = arrival.header;
+  forget(slot);
+  slot.req_num = header.req_num;
+  slot.message_bytes = header.message_bytes;
+  slot.method = header.method;
+  slot.one_way = (header.flags & packet_flags::kOneWay) != 0;
+  slot.received.reset(pieces_of(header.message_bytes));
+  slot.state = ServerSlot::State::kReceiving;
+}
+
+void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  if (slot.received.size() == 1) {
+    slot.received.insert(0);
+    return deliver(slot, header, host_.keep(arrival), now);
+  }
+  if (slot.request.data == nullptr) {
+    std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
+    if (!assembly.has_value()) return drop(DropReason::kNoMemory);
+    slot.request = std::move(*assembly);
+  }
+  slot.ack_due = true;
+  make_ready(slot);
+  if (!slot.received.insert(header.packet_index)) return drop(DropReason::kDuplicate);
+  copy_bytes(slot.request.data + size_t{header.packet_index} * terms_.payload_bytes,
+             arrival.payload);
+  host_.count_copied(arrival.payload.size());
+  if (mutant(Mutant::kAckHole) && slot.received.base() + 1 < slot.received.size()) {
+    slot.received.insert(slot.received.base());
+  }
+  if (slot.received.all()) {
+    slot.request.data = nullptr;
+    deliver(slot, header, std::move(slot.request.lease), now);
+  }
+}
+
+void Session::deliver(ServerSlot& slot, const PacketHeader& header, Lease&& request, TimeNs now) {
+  slot.state = ServerSlot::State::kExecuting;
+  ArrivedRequest arrived;
+  arrived.slot = slot.index;
+  arrived.req_num = slot.req_num;
+  arrived.method = slot.method;
+  arrived.one_way = slot.one_way;
+  if (header.deadline_ms != kDeadlineUnlimited)
+    arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
+  arrived.request = std::move(request);
+  // Answered before the handler runs: "delivered" is all the caller wants to know.
+  if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr());
+  host_.deliver(*this, std::move(arrived));
+}
+
+void Session::on_duplicate_request(ServerSlot& slot) {
+  if (slot.state == ServerSlot::State::kExecuting) {
+    slot.ack_due = true;  // "it arrived, wait"
+  } else if (slot.state == ServerSlot::State::kResponding) {
+    slot.wanted.insert(0);
+  } else {
+    return;
+  }
+  make_ready(slot);
+}
+
+bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code,
+                      bool engine_status, MessagePtr response) {
+  if (!open_ || server_slots_ == nullptr || slot_index >= terms_.window) return false;
+  ServerSlot& slot = server_slots_[slot_index];
+  if (slot.req_num != req_num || slot.state != ServerSlot::State::kExecuting) return false;
+  if (!response) response = host_.make_message();
+  if (response->size() > terms_.message_max_bytes) {
+    code = absl::StatusCode::kInternal;
+    engine_status = false;
+    response = host_.make_message();
+    response->append_copy(as_byte_span("the handler's answer is larger than this session carries"));
+  }
+  slot.state = ServerSlot::State::kResponding;
+  slot.status = static_cast<uint16_t>(code);
+  slot.response_flags = engine_status ? packet_flags::kEngineStatus : uint8_t{0};
+  slot.response = std::move(response);
+  slot.response_pieces = pieces_of(slot.response->size());
+  slot.wanted.reset(slot.response_pieces);
+  slot.wanted.insert(0);
+  slot.ack_due = false;
+  make_ready(slot);
+  return true;
+}
+
+void Session::on_pull(const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  PacketSet set;
+  if (!PacketSet::decode(arrival.payload, set)) return drop(DropReason::kBadLength);
+  ServerSlot& slot = *server_slot_for(header);
+  if (header.req_num != slot.req_num) return drop(DropReason::kStaleRequest);
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  if (slot.state == ServerSlot::State::kExecuting || slot.state == ServerSlot::State::kReceiving) {
+    slot.ack_due = true;
+    return make_ready(slot);
+  }
+  if (slot.state != ServerSlot::State::kResponding) return drop(DropReason::kDuplicate);
+  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
+    if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
+    if (set.base + i >= slot.response_pieces) return drop(DropReason::kBadLength);
+    slot.wanted.insert(set.base + i);
+  }
+  make_ready(slot);
+}
+
+void Session::on_release(const PacketHeader& header) {
+  ServerSlot& slot = *server_slot_for(header);
+  if (header.req_num != slot.req_num || slot.state != ServerSlot::State::kResponding) {
+    return drop(DropReason::kStaleRequest);
+  }
+  forget(slot);
+}
+
+bool Session::transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now) {
+  if (slot.state == ServerSlot::State::kResponding) {
+    while (!slot.wanted.empty()) {
+      if (!sink.has_room()) return false;
+      const uint32_t piece = slot.wanted.pop_lowest();
+      PacketHeader header = header_for(kResponse, slot.req_num);
+      header.method = slot.status;
+      header.flags = slot.response_flags;
+      header.message_bytes = static_cast<uint32_t>(slot.response->size());
+      header.packet_index = static_cast<uint16_t>(piece);
+      header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
+      sink.emit(*this, header, slot.response, size_t{piece} * terms_.payload_bytes,
+                piece_bytes(slot.response->size(), piece));
+    }
+    slot.ack_due = false;
+    return true;
+  }
+  if (!slot.ack_due) return true;
+  if (!sink.has_room()) return false;
+  slot.ack_due = false;
+  PacketHeader header = header_for(kAck, slot.req_num);
+  header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
+  MessagePtr extension = host_.make_message();
+  extension->set_head_size(slot.received.snapshot().encode(extension->head_room().data()));
+  sink.emit(*this, header, extension, 0, extension->size());
+  return true;
+}
+
+}  // namespace skua::rpc

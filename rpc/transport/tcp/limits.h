@@ -1,0 +1,43 @@
+// Every bound of the TCP transport that is not an option, in one place.
+#ifndef SKUA_RPC_TRANSPORT_TCP_LIMITS_H_
+#define SKUA_RPC_TRANSPORT_TCP_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skua::rpc::tcp {
+
+/// A hello or its reply, whole.
+inline constexpr size_t kHelloBytesMax = 1024;
+/// The text of a refusal; longer ones are cut.
+inline constexpr size_t kRefusalTextMax = 512;
+/// Frame bytes before the packet header, over all dialects.
+inline constexpr size_t kFrameBytesMax = 16;
+
+/// Pieces waiting in one peer's transmit queue.
+inline constexpr uint32_t kTxEntriesMax = 1024;
+/// Bytes copied into one peer's transmit queue (headers and small payloads).
+inline constexpr uint32_t kTxStagingBytes = 256 * 1024;
+/// Pieces handed to the kernel in one system call.
+inline constexpr size_t kTxGatherMax = 64;
+
+/// Reads of one connection in one rx_burst, so that a fast sender does not starve the others.
+inline constexpr int kReadsPerBurstMax = 8;
+/// A chunk with less room than this is left for a fresh one rather than filled by a tiny read.
+inline constexpr uint32_t kRxRoomMin = 4096;
+/// While large payloads arrive, what is read beyond one payload: the next header and a little more,
+/// because all of it is copied.
+inline constexpr uint32_t kRxPeekBytes = 2048;
+
+/// Connections that are read without asking epoll first.
+inline constexpr size_t kHotMax = 4;
+/// Fruitless reads after which a connection is left to epoll, while few or many are connected.
+inline constexpr uint32_t kHotIdleFew = 20'000;
+inline constexpr uint32_t kHotIdleMany = 256;
+/// Bursts between two looks at epoll while only hot connections have traffic.
+inline constexpr uint32_t kEpollEveryBursts = 16;
+inline constexpr size_t kEpollEventsMax = 64;
+
+}  // namespace skua::rpc::tcp
+
+#endif  // SKUA_RPC_TRANSPORT_TCP_LIMITS_H_

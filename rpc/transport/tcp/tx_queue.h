@@ -1,0 +1,128 @@
+// TxQueue: what waits to be written to one peer, as a ring of pieces that a gathering write takes.
+//
+//   staging  | f h pp | f h | f h ppp |              |     bytes copied in: frame, packet header,
+//            ^ oldest                 ^ next               small payloads
+//   pieces   [staged 0..n] [body ->] [staged n..m] [body ->] ...
+//                             |                       |
+//                             application's memory, read by the kernel where it lies
+//
+// Copied bytes that follow each other are one piece, so a burst of small packets is one contiguous
+// write. A gathered piece is the application's until it is written; the last gathered piece of a
+// packet carries its token.
+//
+// Before the connection stands its dialect is not known. Frames are then packed in our newest one,
+// with spare room and a piece of their own, and repacked once if the peer turns out older.
+#ifndef SKUA_RPC_TRANSPORT_TCP_TX_QUEUE_H_
+#define SKUA_RPC_TRANSPORT_TCP_TX_QUEUE_H_
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rpc/base/bytes.h"
+#include "rpc/transport/tcp/dialect.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc::tcp {
+
+/// Collects packets whose memory is no longer read: those of the running tx_burst are marked done,
+/// older ones are kept for reap().
+class TxCompletions {
+ public:
+  void begin_burst(std::span<TxPacket> packets) {
+    packets_ = packets;
+    ++burst_;
+  }
+  void end_burst() { packets_ = {}; }
+  [[nodiscard]] uint32_t burst() const { return burst_; }
+
+  /// The packet at `index` of burst `burst`.
+  void complete(TxToken token, uint32_t burst, uint8_t index) {
+    if (burst == burst_ && index < packets_.size()) {
+      packets_[index].done = true;
+    } else if (token != kNoToken) {
+      tokens_.push_back(token);
+    }
+  }
+  size_t reap(std::span<TxToken> tokens);
+
+ private:
+  std::span<TxPacket> packets_;
+  uint32_t burst_ = 0;
+  std::vector<TxToken> tokens_;
+  size_t reaped_ = 0;
+};
+
+/// Thread: the transport's.
+class TxQueue {
+ public:
+  struct Limits {
+    /// push() refuses while this much waits; one packet may overshoot it.
+    uint32_t bytes_max = 0;
+    /// Segments up to this size are copied.
+    uint32_t inline_max_bytes = 0;
+  };
+
+  explicit TxQueue(Limits limits) : limits_(limits) {}
+
+  [[nodiscard]] bool empty() const { return entry_count_ == 0; }
+  /// Bytes not yet written.
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+  /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it
+  /// done if all of it was copied. False, and nothing changed: full. `provisional`: see above.
+  [[nodiscard]] bool push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool provisional,
+                          const TxCompletions& completions, TransportCounters& counters);
+
+  /// The oldest pieces, as many as fit; returns how many, and adds up their bytes.
+  size_t gather(std::span<iovec> pieces, size_t& bytes) const;
+  /// The first `bytes` were written.
+  void consume(size_t bytes, TxCompletions& completions);
+  /// Forgets everything; all tokens are completed.
+  void drop(TxCompletions& completions);
+
+  /// Rewrites provisional frames from one dialect to another.
+  void repack(const Dialect& from, const Dialect& to);
+
+ private:
+  struct Entry {
+    const std::byte* data = nullptr;
+    uint32_t size = 0;
+    /// Staging given back when the entry is done; 0: a gathered piece.
+    uint32_t staged = 0;
+    TxToken token = kNoToken;
+    uint32_t burst = 0;
+    uint8_t index = 0;
+    bool completes_packet = false;
+    bool is_frame = false;
+  };
+
+  [[nodiscard]] bool has_room(const TxPacket& packet, bool copy_all) const;
+  void allocate();
+  [[nodiscard]] Entry& entry(uint32_t position) const;
+  Entry& push_entry();
+  std::byte* reserve(uint32_t bytes, uint32_t& padding);
+  void stage(ByteSpan bytes);
+  void stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes);
+  void pop(TxCompletions& completions);
+
+  const Limits limits_;
+  size_t bytes_ = 0;
+
+  std::unique_ptr<Entry[]> entries_;
+  uint32_t first_ = 0;
+  uint32_t entry_count_ = 0;
+  /// Bytes of the first entry that are written already.
+  uint32_t first_offset_ = 0;
+
+  std::unique_ptr<std::byte[]> staging_;
+  uint32_t staging_tail_ = 0;
+  uint32_t staging_used_ = 0;
+  bool merge_allowed_ = false;
+};
+
+}  // namespace skua::rpc::tcp
+
+#endif  // SKUA_RPC_TRANSPORT_TCP_TX_QUEUE_H_

@@ -1,0 +1,120 @@
+// The 32 bytes in front of every packet.
+//
+//   offset  size  field
+//        0     1  version (high 4 bits), type (low 4 bits)
+//        1     1  flags
+//        2     2  method (requests) or status code (responses)
+//        4     4  session index      at the receiver
+//        8     4  session generation at the receiver: a packet for an older life of that index is
+//        dropped
+//       12     4  request number     request number % window is the sslot
+//       16     4  message bytes      of the whole message this packet is a part of
+//       20     2  packet index       the payload's place is index * payload size
+//       22     2  deadline           requests: time left, in units of 1 ms, 65535 = that or longer
+//       24     4  time stamp         in ticks of 64 ns; answers carry the request's stamp plus the
+//       time it was held, so that
+//                                    receiver's clock minus stamp is the network's delay alone
+//       28     4  CRC-32C            of bytes 0..27 and the payload; 0 where the transport has
+//       integrity of its own
+//
+// Little endian, fixed offsets. docs/wire-format.md tells why each field is there. Extensions
+// (acknowledgement and pull bitmaps, handshake records) are the payload of their packet types.
+#ifndef SKUA_RPC_WIRE_PACKET_HEADER_H_
+#define SKUA_RPC_WIRE_PACKET_HEADER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "rpc/base/bytes.h"
+#include "rpc/base/clock.h"
+#include "rpc/wire/drop_reason.h"
+
+namespace skua::rpc {
+
+inline constexpr uint8_t kProtocolVersion = 1;
+inline constexpr size_t kHeaderBytes = 32;
+
+enum class PacketType : uint8_t {
+  kRequest = 1,   // caller -> callee: a piece of a request
+  kResponse = 2,  // callee -> caller: a piece of a response; piece 0 acknowledges the whole request
+  kAck = 3,       // callee -> caller: which pieces of a request arrived (PacketSet payload)
+  kPull = 4,      // caller -> callee: which pieces of the response to send (PacketSet payload)
+  kRelease = 5,   // caller -> callee: the response arrived, its memory may go
+  kPing = 6,      // is the session alive?
+  kPong = 7,      // yes
+  kUnknownSession =
+      8,  // answer to a packet for a session that does not exist here (echoes index and generation)
+  kConnect = 9,      // a session offer, where no side channel carries it
+  kAccept = 10,      // the answer to an offer
+  kDisconnect = 11,  // the session is closed
+};
+inline constexpr uint8_t kPacketTypeMax = 11;
+
+namespace packet_flags {
+inline constexpr uint8_t kOneWay = 1;        // request: the receiver answers on its own, empty
+inline constexpr uint8_t kEngineStatus = 2;  // response: the status is the engine's, no handler ran
+}  // namespace packet_flags
+
+/// 64 ns units of some clock, modulo 2^32 (275 s).
+using Ticks = uint32_t;
+inline constexpr DurationNs kTickNs = 64;
+[[nodiscard]] inline Ticks to_ticks(TimeNs t) {
+  return static_cast<Ticks>(static_cast<uint64_t>(t) >> 6);
+}
+
+/// "Nothing said" in the deadline field.
+inline constexpr uint16_t kDeadlineUnlimited = UINT16_MAX;
+
+struct PacketHeader {
+  PacketType type = PacketType::kRequest;
+  uint8_t flags = 0;
+  uint16_t method = 0;
+  uint32_t session_index = 0;
+  uint32_t session_generation = 0;
+  uint32_t req_num = 0;
+  uint32_t message_bytes = 0;
+  uint16_t packet_index = 0;
+  uint16_t deadline_ms = kDeadlineUnlimited;
+  Ticks stamp = 0;
+
+  bool operator==(const PacketHeader&) const = default;
+};
+
+/// Writes the header with a zero CRC field. `to` has kHeaderBytes.
+void encode_header(const PacketHeader& header, std::byte* to);
+/// Fills in the CRC over the encoded header and the payload's pieces.
+void seal_header(std::byte* header, const ByteSpan* pieces, size_t piece_count);
+
+struct DecodedHeader {
+  bool ok = false;
+  DropReason reason = DropReason::kTooShort;  // if !ok
+  PacketHeader header;
+};
+/// Checks size, version and type; believes nothing else.
+[[nodiscard]] DecodedHeader decode_header(ByteSpan bytes);
+/// True if the CRC field matches header and payload.
+[[nodiscard]] bool verify_checksum(ByteSpan header, ByteSpan payload);
+
+/// A set of packet indices: `base + bit`, as carried by kAck and kPull behind the header.
+//
+//   u16 base   everything below it is settled       u16 word count (0..4)       u64 words: bit i of
+//   word w = base + 64 w + i
+struct PacketSet {
+  static constexpr size_t kWordsMax = 4;
+  static constexpr size_t kEncodedMax = 4 + 8 * kWordsMax;
+
+  uint16_t base = 0;
+  uint16_t word_count = 0;
+  std::array<uint64_t, kWordsMax> words{};
+
+  bool operator==(const PacketSet&) const = default;
+
+  /// Writes into `to` (kEncodedMax bytes) and returns the size.
+  size_t encode(std::byte* to) const;
+  /// False for anything malformed.
+  [[nodiscard]] static bool decode(ByteSpan bytes, PacketSet& out);
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_WIRE_PACKET_HEADER_H_
