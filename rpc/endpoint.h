@@ -27,6 +27,7 @@
 #ifndef SKUA_RPC_ENDPOINT_H_
 #define SKUA_RPC_ENDPOINT_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -190,6 +190,10 @@ class Transport {
   virtual void release(std::span<const RxBufferId> buffers) = 0;
   /// Tokens of packets whose memory is no longer read; returns how many were written.
   virtual size_t reap(std::span<TxToken> /*tokens*/) { return 0; }
+  /// The endpoint ends: stop reading the memory of every packet accepted so far, breaking
+  /// connections if need be. All outstanding tokens can be reaped afterwards. Packets of at most a
+  /// few milliseconds' worth may be flushed first.
+  virtual void abandon_tx() {}
   /// Connections that came or went since the last call; returns how many were written.
   virtual size_t poll_links(std::span<LinkEvent> /*events*/) { return 0; }
 

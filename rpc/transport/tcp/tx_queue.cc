@@ -116,7 +116,9 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
   }
   Entry* last_gathered = nullptr;
   size_t copied = 0;
+  size_t payload = 0;
   for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
+    payload += segment.size();
     if (copy_all || segment.size() <= limits_.inline_max_bytes) {
       stage(segment);
       copied += segment.size();
@@ -129,6 +131,7 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
     merge_allowed_ = false;
     last_gathered = &added;
   }
+  SKUA_CHECK(payload == packet.payload_bytes, "payload_bytes is not the sum of the segments");
   packet.done = last_gathered == nullptr;
   if (last_gathered != nullptr) {
     last_gathered->completes_packet = true;

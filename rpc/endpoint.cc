@@ -1,0 +1,436 @@
+#include "rpc/endpoint.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+#include "rpc/endpoint_impl.h"
+#include "rpc/protocol/mutants.h"
+
+namespace skua::rpc {
+namespace {
+
+constexpr DurationNs kTimeoutMax = 3600 * kSecond;
+constexpr size_t kMailboxTasksPerTurn = 256;
+constexpr size_t kErrorTextMax = 1024;
+
+}  // namespace
+
+// --- ReplyToken
+// -------------------------------------------------------------------------------------------------------
+
+ReplyToken::ReplyToken(ReplyToken&& other) noexcept = default;
+
+ReplyToken& ReplyToken::operator=(ReplyToken&& other) noexcept {
+  if (this != &other) {
+    if (mailbox_ != nullptr) fail(absl::InternalError("the handler dropped its reply token"));
+    mailbox_ = std::move(other.mailbox_);
+    session_ = other.session_;
+    slot_ = other.slot_;
+    req_num_ = other.req_num_;
+  }
+  return *this;
+}
+
+ReplyToken::~ReplyToken() {
+  if (mailbox_ != nullptr) fail(absl::InternalError("the handler dropped its reply token"));
+}
+
+void ReplyToken::reply(MessagePtr message) {
+  answer(absl::OkStatus(), std::move(message));
+}
+
+void ReplyToken::fail(const absl::Status& status) {
+  SKUA_CHECK(!status.ok(), "fail() takes an error; use reply() for success");
+  answer(status, MessagePtr());
+}
+
+void ReplyToken::answer(absl::Status status, MessagePtr message) {
+  SKUA_CHECK(mailbox_ != nullptr, "a reply token answers once; this one was used or moved from");
+  auto mailbox = std::static_pointer_cast<EndpointMailbox>(std::move(mailbox_));
+  auto act = [raw = mailbox.get(), session = session_, slot = slot_, req_num = req_num_,
+              status = std::move(status), message = std::move(message)]() mutable {
+    EndpointImpl* endpoint = raw->endpoint();
+    if (endpoint == nullptr) return;
+    endpoint->handler_done();
+    endpoint->answer(session, slot, req_num, status, std::move(message));
+  };
+  if (mailbox->on_owner_thread()) {
+    act();
+  } else {
+    // The endpoint may be gone; then nobody waits for the answer either.
+    static_cast<void>(mailbox->post_waiting(std::move(act)));
+  }
+}
+
+// --- Endpoint: the public face
+// ----------------------------------------------------------------------------------------
+
+Endpoint::Endpoint(Transport& transport, const Clock& clock, EndpointOptions options)
+    : impl_(std::make_unique<EndpointImpl>(transport, clock, std::move(options))) {}
+Endpoint::~Endpoint() = default;
+
+void Endpoint::adopt_thread() {
+  impl_->adopt_thread();
+}
+void Endpoint::serve(MethodId method, HandlerFn handler) {
+  impl_->check_thread();
+  impl_->serve(method, std::move(handler));
+}
+void Endpoint::on_session_event(SessionEventFn observer) {
+  impl_->check_thread();
+  impl_->session_observer_ = std::move(observer);
+}
+absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
+  impl_->check_thread();
+  return impl_->connect(peer);
+}
+absl::StatusOr<Endpoint::Offer> Endpoint::begin_connect(const Descriptor& peer) {
+  impl_->check_thread();
+  return impl_->begin_connect(peer);
+}
+absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
+  impl_->check_thread();
+  return impl_->finish_connect(session, answer);
+}
+std::string Endpoint::accept_offer(ByteSpan offer) {
+  impl_->check_thread();
+  return impl_->accept_offer(offer);
+}
+void Endpoint::close(SessionId session) {
+  impl_->check_thread();
+  impl_->close(session);
+}
+bool Endpoint::is_connected(SessionId session) const {
+  impl_->check_thread();
+  const SessionEntry* entry = impl_->find(session);
+  return entry != nullptr && entry->state == SessionEntry::State::kOpen;
+}
+EndpointIdentity Endpoint::peer_identity(SessionId session) const {
+  impl_->check_thread();
+  const SessionEntry* entry = impl_->find(session);
+  return entry == nullptr ? EndpointIdentity{} : entry->identity;
+}
+Descriptor Endpoint::local_descriptor() const {
+  return impl_->transport_.local_descriptor();
+}
+MessagePtr Endpoint::make_message() {
+  impl_->check_thread();
+  return impl_->make_message();
+}
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
+                                      const CallOptions& options, CompletionFn completion) {
+  impl_->check_thread();
+  return impl_->call(session, method, std::move(request), options, std::move(completion));
+}
+void Endpoint::cancel(CallId call) {
+  impl_->check_thread();
+  impl_->cancel(call);
+}
+size_t Endpoint::poll() {
+  impl_->check_thread();
+  return impl_->poll();
+}
+size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) {
+  impl_->check_thread();
+  return impl_->poll_or_wait(max_wait_ns);
+}
+TimeNs Endpoint::next_timer_ns() const {
+  return impl_->next_timer_ns();
+}
+bool Endpoint::post(absl::AnyInvocable<void()>&& task) {
+  return impl_->mailbox_->post(std::move(task));
+}
+std::shared_ptr<Mailbox> Endpoint::mailbox() const {
+  return impl_->mailbox_;
+}
+const EndpointCounters& Endpoint::counters() const {
+  return impl_->counters_;
+}
+TimeNs Endpoint::now_ns() const {
+  return impl_->now_ns_;
+}
+size_t Endpoint::session_count() const {
+  return impl_->session_count_;
+}
+Endpoint::Balance Endpoint::balance() const {
+  return impl_->balance();
+}
+
+// --- EndpointImpl: making and unmaking
+// --------------------------------------------------------------------------------
+
+EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options)
+    : transport_(transport),
+      clock_(clock),
+      options_(std::move(options)),
+      mailbox_(std::make_shared<EndpointMailbox>(*this, transport, options_.mailbox_max)),
+      arena_(
+          {.limit_bytes = options_.memory_limit_bytes,
+           .try_huge_pages = true,
+           .on_map = [this](MutableByteSpan region) { return transport_.register_region(region); },
+           .on_unmap = [this](MutableByteSpan region) { transport_.unregister_region(region); }}),
+      buffers_(arena_),
+      messages_(4096),
+      lent_watermark_(transport.capabilities().lendable_count / 2),
+      rng_(options_.seed ^ static_cast<uint64_t>(clock.now_ns())) {
+  SKUA_CHECK(options_.protocol.window > 0 && options_.protocol.window <= kWindowMax,
+             "window must be 1..1024");
+  SKUA_CHECK(options_.protocol.credits > 0 && options_.protocol.credits <= kCreditsMax,
+             "credits must be 1..4096");
+  handlers_.resize(kMethodMax);
+  to_release_.reserve(kBurstMax);
+  now_ns_ = clock_.now_ns();
+  transport_.set_placer(this);
+}
+
+EndpointImpl::~EndpointImpl() {
+  shutting_down_ = true;
+  // Tasks may hold reply tokens and messages of ours: let them run out before what they refer to
+  // goes.
+  absl::AnyInvocable<void()> task;
+  while (mailbox_->take(task)) task = nullptr;
+  for (auto& entry : entries_) {
+    if (entry->session != nullptr) {
+      entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"));
+    }
+  }
+  run_completions();
+  handlers_.clear();
+  mailbox_->close();
+  for (size_t i = 0; i < staged_count_; ++i) staged_holds_[i].reset();
+  for (auto& entry : entries_) entry->session.reset();
+  transport_.abandon_tx();
+  reap();
+  SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
+             "the transport keeps memory that it was told to let go");
+  flush_releases();
+  transport_.set_placer(nullptr);
+}
+
+void EndpointImpl::check_thread() const {
+  SKUA_CHECK(mailbox_->on_owner_thread(),
+             "an endpoint was used from another thread than its owner's: use post(), or "
+             "adopt_thread() after a hand-over");
+}
+
+void EndpointImpl::adopt_thread() {
+  mailbox_->set_owner(std::this_thread::get_id());
+}
+
+void EndpointImpl::serve(MethodId method, HandlerFn handler) {
+  SKUA_CHECK(method < kMethodMax, "method ids are below 256");
+  SKUA_CHECK(!handlers_[method], "a method has one handler");
+  handlers_[method] = std::move(handler);
+}
+
+// --- Calls
+// ------------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr request,
+                                          const CallOptions& options, CompletionFn completion) {
+  SessionEntry* entry = entry_of(session);
+  if (entry == nullptr)
+    return absl::NotFoundError("the session is closed: open a new one with connect()");
+  if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
+  if (options.timeout_ns <= 0 || options.timeout_ns > kTimeoutMax) {
+    return absl::InvalidArgumentError("a call's timeout must be above 0 and at most one hour");
+  }
+  if (!request) request = make_message();
+  if (request->size() > options_.protocol.message_max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("request of ", request->size(),
+                                                   " bytes; the limit is ",
+                                                   options_.protocol.message_max_bytes));
+  }
+  if (free_calls_.empty()) {
+    if (calls_.size() >= options_.calls_max) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
+    }
+    calls_.push_back(std::make_unique<Call>());
+    calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
+    free_calls_.push_back(calls_.back()->pool_index);
+  }
+  // Outside a turn the turn's time may be long past, and a deadline counted from it too early.
+  if (!in_turn_) now_ns_ = clock_.now_ns();
+  Call& call = *calls_[free_calls_.back()];
+  call.request = std::move(request);
+  call.method = method;
+  call.one_way = options.one_way;
+  call.sent = false;
+  call.deadline_ns = now_ns_ + options.timeout_ns;
+  call.session_index = session.index;
+  call.slot = kNoSlot;
+  if (absl::Status status = entry->session->start(call, now_ns_); !status.ok()) {
+    call.request.reset();
+    return status;
+  }
+  free_calls_.pop_back();
+  call.completion = std::move(completion);
+  ++counters_.calls_started;
+  return CallId{call.pool_index, call.pool_generation};
+}
+
+void EndpointImpl::cancel(CallId id) {
+  if (id.index >= calls_.size()) return;
+  Call& call = *calls_[id.index];
+  if (call.pool_generation != id.generation || !call.completion || call.session_index == UINT32_MAX)
+    return;
+  entries_[call.session_index]->session->cancel(
+      call, absl::CancelledError("cancelled by the caller"), now_ns_);
+  run_completions();
+}
+
+void EndpointImpl::complete(Call& call, CallOutcome&& outcome) {
+  call.outcome = std::move(outcome);
+  call.session_index = UINT32_MAX;
+  completed_.push_back(call);
+}
+
+size_t EndpointImpl::run_completions() {
+  size_t count = 0;
+  while (Call* call = completed_.pop_front()) {
+    ++count;
+    ++counters_.calls_completed;
+    CompletionFn completion = std::exchange(call->completion, nullptr);
+    CallOutcome outcome = std::exchange(call->outcome, {});
+    call->request.reset();
+    ++call->pool_generation;
+    free_calls_.push_back(call->pool_index);
+    if (completion) completion(std::move(outcome));
+  }
+  return count;
+}
+
+// --- Handlers
+// ---------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
+  auto refuse = [&](absl::StatusCode code, const std::string& text) {
+    ++counters_.requests_refused;
+    MessagePtr message = make_message();
+    message->append_copy(as_byte_span(text));
+    session.respond(request.slot, request.req_num, code, true, std::move(message));
+  };
+  if (request.method >= kMethodMax || !handlers_[request.method]) {
+    return refuse(absl::StatusCode::kUnimplemented,
+                  absl::StrCat("no handler for method ", request.method));
+  }
+  if (handlers_running_ >= options_.handlers_max) {
+    return refuse(absl::StatusCode::kResourceExhausted,
+                  absl::StrCat("the peer runs handlers_max (", options_.handlers_max,
+                               ") requests: try again later"));
+  }
+  ++counters_.requests_served;
+  const SessionEntry& entry = *entries_[session.address().local_index];
+  IncomingCall call;
+  call.session = {entry.index, entry.handle_generation};
+  call.method = request.method;
+  call.one_way = request.one_way;
+  call.deadline_ns = request.deadline_ns;
+  call.received_ns = now_ns_;
+  call.request = std::move(request.request);
+  if (!request.one_way) {
+    ++handlers_running_;
+    call.reply.mailbox_ = mailbox_;
+    call.reply.session_ = {entry.index, entry.wire_generation};
+    call.reply.slot_ = request.slot;
+    call.reply.req_num_ = request.req_num;
+  }
+  handlers_[call.method](std::move(call));
+}
+
+void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num,
+                          const absl::Status& status, MessagePtr message) {
+  SessionEntry* entry =
+      wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
+  if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
+      entry->wire_generation != wire_session.generation) {
+    ++counters_.stale_replies;
+    return;
+  }
+  if (!status.ok()) {
+    message = make_message();
+    message->append_copy(
+        as_byte_span(std::string_view(status.message().data(), status.message().size())
+                         .substr(0, kErrorTextMax)));
+  }
+  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message)))
+    ++counters_.stale_replies;
+}
+
+// --- The loop
+// ---------------------------------------------------------------------------------------------------------
+
+size_t EndpointImpl::run_mailbox() {
+  absl::AnyInvocable<void()> task;
+  size_t count = 0;
+  while (count < kMailboxTasksPerTurn && mailbox_->take(task)) {
+    task();
+    task = nullptr;
+    ++count;
+  }
+  return count;
+}
+
+void EndpointImpl::run_timers() {
+  uint32_t index;
+  while (timers_.pop_due(now_ns_, index)) {
+    if (entries_[index]->state != SessionEntry::State::kFree) run_entry_timer(*entries_[index]);
+  }
+}
+
+size_t EndpointImpl::poll() {
+  now_ns_ = clock_.now_ns();
+  in_turn_ = true;
+  size_t work = run_mailbox();
+  work += handle_links();
+  work += receive();
+  run_timers();
+  work += run_completions();
+  work += transmit();
+  reap();
+  flush_releases();
+  bury_doomed();
+  in_turn_ = false;
+  return work;
+}
+
+size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
+  const size_t work = poll();
+  if (work > 0) {
+    last_work_ns_ = now_ns_;
+    return work;
+  }
+  if (options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns ||
+      staged_count_ > 0)
+    return 0;
+  const DurationNs until_timer =
+      timers_.next() == kTimeNever ? max_wait_ns : timers_.next() - now_ns_;
+  const DurationNs wait_ns = std::min(max_wait_ns, until_timer);
+  if (wait_ns > 0 && mailbox_->begin_sleep()) transport_.wait(wait_ns);
+  mailbox_->end_sleep();
+  return 0;
+}
+
+TimeNs EndpointImpl::next_timer_ns() const {
+  return timers_.next();
+}
+
+Endpoint::Balance EndpointImpl::balance() const {
+  Endpoint::Balance out;
+  size_t retained = 0;
+  for (const auto& entry : entries_) {
+    if (entry->session == nullptr) continue;
+    out.credits_missing += entry->session->credits_missing();
+    retained += entry->session->retained_responses();
+  }
+  out.calls = calls_.size() - free_calls_.size();
+  out.handlers = handlers_running_;
+  out.lent_buffers = lent_count_;
+  out.pool_buffers = buffers_.outstanding_count();
+  out.messages = messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained);
+  return out;
+}
+
+}  // namespace skua::rpc

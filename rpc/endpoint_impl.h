@@ -1,0 +1,232 @@
+// The inside of an Endpoint. One turn of the loop:
+//
+//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> timers -> completions ->
+//      tx_burst -> reap, release
+//
+// Sessions say what they want (SessionHost); packets leave when the transport has room: ready
+// sessions wait in a list, a burst of up to 32 packets is staged, and what the transport did not
+// take stays staged. Completions run at the end of the turn's receive half, so no session is
+// changed under its own feet; sessions are destroyed at the end of the turn for the same reason.
+//
+// Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit),
+// endpoint_sessions.cc (handshake, life and death of sessions).
+#ifndef SKUA_RPC_ENDPOINT_IMPL_H_
+#define SKUA_RPC_ENDPOINT_IMPL_H_
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
+#include "rpc/mailbox.h"
+#include "rpc/memory/arena.h"
+#include "rpc/memory/buffer_pool.h"
+#include "rpc/protocol/session.h"
+#include "rpc/protocol/timer_heap.h"
+
+namespace skua::rpc {
+
+/// One session as the endpoint sees it: how it came to be, who is at the other end, and the
+/// protocol's part.
+struct SessionEntry {
+  enum class State : uint8_t {
+    kFree,
+    kConnecting,      // we send offers until an answer comes
+    kAwaitingAnswer,  // the offer travels by another way
+    kOpen,
+    kDoomed,  // closed; destroyed at the end of the turn
+  };
+
+  State state = State::kFree;
+  bool initiator = false;
+  bool was_open = false;
+  bool offer_due = false;
+  bool link_lost = false;
+  uint32_t index = 0;
+  uint32_t handle_generation = 0;
+  uint32_t wire_generation = 0;
+  uint32_t attempts = 0;
+  uint32_t remote_index = 0;  // of the offer or answer
+  uint32_t remote_generation = 0;
+  uint64_t nonce = 0;
+  PeerId peer = kNoPeer;
+  EndpointIdentity identity;
+  TimeNs connecting_since_ns = 0;
+  TimeNs next_attempt_ns = 0;
+  TimeNs resend_at_ns = kTimeNever;
+  std::string answer;  // accepted sessions: given again to a repeated offer
+  std::unique_ptr<Session> session;
+};
+
+class EndpointImpl final : private SessionHost, private PacketSink, private RxPlacer {
+ public:
+  EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options);
+  ~EndpointImpl();
+
+  void check_thread() const;
+  void adopt_thread();
+
+  void serve(MethodId method, HandlerFn handler);
+  absl::StatusOr<SessionId> connect(const Descriptor& peer);
+  absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
+  absl::Status finish_connect(SessionId session, ByteSpan answer);
+  std::string accept_offer(ByteSpan offer);
+  void close(SessionId session);
+  [[nodiscard]] const SessionEntry* find(SessionId session) const;
+
+  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request,
+                              const CallOptions& options, CompletionFn completion);
+  void cancel(CallId call);
+  /// Answers a request; counts it as stale if the session or slot has moved on.
+  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+              MessagePtr message);
+  void handler_done() { --handlers_running_; }
+
+  size_t poll();
+  size_t poll_or_wait(DurationNs max_wait_ns);
+  [[nodiscard]] TimeNs next_timer_ns() const;
+  [[nodiscard]] Endpoint::Balance balance() const;
+
+  MessagePtr make_message() override { return messages_.make(); }
+
+  Transport& transport_;
+  const Clock& clock_;
+  const EndpointOptions options_;
+  const std::shared_ptr<EndpointMailbox> mailbox_;
+  EndpointCounters counters_;
+  SessionEventFn session_observer_;
+  TimeNs now_ns_ = 0;
+  size_t session_count_ = 0;
+
+ private:
+  /// Gives lent transport buffers back in bursts.
+  class TransportLeases final : public LeaseOwner {
+   public:
+    explicit TransportLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
+    void return_lease(uint64_t cookie) override;
+
+   private:
+    EndpointImpl& endpoint_;
+  };
+  /// Frees pool buffers that messages were assembled in or copied out to.
+  class PoolLeases final : public LeaseOwner {
+   public:
+    explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
+    void return_lease(uint64_t cookie) override;
+    /// A cookie for `buffer`, to be returned once.
+    uint64_t hold(Buffer buffer);
+
+    EndpointImpl& endpoint_;
+    std::vector<Buffer> held_;
+    std::vector<uint32_t> free_;
+  };
+
+  // SessionHost.
+  void mark_ready(Session& session) override;
+  void arm_timer(Session& session, TimeNs when) override;
+  Lease keep(const Arrival& arrival) override;
+  std::optional<Assembly> assemble(size_t bytes) override;
+  void deliver(Session& session, ArrivedRequest&& request) override;
+  void complete(Call& call, CallOutcome&& outcome) override;
+  void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
+  void count_retransmit() override { ++counters_.retransmits; }
+  void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
+
+  // PacketSink.
+  [[nodiscard]] bool has_room() const override { return staged_count_ < kBurstMax; }
+  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload,
+            size_t offset, size_t length) override;
+
+  // RxPlacer.
+  Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
+  void abandon(uint64_t cookie) override;
+
+  // endpoint.cc
+  size_t run_mailbox();
+  size_t run_completions();
+  void run_timers();
+
+  // endpoint_packets.cc
+  size_t receive();
+  void dispatch(RxPacket& packet);
+  void dispatch_to_session(const Arrival& arrival, PeerId from);
+  void dispatch_control(const Arrival& arrival, PeerId from);
+  void discard_current();
+  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+             size_t length);
+  void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
+  size_t transmit();
+  size_t flush_staged();
+  void reap();
+  void flush_releases();
+
+  // endpoint_sessions.cc
+  SessionEntry* entry_of(SessionId session);
+  absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator);
+  [[nodiscard]] SessionTerms own_terms() const;
+  std::string make_offer(SessionEntry& entry);
+  SessionAnswer judge_offer(const SessionOffer& offer, SessionEntry** accepted);
+  void on_answer(SessionEntry& entry, const SessionAnswer& answer);
+  void open_session(SessionEntry& entry, const SessionTerms& terms);
+  void break_session(SessionEntry& entry, const absl::Status& why);
+  void doom(SessionEntry& entry, const absl::Status& why);
+  void bury_doomed();
+  void on_unknown_session(const Arrival& arrival);
+  size_t handle_links();
+  void on_link(const LinkEvent& event);
+  void run_entry_timer(SessionEntry& entry);
+  TimeNs run_connecting_timer(SessionEntry& entry);
+  TimeNs run_open_timer(SessionEntry& entry);
+  void notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why);
+
+  // Calls.
+  std::vector<std::unique_ptr<Call>> calls_;
+  std::vector<uint32_t> free_calls_;
+  IntrusiveList<Call, &Call::hook> completed_;
+
+  std::vector<HandlerFn> handlers_;
+  uint32_t handlers_running_ = 0;
+
+  // Memory. Order matters: leases and messages return to what is declared before them.
+  Arena arena_;
+  BufferPool buffers_;
+  MessagePool messages_;
+  TransportLeases transport_leases_{*this};
+  PoolLeases pool_leases_{*this};
+  size_t lent_count_ = 0;
+  const size_t lent_watermark_;
+  std::vector<RxBufferId> to_release_;
+
+  // Receive: the packet being dispatched.
+  RxPacket* current_ = nullptr;
+  bool current_kept_ = false;
+
+  // Transmit.
+  std::array<TxPacket, kBurstMax> staged_;
+  std::array<MessagePtr, kBurstMax> staged_holds_;
+  size_t staged_count_ = 0;
+  size_t in_wire_count_ = 0;  // messages whose token has not come back
+
+  // Sessions.
+  Rng rng_;
+  std::vector<std::unique_ptr<SessionEntry>> entries_;
+  std::vector<uint32_t> free_entries_;
+  std::map<std::pair<Uuid, uint32_t>, uint32_t>
+      accepted_;  // (peer's uuid, its session index) -> entry
+  IntrusiveList<Session, &Session::ready_hook> ready_;
+  std::vector<uint32_t> offers_due_;
+  std::vector<uint32_t> doomed_;
+  TimerHeap timers_;
+  TimeNs last_work_ns_ = 0;
+  bool in_turn_ = false;
+  bool shutting_down_ = false;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_ENDPOINT_IMPL_H_

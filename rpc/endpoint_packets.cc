@@ -1,0 +1,275 @@
+// Receive and transmit: between transport bursts and sessions.
+#include <algorithm>
+
+#include "rpc/base/check.h"
+#include "rpc/endpoint_impl.h"
+#include "rpc/protocol/mutants.h"
+
+namespace skua::rpc {
+
+static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the wire's header");
+static_assert(kTxSegmentsMax == Message::kBodiesMax + 1,
+              "a whole message fits one packet's segments");
+
+// --- Lent memory
+// ------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
+  endpoint_.check_thread();
+  --endpoint_.lent_count_;
+  endpoint_.to_release_.push_back(cookie);
+  if (endpoint_.to_release_.size() >= kBurstMax) endpoint_.flush_releases();
+}
+
+void EndpointImpl::PoolLeases::return_lease(uint64_t cookie) {
+  endpoint_.check_thread();
+  held_[cookie].reset();
+  free_.push_back(static_cast<uint32_t>(cookie));
+}
+
+uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer) {
+  if (free_.empty()) {
+    held_.push_back(std::move(buffer));
+    return held_.size() - 1;
+  }
+  const uint32_t cookie = free_.back();
+  free_.pop_back();
+  held_[cookie] = std::move(buffer);
+  return cookie;
+}
+
+void EndpointImpl::flush_releases() {
+  if (to_release_.empty()) return;
+  transport_.release(to_release_);
+  to_release_.clear();
+}
+
+Lease EndpointImpl::keep(const Arrival& arrival) {
+  if (arrival.payload.empty()) return {};
+  if (current_->placed) {
+    current_kept_ = true;
+    counters_.rx_zero_copy_bytes += arrival.payload.size();
+    return {arrival.payload, &pool_leases_, current_->placement};
+  }
+  if (current_->buffer != kNoBuffer && lent_count_ < lent_watermark_) {
+    counters_.rx_zero_copy_bytes += arrival.payload.size();
+    current_kept_ = !mutant(Mutant::kReleaseLeaseEarly);
+    if (!current_kept_) return {arrival.payload, nullptr, 0};
+    ++lent_count_;
+    return {arrival.payload, &transport_leases_, current_->buffer};
+  }
+  std::optional<Assembly> copy = assemble(arrival.payload.size());
+  // Without memory to copy to, lending above the watermark is the lesser evil.
+  if (!copy.has_value()) {
+    SKUA_CHECK(current_->buffer != kNoBuffer,
+               "no memory for a packet that its transport does not lend");
+    current_kept_ = true;
+    ++lent_count_;
+    return {arrival.payload, &transport_leases_, current_->buffer};
+  }
+  copy_bytes(copy->data, arrival.payload);
+  counters_.rx_copied_bytes += arrival.payload.size();
+  ++counters_.leases_copied_out;
+  return std::move(copy->lease);
+}
+
+std::optional<Assembly> EndpointImpl::assemble(size_t bytes) {
+  absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
+  if (!buffer.ok()) return std::nullopt;
+  Assembly out;
+  out.data = buffer->data();
+  const uint64_t cookie = pool_leases_.hold(*std::move(buffer));
+  out.lease = Lease({out.data, bytes}, &pool_leases_, cookie);
+  return out;
+}
+
+RxPlacer::Placement EndpointImpl::place(PeerId /*from*/, ByteSpan header, size_t payload_bytes) {
+  const DecodedHeader decoded = decode_header(header);
+  if (!decoded.ok || decoded.header.message_bytes != payload_bytes) return {};
+  const PacketHeader& h = decoded.header;
+  if (h.session_index >= entries_.size()) return {};
+  const SessionEntry& entry = *entries_[h.session_index];
+  if (entry.state != SessionEntry::State::kOpen || entry.wire_generation != h.session_generation ||
+      !entry.session->expects(h)) {
+    return {};
+  }
+  absl::StatusOr<Buffer> buffer = buffers_.allocate(payload_bytes);
+  if (!buffer.ok()) return {};
+  Placement out;
+  out.to = buffer->data();
+  out.cookie = pool_leases_.hold(*std::move(buffer));
+  return out;
+}
+
+void EndpointImpl::abandon(uint64_t cookie) {
+  pool_leases_.return_lease(cookie);
+}
+
+// --- Receive
+// ----------------------------------------------------------------------------------------------------------
+
+size_t EndpointImpl::receive() {
+  std::array<RxPacket, kBurstMax> burst;
+  const size_t count = transport_.rx_burst(burst);
+  counters_.packets_received += count;
+  for (size_t i = 0; i < count; ++i) dispatch(burst[i]);
+  return count;
+}
+
+void EndpointImpl::dispatch(RxPacket& packet) {
+  current_ = &packet;
+  current_kept_ = false;
+  const DecodedHeader decoded = decode_header(packet.header);
+  if (!decoded.ok) {
+    count_drop(decoded.reason);
+  } else if (!transport_.capabilities().integrity &&
+             !verify_checksum(packet.header, packet.payload)) {
+    count_drop(DropReason::kBadChecksum);
+  } else {
+    const Arrival arrival{decoded.header, packet.payload};
+    const bool control = decoded.header.type == PacketType::kConnect ||
+                         decoded.header.type == PacketType::kAccept ||
+                         decoded.header.type == PacketType::kUnknownSession;
+    control ? dispatch_control(arrival, packet.from) : dispatch_to_session(arrival, packet.from);
+  }
+  if (!current_kept_) discard_current();
+  current_ = nullptr;
+}
+
+void EndpointImpl::discard_current() {
+  if (current_->placed) {
+    pool_leases_.return_lease(current_->placement);
+  } else if (current_->buffer != kNoBuffer) {
+    to_release_.push_back(current_->buffer);
+    if (to_release_.size() >= kBurstMax) flush_releases();
+  }
+}
+
+void EndpointImpl::dispatch_to_session(const Arrival& arrival, PeerId from) {
+  const PacketHeader& header = arrival.header;
+  SessionEntry* entry =
+      header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
+                     (entry->state == SessionEntry::State::kOpen ||
+                      entry->state == SessionEntry::State::kConnecting ||
+                      entry->state == SessionEntry::State::kAwaitingAnswer);
+  if (!known) {
+    count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
+    const bool asks = header.type == PacketType::kRequest || header.type == PacketType::kPull ||
+                      header.type == PacketType::kPing;
+    if (asks && from != kNoPeer) {
+      PacketHeader reply;
+      reply.type = PacketType::kUnknownSession;
+      reply.session_index = header.session_index;
+      reply.session_generation = header.session_generation;
+      send_control(from, reply, {});
+    }
+    return;
+  }
+  if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
+  if (header.type == PacketType::kDisconnect) {
+    return doom(*entry, absl::UnavailableError("the peer closed the session"));
+  }
+  entry->session->on_packet(arrival, now_ns_);
+}
+
+// --- Transmit
+// ---------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::mark_ready(Session& session) {
+  if (!session.ready_hook.linked()) ready_.push_back(session);
+}
+
+void EndpointImpl::emit(const Session& session, const PacketHeader& header,
+                        const MessagePtr& payload, size_t offset, size_t length) {
+  stage(entries_[session.address().local_index]->peer, header, payload, offset, length);
+}
+
+void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
+                         size_t offset, size_t length) {
+  TxPacket& packet = staged_[staged_count_];
+  packet.peer = peer;
+  packet.done = false;
+  packet.payload_bytes = static_cast<uint32_t>(length);
+  packet.token = kNoToken;
+  packet.segment_count = 0;
+  encode_header(header, packet.header.data());
+  if (length > 0) {
+    packet.segment_count = static_cast<uint8_t>(payload->slice(offset, length, packet.segments));
+    packet.token = reinterpret_cast<uintptr_t>(payload.get());
+    staged_holds_[staged_count_] = payload;
+  }
+  if (!transport_.capabilities().integrity) {
+    seal_header(packet.header.data(), packet.segments.data(), packet.segment_count);
+  }
+  ++staged_count_;
+}
+
+void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
+  // Control packets are repeated by whoever needs them; one that finds no room is as good as lost.
+  if (!has_room() && flush_staged() == 0) return;
+  MessagePtr message = make_message();
+  message->append_copy(payload);
+  stage(peer, header, message, 0, payload.size());
+}
+
+size_t EndpointImpl::flush_staged() {
+  if (staged_count_ == 0) return 0;
+  const size_t taken = transport_.tx_burst(std::span(staged_).first(staged_count_));
+  for (size_t i = 0; i < taken; ++i) {
+    if (staged_[i].done || staged_[i].token == kNoToken || mutant(Mutant::kFreeBeforeTxDone)) {
+      staged_holds_[i].reset();
+    } else {
+      ++in_wire_count_;
+      static_cast<void>(staged_holds_[i].leak());  // the token owns the hold until reap()
+    }
+  }
+  counters_.packets_sent += taken;
+  for (size_t i = taken; i < staged_count_; ++i) {
+    staged_[i - taken] = staged_[i];
+    staged_holds_[i - taken] = std::move(staged_holds_[i]);
+  }
+  staged_count_ -= taken;
+  return taken;
+}
+
+size_t EndpointImpl::transmit() {
+  size_t sent = 0;
+  for (uint32_t index : std::exchange(offers_due_, {})) {
+    SessionEntry& entry = *entries_[index];
+    if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting)
+      continue;
+    PacketHeader header;
+    header.type = PacketType::kConnect;
+    header.session_index = UINT32_MAX;
+    send_control(entry.peer, header, as_byte_span(make_offer(entry)));
+  }
+  while (!ready_.empty()) {
+    Session& session = ready_.front();
+    const bool more = session.transmit(*this, now_ns_);
+    session.ready_hook.unlink();
+    if (more) ready_.push_back(session);  // one burst each, in turn
+    if (!has_room()) {
+      const size_t taken = flush_staged();
+      sent += taken;
+      if (taken == 0) return sent;
+    }
+  }
+  return sent + flush_staged();
+}
+
+void EndpointImpl::reap() {
+  if (!transport_.capabilities().tx_completion) return;
+  std::array<TxToken, kBurstMax> tokens;
+  while (const size_t count = transport_.reap(tokens)) {
+    for (size_t i = 0; i < count; ++i) {
+      if (mutant(Mutant::kFreeBeforeTxDone)) continue;
+      --in_wire_count_;
+      MessagePtr::adopt(reinterpret_cast<Message*>(tokens[i]))
+          .reset();  // NOLINT(performance-no-int-to-ptr)
+    }
+    if (count < tokens.size()) break;
+  }
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,479 @@
+// How sessions come to be, break, come back and end.
+//
+//      connect()                        begin_connect() / finish_connect()             a peer's
+//      offer
+//          |                                        |                                        |
+//          v    answer                              v   answer                               v
+//     kConnecting ------------> kOpen <------ kAwaitingAnswer                              kOpen
+//          ^                      |
+//          +----------------------+  peer silent, restarted, or it does not know the session:
+//             (the side that opened)  calls that were sent get their outcome, calls that were not
+//             wait on
+//
+// A new connection of the same session gets new wire generations on both sides, so that nothing of
+// the old one is believed.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+#include "rpc/endpoint_impl.h"
+#include "rpc/protocol/mutants.h"
+
+namespace skua::rpc {
+namespace {
+
+using State = SessionEntry::State;
+
+std::string describe(const EndpointIdentity& who) {
+  return absl::StrCat(who.uuid.to_string(), " incarnation ", who.incarnation);
+}
+
+}  // namespace
+
+// --- Lookup
+// -----------------------------------------------------------------------------------------------------------
+
+const SessionEntry* EndpointImpl::find(SessionId session) const {
+  if (session.index >= entries_.size()) return nullptr;
+  const SessionEntry& entry = *entries_[session.index];
+  if (entry.handle_generation != session.generation || entry.state == State::kFree ||
+      entry.state == State::kDoomed) {
+    return nullptr;
+  }
+  return &entry;
+}
+
+SessionEntry* EndpointImpl::entry_of(SessionId session) {
+  return find(session) == nullptr ? nullptr : entries_[session.index].get();
+}
+
+absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator) {
+  if (session_count_ >= options_.sessions_max) {
+    return absl::ResourceExhaustedError(absl::StrCat("the endpoint holds sessions_max (",
+                                                     options_.sessions_max,
+                                                     ") sessions: close some or raise the limit"));
+  }
+  if (free_entries_.empty()) {
+    entries_.push_back(std::make_unique<SessionEntry>());
+    entries_.back()->index = static_cast<uint32_t>(entries_.size() - 1);
+    entries_.back()->wire_generation = static_cast<uint32_t>(rng_.next());
+    free_entries_.push_back(entries_.back()->index);
+  }
+  SessionEntry& entry = *entries_[free_entries_.back()];
+  free_entries_.pop_back();
+  ++session_count_;
+  ++entry.handle_generation;
+  ++entry.wire_generation;
+  entry.initiator = initiator;
+  entry.was_open = entry.offer_due = entry.link_lost = false;
+  entry.attempts = 0;
+  entry.nonce = rng_.next();
+  entry.peer = peer;
+  entry.identity = {};
+  entry.connecting_since_ns = now_ns_;
+  entry.next_attempt_ns = now_ns_;
+  entry.resend_at_ns = kTimeNever;
+  entry.answer.clear();
+  entry.session =
+      std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index);
+  return &entry;
+}
+
+// --- Opening
+// ----------------------------------------------------------------------------------------------------------
+
+SessionTerms EndpointImpl::own_terms() const {
+  const Capabilities& caps = transport_.capabilities();
+  SessionTerms terms;
+  terms.window = options_.protocol.window;
+  terms.credits = options_.protocol.credits;
+  terms.payload_bytes = std::min(caps.payload_max_bytes, options_.protocol.message_max_bytes);
+  const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
+  terms.message_max_bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(by_index, options_.protocol.message_max_bytes));
+  return terms;
+}
+
+std::string EndpointImpl::make_offer(SessionEntry& entry) {
+  SessionOffer offer;
+  offer.version_min = offer.version_max = kProtocolVersion;
+  offer.terms = own_terms();
+  offer.session_index = entry.index;
+  offer.session_generation = entry.wire_generation;
+  offer.nonce = entry.nonce;
+  offer.descriptor = transport_.local_descriptor().encode();
+  ++entry.attempts;
+  return offer.encode();
+}
+
+absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
+  absl::StatusOr<PeerId> id = transport_.resolve(peer);
+  if (!id.ok()) return id.status();
+  absl::StatusOr<SessionEntry*> entry = new_entry(*id, true);
+  if (!entry.ok()) return entry.status();
+  (*entry)->state = State::kConnecting;
+  timers_.set((*entry)->index, now_ns_);
+  return SessionId{(*entry)->index, (*entry)->handle_generation};
+}
+
+absl::StatusOr<Endpoint::Offer> EndpointImpl::begin_connect(const Descriptor& peer) {
+  absl::StatusOr<PeerId> id = transport_.resolve(peer);
+  if (!id.ok()) return id.status();
+  absl::StatusOr<SessionEntry*> entry = new_entry(*id, true);
+  if (!entry.ok()) return entry.status();
+  (*entry)->state = State::kAwaitingAnswer;
+  timers_.set((*entry)->index, now_ns_);
+  return Endpoint::Offer{{(*entry)->index, (*entry)->handle_generation}, make_offer(**entry)};
+}
+
+absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
+  SessionEntry* entry = entry_of(session);
+  if (entry == nullptr) return absl::NotFoundError("the session was closed before its answer came");
+  if (entry->state != State::kAwaitingAnswer)
+    return absl::FailedPreconditionError("the session awaits no answer");
+  absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(bytes);
+  if (!answer.ok()) return answer.status();
+  if (answer->nonce != entry->nonce) {
+    return absl::InvalidArgumentError("the answer belongs to another session's offer");
+  }
+  if (answer->code != absl::StatusCode::kOk) return absl::Status(answer->code, answer->text);
+  on_answer(*entry, *answer);
+  return absl::OkStatus();
+}
+
+void EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
+  const SessionTerms own = own_terms();
+  const bool fits = answer.terms.window <= own.window && answer.terms.credits <= own.credits &&
+                    answer.terms.payload_bytes <= own.payload_bytes &&
+                    answer.terms.message_max_bytes <= own.message_max_bytes &&
+                    answer.version == kProtocolVersion;
+  if (!fits) return count_drop(DropReason::kMalformedHandshake);
+  entry.remote_index = answer.session_index;
+  entry.remote_generation = answer.session_generation;
+  entry.identity.uuid.bytes = answer.uuid;
+  entry.identity.incarnation = answer.incarnation;
+  entry.identity.cluster_id.bytes = answer.cluster_id;
+  open_session(entry, answer.terms);
+}
+
+void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) {
+  const bool again = std::exchange(entry.was_open, true);
+  entry.state = State::kOpen;
+  entry.attempts = 0;
+  entry.link_lost = false;
+  entry.resend_at_ns = kTimeNever;
+  const SessionAddress address{entry.index, entry.wire_generation, entry.remote_index,
+                               entry.remote_generation};
+  entry.session->open(address, terms, transport_.capabilities().reliable, now_ns_);
+  timers_.set_earlier(entry.index, now_ns_ + options_.protocol.ping_after_ns);
+  if (again) ++counters_.sessions_reconnected;
+  notify(entry,
+         !entry.initiator ? SessionEvent::Kind::kAccepted
+         : again          ? SessionEvent::Kind::kReconnected
+                          : SessionEvent::Kind::kConnected,
+         absl::OkStatus());
+}
+
+// --- Accepting
+// --------------------------------------------------------------------------------------------------------
+
+std::string EndpointImpl::accept_offer(ByteSpan bytes) {
+  SessionAnswer answer;
+  absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
+  SessionEntry* accepted = nullptr;
+  if (offer.ok()) {
+    answer = judge_offer(*offer, &accepted);
+    answer.nonce = offer->nonce;
+  } else {
+    answer.code = offer.status().code();
+    answer.text = std::string(std_view(offer.status().message()));
+  }
+  const Descriptor self = transport_.local_descriptor();
+  answer.uuid = self.identity.uuid.bytes;
+  answer.incarnation = self.identity.incarnation;
+  answer.cluster_id = self.identity.cluster_id.bytes;
+  if (answer.code != absl::StatusCode::kOk) {
+    count_drop(DropReason::kRefusedHandshake);
+    answer.version = 0;
+    return answer.encode();
+  }
+  if (accepted->answer.empty()) accepted->answer = answer.encode();
+  return accepted->answer;
+}
+
+SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry** accepted) {
+  SessionAnswer answer;
+  auto refuse = [&](const absl::Status& why) {
+    answer.code = why.code();
+    answer.text = std::string(std_view(why.message()));
+    return answer;
+  };
+  if (!options_.accept_sessions) {
+    return refuse(
+        absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions"));
+  }
+  if (offer.version_min > kProtocolVersion || offer.version_max < kProtocolVersion) {
+    return refuse(absl::FailedPreconditionError(absl::StrCat(
+        "the peer speaks protocol versions ", offer.version_min, " to ", offer.version_max,
+        ", this node ", kProtocolVersion, " to ", kProtocolVersion, ": upgrade the older side")));
+  }
+  absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
+  if (!descriptor.ok()) return refuse(descriptor.status());
+  absl::StatusOr<PeerId> peer = transport_.resolve(*descriptor);
+  if (!peer.ok()) return refuse(peer.status());
+
+  const auto key = std::make_pair(descriptor->identity.uuid, offer.session_index);
+  if (auto found = accepted_.find(key); found != accepted_.end()) {
+    SessionEntry& old = *entries_[found->second];
+    const bool same_life = old.identity == descriptor->identity;
+    if (same_life && old.remote_generation == offer.session_generation && !old.answer.empty()) {
+      *accepted = &old;  // a repeated offer gets the answer again
+      return answer;
+    }
+    if (same_life && static_cast<int32_t>(offer.session_generation - old.remote_generation) < 0) {
+      return refuse(absl::AbortedError("the offer is older than the session that stands"));
+    }
+    doom(old, absl::UnavailableError("the peer opened the session anew"));
+  }
+  absl::StatusOr<SessionEntry*> made = new_entry(*peer, false);
+  if (!made.ok()) return refuse(made.status());
+  SessionEntry& entry = **made;
+  entry.identity = descriptor->identity;
+  entry.remote_index = offer.session_index;
+  entry.remote_generation = offer.session_generation;
+  accepted_[key] = entry.index;
+
+  const SessionTerms own = own_terms();
+  answer.version = kProtocolVersion;
+  answer.terms.window = std::min(own.window, offer.terms.window);
+  answer.terms.credits = std::min(own.credits, offer.terms.credits);
+  answer.terms.payload_bytes = std::min(own.payload_bytes, offer.terms.payload_bytes);
+  answer.terms.message_max_bytes = std::min(own.message_max_bytes, offer.terms.message_max_bytes);
+  answer.session_index = entry.index;
+  answer.session_generation = entry.wire_generation;
+  open_session(entry, answer.terms);
+  *accepted = &entry;
+  return answer;
+}
+
+void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
+  if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival);
+  if (arrival.header.type == PacketType::kConnect) {
+    absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
+    if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
+    const std::string answer = accept_offer(arrival.payload);
+    // A datagram transport learns who sent it from the offer's descriptor.
+    if (from == kNoPeer) {
+      absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));
+      if (!descriptor.ok()) return;
+      absl::StatusOr<PeerId> peer = transport_.resolve(*descriptor);
+      if (!peer.ok()) return;
+      from = *peer;
+    }
+    PacketHeader header;
+    header.type = PacketType::kAccept;
+    header.session_index = offer->session_index;
+    header.session_generation = offer->session_generation;
+    return send_control(from, header, as_byte_span(answer));
+  }
+  const PacketHeader& header = arrival.header;
+  SessionEntry* entry =
+      header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  if (entry == nullptr || entry->wire_generation != header.session_generation) {
+    return count_drop(DropReason::kUnknownSession);
+  }
+  if (entry->state != State::kConnecting) return count_drop(DropReason::kDuplicate);
+  absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
+  if (!answer.ok() || answer->nonce != entry->nonce)
+    return count_drop(DropReason::kMalformedHandshake);
+  if (answer->code == absl::StatusCode::kOk) return on_answer(*entry, *answer);
+  count_drop(DropReason::kRefusedHandshake);
+  // Calls that wait would wait in vain: they learn why. The attempts go on, slowly.
+  entry->session->abort_all(
+      absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)));
+}
+
+// --- Breaking and ending
+// ----------------------------------------------------------------------------------------------
+
+void EndpointImpl::on_unknown_session(const Arrival& arrival) {
+  // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
+  for (auto& entry : entries_) {
+    if (entry->state != State::kOpen || entry->remote_index != arrival.header.session_index ||
+        entry->remote_generation != arrival.header.session_generation) {
+      continue;
+    }
+    break_session(*entry, absl::AbortedError(absl::StrCat(
+                              "the peer ", describe(entry->identity),
+                              " restarted or gave the session up: the request may have executed")));
+    return;
+  }
+  count_drop(DropReason::kUnknownSession);
+}
+
+void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
+  ++counters_.sessions_broken;
+  entry.session->ready_hook.unlink();
+  entry.session->interrupt(why);
+  if (!entry.initiator) return doom(entry, why);
+  if (!mutant(Mutant::kReuseGeneration)) ++entry.wire_generation;
+  entry.nonce = rng_.next();
+  entry.state = State::kConnecting;
+  entry.connecting_since_ns = entry.next_attempt_ns = now_ns_;
+  entry.attempts = 0;
+  timers_.set(entry.index, now_ns_);
+  notify(entry, SessionEvent::Kind::kBroken, why);
+}
+
+void EndpointImpl::close(SessionId session) {
+  SessionEntry* entry = entry_of(session);
+  if (entry == nullptr) return;
+  if (entry->state == State::kOpen) {
+    PacketHeader header;
+    header.type = PacketType::kDisconnect;
+    header.session_index = entry->remote_index;
+    header.session_generation = entry->remote_generation;
+    send_control(entry->peer, header, {});
+  }
+  doom(*entry, absl::CancelledError("the session was closed"));
+}
+
+void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
+  entry.state = State::kDoomed;
+  entry.session->ready_hook.unlink();
+  entry.session->abort_all(why);
+  timers_.set(entry.index, kTimeNever);
+  if (!entry.initiator) {
+    auto found = accepted_.find({entry.identity.uuid, entry.remote_index});
+    if (found != accepted_.end() && found->second == entry.index) accepted_.erase(found);
+  }
+  doomed_.push_back(entry.index);
+  notify(entry, SessionEvent::Kind::kClosed, why);
+}
+
+void EndpointImpl::bury_doomed() {
+  if (doomed_.empty()) return;
+  run_completions();
+  for (uint32_t index : std::exchange(doomed_, {})) {
+    SessionEntry& entry = *entries_[index];
+    entry.session.reset();
+    entry.state = State::kFree;
+    free_entries_.push_back(index);
+    --session_count_;
+  }
+}
+
+void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind,
+                          const absl::Status& why) {
+  if (!session_observer_) return;
+  session_observer_({kind, {entry.index, entry.handle_generation}, entry.identity, why});
+}
+
+// --- Links
+// ------------------------------------------------------------------------------------------------------------
+
+size_t EndpointImpl::handle_links() {
+  std::array<LinkEvent, 8> events;
+  const size_t count = transport_.poll_links(events);
+  for (size_t i = 0; i < count; ++i) on_link(events[i]);
+  return count;
+}
+
+void EndpointImpl::on_link(const LinkEvent& event) {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    SessionEntry& entry = *entries_[i];
+    if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed)
+      continue;
+    if (event.kind == LinkEvent::Kind::kRefused) {
+      entry.session->abort_all(event.why);
+    } else if (event.kind == LinkEvent::Kind::kDown) {
+      // Repeat what was in flight when the link stands again, or after a pause (which makes the
+      // transport try).
+      entry.link_lost = true;
+      entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
+      timers_.set_earlier(entry.index, entry.resend_at_ns);
+    } else if (entry.state == State::kOpen) {
+      const bool another_life = entry.identity.uuid == event.identity.uuid &&
+                                entry.identity.incarnation != event.identity.incarnation;
+      if (another_life) {
+        break_session(entry, absl::AbortedError(absl::StrCat(
+                                 "the peer restarted: it was ", describe(entry.identity),
+                                 ", now incarnation ", event.identity.incarnation,
+                                 "; the request may have executed")));
+      } else if (std::exchange(entry.link_lost, false)) {
+        entry.resend_at_ns = kTimeNever;
+        entry.session->on_link_lost(now_ns_);
+      }
+    }
+  }
+}
+
+// --- Timers
+// -----------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::arm_timer(Session& session, TimeNs when) {
+  timers_.set_earlier(session.address().local_index, when);
+}
+
+void EndpointImpl::run_entry_timer(SessionEntry& entry) {
+  TimeNs next = kTimeNever;
+  if (entry.state == State::kOpen) {
+    next = run_open_timer(entry);
+  } else if (entry.state == State::kConnecting || entry.state == State::kAwaitingAnswer) {
+    next = run_connecting_timer(entry);
+  }
+  if (entry.state != State::kDoomed) timers_.set_earlier(entry.index, next);
+}
+
+TimeNs EndpointImpl::run_connecting_timer(SessionEntry& entry) {
+  const ProtocolOptions& protocol = options_.protocol;
+  TimeNs next = entry.session->on_timer(now_ns_);
+  const bool overdue = now_ns_ - entry.connecting_since_ns >= protocol.connect_timeout_ns;
+  if (overdue && entry.session->outstanding_calls() > 0) {
+    entry.session->abort_all(absl::UnavailableError(
+        absl::StrCat("no answer to ", entry.attempts, " attempts to open the session in ",
+                     (now_ns_ - entry.connecting_since_ns) / kMillisecond,
+                     " ms: is the peer running and reachable?")));
+  }
+  if (entry.state == State::kConnecting && now_ns_ >= entry.next_attempt_ns) {
+    entry.offer_due = true;
+    offers_due_.push_back(entry.index);
+    entry.next_attempt_ns = now_ns_ + (overdue ? 10 : 1) * protocol.connect_retry_ns;
+  }
+  if (entry.state == State::kConnecting) next = std::min(next, entry.next_attempt_ns);
+  return std::min(next, now_ns_ + protocol.connect_timeout_ns);
+}
+
+TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
+  const ProtocolOptions& protocol = options_.protocol;
+  TimeNs next = entry.session->on_timer(now_ns_);
+  if (entry.session->peer_silent(now_ns_)) {
+    break_session(entry, absl::UnavailableError(absl::StrCat(
+                             "the peer ", describe(entry.identity), " has been silent for ",
+                             (now_ns_ - entry.session->last_heard_ns()) / kMillisecond,
+                             " ms: it is down or cut off; the request may have executed")));
+    return now_ns_;
+  }
+  if (entry.link_lost && now_ns_ >= entry.resend_at_ns) {
+    entry.link_lost = false;
+    entry.resend_at_ns = kTimeNever;
+    entry.session->on_link_lost(now_ns_);
+  }
+  const DurationNs silence = now_ns_ - entry.session->last_heard_ns();
+  if (!entry.initiator && silence >= protocol.idle_timeout_ns) {
+    doom(entry, absl::UnavailableError("the peer has been silent for the idle timeout"));
+    return kTimeNever;
+  }
+  const DurationNs ping_every =
+      entry.initiator ? protocol.idle_timeout_ns / 3 : protocol.idle_timeout_ns;
+  if (entry.initiator && silence >= ping_every) {
+    entry.session->send_ping();
+    next = std::min(next, now_ns_ + ping_every);
+  } else {
+    next = std::min(next, entry.session->last_heard_ns() + ping_every);
+  }
+  return std::min(next, entry.resend_at_ns);
+}
+
+}  // namespace skua::rpc

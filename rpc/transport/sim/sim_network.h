@@ -1,0 +1,196 @@
+// A network in memory: one virtual clock, one seed, every fault of a datagram network, and the same
+// run every time.
+//
+//     SimTransport A                        SimNetwork                           SimTransport B
+//     tx_burst --------> [ queue of (time, tie, number) -> delivery or DMA read ] -------> ring -->
+//     rx_burst
+//         ^                   lose, duplicate, delay (reorder), corrupt, block |
+//         +---- token when the "DMA" has read the memory <--+        overwritten on release <---
+//         release
+//
+// Two things a real wire does to careless owners are done on purpose: with late completion a
+// packet's memory is read some time after tx_burst returned, and compared with what it was then
+// (violations().tx_changed counts differences); released receive memory is overwritten at once, so
+// a reader of a returned lease sees garbage.
+//
+// Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
+// address reach whoever has it by then.
+#ifndef SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
+#define SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "rpc/base/clock.h"
+#include "rpc/base/rng.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+/// The fault model. Probabilities per packet; every field's default is "no fault".
+struct SimFaults {
+  double loss = 0;
+  double duplicate = 0;
+  /// One bit of header or payload is flipped.
+  double corrupt = 0;
+  /// The packet takes up to reorder_max_ns longer, so that later ones overtake it.
+  double reorder = 0;
+  DurationNs reorder_max_ns = 200 * kMicrosecond;
+  /// The packet's memory is read up to late_tx_max_ns after tx_burst returned.
+  double late_tx = 0;
+  DurationNs late_tx_max_ns = 100 * kMicrosecond;
+  /// tx_burst takes only a part of what it is offered.
+  double tx_full = 0;
+};
+
+struct SimTransportOptions {
+  uint32_t payload_max_bytes = 1024;
+  /// Packets the receive ring holds, waiting and lent; what comes beyond is dropped.
+  uint32_t rx_ring = 1024;
+  DurationNs latency_ns = 5 * kMicrosecond;
+};
+
+class SimTransport;
+
+class SimNetwork {
+ public:
+  struct Violations {
+    uint64_t tx_changed = 0;   // memory changed between tx_burst and its completion
+    uint64_t bad_release = 0;  // a buffer was released that was not lent
+  };
+  struct Fates {
+    uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0,
+             blocked = 0, unaddressed = 0;
+  };
+
+  explicit SimNetwork(uint64_t seed);
+  ~SimNetwork();
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  /// A transport at `address` (a host and port in one number), which nobody else has now. Must die
+  /// before the network.
+  std::unique_ptr<SimTransport> attach(uint32_t address, const EndpointIdentity& identity,
+                                       const SimTransportOptions& options);
+
+  void set_faults(const SimFaults& faults) { faults_ = faults; }
+  /// Packets from one address to another vanish until heal(); call twice for both ways.
+  void block(uint32_t from, uint32_t to) { blocked_.insert({from, to}); }
+  void heal() { blocked_.clear(); }
+
+  [[nodiscard]] const Clock& clock() const { return clock_; }
+  [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
+  /// When the next packet or completion is due; kTimeNever if none is under way.
+  [[nodiscard]] TimeNs next_event_ns() const;
+  /// Moves time to `to` and does what is due until then.
+  void advance_to(TimeNs to);
+
+  [[nodiscard]] const Violations& violations() const { return violations_; }
+  [[nodiscard]] const Fates& fates() const { return fates_; }
+  /// Changes with every packet's time, bytes and fate: two runs with equal hashes did the same.
+  [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
+
+ private:
+  friend class SimTransport;
+  using PacketBytes = std::vector<std::byte>;
+
+  struct Event {
+    TimeNs when = 0;
+    uint64_t tie = 0;     // random: explores interleavings of simultaneous events
+    uint64_t number = 0;  // total order
+    uint32_t from = 0;
+    uint32_t to = 0;
+    std::unique_ptr<PacketBytes> bytes;  // a delivery
+    uint32_t sender = 0;                 // a DMA read: the sending transport's serial number ...
+    TxToken token = kNoToken;            // ... its token, or kNoToken
+    std::vector<ByteSpan> memory;        // ... and what it reads
+    uint64_t fingerprint = 0;
+  };
+
+  void send(SimTransport& sender, TxPacket& packet);
+  void dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes);
+  void schedule(Event event, DurationNs delay);
+  void deliver(Event& event);
+  void read_memory(Event& event);
+  void trace(uint64_t what, ByteSpan bytes);
+  std::unique_ptr<PacketBytes> take_bytes();
+  void recycle(std::unique_ptr<PacketBytes> bytes);
+
+  ManualClock clock_;
+  Rng rng_;
+  SimFaults faults_;
+  std::set<std::pair<uint32_t, uint32_t>> blocked_;
+  std::map<uint32_t, SimTransport*> by_address_;
+  std::map<uint32_t, SimTransport*> by_serial_;
+  std::vector<Event> events_;  // a heap
+  std::vector<std::unique_ptr<PacketBytes>> free_bytes_;
+  uint64_t next_number_ = 0;
+  uint32_t next_serial_ = 1;
+  Violations violations_;
+  Fates fates_;
+  uint64_t trace_hash_ = 0;
+};
+
+/// Thread: the simulation's.
+class SimTransport final : public Transport {
+ public:
+  ~SimTransport() override;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const TransportCounters& counters() const override { return counters_; }
+  Descriptor local_descriptor() const override;
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  size_t tx_burst(std::span<TxPacket> packets) override;
+  size_t rx_burst(std::span<RxPacket> packets) override;
+  void release(std::span<const RxBufferId> buffers) override;
+  size_t reap(std::span<TxToken> tokens) override;
+  void abandon_tx() override;
+  void wait(DurationNs) override {}
+  void wake() override {}
+
+  /// Packets wait in the ring: poll() would find work.
+  [[nodiscard]] bool has_received() const {
+    return ring_head_ < ring_.size() || !completed_.empty();
+  }
+  [[nodiscard]] size_t lent_count() const { return lent_count_; }
+
+ private:
+  friend class SimNetwork;
+  SimTransport(SimNetwork& network, uint32_t address, uint32_t serial,
+               const EndpointIdentity& identity, const SimTransportOptions& options);
+
+  struct Peer {
+    Uuid uuid;
+    uint32_t address = 0;
+  };
+  struct Lent {
+    std::unique_ptr<SimNetwork::PacketBytes> bytes;
+  };
+
+  SimNetwork& network_;
+  const uint32_t address_;
+  const uint32_t serial_;
+  const EndpointIdentity identity_;
+  const SimTransportOptions options_;
+  Capabilities capabilities_;
+  TransportCounters counters_;
+  std::vector<Peer> peers_;
+  std::map<uint32_t, PeerId> peer_by_address_;
+  struct Waiting {
+    uint32_t from = 0;
+    std::unique_ptr<SimNetwork::PacketBytes> bytes;
+  };
+  std::vector<Waiting> ring_;
+  size_t ring_head_ = 0;
+  std::vector<Lent> lent_;
+  std::vector<uint32_t> lent_free_;
+  size_t lent_count_ = 0;
+  std::vector<TxToken> completed_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_

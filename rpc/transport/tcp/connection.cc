@@ -1,0 +1,60 @@
+#include "rpc/transport/tcp/connection.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace skua::rpc::tcp {
+
+HelloReader::Result HelloReader::read(int fd) {
+  while (have_ < want_) {
+    const ssize_t got = recv(fd, buffer_.data() + have_, want_ - have_, MSG_DONTWAIT);
+    if (got == 0) return Result::kEnd;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN ? Result::kWaiting : Result::kError;
+    }
+    have_ += static_cast<size_t>(got);
+    if (have_ != kHelloPreambleBytes || want_ != kHelloPreambleBytes) continue;
+    const absl::StatusOr<size_t> size = hello_size(bytes(), kind_);
+    if (!size.ok()) return Result::kMalformed;
+    want_ = *size;
+  }
+  return Result::kComplete;
+}
+
+WriteOutcome write_queue(int fd, TxQueue& queue, TxCompletions& completions) {
+  std::array<iovec, kTxGatherMax> pieces;
+  while (!queue.empty()) {
+    size_t bytes = 0;
+    const size_t count = queue.gather(pieces, bytes);
+    ssize_t sent;
+    if (count == 1) {
+      sent = send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } else {
+      msghdr message{};
+      message.msg_iov = pieces.data();
+      message.msg_iovlen = count;
+      sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN ? WriteOutcome::kBlocked : WriteOutcome::kError;
+    }
+    queue.consume(static_cast<size_t>(sent), completions);
+    // A short write has filled the socket, and the kernel will say when there is room again.
+    if (static_cast<size_t>(sent) < bytes) return WriteOutcome::kBlocked;
+  }
+  return WriteOutcome::kEmptied;
+}
+
+bool write_hello(int fd, std::string_view bytes) {
+  while (true) {
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent >= 0 && static_cast<size_t>(sent) < bytes.size()) errno = ENOBUFS;
+    return sent == static_cast<ssize_t>(bytes.size());
+  }
+}
+
+}  // namespace skua::rpc::tcp

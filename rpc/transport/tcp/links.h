@@ -1,0 +1,145 @@
+// Links: sockets, epoll and handshakes: everything that happens to connections except moving packets.
+//
+// epoll is edge-triggered and each socket is registered once, so the steady state makes no epoll_ctl
+// calls. What an edge said is remembered in the connection (readable, tx_blocked) until acted upon.
+// The `active` list holds the connections that rx_burst reads without asking epoll first: those that
+// are readable, and a few that were lately (see limits.h), so that a ping-pong costs one recv.
+//
+// Connections are only closed from turn() and from dialling, never while a burst is being received or
+// sent: fail() notes the reason, turn() does it.
+#ifndef SKUA_RPC_TRANSPORT_TCP_LINKS_H_
+#define SKUA_RPC_TRANSPORT_TCP_LINKS_H_
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/transport/tcp/connection.h"
+#include "rpc/transport/tcp/peers.h"
+#include "rpc/transport/tcp/race.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+
+namespace skua::rpc::tcp {
+
+/// Thread: the transport's, but for wake(). Everything passed in must outlive it.
+class Links {
+ public:
+  struct Environment {
+    const TcpOptions* options = nullptr;
+    std::span<const Dialect> dialects;
+    VersionRange versions;
+    const Clock* clock = nullptr;
+    PeerTable* peers = nullptr;
+    RxContext* rx = nullptr;
+    TxCompletions* completions = nullptr;
+  };
+
+  explicit Links(const Environment& environment);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+
+  /// Makes the descriptors and listens. Errors: as TcpTransport::create.
+  absl::Status open();
+  /// What the descriptor says.
+  [[nodiscard]] const SocketAddress& address() const { return address_; }
+
+  /// There is something in peer.tx: writes it, or dials, or waits for the back-off, or drops it with
+  /// an event.
+  void send(Peer& peer);
+
+  /// True when a burst should look at epoll before it reads.
+  [[nodiscard]] bool turn_due();
+  /// Looks at epoll without waiting: accepts, handshakes, writes what was blocked, timers, closes.
+  void turn();
+
+  [[nodiscard]] std::vector<Connection*>& active() { return active_; }
+  /// After a read: `produced` packets, or none.
+  void after_read(Connection& connection, RxOutcome outcome, bool produced);
+  /// Takes connections that have been quiet off the active list.
+  void sweep_active();
+  /// Half-received bytes of all connections leave the chunks.
+  void spill_all();
+  void cancel_placements(RxPlacer* placer);
+
+  void wait(DurationNs timeout_ns);
+  void wake();
+
+  [[nodiscard]] TcpTransport::Stats stats() const;
+
+ private:
+  // Connections and events.
+  Connection* add_connection(UniqueFd fd, bool outgoing, const SocketAddress& remote);
+  void activate(Connection& connection);
+  void deactivate(Connection& connection);
+  void fail(Connection& connection, absl::Status why);
+  void close(Connection& connection, LinkEvent::Kind kind, const absl::Status& why);
+  void close_quietly(Connection& connection);
+  void handle(const epoll_event& event);
+  [[nodiscard]] bool is_idle_event(const epoll_event& event) const;
+  Connection* find(uint64_t event_data) const;
+  int wait_epoll(DurationNs timeout_ns);
+
+  // Handshakes.
+  void accept_all();
+  void dial(Peer& peer);
+  void dial_failed(Peer& peer, LinkEvent::Kind kind, const absl::Status& why);
+  void on_connecting(Connection& connection, uint32_t events);
+  void on_hello_bytes(Connection& connection);
+  void on_hello(Connection& connection, const Hello& hello);
+  void on_reply(Connection& connection, const HelloReply& reply);
+  void on_refusal(Connection& connection, const HelloReply& reply);
+  bool send_reply(Connection& connection, HelloReply reply);
+  void drop_malformed(Connection& connection);
+  void establish(Connection& connection, Peer& peer, uint16_t version);
+  void evict_handshake();
+
+  // Writing and time.
+  void flush(Peer& peer);
+  void run_timers();
+  [[nodiscard]] TimeNs next_timer_ns() const;
+  [[nodiscard]] bool has_timers() const {
+    return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever;
+  }
+  [[nodiscard]] LinkView view_of(const Peer& peer) const;
+  [[nodiscard]] std::string name_of(const Peer& peer) const;
+
+  const Environment env_;
+  SocketAddress address_;
+  UniqueFd epoll_;
+  UniqueFd listener_;
+  UniqueFd wake_fd_;
+
+  std::vector<std::unique_ptr<Connection>> slots_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t next_generation_ = 1;
+  size_t link_count_ = 0;
+
+  std::vector<Connection*> active_;
+  std::vector<Connection*> failed_;
+  /// Dialling or waiting for a hello; oldest first.
+  std::vector<Connection*> handshakes_;
+  /// Peers with packets queued until their back-off is over.
+  std::vector<Peer*> waiting_;
+  TimeNs accept_again_ns_ = kTimeNever;
+  uint64_t dial_number_ = 0;
+
+  std::array<epoll_event, kEpollEventsMax> events_;
+  /// Taken from epoll by wait() and not yet handled.
+  int events_pending_ = 0;
+  uint32_t bursts_since_turn_ = 0;
+  bool hot_mode_ = true;
+  size_t blocked_count_ = 0;
+
+  std::atomic<bool> woken_{false};
+  std::atomic<bool> sleeping_{false};
+  TcpTransport::Stats stats_;
+};
+
+}  // namespace skua::rpc::tcp
+
+#endif  // SKUA_RPC_TRANSPORT_TCP_LINKS_H_
