@@ -8,7 +8,9 @@
 namespace skua::rpc::tcp {
 namespace {
 
-size_t ip_bytes(uint8_t family) { return family == 4 ? 4 : 16; }
+size_t ip_bytes(uint8_t family) {
+  return family == 4 ? 4 : 16;
+}
 
 }  // namespace
 
@@ -25,7 +27,7 @@ absl::StatusOr<SocketAddress> SocketAddress::parse(std::string_view ip, uint16_t
     return out;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", ip, "' is not a numeric IPv4 or IPv6 address; give for example 127.0.0.1 or ::1"));
+      "'", text, "' is not a numeric IPv4 or IPv6 address; give for example 127.0.0.1 or ::1"));
 }
 
 std::string SocketAddress::encode() const {

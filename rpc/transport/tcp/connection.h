@@ -5,9 +5,8 @@
 //    kConnecting --(TCP stands: send hello)--> kHello --(hello judged / reply read)--> kFrames
 //         |                                      |                                       |
 //         |                                      |                  FrameReceiver: frame header,
-//         |                                      |                  payload in chunk, payload placed,
-//         |                                      |                  discard
-//         v                                      v                                       v
+//         |                                      |                  payload in chunk, payload
+//         placed, |                                      |                  discard v v v
 //      closed  <---------- error, end, timeout, refusal, malformed input, replaced -------
 //
 // The handshake is read byte-exactly (what follows it belongs to the receiver), and only the reply

@@ -19,7 +19,9 @@ constexpr std::array kDialects = {Dialect{1, 8, pack_v1, unpack_v1}};
 
 }  // namespace
 
-std::span<const Dialect> builtin_dialects() { return kDialects; }
+std::span<const Dialect> builtin_dialects() {
+  return kDialects;
+}
 
 const Dialect* find_dialect(std::span<const Dialect> dialects, uint16_t version) {
   for (const Dialect& dialect : dialects) {

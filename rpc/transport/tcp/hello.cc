@@ -58,8 +58,8 @@ absl::Status read_preamble(ByteReader& reader, ByteSpan bytes, HelloKind kind) {
   const absl::StatusOr<size_t> size = hello_size(preamble, kind);
   if (!size.ok()) return size.status();
   if (*size != bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("hello says it has ", *size,
-                                                   " bytes, but has ", bytes.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello says it has ", *size, " bytes, but has ", bytes.size()));
   }
   return absl::OkStatus();
 }
@@ -77,7 +77,8 @@ std::string range_text(VersionRange range) {
 }  // namespace
 
 std::string encode_hello(const Hello& hello) {
-  SKUA_CHECK(hello.sender_address.size() <= Descriptor::kAddressMax, "address too long for a hello");
+  SKUA_CHECK(hello.sender_address.size() <= Descriptor::kAddressMax,
+             "address too long for a hello");
   Buffer buffer;
   ByteWriter writer(buffer);
   writer.write(kHelloMagic);
@@ -119,12 +120,12 @@ absl::StatusOr<size_t> hello_size(ByteSpan preamble, HelloKind kind) {
     return absl::InvalidArgumentError("the other side does not speak Skua's protocol");
   }
   if (found != static_cast<uint8_t>(kind)) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a hello of kind ",
-                                                   static_cast<int>(kind), ", got ", found));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a hello of kind ", static_cast<int>(kind), ", got ", found));
   }
   if (size < kHelloPreambleBytes || size > kHelloBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a hello of ", size, " bytes is not acceptable, ",
-                                                   "the limit is ", kHelloBytesMax));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a hello of ", size, " bytes is not acceptable, ", "the limit is ", kHelloBytesMax));
   }
   return size;
 }
@@ -186,26 +187,29 @@ HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self, Version
                                ": upgrade the older side"));
   }
   if (is_foreign_cluster(hello.sender.cluster_id, self.cluster_id)) {
-    return refuse(HelloCode::kCluster,
-                  absl::StrCat("the caller belongs to cluster ", hello.sender.cluster_id.to_string(),
-                               ", this endpoint to cluster ", self.cluster_id.to_string(),
-                               ": point the caller at its own cluster's control address, or give a "
-                               "node that changes clusters an empty data directory"));
+    return refuse(
+        HelloCode::kCluster,
+        absl::StrCat("the caller belongs to cluster ", hello.sender.cluster_id.to_string(),
+                     ", this endpoint to cluster ", self.cluster_id.to_string(),
+                     ": point the caller at its own cluster's control address, or give a "
+                     "node that changes clusters an empty data directory"));
   }
   if (hello.sender.uuid.is_zero()) {
     return refuse(HelloCode::kWrongUuid, "the caller gave no uuid of its own");
   }
   if (!hello.expected.is_zero() && hello.expected != self.uuid) {
-    return refuse(HelloCode::kWrongUuid,
-                  absl::StrCat("the caller expected endpoint ", hello.expected.to_string(),
-                               " here, but this is endpoint ", self.uuid.to_string(),
-                               ": the address was taken over; ask for the peer's descriptor again"));
+    return refuse(
+        HelloCode::kWrongUuid,
+        absl::StrCat("the caller expected endpoint ", hello.expected.to_string(),
+                     " here, but this is endpoint ", self.uuid.to_string(),
+                     ": the address was taken over; ask for the peer's descriptor again"));
   }
   if (hello.sender.uuid == self.uuid) {
-    return refuse(HelloCode::kSameUuid,
-                  absl::StrCat("the caller claims uuid ", self.uuid.to_string(),
-                               ", which is this endpoint's own: two endpoints share one identity (a "
-                               "copied data directory?); start one of them with a fresh one"));
+    return refuse(
+        HelloCode::kSameUuid,
+        absl::StrCat("the caller claims uuid ", self.uuid.to_string(),
+                     ", which is this endpoint's own: two endpoints share one identity (a "
+                     "copied data directory?); start one of them with a fresh one"));
   }
   reply.chosen = chosen;
   return reply;

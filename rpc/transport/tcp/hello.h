@@ -1,5 +1,5 @@
-// The first bytes on a connection: the side that dialled says who it is and whom it wants, the other
-// answers with a version or with a reason in words. Nothing else is sent before the answer.
+// The first bytes on a connection: the side that dialled says who it is and whom it wants, the
+// other answers with a version or with a reason in words. Nothing else is sent before the answer.
 //
 //   hello                                        reply
 //   0   4  magic "SKUA"                          0   4  magic "SKUA"
@@ -90,16 +90,16 @@ struct HelloReply {
 /// of this kind, or longer than kHelloBytesMax.
 absl::StatusOr<size_t> hello_size(ByteSpan preamble, HelloKind kind);
 
-/// `bytes` is the whole record. INVALID_ARGUMENT: shorter than its fields, or longer or shorter than
-/// it says.
+/// `bytes` is the whole record. INVALID_ARGUMENT: shorter than its fields, or longer or shorter
+/// than it says.
 absl::StatusOr<Hello> decode_hello(ByteSpan bytes);
 absl::StatusOr<HelloReply> decode_reply(ByteSpan bytes);
 
 /// The highest version in both ranges, or 0.
 [[nodiscard]] uint16_t negotiate(VersionRange a, VersionRange b);
 
-/// What a listener that is `self` thinks of `hello` before it looks at its connections: kAccepted, or
-/// a refusal whose text names both sides and the way out.
+/// What a listener that is `self` thinks of `hello` before it looks at its connections: kAccepted,
+/// or a refusal whose text names both sides and the way out.
 [[nodiscard]] HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self,
                                      VersionRange versions);
 

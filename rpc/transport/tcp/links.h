@@ -1,12 +1,14 @@
-// Links: sockets, epoll and handshakes: everything that happens to connections except moving packets.
+// Links: sockets, epoll and handshakes: everything that happens to connections except moving
+// packets.
 //
-// epoll is edge-triggered and each socket is registered once, so the steady state makes no epoll_ctl
-// calls. What an edge said is remembered in the connection (readable, tx_blocked) until acted upon.
-// The `active` list holds the connections that rx_burst reads without asking epoll first: those that
-// are readable, and a few that were lately (see limits.h), so that a ping-pong costs one recv.
+// epoll is edge-triggered and each socket is registered once, so the steady state makes no
+// epoll_ctl calls. What an edge said is remembered in the connection (readable, tx_blocked) until
+// acted upon. The `active` list holds the connections that rx_burst reads without asking epoll
+// first: those that are readable, and a few that were lately (see limits.h), so that a ping-pong
+// costs one recv.
 //
-// Connections are only closed from turn() and from dialling, never while a burst is being received or
-// sent: fail() notes the reason, turn() does it.
+// Connections are only closed from turn() and from dialling, never while a burst is being received
+// or sent: fail() notes the reason, turn() does it.
 #ifndef SKUA_RPC_TRANSPORT_TCP_LINKS_H_
 #define SKUA_RPC_TRANSPORT_TCP_LINKS_H_
 
@@ -48,8 +50,8 @@ class Links {
   /// What the descriptor says.
   [[nodiscard]] const SocketAddress& address() const { return address_; }
 
-  /// There is something in peer.tx: writes it, or dials, or waits for the back-off, or drops it with
-  /// an event.
+  /// There is something in peer.tx: writes it, or dials, or waits for the back-off, or drops it
+  /// with an event.
   void send(Peer& peer);
 
   /// True when a burst should look at epoll before it reads.
@@ -87,6 +89,7 @@ class Links {
   // Handshakes.
   void accept_all();
   void dial(Peer& peer);
+  void back_off(Peer& peer, TimeNs now);
   void dial_failed(Peer& peer, LinkEvent::Kind kind, const absl::Status& why);
   void on_connecting(Connection& connection, uint32_t events);
   void on_hello_bytes(Connection& connection);
@@ -132,7 +135,6 @@ class Links {
   /// Taken from epoll by wait() and not yet handled.
   int events_pending_ = 0;
   uint32_t bursts_since_turn_ = 0;
-  bool hot_mode_ = true;
   size_t blocked_count_ = 0;
 
   std::atomic<bool> woken_{false};

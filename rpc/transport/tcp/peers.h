@@ -1,4 +1,5 @@
-// PeerTable: the remote endpoints a transport knows, and what there is to tell the engine about them.
+// PeerTable: the remote endpoints a transport knows, and what there is to tell the engine about
+// them.
 //
 // A PeerId is an index here and is kept for the transport's life: engines hold on to it. The same
 // uuid always finds the same entry, whether it was resolved or called us.

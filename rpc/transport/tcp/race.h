@@ -1,7 +1,7 @@
 // The one rule that leaves exactly one connection between two endpoints, whoever dialled and when.
 //
-// Both may dial at the same moment. Then each sees the other's hello while its own is under way, and
-// both must keep the same connection without another round trip:
+// Both may dial at the same moment. Then each sees the other's hello while its own is under way,
+// and both must keep the same connection without another round trip:
 //
 //      A (higher uuid)                     B (lower uuid)
 //      hello  -------------.     .------------  hello
@@ -12,9 +12,9 @@
 //      refuse with kRace    '   '
 //
 // A hello that arrives while a connection stands is either late (sent before that connection was
-// agreed on, and overtaken) or a sign that the other side lost the connection. The dial number tells:
-// each side knows, from the hello or the reply that made the connection, the last dial number the
-// other had used by then. A higher one was dialled later, so it replaces.
+// agreed on, and overtaken) or a sign that the other side lost the connection. The dial number
+// tells: each side knows, from the hello or the reply that made the connection, the last dial
+// number the other had used by then. A higher one was dialled later, so it replaces.
 #ifndef SKUA_RPC_TRANSPORT_TCP_RACE_H_
 #define SKUA_RPC_TRANSPORT_TCP_RACE_H_
 

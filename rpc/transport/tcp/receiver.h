@@ -1,5 +1,5 @@
-// FrameReceiver: cuts the byte stream of one connection into packets. An explicit state machine; the
-// hello is over when it starts (connection.h draws the whole).
+// FrameReceiver: cuts the byte stream of one connection into packets. An explicit state machine;
+// the hello is over when it starts (connection.h draws the whole).
 //
 //              +--------------------------------------------------------------------+
 //              v                                                                    |

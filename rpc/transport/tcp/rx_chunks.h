@@ -40,7 +40,8 @@ class ChunkPool {
     return base_ + size_t{chunk} * chunk_bytes_ + offset;
   }
 
-  /// Makes `bytes` (at most chunk_bytes) of room, in this chunk or a fresh one. False: all are lent.
+  /// Makes `bytes` (at most chunk_bytes) of room, in this chunk or a fresh one. False: all are
+  /// lent.
   [[nodiscard]] bool ensure_room(uint32_t bytes) {
     if (refs_[current_] == 0) write_ = 0;
     return room() >= bytes || next_chunk();

@@ -28,8 +28,7 @@ absl::Status listen_error(const SocketAddress& at, int error) {
       return absl::UnavailableError(
           absl::StrCat(what, "; give an address that `ip addr` lists on this machine"));
     case EMFILE:
-    case ENFILE:
-      return absl::UnavailableError(absl::StrCat(what, "; raise the limit (ulimit -n)"));
+    case ENFILE: return absl::UnavailableError(absl::StrCat(what, "; raise the limit (ulimit -n)"));
     default: return absl::UnavailableError(what);
   }
 }
@@ -51,7 +50,9 @@ void UniqueFd::reset() {
   fd_ = -1;
 }
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+std::string errno_text(int error) {
+  return std::generic_category().message(error);
+}
 
 absl::StatusOr<UniqueFd> listen_on(const SocketAddress& at, SocketAddress& bound) {
   UniqueFd fd = make_socket(at);
@@ -75,9 +76,8 @@ absl::StatusOr<UniqueFd> start_connect(const SocketAddress& to) {
   UniqueFd fd = make_socket(to);
   sockaddr_storage storage;
   const socklen_t length = to.to_sockaddr(storage);
-  if (!fd.is_open() ||
-      (connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 &&
-       errno != EINPROGRESS)) {
+  if (!fd.is_open() || (connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 &&
+                        errno != EINPROGRESS)) {
     return absl::UnavailableError(
         absl::StrCat("cannot connect to ", to.to_string(), ": ", errno_text(errno)));
   }

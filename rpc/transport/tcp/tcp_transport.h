@@ -1,17 +1,18 @@
 // TcpTransport: packets over TCP. Works everywhere; the default. docs/transports.md tells the wire
 // format and why it is as it is.
 //
-// One connection per pair of endpoints, made by the first packet to a peer, agreed on by a versioned
-// hello, and remade after a loss. A packet is one frame, as large as a whole message: the kernel does
-// the segmenting, acknowledging and retransmitting.
+// One connection per pair of endpoints, made by the first packet to a peer, agreed on by a
+// versioned hello, and remade after a loss. A packet is one frame, as large as a whole message: the
+// kernel does the segmenting, acknowledging and retransmitting.
 //
 //   tcp_transport   bursts                             tx_queue     what waits for one peer
 //   links           sockets, epoll, handshakes         receiver     stream -> packets
 //   peers           uuid <-> PeerId, link events       rx_chunks    memory that is lent
 //   hello, race     pure: what is said and decided     dialect      frame layout per version
 //
-// Every packet that tx_burst takes is either written to a standing connection or followed by a kDown
-// or kRefused event of its peer. On kDown all that was queued is forgotten (and its tokens come back).
+// Every packet that tx_burst takes is either written to a standing connection or followed by a
+// kDown or kRefused event of its peer. On kDown all that was queued is forgotten (and its tokens
+// come back).
 #ifndef SKUA_RPC_TRANSPORT_TCP_TCP_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_TCP_TCP_TRANSPORT_H_
 
@@ -54,7 +55,8 @@ struct TcpOptions {
   uint32_t place_above_bytes = 16 * 1024;
   /// Payloads and segments up to this size are copied on transmit.
   uint32_t inline_max_bytes = 2048;
-  /// Bytes that may wait for one peer before tx_burst takes no more for it; one packet may overshoot.
+  /// Bytes that may wait for one peer before tx_burst takes no more for it; one packet may
+  /// overshoot.
   uint32_t tx_queue_max_bytes = 8 * 1024 * 1024;
 
   /// For a connection and its handshake, on either side.

@@ -1,0 +1,402 @@
+#include "rpc/transport/tcp/links.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+
+namespace skua::rpc::tcp {
+namespace {
+
+constexpr uint64_t kListenerData = UINT64_MAX;
+constexpr uint64_t kWakeData = UINT64_MAX - 1;
+constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+absl::Status descriptor_error(const char* what) {
+  return absl::UnavailableError(absl::StrCat("cannot make ", what, " for the TCP transport: ",
+                                             errno_text(errno), "; raise the limit (ulimit -n)"));
+}
+
+}  // namespace
+
+Links::Links(const Environment& environment) : env_(environment) {
+  active_.reserve(kEpollEventsMax);
+  failed_.reserve(kEpollEventsMax);
+}
+
+Links::~Links() {
+  // The engine is gone by now: nothing is abandoned or reported.
+  env_.rx->placer = nullptr;
+  for (std::unique_ptr<Connection>& connection : slots_) {
+    if (connection != nullptr) connection->receiver.reset(*env_.rx);
+  }
+}
+
+absl::Status Links::open() {
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.is_open()) return descriptor_error("an epoll instance");
+  wake_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_.is_open()) return descriptor_error("an eventfd");
+  // Edge-triggered, so that it never needs to be read.
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = kWakeData}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &event) != 0) {
+    return descriptor_error("an epoll entry");
+  }
+  const TcpOptions& options = *env_.options;
+  if (options.listen_ip.empty()) return absl::OkStatus();
+
+  absl::StatusOr<SocketAddress> at = SocketAddress::parse(options.listen_ip, options.listen_port);
+  if (!at.ok()) return at.status();
+  absl::StatusOr<UniqueFd> listener = listen_on(*at, address_);
+  if (!listener.ok()) return listener.status();
+  listener_ = std::move(*listener);
+  event = {.events = EPOLLIN | EPOLLET, .data = {.u64 = kListenerData}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
+    return descriptor_error("an epoll entry");
+  }
+  if (!options.advertise_ip.empty()) {
+    absl::StatusOr<SocketAddress> said = SocketAddress::parse(options.advertise_ip, address_.port);
+    if (!said.ok()) return said.status();
+    address_ = *said;
+  } else if (address_.is_wildcard()) {
+    address_ = reachable_address(address_.family, address_.port);
+  }
+  return absl::OkStatus();
+}
+
+// --- Connections
+
+Connection* Links::add_connection(UniqueFd fd, bool outgoing, const SocketAddress& remote) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  auto connection = std::make_unique<Connection>();
+  connection->slot = free_slots_.back();
+  connection->generation = next_generation_++;
+  connection->outgoing = outgoing;
+  connection->state = outgoing ? Connection::State::kConnecting : Connection::State::kHello;
+  connection->remote = remote;
+  connection->hello =
+      std::make_unique<HelloReader>(outgoing ? HelloKind::kReply : HelloKind::kHello);
+  connection->deadline_ns = env_.clock->now_ns() + env_.options->connect_timeout_ns;
+  tune_connection(fd.get(), env_.options->peer_timeout_ns);
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {}};
+  event.data.u64 = uint64_t{connection->generation} << 32 | connection->slot;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) return nullptr;
+  connection->fd = std::move(fd);
+  free_slots_.pop_back();
+  Connection* added = connection.get();
+  slots_[added->slot] = std::move(connection);
+  handshakes_.push_back(added);
+  return added;
+}
+
+Connection* Links::find(uint64_t event_data) const {
+  const auto slot = static_cast<uint32_t>(event_data);
+  const auto generation = static_cast<uint32_t>(event_data >> 32);
+  Connection* connection = slot < slots_.size() ? slots_[slot].get() : nullptr;
+  return connection != nullptr && connection->generation == generation ? connection : nullptr;
+}
+
+void Links::activate(Connection& connection) {
+  connection.readable = true;
+  connection.idle_reads = 0;
+  if (connection.active) return;
+  connection.active = true;
+  active_.push_back(&connection);
+}
+
+void Links::deactivate(Connection& connection) {
+  if (connection.active) std::erase(active_, &connection);
+  connection.active = false;
+}
+
+void Links::fail(Connection& connection, absl::Status why) {
+  if (!connection.broken.ok()) return;
+  connection.broken = std::move(why);
+  deactivate(connection);
+  failed_.push_back(&connection);
+}
+
+/// Tells the peer's engine side and frees the connection.
+void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Status& why) {
+  const PeerId id = connection.peer;
+  const EndpointIdentity identity = connection.identity;
+  const TimeNs up_since_ns = connection.up_since_ns;
+  Peer* peer = id == kNoPeer ? nullptr : &env_.peers->at(id);
+  const bool was_link = peer != nullptr && peer->link == &connection;
+  const bool was_dial = peer != nullptr && peer->dial == &connection;
+  if (was_link) peer->link = nullptr;
+  close_quietly(connection);
+  if (was_dial) {
+    peer->dial = nullptr;
+    dial_failed(*peer, kind, why);
+  }
+  if (!was_link) return;
+  --link_count_;
+  ++stats_.links_lost;
+  const TimeNs now = env_.clock->now_ns();
+  // Redial at once after a good run; a connection that breaks right away counts as a failure.
+  if (now - up_since_ns >= env_.options->reconnect_max_ns) {
+    peer->failures = 0;
+    peer->retry_at_ns = now;
+  } else {
+    back_off(*peer, now);
+  }
+  peer->tx.drop(*env_.completions);
+  env_.peers->push_event({.peer = id, .kind = kind, .identity = identity, .why = why});
+}
+
+void Links::close_quietly(Connection& connection) {
+  deactivate(connection);
+  std::erase(handshakes_, &connection);
+  std::erase(failed_, &connection);
+  if (connection.tx_blocked) --blocked_count_;
+  connection.receiver.reset(*env_.rx);
+  free_slots_.push_back(connection.slot);
+  slots_[connection.slot].reset();
+}
+
+void Links::after_read(Connection& connection, RxOutcome outcome, bool produced) {
+  const auto from = [&] { return name_of(env_.peers->at(connection.peer)); };
+  connection.idle_reads = produced ? 0 : connection.idle_reads + 1;
+  switch (outcome) {
+    case RxOutcome::kMore:
+    case RxOutcome::kStarved: connection.readable = true; return;
+    case RxOutcome::kDrained: connection.readable = connection.hung_up; return;
+    case RxOutcome::kEnd:
+      fail(connection, absl::UnavailableError(absl::StrCat(from(), " closed the connection")));
+      return;
+    case RxOutcome::kMalformed:
+      ++env_.rx->counters->rx_dropped;
+      fail(connection, absl::UnavailableError(absl::StrCat(
+                           from(), " sent a malformed frame; the connection was closed")));
+      return;
+    case RxOutcome::kError:
+      fail(connection, absl::UnavailableError(
+                           absl::StrCat("connection to ", from(), " broke: ", errno_text(errno))));
+      return;
+  }
+}
+
+void Links::sweep_active() {
+  const bool many = active_.size() > kHotMax;
+  const uint32_t idle_max = many ? 0 : link_count_ > 1 ? kHotIdleMany : kHotIdleFew;
+  for (size_t i = 0; i < active_.size();) {
+    Connection& connection = *active_[i];
+    if (connection.readable || (!many && connection.idle_reads <= idle_max)) {
+      ++i;
+      continue;
+    }
+    connection.active = false;
+    active_[i] = active_.back();
+    active_.pop_back();
+  }
+}
+
+void Links::spill_all() {
+  for (std::unique_ptr<Connection>& connection : slots_) {
+    if (connection != nullptr) connection->receiver.spill(*env_.rx);
+  }
+}
+
+void Links::cancel_placements(RxPlacer* placer) {
+  for (std::unique_ptr<Connection>& connection : slots_) {
+    if (connection != nullptr) connection->receiver.cancel_placement(placer);
+  }
+}
+
+// --- Events
+
+bool Links::turn_due() {
+  ++bursts_since_turn_;
+  return active_.empty() || active_.size() > kHotMax || bursts_since_turn_ >= kEpollEveryBursts ||
+         blocked_count_ > 0 || events_pending_ > 0 || !failed_.empty();
+}
+
+void Links::turn() {
+  bursts_since_turn_ = 0;
+  const int count = events_pending_ > 0 ? events_pending_ : wait_epoll(0);
+  events_pending_ = 0;
+  for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
+  if (has_timers()) run_timers();
+  while (!failed_.empty()) {
+    Connection& connection = *failed_.back();
+    close(connection, LinkEvent::Kind::kDown, connection.broken);
+  }
+}
+
+void Links::handle(const epoll_event& event) {
+  if (event.data.u64 == kWakeData) return;
+  if (event.data.u64 == kListenerData) return accept_all();
+  Connection* connection = find(event.data.u64);
+  if (connection == nullptr || !connection->broken.ok()) return;
+  switch (connection->state) {
+    case Connection::State::kConnecting: return on_connecting(*connection, event.events);
+    case Connection::State::kHello: return on_hello_bytes(*connection);
+    case Connection::State::kFrames: break;
+  }
+  if ((event.events & kGone) != 0) connection->hung_up = true;
+  if ((event.events & (EPOLLIN | kGone)) != 0) activate(*connection);
+  if ((event.events & EPOLLOUT) != 0 && connection->tx_blocked) {
+    connection->tx_blocked = false;
+    --blocked_count_;
+    flush(env_.peers->at(connection->peer));
+  }
+}
+
+/// An edge that tells nothing new: its bytes were read already, or it is writable as before.
+bool Links::is_idle_event(const epoll_event& event) const {
+  if (event.data.u64 == kWakeData) return true;
+  if (event.data.u64 == kListenerData || event.events != EPOLLOUT) return false;
+  const Connection* connection = find(event.data.u64);
+  return connection == nullptr ||
+         (connection->state == Connection::State::kFrames && !connection->tx_blocked);
+}
+
+int Links::wait_epoll(DurationNs timeout_ns) {
+  if (timeout_ns <= 0) {
+    return std::max(0, epoll_wait(epoll_.get(), events_.data(), kEpollEventsMax, 0));
+  }
+  const timespec timeout{.tv_sec = timeout_ns / kSecond, .tv_nsec = timeout_ns % kSecond};
+  int count = epoll_pwait2(epoll_.get(), events_.data(), kEpollEventsMax, &timeout, nullptr);
+  if (count < 0 && errno == ENOSYS) {
+    // Kernels before 5.11 count in milliseconds.
+    const auto ms = std::min<DurationNs>((timeout_ns + kMillisecond - 1) / kMillisecond, INT32_MAX);
+    count = epoll_wait(epoll_.get(), events_.data(), kEpollEventsMax, static_cast<int>(ms));
+  }
+  return std::max(0, count);
+}
+
+void Links::wait(DurationNs timeout_ns) {
+  if (events_pending_ > 0 || !failed_.empty() || env_.peers->has_events()) return;
+  const bool has_chunk = env_.rx->chunks->has_fresh();
+  for (const Connection* connection : active_) {
+    if (connection->readable && (has_chunk || connection->receiver.reads_without_chunk())) return;
+  }
+  const TimeNs now = env_.clock->now_ns();
+  const TimeNs end = std::min(timeout_ns < kTimeNever - now ? now + timeout_ns : kTimeNever,
+                              has_timers() ? next_timer_ns() : kTimeNever);
+  sleeping_.store(true);
+  while (!woken_.load()) {
+    const DurationNs left = end - env_.clock->now_ns();
+    if (left <= 0) break;
+    const int count = wait_epoll(left);
+    // Handled by the next rx_burst: connections may only be closed from there.
+    const auto begin = events_.begin();
+    events_pending_ =
+        static_cast<int>(std::remove_if(begin, begin + count,
+                                        [this](const epoll_event& e) { return is_idle_event(e); }) -
+                         begin);
+    if (events_pending_ > 0) break;
+  }
+  sleeping_.store(false);
+  woken_.store(false);
+}
+
+void Links::wake() {
+  woken_.store(true);
+  if (!sleeping_.load()) return;
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the event is there already.
+  (void)!write(wake_fd_.get(), &one, sizeof one);
+}
+
+// --- Writing and time
+
+void Links::send(Peer& peer) {
+  if (peer.link != nullptr) return flush(peer);
+  if (peer.dial != nullptr || peer.waits_to_dial) return;
+  if (peer.address.is_none()) {
+    peer.tx.drop(*env_.completions);
+    env_.peers->push_event(
+        {.peer = peer.id,
+         .kind = LinkEvent::Kind::kDown,
+         .identity = {},
+         .why = absl::UnavailableError(absl::StrCat(
+             name_of(peer), " is not connected and does not listen: it has to connect again"))});
+    return;
+  }
+  if (env_.clock->now_ns() >= peer.retry_at_ns) return dial(peer);
+  peer.waits_to_dial = true;
+  waiting_.push_back(&peer);
+}
+
+void Links::flush(Peer& peer) {
+  Connection& connection = *peer.link;
+  if (connection.tx_blocked || !connection.broken.ok()) return;
+  switch (write_queue(connection.fd.get(), peer.tx, *env_.completions)) {
+    case WriteOutcome::kEmptied: return;
+    case WriteOutcome::kBlocked:
+      connection.tx_blocked = true;
+      ++blocked_count_;
+      return;
+    case WriteOutcome::kError:
+      fail(connection, absl::UnavailableError(absl::StrCat("connection to ", name_of(peer),
+                                                           " broke: ", errno_text(errno))));
+      return;
+  }
+}
+
+TimeNs Links::next_timer_ns() const {
+  TimeNs next = accept_again_ns_;
+  for (const Connection* connection : handshakes_) next = std::min(next, connection->deadline_ns);
+  for (const Peer* peer : waiting_) next = std::min(next, peer->retry_at_ns);
+  return next;
+}
+
+void Links::run_timers() {
+  const TimeNs now = env_.clock->now_ns();
+  for (size_t i = 0; i < handshakes_.size();) {
+    Connection& connection = *handshakes_[i];
+    if (connection.deadline_ns > now) {
+      ++i;
+      continue;
+    }
+    // Both erase it from handshakes_.
+    if (connection.peer == kNoPeer) {
+      close_quietly(connection);
+    } else {
+      close(connection, LinkEvent::Kind::kDown,
+            absl::UnavailableError(
+                absl::StrCat(name_of(env_.peers->at(connection.peer)), " did not answer within ",
+                             env_.options->connect_timeout_ns / kMillisecond,
+                             " ms; check that it runs and that no firewall drops the packets")));
+    }
+  }
+  for (size_t i = 0; i < waiting_.size();) {
+    Peer& peer = *waiting_[i];
+    const bool wanted = peer.link == nullptr && peer.dial == nullptr && !peer.tx.empty();
+    if (wanted && peer.retry_at_ns > now) {
+      ++i;
+      continue;
+    }
+    waiting_[i] = waiting_.back();
+    waiting_.pop_back();
+    peer.waits_to_dial = false;
+    if (wanted) dial(peer);
+  }
+  if (accept_again_ns_ <= now) {
+    accept_again_ns_ = kTimeNever;
+    accept_all();
+  }
+}
+
+std::string Links::name_of(const Peer& peer) const {
+  return absl::StrCat("endpoint ", peer.uuid.to_string(), " (",
+                      peer.address.is_none() ? "does not listen" : peer.address.to_string(), ")");
+}
+
+TcpTransport::Stats Links::stats() const {
+  TcpTransport::Stats out = stats_;
+  out.link_count = link_count_;
+  out.handshake_count = handshakes_.size();
+  return out;
+}
+
+}  // namespace skua::rpc::tcp

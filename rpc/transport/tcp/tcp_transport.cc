@@ -1,0 +1,266 @@
+#include "rpc/transport/tcp/tcp_transport.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+#include "rpc/transport/tcp/links.h"
+
+namespace skua::rpc {
+namespace {
+
+using tcp::ChunkPool;
+using tcp::Connection;
+using tcp::Links;
+using tcp::Peer;
+using tcp::PeerTable;
+using tcp::RxContext;
+using tcp::RxOutcome;
+using tcp::SocketAddress;
+using tcp::TxCompletions;
+
+constexpr char kTransportName[] = "tcp";
+
+class TcpTransportImpl final : public TcpTransport {
+ public:
+  TcpTransportImpl(TcpOptions options, tcp::VersionRange versions,
+                   std::unique_ptr<ChunkPool> chunks);
+
+  absl::Status open() { return links_.open(); }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const TransportCounters& counters() const override { return counters_; }
+  Descriptor local_descriptor() const override;
+  void set_placer(RxPlacer* placer) override;
+  absl::StatusOr<PeerId> resolve(const Descriptor& descriptor) override;
+  size_t tx_burst(std::span<TxPacket> packets) override;
+  size_t rx_burst(std::span<RxPacket> packets) override;
+  void release(std::span<const RxBufferId> buffers) override;
+  size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
+  size_t poll_links(std::span<LinkEvent> events) override { return peers_.poll(events); }
+  void wait(DurationNs timeout_ns) override { links_.wait(timeout_ns); }
+  void wake() override { links_.wake(); }
+  Stats stats() const override;
+
+ private:
+  bool queue(Peer& peer, TxPacket& packet, size_t index);
+  void receive(Connection& connection);
+
+  const TcpOptions options_;
+  const SteadyClock steady_clock_;
+  const tcp::Dialect& newest_;
+  Capabilities capabilities_;
+  TransportCounters counters_;
+  std::unique_ptr<ChunkPool> chunks_;
+  RxContext rx_;
+  TxCompletions completions_;
+  PeerTable peers_;
+  Links links_;
+  std::vector<Peer*> dirty_;
+  size_t next_active_ = 0;
+};
+
+TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange versions,
+                                   std::unique_ptr<ChunkPool> chunks)
+    : options_(std::move(options)),
+      newest_(*tcp::find_dialect(options_.dialects, versions.max)),
+      chunks_(std::move(chunks)),
+      peers_(options_.peers_max, {.bytes_max = options_.tx_queue_max_bytes,
+                                  .inline_max_bytes = options_.inline_max_bytes}),
+      links_({.options = &options_,
+              .dialects = options_.dialects,
+              .versions = versions,
+              .clock = options_.clock != nullptr ? options_.clock : &steady_clock_,
+              .peers = &peers_,
+              .rx = &rx_,
+              .completions = &completions_}) {
+  capabilities_.payload_max_bytes = options_.payload_max_bytes;
+  capabilities_.segments_max = kTxSegmentsMax;
+  capabilities_.inline_max_bytes = options_.inline_max_bytes;
+  // One chunk stays with the transport; each lent packet may be the only one in its chunk.
+  capabilities_.lendable_count = options_.rx_chunk_count - 1;
+  capabilities_.reliable = true;
+  capabilities_.ordered = true;
+  capabilities_.integrity = true;
+  capabilities_.tx_completion = true;
+  capabilities_.wakes_on_receive = true;
+  rx_.chunks = chunks_.get();
+  rx_.counters = &counters_;
+  rx_.payload_max_bytes = options_.payload_max_bytes;
+  rx_.place_above_bytes = options_.place_above_bytes;
+  dirty_.reserve(kBurstMax);
+}
+
+Descriptor TcpTransportImpl::local_descriptor() const {
+  return {
+      .transport = kTransportName, .identity = options_.self, .address = links_.address().encode()};
+}
+
+void TcpTransportImpl::set_placer(RxPlacer* placer) {
+  if (placer == rx_.placer) return;
+  links_.cancel_placements(rx_.placer);
+  rx_.placer = placer;
+}
+
+absl::StatusOr<PeerId> TcpTransportImpl::resolve(const Descriptor& descriptor) {
+  const EndpointIdentity& identity = descriptor.identity;
+  if (descriptor.transport != kTransportName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a descriptor of transport '", descriptor.transport,
+                     "' was given to the TCP transport; start both sides with the same transport"));
+  }
+  absl::StatusOr<SocketAddress> address = SocketAddress::decode(as_byte_span(descriptor.address));
+  if (!address.ok()) return address.status();
+  if (identity.uuid.is_zero() || identity.uuid == options_.self.uuid) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot connect to endpoint ", identity.uuid.to_string(),
+                     identity.uuid.is_zero() ? ": a descriptor needs a uuid"
+                                             : ": that is this endpoint itself"));
+  }
+  if (tcp::is_foreign_cluster(identity.cluster_id, options_.self.cluster_id)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("endpoint ", identity.uuid.to_string(), " belongs to cluster ",
+                     identity.cluster_id.to_string(), ", this one to ",
+                     options_.self.cluster_id.to_string(), ": use the right control address"));
+  }
+  absl::StatusOr<Peer*> peer = peers_.find_or_add(identity.uuid);
+  if (!peer.ok()) return peer.status();
+  if (!address->is_none()) (*peer)->address = *address;
+  return (*peer)->id;
+}
+
+// --- Transmit
+
+bool TcpTransportImpl::queue(Peer& peer, TxPacket& packet, size_t index) {
+  const bool stands = peer.link != nullptr;
+  return peer.tx.push(packet, static_cast<uint8_t>(index), stands ? *peer.link->dialect : newest_,
+                      !stands, completions_, counters_);
+}
+
+size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
+  packets = packets.first(std::min(packets.size(), kBurstMax));
+  completions_.begin_burst(packets);
+  size_t taken = 0;
+  for (; taken < packets.size(); ++taken) {
+    TxPacket& packet = packets[taken];
+    SKUA_CHECK(packet.peer < peers_.size(), "tx_burst to a peer that was never resolved");
+    SKUA_CHECK(packet.payload_bytes <= options_.payload_max_bytes,
+               "a packet is larger than payload_max_bytes");
+    Peer& peer = peers_.at(packet.peer);
+    if (!queue(peer, packet, taken)) {
+      // Perhaps the queue is only full of this burst.
+      if (peer.dirty) links_.send(peer);
+      if (!queue(peer, packet, taken)) {
+        ++counters_.tx_full;
+        break;
+      }
+    }
+    if (!peer.dirty) {
+      peer.dirty = true;
+      dirty_.push_back(&peer);
+    }
+  }
+  for (Peer* peer : dirty_) {
+    peer->dirty = false;
+    links_.send(*peer);
+  }
+  dirty_.clear();
+  completions_.end_burst();
+  return taken;
+}
+
+// --- Receive
+
+size_t TcpTransportImpl::rx_burst(std::span<RxPacket> packets) {
+  rx_.packets = packets.first(std::min(packets.size(), kBurstMax));
+  rx_.count = 0;
+  if (links_.turn_due()) links_.turn();
+  const std::vector<Connection*>& active = links_.active();
+  if (active.empty()) return 0;
+  // Start with another connection each time, so that none is always last.
+  const size_t count = active.size();
+  size_t at = ++next_active_ % count;
+  for (size_t i = 0; i < count && rx_.count < rx_.packets.size(); ++i) {
+    // A connection that broke left the list.
+    if (at >= active.size()) at = 0;
+    if (active.empty()) break;
+    receive(*active[at++]);
+  }
+  links_.sweep_active();
+  return rx_.count;
+}
+
+void TcpTransportImpl::receive(Connection& connection) {
+  const size_t before = rx_.count;
+  RxOutcome outcome = connection.receiver.receive(connection.fd.get(), rx_);
+  if (outcome == RxOutcome::kStarved) {
+    // Half packets must not keep chunks from whole ones.
+    links_.spill_all();
+    outcome = connection.receiver.receive(connection.fd.get(), rx_);
+  }
+  links_.after_read(connection, outcome, rx_.count > before);
+}
+
+void TcpTransportImpl::release(std::span<const RxBufferId> buffers) {
+  for (const RxBufferId buffer : buffers) {
+    if (buffer != kNoBuffer) chunks_->drop_ref(static_cast<uint32_t>(buffer));
+  }
+}
+
+TcpTransport::Stats TcpTransportImpl::stats() const {
+  Stats out = links_.stats();
+  out.chunk_refs = chunks_->ref_count();
+  return out;
+}
+
+absl::Status check_options(const TcpOptions& options, const tcp::VersionRange& versions) {
+  const auto invalid = [](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("TCP transport options: ", what));
+  };
+  if (options.self.uuid.is_zero()) return invalid("self.uuid must not be zero");
+  for (uint32_t version = versions.min; version <= versions.max; ++version) {
+    if (tcp::find_dialect(options.dialects, static_cast<uint16_t>(version)) == nullptr) {
+      return invalid(absl::StrCat("this build does not speak version ", version));
+    }
+  }
+  if (versions.min == 0 || versions.min > versions.max) return invalid("no version to offer");
+  if (options.inline_max_bytes > tcp::kTxStagingBytes / 8)
+    return invalid("inline_max_bytes too large");
+  if (options.rx_chunk_count < 2) return invalid("rx_chunk_count must be at least 2");
+  const uint64_t in_chunk =
+      uint64_t{options.place_above_bytes} + tcp::kFrameBytesMax + kPacketHeaderBytes;
+  if (in_chunk > options.rx_chunk_bytes || options.rx_chunk_bytes < tcp::kRxPeekBytes) {
+    return invalid("rx_chunk_bytes must hold a packet of place_above_bytes");
+  }
+  if (options.payload_max_bytes > uint32_t{1} << 30)
+    return invalid("payload_max_bytes above 1 GiB");
+  if (options.tx_queue_max_bytes == 0 || options.handshakes_max == 0 || options.peers_max == 0) {
+    return invalid("tx_queue_max_bytes, handshakes_max and peers_max must not be zero");
+  }
+  if (options.connect_timeout_ns <= 0 || options.reconnect_min_ns <= 0 ||
+      options.reconnect_max_ns < options.reconnect_min_ns) {
+    return invalid("timeouts must be positive, and reconnect_max_ns not below reconnect_min_ns");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpTransport>> TcpTransport::create(TcpOptions options) {
+  if (options.dialects.empty()) options.dialects = tcp::builtin_dialects();
+  tcp::VersionRange versions{options.version_min, options.version_max};
+  if (versions.min == 0) versions.min = options.dialects.front().version;
+  if (versions.max == 0) versions.max = options.dialects.back().version;
+  if (absl::Status status = check_options(options, versions); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<ChunkPool>> chunks =
+      ChunkPool::create(options.rx_chunk_bytes, options.rx_chunk_count);
+  if (!chunks.ok()) return chunks.status();
+  auto transport =
+      std::make_unique<TcpTransportImpl>(std::move(options), versions, std::move(*chunks));
+  if (absl::Status status = transport->open(); !status.ok()) return status;
+  return std::unique_ptr<TcpTransport>(std::move(transport));
+}
+
+}  // namespace skua::rpc
