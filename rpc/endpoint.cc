@@ -199,7 +199,10 @@ EndpointImpl::~EndpointImpl() {
   handlers_.clear();
   mailbox_->close();
   for (size_t i = 0; i < staged_count_; ++i) staged_holds_[i].reset();
-  for (auto& entry : entries_) entry->session.reset();
+  for (auto& entry : entries_) {
+    if (entry->session != nullptr) entry->session->ready_hook.unlink();
+    entry->session.reset();
+  }
   transport_.abandon_tx();
   reap();
   SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
@@ -402,11 +405,9 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     last_work_ns_ = now_ns_;
     return work;
   }
-  if (options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns ||
-      staged_count_ > 0)
-    return 0;
-  const DurationNs until_timer =
-      timers_.next() == kTimeNever ? max_wait_ns : timers_.next() - now_ns_;
+  if (options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns) return 0;
+  const TimeNs next = next_timer_ns();
+  const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - now_ns_;
   const DurationNs wait_ns = std::min(max_wait_ns, until_timer);
   if (wait_ns > 0 && mailbox_->begin_sleep()) transport_.wait(wait_ns);
   mailbox_->end_sleep();
@@ -414,22 +415,26 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  return timers_.next();
+  return staged_count_ > 0 || !ready_.empty() ? now_ns_ : timers_.next();
 }
 
 Endpoint::Balance EndpointImpl::balance() const {
   Endpoint::Balance out;
-  size_t retained = 0;
+  Session::Retained retained;
   for (const auto& entry : entries_) {
     if (entry->session == nullptr) continue;
     out.credits_missing += entry->session->credits_missing();
-    retained += entry->session->retained_responses();
+    retained.responses += entry->session->retained().responses;
+    retained.requests += entry->session->retained().requests;
   }
   out.calls = calls_.size() - free_calls_.size();
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;
-  out.pool_buffers = buffers_.outstanding_count();
-  out.messages = messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained);
+  out.pool_buffers =
+      buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);
+  // A response may come from the heap instead of the pool, so fewer may be retained than counted.
+  out.messages =
+      messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained.responses);
   return out;
 }
 

@@ -266,8 +266,9 @@ class Endpoint {
     size_t calls = 0;         // accepted, not completed
     size_t handlers = 0;      // tokens not answered
     size_t lent_buffers = 0;  // transport buffers lent out
-    size_t pool_buffers = 0;  // assembly buffers in use, not counting those of retained responses
-    size_t messages = 0;      // messages alive, not counting retained responses
+    size_t pool_buffers =
+        0;  // assembly buffers in use, but for half-received requests given up by their sender
+    size_t messages = 0;         // messages alive, not counting retained responses
     size_t credits_missing = 0;  // credits not back in their sessions
   };
   [[nodiscard]] Balance balance() const;

@@ -64,7 +64,7 @@ absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiato
   free_entries_.pop_back();
   ++session_count_;
   ++entry.handle_generation;
-  ++entry.wire_generation;
+  if (!mutant(Mutant::kReuseGeneration)) ++entry.wire_generation;
   entry.initiator = initiator;
   entry.was_open = entry.offer_due = entry.link_lost = false;
   entry.attempts = 0;
@@ -357,6 +357,7 @@ void EndpointImpl::bury_doomed() {
   run_completions();
   for (uint32_t index : std::exchange(doomed_, {})) {
     SessionEntry& entry = *entries_[index];
+    entry.session->ready_hook.unlink();
     entry.session.reset();
     entry.state = State::kFree;
     free_entries_.push_back(index);

@@ -9,7 +9,7 @@ namespace skua::rpc {
 enum class Mutant {
   kNone,
   kAckHole,              // acknowledge a packet that did not arrive
-  kReuseGeneration,      // a reconnected session keeps its old generation
+  kReuseGeneration,      // a new session at an index keeps the old one's generation
   kRunHandlerTwice,      // a duplicate of an answered request runs the handler again
   kLoseCredit,           // an acknowledged packet's credit is not given back
   kReleaseLeaseEarly,    // lent memory goes back to the transport while the application reads it

@@ -212,11 +212,17 @@ bool Session::peer_silent(TimeNs now) const {
          now - std::max(last_heard_ns_, waiting_since_ns_) >= options_.peer_timeout_ns;
 }
 
-size_t Session::retained_responses() const {
-  if (server_slots_ == nullptr) return 0;
-  size_t count = 0;
-  for (uint32_t i = 0; i < terms_.window; ++i) count += server_slots_[i].response ? 1 : 0;
-  return count;
+Session::Retained Session::retained() const {
+  Retained out;
+  if (server_slots_ == nullptr) return out;
+  for (uint32_t i = 0; i < terms_.window; ++i) {
+    out.responses += server_slots_[i].response ? 1 : 0;
+    out.requests += server_slots_[i].state == ServerSlot::State::kReceiving &&
+                            server_slots_[i].request.data != nullptr
+                        ? 1
+                        : 0;
+  }
+  return out;
 }
 
 }  // namespace skua::rpc

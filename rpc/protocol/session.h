@@ -177,8 +177,14 @@ class Session {
   [[nodiscard]] uint32_t credits_missing() const {
     return open_ && !reliable_ ? terms_.credits - credits_ : 0;
   }
-  /// Responses kept for at-most-once.
-  [[nodiscard]] size_t retained_responses() const;
+  /// What server slots keep until they are used again: responses, for at-most-once, and requests
+  /// that are half there because their sender gave up and its release was lost. At most one of them
+  /// per slot.
+  struct Retained {
+    size_t responses = 0;
+    size_t requests = 0;
+  };
+  [[nodiscard]] Retained retained() const;
 
   /// For the endpoint's list of sessions with something to transmit.
   ListHook ready_hook;

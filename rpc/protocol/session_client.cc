@@ -115,6 +115,13 @@ void Session::finish(ClientSlot& slot, CallOutcome&& outcome) {
   Call& call = *slot.call;
   slot.call = nullptr;
   call.slot = kNoSlot;
+  // An answer that is no longer wanted, or a request that is half there: the server may let go of
+  // it.
+  if (open_ && call.sent && !outcome.from_peer) {
+    slot.release_due = true;
+    slot.release_req_num = slot.req_num;
+    make_ready(slot);
+  }
   return_credits(slot, 0);
   slot.response = {};
   slot.lost.clear();

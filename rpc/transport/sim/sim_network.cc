@@ -127,6 +127,9 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
     ++fates_.reordered;
     delay += static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.reorder_max_ns)));
   }
+  if (rng_.chance(faults_.clog)) {
+    delay += static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.clog_max_ns)));
+  }
   Event event;
   event.from = from;
   event.to = to;

@@ -39,6 +39,10 @@ struct SimFaults {
   /// The packet takes up to reorder_max_ns longer, so that later ones overtake it.
   double reorder = 0;
   DurationNs reorder_max_ns = 200 * kMicrosecond;
+  /// The packet is held back for up to clog_max_ns: long enough to meet a later life of its
+  /// session.
+  double clog = 0;
+  DurationNs clog_max_ns = 10 * kSecond;
   /// The packet's memory is read up to late_tx_max_ns after tx_burst returned.
   double late_tx = 0;
   DurationNs late_tx_max_ns = 100 * kMicrosecond;

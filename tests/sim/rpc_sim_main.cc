@@ -1,0 +1,189 @@
+// rpc_sim: runs the engine in the simulator, seed by seed.
+//
+//   rpc_sim --seeds 2000                  2,000 worlds, each with its own faults
+//   rpc_sim --first-seed 4711 --seeds 1 --verbose    replays one
+//   rpc_sim --replay --seeds 40           each seed twice: the traces must be equal
+//   rpc_sim --mutant ack-hole             a deliberate fault: succeeds if some seed catches it
+//   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
+//   against no loss
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "rpc/protocol/mutants.h"
+#include "tests/sim/rpc_world.h"
+
+namespace skua::rpc::sim {
+namespace {
+
+struct Arguments {
+  uint64_t first_seed = 1;
+  uint64_t seeds = 100;
+  uint64_t soak = 0;
+  double loss = 0.01;
+  bool replay = false;
+  bool verbose = false;
+  Mutant mutant = Mutant::kNone;
+};
+
+bool parse_mutant(const char* name, Mutant& out) {
+  static constexpr std::pair<const char*, Mutant> kNames[] = {
+      {"ack-hole", Mutant::kAckHole},
+      {"reuse-generation", Mutant::kReuseGeneration},
+      {"run-handler-twice", Mutant::kRunHandlerTwice},
+      {"lose-credit", Mutant::kLoseCredit},
+      {"release-lease-early", Mutant::kReleaseLeaseEarly},
+      {"ignore-deadline", Mutant::kIgnoreDeadline},
+      {"free-before-tx-done", Mutant::kFreeBeforeTxDone},
+      {"accept-stale-response", Mutant::kAcceptStaleResponse},
+  };
+  for (const auto& [known, mutant] : kNames) {
+    if (std::strcmp(known, name) == 0) {
+      out = mutant;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool parse(int argc, char** argv, Arguments& out) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (flag == "--replay") {
+      out.replay = true;
+    } else if (flag == "--verbose") {
+      out.verbose = true;
+    } else if (value == nullptr) {
+      return false;
+    } else if (flag == "--seeds") {
+      out.seeds = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--first-seed") {
+      out.first_seed = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--soak") {
+      out.soak = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--loss") {
+      out.loss = std::strtod(value, nullptr), ++i;
+    } else if (flag == "--mutant" && parse_mutant(value, out.mutant)) {
+      ++i;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void report(uint64_t seed, const WorldResult& result) {
+  std::printf("seed %" PRIu64 ": %s\n", seed, result.faults.c_str());
+  for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
+  std::printf("  replay: rpc_sim --first-seed %" PRIu64 " --seeds 1 --verbose\n", seed);
+}
+
+void add(WorldResult& total, const WorldResult& one) {
+  total.calls += one.calls;
+  total.ok += one.ok;
+  total.retransmits += one.retransmits;
+  total.bytes_verified += one.bytes_verified;
+  total.virtual_ns += one.virtual_ns;
+  for (const auto& [name, count] : one.outcomes) total.outcomes[name] += count;
+  for (const auto& [name, count] : one.coverage) total.coverage[name] += count;
+}
+
+void print_total(const char* what, uint64_t seeds, const WorldResult& total, double seconds) {
+  std::printf("%s: %" PRIu64 " seeds, %" PRIu64 " calls (%" PRIu64 " ok), %" PRIu64
+              " retransmits, %.1f MB verified, "
+              "%.1f virtual s in %.1f s\n",
+              what, seeds, total.calls, total.ok, total.retransmits,
+              static_cast<double>(total.bytes_verified) / 1e6,
+              static_cast<double>(total.virtual_ns) / 1e9, seconds);
+  for (const auto& [name, count] : total.outcomes)
+    std::printf("  outcome %-24s %" PRIu64 "\n", name.c_str(), count);
+  for (const auto& [name, count] : total.coverage)
+    std::printf("  covered %-24s %" PRIu64 "\n", name.c_str(), count);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+int run_seeds(const Arguments& arguments) {
+  const auto begun = std::chrono::steady_clock::now();
+  WorldResult total;
+  const bool hunting = arguments.mutant != Mutant::kNone;
+  uint64_t failed = 0;
+  for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds;
+       ++seed) {
+    WorldOptions options;
+    options.seed = seed;
+    const WorldResult result = run_world(options);
+    add(total, result);
+    if (arguments.replay && run_world(options).trace_hash != result.trace_hash) {
+      std::printf("seed %" PRIu64 " took another course the second time\n", seed);
+      ++failed;
+    }
+    if (!result.violations.empty()) {
+      ++failed;
+      if (hunting) {
+        std::printf("caught by seed %" PRIu64 ": %s\n", seed, result.violations.front().c_str());
+        return 0;
+      }
+      report(seed, result);
+      if (failed >= 5) break;
+    } else if (arguments.verbose) {
+      report(seed, result);
+    }
+  }
+  if (hunting) {
+    std::printf("the mutant was not caught by %" PRIu64 " seeds\n", arguments.seeds);
+    return 1;
+  }
+  print_total("simulation", arguments.seeds, total, seconds_since(begun));
+  return failed == 0 ? 0 : 1;
+}
+
+int run_soak(const Arguments& arguments) {
+  double goodput[2] = {0, 0};
+  int failed = 0;
+  for (int lossy = 0; lossy < 2; ++lossy) {
+    const auto begun = std::chrono::steady_clock::now();
+    WorldOptions options;
+    options.seed = arguments.first_seed;
+    options.node_count = 2;
+    options.call_count = static_cast<uint32_t>(arguments.soak);
+    options.message_max_bytes = 8u << 20;
+    options.large_one_in = 3000;
+    options.fixed_loss = lossy == 1 ? arguments.loss : 0;
+    options.crashes = false;
+    const WorldResult result = run_world(options);
+    print_total(lossy == 1 ? "lossy" : "lossless", 1, result, seconds_since(begun));
+    if (!result.violations.empty() || result.ok != result.calls) {
+      report(options.seed, result);
+      failed = 1;
+    }
+    goodput[lossy] =
+        static_cast<double>(result.bytes_verified) / static_cast<double>(result.busy_ns);
+  }
+  std::printf("goodput at loss %.4f: %.3f of lossless (%.2f against %.2f GB per virtual second)\n",
+              arguments.loss, goodput[1] / goodput[0], goodput[1], goodput[0]);
+  return failed;
+}
+
+}  // namespace
+}  // namespace skua::rpc::sim
+
+int main(int argc, char** argv) {
+  skua::rpc::sim::Arguments arguments;
+  if (!skua::rpc::sim::parse(argc, argv, arguments)) {
+    std::fprintf(
+        stderr,
+        "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
+        "[--soak CALLS [--loss P]]\n");
+    return 2;
+  }
+  skua::rpc::g_active_mutant = arguments.mutant;
+  return arguments.soak > 0 ? skua::rpc::sim::run_soak(arguments)
+                            : skua::rpc::sim::run_seeds(arguments);
+}

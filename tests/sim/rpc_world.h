@@ -1,0 +1,67 @@
+// A world of a few endpoints under one seed: the engine as it runs in production, over the
+// simulated network.
+//
+// A run has two phases. Safety: a random subset of faults (loss, duplication, reordering,
+// corruption, late completion, partial bursts, partitions, crashes) while every node calls every
+// other in all ways the engine knows. Liveness: the faults stop, and everything must come to an
+// end. What must hold:
+//
+//   - every accepted call completes exactly once, not after its deadline
+//   - bytes arrive as they were sent, and stay so as long as a lease is held
+//   - a handler runs at most once per call, and not at all if the caller was told so
+//   - a call answered OK ran its handler exactly once
+//   - memory given to the wire does not change before it is given back
+//   - at rest: no calls, handlers, lent buffers, assembly buffers, messages; all credits back
+#ifndef SKUA_TESTS_SIM_RPC_WORLD_H_
+#define SKUA_TESTS_SIM_RPC_WORLD_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
+#include "rpc/transport/sim/sim_network.h"
+
+namespace skua::rpc::sim {
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  uint32_t node_count = 3;
+  uint32_t call_count = 300;
+  /// Large messages are up to this.
+  uint32_t message_max_bytes = 64u << 10;
+  /// One call in this many is large.
+  uint32_t large_one_in = 20;
+  /// Upper bound of each packet fault's probability; each seed draws its own below it, or none.
+  double fault_max = 0.3;
+  /// If not negative: exactly this loss and no other fault, no crashes (soak runs).
+  double fixed_loss = -1;
+  bool crashes = true;
+  uint32_t concurrent_max = 32;
+};
+
+struct WorldResult {
+  /// The first broken promises, in words; empty: all held.
+  std::vector<std::string> violations;
+  uint64_t trace_hash = 0;
+  uint64_t calls = 0;
+  uint64_t ok = 0;
+  uint64_t retransmits = 0;
+  uint64_t bytes_verified = 0;
+  DurationNs virtual_ns = 0;
+  /// Until the last call of the safety phase completed.
+  DurationNs busy_ns = 0;
+  std::map<std::string, uint64_t> outcomes;
+  std::map<std::string, uint64_t> coverage;
+  std::string faults;
+};
+
+/// Runs one world to its end. Deterministic in `options`.
+[[nodiscard]] WorldResult run_world(const WorldOptions& options);
+
+}  // namespace skua::rpc::sim
+
+#endif  // SKUA_TESTS_SIM_RPC_WORLD_H_
