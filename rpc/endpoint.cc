@@ -16,8 +16,7 @@ constexpr size_t kErrorTextMax = 1024;
 
 }  // namespace
 
-// --- ReplyToken
-// -------------------------------------------------------------------------------------------------------
+// --- ReplyToken ------------------------------------------------------------------------------------------------------
 
 ReplyToken::ReplyToken(ReplyToken&& other) noexcept = default;
 
@@ -48,8 +47,8 @@ void ReplyToken::fail(const absl::Status& status) {
 void ReplyToken::answer(absl::Status status, MessagePtr message) {
   SKUA_CHECK(mailbox_ != nullptr, "a reply token answers once; this one was used or moved from");
   auto mailbox = std::static_pointer_cast<EndpointMailbox>(std::move(mailbox_));
-  auto act = [raw = mailbox.get(), session = session_, slot = slot_, req_num = req_num_,
-              status = std::move(status), message = std::move(message)]() mutable {
+  auto act = [raw = mailbox.get(), session = session_, slot = slot_, req_num = req_num_, status = std::move(status),
+              message = std::move(message)]() mutable {
     EndpointImpl* endpoint = raw->endpoint();
     if (endpoint == nullptr) return;
     endpoint->handler_done();
@@ -63,8 +62,7 @@ void ReplyToken::answer(absl::Status status, MessagePtr message) {
   }
 }
 
-// --- Endpoint: the public face
-// ----------------------------------------------------------------------------------------
+// --- Endpoint: the public face ---------------------------------------------------------------------------------------
 
 Endpoint::Endpoint(Transport& transport, const Clock& clock, EndpointOptions options)
     : impl_(std::make_unique<EndpointImpl>(transport, clock, std::move(options))) {}
@@ -157,27 +155,23 @@ Endpoint::Balance Endpoint::balance() const {
   return impl_->balance();
 }
 
-// --- EndpointImpl: making and unmaking
-// --------------------------------------------------------------------------------
+// --- EndpointImpl: making and unmaking -------------------------------------------------------------------------------
 
 EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options)
     : transport_(transport),
       clock_(clock),
       options_(std::move(options)),
       mailbox_(std::make_shared<EndpointMailbox>(*this, transport, options_.mailbox_max)),
-      arena_(
-          {.limit_bytes = options_.memory_limit_bytes,
-           .try_huge_pages = true,
-           .on_map = [this](MutableByteSpan region) { return transport_.register_region(region); },
-           .on_unmap = [this](MutableByteSpan region) { transport_.unregister_region(region); }}),
+      arena_({.limit_bytes = options_.memory_limit_bytes,
+              .try_huge_pages = true,
+              .on_map = [this](MutableByteSpan region) { return transport_.register_region(region); },
+              .on_unmap = [this](MutableByteSpan region) { transport_.unregister_region(region); }}),
       buffers_(arena_),
       messages_(4096),
       lent_watermark_(transport.capabilities().lendable_count / 2),
       rng_(options_.seed ^ static_cast<uint64_t>(clock.now_ns())) {
-  SKUA_CHECK(options_.protocol.window > 0 && options_.protocol.window <= kWindowMax,
-             "window must be 1..1024");
-  SKUA_CHECK(options_.protocol.credits > 0 && options_.protocol.credits <= kCreditsMax,
-             "credits must be 1..4096");
+  SKUA_CHECK(options_.protocol.window > 0 && options_.protocol.window <= kWindowMax, "window must be 1..1024");
+  SKUA_CHECK(options_.protocol.credits > 0 && options_.protocol.credits <= kCreditsMax, "credits must be 1..4096");
   handlers_.resize(kMethodMax);
   to_release_.reserve(kBurstMax);
   now_ns_ = clock_.now_ns();
@@ -227,28 +221,25 @@ void EndpointImpl::serve(MethodId method, HandlerFn handler) {
   handlers_[method] = std::move(handler);
 }
 
-// --- Calls
-// ------------------------------------------------------------------------------------------------------------
+// --- Calls -----------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr request,
                                           const CallOptions& options, CompletionFn completion) {
   SessionEntry* entry = entry_of(session);
-  if (entry == nullptr)
-    return absl::NotFoundError("the session is closed: open a new one with connect()");
+  if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
   if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
   if (options.timeout_ns <= 0 || options.timeout_ns > kTimeoutMax) {
     return absl::InvalidArgumentError("a call's timeout must be above 0 and at most one hour");
   }
   if (!request) request = make_message();
   if (request->size() > options_.protocol.message_max_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("request of ", request->size(),
-                                                   " bytes; the limit is ",
-                                                   options_.protocol.message_max_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
   }
   if (free_calls_.empty()) {
     if (calls_.size() >= options_.calls_max) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
     }
     calls_.push_back(std::make_unique<Call>());
     calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
@@ -277,10 +268,8 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
 void EndpointImpl::cancel(CallId id) {
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
-  if (call.pool_generation != id.generation || !call.completion || call.session_index == UINT32_MAX)
-    return;
-  entries_[call.session_index]->session->cancel(
-      call, absl::CancelledError("cancelled by the caller"), now_ns_);
+  if (call.pool_generation != id.generation || !call.completion || call.session_index == UINT32_MAX) return;
+  entries_[call.session_index]->session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
   run_completions();
 }
 
@@ -305,8 +294,7 @@ size_t EndpointImpl::run_completions() {
   return count;
 }
 
-// --- Handlers
-// ---------------------------------------------------------------------------------------------------------
+// --- Handlers --------------------------------------------------------------------------------------------------------
 
 void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   auto refuse = [&](absl::StatusCode code, const std::string& text) {
@@ -316,13 +304,11 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
     session.respond(request.slot, request.req_num, code, true, std::move(message));
   };
   if (request.method >= kMethodMax || !handlers_[request.method]) {
-    return refuse(absl::StatusCode::kUnimplemented,
-                  absl::StrCat("no handler for method ", request.method));
+    return refuse(absl::StatusCode::kUnimplemented, absl::StrCat("no handler for method ", request.method));
   }
   if (handlers_running_ >= options_.handlers_max) {
     return refuse(absl::StatusCode::kResourceExhausted,
-                  absl::StrCat("the peer runs handlers_max (", options_.handlers_max,
-                               ") requests: try again later"));
+                  absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
   }
   ++counters_.requests_served;
   const SessionEntry& entry = *entries_[session.address().local_index];
@@ -343,10 +329,9 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   handlers_[call.method](std::move(call));
 }
 
-void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num,
-                          const absl::Status& status, MessagePtr message) {
-  SessionEntry* entry =
-      wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
+void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+                          MessagePtr message) {
+  SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {
     ++counters_.stale_replies;
@@ -355,15 +340,12 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
   if (!status.ok()) {
     message = make_message();
     message->append_copy(
-        as_byte_span(std::string_view(status.message().data(), status.message().size())
-                         .substr(0, kErrorTextMax)));
+        as_byte_span(std::string_view(status.message().data(), status.message().size()).substr(0, kErrorTextMax)));
   }
-  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message)))
-    ++counters_.stale_replies;
+  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message))) ++counters_.stale_replies;
 }
 
-// --- The loop
-// ---------------------------------------------------------------------------------------------------------
+// --- The loop --------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::run_mailbox() {
   absl::AnyInvocable<void()> task;
@@ -430,11 +412,9 @@ Endpoint::Balance EndpointImpl::balance() const {
   out.calls = calls_.size() - free_calls_.size();
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;
-  out.pool_buffers =
-      buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);
+  out.pool_buffers = buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);
   // A response may come from the heap instead of the pool, so fewer may be retained than counted.
-  out.messages =
-      messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained.responses);
+  out.messages = messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained.responses);
   return out;
 }
 

@@ -1,12 +1,11 @@
 // Endpoint: the engine's event loop on one thread, and all that an application sees of it.
 //
 //            application                                        application
-//                |  call(session, method, message, completion)      ^  handler(IncomingCall: lease
-//                + reply token)
-//   +------------v-----------------------------------------------------------------------------------------+
-//   | Endpoint   sessions, sslots, credits, timers (rpc/protocol), buffers (rpc/memory), mailbox |
-//   +------------+-----------------------------------------------------------------------------------------+
-//                |  tx_burst / rx_burst / release / reap
+//                |  call(session, method, message, completion)      ^  handler(IncomingCall: lease + reply token)
+//   +------------v--------------------------------------------------+---------------------------------------+
+//   | Endpoint   sessions, sslots, credits, timers (rpc/protocol), buffers (rpc/memory), mailbox             |
+//   +------------+--------------------------------------------------^---------------------------------------+
+//                |  tx_burst, reap                                  |  rx_burst, release
 //             Transport (sim, tcp, dpdk, verbs), handed in by main
 //
 // Threads. An endpoint belongs to the thread that made it (or called adopt_thread()). Every entry
@@ -203,8 +202,7 @@ class Endpoint {
   void serve(MethodId method, HandlerFn handler);
   void on_session_event(SessionEventFn observer);
 
-  // --- Sessions
-  // -----------------------------------------------------------------------------------------------------
+  // --- Sessions ------------------------------------------------------------------------------------------------------
   /// Opens a session by packets on the transport itself, retrying until it stands or is closed.
   /// Calls may be made at once; they wait for the connection within their deadlines. Errors:
   /// resolve()'s, RESOURCE_EXHAUSTED (sessions_max).
@@ -228,21 +226,19 @@ class Endpoint {
   [[nodiscard]] EndpointIdentity peer_identity(SessionId session) const;
   [[nodiscard]] Descriptor local_descriptor() const;
 
-  // --- Calls
-  // --------------------------------------------------------------------------------------------------------
+  // --- Calls ---------------------------------------------------------------------------------------------------------
   /// An empty message from the endpoint's pool.
   [[nodiscard]] MessagePtr make_message();
   /// Sends `request`; `completion` runs exactly once unless an error is returned here, and then
   /// never. Errors: INVALID_ARGUMENT (size, timeout), NOT_FOUND (session closed),
   /// RESOURCE_EXHAUSTED (which bound).
-  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request,
-                              const CallOptions& options, CompletionFn completion);
+  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
+                              CompletionFn completion);
   /// Completes the call with CANCELLED if it is still in flight. The request's memory is released
   /// when the transport lets go.
   void cancel(CallId call);
 
-  // --- The loop
-  // -----------------------------------------------------------------------------------------------------
+  // --- The loop ------------------------------------------------------------------------------------------------------
   /// One turn: mailbox, receive, timers, transmit. Never blocks. Returns the amount of work done
   /// (0: idle).
   size_t poll();
@@ -263,11 +259,10 @@ class Endpoint {
 
   /// What must be zero when everything has come to rest; tests and `doctor` read it.
   struct Balance {
-    size_t calls = 0;         // accepted, not completed
-    size_t handlers = 0;      // tokens not answered
-    size_t lent_buffers = 0;  // transport buffers lent out
-    size_t pool_buffers =
-        0;  // assembly buffers in use, but for half-received requests given up by their sender
+    size_t calls = 0;            // accepted, not completed
+    size_t handlers = 0;         // tokens not answered
+    size_t lent_buffers = 0;     // transport buffers lent out
+    size_t pool_buffers = 0;     // assembly buffers in use, but for half-received requests given up by their sender
     size_t messages = 0;         // messages alive, not counting retained responses
     size_t credits_missing = 0;  // credits not back in their sessions
   };

@@ -1,7 +1,7 @@
 // The inside of an Endpoint. One turn of the loop:
 //
-//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> timers -> completions ->
-//      tx_burst -> reap, release
+//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> timers -> completions
+//      -> tx_burst -> reap, release
 //
 // Sessions say what they want (SessionHost); packets leave when the transport has room: ready
 // sessions wait in a list, a burst of up to 32 packets is staged, and what the transport did not
@@ -79,12 +79,11 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const;
 
-  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request,
-                              const CallOptions& options, CompletionFn completion);
+  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
+                              CompletionFn completion);
   void cancel(CallId call);
   /// Answers a request; counts it as stale if the session or slot has moved on.
-  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
-              MessagePtr message);
+  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status, MessagePtr message);
   void handler_done() { --handlers_running_; }
 
   size_t poll();
@@ -139,8 +138,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
 
   // PacketSink.
   [[nodiscard]] bool has_room() const override { return staged_count_ < kBurstMax; }
-  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload,
-            size_t offset, size_t length) override;
+  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+            size_t length) override;
 
   // RxPlacer.
   Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
@@ -157,8 +156,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void dispatch_to_session(const Arrival& arrival, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-             size_t length);
+  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   size_t transmit();
   size_t flush_staged();
@@ -216,8 +214,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   Rng rng_;
   std::vector<std::unique_ptr<SessionEntry>> entries_;
   std::vector<uint32_t> free_entries_;
-  std::map<std::pair<Uuid, uint32_t>, uint32_t>
-      accepted_;  // (peer's uuid, its session index) -> entry
+  std::map<std::pair<Uuid, uint32_t>, uint32_t> accepted_;  // (peer's uuid, its session index) -> entry
   IntrusiveList<Session, &Session::ready_hook> ready_;
   std::vector<uint32_t> offers_due_;
   std::vector<uint32_t> doomed_;

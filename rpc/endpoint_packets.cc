@@ -8,11 +8,9 @@
 namespace skua::rpc {
 
 static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the wire's header");
-static_assert(kTxSegmentsMax == Message::kBodiesMax + 1,
-              "a whole message fits one packet's segments");
+static_assert(kTxSegmentsMax == Message::kBodiesMax + 1, "a whole message fits one packet's segments");
 
-// --- Lent memory
-// ------------------------------------------------------------------------------------------------------
+// --- Lent memory -----------------------------------------------------------------------------------------------------
 
 void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
   endpoint_.check_thread();
@@ -61,8 +59,7 @@ Lease EndpointImpl::keep(const Arrival& arrival) {
   std::optional<Assembly> copy = assemble(arrival.payload.size());
   // Without memory to copy to, lending above the watermark is the lesser evil.
   if (!copy.has_value()) {
-    SKUA_CHECK(current_->buffer != kNoBuffer,
-               "no memory for a packet that its transport does not lend");
+    SKUA_CHECK(current_->buffer != kNoBuffer, "no memory for a packet that its transport does not lend");
     current_kept_ = true;
     ++lent_count_;
     return {arrival.payload, &transport_leases_, current_->buffer};
@@ -105,8 +102,7 @@ void EndpointImpl::abandon(uint64_t cookie) {
   pool_leases_.return_lease(cookie);
 }
 
-// --- Receive
-// ----------------------------------------------------------------------------------------------------------
+// --- Receive ---------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::receive() {
   std::array<RxPacket, kBurstMax> burst;
@@ -122,13 +118,11 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   const DecodedHeader decoded = decode_header(packet.header);
   if (!decoded.ok) {
     count_drop(decoded.reason);
-  } else if (!transport_.capabilities().integrity &&
-             !verify_checksum(packet.header, packet.payload)) {
+  } else if (!transport_.capabilities().integrity && !verify_checksum(packet.header, packet.payload)) {
     count_drop(DropReason::kBadChecksum);
   } else {
     const Arrival arrival{decoded.header, packet.payload};
-    const bool control = decoded.header.type == PacketType::kConnect ||
-                         decoded.header.type == PacketType::kAccept ||
+    const bool control = decoded.header.type == PacketType::kConnect || decoded.header.type == PacketType::kAccept ||
                          decoded.header.type == PacketType::kUnknownSession;
     control ? dispatch_control(arrival, packet.from) : dispatch_to_session(arrival, packet.from);
   }
@@ -147,16 +141,14 @@ void EndpointImpl::discard_current() {
 
 void EndpointImpl::dispatch_to_session(const Arrival& arrival, PeerId from) {
   const PacketHeader& header = arrival.header;
-  SessionEntry* entry =
-      header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
-                     (entry->state == SessionEntry::State::kOpen ||
-                      entry->state == SessionEntry::State::kConnecting ||
+                     (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
                       entry->state == SessionEntry::State::kAwaitingAnswer);
   if (!known) {
     count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
-    const bool asks = header.type == PacketType::kRequest || header.type == PacketType::kPull ||
-                      header.type == PacketType::kPing;
+    const bool asks =
+        header.type == PacketType::kRequest || header.type == PacketType::kPull || header.type == PacketType::kPing;
     if (asks && from != kNoPeer) {
       PacketHeader reply;
       reply.type = PacketType::kUnknownSession;
@@ -173,20 +165,19 @@ void EndpointImpl::dispatch_to_session(const Arrival& arrival, PeerId from) {
   entry->session->on_packet(arrival, now_ns_);
 }
 
-// --- Transmit
-// ---------------------------------------------------------------------------------------------------------
+// --- Transmit --------------------------------------------------------------------------------------------------------
 
 void EndpointImpl::mark_ready(Session& session) {
   if (!session.ready_hook.linked()) ready_.push_back(session);
 }
 
-void EndpointImpl::emit(const Session& session, const PacketHeader& header,
-                        const MessagePtr& payload, size_t offset, size_t length) {
+void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+                        size_t length) {
   stage(entries_[session.address().local_index]->peer, header, payload, offset, length);
 }
 
-void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
-                         size_t offset, size_t length) {
+void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+                         size_t length) {
   TxPacket& packet = staged_[staged_count_];
   packet.peer = peer;
   packet.done = false;
@@ -237,8 +228,7 @@ size_t EndpointImpl::transmit() {
   size_t sent = 0;
   for (uint32_t index : std::exchange(offers_due_, {})) {
     SessionEntry& entry = *entries_[index];
-    if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting)
-      continue;
+    if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting) continue;
     PacketHeader header;
     header.type = PacketType::kConnect;
     header.session_index = UINT32_MAX;
@@ -265,8 +255,7 @@ void EndpointImpl::reap() {
     for (size_t i = 0; i < count; ++i) {
       if (mutant(Mutant::kFreeBeforeTxDone)) continue;
       --in_wire_count_;
-      MessagePtr::adopt(reinterpret_cast<Message*>(tokens[i]))
-          .reset();  // NOLINT(performance-no-int-to-ptr)
+      MessagePtr::adopt(reinterpret_cast<Message*>(tokens[i])).reset();  // NOLINT(performance-no-int-to-ptr)
     }
     if (count < tokens.size()) break;
   }

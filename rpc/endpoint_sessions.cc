@@ -1,14 +1,13 @@
 // How sessions come to be, break, come back and end.
 //
-//      connect()                        begin_connect() / finish_connect()             a peer's
-//      offer
+//      connect()                        begin_connect() / finish_connect()             a peer's offer
 //          |                                        |                                        |
 //          v    answer                              v   answer                               v
 //     kConnecting ------------> kOpen <------ kAwaitingAnswer                              kOpen
 //          ^                      |
 //          +----------------------+  peer silent, restarted, or it does not know the session:
-//             (the side that opened)  calls that were sent get their outcome, calls that were not
-//             wait on
+//                                     calls that were sent get their outcome, calls that were not wait on
+//                                     (the side that opened only; the other frees the session)
 //
 // A new connection of the same session gets new wire generations on both sides, so that nothing of
 // the old one is believed.
@@ -31,14 +30,12 @@ std::string describe(const EndpointIdentity& who) {
 
 }  // namespace
 
-// --- Lookup
-// -----------------------------------------------------------------------------------------------------------
+// --- Lookup ----------------------------------------------------------------------------------------------------------
 
 const SessionEntry* EndpointImpl::find(SessionId session) const {
   if (session.index >= entries_.size()) return nullptr;
   const SessionEntry& entry = *entries_[session.index];
-  if (entry.handle_generation != session.generation || entry.state == State::kFree ||
-      entry.state == State::kDoomed) {
+  if (entry.handle_generation != session.generation || entry.state == State::kFree || entry.state == State::kDoomed) {
     return nullptr;
   }
   return &entry;
@@ -50,8 +47,7 @@ SessionEntry* EndpointImpl::entry_of(SessionId session) {
 
 absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator) {
   if (session_count_ >= options_.sessions_max) {
-    return absl::ResourceExhaustedError(absl::StrCat("the endpoint holds sessions_max (",
-                                                     options_.sessions_max,
+    return absl::ResourceExhaustedError(absl::StrCat("the endpoint holds sessions_max (", options_.sessions_max,
                                                      ") sessions: close some or raise the limit"));
   }
   if (free_entries_.empty()) {
@@ -75,13 +71,11 @@ absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiato
   entry.next_attempt_ns = now_ns_;
   entry.resend_at_ns = kTimeNever;
   entry.answer.clear();
-  entry.session =
-      std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index);
+  entry.session = std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index);
   return &entry;
 }
 
-// --- Opening
-// ----------------------------------------------------------------------------------------------------------
+// --- Opening ---------------------------------------------------------------------------------------------------------
 
 SessionTerms EndpointImpl::own_terms() const {
   const Capabilities& caps = transport_.capabilities();
@@ -90,8 +84,7 @@ SessionTerms EndpointImpl::own_terms() const {
   terms.credits = options_.protocol.credits;
   terms.payload_bytes = std::min(caps.payload_max_bytes, options_.protocol.message_max_bytes);
   const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
-  terms.message_max_bytes =
-      static_cast<uint32_t>(std::min<uint64_t>(by_index, options_.protocol.message_max_bytes));
+  terms.message_max_bytes = static_cast<uint32_t>(std::min<uint64_t>(by_index, options_.protocol.message_max_bytes));
   return terms;
 }
 
@@ -130,8 +123,7 @@ absl::StatusOr<Endpoint::Offer> EndpointImpl::begin_connect(const Descriptor& pe
 absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return absl::NotFoundError("the session was closed before its answer came");
-  if (entry->state != State::kAwaitingAnswer)
-    return absl::FailedPreconditionError("the session awaits no answer");
+  if (entry->state != State::kAwaitingAnswer) return absl::FailedPreconditionError("the session awaits no answer");
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(bytes);
   if (!answer.ok()) return answer.status();
   if (answer->nonce != entry->nonce) {
@@ -146,8 +138,7 @@ void EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
   const SessionTerms own = own_terms();
   const bool fits = answer.terms.window <= own.window && answer.terms.credits <= own.credits &&
                     answer.terms.payload_bytes <= own.payload_bytes &&
-                    answer.terms.message_max_bytes <= own.message_max_bytes &&
-                    answer.version == kProtocolVersion;
+                    answer.terms.message_max_bytes <= own.message_max_bytes && answer.version == kProtocolVersion;
   if (!fits) return count_drop(DropReason::kMalformedHandshake);
   entry.remote_index = answer.session_index;
   entry.remote_generation = answer.session_generation;
@@ -163,8 +154,7 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
   entry.attempts = 0;
   entry.link_lost = false;
   entry.resend_at_ns = kTimeNever;
-  const SessionAddress address{entry.index, entry.wire_generation, entry.remote_index,
-                               entry.remote_generation};
+  const SessionAddress address{entry.index, entry.wire_generation, entry.remote_index, entry.remote_generation};
   entry.session->open(address, terms, transport_.capabilities().reliable, now_ns_);
   timers_.set_earlier(entry.index, now_ns_ + options_.protocol.ping_after_ns);
   if (again) ++counters_.sessions_reconnected;
@@ -175,8 +165,7 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
          absl::OkStatus());
 }
 
-// --- Accepting
-// --------------------------------------------------------------------------------------------------------
+// --- Accepting -------------------------------------------------------------------------------------------------------
 
 std::string EndpointImpl::accept_offer(ByteSpan bytes) {
   SessionAnswer answer;
@@ -210,13 +199,12 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
     return answer;
   };
   if (!options_.accept_sessions) {
-    return refuse(
-        absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions"));
+    return refuse(absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions"));
   }
   if (offer.version_min > kProtocolVersion || offer.version_max < kProtocolVersion) {
-    return refuse(absl::FailedPreconditionError(absl::StrCat(
-        "the peer speaks protocol versions ", offer.version_min, " to ", offer.version_max,
-        ", this node ", kProtocolVersion, " to ", kProtocolVersion, ": upgrade the older side")));
+    return refuse(absl::FailedPreconditionError(
+        absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ", offer.version_max, ", this node ",
+                     kProtocolVersion, " to ", kProtocolVersion, ": upgrade the older side")));
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
@@ -278,24 +266,20 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     return send_control(from, header, as_byte_span(answer));
   }
   const PacketHeader& header = arrival.header;
-  SessionEntry* entry =
-      header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
   if (entry == nullptr || entry->wire_generation != header.session_generation) {
     return count_drop(DropReason::kUnknownSession);
   }
   if (entry->state != State::kConnecting) return count_drop(DropReason::kDuplicate);
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
-  if (!answer.ok() || answer->nonce != entry->nonce)
-    return count_drop(DropReason::kMalformedHandshake);
+  if (!answer.ok() || answer->nonce != entry->nonce) return count_drop(DropReason::kMalformedHandshake);
   if (answer->code == absl::StatusCode::kOk) return on_answer(*entry, *answer);
   count_drop(DropReason::kRefusedHandshake);
   // Calls that wait would wait in vain: they learn why. The attempts go on, slowly.
-  entry->session->abort_all(
-      absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)));
+  entry->session->abort_all(absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)));
 }
 
-// --- Breaking and ending
-// ----------------------------------------------------------------------------------------------
+// --- Breaking and ending ---------------------------------------------------------------------------------------------
 
 void EndpointImpl::on_unknown_session(const Arrival& arrival) {
   // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
@@ -304,9 +288,9 @@ void EndpointImpl::on_unknown_session(const Arrival& arrival) {
         entry->remote_generation != arrival.header.session_generation) {
       continue;
     }
-    break_session(*entry, absl::AbortedError(absl::StrCat(
-                              "the peer ", describe(entry->identity),
-                              " restarted or gave the session up: the request may have executed")));
+    break_session(*entry,
+                  absl::AbortedError(absl::StrCat("the peer ", describe(entry->identity),
+                                                  " restarted or gave the session up: the request may have executed")));
     return;
   }
   count_drop(DropReason::kUnknownSession);
@@ -365,14 +349,12 @@ void EndpointImpl::bury_doomed() {
   }
 }
 
-void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind,
-                          const absl::Status& why) {
+void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why) {
   if (!session_observer_) return;
   session_observer_({kind, {entry.index, entry.handle_generation}, entry.identity, why});
 }
 
-// --- Links
-// ------------------------------------------------------------------------------------------------------------
+// --- Links -----------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::handle_links() {
   std::array<LinkEvent, 8> events;
@@ -384,8 +366,7 @@ size_t EndpointImpl::handle_links() {
 void EndpointImpl::on_link(const LinkEvent& event) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     SessionEntry& entry = *entries_[i];
-    if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed)
-      continue;
+    if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed) continue;
     if (event.kind == LinkEvent::Kind::kRefused) {
       entry.session->abort_all(event.why);
     } else if (event.kind == LinkEvent::Kind::kDown) {
@@ -395,13 +376,12 @@ void EndpointImpl::on_link(const LinkEvent& event) {
       entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
       timers_.set_earlier(entry.index, entry.resend_at_ns);
     } else if (entry.state == State::kOpen) {
-      const bool another_life = entry.identity.uuid == event.identity.uuid &&
-                                entry.identity.incarnation != event.identity.incarnation;
+      const bool another_life =
+          entry.identity.uuid == event.identity.uuid && entry.identity.incarnation != event.identity.incarnation;
       if (another_life) {
-        break_session(entry, absl::AbortedError(absl::StrCat(
-                                 "the peer restarted: it was ", describe(entry.identity),
-                                 ", now incarnation ", event.identity.incarnation,
-                                 "; the request may have executed")));
+        break_session(entry, absl::AbortedError(absl::StrCat("the peer restarted: it was ", describe(entry.identity),
+                                                             ", now incarnation ", event.identity.incarnation,
+                                                             "; the request may have executed")));
       } else if (std::exchange(entry.link_lost, false)) {
         entry.resend_at_ns = kTimeNever;
         entry.session->on_link_lost(now_ns_);
@@ -410,8 +390,7 @@ void EndpointImpl::on_link(const LinkEvent& event) {
   }
 }
 
-// --- Timers
-// -----------------------------------------------------------------------------------------------------------
+// --- Timers ----------------------------------------------------------------------------------------------------------
 
 void EndpointImpl::arm_timer(Session& session, TimeNs when) {
   timers_.set_earlier(session.address().local_index, when);
@@ -434,8 +413,7 @@ TimeNs EndpointImpl::run_connecting_timer(SessionEntry& entry) {
   if (overdue && entry.session->outstanding_calls() > 0) {
     entry.session->abort_all(absl::UnavailableError(
         absl::StrCat("no answer to ", entry.attempts, " attempts to open the session in ",
-                     (now_ns_ - entry.connecting_since_ns) / kMillisecond,
-                     " ms: is the peer running and reachable?")));
+                     (now_ns_ - entry.connecting_since_ns) / kMillisecond, " ms: is the peer running and reachable?")));
   }
   if (entry.state == State::kConnecting && now_ns_ >= entry.next_attempt_ns) {
     entry.offer_due = true;
@@ -450,10 +428,10 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
   const ProtocolOptions& protocol = options_.protocol;
   TimeNs next = entry.session->on_timer(now_ns_);
   if (entry.session->peer_silent(now_ns_)) {
-    break_session(entry, absl::UnavailableError(absl::StrCat(
-                             "the peer ", describe(entry.identity), " has been silent for ",
-                             (now_ns_ - entry.session->last_heard_ns()) / kMillisecond,
-                             " ms: it is down or cut off; the request may have executed")));
+    break_session(entry,
+                  absl::UnavailableError(absl::StrCat("the peer ", describe(entry.identity), " has been silent for ",
+                                                      (now_ns_ - entry.session->last_heard_ns()) / kMillisecond,
+                                                      " ms: it is down or cut off; the request may have executed")));
     return now_ns_;
   }
   if (entry.link_lost && now_ns_ >= entry.resend_at_ns) {
@@ -466,8 +444,7 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
     doom(entry, absl::UnavailableError("the peer has been silent for the idle timeout"));
     return kTimeNever;
   }
-  const DurationNs ping_every =
-      entry.initiator ? protocol.idle_timeout_ns / 3 : protocol.idle_timeout_ns;
+  const DurationNs ping_every = entry.initiator ? protocol.idle_timeout_ns / 3 : protocol.idle_timeout_ns;
   if (entry.initiator && silence >= ping_every) {
     entry.session->send_ping();
     next = std::min(next, now_ns_ + ping_every);

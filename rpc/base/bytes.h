@@ -20,9 +20,8 @@ namespace skua {
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
-static_assert(
-    std::endian::native == std::endian::little,
-    "the wire format is little endian and is copied as it is; port load_le/store_le first");
+static_assert(std::endian::native == std::endian::little,
+              "the wire format is little endian and is copied as it is; port load_le/store_le first");
 
 /// Reads a little-endian integer at any alignment.
 template <typename T>

@@ -8,8 +8,7 @@
 
 namespace skua {
 
-Histogram::Histogram(uint64_t max_value)
-    : max_value_(max_value), counts_(bucket_of(max_value) + 1, 0) {}
+Histogram::Histogram(uint64_t max_value) : max_value_(max_value), counts_(bucket_of(max_value) + 1, 0) {}
 
 size_t Histogram::bucket_of(uint64_t value) {
   if (value < (uint64_t{2} << kSubBits)) return static_cast<size_t>(value);
@@ -61,14 +60,12 @@ double Histogram::mean() const {
 double Histogram::stddev() const {
   if (count_ == 0) return 0;
   const double average = mean();
-  return std::sqrt(
-      std::max(0.0, sum_of_squares_ / static_cast<double>(count_) - average * average));
+  return std::sqrt(std::max(0.0, sum_of_squares_ / static_cast<double>(count_) - average * average));
 }
 
 uint64_t Histogram::percentile(double percentile) const {
   if (count_ == 0) return 0;
-  const double wanted =
-      std::ceil(static_cast<double>(count_) * std::clamp(percentile, 0.0, 100.0) / 100);
+  const double wanted = std::ceil(static_cast<double>(count_) * std::clamp(percentile, 0.0, 100.0) / 100);
   const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
   uint64_t seen = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {

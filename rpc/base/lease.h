@@ -28,12 +28,9 @@ class Lease {
  public:
   Lease() = default;
   /// Bytes that nobody waits for if `owner` is null.
-  Lease(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie)
-      : bytes_(bytes), owner_(owner), cookie_(cookie) {}
+  Lease(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) : bytes_(bytes), owner_(owner), cookie_(cookie) {}
   Lease(Lease&& other) noexcept
-      : bytes_(std::exchange(other.bytes_, {})),
-        owner_(std::exchange(other.owner_, nullptr)),
-        cookie_(other.cookie_) {}
+      : bytes_(std::exchange(other.bytes_, {})), owner_(std::exchange(other.owner_, nullptr)), cookie_(other.cookie_) {}
   Lease& operator=(Lease&& other) noexcept {
     if (this != &other) {
       reset();
@@ -50,8 +47,7 @@ class Lease {
 
   void reset() {
     bytes_ = {};
-    if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr)
-      owner->return_lease(cookie_);
+    if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->return_lease(cookie_);
   }
 
  private:

@@ -13,8 +13,7 @@ void Message::append_copy(ByteSpan bytes) {
   SKUA_CHECK(added, "a message has at most four bodies");
 }
 
-size_t Message::slice(size_t offset, size_t length,
-                      std::array<ByteSpan, kBodiesMax + 1>& out) const {
+size_t Message::slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {
   size_t count = 0;
   auto take = [&](ByteSpan piece) {
     if (offset >= piece.size()) {

@@ -170,9 +170,7 @@ class MessagePool {
 class SharedBody {
  public:
   /// Takes ownership of `bytes`; starts with one use, dropped by release().
-  [[nodiscard]] static SharedBody* make(std::string bytes) {
-    return new SharedBody(std::move(bytes));
-  }
+  [[nodiscard]] static SharedBody* make(std::string bytes) { return new SharedBody(std::move(bytes)); }
   /// Adds the body to `message`, with a use of its own. False if the message has no room for
   /// another body.
   [[nodiscard]] bool attach(Message& message);

@@ -6,10 +6,8 @@
 //
 //      head_ (consumer)        tail_ (producers)
 //        v                       v
-//   [ . | A | B | C | . | . | . | . ]      cell.sequence == position      : free for the producer
-//   of that position
-//                                          cell.sequence == position + 1  : filled, the consumer
-//                                          may take it
+//   [ . | A | B | C | . | . | . | . ]      cell.sequence == position      : free for the producer of that position
+//                                          cell.sequence == position + 1  : filled, the consumer may take it
 #ifndef SKUA_RPC_BASE_MPSC_RING_H_
 #define SKUA_RPC_BASE_MPSC_RING_H_
 

@@ -10,9 +10,15 @@
 
 namespace skua {
 
-[[nodiscard]] inline absl::string_view absl_view(std::string_view text) { return {text.data(), text.size()}; }
-[[nodiscard]] inline absl::string_view absl_view(ByteSpan bytes) { return absl_view(as_string_view(bytes)); }
-[[nodiscard]] inline std::string_view std_view(absl::string_view text) { return {text.data(), text.size()}; }
+[[nodiscard]] inline absl::string_view absl_view(std::string_view text) {
+  return {text.data(), text.size()};
+}
+[[nodiscard]] inline absl::string_view absl_view(ByteSpan bytes) {
+  return absl_view(as_string_view(bytes));
+}
+[[nodiscard]] inline std::string_view std_view(absl::string_view text) {
+  return {text.data(), text.size()};
+}
 
 }  // namespace skua
 

@@ -14,8 +14,7 @@ namespace {
 constexpr size_t kMappingGranule = size_t{2} << 20;
 
 void* map_pages(size_t bytes, int extra_flags) {
-  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1,
-              0);
+  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
 }
 
 }  // namespace
@@ -32,9 +31,9 @@ Arena::~Arena() {
 absl::StatusOr<MutableByteSpan> Arena::map(size_t bytes) {
   const size_t rounded = (bytes + kMappingGranule - 1) / kMappingGranule * kMappingGranule;
   if (rounded > options_.limit_bytes - mapped_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "message memory is used up: ", mapped_bytes_, " of ", options_.limit_bytes,
-        " bytes mapped, ", rounded, " more wanted; raise the endpoint's memory limit"));
+    return absl::ResourceExhaustedError(absl::StrCat("message memory is used up: ", mapped_bytes_, " of ",
+                                                     options_.limit_bytes, " bytes mapped, ", rounded,
+                                                     " more wanted; raise the endpoint's memory limit"));
   }
   void* base = MAP_FAILED;
   if (options_.try_huge_pages) base = map_pages(rounded, MAP_HUGETLB);
@@ -44,12 +43,10 @@ absl::StatusOr<MutableByteSpan> Arena::map(size_t bytes) {
     base = map_pages(rounded, 0);
     if (base == MAP_FAILED) {
       const int error = errno;
-      return absl::ResourceExhaustedError(
-          absl::StrCat("cannot map ", rounded, " bytes of message memory: ",
-                       std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
+      return absl::ResourceExhaustedError(absl::StrCat("cannot map ", rounded, " bytes of message memory: ",
+                                                       std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
     }
-    page_kind_ =
-        madvise(base, rounded, MADV_HUGEPAGE) == 0 ? PageKind::kTransparentHuge : PageKind::kPlain;
+    page_kind_ = madvise(base, rounded, MADV_HUGEPAGE) == 0 ? PageKind::kTransparentHuge : PageKind::kPlain;
   }
   MutableByteSpan mapping(static_cast<std::byte*>(base), rounded);
   if (options_.on_map) {

@@ -40,8 +40,8 @@ size_t BufferPool::class_of(size_t bytes) {
 
 absl::StatusOr<Buffer> BufferPool::allocate(size_t bytes) {
   if (bytes > kLargest) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a message buffer of ", bytes, " bytes was asked for; the limit is ", kLargest));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message buffer of ", bytes, " bytes was asked for; the limit is ", kLargest));
   }
   const size_t size_class = class_of(bytes);
   if (free_[size_class].empty()) {
@@ -63,8 +63,7 @@ absl::Status BufferPool::refill(size_t size_class) {
   if (!mapping.ok()) return mapping.status();
   const size_t pieces = mapping->size() / piece;
   free_[size_class].reserve(free_[size_class].size() + pieces);
-  for (size_t i = pieces; i > 0; --i)
-    free_[size_class].push_back(mapping->data() + (i - 1) * piece);
+  for (size_t i = pieces; i > 0; --i) free_[size_class].push_back(mapping->data() + (i - 1) * piece);
   return absl::OkStatus();
 }
 

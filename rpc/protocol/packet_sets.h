@@ -38,13 +38,9 @@ class PacketBits {
   }
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] uint32_t word_count() const { return (size_ + 63) / 64; }
-  [[nodiscard]] uint64_t word(uint32_t index) const {
-    return index == 0 ? first_ : rest_[index - 1];
-  }
+  [[nodiscard]] uint64_t word(uint32_t index) const { return index == 0 ? first_ : rest_[index - 1]; }
   [[nodiscard]] uint64_t& word(uint32_t index) { return index == 0 ? first_ : rest_[index - 1]; }
-  [[nodiscard]] bool test(uint32_t index) const {
-    return (word(index / 64) >> (index % 64) & 1) != 0;
-  }
+  [[nodiscard]] bool test(uint32_t index) const { return (word(index / 64) >> (index % 64) & 1) != 0; }
   /// True if the bit was clear.
   bool set(uint32_t index) {
     uint64_t& bits = word(index / 64);
@@ -102,8 +98,7 @@ class ReceivedSet {
   void advance_base() {
     uint32_t word = base_ / 64;
     while (word < bits_.word_count()) {
-      const uint64_t holes =
-          ~bits_.word(word) & (~uint64_t{0} << (word == base_ / 64 ? base_ % 64 : 0));
+      const uint64_t holes = ~bits_.word(word) & (~uint64_t{0} << (word == base_ / 64 ? base_ % 64 : 0));
       if (holes != 0) {
         base_ = std::min(word * 64 + static_cast<uint32_t>(std::countr_zero(holes)), size());
         return;

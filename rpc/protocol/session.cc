@@ -16,8 +16,7 @@ Session::~Session() {
              "a session was destroyed with calls in flight: abort_all() first");
 }
 
-void Session::open(const SessionAddress& address, const SessionTerms& terms, bool reliable,
-                   TimeNs now) {
+void Session::open(const SessionAddress& address, const SessionTerms& terms, bool reliable, TimeNs now) {
   address_ = address;
   terms_ = terms;
   reliable_ = reliable;
@@ -44,9 +43,7 @@ void Session::interrupt(const absl::Status& sent_status) {
         continue;
       }
       const bool sent = slot.call->sent;
-      finish(
-          slot,
-          {.status = sent_status, .response = {}, .from_peer = false, .may_have_executed = sent});
+      finish(slot, {.status = sent_status, .response = {}, .from_peer = false, .may_have_executed = sent});
     }
   }
   if (server_slots_ != nullptr) {
@@ -58,8 +55,7 @@ void Session::abort_all(const absl::Status& status) {
   interrupt(status);
   while (Call* call = backlog_.pop_front()) {
     --backlog_count_;
-    host_.complete(
-        *call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+    host_.complete(*call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
   }
 }
 
@@ -150,8 +146,7 @@ bool Session::transmit(PacketSink& sink, TimeNs now) {
     if (!*due) continue;
     if (!sink.has_room()) return true;
     *due = false;
-    sink.emit(*this, header_for(due == &pong_due_ ? PacketType::kPong : PacketType::kPing, 0),
-              MessagePtr(), 0, 0);
+    sink.emit(*this, header_for(due == &pong_due_ ? PacketType::kPong : PacketType::kPing, 0), MessagePtr(), 0, 0);
   }
   while (!ready_servers_.empty()) {
     if (!transmit_server(ready_servers_.front(), sink, now)) return true;
@@ -174,13 +169,12 @@ TimeNs Session::on_timer(TimeNs now) {
     if (call->deadline_ns <= now && !mutant(Mutant::kIgnoreDeadline)) {
       call->hook.unlink();
       --backlog_count_;
-      host_.complete(*call,
-                     {.status = absl::DeadlineExceededError(
-                          open_ ? "deadline exceeded while waiting for a free slot in the session"
-                                : "deadline exceeded while waiting for the session to connect"),
-                      .response = {},
-                      .from_peer = false,
-                      .may_have_executed = false});
+      host_.complete(*call, {.status = absl::DeadlineExceededError(
+                                 open_ ? "deadline exceeded while waiting for a free slot in the session"
+                                       : "deadline exceeded while waiting for the session to connect"),
+                             .response = {},
+                             .from_peer = false,
+                             .may_have_executed = false});
     } else {
       next = std::min(next, call->deadline_ns);
     }
@@ -197,8 +191,7 @@ TimeNs Session::on_timer(TimeNs now) {
   }
   if (active_count_ > 0) {
     const TimeNs silent_since = std::max(last_heard_ns_, waiting_since_ns_);
-    if (now - silent_since >= options_.ping_after_ns &&
-        now - last_ping_ns_ >= options_.ping_after_ns) {
+    if (now - silent_since >= options_.ping_after_ns && now - last_ping_ns_ >= options_.ping_after_ns) {
       last_ping_ns_ = now;
       send_ping();
     }
@@ -208,8 +201,7 @@ TimeNs Session::on_timer(TimeNs now) {
 }
 
 bool Session::peer_silent(TimeNs now) const {
-  return open_ && active_count_ > 0 &&
-         now - std::max(last_heard_ns_, waiting_since_ns_) >= options_.peer_timeout_ns;
+  return open_ && active_count_ > 0 && now - std::max(last_heard_ns_, waiting_since_ns_) >= options_.peer_timeout_ns;
 }
 
 Session::Retained Session::retained() const {
@@ -217,10 +209,8 @@ Session::Retained Session::retained() const {
   if (server_slots_ == nullptr) return out;
   for (uint32_t i = 0; i < terms_.window; ++i) {
     out.responses += server_slots_[i].response ? 1 : 0;
-    out.requests += server_slots_[i].state == ServerSlot::State::kReceiving &&
-                            server_slots_[i].request.data != nullptr
-                        ? 1
-                        : 0;
+    out.requests +=
+        server_slots_[i].state == ServerSlot::State::kReceiving && server_slots_[i].request.data != nullptr ? 1 : 0;
   }
   return out;
 }

@@ -8,8 +8,9 @@
 // and old (drop).
 //
 //   client slot:  free -> sending -> [acknowledged, awaiting] -> [pulling] -> free
-//                            |  request pieces 0..R-1     |  response piece 0 arrived, 1..P-1 are
-//                            pulled
+//                   |                                 |
+//                   request pieces 0..R-1             response piece 0 arrived, 1..P-1 are pulled
+//
 //   server slot:  idle -> receiving -> executing -> responding -> released
 //                            ^                         |  a newer request number, in any state
 //                            +-------------------------+
@@ -58,8 +59,8 @@ class PacketSink {
   /// Packets that may still be emitted now.
   [[nodiscard]] virtual bool has_room() const = 0;
   /// `payload` (may be null) is held by the sink until the transport no longer reads it.
-  virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload,
-                    size_t offset, size_t length) = 0;
+  virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+                    size_t length) = 0;
 
  protected:
   ~PacketSink() = default;
@@ -122,8 +123,7 @@ struct SessionAddress {
 /// Thread: the endpoint's. `host` and `options` outlive it.
 class Session {
  public:
-  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index)
-      : host_(host), options_(options) {
+  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index) : host_(host), options_(options) {
     address_.local_index = index;
   }
   ~Session();
@@ -152,8 +152,7 @@ class Session {
 
   // --- Calls coming in ---
   /// Answers a delivered request. False if the slot has moved on (the answer is stale).
-  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status,
-               MessagePtr response);
+  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr response);
 
   // --- The driver's side ---
   void on_packet(const Arrival& arrival, TimeNs now);
@@ -174,9 +173,7 @@ class Session {
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
   /// Credits in use; 0 when the session is quiet.
-  [[nodiscard]] uint32_t credits_missing() const {
-    return open_ && !reliable_ ? terms_.credits - credits_ : 0;
-  }
+  [[nodiscard]] uint32_t credits_missing() const { return open_ && !reliable_ ? terms_.credits - credits_ : 0; }
   /// What server slots keep until they are used again: responses, for at-most-once, and requests
   /// that are half there because their sender gave up and its release was lost. At most one of them
   /// per slot.

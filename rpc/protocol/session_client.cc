@@ -30,14 +30,12 @@ uint32_t Session::ClientSlot::outstanding() const {
   return next_unit - request_pieces - arrived;
 }
 
-// --- Starting
-// ---------------------------------------------------------------------------------------------------------
+// --- Starting --------------------------------------------------------------------------------------------------------
 
 absl::Status Session::start(Call& call, TimeNs now) {
   if (open_ && call.request->size() > terms_.message_max_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("request of ", call.request->size(),
-                                                   " bytes; this session carries at most ",
-                                                   terms_.message_max_bytes));
+                                                   " bytes; this session carries at most ", terms_.message_max_bytes));
   }
   if (active_count_ == 0) waiting_since_ns_ = now;
   if (open_ && backlog_.empty()) {
@@ -50,9 +48,9 @@ absl::Status Session::start(Call& call, TimeNs now) {
     }
   }
   if (backlog_count_ >= options_.backlog_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("session backlog is full (", backlog_count_, " calls wait for one of ",
-                     terms_.window, " slots): wait for completions, or raise backlog_max"));
+    return absl::ResourceExhaustedError(absl::StrCat("session backlog is full (", backlog_count_,
+                                                     " calls wait for one of ", terms_.window,
+                                                     " slots): wait for completions, or raise backlog_max"));
   }
   backlog_.push_back(call);
   ++backlog_count_;
@@ -74,9 +72,9 @@ void Session::start_backlog(TimeNs now) {
     Call& call = *backlog_.pop_front();
     --backlog_count_;
     if (call.request->size() > terms_.message_max_bytes) {
-      host_.complete(call, {.status = absl::InvalidArgumentError(absl::StrCat(
-                                "request of ", call.request->size(),
-                                " bytes; this session carries at most ", terms_.message_max_bytes)),
+      host_.complete(call, {.status = absl::InvalidArgumentError(absl::StrCat("request of ", call.request->size(),
+                                                                              " bytes; this session carries at most ",
+                                                                              terms_.message_max_bytes)),
                             .response = {},
                             .from_peer = false,
                             .may_have_executed = false});
@@ -108,8 +106,7 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   host_.arm_timer(*this, std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
 }
 
-// --- Finishing
-// --------------------------------------------------------------------------------------------------------
+// --- Finishing -------------------------------------------------------------------------------------------------------
 
 void Session::finish(ClientSlot& slot, CallOutcome&& outcome) {
   Call& call = *slot.call;
@@ -139,25 +136,21 @@ void Session::cancel(Call& call, const absl::Status& status, TimeNs now) {
   if (call.slot == kNoSlot) {
     call.hook.unlink();
     --backlog_count_;
-    host_.complete(
-        call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+    host_.complete(call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
     return;
   }
   const bool sent = call.sent;
-  finish(client_slots_[call.slot],
-         {.status = status, .response = {}, .from_peer = false, .may_have_executed = sent});
+  finish(client_slots_[call.slot], {.status = status, .response = {}, .from_peer = false, .may_have_executed = sent});
   if (open_ && !backlog_.empty()) start_backlog(now);
 }
 
-// --- Credits
-// ----------------------------------------------------------------------------------------------------------
+// --- Credits ---------------------------------------------------------------------------------------------------------
 
 bool Session::take_credit(ClientSlot& slot) {
   if (reliable_) return true;
   if (slot.outstanding() < slot.credits_held) return true;
   if (credits_ == 0) return false;
-  if (congestion_ != nullptr && terms_.credits - credits_ >= congestion_->window_packets())
-    return false;
+  if (congestion_ != nullptr && terms_.credits - credits_ >= congestion_->window_packets()) return false;
   --credits_;
   ++slot.credits_held;
   return true;
@@ -168,12 +161,10 @@ void Session::return_credits(ClientSlot& slot, uint32_t keep) {
   const uint32_t returned = slot.credits_held - keep;
   slot.credits_held = keep;
   credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
-  for (uint32_t i = 0; i < returned && !credit_waiters_.empty(); ++i)
-    make_ready(credit_waiters_.front());
+  for (uint32_t i = 0; i < returned && !credit_waiters_.empty(); ++i) make_ready(credit_waiters_.front());
 }
 
-// --- Receiving
-// --------------------------------------------------------------------------------------------------------
+// --- Receiving -------------------------------------------------------------------------------------------------------
 
 Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
   if (client_slots_ == nullptr) {
@@ -208,15 +199,13 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
   sample_rtt(arrival.header, now);
   if (slot->response_pieces != 0) return;  // the response overtook its acknowledgement
   bool progress = false;
-  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit)
-    progress |= settle(*slot, unit);
+  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) progress |= settle(*slot, unit);
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
     if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
     const uint32_t unit = set.base + i;
     // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would
     // lose data.
-    if (unit >= slot->request_pieces || unit >= slot->next_unit)
-      return drop(DropReason::kBadLength);
+    if (unit >= slot->request_pieces || unit >= slot->next_unit) return drop(DropReason::kBadLength);
     progress |= settle(*slot, unit);
   }
   if (progress) after_progress(*slot, now);
@@ -247,12 +236,13 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
     std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
     if (!assembly.has_value()) {
       drop(DropReason::kNoMemory);
-      return finish(slot, {.status = absl::ResourceExhaustedError(
-                               absl::StrCat("no memory for a response of ", header.message_bytes,
-                                            " bytes; raise the endpoint's memory_limit_bytes")),
-                           .response = {},
-                           .from_peer = false,
-                           .may_have_executed = true});
+      return finish(
+          slot,
+          {.status = absl::ResourceExhaustedError(absl::StrCat("no memory for a response of ", header.message_bytes,
+                                                               " bytes; raise the endpoint's memory_limit_bytes")),
+           .response = {},
+           .from_peer = false,
+           .may_have_executed = true});
     }
     settle_request(slot);
     slot.response = std::move(*assembly);
@@ -267,8 +257,7 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
   const uint32_t unit = slot.request_pieces + header.packet_index;
   if (unit >= slot.next_unit) return drop(DropReason::kUnexpectedResponse);  // never pulled
   if (!settle(slot, unit)) return drop(DropReason::kDuplicate);
-  copy_bytes(slot.response.data + size_t{header.packet_index} * terms_.payload_bytes,
-             arrival.payload);
+  copy_bytes(slot.response.data + size_t{header.packet_index} * terms_.payload_bytes, arrival.payload);
   host_.count_copied(arrival.payload.size());
   if (slot.settled.all()) {
     return complete_with_response(slot, header, std::move(slot.response.lease));
@@ -276,8 +265,7 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
   after_progress(slot, now);
 }
 
-void Session::complete_with_response(ClientSlot& slot, const PacketHeader& header,
-                                     Lease&& response) {
+void Session::complete_with_response(ClientSlot& slot, const PacketHeader& header, Lease&& response) {
   CallOutcome outcome;
   outcome.from_peer = true;
   outcome.may_have_executed = (header.flags & packet_flags::kEngineStatus) == 0;
@@ -304,8 +292,7 @@ bool Session::settle(ClientSlot& slot, uint32_t unit) {
 }
 
 void Session::settle_request(ClientSlot& slot) {
-  for (uint32_t unit = slot.settled.base(); unit < slot.request_pieces; ++unit)
-    slot.settled.insert(unit);
+  for (uint32_t unit = slot.settled.base(); unit < slot.request_pieces; ++unit) slot.settled.insert(unit);
   slot.next_unit = std::max(slot.next_unit, slot.request_pieces);
 }
 
@@ -321,8 +308,7 @@ void Session::after_progress(ClientSlot& slot, TimeNs now) {
   make_ready(slot);
 }
 
-// --- Sending
-// ----------------------------------------------------------------------------------------------------------
+// --- Sending ---------------------------------------------------------------------------------------------------------
 
 bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
   if (slot.release_due) {
@@ -421,8 +407,7 @@ void Session::emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink
   sink.emit(*this, header, extension, 0, extension->size());
 }
 
-// --- Timers
-// -----------------------------------------------------------------------------------------------------------
+// --- Timers ----------------------------------------------------------------------------------------------------------
 
 TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
   const TimeNs deadline = mutant(Mutant::kIgnoreDeadline) ? kTimeNever : slot.call->deadline_ns;
@@ -433,13 +418,13 @@ TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
 void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
   if (now >= slot.call->deadline_ns && !mutant(Mutant::kIgnoreDeadline)) {
     const bool sent = slot.call->sent;
-    finish(slot, {.status = absl::DeadlineExceededError(
-                      sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
-                                          (now - last_heard_ns_) / kMillisecond, " ms ago")
-                           : "deadline exceeded before the request could be sent"),
-                  .response = {},
-                  .from_peer = false,
-                  .may_have_executed = sent});
+    finish(slot,
+           {.status = absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
+                                                                      (now - last_heard_ns_) / kMillisecond, " ms ago")
+                                                       : "deadline exceeded before the request could be sent"),
+            .response = {},
+            .from_peer = false,
+            .may_have_executed = sent});
     if (!backlog_.empty()) start_backlog(now);
     return;
   }

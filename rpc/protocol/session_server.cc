@@ -54,8 +54,7 @@ void Session::on_request(const Arrival& arrival, TimeNs now) {
   slot.echo_arrival_ns = now;
   if (slot.state == ServerSlot::State::kReceiving) return accept_request_piece(slot, arrival, now);
   drop(DropReason::kDuplicate);
-  if (mutant(Mutant::kRunHandlerTwice) && slot.state == ServerSlot::State::kResponding &&
-      slot.received.size() == 1) {
+  if (mutant(Mutant::kRunHandlerTwice) && slot.state == ServerSlot::State::kResponding && slot.received.size() == 1) {
     return deliver(slot, header, host_.keep(arrival), now);
   }
   on_duplicate_request(slot);
@@ -86,8 +85,7 @@ void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, Tim
   slot.ack_due = true;
   make_ready(slot);
   if (!slot.received.insert(header.packet_index)) return drop(DropReason::kDuplicate);
-  copy_bytes(slot.request.data + size_t{header.packet_index} * terms_.payload_bytes,
-             arrival.payload);
+  copy_bytes(slot.request.data + size_t{header.packet_index} * terms_.payload_bytes, arrival.payload);
   host_.count_copied(arrival.payload.size());
   if (mutant(Mutant::kAckHole) && slot.received.base() + 1 < slot.received.size()) {
     slot.received.insert(slot.received.base());
@@ -105,8 +103,7 @@ void Session::deliver(ServerSlot& slot, const PacketHeader& header, Lease&& requ
   arrived.req_num = slot.req_num;
   arrived.method = slot.method;
   arrived.one_way = slot.one_way;
-  if (header.deadline_ms != kDeadlineUnlimited)
-    arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
+  if (header.deadline_ms != kDeadlineUnlimited) arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
   arrived.request = std::move(request);
   // Answered before the handler runs: "delivered" is all the caller wants to know.
   if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr());
@@ -124,8 +121,8 @@ void Session::on_duplicate_request(ServerSlot& slot) {
   make_ready(slot);
 }
 
-bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code,
-                      bool engine_status, MessagePtr response) {
+bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code, bool engine_status,
+                      MessagePtr response) {
   if (!open_ || server_slots_ == nullptr || slot_index >= terms_.window) return false;
   ServerSlot& slot = server_slots_[slot_index];
   if (slot.req_num != req_num || slot.state != ServerSlot::State::kExecuting) return false;

@@ -16,8 +16,7 @@ class TimerHeap {
  public:
   /// When `id` is due; kTimeNever if it is not armed.
   [[nodiscard]] TimeNs when(uint32_t id) const {
-    return id < position_.size() && position_[id] != kNowhere ? heap_[position_[id]].when
-                                                              : kTimeNever;
+    return id < position_.size() && position_[id] != kNowhere ? heap_[position_[id]].when : kTimeNever;
   }
 
   /// Replaces the id's time; kTimeNever cancels.

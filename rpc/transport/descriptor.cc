@@ -69,10 +69,8 @@ absl::StatusOr<Descriptor> Descriptor::decode(ByteSpan bytes) {
   out.identity.incarnation = reader.read<uint64_t>();
   out.identity.cluster_id = read_uuid(reader);
   out.address = as_string_view(reader.read_prefixed<uint16_t>());
-  if (!reader.complete() || out.transport.size() > kTransportNameMax ||
-      out.address.size() > kAddressMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("endpoint descriptor is malformed (", bytes.size(), " bytes)"));
+  if (!reader.complete() || out.transport.size() > kTransportNameMax || out.address.size() > kAddressMax) {
+    return absl::InvalidArgumentError(absl::StrCat("endpoint descriptor is malformed (", bytes.size(), " bytes)"));
   }
   return out;
 }

@@ -5,8 +5,7 @@
 //   16  endpoint uuid       stable over restarts of the same node and worker
 //   u64 incarnation         differs at every start of the process
 //   16  cluster id          all zero: none (stand-alone tools)
-//   u16 length + address    the transport's own bytes: IP and port; MAC, IP and port; LID/GID, QP
-//   number and key
+//   u16 length + address    the transport's own bytes: IP and port; MAC, IP and port; LID/GID, QP number and key
 #ifndef SKUA_RPC_TRANSPORT_DESCRIPTOR_H_
 #define SKUA_RPC_TRANSPORT_DESCRIPTOR_H_
 

@@ -12,13 +12,10 @@
 //               no longer reads the memory              the engine no longer reads it
 //
 // Ownership, the one rule behind zero copy:
-//   TX  The segments of a packet stay readable and unchanged from tx_burst until the packet is
-//   `done` on return, or its token
-//       comes back from reap(). A transport may copy (then it is done at once) or read later (DMA,
-//       a full socket).
-//   RX  The bytes of a received packet are lent: they stay valid until release(buffer). Transports
-//   lend from a ring; the engine
-//       copies out when too much is lent (Capabilities::lendable_count).
+//   TX  The segments of a packet stay readable and unchanged from tx_burst until the packet is `done` on return, or its
+//       token comes back from reap(). A transport may copy (then it is done at once) or read later (DMA, a full socket).
+//   RX  The bytes of a received packet are lent: they stay valid until release(buffer). Transports lend from a ring; the
+//       engine copies out when too much is lent (Capabilities::lendable_count).
 //
 // Peers: a PeerId is this transport's small integer for one remote endpoint, made by resolve() or
 // by an incoming connection. The same endpoint uuid always maps to the same PeerId. A datagram

@@ -47,13 +47,11 @@ void read_id(ByteReader& reader, std::array<uint8_t, 16>& id) {
 }
 
 absl::Status malformed(const char* what, size_t bytes) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("session ", what, " is malformed (", bytes, " bytes)"));
+  return absl::InvalidArgumentError(absl::StrCat("session ", what, " is malformed (", bytes, " bytes)"));
 }
 
 bool plausible(const SessionTerms& terms) {
-  return terms.window > 0 && terms.credits > 0 && terms.payload_bytes > 0 &&
-         terms.message_max_bytes > 0;
+  return terms.window > 0 && terms.credits > 0 && terms.payload_bytes > 0 && terms.message_max_bytes > 0;
 }
 
 }  // namespace

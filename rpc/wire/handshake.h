@@ -1,14 +1,17 @@
 // The two records that make a session. They travel in a kConnect / kAccept packet, or inside
 // somebody else's message (the gRPC bootstrap service); either way they are the same bytes.
 //
-//   offer    u32 magic "SKof"   u8 version min, max   u16 window   u32 credits   u32 max message
-//   bytes   u32 payload bytes
-//            u32 session index, u32 generation (at the offering side)   u64 nonce   u16 length +
-//            descriptor of the offering endpoint
-//   answer   u32 magic "SKan"   u8 version chosen (0: refused)   u8 status code   u16 window   u32
-//   credits   u32 max message bytes
-//            u32 payload bytes   u32 session index, u32 generation (at the answering side)   u64
-//            nonce (of the offer) 16 uuid, u64 incarnation, 16 cluster id of the answering endpoint
+//   offer    u32 magic "SKof"            u8 version min, u8 version max
+//            u16 window, u32 credits, u32 max message bytes, u32 payload bytes
+//            u32 session index, u32 generation (at the offering side)
+//            u64 nonce
+//            u16 length + descriptor of the offering endpoint
+//
+//   answer   u32 magic "SKan"            u8 version chosen (0: refused), u8 status code
+//            u16 window, u32 credits, u32 max message bytes, u32 payload bytes
+//            u32 session index, u32 generation (at the answering side)
+//            u64 nonce of the offer
+//            16 uuid, u64 incarnation, 16 cluster id of the answering endpoint
 //            u16 length + text (why refused)
 //
 // Every value in an answer is at most the offer's: a side never gets more than it asked for.

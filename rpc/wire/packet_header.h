@@ -5,17 +5,14 @@
 //        1     1  flags
 //        2     2  method (requests) or status code (responses)
 //        4     4  session index      at the receiver
-//        8     4  session generation at the receiver: a packet for an older life of that index is
-//        dropped
+//        8     4  session generation at the receiver: a packet for an older life of that index is dropped
 //       12     4  request number     request number % window is the sslot
 //       16     4  message bytes      of the whole message this packet is a part of
 //       20     2  packet index       the payload's place is index * payload size
 //       22     2  deadline           requests: time left, in units of 1 ms, 65535 = that or longer
-//       24     4  time stamp         in ticks of 64 ns; answers carry the request's stamp plus the
-//       time it was held, so that
-//                                    receiver's clock minus stamp is the network's delay alone
-//       28     4  CRC-32C            of bytes 0..27 and the payload; 0 where the transport has
-//       integrity of its own
+//       24     4  time stamp         in ticks of 64 ns; answers carry the request's stamp plus the time it was held,
+//                                    so that the receiver's clock minus the stamp is the network's delay alone
+//       28     4  CRC-32C            of bytes 0..27 and the payload; 0 where the transport has integrity of its own
 //
 // Little endian, fixed offsets. docs/wire-format.md tells why each field is there. Extensions
 // (acknowledgement and pull bitmaps, handshake records) are the payload of their packet types.
@@ -35,18 +32,17 @@ inline constexpr uint8_t kProtocolVersion = 1;
 inline constexpr size_t kHeaderBytes = 32;
 
 enum class PacketType : uint8_t {
-  kRequest = 1,   // caller -> callee: a piece of a request
-  kResponse = 2,  // callee -> caller: a piece of a response; piece 0 acknowledges the whole request
-  kAck = 3,       // callee -> caller: which pieces of a request arrived (PacketSet payload)
-  kPull = 4,      // caller -> callee: which pieces of the response to send (PacketSet payload)
-  kRelease = 5,   // caller -> callee: the response arrived, its memory may go
-  kPing = 6,      // is the session alive?
-  kPong = 7,      // yes
-  kUnknownSession =
-      8,  // answer to a packet for a session that does not exist here (echoes index and generation)
-  kConnect = 9,      // a session offer, where no side channel carries it
-  kAccept = 10,      // the answer to an offer
-  kDisconnect = 11,  // the session is closed
+  kRequest = 1,         // caller -> callee: a piece of a request
+  kResponse = 2,        // callee -> caller: a piece of a response; piece 0 acknowledges the whole request
+  kAck = 3,             // callee -> caller: which pieces of a request arrived (PacketSet payload)
+  kPull = 4,            // caller -> callee: which pieces of the response to send (PacketSet payload)
+  kRelease = 5,         // caller -> callee: the response arrived, its memory may go
+  kPing = 6,            // is the session alive?
+  kPong = 7,            // yes
+  kUnknownSession = 8,  // answer to a packet for a session that does not exist here (echoes index and generation)
+  kConnect = 9,         // a session offer, where no side channel carries it
+  kAccept = 10,         // the answer to an offer
+  kDisconnect = 11,     // the session is closed
 };
 inline constexpr uint8_t kPacketTypeMax = 11;
 

@@ -12,8 +12,7 @@ namespace {
 constexpr std::byte kScribble{0xdd};
 constexpr size_t kFreeBytesMax = 4096;
 
-bool later(TimeNs when_a, uint64_t tie_a, uint64_t number_a, TimeNs when_b, uint64_t tie_b,
-           uint64_t number_b) {
+bool later(TimeNs when_a, uint64_t tie_a, uint64_t number_a, TimeNs when_b, uint64_t tie_b, uint64_t number_b) {
   return std::tie(when_a, tie_a, number_a) > std::tie(when_b, tie_b, number_b);
 }
 
@@ -29,8 +28,7 @@ uint64_t fingerprint_of(const std::vector<ByteSpan>& memory) {
 
 }  // namespace
 
-// --- SimNetwork
-// -------------------------------------------------------------------------------------------------------
+// --- SimNetwork ------------------------------------------------------------------------------------------------------
 
 SimNetwork::SimNetwork(uint64_t seed) : rng_(seed) {}
 
@@ -42,8 +40,7 @@ std::unique_ptr<SimTransport> SimNetwork::attach(uint32_t address, const Endpoin
                                                  const SimTransportOptions& options) {
   SKUA_CHECK(by_address_.count(address) == 0, "a simulated address is in use");
   const uint32_t serial = next_serial_++;
-  std::unique_ptr<SimTransport> transport(
-      new SimTransport(*this, address, serial, identity, options));
+  std::unique_ptr<SimTransport> transport(new SimTransport(*this, address, serial, identity, options));
   by_address_[address] = transport.get();
   by_serial_[serial] = transport.get();
   return transport;
@@ -87,8 +84,7 @@ void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
     read.token = packet.token;
     read.memory.assign(packet.segments.begin(), packet.segments.begin() + packet.segment_count);
     read.fingerprint = fingerprint_of(read.memory);
-    schedule(std::move(read),
-             static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.late_tx_max_ns))));
+    schedule(std::move(read), static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.late_tx_max_ns))));
   } else {
     packet.done = true;
   }
@@ -109,8 +105,7 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
     copy.bytes = take_bytes();
     *copy.bytes = *bytes;
     schedule(std::move(copy), sender.options_.latency_ns +
-                                  static_cast<DurationNs>(
-                                      rng_.below(static_cast<uint64_t>(faults_.reorder_max_ns))));
+                                  static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.reorder_max_ns))));
   }
   if (rng_.chance(faults_.loss)) {
     ++fates_.lost;
@@ -162,8 +157,7 @@ void SimNetwork::read_memory(Event& event) {
 }
 
 void SimNetwork::trace(uint64_t what, ByteSpan bytes) {
-  trace_hash_ =
-      mix64(trace_hash_ ^ mix64(static_cast<uint64_t>(clock_.now_ns()) + what) ^ crc32c(bytes));
+  trace_hash_ = mix64(trace_hash_ ^ mix64(static_cast<uint64_t>(clock_.now_ns()) + what) ^ crc32c(bytes));
 }
 
 std::unique_ptr<SimNetwork::PacketBytes> SimNetwork::take_bytes() {
@@ -178,16 +172,11 @@ void SimNetwork::recycle(std::unique_ptr<PacketBytes> bytes) {
   if (free_bytes_.size() < kFreeBytesMax) free_bytes_.push_back(std::move(bytes));
 }
 
-// --- SimTransport
-// -----------------------------------------------------------------------------------------------------
+// --- SimTransport ----------------------------------------------------------------------------------------------------
 
-SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t serial,
-                           const EndpointIdentity& identity, const SimTransportOptions& options)
-    : network_(network),
-      address_(address),
-      serial_(serial),
-      identity_(identity),
-      options_(options) {
+SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t serial, const EndpointIdentity& identity,
+                           const SimTransportOptions& options)
+    : network_(network), address_(address), serial_(serial), identity_(identity), options_(options) {
   capabilities_.payload_max_bytes = options.payload_max_bytes;
   capabilities_.segments_max = kTxSegmentsMax;
   capabilities_.lendable_count = options.rx_ring;
@@ -216,8 +205,7 @@ absl::StatusOr<PeerId> SimTransport::resolve(const Descriptor& peer) {
   if (!identity_.cluster_id.is_zero() && peer.identity.cluster_id != identity_.cluster_id) {
     return absl::FailedPreconditionError("the endpoint belongs to another cluster");
   }
-  if (auto found = peer_by_address_.find(address); found != peer_by_address_.end())
-    return found->second;
+  if (auto found = peer_by_address_.find(address); found != peer_by_address_.end()) return found->second;
   peers_.push_back({peer.identity.uuid, address});
   return peer_by_address_[address] = static_cast<PeerId>(peers_.size() - 1);
 }

@@ -1,12 +1,10 @@
 // A network in memory: one virtual clock, one seed, every fault of a datagram network, and the same
 // run every time.
 //
-//     SimTransport A                        SimNetwork                           SimTransport B
-//     tx_burst --------> [ queue of (time, tie, number) -> delivery or DMA read ] -------> ring -->
-//     rx_burst
-//         ^                   lose, duplicate, delay (reorder), corrupt, block |
-//         +---- token when the "DMA" has read the memory <--+        overwritten on release <---
-//         release
+//     SimTransport A                      SimNetwork                                SimTransport B
+//     tx_burst ------> [ queue of (time, tie, number) -> delivery or DMA read ] ------> ring --> rx_burst
+//         ^              lose, duplicate, delay (reorder), corrupt, block                           |
+//         +-- token when the "DMA" has read the memory <--+      overwritten on release <---- release
 //
 // Two things a real wire does to careless owners are done on purpose: with late completion a
 // packet's memory is read some time after tx_burst returned, and compared with what it was then
@@ -66,8 +64,8 @@ class SimNetwork {
     uint64_t bad_release = 0;  // a buffer was released that was not lent
   };
   struct Fates {
-    uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0,
-             blocked = 0, unaddressed = 0;
+    uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0, blocked = 0,
+             unaddressed = 0;
   };
 
   explicit SimNetwork(uint64_t seed);
@@ -156,15 +154,13 @@ class SimTransport final : public Transport {
   void wake() override {}
 
   /// Packets wait in the ring: poll() would find work.
-  [[nodiscard]] bool has_received() const {
-    return ring_head_ < ring_.size() || !completed_.empty();
-  }
+  [[nodiscard]] bool has_received() const { return ring_head_ < ring_.size() || !completed_.empty(); }
   [[nodiscard]] size_t lent_count() const { return lent_count_; }
 
  private:
   friend class SimNetwork;
-  SimTransport(SimNetwork& network, uint32_t address, uint32_t serial,
-               const EndpointIdentity& identity, const SimTransportOptions& options);
+  SimTransport(SimNetwork& network, uint32_t address, uint32_t serial, const EndpointIdentity& identity,
+               const SimTransportOptions& options);
 
   struct Peer {
     Uuid uuid;
