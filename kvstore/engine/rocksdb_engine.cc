@@ -1,0 +1,313 @@
+#include "kvstore/engine/rocksdb_engine.h"
+
+#include <fcntl.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_buffer_manager.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/rocksdb_internal.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace internal {
+
+std::string encode_meta(const Meta& meta) {
+  std::array<std::byte, kMetaBytes> bytes{};
+  ByteWriter writer(bytes);
+  writer.write(kMetaFormat);
+  writer.write(meta.id.table_id);
+  writer.write(meta.id.shard);
+  writer.write(uint32_t{0});
+  writer.write(meta.last_index);
+  return std::string(as_string_view(bytes));
+}
+
+absl::StatusOr<Meta> decode_meta(std::string_view bytes) {
+  ByteReader reader(as_byte_span(bytes));
+  const auto format = reader.read<uint32_t>();
+  Meta meta;
+  meta.id.table_id = reader.read<uint32_t>();
+  meta.id.shard = reader.read<uint32_t>();
+  (void)reader.read<uint32_t>();
+  meta.last_index = reader.read<uint64_t>();
+  if (reader.ok() && format != kMetaFormat) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shard's data has format ", format, "; this build reads format ", kMetaFormat));
+  }
+  if (!reader.complete()) {
+    return absl::DataLossError(absl::StrCat("the shard's own record has ", bytes.size(), " bytes"));
+  }
+  return meta;
+}
+
+absl::Status to_status(const rocksdb::Status& status, const char* what, const std::string& path) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = absl::StrCat(what, " in ", path, ": ", status.ToString());
+  if (status.IsNotFound()) return absl::NotFoundError(text);
+  if (status.IsCorruption()) return absl::DataLossError(text);
+  if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
+  if (status.IsInvalidArgument()) return absl::FailedPreconditionError(text);
+  if (status.IsBusy() || status.IsTryAgain() || status.IsIncomplete() || status.IsShutdownInProgress() ||
+      status.IsTimedOut()) {
+    return absl::UnavailableError(text);
+  }
+  return absl::InternalError(text);
+}
+
+std::optional<Versioned> split_version(const rocksdb::Slice& stored) {
+  if (stored.size() < kVersionPrefixBytes) return std::nullopt;
+  const ByteSpan bytes = to_bytes(stored);
+  return Versioned{load_le<uint64_t>(bytes.data()), bytes.subspan(kVersionPrefixBytes)};
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Per database; the write buffer manager flushes earlier when all databases together have more
+/// than their share.
+constexpr size_t kMemtableBytes = size_t{64} << 20;
+constexpr int kMemtablesMax = 4;
+/// Values from this size on go to blob files, so that compactions do not carry them along.
+constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
+constexpr size_t kInfoLogBytes = size_t{4} << 20;
+
+std::string shard_name(ShardId id) {
+  return absl::StrCat(id.table_id, "-", id.shard);
+}
+
+/// "<table_id>-<shard>" back to its numbers.
+std::optional<ShardId> parse_shard_name(const std::string& name) {
+  ShardId id;
+  const char* const end = name.data() + name.size();
+  const auto table = std::from_chars(name.data(), end, id.table_id);
+  if (table.ec != std::errc() || table.ptr == end || *table.ptr != '-') return std::nullopt;
+  const auto shard = std::from_chars(table.ptr + 1, end, id.shard);
+  if (shard.ec != std::errc() || shard.ptr != end || shard_name(id) != name) return std::nullopt;
+  return id;
+}
+
+absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
+  const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
+  if (code == std::errc::no_space_on_device) return absl::ResourceExhaustedError(text);
+  return absl::InternalError(text);
+}
+
+absl::Status sync_directory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return io_error("opening directory", path, {errno, std::generic_category()});
+  const int failed = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (failed != 0) return io_error("syncing directory", path, {failed, std::generic_category()});
+  return absl::OkStatus();
+}
+
+absl::Status remove_tree(const std::string& path) {
+  std::error_code code;
+  fs::remove_all(path, code);
+  return code ? io_error("removing", path, code) : absl::OkStatus();
+}
+
+absl::Status rename_and_sync(const std::string& from, const std::string& to, const std::string& parent) {
+  std::error_code code;
+  fs::rename(from, to, code);
+  if (code) return io_error("renaming", absl::StrCat(from, " to ", to), code);
+  return sync_directory(parent);
+}
+
+rocksdb::CompressionType best_compression() {
+  const auto supported = rocksdb::GetSupportedCompressions();
+  const bool has_lz4 = std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
+  return has_lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
+}
+
+class Engine final : public RocksdbEngine {
+ public:
+  Engine(const RocksdbOptions& options, rocksdb::Env* env) : shared_(options) {
+    env->SetBackgroundThreads(std::max(1, options.background_threads), rocksdb::Env::LOW);
+    env->SetBackgroundThreads(1, rocksdb::Env::HIGH);
+    auto block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+    auto write_buffers = std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes);
+
+    db_options_.env = env;
+    db_options_.write_buffer_manager = std::move(write_buffers);
+    db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
+    db_options_.max_open_files = -1;
+    db_options_.info_log_level = rocksdb::WARN_LEVEL;
+    db_options_.max_log_file_size = kInfoLogBytes;
+    db_options_.keep_log_file_num = 3;
+    db_options_.stats_dump_period_sec = 0;
+    db_options_.stats_persist_period_sec = 0;
+    set_durability_options();
+    set_memtable_options(options.write_buffer_bytes);
+    set_table_options(block_cache);
+  }
+
+  ~Engine() override { SKUA_CHECK(shared_.open_stores.load() == 0, "destroy the stores before their engine"); }
+
+  absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(const std::string& dir, ShardId id,
+                                                         IfMissing if_missing) override;
+  absl::Status destroy_shard(const std::string& dir, ShardId id) override;
+  absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) override;
+
+ private:
+  void set_durability_options() {
+    // Every batch is synced, so only a record cut short at the end can be torn; a bad record before
+    // the end is corruption and must not pass for the end of the log.
+    db_options_.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+    db_options_.track_and_verify_wals_in_manifest = true;
+    db_options_.max_bgerror_resume_count = 0;  // a failed sync is not tried again behind our back
+    db_options_.allow_concurrent_memtable_write = false;
+    db_options_.enable_write_thread_adaptive_yield = false;
+  }
+
+  void set_memtable_options(size_t write_buffer_bytes) {
+    db_options_.write_buffer_size = std::min(kMemtableBytes, std::max(write_buffer_bytes / 2, size_t{1} << 20));
+    db_options_.max_write_buffer_number = kMemtablesMax;
+    db_options_.memtable_prefix_bloom_size_ratio = 0.1;
+    db_options_.memtable_whole_key_filtering = true;
+  }
+
+  void set_table_options(const std::shared_ptr<rocksdb::Cache>& block_cache) {
+    rocksdb::BlockBasedTableOptions table;
+    table.block_cache = block_cache;
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+    table.whole_key_filtering = true;
+    table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+    table.data_block_hash_table_util_ratio = 0.75;
+    table.block_size = 4096;
+    table.format_version = 5;
+    // Indexes and filters count against the block cache but stay: a lookup must not wait for them.
+    table.cache_index_and_filter_blocks = true;
+    table.metadata_cache_options = {rocksdb::PinningTier::kAll, rocksdb::PinningTier::kAll, rocksdb::PinningTier::kAll};
+    db_options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    db_options_.compression = best_compression();
+    db_options_.level_compaction_dynamic_level_bytes = true;
+    db_options_.enable_blob_files = true;
+    db_options_.min_blob_size = kBlobBytesMin;
+    db_options_.blob_compression_type = rocksdb::kNoCompression;
+    db_options_.enable_blob_garbage_collection = true;
+    db_options_.blob_cache = block_cache;
+  }
+
+  absl::Status create_database(const std::string& dir, ShardId id);
+  absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
+
+  rocksdb::Options db_options_;
+  SharedByStores shared_;
+};
+
+absl::Status Engine::create_database(const std::string& dir, ShardId id) {
+  const std::string aside = absl::StrCat(dir, "/.new-", shard_name(id));
+  if (absl::Status status = remove_tree(aside); !status.ok()) return status;
+  rocksdb::Options options = db_options_;
+  options.create_if_missing = true;
+  options.error_if_exists = true;
+  rocksdb::DB* raw = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(options, aside, &raw);
+  if (!status.ok()) return to_status(status, "creating a database", aside);
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0}));
+  if (status.ok()) status = db->Flush({});
+  if (status.ok()) status = db->Close();
+  if (!status.ok()) return to_status(status, "writing the first record", aside);
+  if (absl::Status synced_dir = sync_directory(aside); !synced_dir.ok()) return synced_dir;
+  return rename_and_sync(aside, absl::StrCat(dir, "/", shard_name(id)), dir);
+}
+
+absl::StatusOr<Meta> Engine::check_database(rocksdb::DB& db, const std::string& path, ShardId id) {
+  std::string record;
+  const rocksdb::Status status = db.Get({}, to_slice(kMetaKey), &record);
+  if (status.IsNotFound()) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a shard's database"));
+  }
+  if (!status.ok()) return to_status(status, "reading the shard's own record", path);
+  auto meta = decode_meta(record);
+  if (!meta.ok()) {
+    return absl::Status(meta.status().code(), absl::StrCat(path, ": ", meta.status().message()));
+  }
+  if (meta->id != id) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " holds shard ", shard_name(meta->id), ", not ",
+                                                      shard_name(id), "; put directories back where they were"));
+  }
+  return meta;
+}
+
+absl::StatusOr<std::unique_ptr<ShardStore>> Engine::open_shard(const std::string& dir, ShardId id,
+                                                               IfMissing if_missing) {
+  const std::string path = absl::StrCat(dir, "/", shard_name(id));
+  std::error_code code;
+  const bool exists = fs::exists(path, code);
+  if (code) return io_error("looking for", path, code);
+  if (!exists) {
+    if (if_missing == IfMissing::kFail) {
+      return absl::NotFoundError(absl::StrCat("no data of shard ", shard_name(id), " in ", dir));
+    }
+    if (absl::Status status = create_database(dir, id); !status.ok()) return status;
+  }
+  rocksdb::DB* raw = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(db_options_, path, &raw);
+  if (!status.ok()) {
+    if (absl::StrContains(status.ToString(), "LOCK") || absl::StrContains(status.ToString(), "lock ")) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is open already, here or in another process: ", status.ToString()));
+    }
+    return to_status(status, "opening the database", path);
+  }
+  std::unique_ptr<rocksdb::DB> db(raw);
+  const auto meta = check_database(*db, path, id);
+  if (!meta.ok()) return meta.status();
+  return make_rocksdb_shard_store(std::move(db), *meta, shared_);
+}
+
+absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {
+  const std::string path = absl::StrCat(dir, "/", shard_name(id));
+  const std::string aside = absl::StrCat(dir, "/.trash-", shard_name(id));
+  if (absl::Status status = remove_tree(aside); !status.ok()) return status;
+  std::error_code code;
+  if (!fs::exists(path, code)) {
+    return code ? io_error("looking for", path, code) : absl::OkStatus();
+  }
+  if (absl::Status status = rename_and_sync(path, aside, dir); !status.ok()) return status;
+  return remove_tree(aside);
+}
+
+absl::StatusOr<std::vector<ShardId>> Engine::list_shards(const std::string& dir) {
+  std::vector<ShardId> shards;
+  std::error_code code;
+  for (fs::directory_iterator it(dir, code), end; !code && it != end; it.increment(code)) {
+    if (const auto id = parse_shard_name(it->path().filename().string())) shards.push_back(*id);
+  }
+  if (code) return io_error("listing", dir, code);
+  std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+}  // namespace
+
+std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env) {
+  return std::make_unique<Engine>(options, env);
+}
+
+}  // namespace internal
+
+std::unique_ptr<RocksdbEngine> make_rocksdb_engine(const RocksdbOptions& options) {
+  return internal::make_rocksdb_engine_on(options, rocksdb::Env::Default());
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,83 @@
+// What the RocksDB sources share; includes RocksDB's headers, so nothing outside of this folder
+// (tests aside) includes it.
+#ifndef SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
+#define SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/read_cache.h"
+#include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/engine/shard_store.h"
+
+namespace skua::kv::internal {
+
+/// Every stored value starts with its version, u64 little endian.
+inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
+
+/// The database's record about itself lies at the empty key, which no user key can be:
+///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
+/// It is written with each batch, so last_index survives deletes and restarts.
+struct Meta {
+  ShardId id;
+  uint64_t last_index = 0;
+};
+inline constexpr std::string_view kMetaKey{};
+inline constexpr uint32_t kMetaFormat = 1;
+inline constexpr size_t kMetaBytes = 24;
+[[nodiscard]] std::string encode_meta(const Meta& meta);
+/// FAILED_PRECONDITION for another format, DATA_LOSS for another size.
+[[nodiscard]] absl::StatusOr<Meta> decode_meta(std::string_view bytes);
+
+inline rocksdb::Slice to_slice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+inline std::string_view to_view(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+inline ByteSpan to_bytes(const rocksdb::Slice& slice) {
+  return as_byte_span(to_view(slice));
+}
+
+/// RocksDB's outcome with `what` was tried, on which path, in the nearest code.
+[[nodiscard]] absl::Status to_status(const rocksdb::Status& status, const char* what,
+                                     const std::string& path);
+
+/// A stored value taken apart; nullopt if it is shorter than its version.
+struct Versioned {
+  uint64_t version;
+  ByteSpan value;
+};
+[[nodiscard]] std::optional<Versioned> split_version(const rocksdb::Slice& stored);
+
+/// What the stores of one engine have in common; outlives them.
+struct SharedByStores {
+  explicit SharedByStores(const RocksdbOptions& options)
+      : read_cache(options.read_cache_bytes), sync_writes(options.sync_writes) {}
+
+  ReadCache read_cache;
+  const bool sync_writes;
+  std::atomic<uint32_t> next_store_number{1};
+  std::atomic<int> open_stores{0};
+};
+
+[[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db,
+                                                                   const Meta& meta,
+                                                                   SharedByStores& shared);
+
+/// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
+[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options,
+                                                                    rocksdb::Env* env);
+
+}  // namespace skua::kv::internal
+
+#endif  // SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_

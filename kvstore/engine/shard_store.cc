@@ -1,0 +1,17 @@
+#include "kvstore/engine/shard_store.h"
+
+namespace skua::kv {
+
+absl::StatusOr<ScanRange> scan_range(const ScanRequest& request) {
+  ScanRange range{.start = request.start_key, .end = request.end_key};
+  if (request.resume_token.empty()) return range;
+  const auto after = decode_resume_token(request.resume_token);
+  if (!after.ok()) return after.status();
+  if (*after >= range.start) {
+    range.start = *after;
+    range.start_exclusive = true;
+  }
+  return range;
+}
+
+}  // namespace skua::kv
