@@ -1,0 +1,226 @@
+#include "app/config.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "app/config_internal.h"
+#include "app/exit.h"
+#include "app/version.h"
+#include "rpc/base/check.h"
+
+extern char** environ;
+
+namespace skua::app {
+
+namespace {
+
+std::unique_ptr<CommandState> root_state(ProgramInfo info) {
+  auto state = std::make_unique<CommandState>();
+  state->name = std::move(info.name);
+  state->summary = std::move(info.summary);
+  state->description = std::move(info.description);
+  return state;
+}
+
+// What is known about a program before its values are: what the standard options ask for.
+const std::string* flag_value(const Arguments& arguments, std::string_view name) {
+  for (const auto& [option, texts] : arguments.flags) {
+    if (option->state().standard && option->state().name == name) return &texts[0];
+  }
+  return nullptr;
+}
+
+absl::Status apply_flags(const Arguments& arguments) {
+  for (const auto& [option, texts] : arguments.flags) {
+    OptionState& state = option->state();
+    absl::Status status = assign(state, texts, Origin::kFlag, "--" + state.name);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", state.name, " ", std::string(status.message())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status apply_positionals(const Arguments& arguments) {
+  const auto& declared = arguments.selected->state().positionals;
+  size_t next = 0;
+  for (const auto& option : declared) {
+    OptionState& state = option->state();
+    const size_t left = arguments.positionals.size() - next;
+    if (left == 0) {
+      if (!state.required) continue;
+      return absl::InvalidArgumentError(absl::StrCat("missing argument ", value_name(state)));
+    }
+    const size_t taken = state.type == OptionType::kList ? left : 1;
+    const auto from = arguments.positionals.begin() + static_cast<std::ptrdiff_t>(next);
+    const std::vector<std::string> texts(from, from + static_cast<std::ptrdiff_t>(taken));
+    next += taken;
+    absl::Status status = assign(state, texts, Origin::kFlag, "argument");
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(value_name(state), " ", std::string(status.message())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_command(const Command& command) {
+  if (command.state().commands.empty() || command.state().action) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const auto& inner : command.state().commands) names.push_back(inner->state().name);
+  return absl::InvalidArgumentError(absl::StrCat("a command is missing: one of ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status check_required(const Command& command) {
+  for (const Option* option : visible_options(command)) {
+    const OptionState& state = option->state();
+    if (!state.required || option->is_set()) continue;
+    const std::string flag = absl::StrCat("--", state.name, " ", value_name(state));
+    if (state.flag_only) return absl::InvalidArgumentError(absl::StrCat(flag, " is required"));
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is required: as a flag, as ", environment_name(state),
+                                                   ", or as ", file_key(state), " in the --config file"));
+  }
+  return absl::OkStatus();
+}
+
+std::string origin_text(const OptionState& state) {
+  switch (state.origin) {
+    case Origin::kDefault: return state.required ? "not set, but required" : "default";
+    case Origin::kFile: return absl::StrCat("file ", state.source);
+    case Origin::kEnvironment: return absl::StrCat("environment ", state.source);
+    case Origin::kFlag: return absl::StrCat("flag ", state.source);
+  }
+  return "";
+}
+
+std::string toml_value(const OptionState& state) {
+  std::vector<std::string> texts = state.texts();
+  const bool bare =
+      state.type == OptionType::kBool || state.type == OptionType::kInt || state.type == OptionType::kDouble;
+  if (bare) return texts[0];
+  for (std::string& text : texts) text = toml_quoted(text);
+  if (state.type == OptionType::kList) return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
+  return texts[0];
+}
+
+void append_configuration(const Command& command, std::string& text) {
+  std::string lines;
+  for (const auto& option : command.state().options) {
+    const OptionState& state = option->state();
+    if (state.flag_only || state.standard || state.hidden) continue;
+    // TOML has no null: what is required and not set stays a comment.
+    absl::StrAppend(&lines, state.required && !option->is_set() ? "# " : "", file_key(state), " = ", toml_value(state),
+                    "  # ", origin_text(state), "\n");
+  }
+  if (lines.empty()) return;
+  const std::string path = absl::StrReplaceAll(command.path(), {{" ", "."}});
+  if (!path.empty()) absl::StrAppend(&text, text.empty() ? "[" : "\n[", path, "]\n");
+  text += lines;
+}
+
+bool is_around(const Command& outer, const Command& inner) {
+  for (const Command* at = &inner; at != nullptr; at = at->state().parent) {
+    if (at == &outer) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Program::Program(ProgramInfo info) : Command(root_state(std::move(info))), selected_(this) {
+  declare_standard_options();
+}
+
+void Program::declare_standard_options() {
+  add_string("config", &config_file_, "Read the configuration from this TOML file.").value_name("FILE");
+  add_bool("print-config", &print_config_, "Print every value and where it came from (as valid TOML), and exit.")
+      .flag_only();
+  add_string("completion", &completion_shell_, "Print a completion script for this shell, and exit.")
+      .one_of({"bash", "zsh", "fish"})
+      .flag_only();
+  add_bool("help", &help_, "Print this help and exit.").short_name('h').flag_only();
+  add_bool("version", &version_, "Print the version and exit.").flag_only();
+  for (const auto& option : state().options) option->state().standard = true;
+}
+
+ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Environment& environment) {
+  const Arguments scanned = scan_arguments(*this, arguments);
+  selected_ = scanned.selected;
+
+  const auto refuse = [&](const absl::Status& status) {
+    std::string message = absl::StrCat(state().name, ": ", std::string(status.message()), " (see ",
+                                       command_line_name(*selected_), " --help)");
+    for (char& c : message) {
+      if (c == '\n' || c == '\r') c = ' ';
+    }
+    return ParseOutcome{.exit_code = kExitUsage, .err = message + "\n"};
+  };
+
+  if (flag_value(scanned, "help") != nullptr) return {.out = help_text(*selected_)};
+  if (flag_value(scanned, "version") != nullptr) {
+    return {.out = absl::StrCat(state().name, " ", std::string(version()), "\n")};
+  }
+  if (!scanned.status.ok()) return refuse(scanned.status);
+
+  std::string file;
+  if (const auto found = environment.find("SKUA_CONFIG"); found != environment.end()) {
+    file = found->second;
+  }
+  if (const std::string* flag = flag_value(scanned, "config")) file = *flag;
+  if (!file.empty()) {
+    if (absl::Status status = apply_config_file(*this, file); !status.ok()) return refuse(status);
+  }
+  if (absl::Status status = apply_environment(*this, environment); !status.ok()) {
+    return refuse(status);
+  }
+  if (absl::Status status = apply_flags(scanned); !status.ok()) return refuse(status);
+
+  if (!completion_shell_.empty()) return {.out = completion_script(*this, completion_shell_)};
+  if (print_config_) return {.out = configuration_text()};
+  if (absl::Status status = check_command(*selected_); !status.ok()) return refuse(status);
+  if (absl::Status status = apply_positionals(scanned); !status.ok()) return refuse(status);
+  if (absl::Status status = check_required(*selected_); !status.ok()) return refuse(status);
+  return {.go_on = true};
+}
+
+void Program::parse_or_exit(int argc, const char* const* argv) {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  const int first = argc > 0 ? 1 : 0;
+  const ParseOutcome outcome = parse(std::vector<std::string>(argv + first, argv + argc), environment);
+  if (outcome.go_on) return;
+  std::fputs(outcome.out.c_str(), stdout);
+  std::fputs(outcome.err.c_str(), stderr);
+  std::fflush(stdout);
+  std::exit(outcome.exit_code);  // NOLINT(concurrency-mt-unsafe): no threads yet, by contract
+}
+
+const Command& Program::selected() const {
+  return *selected_;
+}
+
+int Program::run() const {
+  SKUA_CHECK(selected_->state().action, "the selected command was declared without an action");
+  return selected_->state().action();
+}
+
+std::string Program::configuration_text() const {
+  std::string text;
+  for_each_command(*this, [&](const Command& command) {
+    // With a command selected, only what concerns it.
+    if (selected_ != this && !is_around(command, *selected_)) return;
+    append_configuration(command, text);
+  });
+  return text;
+}
+
+}  // namespace skua::app

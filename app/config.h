@@ -1,0 +1,206 @@
+// Configuration: one name, three forms.
+//
+//   --data-dir DIR          flag
+//   SKUA_DATA_DIR=DIR       environment          flag > environment > file > default
+//   data_dir = "DIR"        TOML, --config FILE
+//
+// A program declares its options once, each bound to a variable whose value is the default; from
+// the declaration come parsing, range checks, --help, --print-config (each value and where it came
+// from),
+// --completion bash|zsh|fish and --version. Whatever is not declared is an error that names the
+// nearest declared name, printed as exactly one line, with exit code 2:
+//
+//   skuad: unknown option --data-dri; did you mean --data-dir? (see skuad --help)
+//
+// A program may have subcommands, to any depth, each with options and positional arguments of its
+// own; options of an outer command may follow an inner one (`skuactl get KEY --output json`). The
+// option --shards of `skuactl table create` is `shards` under `[table.create]` in the file and
+// SKUA_TABLE_CREATE_SHARDS in the environment.
+//
+//   int main(int argc, char** argv) {
+//     Config config;
+//     skua::app::Program program({.name = "skuad", .summary = "Skua storage node"});
+//     program.add_string("data-dir", &config.data_dir, "Where the node keeps its data.")
+//         .value_name("DIR").required();
+//     program.add_int("workers", &config.workers, "Polling threads.").range(1, 64);
+//     program.example("skuad --data-dir /var/lib/skua", "a node that finds control on this
+//     machine"); program.parse_or_exit(argc, argv);
+//
+// Only programs' mains (and their private helper files) include this.
+#ifndef SKUA_APP_CONFIG_H_
+#define SKUA_APP_CONFIG_H_
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/option.h"
+#include "rpc/base/clock.h"
+
+namespace skua::app {
+
+struct CommandState;
+
+/// A program or one of its subcommands: options, positional arguments, deeper commands. Owned by
+/// its parent; references stay valid as long as the Program. Thread: one.
+class Command {
+ public:
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  // Options. `name` as after the dashes, lower case with dashes ("data-dir"); `help` is a sentence.
+  // A name that is declared twice is a programmer error (SKUA_CHECK).
+
+  Option& add_string(std::string name, std::string* target, std::string help);
+  /// `--verbose`, `--verbose=false`, or `--no-verbose`.
+  Option& add_bool(std::string name, bool* target, std::string help);
+  /// Any integer type; its own limits are the range unless a narrower one is given.
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Option& add_int(std::string name, T* target, std::string help) {
+    return add_integer<T>(std::move(name), OptionType::kInt, target, std::move(help));
+  }
+  Option& add_double(std::string name, double* target, std::string help);
+  /// 500ms, 2s, 0.
+  Option& add_duration(std::string name, DurationNs* target, std::string help);
+  /// 64MiB, 4096.
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Option& add_size(std::string name, T* target, std::string help) {
+    return add_integer<T>(std::move(name), OptionType::kSize, target, std::move(help));
+  }
+  /// Given several times, or once with commas; in the file an array of strings. Each origin
+  /// replaces the whole list of a lower one.
+  Option& add_list(std::string name, std::vector<std::string>* target, std::string help);
+  /// One of a few words, each standing for a value of `T` (usually an enum).
+  template <typename T>
+  Option& add_choice(std::string name, T* target, std::vector<std::pair<std::string, T>> words, std::string help) {
+    std::vector<std::string> names;
+    for (const auto& [word, value] : words) names.push_back(word);
+    return add_choice_texts(
+        std::move(name), std::move(names),
+        [target, words](const std::string& text) {
+          for (const auto& [word, value] : words) {
+            if (word == text) *target = value;
+          }
+        },
+        [target, words] {
+          for (const auto& [word, value] : words) {
+            if (value == *target) return word;
+          }
+          return std::string();
+        },
+        std::move(help));
+  }
+
+  // Positional arguments, in order of declaration. Required unless .optional().
+
+  Option& add_positional(std::string name, std::string* target, std::string help);
+  /// All that remain; the last one declared. Required means: at least one.
+  Option& add_positional_list(std::string name, std::vector<std::string>* target, std::string help);
+
+  /// A subcommand. `summary` is one line for the list in the parent's help.
+  Command& add_command(std::string name, std::string summary);
+  /// Paragraphs for help, under the summary. Separated by empty lines.
+  Command& description(std::string text);
+  /// A line for help's list of examples, and what it does.
+  Command& example(std::string command_line, std::string what);
+  /// What Program::run() calls when this command was selected; returns the exit code. A command
+  /// with subcommands but without an action must be given one of them.
+  Command& action(std::function<int()> run);
+
+  /// The words after the program's name: "table create"; empty for the program itself.
+  [[nodiscard]] std::string path() const;
+
+  /// For the implementation.
+  [[nodiscard]] CommandState& state() const { return *state_; }
+
+ protected:
+  explicit Command(std::unique_ptr<CommandState> state);
+
+ private:
+  Option& add_integer_texts(std::string name, OptionType type, std::function<void(int64_t)> set,
+                            std::function<int64_t()> get, std::string help);
+  Option& add_choice_texts(std::string name, std::vector<std::string> words,
+                           std::function<void(const std::string&)> set, std::function<std::string()> get,
+                           std::string help);
+
+  template <std::integral T>
+  Option& add_integer(std::string name, OptionType type, T* target, std::string help) {
+    constexpr int64_t kLow = std::same_as<T, int64_t>    ? std::numeric_limits<int64_t>::min()
+                             : std::unsigned_integral<T> ? 0
+                                                         : static_cast<int64_t>(std::numeric_limits<T>::min());
+    constexpr int64_t kHigh = sizeof(T) < sizeof(int64_t) ? static_cast<int64_t>(std::numeric_limits<T>::max())
+                                                          : std::numeric_limits<int64_t>::max();
+    return add_integer_texts(
+               std::move(name), type, [target](int64_t value) { *target = static_cast<T>(value); },
+               [target] { return static_cast<int64_t>(*target); }, std::move(help))
+        .range(kLow, kHigh);
+  }
+
+  std::unique_ptr<CommandState> state_;
+};
+
+struct ProgramInfo {
+  std::string name;
+  /// One line.
+  std::string summary;
+  /// Paragraphs, optional.
+  std::string description = "";
+};
+
+/// What parsing came to. Either the program goes on, or it prints and ends.
+struct ParseOutcome {
+  bool go_on = false;
+  int exit_code = 0;
+  /// For stdout: help, version, completion script, configuration.
+  std::string out = "";
+  /// For stderr: one line with its line break, or nothing.
+  std::string err = "";
+};
+
+/// Names and values of environment variables.
+using Environment = std::map<std::string, std::string>;
+
+class Program : public Command {
+ public:
+  explicit Program(ProgramInfo info);
+
+  /// Parses `arguments` (without the program's name) and sets the bound variables. Reads the file
+  /// that --config names; prints nothing. Call once.
+  [[nodiscard]] ParseOutcome parse(const std::vector<std::string>& arguments, const Environment& environment);
+
+  /// parse() with the process's arguments and environment; prints and exits unless the program is
+  /// to go on. Call it before threads are started.
+  void parse_or_exit(int argc, const char* const* argv);
+
+  /// The command that was selected by parse(); the program itself when it has no subcommands.
+  [[nodiscard]] const Command& selected() const;
+
+  /// Calls the selected command's action and returns its exit code.
+  [[nodiscard]] int run() const;
+
+  /// What --print-config prints: valid TOML, one line for each value, with its origin as a comment.
+  /// For a log line at start, or a doctor's report.
+  [[nodiscard]] std::string configuration_text() const;
+
+ private:
+  void declare_standard_options();
+
+  std::string config_file_;
+  std::string completion_shell_;
+  bool print_config_ = false;
+  bool help_ = false;
+  bool version_ = false;
+  const Command* selected_;
+};
+
+}  // namespace skua::app
+
+#endif  // SKUA_APP_CONFIG_H_

@@ -1,0 +1,13 @@
+#ifndef SKUA_APP_VERSION_H_
+#define SKUA_APP_VERSION_H_
+
+#include <string_view>
+
+namespace skua::app {
+
+/// The project's version as CMake knows it, for example "0.1.0".
+[[nodiscard]] std::string_view version();
+
+}  // namespace skua::app
+
+#endif  // SKUA_APP_VERSION_H_
