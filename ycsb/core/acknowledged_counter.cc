@@ -7,10 +7,7 @@
 namespace skua::ycsb {
 
 AcknowledgedCounter::AcknowledgedCounter(uint64_t first, uint64_t window)
-    : mask_(window - 1),
-      acknowledged_(new std::atomic<bool>[window]),
-      next_(first),
-      last_(first - 1) {
+    : mask_(window - 1), acknowledged_(new std::atomic<bool>[window]), next_(first), last_(first - 1) {
   SKUA_CHECK(std::has_single_bit(window), "the window must be a power of two");
   SKUA_CHECK(first >= 1, "last() needs a number below the first");
   for (uint64_t i = 0; i < window; ++i) acknowledged_[i].store(false, std::memory_order_relaxed);
@@ -38,8 +35,7 @@ void AcknowledgedCounter::advance() {
   if (advancing_.test_and_set(std::memory_order_acquire)) return;
   uint64_t number = last_.load(std::memory_order_relaxed);
   const uint64_t before = number;
-  while (number - before <= mask_ &&
-         acknowledged_[(number + 1) & mask_].load(std::memory_order_acquire)) {
+  while (number - before <= mask_ && acknowledged_[(number + 1) & mask_].load(std::memory_order_acquire)) {
     ++number;
     acknowledged_[number & mask_].store(false, std::memory_order_relaxed);
   }

@@ -15,8 +15,8 @@ namespace {
 /// not inserted yet are redrawn. Java and Go count one more than YCSB-cpp.
 uint64_t scrambled_count(const WorkloadOptions& options) {
   const double insert_share = options.proportions[2];
-  const auto expected = static_cast<uint64_t>(static_cast<double>(options.operation_count) *
-                                              std::min(insert_share, 1.0) * 2);
+  const auto expected =
+      static_cast<uint64_t>(static_cast<double>(options.operation_count) * std::min(insert_share, 1.0) * 2);
   return options.insert_count + expected + (options.key_hash == KeyHash::kCpp ? 0 : 1);
 }
 
@@ -24,25 +24,20 @@ KeyChooser make_key_chooser(const WorkloadOptions& o) {
   switch (o.request_distribution) {
     case RequestDistribution::kUniform: break;
     case RequestDistribution::kZipfian:
-      return ScrambledChooser{
-          ScrambledZipfian(o.insert_start, scrambled_count(o), o.key_hash, o.zipfian_theta)};
+      return ScrambledChooser{ScrambledZipfian(o.insert_start, scrambled_count(o), o.key_hash, o.zipfian_theta)};
     case RequestDistribution::kZipfianExact:
       return ExactZipfianChooser{o.insert_start, Zipfian(o.insert_count, o.zipfian_theta)};
     case RequestDistribution::kLatest:
       return LatestChooser{Zipfian(std::max<uint64_t>(o.record_count - 1, 1), kZipfianTheta)};
     case RequestDistribution::kHotspot: {
-      const auto hot = std::min(
-          o.insert_count,
-          static_cast<uint64_t>(static_cast<double>(o.insert_count) * o.hotspot_data_fraction));
-      return HotspotChooser{o.insert_start, hot, o.insert_count - hot,
-                            o.hotspot_operation_fraction};
+      const auto hot = std::min(o.insert_count,
+                                static_cast<uint64_t>(static_cast<double>(o.insert_count) * o.hotspot_data_fraction));
+      return HotspotChooser{o.insert_start, hot, o.insert_count - hot, o.hotspot_operation_fraction};
     }
     case RequestDistribution::kExponential:
-      return ExponentialChooser(o.exponential_percentile,
-                                static_cast<double>(o.record_count) * o.exponential_fraction);
+      return ExponentialChooser(o.exponential_percentile, static_cast<double>(o.record_count) * o.exponential_fraction);
     case RequestDistribution::kSequential:
-      return SequentialChooser{o.insert_start, o.insert_count,
-                               std::make_shared<std::atomic<uint64_t>>(0)};
+      return SequentialChooser{o.insert_start, o.insert_count, std::make_shared<std::atomic<uint64_t>>(0)};
   }
   return UniformChooser{o.insert_start, o.insert_count};
 }
@@ -52,14 +47,11 @@ FieldLength make_scan_length(const WorkloadOptions& o) {
                                : FieldLength::uniform(o.scan_length_min, o.scan_length_max);
 }
 
-absl::StatusOr<FieldLength> make_field_length(const WorkloadOptions& o,
-                                              std::string_view histogram) {
+absl::StatusOr<FieldLength> make_field_length(const WorkloadOptions& o, std::string_view histogram) {
   switch (o.field_length_distribution) {
     case LengthDistribution::kConstant: break;
-    case LengthDistribution::kUniform:
-      return FieldLength::uniform(o.field_length_min, o.field_length);
-    case LengthDistribution::kZipfian:
-      return FieldLength::zipfian(o.field_length_min, o.field_length);
+    case LengthDistribution::kUniform: return FieldLength::uniform(o.field_length_min, o.field_length);
+    case LengthDistribution::kZipfian: return FieldLength::zipfian(o.field_length_min, o.field_length);
     case LengthDistribution::kHistogram: return FieldLength::histogram(histogram);
   }
   return FieldLength::constant(o.field_length);
@@ -67,8 +59,8 @@ absl::StatusOr<FieldLength> make_field_length(const WorkloadOptions& o,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CoreWorkload>> CoreWorkload::make(
-    const WorkloadOptions& options, std::string_view field_length_histogram) {
+absl::StatusOr<std::unique_ptr<CoreWorkload>> CoreWorkload::make(const WorkloadOptions& options,
+                                                                 std::string_view field_length_histogram) {
   absl::StatusOr<FieldLength> field_length = make_field_length(options, field_length_histogram);
   if (!field_length.ok()) return field_length.status();
   return std::unique_ptr<CoreWorkload>(new CoreWorkload(options, *std::move(field_length)));
@@ -124,9 +116,7 @@ bool OperationSource::next_transaction(Operation& out) {
   set_key(out, choose_key_number());
   out.clear_writes();
   switch (out.kind) {
-    case OpKind::kRead:
-      choose_fields(out, options_.data_integrity || options_.read_all_fields_by_name);
-      break;
+    case OpKind::kRead: choose_fields(out, options_.data_integrity || options_.read_all_fields_by_name); break;
     case OpKind::kScan:
       out.scan_length = scan_length_.next(rng_);
       choose_fields(out, false);
@@ -145,8 +135,7 @@ bool OperationSource::next_transaction(Operation& out) {
 uint64_t OperationSource::choose_key_number() {
   for (;;) {
     const uint64_t last = workload_.last_acknowledged();
-    const uint64_t number =
-        std::visit([&](auto& chooser) { return chooser.next(rng_, last); }, keys_);
+    const uint64_t number = std::visit([&](auto& chooser) { return chooser.next(rng_, last); }, keys_);
     if (number <= last) return number;
   }
 }
@@ -154,8 +143,7 @@ uint64_t OperationSource::choose_key_number() {
 void OperationSource::set_key(Operation& out, uint64_t number) const {
   out.key_number = number;
   write_key(out.key, options_.key_prefix,
-            options_.ordered_inserts ? number : hash_key_number(number, options_.key_hash),
-            options_.zero_padding);
+            options_.ordered_inserts ? number : hash_key_number(number, options_.key_hash), options_.zero_padding);
 }
 
 void OperationSource::choose_fields(Operation& out, bool by_name) {
@@ -184,8 +172,7 @@ void OperationSource::fill_values(Operation& out, std::span<const uint32_t> fiel
   out.begin_writes(fields, lengths_);
   for (size_t i = 0; i < fields.size(); ++i) {
     if (options_.data_integrity) {
-      fill_deterministic_text(out.value_room(i), lengths_[i], out.key,
-                              workload_.schema_.field_names[fields[i]]);
+      fill_deterministic_text(out.value_room(i), lengths_[i], out.key, workload_.schema_.field_names[fields[i]]);
     } else {
       fill_random_text(out.value_room(i), lengths_[i], rng_);
     }

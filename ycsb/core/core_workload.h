@@ -31,8 +31,8 @@ class CoreWorkload {
  public:
   /// `field_length_histogram` is the text of the file named by `fieldlengthhistogram`; it is looked
   /// at only for fieldlengthdistribution=histogram. Errors: INVALID_ARGUMENT.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<CoreWorkload>> make(
-      const WorkloadOptions& options, std::string_view field_length_histogram);
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<CoreWorkload>> make(const WorkloadOptions& options,
+                                                                          std::string_view field_length_histogram);
 
   [[nodiscard]] const WorkloadOptions& options() const { return options_; }
   [[nodiscard]] const Schema& schema() const { return schema_; }

@@ -20,8 +20,7 @@ class TextExporter final : public Exporter {
   void write(std::string_view metric, std::string_view measurement, double value) override {
     out_ << '[' << metric << "], " << measurement << ", " << java_double(value) << '\n';
   }
-  void write_fact(std::string_view /*metric*/, std::string_view /*name*/,
-                  std::string_view /*value*/) override {}
+  void write_fact(std::string_view /*metric*/, std::string_view /*name*/, std::string_view /*value*/) override {}
   void close() override { out_.flush(); }
 
  private:
@@ -70,9 +69,8 @@ class JsonExporter final : public Exporter {
   void write_object(std::string_view metric, std::string_view measurement, std::string_view value) {
     if (!first_) out_ << (array_ ? ", " : " ");
     first_ = false;
-    out_ << "{\n  \"metric\" : " << quoted(metric)
-         << ",\n  \"measurement\" : " << quoted(measurement) << ",\n  \"value\" : " << value
-         << "\n}";
+    out_ << "{\n  \"metric\" : " << quoted(metric) << ",\n  \"measurement\" : " << quoted(measurement)
+         << ",\n  \"value\" : " << value << "\n}";
   }
 
   std::ostream& out_;
@@ -84,12 +82,9 @@ class JsonExporter final : public Exporter {
 
 absl::StatusOr<std::unique_ptr<Exporter>> make_exporter(std::string_view name, std::ostream& out) {
   const std::string_view last = name.substr(name.rfind('.') + 1);  // npos + 1 is 0
-  if (last == "text" || last == "TextMeasurementsExporter")
-    return std::make_unique<TextExporter>(out);
-  if (last == "json" || last == "JSONMeasurementsExporter")
-    return std::make_unique<JsonExporter>(out, false);
-  if (last == "jsonarray" || last == "JSONArrayMeasurementsExporter")
-    return std::make_unique<JsonExporter>(out, true);
+  if (last == "text" || last == "TextMeasurementsExporter") return std::make_unique<TextExporter>(out);
+  if (last == "json" || last == "JSONMeasurementsExporter") return std::make_unique<JsonExporter>(out, false);
+  if (last == "jsonarray" || last == "JSONArrayMeasurementsExporter") return std::make_unique<JsonExporter>(out, true);
   return invalid_argument("exporter=", name, ": must be text, json, jsonarray or one of Java's ",
                           "site.ycsb.measurements.exporter classes of these names");
 }

@@ -25,8 +25,7 @@ class Exporter {
   virtual void write(std::string_view metric, std::string_view measurement, double value) = 0;
   /// A fact about the run that is no number. The text form leaves these out: scripts expect
   /// numbers there.
-  virtual void write_fact(std::string_view metric, std::string_view name,
-                          std::string_view value) = 0;
+  virtual void write_fact(std::string_view metric, std::string_view name, std::string_view value) = 0;
   /// After the last line.
   virtual void close() = 0;
 };
@@ -34,8 +33,7 @@ class Exporter {
 /// By Java's class name (site.ycsb.measurements.exporter.TextMeasurementsExporter and so on, with
 /// any package) or text, json, jsonarray. `out` must outlive the exporter. Errors:
 /// INVALID_ARGUMENT.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<Exporter>> make_exporter(std::string_view name,
-                                                                      std::ostream& out);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Exporter>> make_exporter(std::string_view name, std::ostream& out);
 
 }  // namespace skua::ycsb
 

@@ -36,8 +36,7 @@ absl::StatusOr<FieldLength> FieldLength::histogram(std::string_view text) {
     uint64_t number = 0;
     const bool readable = parse_pair(line, name, number);
     const auto wrong = [&](std::string_view wanted) {
-      return invalid_argument("field length histogram, line ", line_number, ": \"", line,
-                              "\" should be ", wanted);
+      return invalid_argument("field length histogram, line ", line_number, ": \"", line, "\" should be ", wanted);
     };
     if (weighted.block == 0) {
       if (!readable || name != "BlockSize" || number == 0 || number > kFieldLengthMax)
@@ -59,14 +58,11 @@ absl::StatusOr<FieldLength> FieldLength::histogram(std::string_view text) {
 
 uint64_t FieldLength::next(Rng& rng) const {
   if (const auto* length = std::get_if<uint64_t>(&kind_)) return *length;
-  if (const auto* uniform = std::get_if<Uniform>(&kind_))
-    return rng.between(uniform->low, uniform->high);
-  if (const auto* skewed = std::get_if<Skewed>(&kind_))
-    return skewed->low + skewed->zipfian.next(rng);
+  if (const auto* uniform = std::get_if<Uniform>(&kind_)) return rng.between(uniform->low, uniform->high);
+  if (const auto* skewed = std::get_if<Skewed>(&kind_)) return skewed->low + skewed->zipfian.next(rng);
   const auto& weighted = std::get<Weighted>(kind_);
   const auto& weights = weighted.running_weights;
-  const auto bucket =
-      std::upper_bound(weights.begin(), weights.end(), rng.below(weights.back())) - weights.begin();
+  const auto bucket = std::upper_bound(weights.begin(), weights.end(), rng.below(weights.back())) - weights.begin();
   return (static_cast<uint64_t>(bucket) + 1) * weighted.block;
 }
 

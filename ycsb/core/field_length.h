@@ -25,9 +25,7 @@ class FieldLength {
  public:
   [[nodiscard]] static FieldLength constant(uint64_t length) { return FieldLength(length); }
   /// low <= high, both ends included.
-  [[nodiscard]] static FieldLength uniform(uint64_t low, uint64_t high) {
-    return FieldLength(Uniform{low, high});
-  }
+  [[nodiscard]] static FieldLength uniform(uint64_t low, uint64_t high) { return FieldLength(Uniform{low, high}); }
   [[nodiscard]] static FieldLength zipfian(uint64_t low, uint64_t high) {
     return FieldLength(Skewed{low, Zipfian(high - low + 1, kZipfianTheta)});
   }

@@ -21,8 +21,7 @@ std::string java_double(double value) {
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   std::array<char, kDigitsMax> digits;
   const char* const end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed)
-          .ptr;
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed).ptr;
   std::string text(digits.data(), static_cast<size_t>(end - digits.data()));
   if (text.find('.') == std::string::npos) text += ".0";
   return text;
@@ -57,9 +56,7 @@ std::string java_remaining_time(double seconds_left) {
   } else if (seconds_left > 0) {
     seconds = static_cast<uint64_t>(seconds_left);
   }
-  const auto count = [](uint64_t n, std::string_view unit) {
-    return concat(n, " ", unit, n == 1 ? " " : "s ");
-  };
+  const auto count = [](uint64_t n, std::string_view unit) { return concat(n, " ", unit, n == 1 ? " " : "s "); };
   constexpr uint64_t kDay = 86'400;
   const uint64_t days = seconds / kDay;
   const uint64_t hours = seconds % kDay / 3600;

@@ -22,9 +22,7 @@ namespace skua::ycsb {
 struct UniformChooser {
   uint64_t first;
   uint64_t count;
-  [[nodiscard]] uint64_t next(Rng& rng, uint64_t /*last*/) const {
-    return first + rng.below(count);
-  }
+  [[nodiscard]] uint64_t next(Rng& rng, uint64_t /*last*/) const { return first + rng.below(count); }
 };
 
 /// zipfian: see ScrambledZipfian.
@@ -38,9 +36,7 @@ struct ScrambledChooser {
 struct ExactZipfianChooser {
   uint64_t first;
   Zipfian zipfian;
-  [[nodiscard]] uint64_t next(Rng& rng, uint64_t /*last*/) const {
-    return first + zipfian.next(rng);
-  }
+  [[nodiscard]] uint64_t next(Rng& rng, uint64_t /*last*/) const { return first + zipfian.next(rng); }
 };
 
 /// latest: the last acknowledged insert is the hottest, older ones cool off by a zipfian.
@@ -86,15 +82,14 @@ struct SequentialChooser {
   }
 };
 
-using KeyChooser =
-    std::variant<UniformChooser, ScrambledChooser, ExactZipfianChooser, LatestChooser,
-                 HotspotChooser, ExponentialChooser, SequentialChooser>;
+using KeyChooser = std::variant<UniformChooser, ScrambledChooser, ExactZipfianChooser, LatestChooser, HotspotChooser,
+                                ExponentialChooser, SequentialChooser>;
 
 /// Picks operation kinds by weight, in YCSB's order READ, UPDATE, INSERT, SCAN, READ-MODIFY-WRITE.
 class KindChooser {
  public:
-  static constexpr std::array<OpKind, 5> kOrder = {OpKind::kRead, OpKind::kUpdate, OpKind::kInsert,
-                                                   OpKind::kScan, OpKind::kReadModifyWrite};
+  static constexpr std::array<OpKind, 5> kOrder = {OpKind::kRead, OpKind::kUpdate, OpKind::kInsert, OpKind::kScan,
+                                                   OpKind::kReadModifyWrite};
   /// Weights need not sum to one; at least one must be positive.
   explicit KindChooser(const std::array<double, 5>& weights);
 

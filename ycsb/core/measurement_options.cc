@@ -8,8 +8,7 @@
 namespace skua::ycsb {
 namespace {
 
-std::vector<double> parse_percentiles(PropertyReader& in, std::string_view name,
-                                      std::string_view otherwise) {
+std::vector<double> parse_percentiles(PropertyReader& in, std::string_view name, std::string_view otherwise) {
   std::vector<double> out;
   const std::string list = in.text(name, otherwise);
   for (const std::string_view piece : split_text(list, ',')) {
@@ -25,8 +24,7 @@ std::vector<double> parse_percentiles(PropertyReader& in, std::string_view name,
 
 void parse_type(PropertyReader& in, MeasurementOptions& out) {
   switch (in.choice("measurementtype", "hdrhistogram",
-                    {"hdrhistogram", "histogram", "hdrhistogram+histogram", "hdrhistogram+raw",
-                     "timeseries", "raw"})) {
+                    {"hdrhistogram", "histogram", "hdrhistogram+histogram", "hdrhistogram+raw", "timeseries", "raw"})) {
     case 1:
       out.hdr = false;
       out.buckets = true;
@@ -61,8 +59,7 @@ void parse_tracked_errors(PropertyReader& in, MeasurementOptions& out) {
 
 }  // namespace
 
-absl::StatusOr<MeasurementOptions> MeasurementOptions::parse(const Properties& properties,
-                                                             bool scheduled) {
+absl::StatusOr<MeasurementOptions> MeasurementOptions::parse(const Properties& properties, bool scheduled) {
   PropertyReader in(properties);
   MeasurementOptions out;
   parse_type(in, out);

@@ -39,8 +39,7 @@ struct MeasurementOptions {
 
   /// `scheduled`: operations have intended start times (a target is set), so that both latencies
   /// are reported unless measurement.interval says otherwise. Errors: INVALID_ARGUMENT.
-  [[nodiscard]] static absl::StatusOr<MeasurementOptions> parse(const Properties& properties,
-                                                                bool scheduled);
+  [[nodiscard]] static absl::StatusOr<MeasurementOptions> parse(const Properties& properties, bool scheduled);
 };
 
 }  // namespace skua::ycsb

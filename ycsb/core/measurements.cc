@@ -17,8 +17,7 @@ uint64_t to_us(DurationNs duration) {
 Series::Series(const MeasurementOptions& options)
     : extras_(options.buckets || options.time_series || options.raw),
       raw_(options.raw),
-      granularity_ns_(
-          options.time_series ? static_cast<DurationNs>(options.granularity_ms) * kMillisecond : 0),
+      granularity_ns_(options.time_series ? static_cast<DurationNs>(options.granularity_ms) * kMillisecond : 0),
       latencies_(kLatencyMaxUs),
       buckets_(options.buckets ? options.bucket_count + 1 : 0) {}
 
@@ -31,8 +30,7 @@ void Series::record_extras(uint64_t latency_us, TimeNs since_start) {
   if (!buckets_.empty()) ++buckets_[std::min(latency_us / 1000, buckets_.size() - 1)];
   if (granularity_ns_ != 0) {
     const auto elapsed = static_cast<uint64_t>(std::max<TimeNs>(since_start, 0));
-    const size_t unit =
-        std::min(elapsed / static_cast<uint64_t>(granularity_ns_), kTimeUnitsMax - 1);
+    const size_t unit = std::min(elapsed / static_cast<uint64_t>(granularity_ns_), kTimeUnitsMax - 1);
     if (time_units_.size() <= unit) time_units_.resize(unit + 1);
     time_units_[unit].sum_us += latency_us;
     ++time_units_[unit].count;
@@ -86,13 +84,10 @@ Series& Measurements::series(Slots& slots, size_t slot) {
   return *slots.at(slot);
 }
 
-void Measurements::record(Metric metric, Status outcome, DurationNs op, DurationNs intended,
-                          TimeNs since_start) {
+void Measurements::record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start) {
   const size_t slot = slot_of(metric, outcome);
-  if (options_.interval != MeasurementInterval::kIntended)
-    series(op_, slot).record(to_us(op), since_start);
-  if (options_.interval != MeasurementInterval::kOp)
-    series(intended_, slot).record(to_us(intended), since_start);
+  if (options_.interval != MeasurementInterval::kIntended) series(op_, slot).record(to_us(op), since_start);
+  if (options_.interval != MeasurementInterval::kOp) series(intended_, slot).record(to_us(intended), since_start);
 }
 
 void Measurements::count_return(Metric metric, Status status) {

@@ -38,9 +38,7 @@ enum class Metric : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 9> kMetricNames = {
-    "READ",    "UPDATE", "INSERT",
-    "SCAN",    "DELETE", "READ-MODIFY-WRITE",
-    "CLEANUP", "VERIFY", "SCAN-LATENCY-PER-RECORD"};
+    "READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE", "CLEANUP", "VERIFY", "SCAN-LATENCY-PER-RECORD"};
 
 /// One name's latencies in microseconds. Thread: one at a time.
 class Series {
@@ -89,8 +87,7 @@ class Measurements {
   explicit Measurements(const MeasurementOptions& options) : options_(options) {}
 
   /// An operation has ended. `since_start` is when, counted from the start of the run.
-  void record(Metric metric, Status outcome, DurationNs op, DurationNs intended,
-              TimeNs since_start);
+  void record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start);
   /// The operation's return code; always under the metric's plain name.
   void count_return(Metric metric, Status status);
 

@@ -2,8 +2,7 @@
 
 namespace skua::ycsb {
 
-void Operation::begin_writes(std::span<const uint32_t> field_indices,
-                             std::span<const uint64_t> lengths) {
+void Operation::begin_writes(std::span<const uint32_t> field_indices, std::span<const uint64_t> lengths) {
   size_t total = kValueSlack;
   for (const uint64_t length : lengths) total += length;
   if (bytes_.size() < total) bytes_.resize(total);

@@ -62,9 +62,7 @@ class Operation {
   void clear_writes() { writes_.clear(); }
   /// Where the i-th write's value goes. kValueSlack bytes behind it may be overwritten if values
   /// are filled in rising order.
-  [[nodiscard]] char* value_room(size_t i) {
-    return bytes_.data() + (writes_[i].value.data() - bytes_.data());
-  }
+  [[nodiscard]] char* value_room(size_t i) { return bytes_.data() + (writes_[i].value.data() - bytes_.data()); }
 
   static constexpr size_t kValueSlack = 8;
 
@@ -80,6 +78,9 @@ struct NamedValue {
 
 /// Valid during the completion call only.
 struct OpResult {
+  OpResult() = default;
+  explicit OpResult(Status outcome) : status(outcome) {}
+
   Status status = Status::kOk;
   /// SCAN: records found.
   uint64_t row_count = 0;

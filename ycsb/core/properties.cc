@@ -91,8 +91,7 @@ bool unescape(std::string_view text, std::string& out) {
       case 'u': {
         uint32_t code = 0;
         const std::string_view digits = text.substr(i + 1, 4);
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
         if (error != std::errc() || digits.size() != 4 || end != digits.data() + 4) return false;
         append_utf8(out, code);
         i += 4;
@@ -152,8 +151,7 @@ absl::Status Properties::parse(std::string_view text) {
   while (lines.next(line)) {
     const auto [raw_name, raw_value] = split(line);
     if (!unescape(raw_name, name) || !unescape(raw_value, value)) {
-      return invalid_argument("line ", lines.line_number(), ": ", line,
-                              ": \\u needs four hexadecimal digits");
+      return invalid_argument("line ", lines.line_number(), ": ", line, ": \\u needs four hexadecimal digits");
     }
     set(name, value.substr(0, value.find_last_not_of(" \t\r\n\f") + 1));
   }
@@ -164,8 +162,7 @@ std::string PropertyReader::text(std::string_view name, std::string_view otherwi
   return std::string(properties_.find(name).value_or(otherwise));
 }
 
-uint64_t PropertyReader::whole(std::string_view name, uint64_t otherwise, uint64_t low,
-                               uint64_t high) {
+uint64_t PropertyReader::whole(std::string_view name, uint64_t otherwise, uint64_t low, uint64_t high) {
   const auto value = properties_.find(name);
   if (!value) return otherwise;
   const auto number = parse_number<uint64_t>(*value);

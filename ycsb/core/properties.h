@@ -52,8 +52,7 @@ class PropertyReader {
   /// true or false, in any case of letters.
   bool flag(std::string_view name, bool otherwise);
   /// The position of the value in `choices`.
-  size_t choice(std::string_view name, std::string_view otherwise,
-                std::initializer_list<std::string_view> choices);
+  size_t choice(std::string_view name, std::string_view otherwise, std::initializer_list<std::string_view> choices);
   /// Records a problem found by the caller.
   void fail(std::string message);
 

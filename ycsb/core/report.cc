@@ -23,8 +23,7 @@ void export_returns(Exporter& exporter, std::string_view name, const Series& ser
 void export_percentiles(Exporter& exporter, std::string_view name, const Histogram& latencies,
                         const std::vector<double>& percentiles) {
   for (const double percentile : percentiles) {
-    exporter.write(name, java_ordinal(percentile) + "PercentileLatency(us)",
-                   latencies.percentile(percentile));
+    exporter.write(name, java_ordinal(percentile) + "PercentileLatency(us)", latencies.percentile(percentile));
   }
 }
 
@@ -35,8 +34,7 @@ void export_basics(Exporter& exporter, std::string_view name, const Histogram& l
   exporter.write(name, "MaxLatency(us)", latencies.max());
 }
 
-void export_hdr(Exporter& exporter, std::string_view name, const Series& series,
-                const MeasurementOptions& options) {
+void export_hdr(Exporter& exporter, std::string_view name, const Series& series, const MeasurementOptions& options) {
   export_basics(exporter, name, series.latencies());
   export_percentiles(exporter, name, series.latencies(), options.percentiles);
   export_returns(exporter, name, series);
@@ -69,8 +67,7 @@ void export_buckets(Exporter& exporter, std::string_view name, const Series& ser
   // With hdrhistogram+histogram the return codes stand under the other name.
   if (!options.hdr) export_returns(exporter, name, series);
   if (!options.verbose) return;
-  for (size_t i = 0; i < bucket_count; ++i)
-    exporter.write(name, std::to_string(i), series.buckets()[i]);
+  for (size_t i = 0; i < bucket_count; ++i) exporter.write(name, std::to_string(i), series.buckets()[i]);
   exporter.write(name, concat(">", bucket_count), series.buckets().back());
 }
 
@@ -87,8 +84,7 @@ void export_time_series(Exporter& exporter, std::string_view name, const Series&
   }
 }
 
-void export_raw(Exporter& exporter, std::string_view name, const Series& series,
-                const MeasurementOptions& options) {
+void export_raw(Exporter& exporter, std::string_view name, const Series& series, const MeasurementOptions& options) {
   std::vector<uint64_t> latencies;
   latencies.reserve(series.raw_points().size());
   for (const Series::RawPoint& point : series.raw_points()) latencies.push_back(point.latency_us);
@@ -117,8 +113,8 @@ void export_raw(Exporter& exporter, std::string_view name, const Series& series,
 }
 
 std::string hdr_summary(const std::string& name, const Histogram& interval) {
-  std::string text = concat("[", name, ": Count=", interval.count(), ", Max=", interval.max(),
-                            ", Min=", interval.min(), ", Avg=", java_two_decimals(interval.mean()));
+  std::string text = concat("[", name, ": Count=", interval.count(), ", Max=", interval.max(), ", Min=", interval.min(),
+                            ", Avg=", java_two_decimals(interval.mean()));
   constexpr std::array<std::pair<double, std::string_view>, 5> kPercentiles = {
       {{50, "50"}, {90, "90"}, {99, "99"}, {99.9, "99.9"}, {99.99, "99.99"}}};
   for (const auto& [percentile, label] : kPercentiles)
@@ -167,8 +163,7 @@ void write_raw_points(std::ostream& out, const Measurements& measurements, int64
   measurements.for_each([&](const std::string& name, const Series& series) {
     out << prefix << name << " latency raw data: op, timestamp(ms), latency(us)\n";
     for (const Series::RawPoint& point : series.raw_points()) {
-      out << prefix << name << ','
-          << std::to_string(start_epoch_ms + point.since_start / kMillisecond) << ','
+      out << prefix << name << ',' << std::to_string(start_epoch_ms + point.since_start / kMillisecond) << ','
           << std::to_string(point.latency_us) << '\n';
     }
   });
@@ -202,8 +197,7 @@ std::string status_line(const Progress& progress, std::string_view summary) {
   }
   if (progress.operations_left != 0) {
     const double rate = 1000.0 * static_cast<double>(progress.operations) / ms;
-    line += "est completion in " +
-            java_remaining_time(std::ceil(static_cast<double>(progress.operations_left) / rate));
+    line += "est completion in " + java_remaining_time(std::ceil(static_cast<double>(progress.operations_left) / rate));
   }
   return line.append(summary);
 }

@@ -24,10 +24,8 @@ enum class Status : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 10> kStatusNames = {
-    "OK",          "ERROR",           "NOT_FOUND",
-    "TIMEOUT",     "NOT_IMPLEMENTED", "UNEXPECTED_STATE",
-    "BAD_REQUEST", "FORBIDDEN",       "SERVICE_UNAVAILABLE",
-    "BATCHED_OK",
+    "OK",          "ERROR",     "NOT_FOUND",           "TIMEOUT",    "NOT_IMPLEMENTED", "UNEXPECTED_STATE",
+    "BAD_REQUEST", "FORBIDDEN", "SERVICE_UNAVAILABLE", "BATCHED_OK",
 };
 inline constexpr size_t kStatusCount = kStatusNames.size();
 

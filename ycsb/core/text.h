@@ -40,8 +40,7 @@ template <typename... Parts>
 }
 
 /// The pieces between separators; at least one, possibly empty.
-[[nodiscard]] inline std::vector<std::string_view> split_text(std::string_view text,
-                                                              char separator) {
+[[nodiscard]] inline std::vector<std::string_view> split_text(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   for (;;) {
     const size_t end = text.find(separator);

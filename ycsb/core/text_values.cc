@@ -12,8 +12,8 @@ namespace {
 
 /// Six printable bytes from the low 32 bits of `r`, in the low 48 bits of the result.
 uint64_t six_printable(uint64_t r) {
-  const uint64_t picked = (r & 31) | ((r >> 5 & 63) << 8) | ((r >> 10 & 95) << 16) |
-                          ((r >> 15 & 31) << 24) | ((r >> 20 & 63) << 32) | ((r >> 25 & 95) << 40);
+  const uint64_t picked = (r & 31) | ((r >> 5 & 63) << 8) | ((r >> 10 & 95) << 16) | ((r >> 15 & 31) << 24) |
+                          ((r >> 20 & 63) << 32) | ((r >> 25 & 95) << 40);
   return picked + 0x2020'2020'2020;
 }
 
@@ -46,13 +46,11 @@ void fill_random_text(char* to, size_t length, Rng& rng) {
   for (size_t done = 0; done < length; done += 12) {
     const uint64_t r = rng.next();
     store_le(reinterpret_cast<std::byte*>(to + done), six_printable(r));
-    if (done + 6 < length)
-      store_le(reinterpret_cast<std::byte*>(to + done + 6), six_printable(r >> 32));
+    if (done + 6 < length) store_le(reinterpret_cast<std::byte*>(to + done + 6), six_printable(r >> 32));
   }
 }
 
-void fill_deterministic_text(char* to, size_t length, std::string_view key,
-                             std::string_view field) {
+void fill_deterministic_text(char* to, size_t length, std::string_view key, std::string_view field) {
   walk_deterministic(key, field, [&](std::string_view piece) {
     const size_t count = std::min(piece.size(), length);
     if (count != 0) std::memcpy(to, piece.data(), count);
@@ -62,8 +60,7 @@ void fill_deterministic_text(char* to, size_t length, std::string_view key,
   });
 }
 
-bool is_deterministic_text(std::string_view value, size_t length, std::string_view key,
-                           std::string_view field) {
+bool is_deterministic_text(std::string_view value, size_t length, std::string_view key, std::string_view field) {
   if (value.size() != length) return false;
   bool same = true;
   walk_deterministic(key, field, [&](std::string_view piece) {

@@ -29,8 +29,8 @@ void fill_random_text(char* to, size_t length, Rng& rng);
 void fill_deterministic_text(char* to, size_t length, std::string_view key, std::string_view field);
 
 /// Whether `value` is what fill_deterministic_text writes.
-[[nodiscard]] bool is_deterministic_text(std::string_view value, size_t length,
-                                         std::string_view key, std::string_view field);
+[[nodiscard]] bool is_deterministic_text(std::string_view value, size_t length, std::string_view key,
+                                         std::string_view field);
 
 }  // namespace skua::ycsb
 

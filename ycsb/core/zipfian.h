@@ -69,9 +69,7 @@ class ScrambledZipfian {
   ScrambledZipfian(uint64_t first, uint64_t count, KeyHash hash, double theta = kZipfianTheta);
 
   [[nodiscard]] uint64_t next(Rng& rng) const { return key_of_rank(ranks_.next(rng)); }
-  [[nodiscard]] uint64_t key_of_rank(uint64_t rank) const {
-    return first_ + hash_key_number(rank, hash_) % count_;
-  }
+  [[nodiscard]] uint64_t key_of_rank(uint64_t rank) const { return first_ + hash_key_number(rank, hash_) % count_; }
 
  private:
   uint64_t first_;

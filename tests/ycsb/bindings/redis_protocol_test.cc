@@ -1,0 +1,94 @@
+#include "ycsb/bindings/redis_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace skua::ycsb {
+namespace {
+
+using Progress = RedisReplies::Progress;
+using Kind = RedisReply::Kind;
+
+TEST(RedisCommands, Argument_GoldenBytes) {
+  RedisCommands commands;
+  commands.begin(3);
+  commands.argument("HMGET");
+  commands.argument("");
+  commands.argument(int64_t{-42});
+  EXPECT_EQ(commands.unsent(), "*3\r\n$5\r\nHMGET\r\n$0\r\n\r\n$3\r\n-42\r\n");
+}
+
+TEST(RedisCommands, MarkSent_LeavesTheRest) {
+  RedisCommands commands;
+  commands.begin(1);
+  commands.argument("PING");
+  const std::string all(commands.unsent());
+  commands.mark_sent(3);
+  EXPECT_EQ(commands.unsent(), all.substr(3));
+  commands.begin(1);
+  EXPECT_EQ(commands.unsent(), all.substr(3) + "*1\r\n");
+  commands.mark_sent(commands.unsent().size());
+  EXPECT_EQ(commands.unsent(), "");
+}
+
+void feed(RedisReplies& replies, std::string_view text) {
+  ASSERT_TRUE(replies.feed(text.data(), text.size()));
+}
+
+TEST(RedisReplies, Next_EveryKind) {
+  RedisReplies replies;
+  feed(replies, "+OK\r\n-ERR no\r\n:17\r\n$-1\r\n$3\r\nabc\r\n*2\r\n$1\r\na\r\n$-1\r\n*0\r\n");
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().kind, Kind::kStatus);
+  EXPECT_EQ(replies.reply().text, "OK");
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().kind, Kind::kError);
+  EXPECT_EQ(replies.reply().text, "ERR no");
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().integer, 17);
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().kind, Kind::kNil);
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().text, "abc");
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().kind, Kind::kArray);
+  EXPECT_EQ(replies.reply().element_count, 2U);
+  EXPECT_EQ(replies.reply().nil_count, 1U);
+  ASSERT_EQ(replies.reply().ends.size(), 2U);
+  EXPECT_EQ(replies.reply().element(0), "a");
+  EXPECT_EQ(replies.reply().element(1), "");
+  ASSERT_EQ(replies.next(true), Progress::kReply);
+  EXPECT_EQ(replies.reply().element_count, 0U);
+  EXPECT_EQ(replies.next(true), Progress::kNeedMore);
+}
+
+TEST(RedisReplies, Next_ElementsAreCountedEvenIfNotKept) {
+  RedisReplies replies;
+  feed(replies, "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+  ASSERT_EQ(replies.next(false), Progress::kReply);
+  EXPECT_EQ(replies.reply().element_count, 2U);
+  EXPECT_TRUE(replies.reply().ends.empty());
+}
+
+TEST(RedisReplies, Next_ByteByByte) {
+  RedisReplies replies;
+  const std::string text = "*3\r\n$6\r\nfield0\r\n$5\r\nvalue\r\n$0\r\n\r\n";
+  for (size_t i = 0; i < text.size(); ++i) {
+    feed(replies, text.substr(i, 1));
+    const Progress progress = replies.next(true);
+    ASSERT_EQ(progress, i + 1 < text.size() ? Progress::kNeedMore : Progress::kReply) << i;
+  }
+  EXPECT_EQ(replies.reply().element(0), "field0");
+  EXPECT_EQ(replies.reply().element(1), "value");
+  EXPECT_EQ(replies.reply().element(2), "");
+}
+
+TEST(RedisReplies, Next_OtherProtocolsAreBroken) {
+  RedisReplies replies;
+  feed(replies, "HTTP/1.1 400 Bad Request\r\n");
+  EXPECT_EQ(replies.next(true), Progress::kBroken);
+}
+
+}  // namespace
+}  // namespace skua::ycsb

@@ -1,0 +1,87 @@
+// The Redis protocol (RESP2) as the binding needs it: commands appended to a buffer, and replies
+// parsed by hiredis' reader without an object per element.
+//
+//   command      *3\r\n $5\r\nHMGET\r\n $4\r\nuser\r\n $6\r\nfield0\r\n
+//
+// This file and redis.cc are all that knows hiredis.
+#ifndef SKUA_YCSB_BINDINGS_REDIS_PROTOCOL_H_
+#define SKUA_YCSB_BINDINGS_REDIS_PROTOCOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct redisReader;
+
+namespace skua::ycsb {
+
+/// Appends one command: begin(count of arguments, the command's name included), then each argument.
+class RedisCommands {
+ public:
+  void begin(size_t argument_count);
+  void argument(std::string_view text);
+  void argument(int64_t number);
+
+  /// What is not sent yet.
+  [[nodiscard]] std::string_view unsent() const { return std::string_view(bytes_).substr(sent_); }
+  void mark_sent(size_t count);
+
+ private:
+  std::string bytes_;
+  size_t sent_ = 0;
+};
+
+/// One reply, as far as YCSB looks at it.
+struct RedisReply {
+  enum class Kind : uint8_t { kNone, kStatus, kError, kInteger, kNil, kString, kArray };
+
+  Kind kind = Kind::kNone;
+  int64_t integer = 0;
+  /// kArray: how many elements, and how many of them are nil.
+  size_t element_count = 0;
+  size_t nil_count = 0;
+  /// kStatus and kError: the text. Arrays of strings: the elements one after another, if they are
+  /// kept; element i ends at ends[i].
+  std::string text;
+  std::vector<size_t> ends;
+
+  [[nodiscard]] std::string_view element(size_t i) const {
+    const size_t begin = i == 0 ? 0 : ends[i - 1];
+    return std::string_view(text).substr(begin, ends[i] - begin);
+  }
+};
+
+class RedisReplies {
+ public:
+  enum class Progress : uint8_t { kReply, kNeedMore, kBroken };
+
+  RedisReplies();
+
+  /// Adds received bytes. False if they cannot be held.
+  [[nodiscard]] bool feed(const char* bytes, size_t count);
+  /// Parses on. kReply: reply() is the next one, until the next call. `keep_elements` must be the
+  /// same for all calls about one reply. kBroken: not the Redis protocol; no way on.
+  [[nodiscard]] Progress next(bool keep_elements);
+  [[nodiscard]] const RedisReply& reply() const { return collector_.reply; }
+
+  struct Collector {
+    RedisReply reply;
+    bool keep_elements = false;
+  };
+
+ private:
+  struct FreeReader {
+    void operator()(redisReader* reader) const;
+  };
+
+  Collector collector_;
+  bool in_reply_ = false;
+  std::unique_ptr<redisReader, FreeReader> reader_;
+};
+
+}  // namespace skua::ycsb
+
+#endif  // SKUA_YCSB_BINDINGS_REDIS_PROTOCOL_H_
