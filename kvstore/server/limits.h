@@ -1,0 +1,42 @@
+// Every bound of the storage node that is not the codec's, the engine's or the RPC engine's own.
+#ifndef SKUA_KVSTORE_SERVER_LIMITS_H_
+#define SKUA_KVSTORE_SERVER_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kvstore/codec/reply.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/message.h"
+
+namespace skua::kv {
+
+/// Requests of one worker that wait for a disk or for a wire; one more is RESOURCE_EXHAUSTED.
+inline constexpr size_t kOperationsMax = size_t{1} << 16;
+
+/// Values up to this size are copied behind the reply's header: cheaper than a segment of their
+/// own.
+inline constexpr size_t kInlineValueBytesMax = rpc::Message::kHeadMax - kReplyHeaderBytes;
+
+/// A MULTI_GET whose values are larger than this together is put together by the reader pool: the
+/// polling thread would copy for too long.
+inline constexpr size_t kMultiGetPollingBytesMax = size_t{64} << 10;
+
+/// Reply buffers that grew above this go back to the heap after use.
+inline constexpr size_t kReplyBufferBytesKept = size_t{256} << 10;
+
+/// Shards of one node: what the control plane allows for the whole cluster.
+inline constexpr size_t kShardsPerNodeMax = 65'536;
+
+/// How long an OpenSession waits for a worker, and admin requests for its figures.
+inline constexpr DurationNs kWorkerAnswerTimeoutNs = 2 * kSecond;
+
+/// At shutdown replies that are under way get this long to leave.
+inline constexpr DurationNs kFlushTimeoutNs = 500 * kMillisecond;
+
+/// A shard whose database cannot be opened is tried again after this long.
+inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_LIMITS_H_

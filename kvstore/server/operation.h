@@ -1,0 +1,113 @@
+// Operation: one request that outlives its handler, because it waits for a disk or a wire.
+//
+//                        PUT DELETE PATCH            GET SCAN MULTI_GET           GET of a large
+//                        value
+//      handler ------> log thread                 reader pool                   message body
+//        acquire()         | group done, in one         | finished()                  | release
+//                          v mailbox task               v by the mailbox              v
+//      worker  <----- answer, release()           answer, release()              release()
+//
+// It keeps the request's lease (keys and values are views into it), the duty to answer, and the
+// shard from being closed. Operations are recycled with their buffers, so that steady state
+// allocates nothing. The worker's thread owns it, except between the hand-over to the log thread or
+// the reader pool and the mailbox task that brings it back; those threads touch only what is
+// marked.
+#ifndef SKUA_KVSTORE_SERVER_OPERATION_H_
+#define SKUA_KVSTORE_SERVER_OPERATION_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kvstore/codec/methods.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/engine/pinned_value.h"
+#include "kvstore/engine/reader_pool.h"
+#include "kvstore/engine/shard_store.h"
+#include "kvstore/server/limits.h"
+#include "rpc/endpoint.h"
+
+namespace skua::kv {
+
+class ShardServer;
+struct HeldShard;
+
+/// The reply to a MULTI_GET while it is put together: values in key order behind room for the head.
+struct MultiGetPage {
+  enum class Outcome : uint8_t { kDone, kDeferred, kFailed };
+
+  std::vector<MultiGetEntry> entries;
+  std::string bytes;
+  absl::Status failure;
+
+  /// Looks up each key. With `may_wait` false: kDeferred if a disk is needed, or if the values are
+  /// more than kMultiGetPollingBytesMax. kFailed: see `failure`.
+  Outcome collect(ShardStore& store, const KeyList& keys, bool may_wait);
+  /// Writes the head into its room; the whole reply.
+  [[nodiscard]] ByteSpan finish(const ReplyHead& head);
+  void trim();
+};
+
+/// See the head of this file.
+class Operation final : public ReadJob {
+ public:
+  explicit Operation(ShardServer& server) : server(server) {}
+
+  /// On a reader thread: does the read that `method` says and goes back to the server.
+  void run() override;
+
+  ShardServer& server;
+  Operation* next = nullptr;  // in the pool's free list, or in a group on its way back
+  HeldShard* shard = nullptr;
+  ShardStore* store = nullptr;
+  Method method = Method::kGet;
+  rpc::Lease request;
+  rpc::ReplyToken reply;
+
+  MutationResult result;  // filled by the log thread
+
+  std::string_view key;  // GET
+  KeyList keys;          // MULTI_GET
+  ScanRequest scan;      // SCAN
+  // Filled by a reader thread:
+  absl::Status status;
+  PinnedValue value;
+  MultiGetPage multi_get;
+  std::unique_ptr<ScanReplyBuilder> page;
+  bool has_more = false;
+  size_t page_bytes = 0;
+
+ private:
+  void run_scan();
+};
+
+/// Recycles operations. Thread: the worker's.
+class OperationPool {
+ public:
+  OperationPool(ShardServer& server, size_t operations_max) : server_(server), operations_max_(operations_max) {}
+  /// All operations must be back (checked).
+  ~OperationPool();
+  OperationPool(const OperationPool&) = delete;
+  OperationPool& operator=(const OperationPool&) = delete;
+
+  /// Null at the bound.
+  [[nodiscard]] Operation* acquire();
+  /// Gives back the lease and the pinned value; the reply token must have been used.
+  void release(Operation& operation);
+
+  [[nodiscard]] size_t in_use_count() const { return in_use_count_; }
+
+ private:
+  ShardServer& server_;
+  const size_t operations_max_;
+  std::vector<std::unique_ptr<Operation>> all_;
+  Operation* free_ = nullptr;
+  size_t in_use_count_ = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_OPERATION_H_

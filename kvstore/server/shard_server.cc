@@ -1,0 +1,193 @@
+#include "kvstore/server/shard_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+using rpc::IncomingCall;
+using rpc::MessagePtr;
+using rpc::MethodId;
+using rpc::ReplyToken;
+
+ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options)
+    : endpoint_(endpoint),
+      mailbox_(endpoint.mailbox()),
+      readers_(readers),
+      operations_(*this, options.operations_max),
+      log_(options.log, [this](std::span<const LogEntry> group) { group_done(group); }) {
+  const auto serve_method = [&](Method method, void (ShardServer::*handler)(IncomingCall &&)) {
+    endpoint_.serve(static_cast<MethodId>(method),
+                    [this, handler](IncomingCall&& call) { (this->*handler)(std::move(call)); });
+  };
+  serve_method(Method::kGet, &ShardServer::on_get);
+  serve_method(Method::kMultiGet, &ShardServer::on_multi_get);
+  serve_method(Method::kScan, &ShardServer::on_scan);
+  serve_method(Method::kPut, &ShardServer::on_put);
+  serve_method(Method::kDelete, &ShardServer::on_delete);
+  serve_method(Method::kPatch, &ShardServer::on_patch);
+}
+
+ShardServer::~ShardServer() {
+  SKUA_CHECK(waiting_count_ == 0, "stop the log and the reader pool, and poll, before the server");
+}
+
+// --- The shards
+
+void ShardServer::expect(ShardId id, uint64_t epoch) {
+  if (HeldShard* held = table_.find(id); held != nullptr) {
+    held->epoch = epoch;
+    return;
+  }
+  shards_.push_back(std::make_unique<HeldShard>());
+  HeldShard& shard = *shards_.back();
+  shard.id = id;
+  shard.epoch = epoch;
+  table_.insert(id, &shard);
+}
+
+void ShardServer::serve(ShardId id, ShardStore& store) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  shard->store = &store;
+  shard->why.clear();
+  shard->state = HeldShard::State::kServing;
+}
+
+void ShardServer::set_failed(ShardId id, std::string why) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  shard->why = std::move(why);
+  shard->state = HeldShard::State::kFailed;
+}
+
+void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
+  HeldShard* const shard = table_.remove(id);
+  if (shard == nullptr) return;
+  shard->on_idle = std::move(on_idle);
+  forget_if_idle(*shard);
+}
+
+void ShardServer::forget_if_idle(HeldShard& shard) {
+  if (!shard.on_idle || shard.operation_count > 0) return;
+  auto on_idle = std::move(shard.on_idle);
+  std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
+  on_idle();
+}
+
+// --- What all methods share
+
+HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
+  stats_.request_bytes += call.request.size();
+  if (call.deadline_ns <= endpoint_.now_ns()) [[unlikely]] {
+    ++stats_.deadline_expired;
+    if (call.reply) {
+      call.reply.fail(
+          absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
+    }
+    return nullptr;
+  }
+  const absl::StatusOr<Route> route = decode_route(call.request.bytes());
+  if (!route.ok()) [[unlikely]] {
+    answer_error(call.reply, method,
+                 {KvStatus::kInvalidArgument, 0, 0, map_revision_, std_view(route.status().message())});
+    return nullptr;
+  }
+  HeldShard* const shard = table_.find({route->table_id, route->shard});
+  if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing)
+      [[unlikely]] {
+    return refuse_unknown(call, method, *route, shard);
+  }
+  return shard;
+}
+
+HeldShard* ShardServer::refuse_unknown(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
+  ReplyHead head{KvStatus::kUnavailable, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, {}};
+  const bool wrong = shard == nullptr || shard->epoch != route.epoch;
+  if (draining_) {
+    head.text = "the node is shutting down; not executed";
+  } else if (wrong && route.map_revision > map_revision_) {
+    head.text = "the node has not applied the shard map that the request names; try again";
+    if (newer_map_observer_ && route.map_revision > newest_named_revision_) {
+      newest_named_revision_ = route.map_revision;
+      newer_map_observer_(route.map_revision);
+    }
+  } else if (wrong) {
+    head.status = KvStatus::kWrongShard;
+    head.text = "this worker does not serve the shard in that epoch; refresh the shard map";
+  } else if (shard->state == HeldShard::State::kOpening) {
+    head.text = "the shard is being opened; try again";
+  } else {
+    head.text = shard->why;
+  }
+  answer_error(call.reply, method, head);
+  return nullptr;
+}
+
+void ShardServer::answer(ReplyToken& reply, Method method, KvStatus status, MessagePtr message) {
+  stats_.count(method, status);
+  stats_.reply_bytes += message->size();
+  if (reply) reply.reply(std::move(message));  // a one-way call has no token
+}
+
+void ShardServer::answer_error(ReplyToken& reply, Method method, const ReplyHead& head) {
+  HeadBuffer buffer;
+  MessagePtr message = endpoint_.make_message();
+  message->append_copy(encode_error_reply(head, buffer));
+  answer(reply, method, head.status, std::move(message));
+}
+
+void ShardServer::answer_failure(ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why) {
+  answer_error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
+}
+
+Operation* ShardServer::begin(IncomingCall& call, Method method, HeldShard& shard) {
+  Operation* const operation = operations_.acquire();
+  if (operation == nullptr) {
+    answer_error(call.reply, method,
+                 head_of(shard, KvStatus::kResourceExhausted, 0,
+                         "the worker has kOperationsMax requests waiting; try again later"));
+    return nullptr;
+  }
+  operation->method = method;
+  operation->shard = &shard;
+  operation->store = shard.store;
+  operation->request = std::move(call.request);
+  operation->reply = std::move(call.reply);
+  ++shard.operation_count;
+  return operation;
+}
+
+void ShardServer::end(Operation& operation) {
+  HeldShard& shard = *operation.shard;
+  operations_.release(operation);
+  --shard.operation_count;
+  forget_if_idle(shard);
+}
+
+MessagePtr ShardServer::message_holding(Operation& operation, ByteSpan bytes) {
+  MessagePtr message = endpoint_.make_message();
+  const bool added = message->add_body(
+      bytes,
+      [](void* context) {
+        auto* held = static_cast<Operation*>(context);
+        held->server.end(*held);
+      },
+      &operation);
+  SKUA_CHECK(added, "a new message has room for a body");
+  return message;
+}
+
+WorkerStats ShardServer::stats() const {
+  WorkerStats stats;
+  stats.shards = table_.size();
+  stats.operations_in_flight = operations_.in_use_count();
+  stats.requests = stats_;
+  stats.log_refused = log_.counters().refused;
+  return stats;
+}
+
+}  // namespace skua::kv

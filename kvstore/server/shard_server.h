@@ -1,0 +1,162 @@
+// ShardServer: answers the key-value service's requests for the shards that one worker holds.
+//
+//            request                        +-----------------------------------------------+
+//   Endpoint -------> handler --admit------>| shard table  (table, shard) -> epoch, store   |
+//      ^                |                   +-----------------------------------------------+
+//      |                |  deadline passed, unknown shard, wrong epoch, opening: answered at once
+//      |                v
+//      |   GET, MULTI_GET   store.try_get: memory only --- hit, not found ---> answered at once
+//      |                       `-- would wait for a disk --> ReaderPool --+
+//      |   SCAN             --------------------------------> ReaderPool --+-- mailbox --> answer
+//      |   PUT DELETE PATCH --------------------------------> LogThread  --+
+//      +------------------------------------------------------------------------------- replies
+//
+// A shard is served in one epoch of its assignment. A request that names another epoch, or a shard
+// that is not here, is answered WRONG_SHARD with what this worker knows; the client refreshes its
+// map. If it is this side that has not seen the newest map, the answer is UNAVAILABLE, which a
+// client retries, and on_newer_map() tells whoever keeps the map.
+//
+// Removing a shard takes it from the table at once; requests that are being served keep it
+// (HeldShard::operation_count), and `on_idle` runs when the last one is answered and its memory is
+// back: only then may the store be closed.
+#ifndef SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
+#define SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/engine/log_thread.h"
+#include "kvstore/engine/reader_pool.h"
+#include "kvstore/engine/shard_store.h"
+#include "kvstore/server/operation.h"
+#include "kvstore/server/shard_table.h"
+#include "kvstore/server/stats.h"
+#include "rpc/endpoint.h"
+
+namespace skua::kv {
+
+/// A shard as its worker sees it.
+struct HeldShard {
+  enum class State : uint8_t {
+    kOpening,  // assigned to us; its data is not open yet
+    kServing,
+    kFailed,  // its data cannot be opened; `why` says why
+  };
+
+  ShardId id;
+  uint64_t epoch = 0;
+  State state = State::kOpening;
+  std::string why;
+  ShardStore* store = nullptr;
+  /// Operations that use `store`, and message bodies that lie in it.
+  size_t operation_count = 0;
+  /// Set when removed: runs at operation_count 0.
+  absl::AnyInvocable<void()> on_idle;
+};
+
+/// Thread: the endpoint's, but for stop_log() and what is marked. Made after the endpoint and
+/// destroyed after it, because replies that the endpoint still holds lie in operations; the reader
+/// pool and the stores outlive both.
+class ShardServer {
+ public:
+  struct Options {
+    LogThread::Options log;
+    size_t operations_max = kOperationsMax;
+  };
+
+  /// Registers the handlers of the service's methods at `endpoint` and starts the log thread.
+  ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
+  /// Nothing may wait for the log thread or the reader pool any longer (checked).
+  ~ShardServer();
+  ShardServer(const ShardServer&) = delete;
+  ShardServer& operator=(const ShardServer&) = delete;
+
+  // --- The shards. Ids that are not held are ignored by set_* and remove().
+  /// Holds the shard, opening; or gives the one that is held a new epoch.
+  void expect(ShardId id, uint64_t epoch);
+  /// From now on the shard is served from `store`, which stays open until `on_idle` of remove().
+  void serve(ShardId id, ShardStore& store);
+  /// The shard's data cannot be opened: requests are told `why`.
+  void set_failed(ShardId id, std::string why);
+  /// No further request is served. `on_idle` runs once nothing uses the store any longer, perhaps
+  /// at once.
+  void remove(ShardId id, absl::AnyInvocable<void()> on_idle);
+  /// The newest map whose changes have been made here; told in every reply.
+  void set_map_revision(uint64_t revision) { map_revision_ = revision; }
+  /// `observer(revision)` runs when a client names a newer map than any known, once per revision.
+  void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
+
+  // --- The end
+  /// From now on requests are answered UNAVAILABLE.
+  void drain() { draining_ = true; }
+  /// Makes durable what was submitted and returns when each result is in the mailbox. After drain()
+  /// took effect. Thread: any but the endpoint's, which must go on polling.
+  void stop_log() { log_.stop(); }
+  /// Operations whose result is not back yet.
+  [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
+
+  /// Counters; endpoint's and transport's are the caller's to fill in.
+  [[nodiscard]] WorkerStats stats() const;
+
+  // --- For operations.
+  /// A read is done. Thread: a reader's.
+  void read_done(Operation& operation);
+
+ private:
+  // shard_server.cc: what all methods share.
+  HeldShard* admit(rpc::IncomingCall& call, Method method);
+  HeldShard* refuse_unknown(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
+  [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
+                                  std::string_view text = {}) const {
+    return {status, version, shard.epoch, map_revision_, text};
+  }
+  void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
+  void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
+  void answer_failure(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
+  /// An operation for `call`, taking its lease and token; null if there are too many (answered).
+  Operation* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
+  void end(Operation& operation);
+  void forget_if_idle(HeldShard& shard);
+  /// Sends `bytes`, which lie in the operation, and ends it when the wire has let go.
+  rpc::MessagePtr message_holding(Operation& operation, ByteSpan bytes);
+
+  // shard_server_reads.cc
+  void on_get(rpc::IncomingCall&& call);
+  void on_multi_get(rpc::IncomingCall&& call);
+  void on_scan(rpc::IncomingCall&& call);
+  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value);
+  void submit_read(Operation& operation);
+  void finish_read(Operation& operation);
+
+  // shard_server_writes.cc
+  void on_put(rpc::IncomingCall&& call);
+  void on_delete(rpc::IncomingCall&& call);
+  void on_patch(rpc::IncomingCall&& call);
+  void submit_write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
+  void group_done(std::span<const LogEntry> group);
+  void finish_group(Operation* first);
+  void answer_write(Operation& operation);
+
+  rpc::Endpoint& endpoint_;
+  const std::shared_ptr<rpc::Mailbox> mailbox_;
+  ReaderPool& readers_;
+  OperationPool operations_;
+  ShardTable<HeldShard> table_;
+  std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
+  uint64_t map_revision_ = 0;
+  uint64_t newest_named_revision_ = 0;
+  absl::AnyInvocable<void(uint64_t)> newer_map_observer_;
+  bool draining_ = false;
+  size_t waiting_count_ = 0;
+  RequestStats stats_;
+  LogThread log_;  // last: its thread calls group_done()
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_SHARD_SERVER_H_

@@ -1,0 +1,182 @@
+// What the server's tests share: a ShardServer and a client of it on one simulated network, polled
+// by the test's thread, with a real log thread and real readers behind.
+#ifndef SKUA_TESTS_KVSTORE_SERVER_SERVER_TESTING_H_
+#define SKUA_TESTS_KVSTORE_SERVER_SERVER_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kvstore/codec/methods.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/engine/reader_pool.h"
+#include "kvstore/server/shard_server.h"
+#include "rpc/endpoint.h"
+#include "rpc/transport/sim/sim_network.h"
+
+namespace skua::kv::testing {
+
+/// What came back of a request: the RPC's status, and the reply's bytes.
+struct Answer {
+  absl::Status rpc = absl::UnknownError("not answered yet");
+  std::string bytes;
+
+  [[nodiscard]] ReplyHead head() const {
+    if (!rpc.ok()) {
+      ADD_FAILURE() << rpc;
+      return {.status = KvStatus::kUnknown};
+    }
+    // The head reads alike in the replies of all methods, but only a GET may have bytes behind it.
+    const auto reply = decode_get_reply(as_byte_span(bytes));
+    if (reply.ok()) return reply->head;
+    const auto page = decode_scan_reply(as_byte_span(bytes));
+    if (page.ok()) return page->head;
+    const auto multi = decode_multi_get_reply(as_byte_span(bytes));
+    EXPECT_TRUE(multi.ok()) << multi.status();
+    return multi.ok() ? multi->head : ReplyHead{.status = KvStatus::kUnknown};
+  }
+  [[nodiscard]] KvStatus status() const { return head().status; }
+  [[nodiscard]] std::string value() const {
+    const auto reply = decode_get_reply(as_byte_span(bytes));
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? std::string(as_string_view(reply->value)) : std::string();
+  }
+};
+
+/// Requests as bytes.
+[[nodiscard]] inline std::string encoded_get(const Route& route, std::string_view key) {
+  HeadBuffer head;
+  return std::string(as_string_view(encode_get({route, key}, head).value()));
+}
+[[nodiscard]] inline std::string encoded_put(const Route& route, std::string_view key, std::string_view value,
+                                             Condition condition = {}) {
+  HeadBuffer head;
+  const PutRequest request{route, condition, key, as_byte_span(value)};
+  return std::string(as_string_view(encode_put_head(request, head).value())).append(value);
+}
+[[nodiscard]] inline std::string encoded_delete(const Route& route, std::string_view key, Condition condition = {}) {
+  HeadBuffer head;
+  return std::string(as_string_view(encode_delete({route, condition, key}, head).value()));
+}
+[[nodiscard]] inline std::string encoded_patch(const Route& route, std::string_view key, std::string_view fields,
+                                               bool create) {
+  HeadBuffer head;
+  const PatchRequest request{route, create, key, as_byte_span(fields)};
+  return std::string(as_string_view(encode_patch_head(request, head).value())).append(fields);
+}
+[[nodiscard]] inline std::string encoded_multi_get(const Route& route, const std::vector<std::string_view>& keys) {
+  std::vector<std::byte> buffer(multi_get_bytes(keys));
+  return std::string(as_string_view(encode_multi_get(route, keys, buffer).value()));
+}
+[[nodiscard]] inline std::string encoded_scan(const ScanRequest& request) {
+  std::vector<std::byte> buffer(scan_bytes(request));
+  return std::string(as_string_view(encode_scan(request, buffer).value()));
+}
+
+class ServerWorld {
+ public:
+  explicit ServerWorld(const ShardServer::Options& options = {}) {
+    const rpc::SimTransportOptions transport{.payload_max_bytes = 8192, .rx_ring = 4096};
+    client_transport_ = network_.attach(1, identity(1), transport);
+    server_transport_ = network_.attach(2, identity(2), transport);
+    rpc::EndpointOptions endpoint;
+    endpoint.protocol.window = 256;
+    client_ = std::make_unique<rpc::Endpoint>(*client_transport_, network_.clock(), endpoint);
+    endpoint_ = std::make_unique<rpc::Endpoint>(*server_transport_, network_.clock(), endpoint);
+    server_ = std::make_unique<ShardServer>(*endpoint_, readers_, options);
+    session_ = client_->connect(server_transport_->local_descriptor()).value();
+    wait_for([&] { return client_->is_connected(session_); });
+  }
+
+  ~ServerWorld() {
+    server_->drain();
+    server_->stop_log();
+    readers_.stop();
+    wait_for([&] { return server_->waiting_count() == 0; });
+    client_.reset();
+    endpoint_.reset();
+  }
+
+  ShardServer& server() { return *server_; }
+  rpc::Endpoint& endpoint() { return *endpoint_; }
+
+  /// Sends a request; the answer is filled in while pump() or wait_for() runs.
+  std::shared_ptr<Answer> send(Method method, std::string_view request, DurationNs timeout_ns = 600 * kSecond) {
+    auto answer = std::make_shared<Answer>();
+    ++waiting_;
+    const auto call =
+        client_->call(session_, static_cast<rpc::MethodId>(method), rpc::MessagePtr::copy_of(as_byte_span(request)),
+                      {.timeout_ns = timeout_ns}, [this, answer](rpc::CallResult&& result) {
+                        --waiting_;
+                        answer->rpc = result.status;
+                        answer->bytes = as_string_view(result.response.bytes());
+                      });
+    EXPECT_TRUE(call.ok()) << call.status();
+    return answer;
+  }
+
+  Answer ask(Method method, std::string_view request) {
+    const auto answer = send(method, request);
+    wait_for_answers();
+    return *answer;
+  }
+
+  void wait_for_answers() {
+    wait_for([&] { return waiting_ == 0; });
+  }
+
+  /// Polls until `condition` holds; gives up, failing the test, after a generous time.
+  void wait_for(const std::function<bool()>& condition) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > give_up) {
+        ADD_FAILURE() << "waited a minute in vain";
+        return;
+      }
+      pump();
+    }
+  }
+
+  void pump() {
+    size_t work = 0;
+    if (client_ != nullptr) work += client_->poll();
+    if (endpoint_ != nullptr) work += endpoint_->poll();
+    const TimeNs next = network_.next_event_ns();
+    if (next != kTimeNever) {
+      network_.advance_to(next);
+    } else if (work == 0) {
+      network_.advance_to(network_.now_ns() + kMicrosecond);
+      std::this_thread::yield();  // the log thread or a reader has the floor
+    }
+  }
+
+ private:
+  static rpc::EndpointIdentity identity(uint8_t number) {
+    rpc::EndpointIdentity out;
+    out.uuid.bytes[0] = number;
+    out.incarnation = 1;
+    return out;
+  }
+
+  rpc::SimNetwork network_{7};
+  std::unique_ptr<rpc::SimTransport> client_transport_;
+  std::unique_ptr<rpc::SimTransport> server_transport_;
+  ReaderPool readers_{{.threads = 2}};
+  std::unique_ptr<ShardServer> server_;  // outlives its endpoint
+  std::unique_ptr<rpc::Endpoint> client_;
+  std::unique_ptr<rpc::Endpoint> endpoint_;
+  rpc::SessionId session_;
+  size_t waiting_ = 0;
+};
+
+}  // namespace skua::kv::testing
+
+#endif  // SKUA_TESTS_KVSTORE_SERVER_SERVER_TESTING_H_

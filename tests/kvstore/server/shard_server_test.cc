@@ -1,0 +1,517 @@
+#include "kvstore/server/shard_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "kvstore/codec/row.h"
+#include "kvstore/engine/rocksdb_engine.h"
+#include "rpc/base/rng.h"
+#include "tests/kvstore/engine/engine_testing.h"
+#include "tests/kvstore/server/server_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::Answer;
+using testing::encoded_delete;
+using testing::encoded_get;
+using testing::encoded_multi_get;
+using testing::encoded_patch;
+using testing::encoded_put;
+using testing::encoded_scan;
+using testing::FakeShardStore;
+using ::testing::HasSubstr;
+using testing::ServerWorld;
+using testing::TemporaryDirectory;
+using testing::TwinShard;
+
+constexpr ShardId kShard{3, 1};
+constexpr uint64_t kEpoch = 5;
+constexpr uint64_t kRevision = 40;
+constexpr Route kRoute{3, 1, kEpoch, kRevision};
+
+/// One shard in RocksDB, served.
+class RocksdbServerTest : public ::testing::Test {
+ protected:
+  explicit RocksdbServerTest(RocksdbOptions options = small()) {
+    engine_ = make_rocksdb_engine(options);
+    store_ = engine_->open_shard(directory_.path(), kShard).value();
+    world_ = std::make_unique<ServerWorld>();
+    world_->server().set_map_revision(kRevision);
+    world_->server().expect(kShard, kEpoch);
+    world_->server().serve(kShard, *store_);
+  }
+  ~RocksdbServerTest() override {
+    world_.reset();
+    store_.reset();
+  }
+
+  static RocksdbOptions small() {
+    RocksdbOptions options;
+    options.block_cache_bytes = 64 << 20;
+    options.write_buffer_bytes = 64 << 20;
+    options.read_cache_bytes = 16 << 20;
+    options.sync_writes = false;
+    return options;
+  }
+
+  Answer get(std::string_view key) { return world_->ask(Method::kGet, encoded_get(kRoute, key)); }
+  Answer put(std::string_view key, std::string_view value, Condition condition = {}) {
+    return world_->ask(Method::kPut, encoded_put(kRoute, key, value, condition));
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<ShardStore> store_;
+  std::unique_ptr<ServerWorld> world_;
+};
+
+TEST_F(RocksdbServerTest, Get_TellsVersionEpochAndRevision) {
+  const ReplyHead written = put("key", "value").head();
+  const Answer answer = get("key");
+  EXPECT_EQ(answer.value(), "value");
+  EXPECT_EQ(answer.head().version, written.version);
+  EXPECT_EQ(answer.head().epoch, kEpoch);
+  EXPECT_EQ(answer.head().map_revision, kRevision);
+}
+
+TEST_F(RocksdbServerTest, Get_NotFound) {
+  EXPECT_EQ(get("nothing").status(), KvStatus::kNotFound);
+}
+
+TEST_F(RocksdbServerTest, Get_ValuesOfEverySize) {
+  // Around what is copied, cached, and pinned.
+  for (const size_t size : {0, 1, 223, 224, 225, 4096, 16383, 16384, 16385, 65535, 70000, 1 << 20}) {
+    const std::string value(size, static_cast<char>('a' + size % 26));
+    ASSERT_EQ(put("key", value).status(), KvStatus::kOk);
+    EXPECT_EQ(get("key").value(), value) << size;
+    EXPECT_EQ(get("key").value(), value) << size;
+  }
+}
+
+TEST_F(RocksdbServerTest, Put_SixteenMebibytes) {
+  const std::string value(kValueBytesMax, 'v');
+  ASSERT_EQ(put("large", value).status(), KvStatus::kOk);
+  EXPECT_TRUE(get("large").value() == value);
+}
+
+TEST_F(RocksdbServerTest, Put_RefusesWhatIsTooLarge) {
+  // As a client would send it that does not check: the codec's encoder refuses to make it.
+  std::string request = encoded_put(kRoute, "k", "");
+  const uint32_t size = kValueBytesMax + 1;
+  store_le(std::as_writable_bytes(std::span(request)).data() + 28, size);
+  request.append(size, 'v');
+  const Answer answer = world_->ask(Method::kPut, request);
+  EXPECT_EQ(answer.status(), KvStatus::kInvalidArgument);
+  EXPECT_THAT(std::string(answer.head().text), HasSubstr("kValueBytesMax"));
+  EXPECT_EQ(get("k").status(), KvStatus::kNotFound);
+}
+
+TEST_F(RocksdbServerTest, Put_Conditions) {
+  EXPECT_EQ(put("key", "1", Condition::if_absent()).status(), KvStatus::kOk);
+  const uint64_t version = get("key").head().version;
+  const ReplyHead exists = put("key", "2", Condition::if_absent()).head();
+  EXPECT_EQ(exists.status, KvStatus::kAlreadyExists);
+  EXPECT_EQ(exists.version, version);
+  const ReplyHead mismatch = put("key", "2", Condition::if_version(version + 9)).head();
+  EXPECT_EQ(mismatch.status, KvStatus::kVersionMismatch);
+  EXPECT_EQ(mismatch.version, version);
+  EXPECT_EQ(put("key", "2", Condition::if_version(version)).status(), KvStatus::kOk);
+  EXPECT_EQ(get("key").value(), "2");
+}
+
+TEST_F(RocksdbServerTest, Delete_OnceOnly) {
+  EXPECT_EQ(put("key", "value").status(), KvStatus::kOk);
+  EXPECT_EQ(world_->ask(Method::kDelete, encoded_delete(kRoute, "key")).status(), KvStatus::kOk);
+  EXPECT_EQ(get("key").status(), KvStatus::kNotFound);
+  EXPECT_EQ(world_->ask(Method::kDelete, encoded_delete(kRoute, "key")).status(), KvStatus::kNotFound);
+}
+
+TEST_F(RocksdbServerTest, Patch_ReplacesAFieldAndRefusesWhatIsNoRow) {
+  std::string row;
+  append_field(row, {"a", as_byte_span("1")});
+  append_field(row, {"b", as_byte_span("2")});
+  ASSERT_EQ(put("row", row).status(), KvStatus::kOk);
+  std::string patch;
+  append_field(patch, {"b", as_byte_span("3")});
+  EXPECT_EQ(world_->ask(Method::kPatch, encoded_patch(kRoute, "row", patch, false)).status(), KvStatus::kOk);
+  const std::string patched = get("row").value();
+  EXPECT_EQ(as_string_view(*find_field(as_byte_span(patched), "a")), "1");
+  EXPECT_EQ(as_string_view(*find_field(as_byte_span(patched), "b")), "3");
+  EXPECT_EQ(world_->ask(Method::kPatch, encoded_patch(kRoute, "none", patch, false)).status(), KvStatus::kNotFound);
+  EXPECT_EQ(world_->ask(Method::kPatch, encoded_patch(kRoute, "none", patch, true)).status(), KvStatus::kOk);
+  ASSERT_EQ(put("plain", "not a row").status(), KvStatus::kOk);
+  EXPECT_EQ(world_->ask(Method::kPatch, encoded_patch(kRoute, "plain", patch, true)).status(), KvStatus::kNotARow);
+}
+
+TEST_F(RocksdbServerTest, MultiGet_KeepsTheOrderOfTheKeys) {
+  ASSERT_EQ(put("a", "1").status(), KvStatus::kOk);
+  ASSERT_EQ(put("b", std::string(300, '2')).status(), KvStatus::kOk);
+  const Answer answer = world_->ask(Method::kMultiGet, encoded_multi_get(kRoute, {"b", "none", "a", "b"}));
+  ASSERT_TRUE(answer.rpc.ok());
+  auto reply = decode_multi_get_reply(as_byte_span(answer.bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  std::vector<std::string> seen;
+  while (const auto entry = reply->entries.next()) {
+    seen.push_back(entry->status == KvStatus::kOk ? std::string(as_string_view(entry->value))
+                                                  : status_name(entry->status));
+  }
+  EXPECT_THAT(seen, ::testing::ElementsAre(std::string(300, '2'), "NOT_FOUND", "1", std::string(300, '2')));
+}
+
+TEST_F(RocksdbServerTest, MultiGet_LeavesOutWhatGoesOverTheLimit) {
+  const std::string half(kBatchBytesMax / 2, 'h');
+  for (const char* key : {"a", "b", "c"}) ASSERT_EQ(put(key, half).status(), KvStatus::kOk);
+  ASSERT_EQ(put("small", "s").status(), KvStatus::kOk);
+  const Answer answer = world_->ask(Method::kMultiGet, encoded_multi_get(kRoute, {"a", "b", "c", "small"}));
+  auto reply = decode_multi_get_reply(as_byte_span(answer.bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->entries.next()->value.size(), half.size());
+  EXPECT_EQ(reply->entries.next()->value.size(), half.size());
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kResourceExhausted);
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kResourceExhausted);
+}
+
+TEST_F(RocksdbServerTest, Scan_PageByPage) {
+  std::map<std::string, std::string> twin;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = "key" + std::to_string(100 + i);
+    twin[key] = std::string(static_cast<size_t>(i), 'x');
+    world_->send(Method::kPut, encoded_put(kRoute, key, twin[key]));
+  }
+  world_->wait_for_answers();
+  std::map<std::string, std::string> seen;
+  std::string token;
+  int pages = 0;
+  do {
+    const Answer answer = world_->ask(Method::kScan, encoded_scan({.route = kRoute,
+                                                                   .start_key = "key110",
+                                                                   .end_key = "key190",
+                                                                   .rows_max = 17,
+                                                                   .bytes_max = 100'000,
+                                                                   .resume_token = token}));
+    ASSERT_TRUE(answer.rpc.ok()) << answer.rpc;
+    auto reply = decode_scan_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    while (const auto row = reply->rows.next()) {
+      seen[std::string(row->key)] = as_string_view(row->value);
+    }
+    token = reply->has_more ? std::string(reply->resume_token) : std::string();
+    ++pages;
+  } while (!token.empty());
+  EXPECT_EQ(pages, 5);
+  EXPECT_EQ(seen, (std::map<std::string, std::string>(twin.find("key110"), twin.find("key190"))));
+}
+
+TEST_F(RocksdbServerTest, Scan_RefusesAForeignToken) {
+  const Answer answer = world_->ask(
+      Method::kScan, encoded_scan({.route = kRoute, .rows_max = 1, .bytes_max = 1, .resume_token = "made up"}));
+  EXPECT_EQ(answer.status(), KvStatus::kInvalidArgument);
+}
+
+/// A mutation as a request.
+std::pair<Method, std::string> encoded(const Mutation& m) {
+  const std::string_view value = as_string_view(m.value);
+  switch (m.kind) {
+    case Mutation::Kind::kPut: return {Method::kPut, encoded_put(kRoute, m.key, value, m.condition)};
+    case Mutation::Kind::kDelete: return {Method::kDelete, encoded_delete(kRoute, m.key, m.condition)};
+    case Mutation::Kind::kPatch: break;
+  }
+  return {Method::kPatch, encoded_patch(kRoute, m.key, value, m.create_if_missing)};
+}
+
+struct PendingWrite {
+  Mutation mutation;
+  std::shared_ptr<Answer> answer;
+};
+
+TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
+  // Requests of one session may overtake each other, so a round writes each key once at most; the
+  // versions that come back tell the order of the writes that took effect.
+  TwinShard twin;
+  testing::MutationMaker maker(Rng(11));
+  size_t sent = 0;
+  for (int round = 0; round < 60; ++round) {
+    maker.clear();
+    std::map<std::string, PendingWrite> writes;
+    for (int i = 0; i < 40; ++i) {
+      const Mutation m = maker.make([&](std::string_view key) {
+        const auto* row = twin.find(key);
+        return row == nullptr ? uint64_t{1} : row->version;
+      });
+      if (writes.contains(std::string(m.key))) continue;
+      const auto [method, request] = encoded(m);
+      writes[std::string(m.key)] = {m, world_->send(method, request)};
+      world_->send(Method::kGet, encoded_get(kRoute, m.key));
+      ++sent;
+    }
+    world_->wait_for_answers();
+    std::map<uint64_t, PendingWrite> effective;
+    for (const auto& [key, write] : writes) {
+      const ReplyHead head = write.answer->head();
+      if (head.status == KvStatus::kOk) {
+        effective[head.version] = write;
+      } else {
+        ASSERT_EQ(twin.apply(write.mutation), (MutationResult{head.status, head.version})) << key;
+      }
+    }
+    for (const auto& [version, write] : effective) {
+      ASSERT_EQ(twin.apply(write.mutation), (MutationResult{KvStatus::kOk, version}));
+    }
+    for (int i = 0; i < 30; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      const Answer answer = get(key);
+      const auto* row = twin.find(key);
+      ASSERT_EQ(answer.status(), row == nullptr ? KvStatus::kNotFound : KvStatus::kOk);
+      if (row != nullptr) {
+        ASSERT_EQ(answer.value(), row->value);
+      }
+    }
+  }
+  const WorkerStats stats = world_->server().stats();
+  EXPECT_EQ(stats.requests.commit_groups.sum, sent);
+  EXPECT_LT(stats.requests.commit_groups.count, sent) << "writes should share commits";
+}
+
+class NoCacheServerTest : public RocksdbServerTest {
+ protected:
+  NoCacheServerTest() : RocksdbServerTest(no_cache()) {}
+  static RocksdbOptions no_cache() {
+    RocksdbOptions options = small();
+    options.block_cache_bytes = 0;
+    options.read_cache_bytes = 0;
+    return options;
+  }
+};
+
+TEST_F(NoCacheServerTest, Get_FromDiskThroughTheReaders) {
+  for (int i = 0; i < 50; ++i) {
+    world_->send(Method::kPut,
+                 encoded_put(kRoute, "key" + std::to_string(i), std::string(100'000, static_cast<char>('a' + i % 26))));
+  }
+  world_->wait_for_answers();
+  // Out of the memtable: closed and opened again.
+  world_->server().remove(kShard, [&] { store_.reset(); });
+  world_->wait_for([&] { return store_ == nullptr; });
+  store_ = engine_->open_shard(directory_.path(), kShard).value();
+  world_->server().expect(kShard, kEpoch);
+  world_->server().serve(kShard, *store_);
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 50; ++i) {
+    answers.push_back(world_->send(Method::kGet, encoded_get(kRoute, "key" + std::to_string(i))));
+  }
+  world_->wait_for_answers();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i]->value(), std::string(100'000, static_cast<char>('a' + i % 26)));
+  }
+  EXPECT_GT(world_->server().stats().requests.reads_deferred, 0u);
+}
+
+// --- Shards that are not there, or not yet.
+
+class ShardServerTest : public ::testing::Test {
+ protected:
+  ServerWorld world_;
+  ShardServer& server_ = world_.server();
+};
+
+TEST_F(ShardServerTest, Admit_UnknownShardIsWrongShard) {
+  server_.set_map_revision(kRevision);
+  const Answer answer = world_.ask(Method::kGet, encoded_get(kRoute, "k"));
+  EXPECT_EQ(answer.status(), KvStatus::kWrongShard);
+  EXPECT_EQ(answer.head().epoch, 0u);
+  EXPECT_EQ(answer.head().map_revision, kRevision);
+}
+
+TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
+  FakeShardStore store(kShard);
+  server_.set_map_revision(kRevision);
+  server_.expect(kShard, kEpoch + 1);
+  server_.serve(kShard, store);
+  const std::pair<Method, std::string> requests[] = {
+      {Method::kGet, encoded_get(kRoute, "k")},
+      {Method::kPut, encoded_put(kRoute, "k", "v")},
+      {Method::kDelete, encoded_delete(kRoute, "k")},
+      {Method::kMultiGet, encoded_multi_get(kRoute, {"k"})},
+      {Method::kScan, encoded_scan({.route = kRoute, .rows_max = 1, .bytes_max = 1})},
+  };
+  for (const auto& [method, request] : requests) {
+    const Answer answer = world_.ask(method, request);
+    EXPECT_EQ(answer.status(), KvStatus::kWrongShard) << method_name(method);
+    EXPECT_EQ(answer.head().epoch, kEpoch + 1);
+  }
+  EXPECT_TRUE(store.groups().empty());
+}
+
+TEST_F(ShardServerTest, Admit_NewerMapThanOursIsUnavailableAndReportedOnce) {
+  std::vector<uint64_t> named;
+  server_.on_newer_map([&](uint64_t revision) { named.push_back(revision); });
+  server_.set_map_revision(kRevision - 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kUnavailable);
+  }
+  EXPECT_THAT(named, ::testing::ElementsAre(kRevision));
+}
+
+TEST_F(ShardServerTest, Admit_OpeningShardIsUnavailableAndThenServed) {
+  FakeShardStore store(kShard);
+  server_.expect(kShard, kEpoch);
+  const Answer opening = world_.ask(Method::kPut, encoded_put(kRoute, "k", "v"));
+  EXPECT_EQ(opening.status(), KvStatus::kUnavailable);
+  EXPECT_THAT(std::string(opening.head().text), HasSubstr("being opened"));
+  server_.serve(kShard, store);
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
+}
+
+TEST_F(ShardServerTest, Admit_FailedShardSaysWhy) {
+  server_.expect(kShard, kEpoch);
+  server_.set_failed(kShard, "the disk is on fire");
+  const Answer answer = world_.ask(Method::kGet, encoded_get(kRoute, "k"));
+  EXPECT_EQ(answer.status(), KvStatus::kUnavailable);
+  EXPECT_EQ(answer.head().text, "the disk is on fire");
+}
+
+TEST_F(ShardServerTest, Admit_DrainingIsUnavailable) {
+  FakeShardStore store(kShard);
+  server_.expect(kShard, kEpoch);
+  server_.serve(kShard, store);
+  server_.drain();
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kUnavailable);
+}
+
+TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
+  FakeShardStore store(kShard);
+  server_.expect(kShard, kEpoch);
+  server_.serve(kShard, store);
+  EXPECT_EQ(world_.ask(Method::kGet, "").status(), KvStatus::kInvalidArgument);
+  EXPECT_EQ(world_.ask(Method::kGet, "too short for a header").status(), KvStatus::kInvalidArgument);
+  const std::string get = encoded_get(kRoute, "key");
+  for (const Method method :
+       {Method::kGet, Method::kPut, Method::kDelete, Method::kMultiGet, Method::kPatch, Method::kScan}) {
+    EXPECT_EQ(world_.ask(method, get + "and more").status(), KvStatus::kInvalidArgument);
+  }
+}
+
+// --- Bounds and lifetimes.
+
+TEST_F(ShardServerTest, Write_FailureOfTheStorageIsToldAndEndsWrites) {
+  FakeShardStore store(kShard);
+  store.fail_after(1);
+  server_.expect(kShard, kEpoch);
+  server_.serve(kShard, store);
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kStorageFailed);
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kShardReadOnly);
+}
+
+TEST(ShardServer, Write_FullLogQueueIsRefusedAndTheRestIsKept) {
+  ShardServer::Options options;
+  options.log.queue_ops_max = 8;
+  FakeShardStore store(kShard);
+  ServerWorld world(options);
+  world.server().expect(kShard, kEpoch);
+  world.server().serve(kShard, store);
+  store.close();
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 40; ++i) {
+    answers.push_back(world.send(Method::kPut, encoded_put(kRoute, "key" + std::to_string(i), "v")));
+  }
+  world.wait_for([&] { return world.server().stats().log_refused > 0; });
+  store.open();
+  world.wait_for_answers();
+  std::map<KvStatus, size_t> count;
+  for (const auto& answer : answers) ++count[answer->status()];
+  EXPECT_EQ(count[KvStatus::kOk] + count[KvStatus::kResourceExhausted], answers.size());
+  EXPECT_GE(count[KvStatus::kOk], 8u);
+  EXPECT_GE(count[KvStatus::kResourceExhausted], 1u);
+  EXPECT_EQ(store.last_index(), count[KvStatus::kOk]);
+}
+
+TEST(ShardServer, Begin_RefusesAboveTheBoundOfOperations) {
+  ShardServer::Options options;
+  options.operations_max = 4;
+  FakeShardStore store(kShard);
+  ServerWorld world(options);
+  world.server().expect(kShard, kEpoch);
+  world.server().serve(kShard, store);
+  store.close();
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 6; ++i) {
+    answers.push_back(world.send(Method::kPut, encoded_put(kRoute, "key", "v")));
+  }
+  world.wait_for([&] { return world.server().waiting_count() == 4; });
+  store.open();
+  world.wait_for_answers();
+  EXPECT_EQ(world.server().stats().requests.answers[2][static_cast<size_t>(KvStatus::kResourceExhausted)], 2u);
+}
+
+TEST(ShardServer, Remove_WaitsForOperationsInFlight) {
+  FakeShardStore store(kShard);
+  ServerWorld world;
+  world.server().expect(kShard, kEpoch);
+  world.server().serve(kShard, store);
+  store.close();
+  const auto answer = world.send(Method::kPut, encoded_put(kRoute, "key", "v"));
+  world.wait_for([&] { return world.server().waiting_count() == 1; });
+  store.wait_until_applying();
+  bool idle = false;
+  world.server().remove(kShard, [&] { idle = true; });
+  const auto late = world.send(Method::kGet, encoded_get({3, 1, kEpoch, 0}, "key"));
+  world.wait_for([&] { return late->rpc.ok(); });
+  EXPECT_EQ(late->status(), KvStatus::kWrongShard);
+  EXPECT_FALSE(idle);
+  store.open();
+  world.wait_for([&] { return idle; });
+  world.wait_for_answers();
+  EXPECT_EQ(answer->status(), KvStatus::kOk);
+}
+
+TEST_F(RocksdbServerTest, Remove_WaitsForALargeValueOnItsWay) {
+  ASSERT_EQ(put("large", std::string(1 << 20, 'v')).status(), KvStatus::kOk);
+  const auto answer = world_->send(Method::kGet, encoded_get(kRoute, "large"));
+  world_->wait_for([&] { return world_->server().stats().operations_in_flight > 0; });
+  bool idle = false;
+  world_->server().remove(kShard, [&] { idle = true; });
+  EXPECT_FALSE(idle);
+  world_->wait_for_answers();
+  EXPECT_EQ(answer->value(), std::string(1 << 20, 'v'));
+  // The client says that it has it all; only then may the database be closed.
+  world_->wait_for([&] { return idle; });
+  store_.reset();
+}
+
+TEST_F(ShardServerTest, Remove_AtOnceWhenIdle) {
+  FakeShardStore store(kShard);
+  server_.expect(kShard, kEpoch);
+  server_.serve(kShard, store);
+  bool idle = false;
+  server_.remove(kShard, [&] { idle = true; });
+  EXPECT_TRUE(idle);
+  EXPECT_EQ(server_.stats().shards, 0u);
+}
+
+TEST_F(RocksdbServerTest, Stats_CountByMethodAndStatusAndBytes) {
+  put("small", "12345");
+  put("cached", std::string(1000, 'c'));
+  get("small");
+  get("cached");
+  get("none");
+  const RequestStats stats = world_->server().stats().requests;
+  const auto at = [&](Method method, KvStatus status) {
+    return stats.answers[static_cast<size_t>(method)][static_cast<size_t>(status)];
+  };
+  EXPECT_EQ(at(Method::kPut, KvStatus::kOk), 2u);
+  EXPECT_EQ(at(Method::kGet, KvStatus::kOk), 2u);
+  EXPECT_EQ(at(Method::kGet, KvStatus::kNotFound), 1u);
+  EXPECT_EQ(stats.value_copied_bytes, 5u);
+  EXPECT_EQ(stats.value_zero_copy_bytes, 1000u);
+  WorkerStats worker = world_->server().stats();
+  const std::string text = format_metrics(std::span(&worker, 1));
+  EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"0\",method=\"GET\",status=\"OK\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("skua_commit_group_mutations_count{worker=\"0\"} 2\n"));
+}
+
+}  // namespace
+}  // namespace skua::kv
