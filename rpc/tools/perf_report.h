@@ -1,0 +1,18 @@
+// What skua-perf prints.
+#ifndef SKUA_RPC_TOOLS_PERF_REPORT_H_
+#define SKUA_RPC_TOOLS_PERF_REPORT_H_
+
+#include <string>
+
+#include "rpc/tools/perf_run.h"
+
+namespace skua::rpc::perf {
+
+/// One table for people.
+std::string text_report(const std::string& mode, const TestOptions& options, const TestResult& result);
+/// One JSON object; all names carry their units.
+std::string json_report(const std::string& mode, const TestOptions& options, const TestResult& result);
+
+}  // namespace skua::rpc::perf
+
+#endif  // SKUA_RPC_TOOLS_PERF_REPORT_H_

@@ -1,0 +1,172 @@
+#include "rpc/tools/perf_run.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/rng.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+
+namespace skua::rpc::perf {
+namespace {
+
+constexpr size_t kPollsPerClosedCheck = 4096;
+constexpr DurationNs kIdleWait = 10 * kMillisecond;
+
+EndpointOptions endpoint_options(bool busy) {
+  EndpointOptions options;
+  options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
+  options.protocol.window = 256;
+  return options;
+}
+
+/// Puts `bytes` of `source` into the message: inline if they fit, else from where they are.
+void fill(Message& message, const std::string& source, size_t bytes) {
+  const ByteSpan content = as_byte_span(source).first(bytes);
+  if (!message.append_head(content)) static_cast<void>(message.add_body(content, nullptr, nullptr));
+}
+
+/// Keeps `outstanding` calls in flight until told to stop.
+class Client {
+ public:
+  Client(Endpoint& endpoint, const Clock& clock, SessionId session, const TestOptions& options)
+      : endpoint_(endpoint),
+        clock_(clock),
+        session_(session),
+        options_(options),
+        body_(std::max<size_t>(options.request_bytes, 4), 'q'),
+        started_(options.outstanding) {
+    store_le(reinterpret_cast<std::byte*>(body_.data()), options.response_bytes);
+  }
+
+  /// Runs for the time given and waits for what is in flight.
+  void run(DurationNs duration_ns, bool measure) {
+    result_ = TestResult();
+    measuring_ = measure;
+    const TimeNs begun = clock_.now_ns();
+    stop_at_ns_ = begun + duration_ns;
+    for (uint32_t i = 0; i < options_.outstanding; ++i) start(i);
+    while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
+    result_.elapsed_ns = clock_.now_ns() - begun;
+  }
+
+  TestResult take_result() { return std::move(result_); }
+
+ private:
+  void start(uint32_t index) {
+    MessagePtr request = endpoint_.make_message();
+    fill(*request, body_, body_.size());
+    started_[index] = clock_.now_ns();
+    absl::StatusOr<CallId> call = endpoint_.call(session_, kEchoSize, std::move(request), {},
+                                                 [this, index](CallResult&& result) { done(index, result); });
+    if (call.ok()) {
+      ++in_flight_;
+    } else {
+      fail(call.status());
+    }
+  }
+
+  void done(uint32_t index, const CallResult& result) {
+    --in_flight_;
+    const TimeNs now = clock_.now_ns();
+    if (!result.status.ok()) return fail(result.status);
+    ++result_.calls;
+    if (measuring_) result_.latency_ns.record(static_cast<uint64_t>(now - started_[index]));
+    if (now < stop_at_ns_) start(index);
+  }
+
+  void fail(const absl::Status& status) {
+    if (result_.failed++ == 0) result_.first_failure = status;
+  }
+
+  Endpoint& endpoint_;
+  const Clock& clock_;
+  const SessionId session_;
+  const TestOptions& options_;
+  std::string body_;
+  std::vector<TimeNs> started_;
+  uint32_t in_flight_ = 0;
+  bool measuring_ = false;
+  TimeNs stop_at_ns_ = 0;
+  TestResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> make_transport(const std::string& name, const std::string& listen_host) {
+  if (name != "tcp") {
+    return absl::InvalidArgumentError(absl::StrCat("unknown transport \"", name, "\"; this build has: tcp"));
+  }
+  TcpOptions options;
+  options.listen_ip = listen_host;
+  std::random_device entropy;
+  Rng rng((uint64_t{entropy()} << 32) ^ entropy());
+  for (uint8_t& byte : options.self.uuid.bytes) byte = static_cast<uint8_t>(rng.next());
+  options.self.incarnation = 1;
+  absl::StatusOr<std::unique_ptr<TcpTransport>> transport = TcpTransport::create(options);
+  if (!transport.ok()) return transport.status();
+  return std::unique_ptr<Transport>(*std::move(transport));
+}
+
+absl::Status serve_client(const Socket& control, const std::string& transport_name, const std::string& listen_host,
+                          const std::atomic<bool>& stop) {
+  absl::StatusOr<TestPlan> plan = receive_plan(control);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<std::unique_ptr<Transport>> transport = make_transport(transport_name, listen_host);
+  if (!transport.ok()) return transport.status();
+  const SteadyClock clock;
+  const std::string source(plan->response_bytes_max, 'r');
+  Endpoint endpoint(**transport, clock, endpoint_options(plan->busy));
+  endpoint.serve(kEchoSize, [&](IncomingCall&& call) {
+    ByteReader reader(call.request.bytes());
+    const auto wanted = reader.read<uint32_t>();
+    if (!reader.ok() || wanted > source.size()) {
+      return call.reply.fail(absl::InvalidArgumentError("the request does not follow the test's plan"));
+    }
+    MessagePtr response = endpoint.make_message();
+    fill(*response, source, wanted);
+    call.reply.reply(std::move(response));
+  });
+  if (absl::Status status = send_descriptor(control, endpoint.local_descriptor()); !status.ok()) return status;
+  for (size_t turns = 0; !stop; ++turns) {
+    const size_t work = endpoint.poll_or_wait(kIdleWait);
+    if ((work == 0 || turns % kPollsPerClosedCheck == 0) && turns % 64 == 0 && control.closed_by_peer()) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TestResult> run_client(const Socket& control, const TestOptions& options) {
+  if (absl::Status status = send_plan(control, {options.response_bytes, options.busy}); !status.ok()) return status;
+  absl::StatusOr<Descriptor> peer = receive_descriptor(control);
+  if (!peer.ok()) return peer.status();
+  absl::StatusOr<std::unique_ptr<Transport>> transport = make_transport(options.transport, "");
+  if (!transport.ok()) return transport.status();
+  const SteadyClock clock;
+  Endpoint endpoint(**transport, clock, endpoint_options(options.busy));
+  absl::StatusOr<SessionId> session = endpoint.connect(*peer);
+  if (!session.ok()) return session.status();
+  Client client(endpoint, clock, *session, options);
+  client.run(options.warm_up_ns, false);
+  const EndpointCounters before = endpoint.counters();
+  const TransportCounters wire_before = (*transport)->counters();
+  client.run(options.duration_ns, true);
+  TestResult result = client.take_result();
+  const EndpointCounters& after = endpoint.counters();
+  result.engine.packets_sent = after.packets_sent - before.packets_sent;
+  result.engine.retransmits = after.retransmits - before.retransmits;
+  result.engine.rx_copied_bytes = after.rx_copied_bytes - before.rx_copied_bytes;
+  result.engine.rx_zero_copy_bytes = after.rx_zero_copy_bytes - before.rx_zero_copy_bytes;
+  const TransportCounters& wire = (*transport)->counters();
+  result.transport.tx_copied_bytes = wire.tx_copied_bytes - wire_before.tx_copied_bytes;
+  result.transport.tx_zero_copy_bytes = wire.tx_zero_copy_bytes - wire_before.tx_zero_copy_bytes;
+  result.transport.rx_copied_bytes = wire.rx_copied_bytes - wire_before.rx_copied_bytes;
+  result.transport.rx_zero_copy_bytes = wire.rx_zero_copy_bytes - wire_before.rx_zero_copy_bytes;
+  endpoint.close(*session);
+  endpoint.poll();
+  return result;
+}
+
+}  // namespace skua::rpc::perf

@@ -1,0 +1,59 @@
+// The two sides of a measurement: a server that echoes sizes, and a client that keeps calls in flight.
+//
+// A request's first four bytes say how long the response is to be. Responses up to 256 bytes are copied behind the header, larger
+// ones sent from one buffer that stays where it is; so do requests.
+#ifndef SKUA_RPC_TOOLS_PERF_RUN_H_
+#define SKUA_RPC_TOOLS_PERF_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/base/histogram.h"
+#include "rpc/endpoint.h"
+#include "rpc/tools/perf_exchange.h"
+
+namespace skua::rpc::perf {
+
+inline constexpr MethodId kEchoSize = 1;
+
+struct TestOptions {
+  std::string transport = "tcp";
+  uint32_t request_bytes = 32;
+  uint32_t response_bytes = 32;
+  uint32_t outstanding = 1;
+  DurationNs warm_up_ns = 200 * kMillisecond;
+  DurationNs duration_ns = 3 * kSecond;
+  bool busy = true;
+};
+
+struct TestResult {
+  uint64_t calls = 0;
+  uint64_t failed = 0;
+  absl::Status first_failure;
+  DurationNs elapsed_ns = 0;
+  /// Round trips in nanoseconds.
+  Histogram latency_ns{100 * static_cast<uint64_t>(kSecond)};
+  EndpointCounters engine;
+  TransportCounters transport;
+
+  [[nodiscard]] double seconds() const { return static_cast<double>(elapsed_ns) / 1e9; }
+  [[nodiscard]] double calls_per_second() const { return static_cast<double>(calls) / seconds(); }
+};
+
+/// A transport by name, for stand-alone tools: no cluster, a fresh identity. INVALID_ARGUMENT names those there are.
+absl::StatusOr<std::unique_ptr<Transport>> make_transport(const std::string& name, const std::string& listen_host);
+
+/// Serves one client until it closes `control` or `stop` is set. Thread: the caller's polls.
+absl::Status serve_client(const Socket& control, const std::string& transport, const std::string& listen_host,
+                          const std::atomic<bool>& stop);
+
+/// Runs one test against the server behind `control`.
+absl::StatusOr<TestResult> run_client(const Socket& control, const TestOptions& options);
+
+}  // namespace skua::rpc::perf
+
+#endif  // SKUA_RPC_TOOLS_PERF_RUN_H_
