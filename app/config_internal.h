@@ -77,7 +77,7 @@ struct CommandState {
                                   std::string source);
 /// "1 to 64", "at least 1", "up to 4KiB"; empty when any value of the type will do.
 [[nodiscard]] std::string range_text(const OptionState& option);
-/// What stands for the value in help: DIR, N, DURATION.
+/// What stands for the value in help: DIR, N, DURATION; KEY for the positional argument `key`.
 [[nodiscard]] std::string value_name(const OptionState& option);
 /// `a,b,c` cut at commas; empty pieces are dropped.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view text);

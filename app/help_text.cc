@@ -3,8 +3,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "app/config_internal.h"
 
@@ -91,7 +93,7 @@ std::string usage(const Command& command) {
   if (!command.state().commands.empty()) text += command.state().action ? " [COMMAND]" : " COMMAND";
   for (const auto& positional : command.state().positionals) {
     const OptionState& state = positional->state();
-    std::string word = state.value_name.empty() ? absl::AsciiStrToUpper(state.name) : state.value_name;
+    std::string word = value_name(state);
     if (state.type == OptionType::kList) word += "...";
     absl::StrAppend(&text, " ", state.required ? word : absl::StrCat("[", word, "]"));
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -189,6 +190,7 @@ std::string range_text(const OptionState& option) {
 
 std::string value_name(const OptionState& option) {
   if (!option.value_name.empty()) return option.value_name;
+  if (option.positional) return absl::AsciiStrToUpper(option.name);
   if (!option.choices.empty()) return absl::StrJoin(option.choices, "|");
   switch (option.type) {
     case OptionType::kString:
