@@ -35,7 +35,7 @@ inline constexpr size_t kHotMax = 4;
 inline constexpr uint32_t kHotIdleFew = 20'000;
 inline constexpr uint32_t kHotIdleMany = 256;
 /// Bursts between two looks at epoll while only hot connections have traffic.
-inline constexpr uint32_t kEpollEveryBursts = 100000;
+inline constexpr uint32_t kEpollEveryBursts = 16;
 inline constexpr size_t kEpollEventsMax = 64;
 
 }  // namespace skua::rpc::tcp

@@ -227,7 +227,8 @@ void Links::turn() {
   if (has_timers()) run_timers();
   while (!failed_.empty()) {
     Connection& connection = *failed_.back();
-    close(connection, LinkEvent::Kind::kDown, connection.broken);
+    const absl::Status why = connection.broken;
+    close(connection, LinkEvent::Kind::kDown, why);
   }
 }
 

@@ -110,8 +110,7 @@ class TestNode {
     return taken;
   }
 
-  static TxPacket make_packet(PeerId to, uint64_t number, const std::string& payload,
-                              TxToken token = kNoToken) {
+  static TxPacket make_packet(PeerId to, uint64_t number, const std::string& payload, TxToken token = kNoToken) {
     TxPacket packet;
     packet.peer = to;
     packet.token = token;

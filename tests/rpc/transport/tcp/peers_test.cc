@@ -1,0 +1,60 @@
+// PeerTable: ids, its bound, and how link events fold.
+#include "rpc/transport/tcp/peers.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rpc/transport/tcp/test_node.h"
+
+namespace skua::rpc::tcp {
+namespace {
+
+using Kind = LinkEvent::Kind;
+
+LinkEvent event_of(PeerId peer, Kind kind, uint64_t incarnation = 0) {
+  LinkEvent event;
+  event.peer = peer;
+  event.kind = kind;
+  event.identity.incarnation = incarnation;
+  return event;
+}
+
+std::vector<std::pair<Kind, uint64_t>> drain(PeerTable& table) {
+  std::vector<std::pair<Kind, uint64_t>> out;
+  std::array<LinkEvent, 1> events;
+  while (table.poll(events) == 1) out.emplace_back(events[0].kind, events[0].identity.incarnation);
+  return out;
+}
+
+TEST(PeerTable, FindOrAdd_OneIdPerUuid) {
+  PeerTable table(2, {});
+  const PeerId first = (*table.find_or_add(make_uuid(1)))->id;
+  const PeerId second = (*table.find_or_add(make_uuid(2)))->id;
+  EXPECT_NE(first, second);
+  EXPECT_EQ((*table.find_or_add(make_uuid(1)))->id, first);
+  const auto full = table.find_or_add(make_uuid(3));
+  EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.status().message()), ::testing::HasSubstr("peers_max"));
+}
+
+TEST(PeerTable, Events_FoldToWhatMatters) {
+  PeerTable table(4, {});
+  (void)table.find_or_add(make_uuid(1));
+  (void)table.find_or_add(make_uuid(2));
+  EXPECT_FALSE(table.has_events());
+  // Up, then lost: the engine needs to know of the loss only.
+  table.push_event(event_of(0, Kind::kUp, 1));
+  table.push_event(event_of(0, Kind::kDown, 1));
+  EXPECT_THAT(drain(table), ::testing::ElementsAre(std::pair(Kind::kDown, 1U)));
+  // Any number of flaps: a loss, and that it stands again.
+  for (uint64_t i = 1; i < 9; ++i) {
+    table.push_event(event_of(0, Kind::kDown, i));
+    table.push_event(event_of(0, Kind::kUp, i + 1));
+  }
+  table.push_event(event_of(1, Kind::kUp, 77));
+  EXPECT_THAT(drain(table),
+              ::testing::ElementsAre(std::pair(Kind::kDown, 8U), std::pair(Kind::kUp, 9U), std::pair(Kind::kUp, 77U)));
+  EXPECT_FALSE(table.has_events());
+}
+
+}  // namespace
+}  // namespace skua::rpc::tcp

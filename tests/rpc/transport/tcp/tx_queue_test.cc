@@ -1,0 +1,224 @@
+// TxQueue against a plain string, and the fate of tokens.
+#include "rpc/transport/tcp/tx_queue.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "rpc/base/rng.h"
+#include "rpc/transport/tcp/limits.h"
+#include "tests/rpc/transport/tcp/test_node.h"
+
+namespace skua::rpc::tcp {
+namespace {
+
+constexpr TxQueue::Limits kLimits = {.bytes_max = 1 << 20, .inline_max_bytes = 256};
+
+const Dialect& v1() {
+  return builtin_dialects().front();
+}
+
+// A later version with a frame of another size: 4 bytes of mark, 8 of length.
+void pack_v2(std::byte* to, uint32_t payload_bytes) {
+  store_le(to, uint32_t{0x32323232});
+  store_le(to + 4, uint64_t{payload_bytes});
+}
+bool unpack_v2(const std::byte* from, uint32_t& payload_bytes) {
+  payload_bytes = static_cast<uint32_t>(load_le<uint64_t>(from + 4));
+  return load_le<uint32_t>(from) == 0x32323232;
+}
+constexpr Dialect kV2 = {2, 12, pack_v2, unpack_v2};
+
+std::string frame_of(const TxPacket& packet, const Dialect& dialect) {
+  std::array<std::byte, kFrameBytesMax> frame;
+  dialect.pack(frame.data(), packet.payload_bytes);
+  std::string out(as_string_view(ByteSpan(frame).first(dialect.frame_bytes)));
+  out += as_string_view(packet.header);
+  for (size_t i = 0; i < packet.segment_count; ++i) out += as_string_view(packet.segments[i]);
+  return out;
+}
+
+/// Takes up to `bytes` off the queue, as a write would.
+std::string take(TxQueue& queue, size_t bytes, size_t pieces_max, TxCompletions& completions) {
+  std::vector<iovec> pieces(pieces_max);
+  size_t offered = 0;
+  const size_t count = queue.gather(pieces, offered);
+  std::string out;
+  for (size_t i = 0; i < count && out.size() < bytes; ++i) {
+    const size_t part = std::min(pieces[i].iov_len, bytes - out.size());
+    out.append(static_cast<const char*>(pieces[i].iov_base), part);
+  }
+  EXPECT_LE(out.size(), offered);
+  queue.consume(out.size(), completions);
+  return out;
+}
+
+std::vector<TxToken> reap_all(TxCompletions& completions) {
+  std::vector<TxToken> tokens(10'000);
+  tokens.resize(completions.reap(tokens));
+  return tokens;
+}
+
+TEST(TxQueue, SmallPackets_AreOnePiece) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string payload = "abc";
+  std::string expected;
+  for (uint64_t i = 0; i < 100; ++i) {
+    TxPacket packet = TestNode::make_packet(0, i, payload, i + 1);
+    ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+    EXPECT_TRUE(packet.done);
+    expected += frame_of(packet, v1());
+  }
+  std::array<iovec, 8> pieces;
+  size_t bytes = 0;
+  EXPECT_EQ(queue.gather(pieces, bytes), 1U);
+  EXPECT_EQ(bytes, expected.size());
+  EXPECT_EQ(take(queue, bytes, 8, completions), expected);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(reap_all(completions).empty());
+  EXPECT_EQ(counters.tx_packets, 100U);
+  EXPECT_EQ(counters.tx_copied_bytes, 300U);
+}
+
+TEST(TxQueue, GatheredSegment_CompletesWhenFullyWritten) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string body = random_text(1000, 1);
+  TxPacket packet = TestNode::make_packet(0, 1, body, 42);
+  completions.begin_burst({&packet, 1});
+  ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+  EXPECT_FALSE(packet.done);
+  std::array<iovec, 8> pieces;
+  size_t bytes = 0;
+  ASSERT_EQ(queue.gather(pieces, bytes), 2U);
+  EXPECT_EQ(pieces[1].iov_base, body.data()) << "not copied";
+  completions.end_burst();
+  (void)take(queue, 40 + 999, 8, completions);
+  EXPECT_TRUE(reap_all(completions).empty());
+  (void)take(queue, 1, 8, completions);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{42});
+  EXPECT_EQ(counters.tx_zero_copy_bytes, 1000U);
+}
+
+TEST(TxQueue, WrittenWithinItsBurst_IsDoneInsteadOfReaped) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string body = random_text(1000, 1);
+  std::array<TxPacket, 2> packets = {TestNode::make_packet(0, 1, body, 7), TestNode::make_packet(0, 2, body, 8)};
+  completions.begin_burst(packets);
+  for (uint8_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(queue.push(packets[i], i, v1(), false, completions, counters));
+  }
+  (void)take(queue, 1040, 8, completions);
+  completions.end_burst();
+  EXPECT_TRUE(packets[0].done);
+  EXPECT_FALSE(packets[1].done);
+  // The next burst's packet 1 is another one.
+  std::array<TxPacket, 2> later = {TestNode::make_packet(0, 3, body), TestNode::make_packet(0, 4, body)};
+  completions.begin_burst(later);
+  (void)take(queue, 1040, 8, completions);
+  EXPECT_FALSE(later[1].done);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{8});
+}
+
+TEST(TxQueue, Full_RefusesAndChangesNothing) {
+  TxQueue queue({.bytes_max = 5000, .inline_max_bytes = 256});
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string body = random_text(4000, 1);
+  TxPacket packet = TestNode::make_packet(0, 1, body, 1);
+  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters)) << "one may overshoot";
+  const size_t bytes = queue.bytes();
+  EXPECT_FALSE(queue.push(packet, 0, v1(), false, completions, counters));
+  EXPECT_EQ(queue.bytes(), bytes);
+  EXPECT_EQ(counters.tx_packets, 2U);
+}
+
+TEST(TxQueue, Drop_CompletesEveryToken) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string body = random_text(1000, 1);
+  for (TxToken token = 1; token <= 3; ++token) {
+    TxPacket packet = TestNode::make_packet(0, token, body, token);
+    ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+  }
+  (void)take(queue, 500, 8, completions);
+  queue.drop(completions);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(reap_all(completions), (std::vector<TxToken>{1, 2, 3}));
+  TxPacket packet = TestNode::make_packet(0, 9, body, 9);
+  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters)) << "usable again";
+  EXPECT_EQ(take(queue, 2000, 8, completions), frame_of(packet, v1()));
+}
+
+TEST(TxQueue, Repack_TurnsProvisionalFramesIntoTheChosenVersion) {
+  for (const bool back : {false, true}) {
+    const Dialect& from = back ? v1() : kV2;
+    const Dialect& to = back ? kV2 : v1();
+    TxQueue queue(kLimits);
+    TxCompletions completions;
+    TransportCounters counters;
+    const std::string small = "xyz";
+    const std::string large = random_text(3000, 2);
+    std::string expected;
+    for (uint64_t i = 0; i < 20; ++i) {
+      TxPacket packet = TestNode::make_packet(0, i, i % 2 == 0 ? small : large);
+      ASSERT_TRUE(queue.push(packet, 0, from, true, completions, counters));
+      expected += frame_of(packet, to);
+    }
+    queue.repack(from, to);
+    EXPECT_EQ(queue.bytes(), expected.size());
+    TxPacket packet = TestNode::make_packet(0, 99, small);
+    ASSERT_TRUE(queue.push(packet, 0, to, false, completions, counters));
+    expected += frame_of(packet, to);
+    std::string got;
+    while (!queue.empty()) got += take(queue, 777, 5, completions);
+    EXPECT_EQ(got, expected);
+  }
+}
+
+TEST(TxQueue, RandomTraffic_EqualsAString) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Rng rng(seed);
+    const std::string memory = random_text(40'000, seed);
+    TxQueue queue(kLimits);
+    TxCompletions completions;
+    TransportCounters counters;
+    std::string expected;
+    std::string got;
+    std::set<TxToken> waiting;
+    for (uint64_t i = 1; i < 4000; ++i) {
+      TxPacket packet;
+      packet.peer = 0;
+      packet.header = make_header(i);
+      packet.token = i;
+      packet.segment_count = static_cast<uint8_t>(rng.below(kTxSegmentsMax + 1));
+      packet.payload_bytes = 0;
+      for (size_t s = 0; s < packet.segment_count; ++s) {
+        const size_t size = rng.below(rng.chance(0.5) ? 100 : 5000);
+        packet.segments[s] = as_byte_span(memory).subspan(rng.below(30'000), size);
+        packet.payload_bytes += static_cast<uint32_t>(size);
+      }
+      completions.begin_burst({&packet, 1});
+      if (queue.push(packet, 0, v1(), false, completions, counters)) {
+        expected += frame_of(packet, v1());
+        if (!packet.done) waiting.insert(i);
+      }
+      completions.end_burst();
+      if (rng.chance(0.6)) got += take(queue, rng.below(9000), 1 + rng.below(9), completions);
+      for (const TxToken token : reap_all(completions)) EXPECT_EQ(waiting.erase(token), 1U);
+    }
+    while (!queue.empty()) got += take(queue, 100'000, 64, completions);
+    for (const TxToken token : reap_all(completions)) EXPECT_EQ(waiting.erase(token), 1U);
+    EXPECT_TRUE(waiting.empty());
+    EXPECT_TRUE(got == expected);
+  }
+}
+
+}  // namespace
+}  // namespace skua::rpc::tcp
