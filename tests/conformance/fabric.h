@@ -1,0 +1,43 @@
+// Two or more endpoints over one kind of transport, driven by the test's thread: what the conformance suite runs on.
+//
+// A fabric that cannot run here says why, and its tests are skipped with that reason.
+#ifndef SKUA_TESTS_CONFORMANCE_FABRIC_H_
+#define SKUA_TESTS_CONFORMANCE_FABRIC_H_
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "rpc/endpoint.h"
+
+namespace skua::rpc::conformance {
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  /// A transport for host number `host`; a second one for the same host after the first died is its next life.
+  virtual std::unique_ptr<Transport> make_transport(uint32_t host) = 0;
+  [[nodiscard]] virtual const Clock& clock() const = 0;
+  /// Time passes by itself, or by this much for the fabric's own clock.
+  virtual void let_time_pass(TimeNs next_timer_ns) = 0;
+};
+
+/// One kind of transport: its name, and a maker that returns null and a reason where it cannot run.
+struct FabricKind {
+  std::string name;
+  std::function<std::unique_ptr<Fabric>(std::string& why_not)> make;
+};
+
+inline void PrintTo(const FabricKind& kind, std::ostream* out) {
+  *out << kind.name;
+}
+
+/// All kinds that this build has.
+std::vector<FabricKind> all_fabrics();
+
+}  // namespace skua::rpc::conformance
+
+#endif  // SKUA_TESTS_CONFORMANCE_FABRIC_H_
