@@ -29,8 +29,8 @@ class Arena {
     /// Total bytes the arena may map.
     size_t limit_bytes = size_t{1} << 30;
     bool try_huge_pages = true;
-    OnMap on_map;
-    OnUnmap on_unmap;
+    OnMap on_map = nullptr;
+    OnUnmap on_unmap = nullptr;
   };
 
   explicit Arena(Options options);
