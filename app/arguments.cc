@@ -71,10 +71,11 @@ class Scanner {
   }
 
   void short_option(const std::string& word) {
+    const bool one_letter = word.size() == 2 || word[2] == '=';
     for (Option* option : visible_options(*result_.selected)) {
-      if (option->state().short_name != word[1]) continue;
+      if (option->state().short_name != word[1] || !one_letter) continue;
       std::optional<std::string> value;
-      if (word.size() > 2) value = word.substr(word[2] == '=' ? 3 : 2);
+      if (word.size() > 2) value = word.substr(3);
       return take(*option, word.substr(0, 2), value);
     }
     // -data-dir: one dash too few.

@@ -84,9 +84,11 @@ Option& Command::add_list(std::string name, std::vector<std::string>* target, st
   return bind_list(declare(*this, std::move(name), OptionType::kList, std::move(help), false), target);
 }
 
-Option& Command::add_integer_texts(std::string name, OptionType type, std::function<void(int64_t)> set,
-                                   std::function<int64_t()> get, std::string help) {
+Option& Command::add_integer_texts(std::string name, OptionType type, int64_t low, int64_t high,
+                                   std::function<void(int64_t)> set, std::function<int64_t()> get, std::string help) {
   Option& option = declare(*this, std::move(name), type, std::move(help), false);
+  option.state().low = low;
+  option.state().high = high;
   option.state().set_int = std::move(set);
   option.state().texts = [type, get = std::move(get)] {
     const int64_t value = get();

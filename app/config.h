@@ -125,8 +125,8 @@ class Command {
   explicit Command(std::unique_ptr<CommandState> state);
 
  private:
-  Option& add_integer_texts(std::string name, OptionType type, std::function<void(int64_t)> set,
-                            std::function<int64_t()> get, std::string help);
+  Option& add_integer_texts(std::string name, OptionType type, int64_t low, int64_t high,
+                            std::function<void(int64_t)> set, std::function<int64_t()> get, std::string help);
   Option& add_choice_texts(std::string name, std::vector<std::string> words,
                            std::function<void(const std::string&)> set, std::function<std::string()> get,
                            std::string help);
@@ -139,9 +139,8 @@ class Command {
     constexpr int64_t kHigh = sizeof(T) < sizeof(int64_t) ? static_cast<int64_t>(std::numeric_limits<T>::max())
                                                           : std::numeric_limits<int64_t>::max();
     return add_integer_texts(
-               std::move(name), type, [target](int64_t value) { *target = static_cast<T>(value); },
-               [target] { return static_cast<int64_t>(*target); }, std::move(help))
-        .range(kLow, kHigh);
+        std::move(name), type, kLow, kHigh, [target](int64_t value) { *target = static_cast<T>(value); },
+        [target] { return static_cast<int64_t>(*target); }, std::move(help));
   }
 
   std::unique_ptr<CommandState> state_;

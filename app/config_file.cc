@@ -1,4 +1,5 @@
 // The only place that sees toml++.
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -119,10 +120,11 @@ std::string one_line(std::string text) {
 }  // namespace
 
 absl::Status apply_config_file(const Command& root, const std::string& path) {
+  std::error_code ignored;
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file.is_open() || file.bad()) {
+  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path, ignored)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the configuration file ", path, "; does it exist, and may this user read it?"));
   }

@@ -32,6 +32,7 @@ struct OptionState {
   bool standard = false;  // --help and the like, declared by Program itself
   int64_t low = std::numeric_limits<int64_t>::min();
   int64_t high = std::numeric_limits<int64_t>::max();
+  bool ranged = false;  // the bounds are more than the limits of the bound variable's type
   double low_double = -std::numeric_limits<double>::infinity();
   double high_double = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;
@@ -75,7 +76,7 @@ struct CommandState {
 /// caller) and sets the variable. INVALID_ARGUMENT without the option's name: "must be 1 to 64".
 [[nodiscard]] absl::Status assign(OptionState& option, const std::vector<std::string>& texts, Origin origin,
                                   std::string source);
-/// "1 to 64", "at least 1", "up to 4KiB"; empty when any value of the type will do.
+/// "1 to 64", "at least 1", "at most 4KiB"; empty when any number will do.
 [[nodiscard]] std::string range_text(const OptionState& option);
 /// What stands for the value in help: DIR, N, DURATION; KEY for the positional argument `key`.
 [[nodiscard]] std::string value_name(const OptionState& option);

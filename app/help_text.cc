@@ -69,7 +69,7 @@ std::string option_left(const OptionState& option) {
 
 std::string option_text(const OptionState& option) {
   std::vector<std::string> facts;
-  if (std::string range = range_text(option); !range.empty()) facts.push_back(std::move(range));
+  if (std::string range = range_text(option); option.ranged && !range.empty()) facts.push_back(std::move(range));
   if (std::string text = default_text(option); !text.empty() && !option.standard) {
     facts.push_back(std::move(text));
   }

@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
 
+std::string quoted(const std::string& text) {
+  return text.empty() ? "empty" : text;
+}
+
 std::string bound_text(const OptionState& option, int64_t bound) {
   switch (option.type) {
     case OptionType::kDuration: return format_duration(bound);
@@ -55,7 +59,8 @@ absl::Status check_choice(const OptionState& option, const std::string& text) {
     if (choice == text) return absl::OkStatus();
   }
   const std::optional<std::string> near = nearest_name(text, option.choices);
-  return absl::InvalidArgumentError(absl::StrCat("must be ", absl::StrJoin(option.choices, " or "), ", not ", text,
+  return absl::InvalidArgumentError(absl::StrCat("must be ", absl::StrJoin(option.choices, " or "), ", not ",
+                                                 quoted(text),
                                                  near ? absl::StrCat("; did you mean ", *near, "?") : ""));
 }
 
@@ -86,11 +91,13 @@ Option& Option::range(int64_t low, int64_t high) {
   SKUA_CHECK(low <= high, "an option's range is empty");
   state_->low = low;
   state_->high = high;
+  state_->ranged = true;
   return *this;
 }
 
 Option& Option::range_double(double low, double high) {
   SKUA_CHECK(low <= high, "an option's range is empty");
+  state_->ranged = true;
   state_->low_double = low;
   state_->high_double = high;
   return *this;
@@ -140,7 +147,7 @@ absl::Status assign(OptionState& option, const std::vector<std::string>& texts, 
     if (absl::Status status = check_choice(option, text); !status.ok()) return status;
     if (!option.complaint) continue;
     if (std::optional<std::string> complaint = option.complaint(text)) {
-      return absl::InvalidArgumentError(absl::StrCat(*complaint, ", not ", text));
+      return absl::InvalidArgumentError(absl::StrCat(*complaint, ", not ", quoted(text)));
     }
   }
   absl::Status status;
@@ -177,9 +184,8 @@ std::string range_text(const OptionState& option) {
   if (option.type != OptionType::kInt && option.type != OptionType::kDuration && option.type != OptionType::kSize) {
     return "";
   }
-  // A bound that is only the end of the bound variable's type is no news to the reader.
-  const bool negative_possible = option.type == OptionType::kInt;
-  const bool low = option.low > kLowest && (negative_possible || option.low > 0);
+  // That durations and sizes are not negative goes without saying.
+  const bool low = option.low > (option.type == OptionType::kInt ? kLowest : 0);
   const bool high = option.high < kHighest;
   if (low && high) {
     return absl::StrCat(bound_text(option, option.low), " to ", bound_text(option, option.high));

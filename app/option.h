@@ -30,7 +30,7 @@ class Option {
   explicit Option(std::unique_ptr<OptionState> state);
   ~Option();
 
-  /// A one-letter form: -c.
+  /// A one-letter form: `-c VALUE` or `-c=VALUE`.
   Option& short_name(char letter);
   /// Must be given, by flag, environment or file.
   Option& required();
