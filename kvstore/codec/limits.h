@@ -1,7 +1,7 @@
 // Every size bound of the key-value protocol, in one place.
 //
-// Both ends use them: a client refuses before it sends, a server refuses what it decodes. Either
-// way the answer is INVALID_ARGUMENT with the limit's name, its value and the actual size.
+// Both ends use them: a client refuses before it sends, a server refuses what it decodes. Either way the answer is
+// INVALID_ARGUMENT with the limit's name, its value and the actual size.
 #ifndef SKUA_KVSTORE_CODEC_LIMITS_H_
 #define SKUA_KVSTORE_CODEC_LIMITS_H_
 
@@ -24,8 +24,7 @@ inline constexpr size_t kBatchBytesMax = size_t{16} << 20;
 inline constexpr size_t kFieldsMax = 1024;
 inline constexpr size_t kFieldNameBytesMax = 1024;
 
-/// Rows and bytes (keys + values) that one SCAN page may ask for. A page holds at least one row,
-/// however large.
+/// Rows and bytes (keys + values) that one SCAN page may ask for. A page holds at least one row, however large.
 inline constexpr size_t kScanRowsMax = 10'000;
 inline constexpr size_t kScanBytesMax = size_t{16} << 20;
 /// A resume token: one format byte and a key.
@@ -34,8 +33,7 @@ inline constexpr size_t kResumeTokenBytesMax = 1 + kKeyBytesMax;
 /// Text of an error reply; longer text is cut.
 inline constexpr size_t kErrorTextBytesMax = 512;
 
-/// No head (everything but the value bytes) of GET, PUT, DELETE and their replies, nor an error
-/// reply, is larger.
+/// No head (everything but the value bytes) of GET, PUT, DELETE and their replies, nor an error reply, is larger.
 inline constexpr size_t kHeadBytesMax = 1088;
 
 /// No request or reply is larger: what the RPC engine must be able to carry.

@@ -6,8 +6,7 @@
 
 namespace skua::kv {
 
-/// Never renumbered; a retired number is not used again. 7 is kept for an atomic single-shard
-/// BATCH.
+/// Never renumbered; a retired number is not used again. 7 is kept for an atomic single-shard BATCH.
 enum class Method : uint16_t {
   kGet = 1,
   kPut = 2,

@@ -16,8 +16,7 @@ constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) + sizeof(uint64_t);
 
 static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
-static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <=
-              kMessageBytesMax);
+static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <= kMessageBytesMax);
 
 void write_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
   writer.write(kFormat);
@@ -33,10 +32,9 @@ absl::Status malformed(const char* what, size_t size) {
   return absl::InternalError(absl::StrCat("reply of ", size, " bytes is malformed: ", what));
 }
 
-/// Reads the header and, if the reply is an error, all of it. `flags_max` bounds the flags of an OK
-/// reply.
-absl::Status read_head(ByteSpan bytes, uint16_t flags_max, ByteReader& reader, ReplyHead& head,
-                       uint16_t& flags, uint32_t& count) {
+/// Reads the header and, if the reply is an error, all of it. `flags_max` bounds the flags of an OK reply.
+absl::Status read_head(ByteSpan bytes, uint16_t flags_max, ByteReader& reader, ReplyHead& head, uint16_t& flags,
+                       uint32_t& count) {
   const auto format = reader.read<uint8_t>();
   head.status = static_cast<KvStatus>(reader.read<uint8_t>());
   flags = reader.read<uint16_t>();
@@ -46,8 +44,7 @@ absl::Status read_head(ByteSpan bytes, uint16_t flags_max, ByteReader& reader, R
   head.map_revision = reader.read<uint64_t>();
   if (!reader.ok()) return malformed("shorter than its header", bytes.size());
   if (format != kFormat) {
-    return absl::InternalError(
-        absl::StrCat("reply has format ", format, "; this build reads format ", kFormat));
+    return absl::InternalError(absl::StrCat("reply has format ", format, "; this build reads format ", kFormat));
   }
   if (flags > (head.status == KvStatus::kOk ? flags_max : 0)) {
     return malformed("unknown flags", bytes.size());
@@ -186,8 +183,7 @@ ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
 absl::StatusOr<std::string_view> decode_resume_token(std::string_view token) {
   if (token.size() < 2 || token.size() > kResumeTokenBytesMax || token.front() != kResumeAfterKey) {
     return absl::InvalidArgumentError(
-        absl::StrCat("resume token of ", token.size(),
-                     " bytes was not made by this service; scan from the start"));
+        absl::StrCat("resume token of ", token.size(), " bytes was not made by this service; scan from the start"));
   }
   return token.substr(1);
 }
@@ -257,8 +253,7 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   ScanReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_head(bytes, kScanHasMore, reader, reply.head, flags, count);
-      !status.ok()) {
+  if (absl::Status status = read_head(bytes, kScanHasMore, reader, reply.head, flags, count); !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
@@ -271,8 +266,7 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   if (!reader.complete() || reserved != 0) {
     return malformed("its length disagrees with its rows' and token's", bytes.size());
   }
-  if (reply.has_more != decode_resume_token(reply.resume_token).ok() ||
-      reply.has_more != (token_bytes != 0)) {
+  if (reply.has_more != decode_resume_token(reply.resume_token).ok() || reply.has_more != (token_bytes != 0)) {
     return malformed("its resume token disagrees with its flags", bytes.size());
   }
 
@@ -281,8 +275,7 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     bool reserved_is_zero = false;
     const ScanRow row = read_row(row_reader, reserved_is_zero);
-    if (!row_reader.ok() || !reserved_is_zero)
-      return malformed("it ends inside a row", bytes.size());
+    if (!row_reader.ok() || !reserved_is_zero) return malformed("it ends inside a row", bytes.size());
     if (row.key <= previous) return malformed("its rows are not in key order", bytes.size());
     previous = row.key;
   }
@@ -294,9 +287,8 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
 absl::Status to_status(const ReplyHead& head) {
   if (head.status == KvStatus::kOk) return absl::OkStatus();
   return absl::Status(to_status_code(head.status),
-                      head.text.empty()
-                          ? std::string(status_name(head.status))
-                          : absl::StrCat(status_name(head.status), ": ", std::string(head.text)));
+                      head.text.empty() ? std::string(status_name(head.status))
+                                        : absl::StrCat(status_name(head.status), ": ", std::string(head.text)));
 }
 
 }  // namespace skua::kv

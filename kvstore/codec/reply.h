@@ -3,24 +3,22 @@
 // Every reply starts with the same 32 bytes, little endian (docs/wire-format.md):
 //
 //    0  u8  format = 1
-//    1  u8  status              KvStatus; not OK: `count` bytes of text follow and nothing else
-//    2  u16 flags               SCAN: 1 = has_more; else 0
-//    4  u32 count               GET: value bytes; MULTI_GET: entries; SCAN: rows; writes: 0
-//    8  u64 version             GET: the key's; writes: the new one; ALREADY_EXISTS,
-//    VERSION_MISMATCH: the key's present one
-//   16  u64 epoch               the server's for this shard: after WRONG_SHARD the client knows who
-//   is behind 24  u64 map_revision        the newest shard map the server has seen
+//    1  u8  status          KvStatus; not OK: `count` bytes of text follow and nothing else
+//    2  u16 flags           SCAN: 1 = has_more; else 0
+//    4  u32 count           GET: value bytes; MULTI_GET: entries; SCAN: rows; writes: 0
+//    8  u64 version         GET: the key's; writes: the new one; ALREADY_EXISTS, VERSION_MISMATCH: the present one
+//   16  u64 epoch           the server's for this shard: after WRONG_SHARD the client knows who is behind
+//   24  u64 map_revision    the newest shard map the server has seen
 //
 //   GET        | value
-//   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count | value, value, ...
-//   (in the keys' order) SCAN       u32 bytes of rows, u16 bytes of token, u16 0,
-//              { u16 key bytes, u16 0, u32 value bytes, u64 version, key, value } x count, resume
-//              token
+//   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count | value, ... in key order
+//   SCAN       u32 bytes of rows, u16 bytes of token, u16 0,
+//              { u16 key bytes, u16 0, u32 value bytes, u64 version, key, value } x count, resume token
 //
-// As with requests the head is all that stands before the `|`; value bytes follow as spans of their
-// own, uncopied. Decoding yields views into the received bytes, which must outlive the struct and
-// be contiguous, and accepts exactly what the encoder can make. Decoders answer INTERNAL for
-// malformed bytes: they came from a server. Thread: any; everything is pure.
+// As with requests the head is all that stands before the `|`; value bytes follow as spans of their own, uncopied.
+// Decoding yields views into the received bytes, which must outlive the struct and be contiguous, and accepts exactly
+// what the encoder can make. Decoders answer INTERNAL for malformed bytes: they came from a server.
+// Thread: any; everything is pure.
 #ifndef SKUA_KVSTORE_CODEC_REPLY_H_
 #define SKUA_KVSTORE_CODEC_REPLY_H_
 
@@ -60,16 +58,15 @@ struct GetReply {
   ByteSpan value;
 };
 
-/// One key's part of a MULTI_GET reply. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED for a value
-/// that would have taken the reply over kBatchBytesMax: ask for it alone.
+/// One key's part of a MULTI_GET reply. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED for a value that would have taken
+/// the reply over kBatchBytesMax: ask for it alone.
 struct MultiGetEntry {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
   ByteSpan value;
 };
 
-/// The entries of a decoded MULTI_GET reply in the order of the keys: a checked view, walked
-/// without allocation.
+/// The entries of a decoded MULTI_GET reply in the order of the keys: a checked view, walked without allocation.
 class MultiGetEntries {
  public:
   MultiGetEntries() = default;
@@ -121,26 +118,23 @@ struct ScanReply {
   std::string_view resume_token;  ///< for the next page; empty unless has_more
 };
 
-/// Encodes `head.status` other than OK, with its text cut to kErrorTextBytesMax. Valid as the reply
-/// to each method.
+/// Encodes `head.status` other than OK, with its text cut to kErrorTextBytesMax. Valid as the reply to each method.
 [[nodiscard]] ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer);
 
 /// Encodes the OK reply of a PUT, DELETE or PATCH.
 [[nodiscard]] ByteSpan encode_write_reply(const ReplyHead& head, HeadBuffer& buffer);
 
 /// Encodes what stands before the value in the OK reply of a GET.
-[[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes,
-                                             HeadBuffer& buffer);
+[[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer);
 
 /// Bytes of a MULTI_GET reply's head; the values follow in the entries' order.
 [[nodiscard]] inline size_t multi_get_reply_head_bytes(size_t entries) {
   return kReplyHeaderBytes + entries * kMultiGetEntryBytes;
 }
 
-/// Encodes it into a buffer of at least that size. At most kBatchOpsMax entries (checked); an entry
-/// that is not OK has no value.
-[[nodiscard]] ByteSpan encode_multi_get_reply_head(const ReplyHead& head,
-                                                   std::span<const MultiGetEntry> entries,
+/// Encodes it into a buffer of at least that size. At most kBatchOpsMax entries (checked); an entry that is not OK has
+/// no value.
+[[nodiscard]] ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const MultiGetEntry> entries,
                                                    MutableByteSpan buffer);
 
 /// Builds the OK reply of a SCAN row by row, and keeps the page within its limits.
@@ -156,12 +150,11 @@ class ScanReplyBuilder {
 
   void reset(size_t rows_max, size_t bytes_max);
 
-  /// Appends the row, unless the page has rows_max rows, or one row at least and no room for this
-  /// one's key and value.
+  /// Appends the row, unless the page has rows_max rows, or one row at least and no room for this one's key and value.
   [[nodiscard]] bool add(const ScanRow& row);
 
-  /// Completes the reply; with `has_more` it carries the token that resumes after the last row
-  /// added. Returns the whole reply, valid until the next reset() or the builder's end.
+  /// Completes the reply; with `has_more` it carries the token that resumes after the last row added. Returns the whole
+  /// reply, valid until the next reset() or the builder's end.
   ByteSpan finish(const ReplyHead& head, bool has_more);
 
   [[nodiscard]] size_t row_count() const { return row_count_; }
@@ -176,12 +169,11 @@ class ScanReplyBuilder {
   size_t last_key_bytes_ = 0;
 };
 
-/// The key after which a resume token says to go on. INVALID_ARGUMENT if the token was not made by
-/// this service.
+/// The key after which a resume token says to go on. INVALID_ARGUMENT if the token was not made by this service.
 [[nodiscard]] absl::StatusOr<std::string_view> decode_resume_token(std::string_view token);
 
-/// The head alone. Errors of all decoders: INTERNAL saying what is malformed. A head that is not OK
-/// is a successful decode, with no value, entries or rows.
+/// The head alone. Errors of all decoders: INTERNAL saying what is malformed. A head that is not OK is a successful
+/// decode, with no value, entries or rows.
 [[nodiscard]] absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes);

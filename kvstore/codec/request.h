@@ -2,28 +2,26 @@
 //
 // Every request starts with the same 32 bytes, little endian (docs/wire-format.md):
 //
-//    0  u32 table_id            what the client routed by; the server checks it against the view it
-//    holds and answers 4  u32 shard               WRONG_SHARD, with its own epoch, when they
-//    disagree 8  u64 epoch
-//   16  u64 map_revision        a server that has seen less refreshes its map before it refuses
+//    0  u32 table_id        what the client routed by; a server that holds another view answers WRONG_SHARD with its
+//    4  u32 shard           own epoch
+//    8  u64 epoch
+//   16  u64 map_revision    a server that has seen less refreshes its map before it refuses
 //   24  u8  format = 1
-//   25  u8  flags               PUT, DELETE: condition (0 none, 1 if_version, 2 if_absent); PATCH:
-//   1 = create if missing 26  u16 key_bytes           SCAN: start key's; MULTI_GET: 0 28  u32 count
-//   PUT: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max; else 0
+//   25  u8  flags           PUT, DELETE: condition (0 none, 1 if_version, 2 if_absent); PATCH: 1 = create if missing
+//   26  u16 key_bytes       SCAN: the start key's; MULTI_GET: 0
+//   28  u32 count           PUT: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max; else 0
 //
-//   GET        key                                        DELETE  u64 version, key
-//   PUT        u64 version, key | value                   MULTI_GET  { u16 length, key } x count
-//   PATCH      key | fields in row format (row.h)         SCAN  u32 bytes_max, u16 end, u16 token,
-//   start, end, token
+//   GET        key                                  DELETE     u64 version, key
+//   PUT        u64 version, key | value             MULTI_GET  { u16 length, key } x count
+//   PATCH      key | fields in row format (row.h)   SCAN       u32 bytes_max, u16 end, u16 token, start, end, token
 //
-// Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so
-// that a sender hands them to the RPC engine as a body span and nobody copies them. Decoding yields
-// views into the received bytes, which must outlive the struct and be contiguous. A decoder accepts
-// exactly what the encoder can make: nothing missing, nothing left over, reserved bits zero, each
-// size within limits.h.
+// Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so that a sender hands
+// them to the RPC engine as a body span and nobody copies them. Decoding yields views into the received bytes, which
+// must outlive the struct and be contiguous. A decoder accepts exactly what the encoder can make: nothing missing,
+// nothing left over, reserved bits zero, each size within limits.h.
 //
-// Errors of all functions here: INVALID_ARGUMENT naming the request, the field, the limit and the
-// actual size. Thread: any; everything is pure.
+// Errors of all functions here: INVALID_ARGUMENT naming the request, the field, the limit and the actual size.
+// Thread: any; everything is pure.
 #ifndef SKUA_KVSTORE_CODEC_REQUEST_H_
 #define SKUA_KVSTORE_CODEC_REQUEST_H_
 
@@ -95,11 +93,10 @@ struct PatchRequest {
 /// One page of a shard's keys in byte order.
 struct ScanRequest {
   Route route{};
-  std::string_view start_key{};  ///< inclusive; empty: from the first key
-  std::string_view end_key{};    ///< exclusive; empty: to the last key
-  uint32_t rows_max = 0;         ///< 1..kScanRowsMax
-  uint32_t bytes_max =
-      0;  ///< of keys and values, 1..kScanBytesMax; the first row is returned however large
+  std::string_view start_key{};     ///< inclusive; empty: from the first key
+  std::string_view end_key{};       ///< exclusive; empty: to the last key
+  uint32_t rows_max = 0;            ///< 1..kScanRowsMax
+  uint32_t bytes_max = 0;           ///< of keys and values, 1..kScanBytesMax; the first row is returned however large
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
 };
@@ -146,28 +143,21 @@ struct MultiGetRequest {
 [[nodiscard]] absl::Status check_key(std::string_view key);
 [[nodiscard]] absl::Status check_value(ByteSpan value);
 
-/// Encoders of requests whose head fits a HeadBuffer: check the limits, write the head, return it
-/// as a view of `buffer`. After the head of a PUT the sender puts `value`, after that of a PATCH
-/// `fields`.
+/// Encoders of requests whose head fits a HeadBuffer: check the limits, write the head, return it as a view of
+/// `buffer`. After the head of a PUT the sender puts `value`, after that of a PATCH `fields`.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request,
-                                                       HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request,
-                                                     HeadBuffer& buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request,
-                                                         HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request, HeadBuffer& buffer);
 
 /// Bytes of an encoded MULTI_GET or SCAN: the buffer to encode into.
 [[nodiscard]] size_t multi_get_bytes(std::span<const std::string_view> keys);
 [[nodiscard]] size_t scan_bytes(const ScanRequest& request);
 
-/// Encoders into a buffer of at least that size (INVALID_ARGUMENT if it is smaller); return the
-/// part that was written.
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route,
-                                                        std::span<const std::string_view> keys,
+/// Encoders into a buffer of at least that size (INVALID_ARGUMENT if it is smaller); return the part that was written.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
                                                         MutableByteSpan buffer);
-[[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request,
-                                                   MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer);
 
 /// The route alone, for a server that refuses before it looks further.
 [[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);

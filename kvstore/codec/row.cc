@@ -19,8 +19,7 @@ void append_prefixed(std::string& to, std::string_view bytes) {
   to.append(bytes);
 }
 
-/// A patch's field with its place, so that the fields can be sorted by name and told apart by
-/// position.
+/// A patch's field with its place, so that the fields can be sorted by name and told apart by position.
 struct PatchField {
   Field field;
   uint32_t position;
@@ -32,8 +31,7 @@ class PatchIndex {
  public:
   explicit PatchIndex(ByteSpan patch) {
     uint32_t position = 0;
-    for (RowReader reader(patch); auto field = reader.next();)
-      fields_.push_back({*field, position++});
+    for (RowReader reader(patch); auto field = reader.next();) fields_.push_back({*field, position++});
     std::sort(fields_.begin(), fields_.end(), [](const PatchField& a, const PatchField& b) {
       return std::tie(a.field.name, b.position) < std::tie(b.field.name, a.position);
     });
@@ -41,9 +39,8 @@ class PatchIndex {
 
   /// The last field of that name in the patch, or nullptr.
   PatchField* find(std::string_view name) {
-    auto at = std::lower_bound(
-        fields_.begin(), fields_.end(), name,
-        [](const PatchField& a, std::string_view wanted) { return a.field.name < wanted; });
+    auto at = std::lower_bound(fields_.begin(), fields_.end(), name,
+                               [](const PatchField& a, std::string_view wanted) { return a.field.name < wanted; });
     return at != fields_.end() && at->field.name == name ? &*at : nullptr;
   }
 
@@ -64,20 +61,19 @@ std::optional<Field> RowReader::next() {
 
 absl::Status check_row(ByteSpan row) {
   if (row.size() > kValueBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "row has ", row.size(), " bytes; the limit kValueBytesMax is ", kValueBytesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("row has ", row.size(), " bytes; the limit kValueBytesMax is ", kValueBytesMax));
   }
   RowReader reader(row);
   size_t count = 0;
   while (reader.next()) ++count;
   if (!reader.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "malformed row of ", row.size(), " bytes: after field ", count,
-        " a length runs past the end, or a name is not of 1..", kFieldNameBytesMax, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("malformed row of ", row.size(), " bytes: after field ", count,
+                                                   " a length runs past the end, or a name is not of 1..",
+                                                   kFieldNameBytesMax, " bytes"));
   }
   if (count > kFieldsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("row has ", count, " fields; the limit kFieldsMax is ", kFieldsMax));
+    return absl::InvalidArgumentError(absl::StrCat("row has ", count, " fields; the limit kFieldsMax is ", kFieldsMax));
   }
   return absl::OkStatus();
 }

@@ -1,14 +1,11 @@
-// The `single` row format: a value that is a list of named fields, which YCSB's bindings and PATCH
-// use.
+// The `single` row format: a value that is a list of named fields, which YCSB's bindings and PATCH use.
 //
 //   +------------+------+-------------+-------+   +------------+---
-//   | u32 length | name | u32 length  | value |   | u32 length | ...       little endian, repeated
-//   to the end
+//   | u32 length | name | u32 length  | value |   | u32 length | ...     little endian, repeated to the end
 //   +------------+------+-------------+-------+   +------------+---
 //
-// An empty value is a row without fields. A field's name is 1..kFieldNameBytesMax bytes and stands
-// once in a stored row; in a patch the last of several wins. A patch is itself a row: the fields to
-// replace or add.
+// An empty value is a row without fields. A field's name is 1..kFieldNameBytesMax bytes and stands once in a stored
+// row; in a patch the last of several wins. A patch is itself a row: the fields to replace or add.
 #ifndef SKUA_KVSTORE_CODEC_ROW_H_
 #define SKUA_KVSTORE_CODEC_ROW_H_
 
@@ -28,8 +25,8 @@ struct Field {
   ByteSpan value;
 };
 
-/// Walks a row's fields without copying:  for (RowReader row(bytes); auto field = row.next();) ...
-/// Thread: none; a value type. The bytes must outlive the fields.
+/// Walks a row's fields without copying:  for (RowReader row(bytes); auto field = row.next();) ... Thread: none; a
+/// value type. The bytes must outlive the fields.
 class RowReader {
  public:
   explicit RowReader(ByteSpan row) : reader_(row) {}
@@ -37,8 +34,7 @@ class RowReader {
   /// The next field; nullopt at the end and at malformed bytes (see ok()).
   std::optional<Field> next();
 
-  /// False once malformed bytes were met: a length that runs past the end, or a name that breaks a
-  /// limit.
+  /// False once malformed bytes were met: a length that runs past the end, or a name that breaks a limit.
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
@@ -46,8 +42,8 @@ class RowReader {
   bool ok_ = true;
 };
 
-/// OK if `row` is well formed and within kFieldsMax, kFieldNameBytesMax and kValueBytesMax; else
-/// INVALID_ARGUMENT saying why.
+/// OK if `row` is well formed and within kFieldsMax, kFieldNameBytesMax and kValueBytesMax; else INVALID_ARGUMENT
+/// saying why.
 [[nodiscard]] absl::Status check_row(ByteSpan row);
 
 /// The value of the first field called `name`, or nullopt (also if the row is malformed before it).
@@ -61,10 +57,10 @@ void append_field(std::string& row, const Field& field);
   return 2 * sizeof(uint32_t) + field.name.size() + field.value.size();
 }
 
-/// Writes into `patched` the fields of `row` in their order, those that `patch` names with the
-/// patch's value, then the patch's new fields in their order. `patched` must not alias the inputs;
-/// its old contents are dropped, its capacity kept. Errors: FAILED_PRECONDITION if `row` is not a
-/// row; INVALID_ARGUMENT if `patch` is not, or the result breaks a limit.
+/// Writes into `patched` the fields of `row` in their order, those that `patch` names with the patch's value, then the
+/// patch's new fields in their order. `patched` must not alias the inputs; its old contents are dropped, its capacity
+/// kept. Errors: FAILED_PRECONDITION if `row` is not a row; INVALID_ARGUMENT if `patch` is not, or the result breaks a
+/// limit.
 [[nodiscard]] absl::Status patch_row(ByteSpan row, ByteSpan patch, std::string& patched);
 
 }  // namespace skua::kv

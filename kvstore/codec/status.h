@@ -1,8 +1,8 @@
 // The outcome of an operation as one byte of a reply.
 //
-// 0..16 are gRPC's codes with gRPC's meaning. 32 and above say more than a gRPC code can, because a
-// client acts on the difference: refresh the shard map, read the current version, or tell a write
-// that is known not to have happened from one that may have.
+// 0..16 are gRPC's codes with gRPC's meaning. 32 and above say more than a gRPC code can, because a client acts on the
+// difference: refresh the shard map, read the current version, or tell a write that is known not to have happened from
+// one that may have.
 #ifndef SKUA_KVSTORE_CODEC_STATUS_H_
 #define SKUA_KVSTORE_CODEC_STATUS_H_
 
@@ -31,21 +31,18 @@ enum class KvStatus : uint8_t {
   kDataLoss = 15,
   kUnauthenticated = 16,
 
-  kWrongShard = 32,  ///< not the owner in the server's epoch (in the reply): refresh the map,
-                     ///< retry; not applied
-  kVersionMismatch =
-      33,  ///< if_version, and the key has another version (in the reply; 0: absent); not applied
-  kNotARow = 34,  ///< PATCH of a value that is not in row format; not applied
-  kStorageFailed =
-      35,  ///< the write or its sync failed: the operation may or may not survive a restart
-  kShardReadOnly = 36,  ///< the shard refuses writes since an earlier storage failure; not applied
+  kWrongShard = 32,       ///< not the owner in the server's epoch (in the reply): refresh, retry; not applied
+  kVersionMismatch = 33,  ///< if_version, and the key has another version (in the reply; 0: absent); not applied
+  kNotARow = 34,          ///< PATCH of a value that is not in row format; not applied
+  kStorageFailed = 35,    ///< the write or its sync failed: the operation may or may not survive a restart
+  kShardReadOnly = 36,    ///< the shard refuses writes since an earlier storage failure; not applied
 };
 
 /// "OK", "WRONG_SHARD", ...; "UNKNOWN" for a byte that is none.
 [[nodiscard]] const char* status_name(KvStatus status);
 
-/// The nearest gRPC code: kWrongShard and kShardReadOnly are UNAVAILABLE, kVersionMismatch and
-/// kNotARow FAILED_PRECONDITION, kStorageFailed DATA_LOSS, bytes that are none UNKNOWN.
+/// The nearest gRPC code: kWrongShard and kShardReadOnly are UNAVAILABLE, kVersionMismatch and kNotARow
+/// FAILED_PRECONDITION, kStorageFailed DATA_LOSS, bytes that are none UNKNOWN.
 [[nodiscard]] absl::StatusCode to_status_code(KvStatus status);
 
 /// gRPC code to the same number.

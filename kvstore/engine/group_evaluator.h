@@ -1,14 +1,12 @@
-// What a group of mutations does to a shard: conditions, patches and versions, apart from where the
-// data is kept.
+// What a group of mutations does to a shard: conditions, patches and versions, apart from where the data is kept.
 //
-// Mutations are evaluated in order, each against the state that the earlier ones of the group left.
-// Only what differs from the state before the group has to be written: a key's last effect. The
-// earlier ones got their index and their answer, and nobody can have read them, because a group
-// becomes visible as a whole.
+// Mutations are evaluated in order, each against the state that the earlier ones of the group left. Only what differs
+// from the state before the group has to be written: a key's last effect. The earlier ones got their index and their
+// answer, and nobody can have read them, because a group becomes visible as a whole.
 //
 //    group      put a=1   put b=2 if_absent   patch a   delete c      last_index 40
-//    effects    a@41      b@42                a@43                    (c was absent: NOT_FOUND, no
-//    index) written                b@42, a@43, last_index = 43
+//    effects    a@41      b@42                a@43                    (c was absent: NOT_FOUND, no index)
+//    written              b@42                a@43                    last_index 43
 #ifndef SKUA_KVSTORE_ENGINE_GROUP_EVALUATOR_H_
 #define SKUA_KVSTORE_ENGINE_GROUP_EVALUATOR_H_
 
@@ -37,8 +35,8 @@ class GroupEvaluator {
     uint64_t version = 0;
     ByteSpan value{};
   };
-  /// Fills in the state before the group. `value` must stay valid until the next call. An error
-  /// fails that mutation alone.
+  /// Fills in the state before the group. `value` must stay valid until the next call. An error fails that mutation
+  /// alone.
   using ReadCurrent = absl::FunctionRef<absl::Status(std::string_view key, Current& current)>;
 
   struct Effect {
@@ -48,9 +46,9 @@ class GroupEvaluator {
     bool superseded = false;          ///< a later effect of the group has the same key
   };
 
-  /// Fills `results` (as many as `group`) as if everything will be written, and effects(). The
-  /// mutations' bytes must stay valid as long as the effects are used. Returns the index of the
-  /// last effect, or `last_index` if there is none.
+  /// Fills `results` (as many as `group`) as if everything will be written, and effects(). The mutations' bytes must
+  /// stay valid as long as the effects are used. Returns the index of the last effect, or `last_index` if there is
+  /// none.
   uint64_t evaluate(std::span<const Mutation> group, uint64_t last_index, ReadCurrent read,
                     std::span<MutationResult> results);
 

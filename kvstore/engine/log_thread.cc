@@ -86,8 +86,7 @@ class LogThread::Impl {
 
   void run() {
     for (;;) {
-      // Read before the ring: what was submitted before stop() is seen by the gathering that
-      // follows.
+      // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
       const bool last_round = stopping_.load(std::memory_order_acquire);
       gather();
       if (!group_.empty()) {
@@ -136,8 +135,7 @@ class LogThread::Impl {
     }
   }
 
-  /// The part of this shard, made if it is the shard's first mutation. A worker has few shards, so
-  /// a walk is enough.
+  /// The part of this shard, made if it is the shard's first mutation. A worker has few shards, so a walk is enough.
   ShardPart& part_of(ShardStore* store) {
     for (size_t i = 0; i < part_count_; ++i) {
       if (parts_[i].store == store) return parts_[i];

@@ -1,16 +1,13 @@
-// One per worker: makes mutations durable, many per sync, so that the polling thread never waits
-// for a disk.
+// One per worker: makes mutations durable, many per sync, so that the polling thread never waits for a disk.
 //
-//    worker --submit--> bounded ring --take all--> by shard --apply--> results --on_group_done-->
-//    worker's mailbox
-//             ^ |
-//             +------ next ones gather here while the disk syncs these
-//             --------------------------------+
+//    worker --submit--> bounded ring --take all--> by shard --apply--> results --on_group_done--> worker's mailbox
+//                         ^                           |
+//                         +---- the next gather here while the disk syncs these
 //
-// Group commit without timers: a group is what gathered while the last one was synced; a lone
-// mutation on an idle thread is written at once. The mutations of a shard keep their order of
-// submission. Shards of a group are independent databases, each with its own log and sync, so
-// several threads ("lanes") apply them side by side; the group is done when its last shard is.
+// Group commit without timers: a group is what gathered while the last one was synced; a lone mutation on an idle
+// thread is written at once. The mutations of a shard keep their order of submission. Shards of a group are independent
+// databases, each with its own log and sync, so several threads ("lanes") apply them side by side; the group is done
+// when its last shard is.
 #ifndef SKUA_KVSTORE_ENGINE_LOG_THREAD_H_
 #define SKUA_KVSTORE_ENGINE_LOG_THREAD_H_
 
@@ -37,9 +34,9 @@ struct LogEntry {
 
 class LogThread {
  public:
-  /// All results of a group, called once per group on the log thread. The span is valid during the
-  /// call; copy the results to where `context` points and wake the worker once. Must not block and
-  /// must not call back into the LogThread.
+  /// All results of a group, called once per group on the log thread. The span is valid during the call; copy the
+  /// results to where `context` points and wake the worker once. Must not block and must not call back into the
+  /// LogThread.
   using GroupDone = std::function<void(std::span<const LogEntry> group)>;
 
   struct Options {
@@ -63,9 +60,9 @@ class LogThread {
   LogThread(const LogThread&) = delete;
   LogThread& operator=(const LogThread&) = delete;
 
-  /// Queues a mutation. `store` and the mutation's bytes must stay valid until its group is done.
-  /// Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE
-  /// after stop(); then on_group_done will not tell of it. Thread: any, but not while stop() runs.
+  /// Queues a mutation. `store` and the mutation's bytes must stay valid until its group is done. Never waits, takes no
+  /// lock. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after stop(); then on_group_done will not
+  /// tell of it. Thread: any, but not while stop() runs.
   [[nodiscard]] absl::Status submit(ShardStore& store, const Mutation& mutation, void* context);
 
   /// Applies what is queued, reports it, and ends the thread. A second call does nothing.

@@ -1,8 +1,8 @@
 // A value that stays readable, where it lies, for as long as somebody holds this.
 //
-// Whatever keeps the bytes alive (an entry of the read cache, a pinned RocksDB block, later a
-// region of the memory tier) hides behind one pointer and one function, so that a server can send
-// the bytes without copying and give them back when the transport is done.
+// Whatever keeps the bytes alive (an entry of the read cache, a pinned RocksDB block, later a region of the memory
+// tier) hides behind one pointer and one function, so that a server can send the bytes without copying and give them
+// back when the transport is done.
 #ifndef SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_
 #define SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_
 
@@ -13,16 +13,16 @@
 
 namespace skua::kv {
 
-/// Move-only; releases on destruction. Thread: one at a time, but it may be destroyed on another
-/// thread than it was filled on. Lifetime: ends before the store that filled it is closed.
+/// Move-only; releases on destruction. Thread: one at a time, but it may be destroyed on another thread than it was
+/// filled on. Lifetime: ends before the store that filled it is closed.
 class PinnedValue {
  public:
   /// Gives `owner` back. Thread: any. Must not block for long: it may run on a polling thread.
   using Release = void (*)(void* owner);
 
   PinnedValue() = default;
-  /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for
-  /// bytes that outlive everything.
+  /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for bytes that outlive
+  /// everything.
   PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release)
       : bytes_(bytes), version_(version), owner_(owner), release_(release) {}
 
@@ -58,14 +58,12 @@ class PinnedValue {
     release_ = nullptr;
   }
 
-  /// The right and duty to call `release(owner)` (if not null) once; bytes() seen before stay valid
-  /// until then.
+  /// The right and duty to call `release(owner)` (if not null) once; bytes() seen before stay valid until then.
   struct Pin {
     void* owner;
     Release release;
   };
-  /// Hands the pin to someone who keeps a C-style callback, such as a transport's completion;
-  /// becomes empty.
+  /// Hands the pin to someone who keeps a C-style callback, such as a transport's completion; becomes empty.
   [[nodiscard]] Pin detach() {
     const Pin pin = {owner_, std::exchange(release_, nullptr)};
     reset();

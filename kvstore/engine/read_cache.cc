@@ -137,8 +137,7 @@ ReadCache::Entry* ReadCache::make_entry(const Key& key, uint64_t version, ByteSp
   return entry;
 }
 
-/// Empties a way of a locked bucket; the caller unrefs the entry (which may be null), best after
-/// unlocking.
+/// Empties a way of a locked bucket; the caller unrefs the entry (which may be null), best after unlocking.
 ReadCache::Entry* ReadCache::take(Bucket& bucket, size_t way) {
   Entry* entry = bucket.entries[way];
   bucket.entries[way] = nullptr;
@@ -167,8 +166,8 @@ size_t ReadCache::choose_victim(Bucket& bucket) {
   }
 }
 
-/// Sweeps a few buckets for entries that were not used since the last sweep until `bytes` fit.
-/// False: not enough was found.
+/// Sweeps a few buckets for entries that were not used since the last sweep until `bytes` fit. False: not enough was
+/// found.
 bool ReadCache::make_room(size_t bytes) {
   for (int i = 0; i < kSweepBuckets; ++i) {
     if (used_bytes() + bytes <= capacity_bytes_) return true;

@@ -9,8 +9,8 @@
 
 namespace skua::kv {
 
-// `tickets_` counts jobs in the ring that no thread has claimed. Who takes a ticket owes itself one
-// pop; pops are serialised by a mutex that only readers take.
+// `tickets_` counts jobs in the ring that no thread has claimed. Who takes a ticket owes itself one pop; pops are
+// serialised by a mutex that only readers take.
 class ReaderPool::Impl {
  public:
   explicit Impl(const Options& options) : ring_(options.queue_jobs_max) {

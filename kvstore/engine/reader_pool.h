@@ -12,13 +12,13 @@
 
 namespace skua::kv {
 
-/// Something to do on a reader thread. Owned by the submitter, who derives from it, keeps it alive
-/// until run() has returned, and reuses it.
+/// Something to do on a reader thread. Owned by the submitter, who derives from it, keeps it alive until run() has
+/// returned, and reuses it.
 class ReadJob {
  public:
   virtual ~ReadJob() = default;
-  /// Called once per accepted submit, on a reader thread. Reports back through the worker's
-  /// mailbox; the pool does not touch the job after.
+  /// Called once per accepted submit, on a reader thread. Reports back through the worker's mailbox; the pool does not
+  /// touch the job after.
   virtual void run() = 0;
 };
 
@@ -40,9 +40,8 @@ class ReaderPool {
   ReaderPool(const ReaderPool&) = delete;
   ReaderPool& operator=(const ReaderPool&) = delete;
 
-  /// Queues a job; jobs start in the order of submission. Never waits, takes no lock.
-  /// Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after stop(); the job will not
-  /// run then. Thread: any, but not while stop() runs.
+  /// Queues a job; jobs start in the order of submission. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED when
+  /// the queue is full, UNAVAILABLE after stop(); the job will not run then. Thread: any, but not while stop() runs.
   [[nodiscard]] absl::Status submit(ReadJob& job);
 
   /// Runs what is queued and ends the threads. A second call does nothing.

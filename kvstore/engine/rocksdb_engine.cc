@@ -77,8 +77,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Per database; the write buffer manager flushes earlier when all databases together have more
-/// than their share.
+/// Per database; the write buffer manager flushes earlier when all databases together have more than their share.
 constexpr size_t kMemtableBytes = size_t{64} << 20;
 constexpr int kMemtablesMax = 4;
 /// Values from this size on go to blob files, so that compactions do not carry them along.
@@ -165,8 +164,8 @@ class Engine final : public RocksdbEngine {
 
  private:
   void set_durability_options() {
-    // Every batch is synced, so only a record cut short at the end can be torn; a bad record before
-    // the end is corruption and must not pass for the end of the log.
+    // Every batch is synced, so only a record cut short at the end can be torn; a bad record before the end is
+    // corruption and must not pass for the end of the log.
     db_options_.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
     db_options_.track_and_verify_wals_in_manifest = true;
     db_options_.max_bgerror_resume_count = 0;  // a failed sync is not tried again behind our back

@@ -1,9 +1,7 @@
-// Shards kept in RocksDB: one database each, in <dir>/<table_id>-<shard>/, with memory and
-// background threads shared by all.
+// Shards kept in RocksDB: one database each, in <dir>/<table_id>-<shard>/, with memory and background threads shared.
 //
-// A database directory is made aside (.new-...), synced and renamed, so one that has its name is
-// whole; it is removed the same way round
-// (.trash-...). Leftovers of both are removed when next met.
+// A database directory is made aside (.new-...), synced and renamed, so one that has its name is whole; it is removed
+// the same way round (.trash-...). Leftovers of both are removed when next met.
 #ifndef SKUA_KVSTORE_ENGINE_ROCKSDB_ENGINE_H_
 #define SKUA_KVSTORE_ENGINE_ROCKSDB_ENGINE_H_
 
@@ -19,12 +17,11 @@
 namespace skua::kv {
 
 struct RocksdbOptions {
-  size_t block_cache_bytes = size_t{256} << 20;  ///< uncompressed blocks, indexes, filters
-  size_t write_buffer_bytes =
-      size_t{256} << 20;  ///< memtables of all shards together; above, the largest is flushed
-  size_t read_cache_bytes = size_t{256} << 20;  ///< hot values (read_cache.h); 0: none
-  int background_threads = 2;                   ///< flushes and compactions of all shards
-  bool sync_writes = true;  ///< false only for benchmarks: acknowledged writes may be lost
+  size_t block_cache_bytes = size_t{256} << 20;   ///< uncompressed blocks, indexes, filters
+  size_t write_buffer_bytes = size_t{256} << 20;  ///< memtables of all shards together; above, the largest is flushed
+  size_t read_cache_bytes = size_t{256} << 20;    ///< hot values (read_cache.h); 0: none
+  int background_threads = 2;                     ///< flushes and compactions of all shards
+  bool sync_writes = true;                        ///< false only for benchmarks: acknowledged writes may be lost
 };
 
 /// Thread: any. Stores that it opened must be destroyed before it.
@@ -34,10 +31,9 @@ class RocksdbEngine {
 
   enum class IfMissing { kCreate, kFail };
 
-  /// Opens the shard's database below `dir`. `dir` must exist. Waits for the disk: replays the
-  /// database's log. Errors: NOT_FOUND (kFail and it is missing), FAILED_PRECONDITION (open in
-  /// another process or already here, or the directory holds another shard or a newer format),
-  /// DATA_LOSS (corrupt), INTERNAL (I/O), each naming the path.
+  /// Opens the shard's database below `dir`. `dir` must exist. Waits for the disk: replays the database's log. Errors:
+  /// NOT_FOUND (kFail and it is missing), FAILED_PRECONDITION (open in another process or already here, or the
+  /// directory holds another shard or a newer format), DATA_LOSS (corrupt), INTERNAL (I/O), each naming the path.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(
       const std::string& dir, ShardId id, IfMissing if_missing = IfMissing::kCreate) = 0;
 
@@ -45,8 +41,7 @@ class RocksdbEngine {
   [[nodiscard]] virtual absl::Status destroy_shard(const std::string& dir, ShardId id) = 0;
 
   /// The shards that have a database below `dir`, sorted.
-  [[nodiscard]] virtual absl::StatusOr<std::vector<ShardId>> list_shards(
-      const std::string& dir) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) = 0;
 };
 
 /// Never fails; the memory is taken as it is used.

@@ -1,5 +1,5 @@
-// What the RocksDB sources share; includes RocksDB's headers, so nothing outside of this folder
-// (tests aside) includes it.
+// What the RocksDB sources share; includes RocksDB's headers, so nothing outside of this folder (tests aside) includes
+// it.
 #ifndef SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
 #define SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
 
@@ -49,8 +49,7 @@ inline ByteSpan to_bytes(const rocksdb::Slice& slice) {
 }
 
 /// RocksDB's outcome with `what` was tried, on which path, in the nearest code.
-[[nodiscard]] absl::Status to_status(const rocksdb::Status& status, const char* what,
-                                     const std::string& path);
+[[nodiscard]] absl::Status to_status(const rocksdb::Status& status, const char* what, const std::string& path);
 
 /// A stored value taken apart; nullopt if it is shorter than its version.
 struct Versioned {
@@ -70,13 +69,11 @@ struct SharedByStores {
   std::atomic<int> open_stores{0};
 };
 
-[[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db,
-                                                                   const Meta& meta,
+[[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                                    SharedByStores& shared);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
-[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options,
-                                                                    rocksdb::Env* env);
+[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);
 
 }  // namespace skua::kv::internal
 

@@ -1,6 +1,5 @@
-// One shard in one RocksDB database. Keys are stored as they are; a value is its version (u64
-// little endian) and then its bytes; the record about the shard itself is at the empty key
-// (rocksdb_internal.h).
+// One shard in one RocksDB database. Keys are stored as they are; a value is its version (u64 little endian) and then
+// its bytes; the record about the shard itself is at the empty key (rocksdb_internal.h).
 #include <rocksdb/write_batch.h>
 
 #include <array>
@@ -39,8 +38,7 @@ class RocksdbShardStore final : public ShardStore {
   }
 
   ~RocksdbShardStore() override {
-    // Close reports a failed flush of the info log and the like; every acknowledged write is synced
-    // by now.
+    // Close reports a failed flush of the info log and the like; every acknowledged write is synced by now.
     (void)db_->Close();
     shared_.open_stores.fetch_sub(1);
   }
@@ -110,8 +108,8 @@ class RocksdbShardStore final : public ShardStore {
     if (!it->Valid()) return iterator_failed(*it);
     const auto meta = decode_meta(to_view(it->value()));
     if (!meta.ok()) return meta.status();
-    // RocksDB shows a group a moment before the read cache does. Without this wait a client could
-    // see a write here and, in a GET that it sends after, the value before it.
+    // RocksDB shows a group a moment before the read cache does. Without this wait a client could see a write here and,
+    // in a GET that it sends after, the value before it.
     while (last_index_.load(std::memory_order_acquire) < meta->last_index) {
       std::this_thread::yield();
     }
@@ -155,8 +153,7 @@ class RocksdbShardStore final : public ShardStore {
   }
 
  private:
-  /// Hands a stored value out: small ones through the cache, large ones pinned where RocksDB has
-  /// them.
+  /// Hands a stored value out: small ones through the cache, large ones pinned where RocksDB has them.
   bool serve(const ReadCache::Key& key, rocksdb::PinnableSlice& stored, const ReadCache::Ticket& ticket,
              PinnedValue& out) {
     const auto versioned = split_version(stored);
@@ -181,8 +178,7 @@ class RocksdbShardStore final : public ShardStore {
     return absl::OkStatus();
   }
 
-  /// Writes the evaluator's effects and the new index as one batch, and brings the read cache
-  /// along.
+  /// Writes the evaluator's effects and the new index as one batch, and brings the read cache along.
   rocksdb::Status write_effects(uint64_t new_index) {
     if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
     batch_.Clear();

@@ -1,16 +1,15 @@
-// What the rest of the node sees of a shard's data: a versioned, ordered, durable map from keys to
-// values.
+// What the rest of the node sees of a shard's data: a versioned, ordered, durable map from keys to values.
 //
 //    worker ----- try_get ----------------------------> hit, not found, or "would block"
 //      |                                                            |
 //      +---- LogThread:  apply(group) --> one synced batch          +--> ReaderPool: get, scan
 //
-// Every key that exists has a version: the shard's index of its last write. Indices rise by one
-// with each mutation that takes effect, in the order of apply, and never go back or repeat, not
-// through deletes and not through a restart. Version 0 means "absent".
+// Every key that exists has a version: the shard's index of its last write. Indices rise by one with each mutation that
+// takes effect, in the order of apply, and never go back or repeat, not through deletes and not through a restart.
+// Version 0 means "absent".
 //
-// A read that begins after apply() returned sees that group. While apply() runs a read sees the
-// state before it or after it, per key and never back again.
+// A read that begins after apply() returned sees that group. While apply() runs a read sees the state before it or
+// after it, per key and never back again.
 #ifndef SKUA_KVSTORE_ENGINE_SHARD_STORE_H_
 #define SKUA_KVSTORE_ENGINE_SHARD_STORE_H_
 
@@ -92,8 +91,7 @@ struct ScanEnd {
   uint64_t index = 0;     ///< the page shows every write up to this index, and perhaps later ones
 };
 
-/// Called per row; false stops the scan and says that the row was not taken. The views are valid
-/// during the call.
+/// Called per row; false stops the scan and says that the row was not taken. The views are valid during the call.
 using RowVisitor = absl::FunctionRef<bool(const ScanRow&)>;
 
 struct StoreStats {
@@ -102,31 +100,26 @@ struct StoreStats {
   uint64_t disk_bytes = 0;
 };
 
-/// Thread: try_get, get, scan, last_index, health, stats: any, also while apply runs. apply: one
-/// thread at a time.
+/// Thread: try_get, get, scan, last_index, health, stats: any, also while apply runs. apply: one thread at a time.
 class ShardStore {
  public:
   virtual ~ShardStore() = default;
 
   [[nodiscard]] virtual ShardId id() const = 0;
 
-  /// Looks in memory only: never waits for a disk. kWouldBlock: ask get(), on a thread that may
-  /// wait (also when reading failed: get() then says how). `out` is filled on kHit, else left as it
-  /// was.
+  /// Looks in memory only: never waits for a disk. kWouldBlock: ask get(), on a thread that may wait (also when reading
+  /// failed: get() then says how). `out` is filled on kHit, else left as it was.
   [[nodiscard]] virtual ReadOutcome try_get(std::string_view key, PinnedValue& out) = 0;
 
-  /// Looks everywhere; may wait for a disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a
-  /// checksum is wrong).
+  /// Looks everywhere; may wait for a disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong).
   [[nodiscard]] virtual absl::Status get(std::string_view key, PinnedValue& out) = 0;
 
-  /// Evaluates `group` in order, each mutation against the state that the ones before it left,
-  /// makes all that take effect durable as one batch and one sync, then fills `results` (same size,
-  /// checked). Waits for the disk. An error means that the write or the sync failed: every result
-  /// is kStorageFailed, nothing of the group is visible, and from now on each mutation gets
-  /// kShardReadOnly. A failed sync is not tried again, because the kernel may have dropped the
-  /// pages it could not write.
-  [[nodiscard]] virtual absl::Status apply(std::span<const Mutation> group,
-                                           std::span<MutationResult> results) = 0;
+  /// Evaluates `group` in order, each mutation against the state that the ones before it left, makes all that take
+  /// effect durable as one batch and one sync, then fills `results` (same size, checked). Waits for the disk. An error
+  /// means that the write or the sync failed: every result is kStorageFailed, nothing of the group is visible, and from
+  /// now on each mutation gets kShardReadOnly. A failed sync is not tried again, because the kernel may have dropped
+  /// the pages it could not write.
+  [[nodiscard]] virtual absl::Status apply(std::span<const Mutation> group, std::span<MutationResult> results) = 0;
 
   /// Visits the rows of `range` on one snapshot; may wait for a disk.
   [[nodiscard]] virtual absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) = 0;

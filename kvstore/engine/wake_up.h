@@ -1,9 +1,7 @@
-// A thread sleeps until somebody signals. A signal costs an exchange, and a system call only if the
-// thread sleeps.
+// A thread sleeps until somebody signals. A signal costs an exchange, and a system call only if the thread sleeps.
 //
-//    state   idle --wait()--> sleeping --signal()--> idle          (wakes)
-//            idle --signal()--> signalled --wait()--> idle         (does not sleep: nothing is
-//            lost)
+//    state   idle --wait()--> sleeping --signal()--> idle     (wakes)
+//            idle --signal()--> signalled --wait()--> idle    (does not sleep: nothing is lost)
 //
 // Everything written before signal() is seen after the wait() that it ends.
 #ifndef SKUA_KVSTORE_ENGINE_WAKE_UP_H_

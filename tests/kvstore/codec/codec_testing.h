@@ -37,9 +37,8 @@ inline std::string joined(ByteSpan head, ByteSpan body) {
   return std::string(as_string_view(head)).append(as_string_view(body));
 }
 
-// Each recode_x decodes `bytes` and, if they are accepted, encodes what was understood. A decoder
-// that accepts exactly what its encoder makes gives the same bytes back; nullopt if they were
-// refused.
+// Each recode_x decodes `bytes` and, if they are accepted, encodes what was understood. A decoder that accepts exactly
+// what its encoder makes gives the same bytes back; nullopt if they were refused.
 
 inline std::optional<std::string> recode_get(ByteSpan bytes) {
   const auto request = decode_get(bytes);

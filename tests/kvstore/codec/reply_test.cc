@@ -13,8 +13,7 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
-constexpr ReplyHead kHead = {
-    KvStatus::kOk, 0x1112131415161718, 0x2122232425262728, 0x3132333435363738, {}};
+constexpr ReplyHead kHead = {KvStatus::kOk, 0x1112131415161718, 0x2122232425262728, 0x3132333435363738, {}};
 constexpr const char* kHeadHex =
     "1817161514131211"
     "2827262524232221"
@@ -27,8 +26,7 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
   HeadBuffer buffer;
   std::vector<std::pair<Recode, std::string>> all;
   all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(head, buffer)));
-  all.emplace_back(recode_get_reply,
-                   joined(encode_get_reply_head(head, value.size(), buffer), as_byte_span(value)));
+  all.emplace_back(recode_get_reply, joined(encode_get_reply_head(head, value.size(), buffer), as_byte_span(value)));
 
   std::vector<MultiGetEntry> entries(rng.below(10));
   std::string values;
@@ -45,8 +43,7 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
                    joined(encode_multi_get_reply_head(head, entries, table), as_byte_span(values)));
 
   std::map<std::string, std::string> rows;
-  for (uint64_t i = rng.between(1, 10); i > 0; --i)
-    rows[random_text(rng, rng.between(1, 30))] = value;
+  for (uint64_t i = rng.between(1, 10); i > 0; --i) rows[random_text(rng, rng.between(1, 30))] = value;
   ScanReplyBuilder builder(kScanRowsMax, kScanBytesMax);
   for (const auto& [key, row_value] : rows) {
     EXPECT_TRUE(builder.add({key, rng.next(), as_byte_span(row_value)}));
@@ -150,12 +147,10 @@ TEST(ReplyTest, DecodeGetReply_YieldsViewOfTheInput) {
 }
 
 TEST(ReplyTest, DecodeMultiGetReply_EntriesInOrder) {
-  const std::vector<MultiGetEntry> entries = {{KvStatus::kOk, 1, as_byte_span("one")},
-                                              {KvStatus::kNotFound, 0, {}},
-                                              {KvStatus::kOk, 3, as_byte_span("three")}};
+  const std::vector<MultiGetEntry> entries = {
+      {KvStatus::kOk, 1, as_byte_span("one")}, {KvStatus::kNotFound, 0, {}}, {KvStatus::kOk, 3, as_byte_span("three")}};
   std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size()));
-  const std::string bytes =
-      joined(encode_multi_get_reply_head(kHead, entries, buffer), as_byte_span("onethree"));
+  const std::string bytes = joined(encode_multi_get_reply_head(kHead, entries, buffer), as_byte_span("onethree"));
   MultiGetReply reply = decode_multi_get_reply(as_byte_span(bytes)).value();
   ASSERT_EQ(reply.entries.size(), 3U);
   EXPECT_EQ(as_string_view(reply.entries.next()->value), "one");
@@ -192,8 +187,7 @@ TEST(ReplyTest, DecodeScanReply_RefusesRowsOutOfOrder) {
   ScanReplyBuilder builder(10, 1000);
   EXPECT_TRUE(builder.add({"b", 1, {}}));
   EXPECT_TRUE(builder.add({"a", 1, {}}));
-  EXPECT_EQ(decode_scan_reply(builder.finish(kHead, false)).status().code(),
-            absl::StatusCode::kInternal);
+  EXPECT_EQ(decode_scan_reply(builder.finish(kHead, false)).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST(ReplyTest, DecodeResumeToken_RefusesForeignTokens) {
@@ -214,8 +208,7 @@ TEST(ReplyTest, ToStatus_NamesTheOutcome) {
 TEST(ReplyTest, RoundTrip_RandomReplies) {
   Rng rng(6);
   for (int round = 0; round < 500; ++round) {
-    for (const auto& [recode, bytes] : random_replies(rng))
-      ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
+    for (const auto& [recode, bytes] : random_replies(rng)) ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
   }
 }
 

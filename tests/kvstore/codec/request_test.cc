@@ -32,15 +32,13 @@ std::string one_field(std::string_view name, std::string_view value) {
 
 /// A valid request of each method, with random contents.
 std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
-  const Route route = {static_cast<uint32_t>(rng.next()), static_cast<uint32_t>(rng.next()),
-                       rng.next(), rng.next()};
+  const Route route = {static_cast<uint32_t>(rng.next()), static_cast<uint32_t>(rng.next()), rng.next(), rng.next()};
   const std::string key = random_text(rng, rng.between(1, rng.chance(0.1) ? kKeyBytesMax : 40));
   const std::string value = random_text(rng, rng.below(300));
   const std::string fields = one_field(random_text(rng, rng.between(1, 20)), value);
   const std::string end = random_text(rng, rng.below(40));
   const std::string token = random_text(rng, rng.below(40));
-  const Condition conditions[] = {Condition::none(), Condition::if_version(rng.next()),
-                                  Condition::if_absent()};
+  const Condition conditions[] = {Condition::none(), Condition::if_version(rng.next()), Condition::if_absent()};
   std::vector<std::string_view> keys(rng.between(1, 20), key);
   HeadBuffer head;
   std::vector<std::byte> buffer(64 * 1024);
@@ -50,12 +48,10 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
     all.emplace_back(recode, joined(encoded_head, body));
   };
   add(recode_get, encode_get({route, key}, head).value(), {});
-  add(recode_put,
-      encode_put_head({route, conditions[rng.below(3)], key, as_byte_span(value)}, head).value(),
+  add(recode_put, encode_put_head({route, conditions[rng.below(3)], key, as_byte_span(value)}, head).value(),
       as_byte_span(value));
   add(recode_delete, encode_delete({route, conditions[rng.below(2)], key}, head).value(), {});
-  add(recode_patch,
-      encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields)}, head).value(),
+  add(recode_patch, encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields)}, head).value(),
       as_byte_span(fields));
   add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
   add(recode_scan,
@@ -78,8 +74,7 @@ TEST(RequestTest, Get_GoldenBytes) {
 
 TEST(RequestTest, Put_GoldenBytes) {
   HeadBuffer head;
-  const PutRequest put{kRoute, Condition::if_version(0x3132333435363738), "key",
-                       as_byte_span("value")};
+  const PutRequest put{kRoute, Condition::if_version(0x3132333435363738), "key", as_byte_span("value")};
   EXPECT_EQ(hex(encode_put_head(put, head).value()), golden("01"
                                                             "01"
                                                             "0300"
@@ -97,13 +92,12 @@ TEST(RequestTest, Put_GoldenBytes) {
 
 TEST(RequestTest, Delete_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()),
-            golden("01"
-                   "00"
-                   "0300"
-                   "00000000"
-                   "0000000000000000"
-                   "6b6579"));
+  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()), golden("01"
+                                                                                         "00"
+                                                                                         "0300"
+                                                                                         "00000000"
+                                                                                         "0000000000000000"
+                                                                                         "6b6579"));
 }
 
 TEST(RequestTest, Patch_GoldenBytes) {
@@ -148,9 +142,9 @@ TEST(RequestTest, Scan_GoldenBytes) {
 TEST(RequestTest, DecodePut_YieldsViewsOfTheInput) {
   HeadBuffer head;
   const std::string value(1000, 'v');
-  const std::string bytes = joined(
-      encode_put_head({kRoute, Condition::if_version(7), "key", as_byte_span(value)}, head).value(),
-      as_byte_span(value));
+  const std::string bytes =
+      joined(encode_put_head({kRoute, Condition::if_version(7), "key", as_byte_span(value)}, head).value(),
+             as_byte_span(value));
   const PutRequest put = decode_put(as_byte_span(bytes)).value();
   EXPECT_EQ(put.route, kRoute);
   EXPECT_EQ(put.condition, Condition::if_version(7));
@@ -162,8 +156,7 @@ TEST(RequestTest, DecodePut_YieldsViewsOfTheInput) {
 TEST(RequestTest, DecodeMultiGet_IteratesKeysInOrder) {
   const std::vector<std::string_view> keys = {"one", "two", "two", "three"};
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  const MultiGetRequest request =
-      decode_multi_get(encode_multi_get(kRoute, keys, buffer).value()).value();
+  const MultiGetRequest request = decode_multi_get(encode_multi_get(kRoute, keys, buffer).value()).value();
   std::vector<std::string_view> seen;
   for (std::string_view key : request.keys) seen.push_back(key);
   EXPECT_EQ(seen, keys);
@@ -181,16 +174,13 @@ TEST(RequestTest, DecodeRoute_OfEachMethod) {
 TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
   HeadBuffer head;
   const std::string long_key(kKeyBytesMax + 1, 'k');
-  EXPECT_EQ(encode_get({kRoute, ""}, head).status().message(),
-            "key is empty; it must have 1 byte at least");
+  EXPECT_EQ(encode_get({kRoute, ""}, head).status().message(), "key is empty; it must have 1 byte at least");
   EXPECT_EQ(encode_get({kRoute, long_key}, head).status().message(),
             "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
   const std::string large(kValueBytesMax + 1, 'v');
-  const absl::Status status =
-      encode_put_head({kRoute, Condition::none(), "key", as_byte_span(large)}, head).status();
+  const absl::Status status = encode_put_head({kRoute, Condition::none(), "key", as_byte_span(large)}, head).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
+  EXPECT_EQ(status.message(), "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
 
   std::vector<std::byte> buffer(1 << 20);
   const std::vector<std::string_view> keys(kBatchOpsMax + 1, "k");
@@ -209,13 +199,11 @@ TEST(RequestTest, Limits_HoldOnTheServerToo) {
   // What a foreign encoder could send: valid but for the size.
   HeadBuffer head;
   const std::string largest(kValueBytesMax, 'v');
-  std::string bytes = joined(
-      encode_put_head({kRoute, Condition::none(), "key", as_byte_span(largest)}, head).value(),
-      as_byte_span(largest));
+  std::string bytes = joined(encode_put_head({kRoute, Condition::none(), "key", as_byte_span(largest)}, head).value(),
+                             as_byte_span(largest));
   EXPECT_TRUE(decode_put(as_byte_span(bytes)).ok());
   bytes.push_back('v');
-  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28,
-           static_cast<uint32_t>(kValueBytesMax + 1));
+  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28, static_cast<uint32_t>(kValueBytesMax + 1));
   EXPECT_EQ(decode_put(as_byte_span(bytes)).status().message(),
             "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
 
@@ -223,8 +211,7 @@ TEST(RequestTest, Limits_HoldOnTheServerToo) {
   bytes = as_string_view(encode_get({kRoute, longest}, head).value());
   EXPECT_TRUE(decode_get(as_byte_span(bytes)).ok());
   bytes.push_back('k');
-  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 26,
-           static_cast<uint16_t>(kKeyBytesMax + 1));
+  store_le(reinterpret_cast<std::byte*>(bytes.data()) + 26, static_cast<uint16_t>(kKeyBytesMax + 1));
   EXPECT_EQ(decode_get(as_byte_span(bytes)).status().message(),
             "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
 }
@@ -232,8 +219,7 @@ TEST(RequestTest, Limits_HoldOnTheServerToo) {
 TEST(RequestTest, Encode_SmallBufferIsRefused) {
   const std::vector<std::string_view> keys = {"one", "two"};
   std::vector<std::byte> buffer(multi_get_bytes(keys) - 1);
-  EXPECT_EQ(encode_multi_get(kRoute, keys, buffer).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(encode_multi_get(kRoute, keys, buffer).status().code(), absl::StatusCode::kInvalidArgument);
   const ScanRequest scan{kRoute, "s", "end", 10, 100, "to"};
   buffer.resize(scan_bytes(scan) - 1);
   EXPECT_EQ(encode_scan(scan, buffer).status().code(), absl::StatusCode::kInvalidArgument);
@@ -242,8 +228,7 @@ TEST(RequestTest, Encode_SmallBufferIsRefused) {
 TEST(RequestTest, RoundTrip_RandomRequests) {
   Rng rng(3);
   for (int round = 0; round < 500; ++round) {
-    for (const auto& [recode, bytes] : random_requests(rng))
-      ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
+    for (const auto& [recode, bytes] : random_requests(rng)) ASSERT_EQ(recode(as_byte_span(bytes)), bytes);
   }
 }
 

@@ -82,8 +82,7 @@ TEST(RowTest, CheckRow_NamesTheLimit) {
 
   EXPECT_FALSE(check_row(as_byte_span(make_row({{"", "nameless"}}))).ok());
   EXPECT_TRUE(check_row(as_byte_span(make_row({{std::string(kFieldNameBytesMax, 'n'), ""}}))).ok());
-  EXPECT_FALSE(
-      check_row(as_byte_span(make_row({{std::string(kFieldNameBytesMax + 1, 'n'), ""}}))).ok());
+  EXPECT_FALSE(check_row(as_byte_span(make_row({{std::string(kFieldNameBytesMax + 1, 'n'), ""}}))).ok());
   EXPECT_FALSE(check_row(as_byte_span("not a row")).ok());
 }
 
@@ -97,15 +96,13 @@ TEST(RowTest, FindField_PresentAndAbsent) {
 TEST(RowTest, PatchRow_ReplacesInPlaceAndAppends) {
   const std::string row = make_row({{"a", "1"}, {"b", "2"}, {"c", "3"}});
   const std::string patch = make_row({{"x", "new"}, {"b", "longer than before"}});
-  EXPECT_EQ(read_row(patched(row, patch)),
-            (Fields{{"a", "1"}, {"b", "longer than before"}, {"c", "3"}, {"x", "new"}}));
+  EXPECT_EQ(read_row(patched(row, patch)), (Fields{{"a", "1"}, {"b", "longer than before"}, {"c", "3"}, {"x", "new"}}));
   EXPECT_EQ(read_row(patched("", patch)), (Fields{{"x", "new"}, {"b", "longer than before"}}));
 }
 
 TEST(RowTest, PatchRow_LastOfARepeatedNameWins) {
   const std::string patch = make_row({{"n", "1"}, {"a", "first"}, {"n", "2"}, {"a", "last"}});
-  EXPECT_EQ(read_row(patched(make_row({{"a", "old"}}), patch)),
-            (Fields{{"a", "last"}, {"n", "2"}}));
+  EXPECT_EQ(read_row(patched(make_row({{"a", "old"}}), patch)), (Fields{{"a", "last"}, {"n", "2"}}));
 }
 
 TEST(RowTest, PatchRow_Refusals) {

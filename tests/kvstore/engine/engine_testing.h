@@ -1,5 +1,5 @@
-// What the engine's tests share: a directory that cleans up after itself, a dumb twin of a shard, a
-// store whose disk the test holds.
+// What the engine's tests share: a directory that cleans up after itself, a dumb twin of a shard, a store whose disk
+// the test holds.
 #ifndef SKUA_TESTS_KVSTORE_ENGINE_ENGINE_TESTING_H_
 #define SKUA_TESTS_KVSTORE_ENGINE_ENGINE_TESTING_H_
 
@@ -92,8 +92,7 @@ class TwinShard {
   uint64_t last_index_ = 0;
 };
 
-/// Random mutations over few keys, so that conditions are met and missed. Owns the bytes of what it
-/// made since clear().
+/// Random mutations over few keys, so that conditions are met and missed. Owns the bytes of what it made since clear().
 class MutationMaker {
  public:
   explicit MutationMaker(Rng rng) : rng_(rng) {}
@@ -143,8 +142,7 @@ class MutationMaker {
   std::vector<std::unique_ptr<std::string>> bytes_;
 };
 
-/// A shard in memory whose apply() the test can hold up and let fail. Records the groups it was
-/// given.
+/// A shard in memory whose apply() the test can hold up and let fail. Records the groups it was given.
 class FakeShardStore final : public ShardStore {
  public:
   explicit FakeShardStore(ShardId id = {}) : id_(id) {}

@@ -145,8 +145,7 @@ TEST(LogThreadTest, Shards_EachInItsOrder) {
 }
 
 TEST(LogThreadTest, Shards_AreAppliedSideBySide) {
-  // The first shard's disk hangs until the second one's mutation is applied: only with two lanes
-  // does this end.
+  // The first shard's disk hangs until the second one's mutation is applied: only with two lanes does this end.
   FakeShardStore slow({1, 0});
   FakeShardStore quick({1, 1});
   FakeShardStore gate({1, 2});

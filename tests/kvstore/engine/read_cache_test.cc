@@ -171,9 +171,9 @@ TEST(ReadCacheTest, EndWrite_LargeValueDropsTheOldOne) {
 }
 
 TEST(ReadCacheTest, Threads_NobodySeesAVersionGoBack) {
-  // One writer and two readers over few keys and a small cache. `stored` stands for RocksDB: it
-  // shows a new version before the write ends. A reader that saw a version must not see an older
-  // one of that key later, whichever way it reads.
+  // One writer and two readers over few keys and a small cache. `stored` stands for RocksDB: it shows a new version
+  // before the write ends. A reader that saw a version must not see an older one of that key later, whichever way it
+  // reads.
   constexpr size_t kKeys = 16;
   constexpr uint64_t kWrites = 60'000;
   ReadCache cache(2 << 10);

@@ -431,8 +431,8 @@ TEST_F(RocksdbShardStoreTest, FullDisk_IsTyped) {
 }
 
 TEST_F(RocksdbShardStoreTest, Threads_NobodySeesAVersionGoBack) {
-  // A writer against readers that get, try_get and scan. Versions of one key never go back within a
-  // reader, and what was acknowledged before a read began is seen by it.
+  // A writer against readers that get, try_get and scan. Versions of one key never go back within a reader, and what
+  // was acknowledged before a read began is seen by it.
   RocksdbOptions options = small_options();
   options.read_cache_bytes = 2 << 10;  // so that keys come and go
   options.sync_writes = false;
