@@ -22,8 +22,8 @@ Decision refused(absl::Status status) {
 bool is_table_name(const std::string& name) {
   if (name.empty() || name.size() > kTableNameMax) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
   });
 }
 
@@ -77,8 +77,7 @@ std::optional<NodeStatus> ClusterCore::node_status(const std::string& uuid) cons
 
 std::vector<std::string> ClusterCore::lagging_owners(TableId table, uint64_t revision) const {
   std::set<std::string> lagging;
-  for (auto it = state_.shards.lower_bound({table, 0});
-       it != state_.shards.end() && it->first.first == table; ++it) {
+  for (auto it = state_.shards.lower_bound({table, 0}); it != state_.shards.end() && it->first.first == table; ++it) {
     if (!it->second.primary) continue;
     const auto status = node_status(it->second.primary->node_uuid);
     if (!status || status->liveness != Liveness::kAlive || status->applied_revision < revision) {
@@ -90,8 +89,7 @@ std::vector<std::string> ClusterCore::lagging_owners(TableId table, uint64_t rev
 
 uint32_t ClusterCore::available_shard_count(TableId table) const {
   uint32_t count = 0;
-  for (auto it = state_.shards.lower_bound({table, 0});
-       it != state_.shards.end() && it->first.first == table; ++it) {
+  for (auto it = state_.shards.lower_bound({table, 0}); it != state_.shards.end() && it->first.first == table; ++it) {
     if (!it->second.primary) continue;
     const auto status = node_status(it->second.primary->node_uuid);
     if (status && status->liveness == Liveness::kAlive) ++count;
@@ -109,13 +107,12 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
 
   const auto registered = state_.nodes.find(event.node.uuid);
   if (registered != state_.nodes.end()) {
-    auto status = check_identity(event.node, registered->second, status_[event.node.uuid], now,
-                                 options_.suspect_after_ns);
+    auto status =
+        check_identity(event.node, registered->second, status_[event.node.uuid], now, options_.suspect_after_ns);
     if (!status.ok()) return refused(status);
   } else if (state_.nodes.size() >= kNodesMax) {
-    return refused(absl::ResourceExhaustedError(
-        absl::StrCat(who, " cannot join: the cluster has ", kNodesMax,
-                     " nodes, which is the limit. Remove nodes that are gone")));
+    return refused(absl::ResourceExhaustedError(absl::StrCat(
+        who, " cannot join: the cluster has ", kNodesMax, " nodes, which is the limit. Remove nodes that are gone")));
   }
 
   Decision decision;
@@ -131,15 +128,14 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
 Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   const auto registered = state_.nodes.find(event.uuid);
   if (registered == state_.nodes.end() || registered->second.incarnation < event.incarnation) {
-    return refused(absl::NotFoundError(
-        absl::StrCat("node ", event.uuid, " incarnation ", event.incarnation,
-                     " is not registered with cluster ", state_.cluster_id, ". Register again")));
+    return refused(
+        absl::NotFoundError(absl::StrCat("node ", event.uuid, " incarnation ", event.incarnation,
+                                         " is not registered with cluster ", state_.cluster_id, ". Register again")));
   }
-  if (registered->second.incarnation != event.incarnation ||
-      registered->second.instance != event.instance) {
-    return refused(absl::FailedPreconditionError(absl::StrCat(
-        "node ", event.uuid, " incarnation ", event.incarnation, " was replaced by ",
-        describe_node(registered->second), ". Stop this process: it must not serve any more")));
+  if (registered->second.incarnation != event.incarnation || registered->second.instance != event.instance) {
+    return refused(absl::FailedPreconditionError(absl::StrCat("node ", event.uuid, " incarnation ", event.incarnation,
+                                                              " was replaced by ", describe_node(registered->second),
+                                                              ". Stop this process: it must not serve any more")));
   }
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
@@ -150,16 +146,15 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
 Decision ClusterCore::on(const NodeLeave& event, TimeNs) {
   const auto registered = state_.nodes.find(event.uuid);
   if (registered == state_.nodes.end()) {
-    return refused(absl::NotFoundError(absl::StrCat("no node ", event.uuid, " in cluster ",
-                                                    state_.cluster_name,
+    return refused(absl::NotFoundError(absl::StrCat("no node ", event.uuid, " in cluster ", state_.cluster_name,
                                                     ". See the list of nodes in the status")));
   }
   const NodeInfo& node = registered->second;
   const bool by_itself = event.instance == node.instance;
   if (!by_itself && status_[event.uuid].liveness == Liveness::kUnknown) {
-    return refused(absl::UnavailableError(
-        absl::StrCat("the control plane has just started and does not know yet whether ",
-                     describe_node(node), " is alive. Try again in a few seconds")));
+    return refused(
+        absl::UnavailableError(absl::StrCat("the control plane has just started and does not know yet whether ",
+                                            describe_node(node), " is alive. Try again in a few seconds")));
   }
   if (!by_itself && status_[event.uuid].liveness == Liveness::kAlive) {
     return refused(absl::FailedPreconditionError(
@@ -176,11 +171,10 @@ Decision ClusterCore::on(const NodeLeave& event, TimeNs) {
     changes.put_shards.back().primary.reset();
   }
   if (!changes.put_shards.empty() && !event.force) {
-    return refused(absl::FailedPreconditionError(
-        absl::StrCat(describe_node(node), " owns ", changes.put_shards.size(), " shards of ",
-                     absl::StrJoin(tables, ", "),
-                     ", and no other node has their data. Drop the tables first, or use force to "
-                     "give the data up")));
+    return refused(absl::FailedPreconditionError(absl::StrCat(
+        describe_node(node), " owns ", changes.put_shards.size(), " shards of ", absl::StrJoin(tables, ", "),
+        ", and no other node has their data. Drop the tables first, or use force to "
+        "give the data up")));
   }
   Decision decision;
   changes.delete_nodes.push_back(event.uuid);
@@ -190,9 +184,9 @@ Decision ClusterCore::on(const NodeLeave& event, TimeNs) {
 
 Decision ClusterCore::on(const CreateTable& event, TimeNs) {
   if (!is_table_name(event.name)) {
-    return refused(absl::InvalidArgumentError(
-        absl::StrCat("\"", event.name.substr(0, kTableNameMax), "\" is not a table name. Use 1 to ",
-                     kTableNameMax, " letters, digits, '_', '-' or '.'")));
+    return refused(absl::InvalidArgumentError(absl::StrCat("\"", event.name.substr(0, kTableNameMax),
+                                                           "\" is not a table name. Use 1 to ", kTableNameMax,
+                                                           " letters, digits, '_', '-' or '.'")));
   }
   if (const Table* existing = state_.find_table(event.name)) {
     const bool same = event.shard_count == 0 || event.shard_count == existing->shard_count;
@@ -201,9 +195,8 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs) {
       decision.table = *existing;
       return decision;
     }
-    return refused(absl::AlreadyExistsError(
-        absl::StrCat("table ", event.name, " exists with ", existing->shard_count,
-                     " shards. Use it, choose another name, or drop it first")));
+    return refused(absl::AlreadyExistsError(absl::StrCat("table ", event.name, " exists with ", existing->shard_count,
+                                                         " shards. Use it, choose another name, or drop it first")));
   }
   if (auto status = check_new_table(event); !status.ok()) return refused(status);
 
@@ -214,15 +207,13 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs) {
   Placer placer(candidates, state_.shards, state_.next_table_id);
   if (!placer.has_candidates()) return refused(no_live_nodes());
 
-  const uint32_t wanted =
-      event.shard_count != 0
-          ? event.shard_count
-          : std::min(placer.worker_count() * kDefaultShardsPerWorker, kShardsPerTableMax);
+  const uint32_t wanted = event.shard_count != 0
+                              ? event.shard_count
+                              : std::min(placer.worker_count() * kDefaultShardsPerWorker, kShardsPerTableMax);
   if (state_.shards.size() + wanted > kShardsMax) {
-    return refused(absl::ResourceExhaustedError(
-        absl::StrCat("table ", event.name, " with ", wanted, " shards would bring the cluster to ",
-                     state_.shards.size() + wanted, "; the limit is ", kShardsMax,
-                     ". Use fewer shards or drop a table")));
+    return refused(absl::ResourceExhaustedError(absl::StrCat(
+        "table ", event.name, " with ", wanted, " shards would bring the cluster to ", state_.shards.size() + wanted,
+        "; the limit is ", kShardsMax, ". Use fewer shards or drop a table")));
   }
   Decision decision;
   decision.changes = next_changes();
@@ -238,9 +229,9 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs) {
 Decision ClusterCore::on(const DropTable& event, TimeNs) {
   const Table* table = state_.find_table(event.name);
   if (table == nullptr) {
-    return refused(absl::NotFoundError(
-        absl::StrCat("no table \"", event.name.substr(0, kTableNameMax), "\" in cluster ",
-                     state_.cluster_name, "; there are: ", table_names(state_))));
+    return refused(
+        absl::NotFoundError(absl::StrCat("no table \"", event.name.substr(0, kTableNameMax), "\" in cluster ",
+                                         state_.cluster_name, "; there are: ", table_names(state_))));
   }
   Decision decision;
   decision.table = *table;
@@ -252,8 +243,7 @@ Decision ClusterCore::on(const DropTable& event, TimeNs) {
 Decision ClusterCore::on(const Tick&, TimeNs now) {
   Decision decision;
   for (auto& [uuid, status] : status_) {
-    const bool waiting =
-        status.liveness == Liveness::kAlive || status.liveness == Liveness::kUnknown;
+    const bool waiting = status.liveness == Liveness::kAlive || status.liveness == Liveness::kUnknown;
     if (waiting && now - status.heard_ns > options_.suspect_after_ns) {
       set_liveness(uuid, Liveness::kSuspected, decision);
     }
@@ -261,8 +251,7 @@ Decision ClusterCore::on(const Tick&, TimeNs now) {
   return decision;
 }
 
-void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now,
-                             Decision& decision) {
+void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision) {
   NodeStatus& status = status_[uuid];
   status.heard_ns = now;
   status.applied_revision = applied_revision;
@@ -284,8 +273,7 @@ void ClusterCore::move_shards_off_missing_workers(const NodeInfo& node, Changes&
     if (shard.primary->worker < node.worker_count) continue;
     if (placer_table != key.first) {
       placer_table = key.first;
-      placer.emplace(std::vector<PlacementNode>{{node.uuid, node.worker_count}}, state_.shards,
-                     key.first);
+      placer.emplace(std::vector<PlacementNode>{{node.uuid, node.worker_count}}, state_.shards, key.first);
     }
     // A shard's data is on the node, not on the worker: any of the workers that are left can open
     // it.
@@ -297,29 +285,26 @@ void ClusterCore::move_shards_off_missing_workers(const NodeInfo& node, Changes&
 
 absl::Status ClusterCore::check_new_table(const CreateTable& event) const {
   if (event.shard_count > kShardsPerTableMax) {
-    return absl::InvalidArgumentError(absl::StrCat("table ", event.name, " with ",
-                                                   event.shard_count, " shards: a table has 1 to ",
-                                                   kShardsPerTableMax));
+    return absl::InvalidArgumentError(absl::StrCat("table ", event.name, " with ", event.shard_count,
+                                                   " shards: a table has 1 to ", kShardsPerTableMax));
   }
   if (state_.tables.size() >= kTablesMax) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the cluster has ", kTablesMax, " tables, which is the limit. Drop one first"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the cluster has ", kTablesMax, " tables, which is the limit. Drop one first"));
   }
   return absl::OkStatus();
 }
 
 absl::Status ClusterCore::no_live_nodes() const {
-  const auto unknown = std::count_if(status_.begin(), status_.end(), [](const auto& entry) {
-    return entry.second.liveness == Liveness::kUnknown;
-  });
+  const auto unknown = std::count_if(status_.begin(), status_.end(),
+                                     [](const auto& entry) { return entry.second.liveness == Liveness::kUnknown; });
   if (unknown > 0) {
-    return absl::UnavailableError(
-        absl::StrCat("the control plane has just started and waits to hear from ", unknown,
-                     " nodes. Try again in a few seconds"));
+    return absl::UnavailableError(absl::StrCat("the control plane has just started and waits to hear from ", unknown,
+                                               " nodes. Try again in a few seconds"));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no live storage node: ", state_.nodes.size(),
-      " are registered, none of them is alive. Start a skuad that points at this control plane"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no live storage node: ", state_.nodes.size(),
+                   " are registered, none of them is alive. Start a skuad that points at this control plane"));
 }
 
 Changes ClusterCore::next_changes() const {

@@ -153,8 +153,7 @@ class ClusterCore {
   Decision on(const DropTable& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
-  void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now,
-                  Decision& decision);
+  void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
   void set_liveness(const std::string& uuid, Liveness to, Decision& decision);
   void move_shards_off_missing_workers(const NodeInfo& node, Changes& changes) const;
   [[nodiscard]] absl::Status check_new_table(const CreateTable& event) const;

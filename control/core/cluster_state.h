@@ -110,8 +110,8 @@ struct Changes {
   TableId next_table_id = 0;
 
   [[nodiscard]] bool empty() const {
-    return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() &&
-           delete_tables.empty() && put_shards.empty();
+    return put_nodes.empty() && delete_nodes.empty() && put_tables.empty() && delete_tables.empty() &&
+           put_shards.empty();
   }
 };
 

@@ -36,8 +36,7 @@ namespace skua::control {
 /// The table above. ALREADY_EXISTS when the other process is alive (and the refusal may end when it
 /// dies), FAILED_PRECONDITION when this process can never be accepted.
 [[nodiscard]] absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered,
-                                          const NodeStatus& status, TimeNs now,
-                                          DurationNs suspect_after_ns);
+                                          const NodeStatus& status, TimeNs now, DurationNs suspect_after_ns);
 
 /// Who a message speaks of: "node <uuid> (<address> on <host>, incarnation <n>)".
 [[nodiscard]] std::string describe_node(const NodeInfo& node);

@@ -7,8 +7,8 @@
 
 namespace skua::control {
 
-Placer::Placer(const std::vector<PlacementNode>& candidates,
-               const std::map<ShardKey, ShardAssignment>& existing, TableId table) {
+Placer::Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardAssignment>& existing,
+               TableId table) {
   std::vector<PlacementNode> sorted = candidates;
   std::sort(sorted.begin(), sorted.end(),
             [](const PlacementNode& a, const PlacementNode& b) { return a.uuid < b.uuid; });
@@ -32,11 +32,9 @@ Replica Placer::place() {
   SKUA_CHECK(!slots_.empty(), "ask has_candidates() before placing a shard");
   // Slots are in (node uuid, worker) order, so the first least slot is also the least by the
   // tuple's last two parts.
-  const auto rank = [&](const Slot& slot) {
-    return std::pair<Load, Load>(slot.load, node_loads_[slot.node]);
-  };
-  Slot& best = *std::min_element(slots_.begin(), slots_.end(),
-                                 [&](const Slot& a, const Slot& b) { return rank(a) < rank(b); });
+  const auto rank = [&](const Slot& slot) { return std::pair<Load, Load>(slot.load, node_loads_[slot.node]); };
+  Slot& best =
+      *std::min_element(slots_.begin(), slots_.end(), [&](const Slot& a, const Slot& b) { return rank(a) < rank(b); });
   add(best, true);
   return {uuids_[best.node], best.worker};
 }

@@ -34,8 +34,8 @@ struct PlacementNode {
 class Placer {
  public:
   /// `existing` counts towards the load; its shards on nodes that are not candidates are ignored.
-  Placer(const std::vector<PlacementNode>& candidates,
-         const std::map<ShardKey, ShardAssignment>& existing, TableId table);
+  Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardAssignment>& existing,
+         TableId table);
 
   /// The owner for one more shard of the table. Must not be called when there is no candidate with
   /// a worker.

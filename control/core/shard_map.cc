@@ -23,22 +23,19 @@ MapShard to_map(const ShardMap& map, const ShardAssignment& shard) {
 }  // namespace
 
 const MapTable* ShardMap::find_table(std::string_view name) const {
-  const auto found =
-      std::find_if(tables.begin(), tables.end(), [&](const MapTable& t) { return t.name == name; });
+  const auto found = std::find_if(tables.begin(), tables.end(), [&](const MapTable& t) { return t.name == name; });
   return found == tables.end() ? nullptr : &*found;
 }
 
 const MapTable* ShardMap::find_table(TableId id) const {
   const auto found =
-      std::lower_bound(tables.begin(), tables.end(), id,
-                       [](const MapTable& t, TableId value) { return t.id < value; });
+      std::lower_bound(tables.begin(), tables.end(), id, [](const MapTable& t, TableId value) { return t.id < value; });
   return found == tables.end() || found->id != id ? nullptr : &*found;
 }
 
 const MapNode* ShardMap::find_node(std::string_view uuid) const {
-  const auto found =
-      std::lower_bound(nodes.begin(), nodes.end(), uuid,
-                       [](const MapNode& n, std::string_view value) { return n.uuid < value; });
+  const auto found = std::lower_bound(nodes.begin(), nodes.end(), uuid,
+                                      [](const MapNode& n, std::string_view value) { return n.uuid < value; });
   return found == nodes.end() || found->uuid != uuid ? nullptr : &*found;
 }
 

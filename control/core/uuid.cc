@@ -7,8 +7,8 @@ namespace skua::control {
 std::string uuid_from_random(uint64_t high, uint64_t low) {
   high = (high & ~uint64_t{0xf000}) | 0x4000;                // version 4
   low = (low & ~(uint64_t{3} << 62)) | (uint64_t{2} << 62);  // RFC 4122 variant
-  return absl::StrFormat("%08x-%04x-%04x-%04x-%012x", high >> 32, (high >> 16) & 0xffff,
-                         high & 0xffff, low >> 48, low & 0xffff'ffff'ffff);
+  return absl::StrFormat("%08x-%04x-%04x-%04x-%012x", high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48,
+                         low & 0xffff'ffff'ffff);
 }
 
 bool is_uuid(std::string_view text) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/store/directory_lock.h"
 #include "control/store/embedded_layout.h"
 #include "control/store/transaction_rules.h"
 
@@ -49,16 +48,14 @@ absl::Status to_status(const rocksdb::Status& status, const std::string& directo
     return absl::DataLossError(absl::StrCat(what, ". Restore the directory from a backup"));
   }
   if (status.IsNoSpace()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(what, ". Free some disk space and start again"));
+    return absl::ResourceExhaustedError(absl::StrCat(what, ". Free some disk space and start again"));
   }
   return absl::UnavailableError(what);
 }
 
 absl::Status damaged(const std::string& directory, const std::string& what) {
-  return absl::DataLossError(
-      absl::StrCat("metadata store in ", directory, ": ", what,
-                   " cannot be decoded. Restore the directory from a backup"));
+  return absl::DataLossError(absl::StrCat("metadata store in ", directory, ": ", what,
+                                          " cannot be decoded. Restore the directory from a backup"));
 }
 
 rocksdb::Options small_database() {
@@ -73,36 +70,20 @@ rocksdb::Options small_database() {
   return options;
 }
 
-/// Creates the directory, or sees to it that an existing one is ours.
-absl::Status prepare_directory(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot create data directory ", directory, ": ", error.message(),
-                     ". Choose a --data-dir that this user can write"));
+/// RocksDB locks its directory, and says so only in words.
+absl::Status open_error(const rocksdb::Status& status, const std::string& directory) {
+  if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+    return absl::FailedPreconditionError(absl::StrCat("metadata store in ", directory,
+                                                      " is in use by another process (", status.ToString(),
+                                                      "). Stop it, or choose another directory"));
   }
-  bool ours = true;
-  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename();
-    if (name == "metadata") return absl::OkStatus();
-    if (name != "LOCK" && name != "lost+found") ours = false;
-  }
-  if (error) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot read data directory ", directory, ": ", error.message()));
-  }
-  if (ours) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "data directory ", directory,
-      " is not empty and is not a control plane's. Choose an empty or new --data-dir"));
+  return to_status(status, directory);
 }
 
 class EmbeddedStore final : public MetadataStore {
  public:
-  EmbeddedStore(EmbeddedStoreOptions options, DirectoryLock lock, std::unique_ptr<rocksdb::DB> db)
-      : options_(std::move(options)), lock_(std::move(lock)), db_(std::move(db)) {}
+  EmbeddedStore(EmbeddedStoreOptions options, std::unique_ptr<rocksdb::DB> db)
+      : options_(std::move(options)), db_(std::move(db)) {}
 
   /// Reads or writes the store's own keys. Call once, before anything else.
   absl::Status load();
@@ -110,8 +91,7 @@ class EmbeddedStore final : public MetadataStore {
   absl::StatusOr<GetResult> get(const std::string& key) override;
   absl::StatusOr<RangeResult> range(const std::string& prefix) override;
   absl::StatusOr<TransactionResult> transact(const Transaction& transaction) override;
-  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix,
-                                               uint64_t from_revision) override;
+  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from_revision) override;
   absl::Status compact(uint64_t revision) override;
 
  private:
@@ -128,12 +108,11 @@ class EmbeddedStore final : public MetadataStore {
   absl::Status compact_locked(uint64_t revision);
   absl::Status read_history(const std::string& prefix, uint64_t from_revision, WatchBatch& batch);
   [[nodiscard]] absl::Status check(const rocksdb::Status& status) const {
-    return to_status(status, options_.data_dir);
+    return to_status(status, options_.directory);
   }
 
-  // Constant after construction. The lock goes last.
+  // Constant after construction.
   const EmbeddedStoreOptions options_;
-  const DirectoryLock lock_;
   const std::unique_ptr<rocksdb::DB> db_;
 
   // Protected by mutex_, as is the order of writes.
@@ -179,10 +158,9 @@ absl::Status EmbeddedStore::load() {
     return check(db_->Put(sync, kFormatKey, encode_u64(kFormatVersion)));
   }
   if (**format != kFormatVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("data directory ", options_.data_dir, " has format ", **format,
-                     ", this program reads format ", kFormatVersion,
-                     ". Use the version of Skua that wrote it, or a newer one"));
+    return absl::FailedPreconditionError(absl::StrCat("metadata store in ", options_.directory, " has format ",
+                                                      **format, ", this program reads format ", kFormatVersion,
+                                                      ". Use the version of Skua that wrote it, or a newer one"));
   }
   const auto revision = load_number(kRevisionKey);
   if (!revision.ok()) return revision.status();
@@ -220,8 +198,7 @@ absl::StatusOr<TransactionResult> EmbeddedStore::transact(const Transaction& tra
   return TransactionResult{*succeeded, revision_};
 }
 
-absl::StatusOr<std::unique_ptr<Watch>> EmbeddedStore::watch(const std::string& prefix,
-                                                            uint64_t from_revision) {
+absl::StatusOr<std::unique_ptr<Watch>> EmbeddedStore::watch(const std::string& prefix, uint64_t from_revision) {
   std::lock_guard lock(mutex_);
   const uint64_t first = from_revision == 0 ? revision_ + 1 : from_revision;
   if (first < oldest_) return compacted_error(first, oldest_);
@@ -231,8 +208,8 @@ absl::StatusOr<std::unique_ptr<Watch>> EmbeddedStore::watch(const std::string& p
 absl::Status EmbeddedStore::compact(uint64_t revision) {
   std::lock_guard lock(mutex_);
   if (revision > revision_) {
-    return absl::OutOfRangeError(absl::StrCat("cannot compact metadata to revision ", revision,
-                                              "; the newest is ", revision_));
+    return absl::OutOfRangeError(
+        absl::StrCat("cannot compact metadata to revision ", revision, "; the newest is ", revision_));
   }
   return compact_locked(revision);
 }
@@ -243,7 +220,7 @@ absl::StatusOr<std::optional<uint64_t>> EmbeddedStore::load_number(const char* k
   if (status.IsNotFound()) return std::optional<uint64_t>();
   if (!status.ok()) return check(status);
   const auto number = decode_u64(bytes);
-  if (!number) return damaged(options_.data_dir, key);
+  if (!number) return damaged(options_.directory, key);
   return number;
 }
 
@@ -253,7 +230,7 @@ absl::StatusOr<std::optional<KeyValue>> EmbeddedStore::read(const std::string& k
   if (status.IsNotFound()) return std::optional<KeyValue>();
   if (!status.ok()) return check(status);
   auto kv = decode_record(key, bytes);
-  if (!kv) return damaged(options_.data_dir, key);
+  if (!kv) return damaged(options_.directory, key);
   return kv;
 }
 
@@ -264,7 +241,7 @@ absl::StatusOr<std::vector<KeyValue>> EmbeddedStore::read_prefix(const std::stri
   for (it->Seek(first); it->Valid() && it->key().starts_with(first); it->Next()) {
     const std::string_view key = view(it->key()).substr(std::string_view(kUserPrefix).size());
     auto kv = decode_record(key, view(it->value()));
-    if (!kv) return damaged(options_.data_dir, std::string(key));
+    if (!kv) return damaged(options_.directory, std::string(key));
     kvs.push_back(*std::move(kv));
   }
   if (!it->status().ok()) return check(it->status());
@@ -281,8 +258,7 @@ absl::StatusOr<bool> EmbeddedStore::holds(const std::vector<Compare>& compares) 
   return true;
 }
 
-absl::StatusOr<EmbeddedStore::ChangeSet> EmbeddedStore::changes_of(
-    const std::vector<Operation>& operations) {
+absl::StatusOr<EmbeddedStore::ChangeSet> EmbeddedStore::changes_of(const std::vector<Operation>& operations) {
   ChangeSet changes;
   for (const Operation& operation : operations) {
     if (operation.kind == Operation::Kind::kPut) {
@@ -344,16 +320,13 @@ absl::Status EmbeddedStore::compact_locked(uint64_t revision) {
   return absl::OkStatus();
 }
 
-absl::Status EmbeddedStore::read_history(const std::string& prefix, uint64_t from_revision,
-                                         WatchBatch& batch) {
+absl::Status EmbeddedStore::read_history(const std::string& prefix, uint64_t from_revision, WatchBatch& batch) {
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
-  for (it->Seek(history_key(from_revision, 0));
-       it->Valid() && it->key().starts_with(kHistoryPrefix); it->Next()) {
+  for (it->Seek(history_key(from_revision, 0)); it->Valid() && it->key().starts_with(kHistoryPrefix); it->Next()) {
     auto event = decode_event(view(it->value()));
-    if (!event) return damaged(options_.data_dir, "an event of the history");
+    if (!event) return damaged(options_.directory, "an event of the history");
     if (!event->kv.key.starts_with(prefix)) continue;
-    if (batch.events.size() >= kWatchBatchMax &&
-        batch.events.back().kv.mod_revision != event->kv.mod_revision) {
+    if (batch.events.size() >= kWatchBatchMax && batch.events.back().kv.mod_revision != event->kv.mod_revision) {
       batch.revision = batch.events.back().kv.mod_revision;
       break;
     }
@@ -364,17 +337,17 @@ absl::Status EmbeddedStore::read_history(const std::string& prefix, uint64_t fro
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MetadataStore>> open_embedded_store(
-    const EmbeddedStoreOptions& options) {
-  if (auto status = prepare_directory(options.data_dir); !status.ok()) return status;
-  auto lock = DirectoryLock::acquire(options.data_dir);
-  if (!lock.ok()) return lock.status();
+absl::StatusOr<std::unique_ptr<MetadataStore>> open_embedded_store(const EmbeddedStoreOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.directory, error);
+  if (error) {
+    return absl::PermissionDeniedError(absl::StrCat("cannot create metadata store in ", options.directory, ": ",
+                                                    error.message(), ". Choose a directory that this user can write"));
+  }
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status opened =
-      rocksdb::DB::Open(small_database(), absl::StrCat(options.data_dir, "/metadata"), &db);
-  if (!opened.ok()) return to_status(opened, options.data_dir);
-  auto store =
-      std::make_unique<EmbeddedStore>(options, *std::move(lock), std::unique_ptr<rocksdb::DB>(db));
+  const rocksdb::Status opened = rocksdb::DB::Open(small_database(), options.directory, &db);
+  if (!opened.ok()) return open_error(opened, options.directory);
+  auto store = std::make_unique<EmbeddedStore>(options, std::unique_ptr<rocksdb::DB>(db));
   if (auto status = store->load(); !status.ok()) return status;
   return store;
 }

@@ -1,7 +1,5 @@
-// MetadataStore on an embedded RocksDB: one control process, one data directory.
-//
-//   <data dir>/LOCK        flock()ed while a process has the directory
-//   <data dir>/metadata/   the RocksDB; embedded_layout.h says what is in it
+// MetadataStore on an embedded RocksDB: one control process, one directory (embedded_layout.h says
+// what is in it).
 //
 // Writes go through one mutex and are synced before transact() returns. The newest revisions'
 // history is kept for watches and forgotten by itself once there are twice as many as
@@ -19,15 +17,15 @@
 namespace skua::control {
 
 struct EmbeddedStoreOptions {
-  std::string data_dir;
+  /// Created if missing. Nobody else's files may be in it.
+  std::string directory;
   uint64_t history_revisions = 10'000;
 };
 
-/// Opens or creates the store. FAILED_PRECONDITION (in use by another process, not a control
-/// plane's directory, written by a newer version), PERMISSION_DENIED, DATA_LOSS, UNAVAILABLE: all
-/// name the directory and the way out.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<MetadataStore>> open_embedded_store(
-    const EmbeddedStoreOptions& options);
+/// Opens or creates the store. FAILED_PRECONDITION (in use by another process, written by a newer
+/// version), PERMISSION_DENIED, DATA_LOSS, RESOURCE_EXHAUSTED, UNAVAILABLE: all name the directory
+/// and the way out.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<MetadataStore>> open_embedded_store(const EmbeddedStoreOptions& options);
 
 }  // namespace skua::control
 

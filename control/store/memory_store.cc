@@ -22,8 +22,7 @@ class MemoryStore::MemoryWatch final : public Watch {
       for (const WatchEvent& event : store_.history_) {
         const uint64_t revision = event.kv.mod_revision;
         if (revision < next_ || !event.kv.key.starts_with(prefix_)) continue;
-        if (batch.events.size() >= kWatchBatchMax &&
-            batch.events.back().kv.mod_revision != revision) {
+        if (batch.events.size() >= kWatchBatchMax && batch.events.back().kv.mod_revision != revision) {
           break;
         }
         batch.events.push_back(event);
@@ -62,11 +61,10 @@ absl::StatusOr<TransactionResult> MemoryStore::transact(const Transaction& trans
   if (auto status = check_transaction(transaction); !status.ok()) return status;
   std::lock_guard lock(mutex_);
   if (!failure_.ok()) return failure_;
-  const bool holds = std::all_of(
-      transaction.compares.begin(), transaction.compares.end(), [&](const Compare& compare) {
-        const auto found = kvs_.find(compare.key);
-        return compare.mod_revision == (found == kvs_.end() ? 0 : found->second.mod_revision);
-      });
+  const bool holds = std::all_of(transaction.compares.begin(), transaction.compares.end(), [&](const Compare& compare) {
+    const auto found = kvs_.find(compare.key);
+    return compare.mod_revision == (found == kvs_.end() ? 0 : found->second.mod_revision);
+  });
   const size_t history_before = history_.size();
   ++revision_;
   for (const Operation& operation : holds ? transaction.then_ops : transaction.else_ops) {
@@ -87,8 +85,7 @@ absl::StatusOr<TransactionResult> MemoryStore::transact(const Transaction& trans
   return TransactionResult{holds, revision_};
 }
 
-absl::StatusOr<std::unique_ptr<Watch>> MemoryStore::watch(const std::string& prefix,
-                                                          uint64_t from_revision) {
+absl::StatusOr<std::unique_ptr<Watch>> MemoryStore::watch(const std::string& prefix, uint64_t from_revision) {
   std::lock_guard lock(mutex_);
   const uint64_t first = from_revision == 0 ? revision_ + 1 : from_revision;
   if (first < oldest_) return compacted_error(first, oldest_);
@@ -98,8 +95,8 @@ absl::StatusOr<std::unique_ptr<Watch>> MemoryStore::watch(const std::string& pre
 absl::Status MemoryStore::compact(uint64_t revision) {
   std::lock_guard lock(mutex_);
   if (revision > revision_) {
-    return absl::OutOfRangeError(absl::StrCat("cannot compact metadata to revision ", revision,
-                                              "; the newest is ", revision_));
+    return absl::OutOfRangeError(
+        absl::StrCat("cannot compact metadata to revision ", revision, "; the newest is ", revision_));
   }
   oldest_ = std::max(oldest_, revision);
   std::erase_if(history_, [&](const WatchEvent& e) { return e.kv.mod_revision < oldest_; });

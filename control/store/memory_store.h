@@ -18,8 +18,7 @@ class MemoryStore final : public MetadataStore {
   absl::StatusOr<GetResult> get(const std::string& key) override;
   absl::StatusOr<RangeResult> range(const std::string& prefix) override;
   absl::StatusOr<TransactionResult> transact(const Transaction& transaction) override;
-  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix,
-                                               uint64_t from_revision) override;
+  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from_revision) override;
   absl::Status compact(uint64_t revision) override;
 
   /// From now on every transaction fails with `status` without happening; OK ends it.

@@ -62,9 +62,7 @@ struct Compare {
   uint64_t mod_revision = 0;
 
   static Compare absent(std::string key) { return {std::move(key), 0}; }
-  static Compare unchanged(std::string key, uint64_t mod_revision) {
-    return {std::move(key), mod_revision};
-  }
+  static Compare unchanged(std::string key, uint64_t mod_revision) { return {std::move(key), mod_revision}; }
 };
 
 struct Operation {
@@ -74,14 +72,10 @@ struct Operation {
   std::string key;
   std::string value;
 
-  static Operation put(std::string key, std::string value) {
-    return {Kind::kPut, std::move(key), std::move(value)};
-  }
+  static Operation put(std::string key, std::string value) { return {Kind::kPut, std::move(key), std::move(value)}; }
   /// Deleting what does not exist is no change.
   static Operation erase(std::string key) { return {Kind::kDelete, std::move(key), {}}; }
-  static Operation erase_prefix(std::string prefix) {
-    return {Kind::kDeletePrefix, std::move(prefix), {}};
-  }
+  static Operation erase_prefix(std::string prefix) { return {Kind::kDeletePrefix, std::move(prefix), {}}; }
 };
 
 /// `then_ops` run if all compares hold, else `else_ops`. A key that a list puts must not be put or
@@ -159,8 +153,7 @@ class MetadataStore {
 
   /// Follows changes of keys with `prefix` from `from_revision` on, that revision included; 0 means
   /// from the next change. OUT_OF_RANGE as for Watch::next. The store must outlive the watch.
-  virtual absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix,
-                                                       uint64_t from_revision) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from_revision) = 0;
 
   /// Forgets the history before `revision`; current values stay. Going back is no change;
   /// OUT_OF_RANGE if `revision` is in the future.

@@ -17,14 +17,13 @@ absl::Status check_key(const std::string& key) {
 absl::Status check_sizes(const std::vector<Operation>& operations) {
   if (operations.size() > kTransactionOpsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a metadata transaction of ", operations.size(),
-                                                   " operations; the limit is ",
-                                                   kTransactionOpsMax));
+                                                   " operations; the limit is ", kTransactionOpsMax));
   }
   for (const Operation& operation : operations) {
     if (auto status = check_key(operation.key); !status.ok()) return status;
     if (operation.value.size() > kStoreValueMax) {
-      return absl::InvalidArgumentError(absl::StrCat("a metadata value of ", operation.value.size(),
-                                                     " bytes; the limit is ", kStoreValueMax));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a metadata value of ", operation.value.size(), " bytes; the limit is ", kStoreValueMax));
     }
   }
   return absl::OkStatus();
@@ -33,8 +32,7 @@ absl::Status check_sizes(const std::vector<Operation>& operations) {
 /// Each key that is put must be named by no other operation of the list.
 absl::Status check_conflicts(const std::vector<Operation>& operations) {
   const auto conflict = [](const std::string& key) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a metadata transaction puts ", key, " and changes it once more"));
+    return absl::InvalidArgumentError(absl::StrCat("a metadata transaction puts ", key, " and changes it once more"));
   };
   std::set<std::string> puts;
   for (const Operation& operation : operations) {
@@ -63,8 +61,7 @@ absl::Status check_operations(const std::vector<Operation>& operations) {
 
 absl::Status check_transaction(const Transaction& transaction) {
   if (transaction.compares.size() > kTransactionOpsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a metadata transaction of ",
-                                                   transaction.compares.size(),
+    return absl::InvalidArgumentError(absl::StrCat("a metadata transaction of ", transaction.compares.size(),
                                                    " compares; the limit is ", kTransactionOpsMax));
   }
   for (const Compare& compare : transaction.compares) {
@@ -75,9 +72,8 @@ absl::Status check_transaction(const Transaction& transaction) {
 }
 
 absl::Status compacted_error(uint64_t wanted, uint64_t oldest) {
-  return absl::OutOfRangeError(
-      absl::StrCat("metadata history before revision ", oldest, " was compacted, revision ", wanted,
-                   " was asked for. Read everything again and watch from there"));
+  return absl::OutOfRangeError(absl::StrCat("metadata history before revision ", oldest, " was compacted, revision ",
+                                            wanted, " was asked for. Read everything again and watch from there"));
 }
 
 }  // namespace skua::control

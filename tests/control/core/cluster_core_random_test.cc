@@ -9,16 +9,13 @@ namespace skua::control {
 namespace {
 
 Event random_event(Rng& rng) {
-  const NodeInfo node =
-      test_node(rng.between(1, 5), rng.between(1, 4), static_cast<uint32_t>(rng.between(1, 4)));
+  const NodeInfo node = test_node(rng.between(1, 5), rng.between(1, 4), static_cast<uint32_t>(rng.between(1, 4)));
   const std::string table = "t" + std::to_string(rng.below(6));
   switch (rng.below(8)) {
     case 0:
     case 1: return RegisterNode{rng.chance(0.1) ? "foreign" : kClusterId, node, rng.below(50)};
     case 2:
-    case 3:
-      return NodeHeartbeat{node.uuid, node.incarnation, node.instance, rng.below(50),
-                           rng.chance(0.1)};
+    case 3: return NodeHeartbeat{node.uuid, node.incarnation, node.instance, rng.below(50), rng.chance(0.1)};
     case 4: return NodeLeave{node.uuid, rng.chance(0.5) ? node.instance : "", rng.chance(0.3)};
     case 5:
     case 6: return CreateTable{table, static_cast<uint32_t>(rng.below(9)), rng.chance(0.5)};
@@ -26,8 +23,7 @@ Event random_event(Rng& rng) {
   }
 }
 
-void check_invariants(const ClusterState& before, const TestCluster& cluster,
-                      const Decision& decision) {
+void check_invariants(const ClusterState& before, const TestCluster& cluster, const Decision& decision) {
   const ClusterState& state = cluster.core.state();
   // A refusal changes nothing; a change raises the revision by exactly one.
   if (!decision.status.ok()) {

@@ -135,8 +135,7 @@ TEST(Register, MalformedDescriptionsAreRefused) {
   EXPECT_TRUE(refused([](NodeInfo& n) { n.incarnation = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = kWorkersPerNodeMax + 1; }));
-  for (const char* address :
-       {"", "host", ":7500", "host:", "host:0", "0.0.0.0:7500", "[::]:7500", "host:x"}) {
+  for (const char* address : {"", "host", ":7500", "host:", "host:0", "0.0.0.0:7500", "[::]:7500", "host:x"}) {
     EXPECT_TRUE(refused([&](NodeInfo& n) { n.grpc_address = address; })) << address;
   }
   EXPECT_TRUE(refused([](NodeInfo& n) { n.grpc_address = std::string(kAddressMax, 'h') + ":1"; }));
@@ -267,8 +266,7 @@ TEST(Leave, IsRefusedWhileTheNodeOwnsShards) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
   ASSERT_TRUE(cluster.create_table("orders", 4).ok());
-  const absl::Status status =
-      cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, false}).status;
+  const absl::Status status = cluster.step(NodeLeave{test_uuid(1), test_node(1).instance, false}).status;
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(text(status), HasSubstr("4 shards of orders"));
   EXPECT_THAT(text(status), HasSubstr("force"));
@@ -290,8 +288,7 @@ TEST(Leave, ByForceLeavesShardsWithoutOwnerInANewEpoch) {
 TEST(Leave, OperatorMustStopTheNodeFirst) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  EXPECT_EQ(cluster.step(NodeLeave{test_uuid(1), "", true}).status.code(),
-            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(cluster.step(NodeLeave{test_uuid(1), "", true}).status.code(), StatusCode::kFailedPrecondition);
   cluster.advance(4 * kSecond);
   EXPECT_TRUE(cluster.step(NodeLeave{test_uuid(1), "", false}).status.ok());
 }
@@ -359,8 +356,8 @@ TEST(CreateTable, ExistingNameIsRefusedUnlessAskedFor) {
 TEST(CreateTable, BadNamesAndSizesAreRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
-  for (const std::string& name : {std::string(), std::string("a b"), std::string("a/b"),
-                                  std::string(kTableNameMax + 1, 'x')}) {
+  for (const std::string& name :
+       {std::string(), std::string("a b"), std::string("a/b"), std::string(kTableNameMax + 1, 'x')}) {
     EXPECT_EQ(cluster.create_table(name, 1).code(), StatusCode::kInvalidArgument) << name;
   }
   EXPECT_TRUE(cluster.create_table(std::string(kTableNameMax, 'x'), 1).ok());
@@ -409,8 +406,7 @@ TEST(LaggingOwners, ShrinksAsNodesApplyTheMap) {
   ASSERT_TRUE(cluster.register_node(test_node(2)).ok());
   ASSERT_TRUE(cluster.create_table("t", 4).ok());
   const TableId id = cluster.core.state().find_table("t")->id;
-  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()),
-              ElementsAre(test_uuid(1), test_uuid(2)));
+  EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), ElementsAre(test_uuid(1), test_uuid(2)));
   ASSERT_TRUE(cluster.heartbeat(test_node(1), cluster.revision()).ok());
   EXPECT_THAT(cluster.core.lagging_owners(id, cluster.revision()), ElementsAre(test_uuid(2)));
   ASSERT_TRUE(cluster.heartbeat(test_node(2), cluster.revision() - 1).ok());

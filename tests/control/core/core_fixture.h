@@ -47,12 +47,9 @@ class TestCluster {
     if (decision.status.ok()) core.committed(decision.changes, now);
     return decision;
   }
-  absl::Status register_node(const NodeInfo& node) {
-    return step(RegisterNode{kClusterId, node, 0}).status;
-  }
+  absl::Status register_node(const NodeInfo& node) { return step(RegisterNode{kClusterId, node, 0}).status; }
   absl::Status heartbeat(const NodeInfo& node, uint64_t applied_revision = 0) {
-    return step(NodeHeartbeat{node.uuid, node.incarnation, node.instance, applied_revision, false})
-        .status;
+    return step(NodeHeartbeat{node.uuid, node.incarnation, node.instance, applied_revision, false}).status;
   }
   absl::Status create_table(const std::string& name, uint32_t shards = 0) {
     return step(CreateTable{name, shards, false}).status;

@@ -10,8 +10,7 @@ namespace {
 
 using Shards = std::map<ShardKey, ShardAssignment>;
 
-void place_table(const std::vector<PlacementNode>& nodes, Shards& shards, TableId table,
-                 uint32_t count) {
+void place_table(const std::vector<PlacementNode>& nodes, Shards& shards, TableId table, uint32_t count) {
   Placer placer(nodes, shards, table);
   for (uint32_t shard = 0; shard < count; ++shard) {
     shards[{table, shard}] = {table, shard, 1, placer.place(), {}};

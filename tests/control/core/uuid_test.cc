@@ -8,8 +8,7 @@ namespace {
 TEST(Uuid, FromRandom_SetsVersionAndVariant) {
   EXPECT_EQ(uuid_from_random(0, 0), "00000000-0000-4000-8000-000000000000");
   EXPECT_EQ(uuid_from_random(~uint64_t{0}, ~uint64_t{0}), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-  EXPECT_EQ(uuid_from_random(0x0123456789abcdef, 0x0123456789abcdef),
-            "01234567-89ab-4def-8123-456789abcdef");
+  EXPECT_EQ(uuid_from_random(0x0123456789abcdef, 0x0123456789abcdef), "01234567-89ab-4def-8123-456789abcdef");
 }
 
 TEST(Uuid, IsUuid_TakesOnlyTheCanonicalForm) {

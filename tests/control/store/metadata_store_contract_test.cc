@@ -38,9 +38,7 @@ class MetadataStoreContract : public testing::TestWithParam<Implementation> {
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? result->revision : 0;
   }
-  uint64_t put(const std::string& key, const std::string& value) {
-    return run({Operation::put(key, value)});
-  }
+  uint64_t put(const std::string& key, const std::string& value) { return run({Operation::put(key, value)}); }
   std::optional<KeyValue> get(const std::string& key) {
     const auto result = store_->get(key);
     EXPECT_TRUE(result.ok()) << result.status();
@@ -80,20 +78,19 @@ TEST_P(MetadataStoreContract, Get_DeletedKeyStartsAnewWhenPutAgain) {
 }
 
 TEST_P(MetadataStoreContract, Range_IsSortedAndLimitedToThePrefix) {
-  run({Operation::put("n/b", "2"), Operation::put("n/a", "1"), Operation::put("n", "x"),
-       Operation::put("o/a", "y"), Operation::put(std::string("n/\xff"), "3")});
+  run({Operation::put("n/b", "2"), Operation::put("n/a", "1"), Operation::put("n", "x"), Operation::put("o/a", "y"),
+       Operation::put(std::string("n/\xff"), "3")});
   const auto result = store_->range("n/");
   ASSERT_TRUE(result.ok());
-  EXPECT_THAT(result->kvs, ElementsAre(KeyValue{"n/a", "1", 1, 1}, KeyValue{"n/b", "2", 1, 1},
-                                       KeyValue{"n/\xff", "3", 1, 1}));
+  EXPECT_THAT(result->kvs,
+              ElementsAre(KeyValue{"n/a", "1", 1, 1}, KeyValue{"n/b", "2", 1, 1}, KeyValue{"n/\xff", "3", 1, 1}));
   EXPECT_EQ(result->revision, 1u);
   EXPECT_THAT(store_->range("nothing")->kvs, IsEmpty());
   EXPECT_EQ(store_->range("")->kvs.size(), 5u);
 }
 
 TEST_P(MetadataStoreContract, Transact_ComparesChooseTheBranch) {
-  const Transaction create{
-      {Compare::absent("a")}, {Operation::put("a", "first")}, {Operation::put("lost", "x")}};
+  const Transaction create{{Compare::absent("a")}, {Operation::put("a", "first")}, {Operation::put("lost", "x")}};
   auto result = store_->transact(create);
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->succeeded);
@@ -106,8 +103,7 @@ TEST_P(MetadataStoreContract, Transact_ComparesChooseTheBranch) {
 
 TEST_P(MetadataStoreContract, Transact_CompareAndSwapOnModRevision) {
   const uint64_t first = put("a", "1");
-  auto result =
-      store_->transact({{Compare::unchanged("a", first)}, {Operation::put("a", "2")}, {}});
+  auto result = store_->transact({{Compare::unchanged("a", first)}, {Operation::put("a", "2")}, {}});
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->succeeded);
   result = store_->transact({{Compare::unchanged("a", first)}, {Operation::put("a", "3")}, {}});
@@ -118,8 +114,8 @@ TEST_P(MetadataStoreContract, Transact_CompareAndSwapOnModRevision) {
 
 TEST_P(MetadataStoreContract, Transact_AllComparesMustHold) {
   put("a", "1");
-  const auto result = store_->transact(
-      {{Compare::unchanged("a", 1), Compare::absent("a")}, {Operation::put("b", "x")}, {}});
+  const auto result =
+      store_->transact({{Compare::unchanged("a", 1), Compare::absent("a")}, {Operation::put("b", "x")}, {}});
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result->succeeded);
   EXPECT_FALSE(get("b").has_value());
@@ -130,8 +126,7 @@ TEST_P(MetadataStoreContract, Transact_WithoutAChangeKeepsTheRevision) {
   EXPECT_EQ(run({}), 1u);
   EXPECT_EQ(run({Operation::erase("nope")}), 1u);
   EXPECT_EQ(run({Operation::erase_prefix("nope/")}), 1u);
-  EXPECT_EQ(store_->transact({{Compare::absent("a")}, {Operation::put("a", "2")}, {}})->revision,
-            1u);
+  EXPECT_EQ(store_->transact({{Compare::absent("a")}, {Operation::put("a", "2")}, {}})->revision, 1u);
   EXPECT_EQ(put("a", "1"), 2u) << "a put of the same value is a change";
 }
 
@@ -146,24 +141,16 @@ TEST_P(MetadataStoreContract, Transact_ErasePrefixTakesAllItsKeys) {
 }
 
 TEST_P(MetadataStoreContract, Transact_RefusesWhatItMustNotRun) {
-  const auto code = [&](Transaction transaction) {
-    return store_->transact(transaction).status().code();
-  };
-  EXPECT_EQ(code({{}, {Operation::put("a", ""), Operation::put("a", "")}, {}}),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({{}, {Operation::put("a", ""), Operation::erase("a")}, {}}),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({{}, {}, {Operation::erase_prefix("a"), Operation::put("ab", "")}}),
-            StatusCode::kInvalidArgument);
+  const auto code = [&](Transaction transaction) { return store_->transact(transaction).status().code(); };
+  EXPECT_EQ(code({{}, {Operation::put("a", ""), Operation::put("a", "")}, {}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{}, {Operation::put("a", ""), Operation::erase("a")}, {}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{}, {}, {Operation::erase_prefix("a"), Operation::put("ab", "")}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{}, {Operation::put("", "")}, {}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{Compare::absent("")}, {}, {}}), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({{}, {Operation::put(std::string(kStoreKeyMax + 1, 'k'), "")}, {}}),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({{}, {Operation::put("a", std::string(kStoreValueMax + 1, 'v'))}, {}}),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{}, {Operation::put(std::string(kStoreKeyMax + 1, 'k'), "")}, {}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{}, {Operation::put("a", std::string(kStoreValueMax + 1, 'v'))}, {}}), StatusCode::kInvalidArgument);
   std::vector<Operation> many;
-  for (size_t i = 0; i <= kTransactionOpsMax; ++i)
-    many.push_back(Operation::put(absl::StrCat(i), ""));
+  for (size_t i = 0; i <= kTransactionOpsMax; ++i) many.push_back(Operation::put(absl::StrCat(i), ""));
   EXPECT_EQ(code({{}, many, {}}), StatusCode::kInvalidArgument);
   many.pop_back();
   EXPECT_EQ(code({{}, many, {}}), StatusCode::kOk);
@@ -184,10 +171,9 @@ TEST_P(MetadataStoreContract, Watch_DeliversFromARevisionOn) {
   const auto all = watch("a/", 1)->next(kSecond);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->revision, 3u);
-  EXPECT_THAT(all->events, testing::UnorderedElementsAre(
-                               WatchEvent{WatchEvent::Kind::kPut, {"a/1", "x", 1, 1}},
-                               WatchEvent{WatchEvent::Kind::kDelete, {"a/1", "", 0, 3}},
-                               WatchEvent{WatchEvent::Kind::kPut, {"a/2", "z", 3, 3}}));
+  EXPECT_THAT(all->events, testing::UnorderedElementsAre(WatchEvent{WatchEvent::Kind::kPut, {"a/1", "x", 1, 1}},
+                                                         WatchEvent{WatchEvent::Kind::kDelete, {"a/1", "", 0, 3}},
+                                                         WatchEvent{WatchEvent::Kind::kPut, {"a/2", "z", 3, 3}}));
   const auto later = watch("a/", 2)->next(kSecond);
   ASSERT_TRUE(later.ok());
   EXPECT_EQ(later->events.size(), 2u);
@@ -275,10 +261,9 @@ TEST_P(MetadataStoreContract, Transact_RacingIncrementsLoseNone) {
     threads.emplace_back([&] {
       for (int done = 0; done < kEach;) {
         const KeyValue kv = *store_->get("counter")->kv;
-        const auto result =
-            store_->transact({{Compare::unchanged("counter", kv.mod_revision)},
-                              {Operation::put("counter", absl::StrCat(std::stoi(kv.value) + 1))},
-                              {}});
+        const auto result = store_->transact({{Compare::unchanged("counter", kv.mod_revision)},
+                                              {Operation::put("counter", absl::StrCat(std::stoi(kv.value) + 1))},
+                                              {}});
         if (result.ok() && result->succeeded) ++done;
       }
     });
@@ -287,19 +272,16 @@ TEST_P(MetadataStoreContract, Transact_RacingIncrementsLoseNone) {
   EXPECT_EQ(get("counter")->value, absl::StrCat(kThreads * kEach));
 }
 
-INSTANTIATE_TEST_SUITE_P(Implementations, MetadataStoreContract,
-                         testing::Values(Implementation{"memory",
-                                                        [](const std::string&) {
-                                                          return std::make_unique<MemoryStore>();
-                                                        }},
-                                         Implementation{"embedded",
-                                                        [](const std::string& directory) {
-                                                          auto store = open_embedded_store(
-                                                              {.data_dir = directory});
-                                                          EXPECT_TRUE(store.ok()) << store.status();
-                                                          return *std::move(store);
-                                                        }}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Implementations, MetadataStoreContract,
+    testing::Values(Implementation{"memory", [](const std::string&) { return std::make_unique<MemoryStore>(); }},
+                    Implementation{"embedded",
+                                   [](const std::string& directory) {
+                                     auto store = open_embedded_store({.directory = directory});
+                                     EXPECT_TRUE(store.ok()) << store.status();
+                                     return *std::move(store);
+                                   }}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace skua::control

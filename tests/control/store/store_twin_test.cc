@@ -24,9 +24,7 @@ std::vector<Operation> random_operations(Rng& rng) {
     switch (rng.below(6)) {
       case 0: operations.push_back(Operation::erase_prefix(absl::StrCat(rng.below(3), "/"))); break;
       case 1: operations.push_back(Operation::erase(random_key(rng))); break;
-      default:
-        operations.push_back(Operation::put(random_key(rng), absl::StrCat(rng.next())));
-        break;
+      default: operations.push_back(Operation::put(random_key(rng), absl::StrCat(rng.next()))); break;
     }
   }
   return operations;
@@ -64,7 +62,7 @@ TEST(EmbeddedStore, AgreesWithItsTwin) {
     Rng rng(seed);
     TempDir dir;
     MemoryStore twin;
-    auto store = open_embedded_store({.data_dir = dir.path()});
+    auto store = open_embedded_store({.directory = dir.path()});
     ASSERT_TRUE(store.ok()) << store.status();
     uint64_t oldest = 1;
     for (int i = 0; i < 250; ++i) {
@@ -83,7 +81,7 @@ TEST(EmbeddedStore, AgreesWithItsTwin) {
       }
       if (rng.chance(0.02)) {
         store->reset();
-        store = open_embedded_store({.data_dir = dir.path()});
+        store = open_embedded_store({.directory = dir.path()});
         ASSERT_TRUE(store.ok()) << store.status();
       }
       ASSERT_EQ((*store)->range("")->kvs, twin.range("")->kvs);

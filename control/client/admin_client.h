@@ -1,0 +1,93 @@
+// Tables and status for operators: what skuactl, tests and drivers ask the control plane for.
+// Blocking.
+#ifndef SKUA_CONTROL_CLIENT_ADMIN_CLIENT_H_
+#define SKUA_CONTROL_CLIENT_ADMIN_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/core/cluster_core.h"
+#include "control/core/shard_map.h"
+#include "rpc/base/clock.h"
+
+namespace skua::control {
+
+struct TableSummary {
+  Table table;
+  /// Shards whose owner is alive.
+  uint32_t available_shard_count = 0;
+};
+
+struct CreateTableOptions {
+  std::string name;
+  /// 0: a few per live worker.
+  uint32_t shard_count = 0;
+  /// An existing table with this shard count (or any, if 0) is an answer, not an error.
+  bool if_not_exists = false;
+  /// Wait until the owners serve the table, but no longer than this. 0: do not wait.
+  uint32_t wait_ready_ms = 0;
+};
+
+struct CreatedTable {
+  TableSummary table;
+  /// False: it existed.
+  bool created = false;
+  uint64_t map_revision = 0;
+  /// Every owner serves the table.
+  bool ready = false;
+  /// Otherwise: uuids of the nodes that do not yet.
+  std::vector<std::string> waiting_for;
+};
+
+struct ClusterStatus {
+  struct Node {
+    NodeInfo info;
+    Liveness liveness = Liveness::kUnknown;
+    /// Since the last sign of life.
+    DurationNs silent_ns = 0;
+    uint64_t applied_revision = 0;
+    uint32_t owned_shard_count = 0;
+  };
+
+  std::string cluster_id;
+  std::string cluster_name;
+  uint64_t map_revision = 0;
+  std::vector<Node> nodes;
+  std::vector<TableSummary> tables;
+  VersionRange versions;
+  DurationNs uptime_ns = 0;
+  uint32_t watcher_count = 0;
+};
+
+/// Every call is tried once and takes at most the timeout (create_table: plus its wait). Errors are
+/// the control plane's own messages, or UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread:
+/// any.
+class AdminClient {
+ public:
+  explicit AdminClient(const std::string& control_address, DurationNs timeout_ns = 5 * kSecond);
+  ~AdminClient();
+  AdminClient(const AdminClient&) = delete;
+  AdminClient& operator=(const AdminClient&) = delete;
+
+  absl::StatusOr<CreatedTable> create_table(const CreateTableOptions& options);
+  absl::StatusOr<std::vector<TableSummary>> list_tables();
+  /// The revision of the first map without the table.
+  absl::StatusOr<uint64_t> drop_table(const std::string& name);
+  absl::StatusOr<ClusterStatus> status();
+  absl::StatusOr<ShardMap> shard_map();
+  /// Takes a node that has stopped out of the cluster. FAILED_PRECONDITION while it is alive, or
+  /// while it owns shards unless `force`.
+  absl::Status remove_node(const std::string& uuid, bool force);
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CLIENT_ADMIN_CLIENT_H_

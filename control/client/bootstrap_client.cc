@@ -1,0 +1,154 @@
+#include "control/client/bootstrap_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/client/channel.h"
+#include "control/client/limits.h"
+#include "control/proto/bootstrap.grpc.pb.h"
+#include "control/proto/convert.h"
+
+namespace skua::control {
+namespace {
+
+/// One call in flight: everything that must live until its callback.
+template <typename Request, typename Reply>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Reply reply;
+  std::shared_ptr<v1::Bootstrap::Stub> stub;
+};
+
+}  // namespace
+
+class BootstrapClient::Impl {
+ public:
+  ~Impl() {
+    std::unique_lock lock(mutex_);
+    closing_ = true;
+    for (grpc::ClientContext* context : open_) context->TryCancel();
+    all_done_.wait(lock, [&] { return open_.empty(); });
+  }
+
+  absl::Status describe(const std::string& address, const std::string& cluster_id, DurationNs timeout_ns,
+                        DescribeFn done) {
+    auto call = std::make_shared<Call<v1::DescribeRequest, v1::DescribeReply>>();
+    call->request.set_cluster_id(cluster_id);
+    *call->request.mutable_versions() = to_proto(kProtocolVersions);
+    if (auto status = admit(address, timeout_ns, *call); !status.ok()) return status;
+    call->stub->async()->Describe(&call->context, &call->request, &call->reply,
+                                  [this, call, address, done = std::move(done)](const grpc::Status& status) {
+                                    if (status.ok()) {
+                                      done(from_proto(call->reply));
+                                    } else {
+                                      done(from_grpc(status, absl::StrCat("node at ", address)));
+                                    }
+                                    finished(call->context);
+                                  });
+    return absl::OkStatus();
+  }
+
+  absl::Status open_session(const OpenSessionRequest& wanted, DurationNs timeout_ns, OpenSessionFn done) {
+    auto call = std::make_shared<Call<v1::OpenSessionRequest, v1::OpenSessionReply>>();
+    call->request.set_cluster_id(wanted.cluster_id);
+    call->request.set_node_uuid(wanted.node_uuid);
+    call->request.set_incarnation(wanted.incarnation);
+    *call->request.mutable_versions() = to_proto(kProtocolVersions);
+    call->request.set_worker(wanted.worker);
+    *call->request.mutable_transport() = to_proto(wanted.transport);
+    call->request.set_offer(wanted.offer);
+    if (auto status = admit(wanted.grpc_address, timeout_ns, *call); !status.ok()) return status;
+    call->stub->async()->OpenSession(
+        &call->context, &call->request, &call->reply,
+        [this, call, address = wanted.grpc_address, done = std::move(done)](const grpc::Status& status) {
+          if (status.ok()) {
+            done(OpenSessionAnswer{call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()});
+          } else {
+            done(from_grpc(status, absl::StrCat("node at ", address)));
+          }
+          finished(call->context);
+        });
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename Call>
+  absl::Status admit(const std::string& address, DurationNs timeout_ns, Call& call) {
+    set_timeout(call.context, timeout_ns);
+    std::lock_guard lock(mutex_);
+    if (closing_) return absl::CancelledError("the bootstrap client is closing");
+    if (open_.size() >= kBootstrapCallsMax) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(kBootstrapCallsMax, " bootstrap calls are open, which is the limit. Try again later"));
+    }
+    call.stub = stub_for(address);
+    open_.insert(&call.context);
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<v1::Bootstrap::Stub> stub_for(const std::string& address) {
+    const auto found = stubs_.find(address);
+    if (found != stubs_.end()) return found->second;
+    // Nodes come and go; a connection that is dropped here is made again when it is needed.
+    if (stubs_.size() >= kBootstrapChannelsMax) stubs_.erase(stubs_.begin());
+    std::shared_ptr<v1::Bootstrap::Stub> stub = v1::Bootstrap::NewStub(make_channel(address));
+    stubs_[address] = stub;
+    return stub;
+  }
+
+  void finished(grpc::ClientContext& context) {
+    std::lock_guard lock(mutex_);
+    open_.erase(&context);
+    if (open_.empty()) all_done_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable all_done_;
+  // Protected by mutex_.
+  std::map<std::string, std::shared_ptr<v1::Bootstrap::Stub>> stubs_;
+  std::set<grpc::ClientContext*> open_;
+  bool closing_ = false;
+};
+
+BootstrapClient::BootstrapClient() : impl_(std::make_unique<Impl>()) {}
+BootstrapClient::~BootstrapClient() = default;
+
+absl::Status BootstrapClient::describe_async(const std::string& grpc_address, const std::string& cluster_id,
+                                             DurationNs timeout_ns, DescribeFn done) {
+  return impl_->describe(grpc_address, cluster_id, timeout_ns, std::move(done));
+}
+
+absl::Status BootstrapClient::open_session_async(const OpenSessionRequest& request, DurationNs timeout_ns,
+                                                 OpenSessionFn done) {
+  return impl_->open_session(request, timeout_ns, std::move(done));
+}
+
+absl::StatusOr<NodeDescription> BootstrapClient::describe(const std::string& grpc_address,
+                                                          const std::string& cluster_id, DurationNs timeout_ns) {
+  auto promise = std::make_shared<std::promise<absl::StatusOr<NodeDescription>>>();
+  auto result = promise->get_future();
+  const auto status = describe_async(grpc_address, cluster_id, timeout_ns,
+                                     [promise](auto reply) { promise->set_value(std::move(reply)); });
+  if (!status.ok()) return status;
+  return result.get();
+}
+
+absl::StatusOr<OpenSessionAnswer> BootstrapClient::open_session(const OpenSessionRequest& request,
+                                                                DurationNs timeout_ns) {
+  auto promise = std::make_shared<std::promise<absl::StatusOr<OpenSessionAnswer>>>();
+  auto result = promise->get_future();
+  const auto status =
+      open_session_async(request, timeout_ns, [promise](auto reply) { promise->set_value(std::move(reply)); });
+  if (!status.ok()) return status;
+  return result.get();
+}
+
+}  // namespace skua::control

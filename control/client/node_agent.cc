@@ -1,0 +1,286 @@
+#include "control/client/node_agent.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/client/backoff.h"
+#include "control/client/channel.h"
+#include "control/proto/control.grpc.pb.h"
+#include "control/proto/convert.h"
+#include "rpc/base/check.h"
+
+namespace skua::control {
+namespace {
+
+constexpr DurationNs kGoodbyeTimeout = 500 * kMillisecond;
+constexpr uint32_t kHeartbeatMsMin = 10;
+constexpr uint32_t kHeartbeatMsMax = 60'000;
+
+/// The same request can never succeed.
+bool is_final(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kFailedPrecondition || status.code() == absl::StatusCode::kInvalidArgument;
+}
+
+}  // namespace
+
+class NodeAgent::Impl {
+ public:
+  explicit Impl(NodeAgentOptions options)
+      : options_(std::move(options)),
+        stub_(v1::Membership::NewStub(make_channel(options_.control_address))),
+        cluster_id_(options_.cluster_id) {}
+
+  void start() {
+    SKUA_CHECK(!thread_.joinable(), "NodeAgent::start() may be called once");
+    thread_ = std::thread([this] { run(); });
+  }
+
+  absl::StatusOr<Registration> wait_registered(DurationNs timeout_ns) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                      [&] { return registration_ || !refusal_.ok() || stopping_; });
+    if (!refusal_.ok()) return refusal_;
+    if (registration_) return *registration_;
+    if (stopping_) return absl::CancelledError("the node is stopping");
+    return absl::DeadlineExceededError(absl::StrCat("node ", options_.node.uuid, " could not register within ",
+                                                    timeout_ns / kMillisecond,
+                                                    " ms: ", std::string(trouble_.message())));
+  }
+
+  void set_applied_revision(uint64_t revision) {
+    {
+      std::lock_guard lock(mutex_);
+      if (applied_revision_ == revision) return;
+      applied_revision_ = revision;
+      send_now_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  absl::Status leave(bool force) {
+    grpc::ClientContext context;
+    set_timeout(context, options_.call_timeout_ns);
+    v1::LeaveRequest request;
+    request.set_uuid(options_.node.uuid);
+    request.set_instance(options_.node.instance);
+    request.set_force(force);
+    v1::LeaveReply reply;
+    const auto status = from_grpc(stub_->Leave(&context, request, &reply), control());
+    if (status.ok()) end(false);
+    return status;
+  }
+
+  void stop() { end(true); }
+
+ private:
+  void end(bool say_goodbye) {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (context_ != nullptr) context_->TryCancel();
+    }
+    changed_.notify_all();
+    // Both leave() and stop() may come here, at the same time.
+    std::lock_guard joining(join_mutex_);
+    if (!thread_.joinable()) return;
+    thread_.join();
+    if (say_goodbye && registered_) goodbye();
+  }
+
+  void run() {
+    Backoff backoff({}, std::random_device{}());
+    std::optional<std::chrono::steady_clock::time_point> duplicate_since;
+    while (!stopping()) {
+      absl::Status status = registered_ ? heartbeat() : register_node();
+      if (stopping()) return;
+      if (status.code() == absl::StatusCode::kNotFound && registered_) {
+        registered_ = false;
+        continue;
+      }
+      if (refused_for_good(status, duplicate_since)) return;
+      note_trouble(status);
+      if (status.ok()) {
+        backoff.reset();
+        wait(heartbeat_interval_ns_);
+      } else {
+        wait(registered_ ? std::max(backoff.next(), heartbeat_interval_ns_) : backoff.next());
+      }
+    }
+  }
+
+  absl::Status register_node() {
+    v1::RegisterRequest request;
+    request.set_cluster_id(cluster_id_);
+    *request.mutable_node() = to_proto(options_.node);
+    request.set_applied_revision(take_applied_revision());
+    v1::RegisterReply reply;
+    const absl::Status status = call(&v1::Membership::Stub::Register, request, reply);
+    if (!status.ok()) return status;
+    registered_ = true;
+    cluster_id_ = reply.cluster_id();
+    heartbeat_interval_ns_ = std::clamp(reply.heartbeat_interval_ms(), kHeartbeatMsMin, kHeartbeatMsMax) * kMillisecond;
+    const Registration registration{reply.cluster_id(), reply.cluster_name(), reply.version(), reply.map_revision()};
+    {
+      std::lock_guard lock(mutex_);
+      registration_ = registration;
+    }
+    changed_.notify_all();
+    if (options_.on_registered) options_.on_registered(registration);
+    return absl::OkStatus();
+  }
+
+  absl::Status heartbeat() {
+    v1::HeartbeatRequest request = heartbeat_request();
+    request.set_applied_revision(take_applied_revision());
+    v1::HeartbeatReply reply;
+    return call(&v1::Membership::Stub::Heartbeat, request, reply);
+  }
+
+  void goodbye() {
+    grpc::ClientContext context;
+    set_timeout(context, std::min(kGoodbyeTimeout, options_.call_timeout_ns));
+    v1::HeartbeatRequest request = heartbeat_request();
+    request.set_stopping(true);
+    v1::HeartbeatReply reply;
+    // If it does not arrive, silence says the same a little later.
+    (void)stub_->Heartbeat(&context, request, &reply);
+  }
+
+  v1::HeartbeatRequest heartbeat_request() const {
+    v1::HeartbeatRequest request;
+    request.set_uuid(options_.node.uuid);
+    request.set_incarnation(options_.node.incarnation);
+    request.set_instance(options_.node.instance);
+    return request;
+  }
+
+  /// One call that stop() can cut short.
+  template <typename Request, typename Reply>
+  absl::Status call(grpc::Status (v1::Membership::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                    const Request& request, Reply& reply) {
+    grpc::ClientContext context;
+    set_timeout(context, options_.call_timeout_ns);
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_) return absl::CancelledError("the node is stopping");
+      context_ = &context;
+    }
+    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+    {
+      std::lock_guard lock(mutex_);
+      context_ = nullptr;
+    }
+    return from_grpc(status, control());
+  }
+
+  /// Tells the node to stop if `status` says so. Before the first registration every final refusal
+  /// does. Later only being replaced does: a control plane that lost its data must not take down
+  /// nodes that serve.
+  bool refused_for_good(const absl::Status& status,
+                        std::optional<std::chrono::steady_clock::time_point>& duplicate_since) {
+    const auto now = std::chrono::steady_clock::now();
+    bool final = is_final(status) && (!ever_registered() || registered_);
+    if (status.code() == absl::StatusCode::kAlreadyExists) {
+      if (!duplicate_since) duplicate_since = now;
+      final = now - *duplicate_since >= std::chrono::nanoseconds(options_.duplicate_grace_ns);
+    } else {
+      duplicate_since.reset();
+    }
+    if (!final) return false;
+    {
+      std::lock_guard lock(mutex_);
+      refusal_ = status;
+    }
+    registered_ = false;
+    changed_.notify_all();
+    if (options_.on_refused) options_.on_refused(status);
+    return true;
+  }
+
+  void note_trouble(const absl::Status& status) {
+    bool tell = false;
+    {
+      std::lock_guard lock(mutex_);
+      tell = status.code() != trouble_.code();
+      trouble_ = status;
+    }
+    if (tell && options_.on_trouble) options_.on_trouble(status);
+  }
+
+  void wait(DurationNs how_long_ns) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(how_long_ns),
+                      [&] { return stopping_ || (send_now_ && registered_); });
+  }
+
+  uint64_t take_applied_revision() {
+    std::lock_guard lock(mutex_);
+    send_now_ = false;
+    return applied_revision_;
+  }
+
+  bool stopping() const {
+    std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+  bool ever_registered() const {
+    std::lock_guard lock(mutex_);
+    return registration_.has_value();
+  }
+  std::string control() const { return absl::StrCat("control plane at ", options_.control_address); }
+
+  const NodeAgentOptions options_;
+  const std::unique_ptr<v1::Membership::Stub> stub_;
+
+  // Owned by the agent's thread, and by whoever has joined it.
+  std::string cluster_id_;
+  bool registered_ = false;
+  DurationNs heartbeat_interval_ns_ = 500 * kMillisecond;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Protected by mutex_.
+  std::optional<Registration> registration_;
+  absl::Status refusal_;
+  absl::Status trouble_;
+  uint64_t applied_revision_ = 0;
+  bool send_now_ = false;
+  bool stopping_ = false;
+  grpc::ClientContext* context_ = nullptr;
+
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+NodeAgent::NodeAgent(NodeAgentOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+NodeAgent::~NodeAgent() {
+  stop();
+}
+
+void NodeAgent::start() {
+  impl_->start();
+}
+absl::StatusOr<Registration> NodeAgent::wait_registered(DurationNs timeout_ns) const {
+  return impl_->wait_registered(timeout_ns);
+}
+void NodeAgent::set_applied_revision(uint64_t revision) {
+  impl_->set_applied_revision(revision);
+}
+absl::Status NodeAgent::leave(bool force) {
+  return impl_->leave(force);
+}
+void NodeAgent::stop() {
+  impl_->stop();
+}
+
+}  // namespace skua::control

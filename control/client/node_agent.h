@@ -1,0 +1,94 @@
+// Keeps a storage node in the cluster: registers it, sends heartbeats, registers again after a
+// control plane restart.
+//
+//              refused for good ──> on_refused, end
+//                 │
+//   Register ─────┼── OK ──> on_registered ──> Heartbeat every interval ──┬── OK: again
+//      ^          │                                ^                      ├── cannot be reached:
+//      again, for as long as it takes │          └── cannot be reached: back off
+//      └──────────────────────┤ └───────────────────────────────── "register again" <─────────────┤
+//                                                                         └── replaced by a newer
+//                                                                         process ──> on_refused,
+//                                                                         end
+//
+// The node goes on serving whatever happens here; only on_refused tells it to stop: then another
+// process has its identity, or it must not be part of this cluster.
+#ifndef SKUA_CONTROL_CLIENT_NODE_AGENT_H_
+#define SKUA_CONTROL_CLIENT_NODE_AGENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/core/cluster_state.h"
+#include "rpc/base/clock.h"
+
+namespace skua::control {
+
+/// What the control plane said to a successful registration.
+struct Registration {
+  /// A node that had none must store it in its data directory.
+  std::string cluster_id;
+  std::string cluster_name;
+  uint32_t protocol_version = 0;
+  uint64_t map_revision = 0;
+};
+
+struct NodeAgentOptions {
+  /// "host:port" of skua-control.
+  std::string control_address;
+  /// The cluster that the data directory belongs to; empty for a node that joins its first.
+  std::string cluster_id = "";
+  /// `instance` must be a fresh random UUID in each process.
+  NodeInfo node;
+  /// How long to go on when another live process has the identity: a predecessor that was killed
+  /// looks alive until its heartbeats are missed.
+  DurationNs duplicate_grace_ns = 5 * kSecond;
+  DurationNs call_timeout_ns = 2 * kSecond;
+  /// Registered, for the first time or again. On the agent's thread, as all callbacks; each may be
+  /// empty, none may call stop().
+  std::function<void(const Registration&)> on_registered = nullptr;
+  /// Final: the node must stop. Not called if stop() came first.
+  std::function<void(const absl::Status&)> on_refused = nullptr;
+  /// The control plane cannot be reached or has a problem; once per change of the reason, OK when
+  /// it is over.
+  std::function<void(const absl::Status&)> on_trouble = nullptr;
+};
+
+/// Thread: any, for all methods.
+class NodeAgent {
+ public:
+  explicit NodeAgent(NodeAgentOptions options);
+  /// stop().
+  ~NodeAgent();
+  NodeAgent(const NodeAgent&) = delete;
+  NodeAgent& operator=(const NodeAgent&) = delete;
+
+  /// Starts the agent's thread. Once.
+  void start();
+
+  /// Waits for the first registration. The refusal's status if refused; DEADLINE_EXCEEDED with the
+  /// last trouble; CANCELLED after stop().
+  absl::StatusOr<Registration> wait_registered(DurationNs timeout_ns) const;
+
+  /// The node serves all its shards of this map. Goes out with a heartbeat at once.
+  void set_applied_revision(uint64_t revision);
+
+  /// Takes the node out of the cluster for good and ends the agent. FAILED_PRECONDITION while it
+  /// owns shards, unless `force`, which gives their data up; then the agent goes on.
+  absl::Status leave(bool force);
+
+  /// Tells the control plane that the node stops (one short try), ends the thread. Idempotent.
+  void stop();
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CLIENT_NODE_AGENT_H_

@@ -1,0 +1,184 @@
+#include "control/proto/convert.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::control {
+namespace {
+
+void fill(v1::MapReplica& to, const MapReplica& from) {
+  to.set_node(from.node);
+  to.set_worker(from.worker);
+}
+
+MapReplica replica_from(const v1::MapReplica& from) {
+  return {from.node(), from.worker()};
+}
+
+MapTable table_from(const v1::MapTable& from) {
+  MapTable table{from.id(), from.name(), {}};
+  table.shards.reserve(static_cast<size_t>(from.shards_size()));
+  for (const v1::MapShard& shard : from.shards()) {
+    MapShard& to = table.shards.emplace_back();
+    to.epoch = shard.epoch();
+    if (shard.has_primary()) to.primary = replica_from(shard.primary());
+    for (const v1::MapReplica& backup : shard.backups()) to.backups.push_back(replica_from(backup));
+  }
+  return table;
+}
+
+}  // namespace
+
+v1::VersionRange to_proto(VersionRange range) {
+  v1::VersionRange to;
+  to.set_min(range.min);
+  to.set_max(range.max);
+  return to;
+}
+
+VersionRange from_proto(const v1::VersionRange& range) {
+  return {range.min(), range.max()};
+}
+
+v1::NodeInfo to_proto(const NodeInfo& node) {
+  v1::NodeInfo to;
+  to.set_uuid(node.uuid);
+  to.set_incarnation(node.incarnation);
+  to.set_instance(node.instance);
+  to.set_grpc_address(node.grpc_address);
+  to.set_host(node.host);
+  to.set_worker_count(node.worker_count);
+  *to.mutable_versions() = to_proto(node.versions);
+  return to;
+}
+
+NodeInfo from_proto(const v1::NodeInfo& node) {
+  return {node.uuid(),         node.incarnation(),         node.instance(), node.grpc_address(), node.host(),
+          node.worker_count(), from_proto(node.versions())};
+}
+
+v1::Liveness to_proto(Liveness liveness) {
+  switch (liveness) {
+    case Liveness::kUnknown: return v1::LIVENESS_UNKNOWN;
+    case Liveness::kAlive: return v1::LIVENESS_ALIVE;
+    case Liveness::kSuspected: return v1::LIVENESS_SUSPECTED;
+    case Liveness::kStopped: return v1::LIVENESS_STOPPED;
+  }
+  return v1::LIVENESS_UNKNOWN;
+}
+
+Liveness from_proto(v1::Liveness liveness) {
+  switch (liveness) {
+    case v1::LIVENESS_ALIVE: return Liveness::kAlive;
+    case v1::LIVENESS_SUSPECTED: return Liveness::kSuspected;
+    case v1::LIVENESS_STOPPED: return Liveness::kStopped;
+    default: return Liveness::kUnknown;
+  }
+}
+
+v1::ShardMapSnapshot to_proto(const ShardMap& map) {
+  v1::ShardMapSnapshot to;
+  to.set_cluster_id(map.cluster_id);
+  to.set_cluster_name(map.cluster_name);
+  to.set_revision(map.revision);
+  for (const MapNode& node : map.nodes) {
+    v1::MapNode& added = *to.add_nodes();
+    added.set_uuid(node.uuid);
+    added.set_incarnation(node.incarnation);
+    added.set_grpc_address(node.grpc_address);
+    added.set_worker_count(node.worker_count);
+  }
+  for (const MapTable& table : map.tables) {
+    v1::MapTable& added = *to.add_tables();
+    added.set_id(table.id);
+    added.set_name(table.name);
+    for (const MapShard& shard : table.shards) {
+      v1::MapShard& added_shard = *added.add_shards();
+      added_shard.set_epoch(shard.epoch);
+      if (shard.primary) fill(*added_shard.mutable_primary(), *shard.primary);
+      for (const MapReplica& backup : shard.backups) fill(*added_shard.add_backups(), backup);
+    }
+  }
+  return to;
+}
+
+absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map) {
+  ShardMap to;
+  to.cluster_id = map.cluster_id();
+  to.cluster_name = map.cluster_name();
+  to.revision = map.revision();
+  for (const v1::MapNode& node : map.nodes()) {
+    to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count()});
+  }
+  for (const v1::MapTable& table : map.tables()) to.tables.push_back(table_from(table));
+  if (to.revision == 0 || !to.valid()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard map revision ", to.revision, " of cluster ", to.cluster_id, " is malformed"));
+  }
+  return to;
+}
+
+v1::TransportDescriptor to_proto(const TransportDescriptor& descriptor) {
+  v1::TransportDescriptor to;
+  to.set_kind(descriptor.kind);
+  to.set_address(descriptor.bytes);
+  return to;
+}
+
+TransportDescriptor from_proto(const v1::TransportDescriptor& descriptor) {
+  return {descriptor.kind(), descriptor.address()};
+}
+
+v1::DescribeReply to_proto(const NodeDescription& node) {
+  v1::DescribeReply to;
+  to.set_node_uuid(node.node_uuid);
+  to.set_incarnation(node.incarnation);
+  to.set_cluster_id(node.cluster_id);
+  *to.mutable_versions() = to_proto(kProtocolVersions);
+  for (const WorkerDescription& worker : node.workers) {
+    v1::WorkerInfo& added = *to.add_workers();
+    added.set_worker(worker.worker);
+    for (const TransportDescriptor& transport : worker.transports) {
+      *added.add_transports() = to_proto(transport);
+    }
+  }
+  return to;
+}
+
+NodeDescription from_proto(const v1::DescribeReply& reply) {
+  NodeDescription to{reply.node_uuid(), reply.incarnation(), reply.cluster_id(), {}};
+  for (const v1::WorkerInfo& worker : reply.workers()) {
+    WorkerDescription& added = to.workers.emplace_back();
+    added.worker = worker.worker();
+    for (const v1::TransportDescriptor& transport : worker.transports()) {
+      added.transports.push_back(from_proto(transport));
+    }
+  }
+  return to;
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+absl::Status from_grpc(const grpc::Status& status, const std::string& what) {
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_message().starts_with("failed to connect")) {
+    return {code, absl::StrCat(what, " cannot be reached (", status.error_message(),
+                               "). Check that it runs and that the address is right")};
+  }
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::UNIMPLEMENTED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL: return {code, absl::StrCat(what, ": ", status.error_message())};
+    default: return {code, status.error_message()};
+  }
+}
+
+}  // namespace skua::control

@@ -1,0 +1,50 @@
+#include "control/server/bootstrap_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/resource_quota.h>
+
+#include <chrono>
+#include <utility>
+
+#include "control/server/grpc_listener.h"
+#include "control/server/limits.h"
+
+namespace skua::control {
+namespace {
+
+class RunningServer final : public BootstrapServer {
+ public:
+  RunningServer(std::unique_ptr<grpc::Service> service, Listener listener)
+      : service_(std::move(service)), listener_(std::move(listener)) {}
+  ~RunningServer() override { RunningServer::shutdown(); }
+
+  const std::string& address() const override { return listener_.address; }
+
+  void shutdown() override {
+    listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    listener_.server->Wait();
+  }
+
+ private:
+  const std::unique_ptr<grpc::Service> service_;
+  const Listener listener_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BootstrapServer>> BootstrapServer::start(
+    const std::string& listen_address, SessionAcceptor& acceptor, const std::vector<grpc::Service*>& extra_services) {
+  auto service = make_bootstrap_service(acceptor);
+  grpc::ServerBuilder builder;
+  grpc::ResourceQuota quota("bootstrap");
+  quota.SetMaxThreads(kBootstrapThreadsMax);
+  builder.SetResourceQuota(quota);
+  builder.RegisterService(service.get());
+  for (grpc::Service* extra : extra_services) builder.RegisterService(extra);
+  auto listener = listen(builder, listen_address);
+  if (!listener.ok()) return listener.status();
+  return std::make_unique<RunningServer>(std::move(service), *std::move(listener));
+}
+
+}  // namespace skua::control

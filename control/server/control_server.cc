@@ -1,0 +1,97 @@
+#include "control/server/control_server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "control/core/uuid.h"
+#include "control/server/control_services.h"
+#include "control/server/grpc_listener.h"
+#include "control/server/map_hub.h"
+
+namespace skua::control {
+namespace {
+
+absl::Status check_options(const ControlServerOptions& options) {
+  if (!options.cluster.id.empty() && !is_uuid(options.cluster.id)) {
+    return absl::InvalidArgumentError(absl::StrCat("cluster id \"", options.cluster.id,
+                                                   "\" is not a lower-case UUID such as ", options.fresh_cluster_id,
+                                                   ". Leave it away to have one made"));
+  }
+  if (options.heartbeat_interval_ms == 0 || options.suspect_after_ms < 2 * options.heartbeat_interval_ms) {
+    return absl::InvalidArgumentError(absl::StrCat("nodes would be suspected after ", options.suspect_after_ms,
+                                                   " ms with a heartbeat every ", options.heartbeat_interval_ms,
+                                                   " ms. Choose at least twice the heartbeat interval"));
+  }
+  return absl::OkStatus();
+}
+
+class RunningServer final : public ControlServer {
+ public:
+  RunningServer(const ControlServerOptions& options, std::unique_ptr<MetadataStore> store,
+                const StateStore& state_store, ClusterState state)
+      : cluster_id_(state.cluster_id),
+        cluster_name_(state.cluster_name),
+        store_(std::move(store)),
+        controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond},
+                     .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
+                     .log = options.log},
+                    state_store, std::move(state), clock_, hub_),
+        services_(make_control_services(
+            {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms}, controller_, hub_)) {
+  }
+
+  ~RunningServer() override { RunningServer::shutdown(); }
+
+  absl::Status listen_on(const std::string& address) {
+    // First the map, then the port: nobody can ask before there is an answer.
+    controller_.start();
+    grpc::ServerBuilder builder;
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    auto listener = listen(builder, address);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return listener_.address; }
+  const std::string& cluster_id() const override { return cluster_id_; }
+  const std::string& cluster_name() const override { return cluster_name_; }
+
+  void shutdown() override {
+    hub_.close();
+    controller_.stop();
+    if (listener_.server == nullptr) return;
+    listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    listener_.server->Wait();
+  }
+
+ private:
+  const std::string cluster_id_;
+  const std::string cluster_name_;
+  // In order of construction: each uses those above it.
+  SteadyClock clock_;
+  const std::unique_ptr<MetadataStore> store_;
+  MapHub hub_;
+  Controller controller_;
+  const std::vector<std::unique_ptr<grpc::Service>> services_;
+  Listener listener_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::start(const ControlServerOptions& options,
+                                                                    std::unique_ptr<MetadataStore> store) {
+  if (auto status = check_options(options); !status.ok()) return status;
+  StateStore state_store(*store);
+  auto state = state_store.load_or_create(options.cluster, options.fresh_cluster_id);
+  if (!state.ok()) return state.status();
+  auto server = std::make_unique<RunningServer>(options, std::move(store), state_store, *std::move(state));
+  if (auto status = server->listen_on(options.listen_address); !status.ok()) return status;
+  return server;
+}
+
+}  // namespace skua::control

@@ -1,0 +1,53 @@
+// skua-control without its main(): store, control thread and gRPC server put together. Tests run
+// several in one process.
+#ifndef SKUA_CONTROL_SERVER_CONTROL_SERVER_H_
+#define SKUA_CONTROL_SERVER_CONTROL_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "control/server/controller.h"
+#include "control/server/state_store.h"
+#include "control/store/metadata_store.h"
+
+namespace skua::control {
+
+struct ControlServerOptions {
+  /// "host:port"; port 0 takes a free one.
+  std::string listen_address = "127.0.0.1:7400";
+  /// What the cluster is meant to be; empty fields accept what is stored.
+  ClusterIdentity cluster;
+  /// The id of a cluster that is created and has none in `cluster`. Must be a fresh random UUID.
+  std::string fresh_cluster_id;
+  /// What nodes are told; suspect_after should be several times the interval.
+  uint32_t heartbeat_interval_ms = 500;
+  uint32_t suspect_after_ms = 3000;
+  LogFn log;
+};
+
+/// Serves until destroyed. Thread: any.
+class ControlServer {
+ public:
+  virtual ~ControlServer() = default;
+
+  /// Loads or creates the cluster in `store` and serves it. Errors say what to do:
+  /// FAILED_PRECONDITION (another cluster's data), ALREADY_EXISTS (port in use), INVALID_ARGUMENT,
+  /// PERMISSION_DENIED, DATA_LOSS, UNAVAILABLE.
+  static absl::StatusOr<std::unique_ptr<ControlServer>> start(const ControlServerOptions& options,
+                                                              std::unique_ptr<MetadataStore> store);
+
+  /// The address with the real port.
+  [[nodiscard]] virtual const std::string& address() const = 0;
+  [[nodiscard]] virtual const std::string& cluster_id() const = 0;
+  [[nodiscard]] virtual const std::string& cluster_name() const = 0;
+
+  /// Closes watches, answers what is queued, stops listening. Idempotent; also done by the
+  /// destructor.
+  virtual void shutdown() = 0;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_CONTROL_SERVER_H_

@@ -1,0 +1,346 @@
+#include "control/server/control_services.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/core/identity_rules.h"
+#include "control/proto/control.grpc.pb.h"
+#include "control/proto/convert.h"
+#include "control/server/limits.h"
+
+namespace skua::control {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+/// Finishes the call at once if the command could not be queued.
+ServerUnaryReactor* queued(ServerUnaryReactor* reactor, const absl::Status& status) {
+  if (!status.ok()) reactor->Finish(to_grpc(status));
+  return reactor;
+}
+
+/// Cluster and protocol that a client expects, checked against ours.
+absl::Status check_client(const CallbackServerContext& context, const ServiceOptions& options,
+                          const std::string& cluster_id, const v1::VersionRange& versions) {
+  const std::string who = absl::StrCat("client ", context.peer());
+  if (auto status = check_versions(who, from_proto(versions)); !status.ok()) return status;
+  ClusterState ours;
+  ours.cluster_id = options.cluster_id;
+  ours.cluster_name = options.cluster_name;
+  return check_cluster(who, cluster_id, ours);
+}
+
+void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
+  to.set_id(table.id);
+  to.set_name(table.name);
+  to.set_shard_count(table.shard_count);
+  to.set_available_shard_count(core.available_shard_count(table.id));
+}
+
+class MembershipService final : public v1::Membership::CallbackService {
+ public:
+  MembershipService(ServiceOptions options, Controller& controller)
+      : options_(std::move(options)), controller_(controller) {}
+
+  ServerUnaryReactor* Register(CallbackServerContext* context, const v1::RegisterRequest* request,
+                               v1::RegisterReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    const NodeInfo node = from_proto(request->node());
+    return queued(reactor,
+                  controller_.submit(RegisterNode{request->cluster_id(), node, request->applied_revision()},
+                                     [this, reactor, reply, node](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_cluster_id(options_.cluster_id);
+                                       reply->set_cluster_name(options_.cluster_name);
+                                       reply->set_version(negotiate(kProtocolVersions, node.versions).value_or(0));
+                                       reply->set_map_revision(core.state().map_revision);
+                                       reply->set_heartbeat_interval_ms(options_.heartbeat_interval_ms);
+                                       reply->set_suspect_after_ms(options_.suspect_after_ms);
+                                       reactor->Finish(to_grpc(decision.status));
+                                     }));
+  }
+
+  ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
+                                v1::HeartbeatReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor,
+                  controller_.submit(NodeHeartbeat{request->uuid(), request->incarnation(), request->instance(),
+                                                   request->applied_revision(), request->stopping()},
+                                     [reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_map_revision(core.state().map_revision);
+                                       reactor->Finish(to_grpc(decision.status));
+                                     }));
+  }
+
+  ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
+                            v1::LeaveReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor, controller_.submit(NodeLeave{request->uuid(), request->instance(), request->force()},
+                                              [reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                                reply->set_map_revision(core.state().map_revision);
+                                                reactor->Finish(to_grpc(decision.status));
+                                              }));
+  }
+
+ private:
+  const ServiceOptions options_;
+  Controller& controller_;
+};
+
+/// One WatchShardMap call. See MapHub for what it promises.
+///
+///    offer ──> waiting_ ──(nothing on its way)──> on_its_way_ ──StartWrite──> OnWriteDone ──> next
+///    waiting_, or rest
+///
+/// gRPC's operations are started outside the lock; `busy_` makes sure that only one is.
+class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>, public MapWatcher {
+ public:
+  /// Keeps itself alive until gRPC is done with it.
+  static MapStream* open(MapHub& hub, uint64_t after_revision) {
+    auto stream = std::shared_ptr<MapStream>(new MapStream(hub));
+    stream->self_ = stream;
+    const auto key = hub.add(stream, after_revision);
+    MapStream* raw = stream.get();
+    if (key.ok()) {
+      raw->key_ = *key;
+    } else {
+      raw->end(key.status());
+    }
+    return raw;
+  }
+
+  /// A call that is refused before it begins.
+  static MapStream* refuse(MapHub& hub, const absl::Status& status) {
+    auto stream = std::shared_ptr<MapStream>(new MapStream(hub));
+    stream->self_ = stream;
+    stream->end(status);
+    return stream.get();
+  }
+
+  void offer(const MapMessage& map) override {
+    {
+      std::lock_guard lock(mutex_);
+      // An empty first message must not displace a map that overtook it.
+      const uint64_t revision = map->map().revision();
+      if (ended_ || (offered_ && revision <= newest_)) return;
+      offered_ = true;
+      newest_ = revision;
+      waiting_ = map;
+    }
+    advance();
+  }
+
+  void close() override { end(absl::UnavailableError("the control plane is shutting down")); }
+
+  void OnWriteDone(bool ok) override {
+    {
+      std::lock_guard lock(mutex_);
+      busy_ = false;
+      on_its_way_.reset();
+    }
+    if (!ok) end(absl::CancelledError("the client went away"));
+    advance();
+  }
+
+  void OnCancel() override { end(absl::CancelledError("cancelled by the client")); }
+
+  void OnDone() override {
+    if (key_ != 0) hub_.remove(key_);
+    // May destroy this object: nothing after it.
+    const std::shared_ptr<MapStream> last = std::move(self_);
+  }
+
+ private:
+  explicit MapStream(MapHub& hub) : hub_(hub) {}
+
+  void end(const absl::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+      status_ = status;
+      waiting_.reset();
+    }
+    advance();
+  }
+
+  /// Starts the next write, or finishes the call, unless an operation is on its way.
+  void advance() {
+    bool finish = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (busy_ || finished_) return;
+      if (ended_) {
+        finish = finished_ = true;
+      } else if (waiting_ != nullptr) {
+        on_its_way_ = std::move(waiting_);
+        waiting_.reset();
+      } else {
+        return;
+      }
+      busy_ = true;
+    }
+    if (finish) {
+      Finish(to_grpc(status_));
+    } else {
+      StartWrite(on_its_way_.get());
+    }
+  }
+
+  MapHub& hub_;
+  uint64_t key_ = 0;
+  std::shared_ptr<MapStream> self_;
+
+  std::mutex mutex_;
+  // Protected by mutex_; on_its_way_ and status_ do not change while an operation reads them.
+  MapMessage waiting_;
+  MapMessage on_its_way_;
+  uint64_t newest_ = 0;
+  bool offered_ = false;
+  absl::Status status_;
+  bool busy_ = false;
+  bool ended_ = false;
+  bool finished_ = false;
+};
+
+class ShardMapService final : public v1::ShardMap::CallbackService {
+ public:
+  ShardMapService(ServiceOptions options, MapHub& hub) : options_(std::move(options)), hub_(hub) {}
+
+  ServerUnaryReactor* GetShardMap(CallbackServerContext* context, const v1::GetShardMapRequest* request,
+                                  v1::GetShardMapReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    const absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
+    if (status.ok()) *reply->mutable_map() = hub_.current()->map();
+    reactor->Finish(to_grpc(status));
+    return reactor;
+  }
+
+  grpc::ServerWriteReactor<v1::WatchShardMapReply>* WatchShardMap(CallbackServerContext* context,
+                                                                  const v1::WatchShardMapRequest* request) override {
+    const absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
+    if (!status.ok()) return MapStream::refuse(hub_, status);
+    return MapStream::open(hub_, request->after_revision());
+  }
+
+ private:
+  const ServiceOptions options_;
+  MapHub& hub_;
+};
+
+class TablesService final : public v1::Tables::CallbackService {
+ public:
+  explicit TablesService(Controller& controller) : controller_(controller) {}
+
+  ServerUnaryReactor* CreateTable(CallbackServerContext* context, const v1::CreateTableRequest* request,
+                                  v1::CreateTableReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    const uint32_t wait_ms = std::min(request->wait_ready_ms(), kWaitReadyMsMax);
+    return queued(reactor,
+                  controller_.submit(
+                      skua::control::CreateTable{request->name(), request->shard_count(), request->if_not_exists()},
+                      [this, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
+                        if (!decision.status.ok()) {
+                          reactor->Finish(to_grpc(decision.status));
+                          return;
+                        }
+                        fill(*reply->mutable_table(), *decision.table, core);
+                        reply->set_created(!decision.changes.empty());
+                        reply->set_map_revision(core.state().map_revision);
+                        controller_.when_ready(decision.table->id, core.state().map_revision,
+                                               controller_.now_ns() + wait_ms * kMillisecond,
+                                               [reactor, reply](const std::vector<std::string>& lagging) {
+                                                 reply->set_ready(lagging.empty());
+                                                 for (const auto& uuid : lagging) reply->add_waiting_for(uuid);
+                                                 reactor->Finish(grpc::Status::OK);
+                                               });
+                      }));
+  }
+
+  ServerUnaryReactor* ListTables(CallbackServerContext* context, const v1::ListTablesRequest*,
+                                 v1::ListTablesReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor, controller_.query(
+                               [reactor, reply](const ClusterCore& core, TimeNs) {
+                                 for (const auto& [id, table] : core.state().tables) {
+                                   fill(*reply->add_tables(), table, core);
+                                 }
+                                 reply->set_map_revision(core.state().map_revision);
+                                 reactor->Finish(grpc::Status::OK);
+                               },
+                               [reactor](const absl::Status& status) { reactor->Finish(to_grpc(status)); }));
+  }
+
+  ServerUnaryReactor* DropTable(CallbackServerContext* context, const v1::DropTableRequest* request,
+                                v1::DropTableReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor, controller_.submit(skua::control::DropTable{request->name()},
+                                              [reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                                if (decision.table)
+                                                  fill(*reply->mutable_table(), *decision.table, core);
+                                                reply->set_map_revision(core.state().map_revision);
+                                                reactor->Finish(to_grpc(decision.status));
+                                              }));
+  }
+
+ private:
+  Controller& controller_;
+};
+
+class ClusterService final : public v1::Cluster::CallbackService {
+ public:
+  ClusterService(Controller& controller, MapHub& hub)
+      : controller_(controller), hub_(hub), started_ns_(controller.now_ns()) {}
+
+  ServerUnaryReactor* GetStatus(CallbackServerContext* context, const v1::GetStatusRequest*,
+                                v1::GetStatusReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor, controller_.query(
+                               [this, reactor, reply](const ClusterCore& core, TimeNs now) {
+                                 fill_status(*reply, core, now);
+                                 reactor->Finish(grpc::Status::OK);
+                               },
+                               [reactor](const absl::Status& status) { reactor->Finish(to_grpc(status)); }));
+  }
+
+ private:
+  void fill_status(v1::GetStatusReply& reply, const ClusterCore& core, TimeNs now) const {
+    reply.set_cluster_id(core.state().cluster_id);
+    reply.set_cluster_name(core.state().cluster_name);
+    reply.set_map_revision(core.state().map_revision);
+    *reply.mutable_versions() = to_proto(kProtocolVersions);
+    reply.set_uptime_ms(static_cast<uint64_t>((now - started_ns_) / kMillisecond));
+    reply.set_watcher_count(static_cast<uint32_t>(hub_.watcher_count()));
+    for (const auto& [uuid, node] : core.state().nodes) {
+      const auto status = core.node_status(uuid).value_or(NodeStatus{});
+      v1::NodeStatus& added = *reply.add_nodes();
+      *added.mutable_node() = to_proto(node);
+      added.set_liveness(to_proto(status.liveness));
+      added.set_silent_ms(static_cast<uint64_t>((now - status.heard_ns) / kMillisecond));
+      added.set_applied_revision(status.applied_revision);
+      added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
+    }
+    for (const auto& [id, table] : core.state().tables) fill(*reply.add_tables(), table, core);
+  }
+
+  Controller& controller_;
+  MapHub& hub_;
+  const TimeNs started_ns_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceOptions& options, Controller& controller,
+                                                                  MapHub& hub) {
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(std::make_unique<MembershipService>(options, controller));
+  services.push_back(std::make_unique<ShardMapService>(options, hub));
+  services.push_back(std::make_unique<TablesService>(controller));
+  services.push_back(std::make_unique<ClusterService>(controller, hub));
+  return services;
+}
+
+}  // namespace skua::control

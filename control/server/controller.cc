@@ -1,0 +1,209 @@
+#include "control/server/controller.h"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "control/core/identity_rules.h"
+#include "control/server/limits.h"
+
+namespace skua::control {
+namespace {
+
+/// How often a decision is taken anew because another control process was faster.
+constexpr int kAttemptsMax = 5;
+
+absl::Status stopping_error() {
+  return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
+}
+
+}  // namespace
+
+Controller::Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub)
+    : options_(std::move(options)),
+      clock_(clock),
+      hub_(hub),
+      store_(std::move(store)),
+      core_(options_.core, std::move(state), clock.now_ns()) {}
+
+Controller::~Controller() {
+  stop();
+}
+
+void Controller::start() {
+  hub_.publish(build_shard_map(core_.state()));
+  thread_ = std::thread([this] { run(); });
+}
+
+void Controller::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Controller::submit(Event event, DoneFn done) {
+  return enqueue([this, event = std::move(event), done = std::move(done)](bool stopping) {
+    if (!stopping) {
+      execute(event, done);
+      return;
+    }
+    Decision decision;
+    decision.status = stopping_error();
+    done(decision, core_);
+  });
+}
+
+absl::Status Controller::query(QueryFn done, std::function<void(const absl::Status&)> failed) {
+  return enqueue([this, done = std::move(done), failed = std::move(failed)](bool stopping) {
+    if (stopping) {
+      failed(stopping_error());
+    } else {
+      done(core_, clock_.now_ns());
+    }
+  });
+}
+
+void Controller::when_ready(TableId table, uint64_t revision, TimeNs deadline, ReadyFn done) {
+  if (waiters_.size() >= kReadyWaitersMax) deadline = clock_.now_ns();
+  waiters_.push_back({table, revision, deadline, std::move(done)});
+}
+
+absl::Status Controller::enqueue(Command command) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return stopping_error();
+    if (commands_.size() >= kCommandsMax) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(kCommandsMax, " requests wait for the control plane. Try again later"));
+    }
+    commands_.push_back(std::move(command));
+  }
+  wake_.notify_one();
+  return absl::OkStatus();
+}
+
+void Controller::run() {
+  TimeNs next_tick = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    wake_.wait_for(lock, std::chrono::nanoseconds(options_.tick_ns), [&] { return stopping_ || !commands_.empty(); });
+    std::deque<Command> batch = std::exchange(commands_, {});
+    lock.unlock();
+    for (const Command& command : batch) command(false);
+    if (clock_.now_ns() >= next_tick) {
+      note(Tick{}, core_.step(Tick{}, clock_.now_ns()));
+      next_tick = clock_.now_ns() + options_.tick_ns;
+    }
+    serve_waiters(false);
+    lock.lock();
+  }
+  std::deque<Command> rest = std::exchange(commands_, {});
+  lock.unlock();
+  for (const Command& command : rest) command(true);
+  serve_waiters(true);
+}
+
+void Controller::execute(const Event& event, const DoneFn& done) {
+  const Decision decision = decide(event);
+  note(event, decision);
+  done(decision, core_);
+}
+
+Decision Controller::decide(const Event& event) {
+  Decision decision;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    // Heartbeats need no store: nodes stay alive while it is out of order.
+    if (must_reload_ && !std::holds_alternative<NodeHeartbeat>(event)) {
+      decision = {};
+      decision.status = reload();
+      if (!decision.status.ok()) return decision;
+    }
+    decision = core_.step(event, clock_.now_ns());
+    if (!decision.status.ok() || decision.changes.empty()) return decision;
+    bool retry = false;
+    decision.status = commit(decision.changes, retry);
+    if (!retry) return decision;
+  }
+  decision.status =
+      absl::AbortedError("other control processes changed the cluster at the same time again and again. Try again");
+  return decision;
+}
+
+absl::Status Controller::commit(const Changes& changes, bool& retry) {
+  const auto committed = store_.commit(changes);
+  if (!committed.ok()) {
+    must_reload_ = true;
+    return absl::UnavailableError(
+        absl::StrCat("the change may or may not have been stored: ", std::string(committed.status().message()),
+                     ". Look at the result before trying again"));
+  }
+  if (!*committed) {
+    retry = true;
+    must_reload_ = true;
+    return absl::OkStatus();
+  }
+  core_.committed(changes, clock_.now_ns());
+  hub_.publish(build_shard_map(core_.state()));
+  return absl::OkStatus();
+}
+
+absl::Status Controller::reload() {
+  auto state = store_.load();
+  if (!state.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the metadata store cannot be read: ", std::string(state.status().message())));
+  }
+  must_reload_ = false;
+  const uint64_t before = core_.state().map_revision;
+  core_.reload(*std::move(state), clock_.now_ns());
+  if (core_.state().map_revision != before) hub_.publish(build_shard_map(core_.state()));
+  return absl::OkStatus();
+}
+
+void Controller::serve_waiters(bool give_up) {
+  const TimeNs now = clock_.now_ns();
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    const auto lagging = core_.lagging_owners(waiter->table, waiter->revision);
+    if (!lagging.empty() && now < waiter->deadline && !give_up) {
+      ++waiter;
+      continue;
+    }
+    waiter->done(lagging);
+    waiter = waiters_.erase(waiter);
+  }
+}
+
+void Controller::note(const Event& event, const Decision& decision) {
+  for (const LivenessChange& change : decision.liveness_changes) {
+    const auto node = core_.state().nodes.find(change.uuid);
+    if (node == core_.state().nodes.end()) continue;
+    log(change.to == Liveness::kSuspected, absl::StrCat(describe_node(node->second), " is ", liveness_name(change.to),
+                                                        ", was ", liveness_name(change.from)));
+  }
+  if (std::holds_alternative<NodeHeartbeat>(event)) return;
+  if (!decision.status.ok()) {
+    log(true, absl::StrCat("refused: ", std::string(decision.status.message())));
+  } else if (!decision.changes.empty()) {
+    const Changes& changes = decision.changes;
+    for (const NodeInfo& node : changes.put_nodes) {
+      log(false, absl::StrCat("registered ", describe_node(node)));
+    }
+    for (const std::string& uuid : changes.delete_nodes) log(true, absl::StrCat("removed node ", uuid));
+    for (const Table& table : changes.put_tables) {
+      log(false, absl::StrCat("created table ", table.name, " with ", table.shard_count, " shards"));
+    }
+    if (!changes.delete_tables.empty() && decision.table) {
+      log(false, absl::StrCat("dropped table ", decision.table->name));
+    }
+  }
+}
+
+void Controller::log(bool warning, const std::string& line) const {
+  if (options_.log) options_.log(warning, line);
+}
+
+}  // namespace skua::control

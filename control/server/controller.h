@@ -1,0 +1,120 @@
+// The control thread: the only one that touches the core and the metadata store.
+//
+//    gRPC threads                      control thread                               gRPC threads
+//    submit(event, done) ──> queue ──> core.step ──> store (CAS) ──> core.committed
+//                          (bounded)       │                 │             └──> hub.publish(map)
+//                          ──> watchers
+//                                          │                 └ lost the race: load, step again
+//                                          └──> done(decision) ──> the call's reply
+//
+// Between events it sends itself ticks, which expire heartbeats and waits. Everything blocks on one
+// thread on purpose: control operations are rare and small, and one writer makes the order of
+// decisions the order of events.
+#ifndef SKUA_CONTROL_SERVER_CONTROLLER_H_
+#define SKUA_CONTROL_SERVER_CONTROLLER_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "control/core/cluster_core.h"
+#include "control/server/map_hub.h"
+#include "control/server/state_store.h"
+#include "rpc/base/clock.h"
+
+namespace skua::control {
+
+/// Receives one line for the log; `warning` if somebody should look at it. Thread: the control
+/// thread.
+using LogFn = std::function<void(bool warning, const std::string& line)>;
+
+struct ControllerOptions {
+  CoreOptions core;
+  DurationNs tick_ns = 100 * kMillisecond;
+  /// May be empty.
+  LogFn log;
+};
+
+class Controller {
+ public:
+  /// Runs on the control thread, exactly once. After stop() the decision is UNAVAILABLE.
+  using DoneFn = std::function<void(const Decision& decision, const ClusterCore& core)>;
+  using QueryFn = std::function<void(const ClusterCore& core, TimeNs now)>;
+  /// `lagging` names the nodes that do not serve the table yet; empty means ready.
+  using ReadyFn = std::function<void(const std::vector<std::string>& lagging)>;
+
+  /// `state` is what `store` loaded last. Clock, hub and the metadata store must outlive the
+  /// controller.
+  Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub);
+  /// stop().
+  ~Controller();
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
+
+  /// Publishes the first map and starts the thread.
+  void start();
+
+  /// Answers what is queued or waiting with UNAVAILABLE and joins the thread. Thread: any but the
+  /// control thread. Idempotent.
+  void stop();
+
+  /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at kCommandsMax,
+  /// UNAVAILABLE after stop(). Thread: any.
+  absl::Status submit(Event event, DoneFn done);
+
+  /// Queues a look at the state. Errors and threads as for submit().
+  absl::Status query(QueryFn done, std::function<void(const absl::Status&)> failed);
+
+  /// Waits until all owners of the table serve `revision`, or until `deadline`, then runs `done`.
+  /// Thread: the control thread only, that is from inside a DoneFn. At kReadyWaitersMax it does not
+  /// wait.
+  void when_ready(TableId table, uint64_t revision, TimeNs deadline, ReadyFn done);
+
+  [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
+
+ private:
+  /// `stopping`: say UNAVAILABLE instead of running.
+  using Command = std::function<void(bool stopping)>;
+  struct ReadyWaiter {
+    TableId table;
+    uint64_t revision;
+    TimeNs deadline;
+    ReadyFn done;
+  };
+
+  absl::Status enqueue(Command command);
+  void run();
+  void execute(const Event& event, const DoneFn& done);
+  Decision decide(const Event& event);
+  absl::Status commit(const Changes& changes, bool& retry);
+  absl::Status reload();
+  void serve_waiters(bool give_up);
+  void note(const Event& event, const Decision& decision);
+  void log(bool warning, const std::string& line) const;
+
+  const ControllerOptions options_;
+  const Clock& clock_;
+  MapHub& hub_;
+
+  // Owned by the control thread (by the constructing thread before start()).
+  StateStore store_;
+  ClusterCore core_;
+  bool must_reload_ = false;
+  std::list<ReadyWaiter> waiters_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Command> commands_;  // protected by mutex_
+  bool stopping_ = false;         // protected by mutex_
+  std::thread thread_;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_CONTROLLER_H_

@@ -1,0 +1,99 @@
+#include "control/server/grpc_listener.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::control {
+namespace {
+
+absl::Status bind_error(const std::string& address, const std::string& port, int error) {
+  const std::string what =
+      absl::StrCat("cannot listen on ", address, ": ", std::error_code(error, std::generic_category()).message());
+  switch (error) {
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(absl::StrCat(
+          what, ". Choose another port, or stop the process that has it (ss -ltnp 'sport = :", port, "' names it)"));
+    case EACCES: return absl::PermissionDeniedError(absl::StrCat(what, ". Choose a port above 1023"));
+    case EADDRNOTAVAIL:
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, ". Choose an address of this machine (ip addr shows them)"));
+    default: return absl::UnavailableError(what);
+  }
+}
+
+/// Binds and closes again: everything that can be wrong with an address shows here, with its
+/// reason.
+absl::Status try_bind(const std::string& address, const HostPort& parts) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error),
+                                                   ". Use host:port, for example 127.0.0.1:7400"));
+  }
+  absl::Status status;
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+    status = bind_error(address, parts.port, errno);
+  }
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<HostPort> split_address(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  std::string host = colon == std::string::npos ? "" : address.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string::npos) {
+    host.clear();
+  }
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (host.empty() || !digits || std::stoi(port) > 65'535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", address, "\" is not host:port, for example 127.0.0.1:7400 or [::1]:7400"));
+  }
+  return HostPort{host, port};
+}
+
+absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address) {
+  const auto parts = split_address(address);
+  if (!parts.ok()) return parts.status();
+  if (auto status = try_bind(address, *parts); !status.ok()) return status;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Watches and idle connections: notice a dead peer, and bear with clients that ping to notice a
+  // dead server.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 2'000);
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  Listener listener;
+  listener.server = builder.BuildAndStart();
+  if (listener.server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": gRPC could not bind it. Choose another port"));
+  }
+  listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  return listener;
+}
+
+}  // namespace skua::control

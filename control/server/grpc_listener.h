@@ -1,0 +1,40 @@
+// Starts a gRPC server on one address, or says in one line why not.
+//
+// gRPC itself reports a port in use as a null pointer and a page of log. So the address is tried
+// with a plain socket first, which gives the reason; SO_REUSEPORT is off, so that a second server
+// on the port fails instead of taking half the connections.
+#ifndef SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
+#define SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace skua::control {
+
+struct Listener {
+  std::unique_ptr<grpc::Server> server;
+  /// What was asked for, with the real port in place of 0.
+  std::string address;
+};
+
+/// Splits "host:port" or "[v6 address]:port". INVALID_ARGUMENT, saying what is wrong with it.
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+[[nodiscard]] absl::StatusOr<HostPort> split_address(const std::string& address);
+
+/// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one.
+/// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
+/// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.
+[[nodiscard]] absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_GRPC_LISTENER_H_

@@ -1,0 +1,67 @@
+// Hands each new shard map to everybody who watches.
+//
+// A map is turned into a message once and shared by all watchers. Each watcher has at most one
+// message on its way and one waiting; a newer map replaces the waiting one. So a slow or dead
+// reader costs two pointers, and the last map always arrives.
+#ifndef SKUA_CONTROL_SERVER_MAP_HUB_H_
+#define SKUA_CONTROL_SERVER_MAP_HUB_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/core/shard_map.h"
+#include "control/proto/control.pb.h"
+
+namespace skua::control {
+
+using MapMessage = std::shared_ptr<const v1::WatchShardMapReply>;
+
+/// One open watch. Thread: any, several at once; a call that has begun may end after remove(). Maps
+/// may come out of order: a watcher ignores one that is older than what it has.
+class MapWatcher {
+ public:
+  virtual ~MapWatcher() = default;
+  /// A map to pass on. Must not block.
+  virtual void offer(const MapMessage& map) = 0;
+  /// No more maps will come: the server is shutting down.
+  virtual void close() = 0;
+};
+
+/// Thread: any.
+class MapHub {
+ public:
+  /// Makes `map` current and offers it to all watchers.
+  void publish(const ShardMap& map);
+
+  /// The current map; null before the first publish().
+  [[nodiscard]] MapMessage current() const;
+
+  /// Adds a watcher, which is offered the current map at once, or an empty message if that is
+  /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close().
+  absl::StatusOr<uint64_t> add(std::shared_ptr<MapWatcher> watcher, uint64_t after_revision);
+  void remove(uint64_t key);
+
+  /// Closes all watchers and refuses new ones.
+  void close();
+
+  [[nodiscard]] size_t watcher_count() const;
+
+ private:
+  [[nodiscard]] std::vector<std::shared_ptr<MapWatcher>> watchers_locked() const;
+
+  mutable std::mutex mutex_;
+  MapMessage current_;
+  std::map<uint64_t, std::shared_ptr<MapWatcher>> watchers_;
+  uint64_t next_key_ = 1;
+  bool closed_ = false;
+};
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_SERVER_MAP_HUB_H_

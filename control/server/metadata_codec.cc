@@ -1,0 +1,210 @@
+#include "control/server/metadata_codec.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "control/proto/metadata.pb.h"
+
+namespace skua::control::metadata {
+namespace {
+
+constexpr const char* kNodes = "skua/nodes/";
+constexpr const char* kTables = "skua/tables/";
+constexpr const char* kShards = "skua/shards/";
+
+v1::ReplicaRecord record_of(const Replica& replica) {
+  v1::ReplicaRecord record;
+  record.set_node_uuid(replica.node_uuid);
+  record.set_worker(replica.worker);
+  return record;
+}
+
+Replica replica_of(const v1::ReplicaRecord& record) {
+  return {record.node_uuid(), record.worker()};
+}
+
+std::string map_record(uint64_t map_revision, TableId next_table_id) {
+  v1::MapRecord record;
+  record.set_map_revision(map_revision);
+  record.set_next_table_id(next_table_id);
+  return record.SerializeAsString();
+}
+
+std::string node_record(const NodeInfo& node) {
+  v1::NodeRecord record;
+  record.set_uuid(node.uuid);
+  record.set_incarnation(node.incarnation);
+  record.set_instance(node.instance);
+  record.set_grpc_address(node.grpc_address);
+  record.set_host(node.host);
+  record.set_worker_count(node.worker_count);
+  record.set_version_min(node.versions.min);
+  record.set_version_max(node.versions.max);
+  return record.SerializeAsString();
+}
+
+std::string table_record(const Table& table) {
+  v1::TableRecord record;
+  record.set_id(table.id);
+  record.set_name(table.name);
+  record.set_shard_count(table.shard_count);
+  return record.SerializeAsString();
+}
+
+std::string shard_record(const ShardAssignment& shard) {
+  v1::ShardRecord record;
+  record.set_table_id(shard.table_id);
+  record.set_shard(shard.shard);
+  record.set_epoch(shard.epoch);
+  if (shard.primary) *record.mutable_primary() = record_of(*shard.primary);
+  for (const Replica& backup : shard.backups) *record.add_backups() = record_of(backup);
+  return record.SerializeAsString();
+}
+
+absl::Status damaged(const std::string& key, const char* how) {
+  return absl::DataLossError(
+      absl::StrCat("metadata key ", key, " ", how, ". Restore the control plane's data from a backup"));
+}
+
+/// Reads one record into the state. False if the bytes are not a record that belongs under this
+/// key.
+bool decode_cluster(const std::string& bytes, ClusterState& state) {
+  v1::ClusterRecord record;
+  if (!record.ParseFromString(bytes) || record.id().empty()) return false;
+  state.cluster_id = record.id();
+  state.cluster_name = record.name();
+  return true;
+}
+
+bool decode_map(const std::string& bytes, ClusterState& state) {
+  v1::MapRecord record;
+  if (!record.ParseFromString(bytes) || record.map_revision() == 0) return false;
+  state.map_revision = record.map_revision();
+  state.next_table_id = record.next_table_id();
+  return true;
+}
+
+bool decode_node(const KeyValue& kv, ClusterState& state) {
+  v1::NodeRecord record;
+  if (!record.ParseFromString(kv.value) || node_key(record.uuid()) != kv.key) return false;
+  state.nodes[record.uuid()] = {record.uuid(),
+                                record.incarnation(),
+                                record.instance(),
+                                record.grpc_address(),
+                                record.host(),
+                                record.worker_count(),
+                                {record.version_min(), record.version_max()}};
+  return true;
+}
+
+bool decode_table(const KeyValue& kv, ClusterState& state) {
+  v1::TableRecord record;
+  if (!record.ParseFromString(kv.value) || table_key(record.id()) != kv.key) return false;
+  state.tables[record.id()] = {record.id(), record.name(), record.shard_count()};
+  return true;
+}
+
+bool decode_shard(const KeyValue& kv, ClusterState& state) {
+  v1::ShardRecord record;
+  if (!record.ParseFromString(kv.value)) return false;
+  if (shard_key(record.table_id(), record.shard()) != kv.key) return false;
+  ShardAssignment& shard = state.shards[{record.table_id(), record.shard()}];
+  shard = {record.table_id(), record.shard(), record.epoch(), std::nullopt, {}};
+  if (record.has_primary()) shard.primary = replica_of(record.primary());
+  for (const v1::ReplicaRecord& backup : record.backups()) {
+    shard.backups.push_back(replica_of(backup));
+  }
+  return true;
+}
+
+/// Every table has exactly its shards, and every owner exists.
+absl::Status check_complete(const ClusterState& state) {
+  if (state.cluster_id.empty()) return damaged(kClusterKey, "is missing");
+  if (state.map_revision == 0) return damaged(kMapKey, "is missing");
+  for (const auto& [id, table] : state.tables) {
+    if (id >= state.next_table_id) return damaged(kMapKey, "is older than a table");
+    for (uint32_t shard = 0; shard < table.shard_count; ++shard) {
+      if (!state.shards.contains({id, shard})) return damaged(shard_key(id, shard), "is missing");
+    }
+  }
+  for (const auto& [key, shard] : state.shards) {
+    const auto table = state.tables.find(key.first);
+    if (table == state.tables.end() || key.second >= table->second.shard_count) {
+      return damaged(shard_key(key.first, key.second), "belongs to no table");
+    }
+    if (shard.primary && !state.nodes.contains(shard.primary->node_uuid)) {
+      return damaged(shard_key(key.first, key.second), "names an owner that is not a node");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string node_key(const std::string& uuid) {
+  return absl::StrCat(kNodes, uuid);
+}
+
+std::string table_key(TableId id) {
+  return absl::StrFormat("%s%016x", kTables, id);
+}
+
+std::string shards_prefix(TableId id) {
+  return absl::StrFormat("%s%016x/", kShards, id);
+}
+
+std::string shard_key(TableId id, uint32_t shard) {
+  return absl::StrFormat("%s%08x", shards_prefix(id), shard);
+}
+
+std::vector<Operation> encode_new_cluster(const ClusterState& state) {
+  v1::ClusterRecord record;
+  record.set_id(state.cluster_id);
+  record.set_name(state.cluster_name);
+  return {Operation::put(kClusterKey, record.SerializeAsString()),
+          Operation::put(kMapKey, map_record(state.map_revision, state.next_table_id))};
+}
+
+std::vector<Operation> encode_changes(const Changes& changes) {
+  std::vector<Operation> operations;
+  for (const NodeInfo& node : changes.put_nodes) {
+    operations.push_back(Operation::put(node_key(node.uuid), node_record(node)));
+  }
+  for (const std::string& uuid : changes.delete_nodes) {
+    operations.push_back(Operation::erase(node_key(uuid)));
+  }
+  for (const Table& table : changes.put_tables) {
+    operations.push_back(Operation::put(table_key(table.id), table_record(table)));
+  }
+  for (const TableId id : changes.delete_tables) {
+    operations.push_back(Operation::erase(table_key(id)));
+    operations.push_back(Operation::erase_prefix(shards_prefix(id)));
+  }
+  for (const ShardAssignment& shard : changes.put_shards) {
+    operations.push_back(Operation::put(shard_key(shard.table_id, shard.shard), shard_record(shard)));
+  }
+  operations.push_back(Operation::put(kMapKey, map_record(changes.map_revision, changes.next_table_id)));
+  return operations;
+}
+
+absl::StatusOr<ClusterState> decode_state(const std::vector<KeyValue>& kvs) {
+  ClusterState state;
+  for (const KeyValue& kv : kvs) {
+    bool good = false;
+    if (kv.key == kClusterKey) {
+      good = decode_cluster(kv.value, state);
+    } else if (kv.key == kMapKey) {
+      good = decode_map(kv.value, state);
+    } else if (kv.key.starts_with(kNodes)) {
+      good = decode_node(kv, state);
+    } else if (kv.key.starts_with(kTables)) {
+      good = decode_table(kv, state);
+    } else if (kv.key.starts_with(kShards)) {
+      good = decode_shard(kv, state);
+    }
+    if (!good) return damaged(kv.key, "cannot be decoded");
+  }
+  if (auto status = check_complete(state); !status.ok()) return status;
+  return state;
+}
+
+}  // namespace skua::control::metadata

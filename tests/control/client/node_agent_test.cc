@@ -1,0 +1,160 @@
+#include "control/client/node_agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/control/client/control_harness.h"
+
+namespace skua::control {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+absl::Status refusal_of(NodeAgentOptions options) {
+  NodeAgent agent(std::move(options));
+  agent.start();
+  return agent.wait_registered(kGenerous).status();
+}
+
+TEST(NodeAgent, RegistersAndLearnsTheCluster) {
+  ControlHarness control;
+  NodeAgent agent(agent_options(control, 1));
+  agent.start();
+  const auto registration = agent.wait_registered(kGenerous);
+  ASSERT_TRUE(registration.ok()) << registration.status();
+  EXPECT_EQ(registration->cluster_id, kClusterId);
+  EXPECT_EQ(registration->cluster_name, "skua");
+  EXPECT_EQ(registration->protocol_version, 1u);
+  EXPECT_EQ(registration->map_revision, 2u);
+  AdminClient admin(control.address());
+  EXPECT_EQ(liveness_of(admin, 1), Liveness::kAlive);
+}
+
+TEST(NodeAgent, WaitsForAControlPlaneThatIsNotThereYet) {
+  ControlHarness control;
+  const NodeAgentOptions options = agent_options(control, 1);
+  control.stop();
+  NodeAgent agent(options);
+  agent.start();
+  const auto status = agent.wait_registered(50 * kMillisecond).status();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  control.start();
+  EXPECT_TRUE(agent.wait_registered(kGenerous).ok());
+}
+
+TEST(NodeAgent, DuplicateIdentityIsRefusedNamingTheOther) {
+  ControlHarness control;
+  const auto first = start_node(control, 1);
+  NodeAgentOptions copy = agent_options(control, 1, 2);
+  copy.node.grpc_address = "host-9:7500";
+  std::promise<absl::Status> told;
+  copy.on_refused = [&](const absl::Status& status) { told.set_value(status); };
+  const auto status = refusal_of(copy);
+  EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("host-1:7500"));
+  EXPECT_EQ(told.get_future().get(), status);
+}
+
+TEST(NodeAgent, DuplicateGraceOutlastsAKilledPredecessor) {
+  ControlHarness control(/*suspect_after_ms=*/200);
+  // The first process ends without a word: its goodbye finds nobody.
+  auto first = start_node(control, 1);
+  control.stop();
+  first.reset();
+  control.start();
+  NodeAgentOptions moved = agent_options(control, 1, 2);
+  moved.node.grpc_address = "host-9:7500";
+  std::atomic<bool> refused_at_first = false;
+  moved.on_trouble = [&](const absl::Status& status) {
+    if (status.code() == StatusCode::kAlreadyExists) refused_at_first = true;
+  };
+  moved.duplicate_grace_ns = kGenerous;
+  NodeAgent agent(moved);
+  agent.start();
+  EXPECT_TRUE(agent.wait_registered(kGenerous).ok());
+  EXPECT_TRUE(refused_at_first);
+}
+
+TEST(NodeAgent, ForeignClusterIsRefused) {
+  ControlHarness control;
+  NodeAgentOptions options = agent_options(control, 1);
+  options.cluster_id = test_uuid(99);
+  const auto status = refusal_of(options);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(test_uuid(99)));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kClusterId));
+}
+
+TEST(NodeAgent, WrongVersionIsRefused) {
+  ControlHarness control;
+  NodeAgentOptions options = agent_options(control, 1);
+  options.node.versions = {4, 5};
+  const auto status = refusal_of(options);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4 to 5"));
+}
+
+TEST(NodeAgent, NewerProcessReplacesTheOldWhichIsTold) {
+  ControlHarness control;
+  std::promise<absl::Status> told;
+  NodeAgentOptions options = agent_options(control, 1, 1);
+  options.on_refused = [&](const absl::Status& status) { told.set_value(status); };
+  NodeAgent old_process(options);
+  old_process.start();
+  ASSERT_TRUE(old_process.wait_registered(kGenerous).ok());
+  NodeAgent new_process(agent_options(control, 1, 2));
+  new_process.start();
+  ASSERT_TRUE(new_process.wait_registered(kGenerous).ok());
+  const absl::Status status = told.get_future().get();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Stop this process"));
+}
+
+TEST(NodeAgent, SilenceIsSuspectedAndStopIsSeenAtOnce) {
+  ControlHarness control;
+  AdminClient admin(control.address());
+  auto node = start_node(control, 1);
+  node->stop();
+  EXPECT_EQ(liveness_of(admin, 1), Liveness::kStopped);
+  const auto status = admin.status();
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->nodes.size(), 1u) << "a stopped node stays registered";
+}
+
+TEST(NodeAgent, AppliedRevisionIsReported) {
+  ControlHarness control;
+  AdminClient admin(control.address());
+  const auto node = start_node(control, 1);
+  node->set_applied_revision(17);
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes[0].applied_revision == 17;
+  }));
+}
+
+TEST(NodeAgent, LeaveIsRefusedWithShardsUnlessForced) {
+  ControlHarness control;
+  AdminClient admin(control.address());
+  const auto node = start_node(control, 1);
+  ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 2}).ok());
+  EXPECT_EQ(node->leave(false).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(liveness_of(admin, 1), Liveness::kAlive);
+  EXPECT_TRUE(node->leave(true).ok());
+  EXPECT_TRUE(admin.status()->nodes.empty());
+  EXPECT_EQ(admin.list_tables()->front().available_shard_count, 0u);
+}
+
+TEST(NodeAgent, StopsWhileTheControlPlaneIsDown) {
+  ControlHarness control;
+  const auto node = start_node(control, 1);
+  control.stop();
+  node->stop();
+  EXPECT_TRUE(node->wait_registered(0).ok()) << "what was learnt stays";
+}
+
+}  // namespace
+}  // namespace skua::control

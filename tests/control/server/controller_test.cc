@@ -1,0 +1,166 @@
+#include "control/server/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "control/server/limits.h"
+#include "control/store/memory_store.h"
+#include "tests/control/core/core_fixture.h"
+#include "tests/control/wait.h"
+
+namespace skua::control {
+namespace {
+
+using absl::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A controller on a memory store that tests can reach behind its back.
+class ControllerTest : public testing::Test {
+ protected:
+  ControllerTest() : states_(store_) {
+    auto state = states_.load_or_create({}, kClusterId);
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{.core = {.suspect_after_ns = 3600 * kSecond},
+                          .tick_ns = 2 * kMillisecond,
+                          .log = [this](bool, const std::string& line) { log_ += line + "\n"; }},
+        states_, *std::move(state), clock_, hub_);
+    controller_->start();
+  }
+
+  Decision step(Event event) {
+    std::promise<Decision> promise;
+    const auto status = controller_->submit(
+        std::move(event), [&](const Decision& decision, const ClusterCore&) { promise.set_value(decision); });
+    if (!status.ok()) return {status, {}, {}, std::nullopt};
+    return promise.get_future().get();
+  }
+  Decision register_node(uint64_t n) { return step(RegisterNode{kClusterId, test_node(n), 0}); }
+
+  SteadyClock clock_;
+  MemoryStore store_;
+  StateStore states_;
+  MapHub hub_;
+  std::string log_;  // written on the control thread; read after stop()
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(ControllerTest, CommitsAndPublishesBeforeItAnswers) {
+  EXPECT_EQ(hub_.current()->map().revision(), 1u);
+  ASSERT_TRUE(register_node(1).status.ok());
+  EXPECT_EQ(hub_.current()->map().revision(), 2u);
+  EXPECT_EQ(StateStore(store_).load()->nodes.size(), 1u);
+  controller_->stop();
+  EXPECT_THAT(log_, HasSubstr("registered node " + test_uuid(1)));
+}
+
+TEST_F(ControllerTest, DecidesAgainAfterAnotherProcessChangedTheState) {
+  StateStore other(store_);
+  ASSERT_TRUE(other.load().ok());
+  Changes changes;
+  changes.put_nodes.push_back(test_node(7));
+  changes.map_revision = 2;
+  changes.next_table_id = 1;
+  ASSERT_TRUE(*other.commit(changes));
+
+  ASSERT_TRUE(register_node(1).status.ok());
+  const auto state = StateStore(store_).load();
+  EXPECT_EQ(state->nodes.size(), 2u);
+  EXPECT_EQ(state->map_revision, 3u);
+  EXPECT_EQ(hub_.current()->map().revision(), 3u);
+  EXPECT_EQ(hub_.current()->map().nodes_size(), 2);
+}
+
+TEST_F(ControllerTest, StoreFailureIsUnavailableAndHeartbeatsGoOn) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  store_.fail_transactions(absl::UnavailableError("disk on fire"));
+  const Decision failed = step(CreateTable{"t", 1, false});
+  EXPECT_EQ(failed.status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(failed.status.message()), HasSubstr("disk on fire"));
+  EXPECT_THAT(std::string(failed.status.message()), HasSubstr("may or may not"));
+  const NodeInfo node = test_node(1);
+  EXPECT_TRUE(step(NodeHeartbeat{node.uuid, 1, node.instance, 0, false}).status.ok());
+
+  store_.fail_transactions(absl::OkStatus());
+  EXPECT_TRUE(step(CreateTable{"t", 1, false}).status.ok());
+}
+
+TEST_F(ControllerTest, WhenReadyWaitsForTheOwners) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  std::promise<std::vector<std::string>> ready;
+  std::promise<uint64_t> revision;
+  ASSERT_TRUE(controller_
+                  ->submit(CreateTable{"t", 1, false},
+                           [&](const Decision& decision, const ClusterCore& core) {
+                             controller_->when_ready(decision.table->id, core.state().map_revision, kTimeNever,
+                                                     [&](const auto& lagging) { ready.set_value(lagging); });
+                             revision.set_value(core.state().map_revision);
+                           })
+                  .ok());
+  const uint64_t wanted = revision.get_future().get();
+  const NodeInfo node = test_node(1);
+  ASSERT_TRUE(step(NodeHeartbeat{node.uuid, 1, node.instance, wanted, false}).status.ok());
+  EXPECT_THAT(ready.get_future().get(), IsEmpty());
+}
+
+TEST_F(ControllerTest, WhenReadyGivesUpAtItsDeadline) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  std::promise<std::vector<std::string>> ready;
+  ASSERT_TRUE(controller_
+                  ->submit(CreateTable{"t", 1, false},
+                           [&](const Decision& decision, const ClusterCore& core) {
+                             controller_->when_ready(decision.table->id, core.state().map_revision,
+                                                     controller_->now_ns() + 5 * kMillisecond,
+                                                     [&](const auto& lagging) { ready.set_value(lagging); });
+                           })
+                  .ok());
+  EXPECT_THAT(ready.get_future().get(), ElementsAre(test_uuid(1)));
+}
+
+TEST_F(ControllerTest, StopAnswersEverybody) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  std::promise<std::vector<std::string>> ready;
+  std::promise<void> waiting;
+  ASSERT_TRUE(controller_
+                  ->submit(CreateTable{"t", 1, false},
+                           [&](const Decision& decision, const ClusterCore& core) {
+                             controller_->when_ready(decision.table->id, core.state().map_revision, kTimeNever,
+                                                     [&](const auto& lagging) { ready.set_value(lagging); });
+                             waiting.set_value();
+                           })
+                  .ok());
+  waiting.get_future().wait();
+  controller_->stop();
+  EXPECT_THAT(ready.get_future().get(), ElementsAre(test_uuid(1)));
+  EXPECT_EQ(register_node(2).status.code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ControllerTest, QueueIsBounded) {
+  // Hold the control thread, then fill the queue behind it.
+  std::promise<void> held;
+  std::promise<void> release;
+  ASSERT_TRUE(controller_
+                  ->query(
+                      [&](const ClusterCore&, TimeNs) {
+                        held.set_value();
+                        release.get_future().wait();
+                      },
+                      [](const absl::Status&) {})
+                  .ok());
+  held.get_future().wait();
+  std::atomic<size_t> answered = 0;
+  const auto submit = [&] {
+    return controller_->submit(Tick{}, [&](const Decision&, const ClusterCore&) { ++answered; });
+  };
+  for (size_t i = 0; i < kCommandsMax; ++i) ASSERT_TRUE(submit().ok());
+  EXPECT_EQ(submit().code(), StatusCode::kResourceExhausted);
+  release.set_value();
+  EXPECT_TRUE(eventually([&] { return answered == kCommandsMax; }));
+}
+
+}  // namespace
+}  // namespace skua::control

@@ -1,0 +1,72 @@
+#include "control/server/map_hub.h"
+
+#include <gtest/gtest.h>
+
+#include "control/server/limits.h"
+
+namespace skua::control {
+namespace {
+
+ShardMap map_of(uint64_t revision) {
+  ShardMap map;
+  map.revision = revision;
+  return map;
+}
+
+class Recorder final : public MapWatcher {
+ public:
+  void offer(const MapMessage& map) override { revisions.push_back(map->map().revision()); }
+  void close() override { closed = true; }
+  std::vector<uint64_t> revisions;
+  bool closed = false;
+};
+
+TEST(MapHub, NewWatcherGetsTheCurrentMapThenEachChange) {
+  MapHub hub;
+  hub.publish(map_of(3));
+  const auto watcher = std::make_shared<Recorder>();
+  ASSERT_TRUE(hub.add(watcher, 0).ok());
+  hub.publish(map_of(4));
+  EXPECT_EQ(watcher->revisions, (std::vector<uint64_t>{3, 4}));
+  EXPECT_EQ(hub.current()->map().revision(), 4u);
+}
+
+TEST(MapHub, WatcherThatHasTheMapGetsAnEmptyMessage) {
+  MapHub hub;
+  hub.publish(map_of(3));
+  const auto watcher = std::make_shared<Recorder>();
+  ASSERT_TRUE(hub.add(watcher, 3).ok());
+  EXPECT_EQ(watcher->revisions, (std::vector<uint64_t>{0}));
+}
+
+TEST(MapHub, WatcherWithANewerMapGetsOurs) {
+  MapHub hub;
+  hub.publish(map_of(3));
+  const auto watcher = std::make_shared<Recorder>();
+  ASSERT_TRUE(hub.add(watcher, 7).ok());
+  EXPECT_EQ(watcher->revisions, (std::vector<uint64_t>{3}));
+}
+
+TEST(MapHub, RemovedWatcherHearsNothing) {
+  MapHub hub;
+  const auto watcher = std::make_shared<Recorder>();
+  const auto key = hub.add(watcher, 0);
+  hub.remove(*key);
+  hub.publish(map_of(1));
+  EXPECT_EQ(watcher->revisions, (std::vector<uint64_t>{0}));
+  EXPECT_EQ(hub.watcher_count(), 0u);
+}
+
+TEST(MapHub, RefusesAtTheLimitAndAfterClose) {
+  MapHub hub;
+  const auto watcher = std::make_shared<Recorder>();
+  for (size_t i = 0; i < kWatchersMax; ++i) ASSERT_TRUE(hub.add(watcher, 0).ok());
+  EXPECT_EQ(hub.add(watcher, 0).status().code(), absl::StatusCode::kResourceExhausted);
+  hub.close();
+  EXPECT_TRUE(watcher->closed);
+  hub.remove(1);
+  EXPECT_EQ(hub.add(watcher, 0).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace skua::control

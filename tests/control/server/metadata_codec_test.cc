@@ -1,0 +1,111 @@
+#include "control/server/metadata_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/control/core/core_fixture.h"
+
+namespace skua::control::metadata {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+ClusterState sample_state() {
+  ClusterState state = empty_cluster();
+  state.map_revision = 9;
+  state.next_table_id = 0x20;
+  state.nodes[test_uuid(1)] = test_node(1, 3);
+  state.nodes[test_uuid(2)] = test_node(2);
+  state.tables[0x1f] = {0x1f, "t", 2};
+  state.shards[{0x1f, 0}] = {0x1f, 0, 4, Replica{test_uuid(1), 1}, {Replica{test_uuid(2), 0}}};
+  state.shards[{0x1f, 1}] = {0x1f, 1, 2, std::nullopt, {}};
+  return state;
+}
+
+/// The whole state as one change on an empty cluster.
+Changes everything(const ClusterState& state) {
+  Changes changes;
+  for (const auto& [uuid, node] : state.nodes) changes.put_nodes.push_back(node);
+  for (const auto& [id, table] : state.tables) changes.put_tables.push_back(table);
+  for (const auto& [key, shard] : state.shards) changes.put_shards.push_back(shard);
+  changes.map_revision = state.map_revision;
+  changes.next_table_id = state.next_table_id;
+  return changes;
+}
+
+std::vector<KeyValue> stored(const ClusterState& state) {
+  std::map<std::string, std::string> kvs;
+  for (const Operation& op : encode_new_cluster(state)) kvs[op.key] = op.value;
+  for (const Operation& op : encode_changes(everything(state))) kvs[op.key] = op.value;
+  std::vector<KeyValue> result;
+  for (const auto& [key, value] : kvs) result.push_back({key, value, 1, 1});
+  return result;
+}
+
+TEST(Keys, SortNumerically) {
+  EXPECT_EQ(node_key("u"), "skua/nodes/u");
+  EXPECT_EQ(table_key(31), "skua/tables/000000000000001f");
+  EXPECT_EQ(shard_key(31, 10), "skua/shards/000000000000001f/0000000a");
+  EXPECT_EQ(shards_prefix(31), "skua/shards/000000000000001f/");
+}
+
+TEST(State, RoundTrips) {
+  const ClusterState state = sample_state();
+  const auto decoded = decode_state(stored(state));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->cluster_id, state.cluster_id);
+  EXPECT_EQ(decoded->cluster_name, state.cluster_name);
+  EXPECT_EQ(decoded->map_revision, state.map_revision);
+  EXPECT_EQ(decoded->next_table_id, state.next_table_id);
+  EXPECT_EQ(decoded->nodes, state.nodes);
+  EXPECT_EQ(decoded->tables, state.tables);
+  EXPECT_EQ(decoded->shards, state.shards);
+}
+
+TEST(EncodeChanges, DropTakesAllShardsWithThePrefix) {
+  Changes changes;
+  changes.delete_tables.push_back(31);
+  const auto operations = encode_changes(changes);
+  ASSERT_EQ(operations.size(), 3u);
+  EXPECT_EQ(operations[1].kind, Operation::Kind::kDeletePrefix);
+  EXPECT_EQ(operations[1].key, shards_prefix(31));
+  EXPECT_EQ(operations[2].key, kMapKey);
+}
+
+TEST(DecodeState, DamageIsDataLossNamingTheKey) {
+  const std::vector<KeyValue> good = stored(sample_state());
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::vector<KeyValue> bad = good;
+    bad[i].value = "\xff garbage";
+    const auto decoded = decode_state(bad);
+    EXPECT_EQ(decoded.status().code(), StatusCode::kDataLoss) << good[i].key;
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr(good[i].key));
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("backup"));
+  }
+}
+
+TEST(DecodeState, MissingAndForeignKeysAreDataLoss) {
+  const std::vector<KeyValue> good = stored(sample_state());
+  for (size_t i = 0; i < good.size(); ++i) {
+    if (good[i].key == node_key(test_uuid(2))) continue;  // a node without shards may go
+    std::vector<KeyValue> bad = good;
+    bad.erase(bad.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_EQ(decode_state(bad).status().code(), StatusCode::kDataLoss) << good[i].key;
+  }
+  std::vector<KeyValue> bad = good;
+  bad.push_back({"skua/unheard-of", "", 1, 1});
+  EXPECT_EQ(decode_state(bad).status().code(), StatusCode::kDataLoss);
+}
+
+TEST(DecodeState, RecordUnderAnotherKeyIsDataLoss) {
+  std::vector<KeyValue> bad = stored(sample_state());
+  for (KeyValue& kv : bad) {
+    if (kv.key == shard_key(31, 1)) kv.value = bad[bad.size() - 2].value;
+  }
+  bad.back().value = bad[bad.size() - 3].value;
+  EXPECT_EQ(decode_state(bad).status().code(), StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace skua::control::metadata
