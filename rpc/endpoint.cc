@@ -1,6 +1,7 @@
 #include "rpc/endpoint.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
@@ -13,6 +14,27 @@ namespace {
 constexpr DurationNs kTimeoutMax = 3600 * kSecond;
 constexpr size_t kMailboxTasksPerTurn = 256;
 constexpr size_t kErrorTextMax = 1024;
+
+/// Different for each endpoint and each of its lives, so that session generations do not meet again.
+uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
+  uint64_t out = mix64(seed) ^ mix64(static_cast<uint64_t>(now)) ^ mix64(self.incarnation + 1);
+  for (uint8_t byte : self.uuid.bytes) out = mix64(out ^ byte);
+  return out;
+}
+
+void check_options(const EndpointOptions& options) {
+  const ProtocolOptions& protocol = options.protocol;
+  SKUA_CHECK(std::has_single_bit(protocol.window) && protocol.window <= kWindowMax,
+             "window must be a power of two up to 1024, so that request numbers may wrap");
+  SKUA_CHECK(protocol.credits > 0 && protocol.credits <= kCreditsMax, "credits must be 1..4096");
+  SKUA_CHECK(protocol.message_max_bytes > 0 && protocol.message_max_bytes <= BufferPool::kLargest,
+             "message_max_bytes must be 1..32 MiB");
+  SKUA_CHECK(protocol.rto_min_ns > 0 && protocol.rto_min_ns <= protocol.rto_max_ns, "0 < rto_min_ns <= rto_max_ns");
+  SKUA_CHECK(protocol.ping_after_ns > 0 && protocol.ping_after_ns < protocol.peer_timeout_ns,
+             "0 < ping_after_ns < peer_timeout_ns");
+  SKUA_CHECK(protocol.connect_retry_ns > 0 && protocol.connect_timeout_ns > 0 && protocol.idle_timeout_ns >= 3,
+             "connect and idle times must be above 0");
+}
 
 }  // namespace
 
@@ -80,23 +102,23 @@ void Endpoint::on_session_event(SessionEventFn observer) {
   impl_->session_observer_ = std::move(observer);
 }
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
-  impl_->check_thread();
+  impl_->enter();
   return impl_->connect(peer);
 }
 absl::StatusOr<Endpoint::Offer> Endpoint::begin_connect(const Descriptor& peer) {
-  impl_->check_thread();
+  impl_->enter();
   return impl_->begin_connect(peer);
 }
 absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
-  impl_->check_thread();
+  impl_->enter();
   return impl_->finish_connect(session, answer);
 }
 std::string Endpoint::accept_offer(ByteSpan offer) {
-  impl_->check_thread();
+  impl_->enter();
   return impl_->accept_offer(offer);
 }
 void Endpoint::close(SessionId session) {
-  impl_->check_thread();
+  impl_->enter();
   impl_->close(session);
 }
 bool Endpoint::is_connected(SessionId session) const {
@@ -118,11 +140,11 @@ MessagePtr Endpoint::make_message() {
 }
 absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
                                       const CallOptions& options, CompletionFn completion) {
-  impl_->check_thread();
+  impl_->enter();
   return impl_->call(session, method, std::move(request), options, std::move(completion));
 }
 void Endpoint::cancel(CallId call) {
-  impl_->check_thread();
+  impl_->enter();
   impl_->cancel(call);
 }
 size_t Endpoint::poll() {
@@ -169,9 +191,8 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOpt
       buffers_(arena_),
       messages_(4096),
       lent_watermark_(transport.capabilities().lendable_count / 2),
-      rng_(options_.seed ^ static_cast<uint64_t>(clock.now_ns())) {
-  SKUA_CHECK(options_.protocol.window > 0 && options_.protocol.window <= kWindowMax, "window must be 1..1024");
-  SKUA_CHECK(options_.protocol.credits > 0 && options_.protocol.credits <= kCreditsMax, "credits must be 1..4096");
+      rng_(seed_of(options_.seed, clock.now_ns(), transport.local_descriptor().identity)) {
+  check_options(options_);
   handlers_.resize(kMethodMax);
   to_release_.reserve(kBurstMax);
   now_ns_ = clock_.now_ns();
@@ -179,19 +200,22 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOpt
 }
 
 EndpointImpl::~EndpointImpl() {
+  check_thread();
+  SKUA_CHECK(!in_turn_, "an endpoint was destroyed from inside its own poll()");
   shutting_down_ = true;
-  // Tasks may hold reply tokens and messages of ours: let them run out before what they refer to
-  // goes.
+  // Tasks may hold reply tokens, leases and messages of ours: after close() no more come, and these run out here.
+  mailbox_->close();
   absl::AnyInvocable<void()> task;
   while (mailbox_->take(task)) task = nullptr;
   for (auto& entry : entries_) {
     if (entry->session != nullptr) {
-      entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"));
+      entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
     }
   }
   run_completions();
   handlers_.clear();
-  mailbox_->close();
+  session_observer_ = nullptr;
+  mailbox_->detach();
   for (size_t i = 0; i < staged_count_; ++i) staged_holds_[i].reset();
   for (auto& entry : entries_) {
     if (entry->session != nullptr) entry->session->ready_hook.unlink();
@@ -201,6 +225,7 @@ EndpointImpl::~EndpointImpl() {
   reap();
   SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
              "the transport keeps memory that it was told to let go");
+  SKUA_CHECK(lent_count_ == 0, "a lease outlives its endpoint");
   flush_releases();
   transport_.set_placer(nullptr);
 }
@@ -209,6 +234,11 @@ void EndpointImpl::check_thread() const {
   SKUA_CHECK(mailbox_->on_owner_thread(),
              "an endpoint was used from another thread than its owner's: use post(), or "
              "adopt_thread() after a hand-over");
+}
+
+void EndpointImpl::enter() {
+  check_thread();
+  if (!in_turn_) now_ns_ = clock_.now_ns();
 }
 
 void EndpointImpl::adopt_thread() {
@@ -225,6 +255,7 @@ void EndpointImpl::serve(MethodId method, HandlerFn handler) {
 
 absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr request,
                                           const CallOptions& options, CompletionFn completion) {
+  if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
   if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
@@ -245,8 +276,6 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
     calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
     free_calls_.push_back(calls_.back()->pool_index);
   }
-  // Outside a turn the turn's time may be long past, and a deadline counted from it too early.
-  if (!in_turn_) now_ns_ = clock_.now_ns();
   Call& call = *calls_[free_calls_.back()];
   call.request = std::move(request);
   call.method = method;
@@ -366,6 +395,7 @@ void EndpointImpl::run_timers() {
 }
 
 size_t EndpointImpl::poll() {
+  SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
   now_ns_ = clock_.now_ns();
   in_turn_ = true;
   size_t work = run_mailbox();

@@ -185,7 +185,7 @@ struct EndpointCounters {
   std::array<uint64_t, kDropReasonCount> drops{};
 };
 
-/// Thread: see the head of this file. The transport, the clock and everything captured by handlers
+/// Thread: see the head of this file; destroyed on the owner's thread, outside poll(). The transport, the clock and everything captured by handlers
 /// must outlive the endpoint; leases and messages made from it must not.
 class Endpoint {
  public:
@@ -203,9 +203,9 @@ class Endpoint {
   void on_session_event(SessionEventFn observer);
 
   // --- Sessions ------------------------------------------------------------------------------------------------------
-  /// Opens a session by packets on the transport itself, retrying until it stands or is closed.
-  /// Calls may be made at once; they wait for the connection within their deadlines. Errors:
-  /// resolve()'s, RESOURCE_EXHAUSTED (sessions_max).
+  /// Opens a session by packets on the transport itself, retrying until it stands or is closed. Calls may be made at once; they
+  /// wait for the connection within their deadlines and connect_timeout; once that has passed, they fail at each retry.
+  /// Errors: resolve()'s, RESOURCE_EXHAUSTED (sessions_max).
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
 
   /// The same with the handshake carried by somebody else (gRPC): send the returned offer to the
@@ -278,7 +278,8 @@ class Mailbox {
   virtual ~Mailbox() = default;
   /// As Endpoint::post(). Thread: any.
   [[nodiscard]] virtual bool post(absl::AnyInvocable<void()>&& task) = 0;
-  /// Waits for room; false only if the endpoint is gone. Thread: any but the endpoint's.
+  /// Waits for room; false only if the endpoint is gone. Thread: any but an endpoint's (two endpoints that wait for room in
+  /// each other's mailboxes would wait for ever).
   [[nodiscard]] virtual bool post_waiting(absl::AnyInvocable<void()>&& task) = 0;
 };
 

@@ -69,6 +69,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   ~EndpointImpl();
 
   void check_thread() const;
+  /// For entry points that use time: outside a turn the last turn's time may be long past.
+  void enter();
   void adopt_thread();
 
   void serve(MethodId method, HandlerFn handler);
@@ -128,7 +130,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   // SessionHost.
   void mark_ready(Session& session) override;
   void arm_timer(Session& session, TimeNs when) override;
-  Lease keep(const Arrival& arrival) override;
+  std::optional<Lease> keep(const Arrival& arrival) override;
   std::optional<Assembly> assemble(size_t bytes) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
   void complete(Call& call, CallOutcome&& outcome) override;
@@ -167,14 +169,15 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   SessionEntry* entry_of(SessionId session);
   absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator);
   [[nodiscard]] SessionTerms own_terms() const;
+  [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, SessionEntry** accepted);
-  void on_answer(SessionEntry& entry, const SessionAnswer& answer);
+  absl::Status on_answer(SessionEntry& entry, const SessionAnswer& answer);
   void open_session(SessionEntry& entry, const SessionTerms& terms);
   void break_session(SessionEntry& entry, const absl::Status& why);
   void doom(SessionEntry& entry, const absl::Status& why);
   void bury_doomed();
-  void on_unknown_session(const Arrival& arrival);
+  void on_unknown_session(const Arrival& arrival, PeerId from);
   size_t handle_links();
   void on_link(const LinkEvent& event);
   void run_entry_timer(SessionEntry& entry);

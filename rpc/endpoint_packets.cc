@@ -42,32 +42,29 @@ void EndpointImpl::flush_releases() {
   to_release_.clear();
 }
 
-Lease EndpointImpl::keep(const Arrival& arrival) {
-  if (arrival.payload.empty()) return {};
+std::optional<Lease> EndpointImpl::keep(const Arrival& arrival) {
+  if (arrival.payload.empty()) return Lease();
   if (current_->placed) {
     current_kept_ = true;
     counters_.rx_zero_copy_bytes += arrival.payload.size();
-    return {arrival.payload, &pool_leases_, current_->placement};
+    return Lease(arrival.payload, &pool_leases_, current_->placement);
   }
-  if (current_->buffer != kNoBuffer && lent_count_ < lent_watermark_) {
-    counters_.rx_zero_copy_bytes += arrival.payload.size();
-    current_kept_ = !mutant(Mutant::kReleaseLeaseEarly);
-    if (!current_kept_) return {arrival.payload, nullptr, 0};
-    ++lent_count_;
-    return {arrival.payload, &transport_leases_, current_->buffer};
+  const bool lendable = current_->buffer != kNoBuffer;
+  if (!lendable || lent_count_ >= lent_watermark_) {
+    if (std::optional<Assembly> copy = assemble(arrival.payload.size()); copy.has_value()) {
+      copy_bytes(copy->data, arrival.payload);
+      counters_.rx_copied_bytes += arrival.payload.size();
+      ++counters_.leases_copied_out;
+      return std::move(copy->lease);
+    }
+    // Without memory to copy to, lending above the watermark is the lesser evil.
+    if (!lendable) return std::nullopt;
   }
-  std::optional<Assembly> copy = assemble(arrival.payload.size());
-  // Without memory to copy to, lending above the watermark is the lesser evil.
-  if (!copy.has_value()) {
-    SKUA_CHECK(current_->buffer != kNoBuffer, "no memory for a packet that its transport does not lend");
-    current_kept_ = true;
-    ++lent_count_;
-    return {arrival.payload, &transport_leases_, current_->buffer};
-  }
-  copy_bytes(copy->data, arrival.payload);
-  counters_.rx_copied_bytes += arrival.payload.size();
-  ++counters_.leases_copied_out;
-  return std::move(copy->lease);
+  counters_.rx_zero_copy_bytes += arrival.payload.size();
+  if (mutant(Mutant::kReleaseLeaseEarly)) return Lease(arrival.payload, nullptr, 0);
+  current_kept_ = true;
+  ++lent_count_;
+  return Lease(arrival.payload, &transport_leases_, current_->buffer);
 }
 
 std::optional<Assembly> EndpointImpl::assemble(size_t bytes) {
@@ -91,7 +88,10 @@ RxPlacer::Placement EndpointImpl::place(PeerId /*from*/, ByteSpan header, size_t
     return {};
   }
   absl::StatusOr<Buffer> buffer = buffers_.allocate(payload_bytes);
-  if (!buffer.ok()) return {};
+  if (!buffer.ok()) {
+    entry.session->on_unplaceable(h, now_ns_);
+    return {};
+  }
   Placement out;
   out.to = buffer->data();
   out.cookie = pool_leases_.hold(*std::move(buffer));
@@ -178,6 +178,7 @@ void EndpointImpl::emit(const Session& session, const PacketHeader& header, cons
 
 void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                          size_t length) {
+  SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
   TxPacket& packet = staged_[staged_count_];
   packet.peer = peer;
   packet.done = false;

@@ -12,6 +12,7 @@
 // A new connection of the same session gets new wire generations on both sides, so that nothing of
 // the old one is believed.
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
@@ -88,6 +89,19 @@ SessionTerms EndpointImpl::own_terms() const {
   return terms;
 }
 
+/// The smaller of each, made to fit each other: packet indices are 16 bits, windows powers of two.
+SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
+  const SessionTerms own = own_terms();
+  SessionTerms out;
+  out.window = std::bit_floor(std::min(own.window, offered.window));
+  out.credits = std::min(own.credits, offered.credits);
+  out.payload_bytes = std::min(own.payload_bytes, offered.payload_bytes);
+  const uint64_t by_index = uint64_t{out.payload_bytes} * kPacketsPerMessageMax;
+  out.message_max_bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(by_index, std::min(own.message_max_bytes, offered.message_max_bytes)));
+  return out;
+}
+
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
   SessionOffer offer;
   offer.version_min = offer.version_max = kProtocolVersion;
@@ -129,23 +143,26 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
   if (answer->nonce != entry->nonce) {
     return absl::InvalidArgumentError("the answer belongs to another session's offer");
   }
-  if (answer->code != absl::StatusCode::kOk) return absl::Status(answer->code, answer->text);
-  on_answer(*entry, *answer);
-  return absl::OkStatus();
+  if (answer->code != absl::StatusCode::kOk) {
+    const absl::Status refused(answer->code, absl::StrCat("the peer refused the session: ", answer->text));
+    entry->session->abort_all(refused, now_ns_);
+    return refused;
+  }
+  return on_answer(*entry, *answer);
 }
 
-void EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
-  const SessionTerms own = own_terms();
-  const bool fits = answer.terms.window <= own.window && answer.terms.credits <= own.credits &&
-                    answer.terms.payload_bytes <= own.payload_bytes &&
-                    answer.terms.message_max_bytes <= own.message_max_bytes && answer.version == kProtocolVersion;
-  if (!fits) return count_drop(DropReason::kMalformedHandshake);
+absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
+  if (answer.version != kProtocolVersion || answer.terms != common_terms(answer.terms)) {
+    count_drop(DropReason::kMalformedHandshake);
+    return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
+  }
   entry.remote_index = answer.session_index;
   entry.remote_generation = answer.session_generation;
   entry.identity.uuid.bytes = answer.uuid;
   entry.identity.incarnation = answer.incarnation;
   entry.identity.cluster_id.bytes = answer.cluster_id;
   open_session(entry, answer.terms);
+  return absl::OkStatus();
 }
 
 void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) {
@@ -219,6 +236,9 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
       *accepted = &old;  // a repeated offer gets the answer again
       return answer;
     }
+    if (descriptor->identity.incarnation < old.identity.incarnation) {
+      return refuse(absl::AbortedError("the offer is from an earlier life of the endpoint"));
+    }
     if (same_life && static_cast<int32_t>(offer.session_generation - old.remote_generation) < 0) {
       return refuse(absl::AbortedError("the offer is older than the session that stands"));
     }
@@ -232,12 +252,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
   entry.remote_generation = offer.session_generation;
   accepted_[key] = entry.index;
 
-  const SessionTerms own = own_terms();
   answer.version = kProtocolVersion;
-  answer.terms.window = std::min(own.window, offer.terms.window);
-  answer.terms.credits = std::min(own.credits, offer.terms.credits);
-  answer.terms.payload_bytes = std::min(own.payload_bytes, offer.terms.payload_bytes);
-  answer.terms.message_max_bytes = std::min(own.message_max_bytes, offer.terms.message_max_bytes);
+  answer.terms = common_terms(offer.terms);
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
   open_session(entry, answer.terms);
@@ -246,7 +262,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
 }
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
-  if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival);
+  if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival, from);
   if (arrival.header.type == PacketType::kConnect) {
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
@@ -273,18 +289,23 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (entry->state != State::kConnecting) return count_drop(DropReason::kDuplicate);
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
   if (!answer.ok() || answer->nonce != entry->nonce) return count_drop(DropReason::kMalformedHandshake);
-  if (answer->code == absl::StatusCode::kOk) return on_answer(*entry, *answer);
+  if (answer->code == absl::StatusCode::kOk) {
+    static_cast<void>(on_answer(*entry, *answer));  // counted; the next attempt may do better
+    return;
+  }
   count_drop(DropReason::kRefusedHandshake);
   // Calls that wait would wait in vain: they learn why. The attempts go on, slowly.
-  entry->session->abort_all(absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)));
+  entry->session->abort_all(absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)),
+                            now_ns_);
 }
 
 // --- Breaking and ending ---------------------------------------------------------------------------------------------
 
-void EndpointImpl::on_unknown_session(const Arrival& arrival) {
+void EndpointImpl::on_unknown_session(const Arrival& arrival, PeerId from) {
   // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
   for (auto& entry : entries_) {
-    if (entry->state != State::kOpen || entry->remote_index != arrival.header.session_index ||
+    if (entry->state != State::kOpen || (from != kNoPeer && from != entry->peer) ||
+        entry->remote_index != arrival.header.session_index ||
         entry->remote_generation != arrival.header.session_generation) {
       continue;
     }
@@ -299,7 +320,7 @@ void EndpointImpl::on_unknown_session(const Arrival& arrival) {
 void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
   ++counters_.sessions_broken;
   entry.session->ready_hook.unlink();
-  entry.session->interrupt(why);
+  entry.session->interrupt(why, now_ns_);
   if (!entry.initiator) return doom(entry, why);
   if (!mutant(Mutant::kReuseGeneration)) ++entry.wire_generation;
   entry.nonce = rng_.next();
@@ -324,9 +345,11 @@ void EndpointImpl::close(SessionId session) {
 }
 
 void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
+  if (entry.state == State::kDoomed) return;
   entry.state = State::kDoomed;
+  --session_count_;
   entry.session->ready_hook.unlink();
-  entry.session->abort_all(why);
+  entry.session->abort_all(why, now_ns_);
   timers_.set(entry.index, kTimeNever);
   if (!entry.initiator) {
     auto found = accepted_.find({entry.identity.uuid, entry.remote_index});
@@ -345,7 +368,6 @@ void EndpointImpl::bury_doomed() {
     entry.session.reset();
     entry.state = State::kFree;
     free_entries_.push_back(index);
-    --session_count_;
   }
 }
 
@@ -367,8 +389,10 @@ void EndpointImpl::on_link(const LinkEvent& event) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     SessionEntry& entry = *entries_[i];
     if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed) continue;
-    if (event.kind == LinkEvent::Kind::kRefused) {
-      entry.session->abort_all(event.why);
+    if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
+      break_session(entry, event.why);
+    } else if (event.kind == LinkEvent::Kind::kRefused) {
+      entry.session->abort_all(event.why, now_ns_);
     } else if (event.kind == LinkEvent::Kind::kDown) {
       // Repeat what was in flight when the link stands again, or after a pause (which makes the
       // transport try).
@@ -411,9 +435,11 @@ TimeNs EndpointImpl::run_connecting_timer(SessionEntry& entry) {
   TimeNs next = entry.session->on_timer(now_ns_);
   const bool overdue = now_ns_ - entry.connecting_since_ns >= protocol.connect_timeout_ns;
   if (overdue && entry.session->outstanding_calls() > 0) {
-    entry.session->abort_all(absl::UnavailableError(
-        absl::StrCat("no answer to ", entry.attempts, " attempts to open the session in ",
-                     (now_ns_ - entry.connecting_since_ns) / kMillisecond, " ms: is the peer running and reachable?")));
+    entry.session->abort_all(
+        absl::UnavailableError(absl::StrCat("no answer to ", entry.attempts, " attempts to open the session in ",
+                                            (now_ns_ - entry.connecting_since_ns) / kMillisecond,
+                                            " ms: is the peer running and reachable?")),
+        now_ns_);
   }
   if (entry.state == State::kConnecting && now_ns_ >= entry.next_attempt_ns) {
     entry.offer_due = true;

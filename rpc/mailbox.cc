@@ -3,9 +3,11 @@
 namespace skua::rpc {
 
 bool EndpointMailbox::post(absl::AnyInvocable<void()>&& task) {
-  if (closed_.load(std::memory_order_acquire) || !ring_.try_push(std::move(task))) return false;
-  if (sleeping_.exchange(false, std::memory_order_acq_rel)) wake();
-  return true;
+  posting_.fetch_add(1, std::memory_order_seq_cst);
+  const bool pushed = !closed_.load(std::memory_order_seq_cst) && ring_.try_push(std::move(task));
+  posting_.fetch_sub(1, std::memory_order_release);
+  if (pushed && sleeping_.exchange(false, std::memory_order_acq_rel)) wake();
+  return pushed;
 }
 
 bool EndpointMailbox::post_waiting(absl::AnyInvocable<void()>&& task) {
@@ -22,8 +24,8 @@ void EndpointMailbox::wake() {
 }
 
 void EndpointMailbox::close() {
-  closed_.store(true, std::memory_order_release);
-  endpoint_ = nullptr;
+  closed_.store(true, std::memory_order_seq_cst);
+  while (posting_.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
   std::lock_guard lock(transport_mutex_);
   transport_ = nullptr;
 }

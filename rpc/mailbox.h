@@ -40,14 +40,18 @@ class EndpointMailbox final : public Mailbox {
   /// Null once closed. Thread: the endpoint's.
   [[nodiscard]] EndpointImpl* endpoint() const { return endpoint_; }
   void wake();
-  /// No task is accepted from now on. Thread: the endpoint's.
+  /// No task is accepted from now on, and none is being pushed when it returns: what take() yields then is all there will
+  /// ever be. Thread: the endpoint's.
   void close();
+  /// The endpoint goes away: answers that arrive from now on are discarded. After close(). Thread: the endpoint's.
+  void detach() { endpoint_ = nullptr; }
 
  private:
   EndpointImpl* endpoint_;
   std::mutex transport_mutex_;  // only taken to wake a sleeper and to close
   Transport* transport_;
   std::atomic<bool> closed_{false};
+  std::atomic<uint32_t> posting_{0};  // producers between their look at closed_ and the end of their push
   std::atomic<bool> sleeping_{false};
   std::atomic<std::thread::id> owner_{std::this_thread::get_id()};
   MpscRing<absl::AnyInvocable<void()>> ring_;

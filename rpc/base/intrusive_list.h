@@ -58,6 +58,8 @@ class IntrusiveList {
 
   void push_back(T& element) { (element.*Hook).insert_before(end_); }
 
+  void push_front(T& element) { (element.*Hook).insert_before(*end_.next_); }
+
   [[nodiscard]] T& front() { return *owner(end_.next_); }
 
   /// Unlinks and returns the first element, or nullptr.

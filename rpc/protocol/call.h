@@ -3,6 +3,7 @@
 #define SKUA_RPC_PROTOCOL_CALL_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -23,6 +24,14 @@ struct CallOutcome {
   /// False: the request certainly did not run. True: it ran or may have run.
   bool may_have_executed = false;
 };
+
+/// An outcome decided on this side.
+[[nodiscard]] inline CallOutcome local_failure(absl::Status status, bool may_have_executed) {
+  CallOutcome outcome;
+  outcome.status = std::move(status);
+  outcome.may_have_executed = may_have_executed;
+  return outcome;
+}
 
 inline constexpr uint32_t kNoSlot = UINT32_MAX;
 

@@ -17,7 +17,7 @@ inline constexpr uint32_t kCreditsMax = 4096;
 inline constexpr uint32_t kPacketsPerMessageMax = UINT16_MAX;
 
 struct ProtocolOptions {
-  /// Requests in flight per session and direction (sslots).
+  /// Requests in flight per session and direction (sslots). A power of two.
   uint16_t window = 64;
   /// Packets in flight per session and direction, on transports that can lose them.
   uint32_t credits = 64;

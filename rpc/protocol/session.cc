@@ -28,22 +28,27 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   free_slots_.clear();
   client_slots_.reset();
   server_slots_.reset();
-  start_backlog(now);
+  if (!backlog_.empty()) start_backlog(now);
 }
 
-void Session::interrupt(const absl::Status& sent_status) {
+void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
   open_ = false;
   ping_due_ = pong_due_ = false;
+  pinged_since_ns_ = 0;
   if (client_slots_ != nullptr) {
-    for (uint32_t i = 0; i < terms_.window; ++i) {
+    for (uint32_t i = terms_.window; i-- > 0;) {
       ClientSlot& slot = client_slots_[i];
       slot.release_due = false;
-      if (slot.call == nullptr) {
-        slot.ready_hook.unlink();
-        continue;
+      slot.ready_hook.unlink();
+      if (slot.call == nullptr) continue;
+      if (slot.call->sent) {
+        finish(slot, local_failure(sent_status, true), now);
+      } else {
+        Call& unsent = *slot.call;
+        vacate(slot);
+        backlog_.push_front(unsent);
+        ++backlog_count_;
       }
-      const bool sent = slot.call->sent;
-      finish(slot, {.status = sent_status, .response = {}, .from_peer = false, .may_have_executed = sent});
     }
   }
   if (server_slots_ != nullptr) {
@@ -51,11 +56,11 @@ void Session::interrupt(const absl::Status& sent_status) {
   }
 }
 
-void Session::abort_all(const absl::Status& status) {
-  interrupt(status);
+void Session::abort_all(const absl::Status& status, TimeNs now) {
+  interrupt(status, now);
   while (Call* call = backlog_.pop_front()) {
     --backlog_count_;
-    host_.complete(*call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+    host_.complete(*call, local_failure(status, false));
   }
 }
 
@@ -67,7 +72,9 @@ void Session::on_link_lost(TimeNs now) {
     slot.in_flight.lose_all([&](uint32_t unit) { return slot.settled.contains(unit); },
                             [&](uint32_t unit) { slot.lost.push_back(unit); });
     slot.last_progress_ns = now;
-    if (!slot.lost.empty()) make_ready(slot);
+    // The peer has the request (it said so); what was lost may be the response.
+    if (slot.call->sent && slot.lost.empty() && slot.response_pieces == 0) slot.lost.push_back(slot.request_pieces);
+    make_ready(slot);
   }
 }
 
@@ -114,6 +121,7 @@ void Session::send_ping() {
 
 void Session::on_packet(const Arrival& arrival, TimeNs now) {
   last_heard_ns_ = now;
+  pinged_since_ns_ = 0;
   switch (arrival.header.type) {
     case PacketType::kRequest: return on_request(arrival, now);
     case PacketType::kResponse: return on_response(arrival, now);
@@ -134,8 +142,8 @@ bool Session::expects(const PacketHeader& header) const {
            client_slots_[index].req_num == header.req_num;
   }
   if (header.type == PacketType::kRequest) {
-    return server_slots_ == nullptr || server_slots_[index].state == ServerSlot::State::kIdle ||
-           static_cast<int32_t>(header.req_num - server_slots_[index].req_num) > 0;
+    // A repeated request is taken too: it asks for its response again.
+    return server_slots_ == nullptr || static_cast<int32_t>(header.req_num - server_slots_[index].req_num) >= 0;
   }
   return false;
 }
@@ -169,12 +177,10 @@ TimeNs Session::on_timer(TimeNs now) {
     if (call->deadline_ns <= now && !mutant(Mutant::kIgnoreDeadline)) {
       call->hook.unlink();
       --backlog_count_;
-      host_.complete(*call, {.status = absl::DeadlineExceededError(
-                                 open_ ? "deadline exceeded while waiting for a free slot in the session"
-                                       : "deadline exceeded while waiting for the session to connect"),
-                             .response = {},
-                             .from_peer = false,
-                             .may_have_executed = false});
+      host_.complete(*call, local_failure(absl::DeadlineExceededError(
+                                              open_ ? "deadline exceeded while waiting for a free slot in the session"
+                                                    : "deadline exceeded while waiting for the session to connect"),
+                                          false));
     } else {
       next = std::min(next, call->deadline_ns);
     }
@@ -193,6 +199,7 @@ TimeNs Session::on_timer(TimeNs now) {
     const TimeNs silent_since = std::max(last_heard_ns_, waiting_since_ns_);
     if (now - silent_since >= options_.ping_after_ns && now - last_ping_ns_ >= options_.ping_after_ns) {
       last_ping_ns_ = now;
+      if (pinged_since_ns_ == 0) pinged_since_ns_ = now;
       send_ping();
     }
     next = std::min(next, std::max(silent_since, last_ping_ns_) + options_.ping_after_ns);
@@ -201,7 +208,9 @@ TimeNs Session::on_timer(TimeNs now) {
 }
 
 bool Session::peer_silent(TimeNs now) const {
-  return open_ && active_count_ > 0 && now - std::max(last_heard_ns_, waiting_since_ns_) >= options_.peer_timeout_ns;
+  // Counted from the first ping that got no answer: a process that was stopped itself has asked nobody yet.
+  return open_ && active_count_ > 0 && pinged_since_ns_ != 0 &&
+         now - pinged_since_ns_ >= options_.peer_timeout_ns - options_.ping_after_ns;
 }
 
 Session::Retained Session::retained() const {

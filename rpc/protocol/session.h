@@ -95,9 +95,9 @@ class SessionHost {
   virtual void mark_ready(Session& session) = 0;
   /// on_timer() wants to run at `when` (or earlier than what was asked for before).
   virtual void arm_timer(Session& session, TimeNs when) = 0;
-  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under
-  /// pressure).
-  virtual Lease keep(const Arrival& arrival) = 0;
+  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure). Nothing if there
+  /// is no memory to copy them to.
+  virtual std::optional<Lease> keep(const Arrival& arrival) = 0;
   /// Memory for a message of `bytes`, or nothing if there is none.
   virtual std::optional<Assembly> assemble(size_t bytes) = 0;
   virtual MessagePtr make_message() = 0;
@@ -136,9 +136,9 @@ class Session {
   /// The peer is lost. Calls that were sent complete with `sent_status`; calls that were not wait
   /// on for a new connection. Requests being received or executed here are forgotten (their answers
   /// will be stale).
-  void interrupt(const absl::Status& sent_status);
+  void interrupt(const absl::Status& sent_status, TimeNs now);
   /// Completes all calls, sent or not.
-  void abort_all(const absl::Status& status);
+  void abort_all(const absl::Status& status, TimeNs now);
   /// A stream transport lost packets that it had accepted: everything in flight is sent again.
   void on_link_lost(TimeNs now);
   [[nodiscard]] bool is_open() const { return open_; }
@@ -167,6 +167,8 @@ class Session {
 
   /// Before the bytes of a stream payload arrive: is this packet one that on_packet() would use?
   [[nodiscard]] bool expects(const PacketHeader& header) const;
+  /// There is no memory for its payload: the call ends with RESOURCE_EXHAUSTED, here or at the caller.
+  void on_unplaceable(const PacketHeader& header, TimeNs now);
 
   [[nodiscard]] const SessionAddress& address() const { return address_; }
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
@@ -242,7 +244,8 @@ class Session {
   // Client side.
   void start_backlog(TimeNs now);
   void assign(ClientSlot& slot, Call& call, TimeNs now);
-  void finish(ClientSlot& slot, CallOutcome&& outcome);
+  void finish(ClientSlot& slot, CallOutcome&& outcome, TimeNs now);
+  void vacate(ClientSlot& slot);
   ClientSlot* client_slot_for(const PacketHeader& header);
   void on_response(const Arrival& arrival, TimeNs now);
   void on_ack(const Arrival& arrival, TimeNs now);
@@ -264,7 +267,7 @@ class Session {
   // Server side.
   ServerSlot* server_slot_for(const PacketHeader& header);
   void on_request(const Arrival& arrival, TimeNs now);
-  void begin_request(ServerSlot& slot, const Arrival& arrival);
+  void begin_request(ServerSlot& slot, const PacketHeader& header);
   void accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now);
   void deliver(ServerSlot& slot, const PacketHeader& header, Lease&& request, TimeNs now);
   void on_duplicate_request(ServerSlot& slot);
@@ -289,6 +292,8 @@ class Session {
   /// heard last.
   TimeNs waiting_since_ns_ = 0;
   TimeNs last_ping_ns_ = 0;
+  /// When the first ping left that was not answered; 0: none.
+  TimeNs pinged_since_ns_ = 0;
   RttEstimator rtt_;
   std::unique_ptr<CongestionPolicy> congestion_;
 

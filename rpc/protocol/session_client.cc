@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t kAwaitingProbesMax = 7;
 // Responses above this are worth a packet that tells the server it may free them.
 constexpr uint32_t kReleaseAboveBytes = 4096;
+// Of an error's text; what senders send at most.
+constexpr size_t kErrorTextMaxBytes = 1024;
 
 uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
   const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
@@ -72,12 +74,10 @@ void Session::start_backlog(TimeNs now) {
     Call& call = *backlog_.pop_front();
     --backlog_count_;
     if (call.request->size() > terms_.message_max_bytes) {
-      host_.complete(call, {.status = absl::InvalidArgumentError(absl::StrCat("request of ", call.request->size(),
-                                                                              " bytes; this session carries at most ",
-                                                                              terms_.message_max_bytes)),
-                            .response = {},
-                            .from_peer = false,
-                            .may_have_executed = false});
+      host_.complete(call, local_failure(absl::InvalidArgumentError(absl::StrCat(
+                                             "request of ", call.request->size(),
+                                             " bytes; this session carries at most ", terms_.message_max_bytes)),
+                                         false));
       continue;
     }
     ClientSlot& slot = client_slots_[free_slots_.back()];
@@ -108,40 +108,42 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
 
 // --- Finishing -------------------------------------------------------------------------------------------------------
 
-void Session::finish(ClientSlot& slot, CallOutcome&& outcome) {
+void Session::finish(ClientSlot& slot, CallOutcome&& outcome, TimeNs now) {
   Call& call = *slot.call;
-  slot.call = nullptr;
-  call.slot = kNoSlot;
-  // An answer that is no longer wanted, or a request that is half there: the server may let go of
-  // it.
+  vacate(slot);
+  // An answer that is no longer wanted, or a request that is half there: the server may let go of it.
   if (open_ && call.sent && !outcome.from_peer) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
-    make_ready(slot);
   }
+  if (slot.release_due) make_ready(slot);
+  host_.complete(call, std::move(outcome));
+  if (open_ && !backlog_.empty()) start_backlog(now);
+}
+
+/// Takes the call out of the slot and frees it.
+void Session::vacate(ClientSlot& slot) {
+  slot.ready_hook.unlink();
+  slot.waits_for_credit = false;
+  slot.call->slot = kNoSlot;
+  slot.call = nullptr;
   return_credits(slot, 0);
   slot.response = {};
   slot.lost.clear();
   slot.in_flight.reset();
   --active_count_;
-  if (slot.waits_for_credit || (slot.ready_hook.linked() && !slot.release_due)) {
-    slot.ready_hook.unlink();
-    slot.waits_for_credit = false;
-  }
   free_slots_.push_back(slot.index);
-  host_.complete(call, std::move(outcome));
 }
 
 void Session::cancel(Call& call, const absl::Status& status, TimeNs now) {
   if (call.slot == kNoSlot) {
     call.hook.unlink();
     --backlog_count_;
-    host_.complete(call, {.status = status, .response = {}, .from_peer = false, .may_have_executed = false});
+    host_.complete(call, local_failure(status, false));
     return;
   }
   const bool sent = call.sent;
-  finish(client_slots_[call.slot], {.status = status, .response = {}, .from_peer = false, .may_have_executed = sent});
-  if (open_ && !backlog_.empty()) start_backlog(now);
+  finish(client_slots_[call.slot], local_failure(status, sent), now);
 }
 
 // --- Credits ---------------------------------------------------------------------------------------------------------
@@ -157,11 +159,14 @@ bool Session::take_credit(ClientSlot& slot) {
 }
 
 void Session::return_credits(ClientSlot& slot, uint32_t keep) {
-  if (reliable_ || slot.credits_held <= keep) return;
-  const uint32_t returned = slot.credits_held - keep;
-  slot.credits_held = keep;
-  credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
-  for (uint32_t i = 0; i < returned && !credit_waiters_.empty(); ++i) make_ready(credit_waiters_.front());
+  if (reliable_) return;
+  if (slot.credits_held > keep) {
+    const uint32_t returned = slot.credits_held - keep;
+    slot.credits_held = keep;
+    credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
+  }
+  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its own.
+  for (uint32_t i = 0; i < credits_ && !credit_waiters_.empty(); ++i) make_ready(credit_waiters_.front());
 }
 
 // --- Receiving -------------------------------------------------------------------------------------------------------
@@ -193,11 +198,15 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
   ClientSlot* slot = client_slot_for(arrival.header);
   if (slot == nullptr) return;
   PacketSet set;
-  if (!PacketSet::decode(arrival.payload, set) || set.base > slot->next_unit) {
+  if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {
     return drop(DropReason::kBadLength);
   }
   sample_rtt(arrival.header, now);
   if (slot->response_pieces != 0) return;  // the response overtook its acknowledgement
+  // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
+  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
+    if (set.contains_bit(i) && set.base + i >= slot->next_unit) return drop(DropReason::kBadLength);
+  }
   bool progress = false;
   for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) progress |= settle(*slot, unit);
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
@@ -224,8 +233,10 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
   }
   sample_rtt(header, now);
   if (pieces == 1) {
+    std::optional<Lease> response = host_.keep(arrival);
+    if (!response.has_value()) return on_unplaceable(header, now);
     settle_request(*slot);
-    return complete_with_response(*slot, header, host_.keep(arrival));
+    return complete_with_response(*slot, header, *std::move(response));
   }
   accept_response_piece(*slot, arrival, now);
 }
@@ -238,11 +249,10 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
       drop(DropReason::kNoMemory);
       return finish(
           slot,
-          {.status = absl::ResourceExhaustedError(absl::StrCat("no memory for a response of ", header.message_bytes,
-                                                               " bytes; raise the endpoint's memory_limit_bytes")),
-           .response = {},
-           .from_peer = false,
-           .may_have_executed = true});
+          local_failure(absl::ResourceExhaustedError(absl::StrCat("no memory for a response of ", header.message_bytes,
+                                                                  " bytes; raise the endpoint's memory_limit_bytes")),
+                        true),
+          now);
     }
     settle_request(slot);
     slot.response = std::move(*assembly);
@@ -273,17 +283,15 @@ void Session::complete_with_response(ClientSlot& slot, const PacketHeader& heade
   if (code == absl::StatusCode::kOk) {
     outcome.response = std::move(response);
   } else {
-    outcome.status = absl::Status(code, absl_view(response.bytes()));
+    const ByteSpan text = response.bytes();
+    outcome.status = absl::Status(code, absl_view(text.first(std::min(text.size(), kErrorTextMaxBytes))));
     response.reset();
   }
   if (header.message_bytes > kReleaseAboveBytes) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
-    make_ready(slot);
   }
-  const TimeNs now = last_heard_ns_;
-  finish(slot, std::move(outcome));
-  if (!backlog_.empty()) start_backlog(now);
+  finish(slot, std::move(outcome), last_heard_ns_);
 }
 
 bool Session::settle(ClientSlot& slot, uint32_t unit) {
@@ -306,6 +314,7 @@ void Session::after_progress(ClientSlot& slot, TimeNs now) {
   if (slot.lost.size() > lost_before && congestion_ != nullptr) congestion_->on_loss(now);
   return_credits(slot, std::max(slot.outstanding(), 1u));
   make_ready(slot);
+  host_.arm_timer(*this, slot_timer_ns(slot));
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
@@ -353,7 +362,7 @@ void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& s
   header.packet_index = static_cast<uint16_t>(piece);
   header.deadline_ms = deadline_field(call.deadline_ns, now);
   header.stamp = to_ticks(now);
-  slot.call->sent = true;
+  if (!std::exchange(slot.call->sent, true)) slot.last_progress_ns = now;
   slot.in_flight.on_sent(piece, now);
   sink.emit(*this, header, call.request, size_t{piece} * terms_.payload_bytes,
             piece_bytes(call.request->size(), piece));
@@ -369,8 +378,8 @@ bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
   auto add = [&](uint32_t unit) {
     const uint32_t piece = unit - first;
     if (set.word_count > 0 && piece - set.base >= 64 * PacketSet::kWordsMax) {
-      if (!sink.has_room()) return false;
       emit_pull(slot, std::exchange(set, {}), sink, now);
+      if (!sink.has_room()) return false;  // a set is begun only where there is room to emit it
     }
     if (set.word_count == 0) set.base = static_cast<uint16_t>(piece);
     const uint32_t bit = piece - set.base;
@@ -418,18 +427,18 @@ TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
 void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
   if (now >= slot.call->deadline_ns && !mutant(Mutant::kIgnoreDeadline)) {
     const bool sent = slot.call->sent;
-    finish(slot,
-           {.status = absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
+    finish(
+        slot,
+        local_failure(absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
                                                                       (now - last_heard_ns_) / kMillisecond, " ms ago")
                                                        : "deadline exceeded before the request could be sent"),
-            .response = {},
-            .from_peer = false,
-            .may_have_executed = sent});
-    if (!backlog_.empty()) start_backlog(now);
+                      sent),
+        now);
     return;
   }
-  if (reliable_ || !slot.call->sent) {
-    if (!reliable_) slot.last_progress_ns = now;
+  if (reliable_) return;
+  if (!slot.call->sent) {
+    slot.last_progress_ns = now;
     return;
   }
   if (now < slot.last_progress_ns + rtt_.probe_timeout_ns(options_, slot.probes)) return;
@@ -437,7 +446,9 @@ void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
   uint32_t unit;
   if (slot.in_flight.take_probe([&](uint32_t u) { return slot.settled.contains(u); }, unit)) {
     slot.lost.push_back(unit);
-    ++slot.probes;
+    // Waiting for the response alone: it may be the lost packet, so keep asking.
+    const bool awaiting = unit == slot.request_pieces;
+    slot.probes = awaiting ? std::min(slot.probes + 1, kAwaitingProbesMax) : slot.probes + 1;
   } else if (slot.response_pieces == 0 && slot.settled.all()) {
     // Everything arrived there: ask for the first response piece. It is still running, or its
     // answer was lost.

@@ -46,7 +46,7 @@ void Session::on_request(const Arrival& arrival, TimeNs now) {
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
   if (age < 0) return drop(DropReason::kStaleRequest);
   if (age > 0) {
-    begin_request(slot, arrival);
+    begin_request(slot, header);
   } else if (header.message_bytes != slot.message_bytes) {
     return drop(DropReason::kBadLength);
   }
@@ -55,13 +55,12 @@ void Session::on_request(const Arrival& arrival, TimeNs now) {
   if (slot.state == ServerSlot::State::kReceiving) return accept_request_piece(slot, arrival, now);
   drop(DropReason::kDuplicate);
   if (mutant(Mutant::kRunHandlerTwice) && slot.state == ServerSlot::State::kResponding && slot.received.size() == 1) {
-    return deliver(slot, header, host_.keep(arrival), now);
+    return deliver(slot, header, host_.keep(arrival).value_or(Lease()), now);
   }
   on_duplicate_request(slot);
 }
 
-void Session::begin_request(ServerSlot& slot, const Arrival& arrival) {
-  const PacketHeader& header = arrival.header;
+void Session::begin_request(ServerSlot& slot, const PacketHeader& header) {
   forget(slot);
   slot.req_num = header.req_num;
   slot.message_bytes = header.message_bytes;
@@ -74,8 +73,10 @@ void Session::begin_request(ServerSlot& slot, const Arrival& arrival) {
 void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
   if (slot.received.size() == 1) {
+    std::optional<Lease> request = host_.keep(arrival);
+    if (!request.has_value()) return drop(DropReason::kNoMemory);
     slot.received.insert(0);
-    return deliver(slot, header, host_.keep(arrival), now);
+    return deliver(slot, header, *std::move(request), now);
   }
   if (slot.request.data == nullptr) {
     std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
@@ -110,6 +111,29 @@ void Session::deliver(ServerSlot& slot, const PacketHeader& header, Lease&& requ
   host_.deliver(*this, std::move(arrived));
 }
 
+void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
+  if (header.type == PacketType::kResponse) {
+    ClientSlot* slot = client_slot_for(header);
+    if (slot == nullptr) return;
+    drop(DropReason::kNoMemory);
+    return finish(
+        *slot,
+        local_failure(
+            absl::ResourceExhaustedError("no memory for the response; raise the endpoint's memory_limit_bytes"), true),
+        now);
+  }
+  ServerSlot& slot = *server_slot_for(header);
+  if (static_cast<int32_t>(header.req_num - slot.req_num) <= 0) return;
+  drop(DropReason::kNoMemory);
+  begin_request(slot, header);
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  slot.state = ServerSlot::State::kExecuting;
+  MessagePtr text = host_.make_message();
+  text->append_copy(as_byte_span("the peer has no memory for a request of this size now: try again later"));
+  respond(slot.index, slot.req_num, absl::StatusCode::kResourceExhausted, true, std::move(text));
+}
+
 void Session::on_duplicate_request(ServerSlot& slot) {
   if (slot.state == ServerSlot::State::kExecuting) {
     slot.ack_due = true;  // "it arrived, wait"
@@ -132,6 +156,7 @@ bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode co
     engine_status = false;
     response = host_.make_message();
     response->append_copy(as_byte_span("the handler's answer is larger than this session carries"));
+    if (response->size() > terms_.message_max_bytes) response = host_.make_message();
   }
   slot.state = ServerSlot::State::kResponding;
   slot.status = static_cast<uint16_t>(code);
@@ -159,9 +184,10 @@ void Session::on_pull(const Arrival& arrival, TimeNs now) {
   }
   if (slot.state != ServerSlot::State::kResponding) return drop(DropReason::kDuplicate);
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
-    if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
-    if (set.base + i >= slot.response_pieces) return drop(DropReason::kBadLength);
-    slot.wanted.insert(set.base + i);
+    if (set.contains_bit(i) && set.base + i >= slot.response_pieces) return drop(DropReason::kBadLength);
+  }
+  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
+    if (set.contains_bit(i)) slot.wanted.insert(set.base + i);
   }
   make_ready(slot);
 }

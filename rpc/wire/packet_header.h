@@ -105,6 +105,8 @@ struct PacketSet {
 
   bool operator==(const PacketSet&) const = default;
 
+  [[nodiscard]] bool contains_bit(uint32_t bit) const { return (words[bit / 64] >> (bit % 64) & 1) != 0; }
+
   /// Writes into `to` (kEncodedMax bytes) and returns the size.
   size_t encode(std::byte* to) const;
   /// False for anything malformed.
