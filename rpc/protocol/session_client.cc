@@ -101,7 +101,10 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   slot.settled.reset(slot.request_pieces);
   slot.in_flight.reset();
   slot.lost.clear();
-  if (active_count_++ == 0) waiting_since_ns_ = now;
+  if (active_count_++ == 0) {
+    waiting_since_ns_ = now;
+    pinged_since_ns_ = 0;
+  }
   make_ready(slot);
   host_.arm_timer(*this, std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
 }

@@ -123,8 +123,10 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
         now);
   }
   ServerSlot& slot = *server_slot_for(header);
-  if (static_cast<int32_t>(header.req_num - slot.req_num) <= 0) return;
+  const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
+  if (age < 0) return drop(DropReason::kStaleRequest);
   drop(DropReason::kNoMemory);
+  if (age == 0) return on_duplicate_request(slot);
   begin_request(slot, header);
   slot.echo_stamp = header.stamp;
   slot.echo_arrival_ns = now;

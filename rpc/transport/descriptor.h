@@ -3,7 +3,7 @@
 //
 //   u8  version (1)         u8 length + transport name ("tcp", "sim", later "dpdk", "verbs")
 //   16  endpoint uuid       stable over restarts of the same node and worker
-//   u64 incarnation         differs at every start of the process
+//   u64 incarnation         rises with every start of the process (a counter kept on disk, or the wall clock)
 //   16  cluster id          all zero: none (stand-alone tools)
 //   u16 length + address    the transport's own bytes: IP and port; MAC, IP and port; LID/GID, QP number and key
 #ifndef SKUA_RPC_TRANSPORT_DESCRIPTOR_H_
@@ -29,7 +29,7 @@ struct Uuid {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// One life of one endpoint.
+/// One life of one endpoint; a later life has a higher incarnation.
 struct EndpointIdentity {
   Uuid uuid;
   uint64_t incarnation = 0;
