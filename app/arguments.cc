@@ -44,7 +44,7 @@ class Scanner {
     return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
   }
 
-  void fail(std::string message) {
+  void fail(const std::string& message) {
     if (result_.status.ok()) result_.status = absl::InvalidArgumentError(message);
   }
 

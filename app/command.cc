@@ -76,8 +76,8 @@ Option& Command::add_double(std::string name, double* target, std::string help) 
   return option;
 }
 
-Option& Command::add_duration(std::string name, DurationNs* target, std::string help) {
-  return add_integer<DurationNs>(std::move(name), OptionType::kDuration, target, std::move(help)).at_least(0);
+Option& Command::add_duration(const std::string& name, DurationNs* target, const std::string& help) {
+  return add_integer<DurationNs>(name, OptionType::kDuration, target, help).at_least(0);
 }
 
 Option& Command::add_list(std::string name, std::vector<std::string>* target, std::string help) {

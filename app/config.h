@@ -48,6 +48,9 @@ namespace skua::app {
 
 struct CommandState;
 
+template <typename T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+
 /// A program or one of its subcommands: options, positional arguments, deeper commands. Owned by
 /// its parent; references stay valid as long as the Program. Thread: one.
 class Command {
@@ -63,28 +66,30 @@ class Command {
   /// `--verbose`, `--verbose=false`, or `--no-verbose`.
   Option& add_bool(std::string name, bool* target, std::string help);
   /// Any integer type; its own limits are the range unless a narrower one is given.
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Option& add_int(std::string name, T* target, std::string help) {
-    return add_integer<T>(std::move(name), OptionType::kInt, target, std::move(help));
+  template <Integer T>
+  Option& add_int(const std::string& name, T* target, const std::string& help) {
+    return add_integer<T>(name, OptionType::kInt, target, help);
   }
   Option& add_double(std::string name, double* target, std::string help);
   /// 500ms, 2s, 0.
-  Option& add_duration(std::string name, DurationNs* target, std::string help);
+  Option& add_duration(const std::string& name, DurationNs* target, const std::string& help);
   /// 64MiB, 4096.
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Option& add_size(std::string name, T* target, std::string help) {
-    return add_integer<T>(std::move(name), OptionType::kSize, target, std::move(help));
+  template <Integer T>
+  Option& add_size(const std::string& name, T* target, const std::string& help) {
+    return add_integer<T>(name, OptionType::kSize, target, help);
   }
   /// Given several times, or once with commas; in the file an array of strings. Each origin
   /// replaces the whole list of a lower one.
   Option& add_list(std::string name, std::vector<std::string>* target, std::string help);
   /// One of a few words, each standing for a value of `T` (usually an enum).
   template <typename T>
-  Option& add_choice(std::string name, T* target, std::vector<std::pair<std::string, T>> words, std::string help) {
+  Option& add_choice(const std::string& name, T* target, const std::vector<std::pair<std::string, T>>& words,
+                     const std::string& help) {
     std::vector<std::string> names;
+    names.reserve(words.size());
     for (const auto& [word, value] : words) names.push_back(word);
     return add_choice_texts(
-        std::move(name), std::move(names),
+        name, std::move(names),
         [target, words](const std::string& text) {
           for (const auto& [word, value] : words) {
             if (word == text) *target = value;
@@ -96,7 +101,7 @@ class Command {
           }
           return std::string();
         },
-        std::move(help));
+        help);
   }
 
   // Positional arguments, in order of declaration. Required unless .optional().
@@ -131,16 +136,16 @@ class Command {
                            std::function<void(const std::string&)> set, std::function<std::string()> get,
                            std::string help);
 
-  template <std::integral T>
-  Option& add_integer(std::string name, OptionType type, T* target, std::string help) {
+  template <Integer T>
+  Option& add_integer(const std::string& name, OptionType type, T* target, const std::string& help) {
     constexpr int64_t kLow = std::same_as<T, int64_t>    ? std::numeric_limits<int64_t>::min()
                              : std::unsigned_integral<T> ? 0
                                                          : static_cast<int64_t>(std::numeric_limits<T>::min());
     constexpr int64_t kHigh = sizeof(T) < sizeof(int64_t) ? static_cast<int64_t>(std::numeric_limits<T>::max())
                                                           : std::numeric_limits<int64_t>::max();
     return add_integer_texts(
-        std::move(name), type, kLow, kHigh, [target](int64_t value) { *target = static_cast<T>(value); },
-        [target] { return static_cast<int64_t>(*target); }, std::move(help));
+        name, type, kLow, kHigh, [target](int64_t value) { *target = static_cast<T>(value); },
+        [target] { return static_cast<int64_t>(*target); }, help);
   }
 
   std::unique_ptr<CommandState> state_;

@@ -17,6 +17,7 @@ constexpr size_t kMisspelledMax = 2;
 
 absl::Status check_unknown(const std::string& variable, const std::vector<std::string>& known) {
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const std::string& name : known) names.push_back(name.substr(kPrefix.size()));
   const std::optional<std::string> near =
       nearest_name(std::string_view(variable).substr(kPrefix.size()), names, kMisspelledMax);

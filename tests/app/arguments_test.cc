@@ -31,9 +31,9 @@ class ArgumentsTest : public testing::Test {
     table.add_command("list", "List tables").action([] { return 14; });
   }
 
-  ParseOutcome parse(std::vector<std::string> arguments) { return program_.parse(arguments, {}); }
-  std::string error(std::vector<std::string> arguments) {
-    const ParseOutcome outcome = parse(std::move(arguments));
+  ParseOutcome parse(const std::vector<std::string>& arguments) { return program_.parse(arguments, {}); }
+  std::string error(const std::vector<std::string>& arguments) {
+    const ParseOutcome outcome = parse(arguments);
     EXPECT_FALSE(outcome.go_on);
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_EQ(outcome.out, "");

@@ -35,7 +35,7 @@ struct Server {
     program.action([] { return 3; });
   }
 
-  ParseOutcome parse(std::vector<std::string> arguments, Environment environment = {}) {
+  ParseOutcome parse(const std::vector<std::string>& arguments, const Environment& environment = {}) {
     return program.parse(arguments, environment);
   }
 
@@ -52,9 +52,9 @@ struct Server {
   Program program;
 };
 
-std::string error_of(std::vector<std::string> arguments, Environment environment = {}) {
+std::string error_of(const std::vector<std::string>& arguments, const Environment& environment = {}) {
   Server server;
-  const ParseOutcome outcome = server.parse(std::move(arguments), std::move(environment));
+  const ParseOutcome outcome = server.parse(arguments, environment);
   EXPECT_FALSE(outcome.go_on);
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");

@@ -39,10 +39,9 @@ TEST(DataDir, WriteIdentity_ReadsBackAndLeavesNothingAside) {
 }
 
 TEST(DataDir, ReadIdentity_Damaged) {
-  for (const char* text : {"", "garbage", "role = \"node\"\n", "role = \"node\"\nformat_version = 1\n",
-                           "role = \"node\"\nformat_version = 1\nnode_uuid = \"x\"\n",
-                           "role = \"node\"\nformat_version = 0\n"
-                           "node_uuid = \"0d2f5f43-0000-4000-8000-00000000abcd\"\n"}) {
+  const std::string no_version = std::string("role = \"node\"\nnode_uuid = \"") + kUuid + "\"\nformat_version = 0\n";
+  const std::string bad_uuid = "role = \"node\"\nformat_version = 1\nnode_uuid = \"x\"\n";
+  for (const std::string& text : {std::string(), std::string("garbage"), no_version, bad_uuid}) {
     const TempDir dir;
     const std::string path = dir.write("identity.toml", text);
     const auto identity = read_identity(dir.path());

@@ -76,6 +76,7 @@ TEST(Log, Log_ThreadsDoNotInterleave) {
   Lines lines;
   const Logger logger = lines.logger();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&logger, t] {
       const Logger own = logger.with_component("t" + std::to_string(t));

@@ -27,7 +27,7 @@ class TempDir {
 
   /// Writes `text` to the file `name`; returns its path.
   [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
-    const std::string path = path_ + "/" + name;
+    std::string path = path_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
