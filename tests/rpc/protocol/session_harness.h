@@ -1,0 +1,177 @@
+// Two sessions, a wire between them that a test scripts packet by packet, and virtual time.
+//
+//     Side client  <-- transmit() -- [ encode, fate, latency, decode ] -- on_packet() -->  Side server
+//
+// Everything the engine would be to a session is here in its dumbest form: memory is heap blocks that
+// are scribbled over when returned, a sink that refuses to be overrun, timers as in the endpoint.
+// Packets cross as bytes. Harness::expect_rest() is what must hold after every story.
+#ifndef SKUA_TESTS_RPC_PROTOCOL_SESSION_HARNESS_H_
+#define SKUA_TESTS_RPC_PROTOCOL_SESSION_HARNESS_H_
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rpc/base/rng.h"
+#include "rpc/protocol/session.h"
+
+namespace skua::rpc::testing {
+
+/// `size` bytes that depend on `seed` and position.
+std::string pattern(uint64_t seed, size_t size);
+MessagePtr message_of(MessagePool& pool, std::string_view bytes);
+
+/// A packet on the wire.
+struct Flight {
+  PacketHeader header;
+  std::vector<std::byte> payload;
+  /// Counted over the harness, from 0.
+  size_t number = 0;
+  bool to_server = false;
+  /// For kAck and kPull.
+  [[nodiscard]] PacketSet set() const;
+};
+
+/// One call and how it ended.
+struct TestCall {
+  Call call;
+  std::string request;
+  int completions = 0;
+  CallOutcome outcome;
+
+  [[nodiscard]] bool done() const { return completions > 0; }
+  [[nodiscard]] absl::StatusCode code() const { return outcome.status.code(); }
+  [[nodiscard]] std::string_view response() const { return as_string_view(outcome.response.bytes()); }
+};
+
+class Harness;
+
+/// One endpoint's part: the host and sink of one session.
+class Side final : public SessionHost, public PacketSink, public LeaseOwner {
+ public:
+  Side(Harness& harness, bool is_server);
+  ~Side();
+
+  // SessionHost.
+  void mark_ready(Session& session) override;
+  void arm_timer(Session& session, TimeNs when) override;
+  std::optional<Lease> keep(const Arrival& arrival) override;
+  std::optional<Assembly> assemble(size_t bytes) override;
+  MessagePtr make_message() override { return messages.make(); }
+  void deliver(Session& session, ArrivedRequest&& request) override;
+  void complete(Call& call, CallOutcome&& outcome) override;
+  void count_drop(DropReason reason) override { ++drops[reason]; }
+  void count_retransmit() override { ++retransmits; }
+  void count_copied(size_t bytes) override { copied_bytes += bytes; }
+  // PacketSink.
+  [[nodiscard]] bool has_room() const override { return room > 0; }
+  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+            size_t length) override;
+  // LeaseOwner.
+  void return_lease(uint64_t cookie) override;
+
+  /// Starts a call of `request` bytes; it must be accepted.
+  TestCall& call(std::string request, DurationNs timeout_ns = 10 * kSecond, bool one_way = false);
+  /// The same, with what start() said.
+  absl::Status try_call(std::string request, DurationNs timeout_ns, bool one_way, TestCall** out);
+  bool respond(const ArrivedRequest& request, std::string_view bytes, absl::StatusCode code = absl::StatusCode::kOk);
+
+  Harness& harness;
+  const bool is_server;
+  ProtocolOptions options;
+  MessagePool messages{64};
+  /// Called for each request; unset: requests are kept in `requests`.
+  std::function<void(ArrivedRequest&&)> handler;
+  std::deque<ArrivedRequest> requests;
+  std::deque<TestCall> calls;
+  std::map<DropReason, int> drops;
+  int delivered = 0;
+  int retransmits = 0;
+  size_t copied_bytes = 0;
+  /// Packets emit() still takes.
+  size_t room = SIZE_MAX;
+  /// Bytes assemble() still gives.
+  size_t memory = SIZE_MAX;
+  bool keep_fails = false;
+  bool ready = false;
+  TimeNs timer = kTimeNever;
+  std::map<uint64_t, std::vector<std::byte>> lent;
+  uint64_t next_cookie = 1;
+  std::unique_ptr<Session> session;
+};
+
+class Harness {
+ public:
+  struct Setup {
+    SessionTerms terms{.window = 4, .credits = 8, .message_max_bytes = 100'000, .payload_bytes = 100};
+    bool reliable = false;
+    DurationNs latency_ns = 10 * kMicrosecond;
+  };
+  /// What becomes of a packet: when each of its copies arrives, counted from now; none: lost.
+  using Fate = std::vector<DurationNs>;
+
+  Harness() : Harness(Setup()) {}
+  explicit Harness(const Setup& setup);
+  ~Harness();
+
+  /// Opens both sessions, with new generations each time.
+  void open();
+  /// Transmits what is ready and delivers what is due, moving time from event to event, until
+  /// nothing is left to happen before `until` (timers of pings and probes included).
+  void run(DurationNs for_ns = kSecond);
+  /// The same until `done`; false if nothing more happens or a minute has passed.
+  bool run_until(const std::function<bool()>& done);
+  /// Lets both sessions transmit once, without moving time.
+  void transmit();
+  /// Takes the packets that are on the wire, undelivered.
+  std::vector<Flight> take_wire();
+  /// Hands a packet to one side, as it is.
+  void inject(bool to_server, const PacketHeader& header, std::string_view payload = {});
+  /// A header addressed to that side's session.
+  [[nodiscard]] PacketHeader header_to(bool server, PacketType type, uint32_t req_num) const;
+
+  /// Answers each request with pattern(crc of the request, response_bytes) and counts runs.
+  void serve(size_t response_bytes);
+  [[nodiscard]] std::string expected_response(const TestCall& call, size_t response_bytes) const;
+  /// Both sides have given everything back.
+  void expect_rest();
+
+  Setup setup;
+  TimeNs now = kSecond;
+  /// Decides about each packet; unset: it arrives once, after the latency.
+  std::function<Fate(const Flight&)> fate;
+  /// All packets that were sent, in order.
+  std::vector<Flight> sent;
+  std::map<std::string, int> runs;  // request -> times its handler ran
+  Side client{*this, false};
+  Side server{*this, true};
+
+ private:
+  friend class Side;
+  struct Arriving {
+    TimeNs when;
+    size_t order;
+    Flight flight;
+  };
+
+  void put_on_wire(Flight flight);
+  void deliver(const Flight& flight);
+  bool transmit_side(Side& side);
+  bool run_due();
+  [[nodiscard]] TimeNs next_event_ns() const;
+
+  uint32_t generation_ = 100;
+  size_t order_ = 0;
+  std::vector<Arriving> wire_;
+};
+
+}  // namespace skua::rpc::testing
+
+#endif  // SKUA_TESTS_RPC_PROTOCOL_SESSION_HARNESS_H_
