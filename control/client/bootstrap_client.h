@@ -1,8 +1,7 @@
 // Asks storage nodes for what a session needs before its first packet.
 //
 //     describe(address)                         which workers, reached over which transports
-//     open_session(address, worker, offer)      the engine's handshake, carried by gRPC; gives the
-//     answer
+//     open_session(address, worker, offer)      the engine's handshake, carried by gRPC; gives the answer
 //
 // Blocking for programs that may block, with callbacks for threads that poll. Connections to nodes
 // are kept and shared.

@@ -4,12 +4,10 @@
 //              refused for good ──> on_refused, end
 //                 │
 //   Register ─────┼── OK ──> on_registered ──> Heartbeat every interval ──┬── OK: again
-//      ^          │                                ^                      ├── cannot be reached:
-//      again, for as long as it takes │          └── cannot be reached: back off
-//      └──────────────────────┤ └───────────────────────────────── "register again" <─────────────┤
-//                                                                         └── replaced by a newer
-//                                                                         process ──> on_refused,
-//                                                                         end
+//      ^          │                              ^                        ├── cannot be reached: again, for ever
+//      ├── cannot be reached: back off           └────────────────────────┤
+//      └──────────────────────────────── "register again" <───────────────┤
+//                                                                         └── replaced by a newer process ──> on_refused, end
 //
 // The node goes on serving whatever happens here; only on_refused tells it to stop: then another
 // process has its identity, or it must not be part of this cluster.

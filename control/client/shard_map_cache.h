@@ -1,9 +1,9 @@
 // The newest shard map, kept up to date by a watch, and kept when the control plane is gone.
 //
-//     connect ──> watch(after the revision we have) ──> map, map, map, ...        each: validate,
-//     swap the snapshot, tell
-//        ^                                                   │
-//        └──────── back off (50 ms to 2 s, jittered) <───────┘ stream ended or refused
+//     connect ──> watch(after the revision we have) ──> map, map, map, ...
+//        ^                                               │      each: validate, swap the snapshot, tell
+//        │                                               v
+//        └──── back off (50 ms to 2 s, jittered) <──── stream ended or refused
 //
 // Readers take a snapshot (a shared pointer to an immutable map) and keep it as long as they like.
 // On a hot path, keep a snapshot and compare revision(), one atomic load, before taking another.

@@ -1,10 +1,10 @@
 // The control plane's decisions, without any I/O: an event and the time go in, a decision comes
 // out.
 //
-//                    step(event, now)                        committed(changes)
-//      event ──────────────────────────> Decision ── store ──────────────────────> state
-//      (register, heartbeat, leave,      { status,        (compare-and-swap on the
-//       create table, drop table, tick)    changes, ... }   map's revision)
+//                    step(event, now)                          committed(changes)
+//      event ──────────────────────────> Decision ──> store ──────────────────────> state
+//      (register, heartbeat, leave,      { status,    (compare-and-swap on the
+//       create table, drop table, tick)    changes }   map's revision)
 //
 // step() never changes what is durable: it proposes `Changes`, and the state moves only when the
 // caller reports them committed. If the commit fails because another control process was faster,
@@ -12,13 +12,12 @@
 //
 // A node's life, as far as this file knows it (soft state; none of it is stored):
 //
-//      register / heartbeat                   silence > suspect_after
+//      register, heartbeat                   silence > suspect_after
 //   ────────────────────────> kAlive ───────────────────────────────> kSuspected
-//                              ^  │  heartbeat says "stopping"            │
-//        heartbeat, register   │  └──────────────> kStopped               │ heartbeat
-//                              └──────────────────────┴───────────────────┘
-//   kUnknown: registered earlier, not heard of since this control process started; becomes
-//   kSuspected after the same silence.
+//                              ^  │  heartbeat says "stopping"             │
+//        heartbeat, register   │  └──────────────────────> kStopped        │
+//                              └──────────────────────────────┴────────────┘
+//   kUnknown: registered earlier, not heard of since this process started; suspected after the same silence
 //
 // A suspected node keeps its shards: with one replica there is nobody else who has the data. They
 // are shown as unavailable and come back with the node. New tables are placed on live nodes only.

@@ -1,11 +1,9 @@
 // What the control plane remembers: nodes, tables, and who owns each shard.
 //
-//   ClusterState ── nodes:  uuid            -> NodeInfo          who may own shards, and where they
-//   are reached
-//                ── tables: id              -> Table             a name and a fixed number of
-//                shards ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later
-//                backups ── map_revision            +1 with each change that clients or nodes must
-//                hear of
+//   ClusterState ── nodes:  uuid            -> NodeInfo          who may own shards, and where they are reached
+//                ── tables: id              -> Table             a name and a fixed number of shards
+//                ── shards: (table, shard)  -> ShardAssignment   epoch, primary, later backups
+//                ── map_revision            +1 with each change that clients or nodes must hear of
 //
 // All of it is durable, and changes only by a `Changes` that was committed to the metadata store
 // first. What is not durable (when a node was last heard of, which map it has applied) lives in

@@ -2,15 +2,14 @@
 // their messages.
 //
 //   registered before?   incarnation      instance    first process        answer
-//   ------------------   --------------   ---------   ------------------
-//   ------------------------------------------- no                   any              any         -
-//   accepted yes                  same             same        -                    accepted
-//   (retry, or control restarted) yes                  same             other       - refused: two
-//   copies of one data directory yes                  older            any         - refused: old
-//   copy of a data directory yes                  newer            other       gone accepted
-//   (restart; may have moved) yes                  newer            other       alive, same address
-//   accepted (only one process can own the address) yes                  newer            other
-//   alive, elsewhere     refused: two copies of one data directory
+//   ------------------   --------------   ---------   ------------------   ----------------------------------------------
+//   no                   any              any         -                    accepted
+//   yes                  same             same        -                    accepted (retry, or control restarted)
+//   yes                  same             other       -                    refused: two copies of one data directory
+//   yes                  older            any         -                    refused: old copy of a data directory
+//   yes                  newer            any         gone                 accepted (restart; may have moved)
+//   yes                  newer            any         alive, same address  accepted (one process can own the address)
+//   yes                  newer            any         alive, elsewhere     refused: two copies of one data directory
 #ifndef SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 #define SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 

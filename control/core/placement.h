@@ -2,8 +2,9 @@
 //
 // Each shard goes to the worker for which this tuple is least:
 //
-//   (its shards of this table, its shards in all, its node's shards of this table, its node's
-//   shards in all, node uuid, index)
+//   ( its shards of this table,        its shards in all,
+//     its node's shards of this table, its node's shards in all,
+//     node uuid, worker index )
 //
 // The first two spread a table, and then everything, over all workers alike, so a node with twice
 // the workers carries twice the shards. The next two make a table with fewer shards than there are

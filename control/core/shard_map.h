@@ -4,11 +4,10 @@
 // A snapshot is built once, shared as `std::shared_ptr<const ShardMap>` and never changed. Routing
 // a key takes
 //
-//     const MapTable* table = map->find_table("usertable");              // once; keep it as long
-//     as the snapshot const uint32_t shard = shard_of_key(key, table->shard_count());    //
-//     partition.h const MapShard& entry = table->shards[shard];                      // epoch goes
-//     into the request const MapNode& node = map->nodes[entry.primary->node];             //
-//     address for a new session
+//     const MapTable* table = map->find_table("usertable");                // once per snapshot
+//     const uint32_t shard = shard_of_hash(hash, table->shard_count());
+//     const MapShard& entry = table->shards[shard];                        // its epoch goes into the request
+//     const MapNode& node = map->nodes[entry.primary->node];               // its address is for a new session
 //
 // Nodes and replicas refer to each other by index into `nodes`, so the map of 65,536 shards stays
 // small.

@@ -92,8 +92,9 @@ class MembershipService final : public v1::Membership::CallbackService {
 
 /// One WatchShardMap call. See MapHub for what it promises.
 ///
-///    offer ──> waiting_ ──(nothing on its way)──> on_its_way_ ──StartWrite──> OnWriteDone ──> next
-///    waiting_, or rest
+///    offer ──> waiting_ ──(nothing on its way)──> on_its_way_ ──StartWrite──> OnWriteDone
+///                 ^                                                             │
+///                 └──────────────────────── next, if there is one <─────────────┘
 ///
 /// gRPC's operations are started outside the lock; `busy_` makes sure that only one is.
 class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>, public MapWatcher {

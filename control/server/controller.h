@@ -1,11 +1,9 @@
 // The control thread: the only one that touches the core and the metadata store.
 //
-//    gRPC threads                      control thread                               gRPC threads
-//    submit(event, done) ──> queue ──> core.step ──> store (CAS) ──> core.committed
-//                          (bounded)       │                 │             └──> hub.publish(map)
-//                          ──> watchers
-//                                          │                 └ lost the race: load, step again
-//                                          └──> done(decision) ──> the call's reply
+//    gRPC threads                      control thread
+//    submit(event, done) ──> queue ──> core.step ──> store (CAS) ──> core.committed ──> hub.publish(map) ──> watchers
+//                          (bounded)       ^              │                │
+//                                          └── load <── lost the race      └──> done(decision) ──> the call's reply
 //
 // Between events it sends itself ticks, which expire heartbeats and waits. Everything blocks on one
 // thread on purpose: control operations are rare and small, and one writer makes the order of

@@ -2,9 +2,10 @@
 // people.
 //
 //   skua/cluster                                  ClusterRecord
-//   skua/map                                      MapRecord       in every transaction that changes
-//   the map skua/nodes/<uuid>                             NodeRecord skua/tables/<id: 16 hex
-//   digits>               TableRecord skua/shards/<id: 16 hex>/<shard: 8 hex>       ShardRecord
+//   skua/map                                      MapRecord       in every transaction that changes the map
+//   skua/nodes/<uuid>                             NodeRecord
+//   skua/tables/<id: 16 hex digits>               TableRecord
+//   skua/shards/<id: 16 hex>/<shard: 8 hex>       ShardRecord
 #ifndef SKUA_CONTROL_SERVER_METADATA_CODEC_H_
 #define SKUA_CONTROL_SERVER_METADATA_CODEC_H_
 

@@ -6,9 +6,8 @@
 //   m/revision                            u64 newest revision
 //   m/oldest                              u64 oldest revision whose history is complete
 //   k/<user key>                          u64 create_revision, u64 mod_revision, value bytes
-//   h/<revision, 8 bytes><index, 4 bytes> u8 kind (0 put, 1 delete), u64 create_revision, u64
-//   mod_revision, u32 key length,
-//                                         key bytes, value bytes
+//   h/<revision, 8 bytes><index, 4 bytes> u8 kind (0 put, 1 delete), u64 create_revision, u64 mod_revision,
+//                                         u32 key length, key bytes, value bytes
 //
 // One transaction is one synced WriteBatch that holds its k/ changes, its h/ events and m/revision.
 #ifndef SKUA_CONTROL_STORE_EMBEDDED_LAYOUT_H_

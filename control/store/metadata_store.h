@@ -5,8 +5,7 @@
 // keys carry that number:
 //
 //    revision:   1        2               3          4
-//               put a    put a, put b    del a      put a        a: created at 1, changed at 2;
-//               created again at 4
+//               put a    put a, put b    del a      put a        a: created at 1, changed at 2; created again at 4
 //                └────────┴───────────────┴──────────┴──> the history that watches read
 //
 // A key's `create_revision` is that of the transaction that made it, its `mod_revision` that of the
