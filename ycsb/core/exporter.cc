@@ -46,9 +46,7 @@ std::string quoted(std::string_view text) {
 
 class JsonExporter final : public Exporter {
  public:
-  JsonExporter(std::ostream& out, bool array) : out_(out), array_(array) {
-    if (array_) out_ << "[ ";
-  }
+  JsonExporter(std::ostream& out, bool array) : out_(out), array_(array) {}
   void write(std::string_view metric, std::string_view measurement, uint64_t value) override {
     write_object(metric, measurement, std::to_string(value));
   }
@@ -61,13 +59,17 @@ class JsonExporter final : public Exporter {
     write_object(metric, name, quoted(value));
   }
   void close() override {
-    out_ << (array_ ? (first_ ? "]\n" : " ]\n") : "\n");
+    out_ << (array_ ? (first_ ? "[ ]\n" : " ]\n") : "\n");
     out_.flush();
   }
 
  private:
   void write_object(std::string_view metric, std::string_view measurement, std::string_view value) {
-    if (!first_) out_ << (array_ ? ", " : " ");
+    if (first_) {
+      out_ << (array_ ? "[ " : "");
+    } else {
+      out_ << (array_ ? ", " : " ");
+    }
     first_ = false;
     out_ << "{\n  \"metric\" : " << quoted(metric) << ",\n  \"measurement\" : " << quoted(measurement)
          << ",\n  \"value\" : " << value << "\n}";

@@ -90,6 +90,11 @@ void Measurements::record(Metric metric, Status outcome, DurationNs op, Duration
   if (options_.interval != MeasurementInterval::kOp) series(intended_, slot).record(to_us(intended), since_start);
 }
 
+void Measurements::record_unscheduled(Metric metric, DurationNs duration, TimeNs since_start) {
+  if (options_.interval == MeasurementInterval::kIntended) return;
+  series(op_, slot_of(metric, Status::kOk)).record(to_us(duration), since_start);
+}
+
 void Measurements::count_return(Metric metric, Status status) {
   Slots& slots = options_.interval == MeasurementInterval::kIntended ? intended_ : op_;
   series(slots, slot_of(metric, Status::kOk)).count_return(status);

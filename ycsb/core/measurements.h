@@ -88,6 +88,9 @@ class Measurements {
 
   /// An operation has ended. `since_start` is when, counted from the start of the run.
   void record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start);
+  /// Something that has no intended start (a verification); not kept when only intended latencies
+  /// are.
+  void record_unscheduled(Metric metric, DurationNs duration, TimeNs since_start);
   /// The operation's return code; always under the metric's plain name.
   void count_return(Metric metric, Status status);
 

@@ -1,0 +1,153 @@
+#include "ycsb/driver/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include "ycsb/bindings/basic.h"
+#include "ycsb/driver/known_properties.h"
+
+namespace skua::ycsb {
+namespace {
+
+const std::vector<BindingEntry>& bindings() {
+  static const std::vector<BindingEntry> table = {basic_binding()};
+  return table;
+}
+
+absl::StatusOr<std::string> read_file(const std::string& path) {
+  if (path == "workloada") return "recordcount=1000\nreadproportion=0.5\n";
+  if (path == "more") return "recordcount=2000\n";
+  if (path == "broken") return "a=\\u1\n";
+  return absl::NotFoundError("No such file or directory");
+}
+
+absl::StatusOr<CommandLine> parse(const std::vector<std::string>& arguments) {
+  return parse_command_line(arguments, bindings(), &read_file);
+}
+
+std::string value(const absl::StatusOr<CommandLine>& line, std::string_view name) {
+  if (!line.ok()) return std::string(line.status().message());
+  return std::string(line->properties.find(name).value_or("(none)"));
+}
+
+TEST(CommandLine, Parse_PhaseBindingAndOptions) {
+  const auto line = parse({"run", "basic", "-P", "workloada", "-p", "recordcount=5", "-threads", "4", "-target", "100",
+                           "-s", "-inflight", "8", "-l", "x "});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->binding->name, "basic");
+  EXPECT_EQ(value(line, "dotransactions"), "true");
+  EXPECT_EQ(value(line, "recordcount"), "5");
+  EXPECT_EQ(value(line, "readproportion"), "0.5");
+  EXPECT_EQ(value(line, "threadcount"), "4");
+  EXPECT_EQ(value(line, "target"), "100");
+  EXPECT_EQ(value(line, "status"), "true");
+  EXPECT_EQ(value(line, "kv.inflight"), "8");
+  EXPECT_EQ(value(line, "label"), "x ");
+  EXPECT_TRUE(line->warnings.empty());
+  EXPECT_EQ(value(parse({"load", "basic"}), "dotransactions"), "false");
+}
+
+TEST(CommandLine, Parse_OptionsWinOverFilesWhereverTheyStand) {
+  EXPECT_EQ(value(parse({"run", "basic", "-p", "recordcount=5", "-P", "workloada"}), "recordcount"), "5");
+  EXPECT_EQ(value(parse({"run", "basic", "-P", "workloada", "-P", "more"}), "recordcount"), "2000");
+  EXPECT_EQ(value(parse({"run", "basic", "-p", "label=a=b"}), "label"), "a=b");
+}
+
+TEST(CommandLine, Parse_JavasForm) {
+  const auto line = parse({"-load", "-db", "site.ycsb.BasicDB", "-P", "workloada", "--threads", "2"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->binding->name, "basic");
+  EXPECT_EQ(value(line, "dotransactions"), "false");
+  EXPECT_EQ(value(line, "threadcount"), "2");
+  EXPECT_EQ(line->warnings.size(), 1U);
+  EXPECT_EQ(value(parse({"-t", "-db", "basic"}), "dotransactions"), "true");
+}
+
+TEST(CommandLine, Parse_HelpAndVersion) {
+  EXPECT_EQ(parse({})->action, CommandLine::Action::kHelp);
+  EXPECT_EQ(parse({"--help"})->action, CommandLine::Action::kHelp);
+  EXPECT_EQ(parse({"run", "-h"})->action, CommandLine::Action::kHelp);
+  EXPECT_EQ(parse({"--version"})->action, CommandLine::Action::kVersion);
+}
+
+TEST(CommandLine, Parse_MistakesAreNamedInOneLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"run", "basic", "-thread", "4"}, "unknown option -thread; did you mean -threads?"},
+      {{"run", "basic", "-x"}, "unknown option -x"},
+      {{"run", "basic", "-threads"}, "-threads needs a value"},
+      {{"run", "nothere"}, "there is no binding nothere; there are basic"},
+      {{"run"}, "which binding?"},
+      {{"walk", "basic"}, "the first word must be load or run, not walk"},
+      {{"run", "basic", "more"}, "one word too many: more"},
+      {{"shell", "basic"}, "there is no shell here"},
+      {{"run", "basic", "-p", "recordcount"}, "must be name=value"},
+      {{"run", "basic", "-P", "missing"}, "cannot read the property file missing: No such file"},
+      {{"run", "basic", "-P", "broken"}, "broken: line 1"},
+  };
+  for (const auto& [arguments, wanted] : cases) {
+    const auto line = parse(arguments);
+    ASSERT_EQ(line.status().code(), absl::StatusCode::kInvalidArgument) << wanted;
+    const std::string message(line.status().message());
+    EXPECT_NE(message.find(wanted), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(CommandLine, Parse_UnknownPropertiesAreWarnedOf) {
+  const auto line = parse({"run", "basic", "-p", "requestdistributon=zipfian", "-p", "a.b.c=1"});
+  ASSERT_TRUE(line.ok());
+  ASSERT_EQ(line->warnings.size(), 2U);
+  EXPECT_EQ(line->warnings[0], "property a.b.c is not known and has no effect");
+  EXPECT_NE(line->warnings[1].find("did you mean requestdistribution?"), std::string::npos);
+}
+
+TEST(CommandLine, TranslateDialects_OneWarningEach) {
+  Properties p;
+  ASSERT_TRUE(p.parse("dbname=basic\nlimit.ops=50\nfield_len_dist=uniform\nmeasurement.interval=5\n"
+                      "outputstyle=json\nwarmuptime=3\ndoload=true\n")
+                  .ok());
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(translate_dialects(p, warnings).ok());
+  EXPECT_EQ(warnings.size(), 7U);
+  EXPECT_EQ(p.all(), (Properties::Map{{"db", "basic"},
+                                      {"dotransactions", "false"},
+                                      {"exporter", "json"},
+                                      {"fieldlengthdistribution", "uniform"},
+                                      {"status.interval", "5"},
+                                      {"target", "50"}}));
+}
+
+TEST(CommandLine, TranslateDialects_JavasNamesWinAndJavasIntervalStays) {
+  Properties p;
+  ASSERT_TRUE(p.parse("limit.ops=50\ntarget=70\nmeasurement.interval=both\n").ok());
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(translate_dialects(p, warnings).ok());
+  EXPECT_EQ(p.find("target"), "70");
+  EXPECT_EQ(p.find("measurement.interval"), "both");
+  EXPECT_EQ(warnings.size(), 1U);
+}
+
+TEST(CommandLine, TranslateDialects_ChangingRateIsRefused) {
+  Properties p;
+  p.set("limit.file", "rates.txt");
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(translate_dialects(p, warnings).ok());
+}
+
+TEST(CommandLine, HelpText_NamesEveryOptionAndBinding) {
+  const std::string text = help_text(bindings());
+  for (const char* wanted :
+       {"-threads", "-inflight", "-target", "basicdb.verbose", "recordcount", "requestdistribution", "Examples"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
+  }
+}
+
+TEST(KnownProperties, NearestName_WithinTwoMistakes) {
+  const std::vector<std::string_view> names = {"threads", "target", "s"};
+  EXPECT_EQ(nearest_name("thread", names), "threads");
+  EXPECT_EQ(nearest_name("traget", names), "target");
+  EXPECT_EQ(nearest_name("something", names), "");
+  EXPECT_EQ(nearest_name("x", names), "");
+}
+
+}  // namespace
+}  // namespace skua::ycsb
