@@ -160,6 +160,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void discard_current();
   void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
+  [[nodiscard]] PeerId peer_of(const Session& session) const;
   size_t transmit();
   size_t flush_staged();
   void reap();
@@ -219,6 +220,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   std::vector<uint32_t> free_entries_;
   std::map<std::pair<Uuid, uint32_t>, uint32_t> accepted_;  // (peer's uuid, its session index) -> entry
   IntrusiveList<Session, &Session::ready_hook> ready_;
+  /// Ready, but their peer takes nothing now: one stopped peer must not hold up the others.
+  IntrusiveList<Session, &Session::ready_hook> parked_;
   std::vector<uint32_t> offers_due_;
   std::vector<uint32_t> doomed_;
   TimerHeap timers_;

@@ -171,9 +171,13 @@ void EndpointImpl::mark_ready(Session& session) {
   if (!session.ready_hook.linked()) ready_.push_back(session);
 }
 
+PeerId EndpointImpl::peer_of(const Session& session) const {
+  return entries_[session.address().local_index]->peer;
+}
+
 void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                         size_t length) {
-  stage(entries_[session.address().local_index]->peer, header, payload, offset, length);
+  stage(peer_of(session), header, payload, offset, length);
 }
 
 void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
@@ -235,11 +239,23 @@ size_t EndpointImpl::transmit() {
     header.session_index = UINT32_MAX;
     send_control(entry.peer, header, as_byte_span(make_offer(entry)));
   }
+  for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
+    Session* next = parked_.next(*session);
+    if (transport_.has_room(peer_of(*session))) {
+      session->ready_hook.unlink();
+      ready_.push_back(*session);
+    }
+    session = next;
+  }
   while (!ready_.empty()) {
     Session& session = ready_.front();
-    const bool more = session.transmit(*this, now_ns_);
     session.ready_hook.unlink();
-    if (more) ready_.push_back(session);  // one burst each, in turn
+    if (!transport_.has_room(peer_of(session))) {
+      parked_.push_back(session);
+      continue;
+    }
+    // One burst each, in turn.
+    if (session.transmit(*this, now_ns_)) ready_.push_back(session);
     if (!has_room()) {
       const size_t taken = flush_staged();
       sent += taken;

@@ -181,6 +181,9 @@ class Transport {
   /// to offer again. Packets for a peer that cannot be reached are taken and dropped; a LinkEvent
   /// tells.
   virtual size_t tx_burst(std::span<TxPacket> packets) = 0;
+  /// False: the peer takes no more for now, and a packet for it might hold up the rest of a burst. The engine serves others
+  /// until this turns true; wait() ends when it may have.
+  virtual bool has_room(PeerId /*peer*/) { return true; }
   /// Fills a prefix of `packets` and returns how many.
   virtual size_t rx_burst(std::span<RxPacket> packets) = 0;
   /// Gives lent memory back, in any order.

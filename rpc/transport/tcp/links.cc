@@ -308,6 +308,18 @@ void Links::wake() {
   (void)!write(wake_fd_.get(), &one, sizeof one);
 }
 
+void Links::abandon_tx() {
+  for (PeerId id = 0; id < env_.peers->size(); ++id) {
+    Peer& peer = env_.peers->at(id);
+    if (peer.tx.empty()) continue;
+    if (peer.link != nullptr) {
+      close(*peer.link, LinkEvent::Kind::kDown, absl::CancelledError("this endpoint ended"));
+    } else {
+      peer.tx.drop(*env_.completions);
+    }
+  }
+}
+
 // --- Writing and time
 
 void Links::send(Peer& peer) {

@@ -67,6 +67,8 @@ class Links {
   /// Half-received bytes of all connections leave the chunks.
   void spill_all();
   void cancel_placements(RxPlacer* placer);
+  /// Forgets all packets that wait to be written. A connection with half a packet on the wire cannot go on and is closed.
+  void abandon_tx();
 
   void wait(DurationNs timeout_ns);
   void wake();

@@ -38,7 +38,9 @@ class TcpTransportImpl final : public TcpTransport {
   size_t tx_burst(std::span<TxPacket> packets) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
+  bool has_room(PeerId peer) override { return peers_.at(peer).tx.has_room_for_burst(); }
   size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
+  void abandon_tx() override { links_.abandon_tx(); }
   size_t poll_links(std::span<LinkEvent> events) override { return peers_.poll(events); }
   void wait(DurationNs timeout_ns) override { links_.wait(timeout_ns); }
   void wake() override { links_.wake(); }

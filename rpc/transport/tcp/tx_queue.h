@@ -23,6 +23,7 @@
 
 #include "rpc/base/bytes.h"
 #include "rpc/transport/tcp/dialect.h"
+#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::tcp {
@@ -70,6 +71,11 @@ class TxQueue {
   [[nodiscard]] bool empty() const { return entry_count_ == 0; }
   /// Bytes not yet written.
   [[nodiscard]] size_t bytes() const { return bytes_; }
+
+  /// A burst of ordinary packets will be taken: less than half of each bound is used.
+  [[nodiscard]] bool has_room_for_burst() const {
+    return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 && staging_used_ < kTxStagingBytes / 2;
+  }
 
   /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it
   /// done if all of it was copied. False, and nothing changed: full. `provisional`: see above.
