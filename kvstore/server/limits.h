@@ -12,7 +12,7 @@
 namespace skua::kv {
 
 /// Requests of one worker that wait for a disk or for a wire; one more is RESOURCE_EXHAUSTED.
-inline constexpr size_t kOperationsMax = size_t{1} << 16;
+inline constexpr size_t kPendingRequestsMax = size_t{1} << 16;
 
 /// Values up to this size are copied behind the reply's header: cheaper than a segment of their
 /// own.

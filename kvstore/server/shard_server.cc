@@ -17,7 +17,7 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
     : endpoint_(endpoint),
       mailbox_(endpoint.mailbox()),
       readers_(readers),
-      operations_(*this, options.operations_max),
+      pool_(*this, options.pending_max),
       log_(options.log, [this](std::span<const LogEntry> group) { group_done(group); }) {
   const auto serve_method = [&](Method method, void (ShardServer::*handler)(IncomingCall &&)) {
     endpoint_.serve(static_cast<MethodId>(method),
@@ -72,7 +72,7 @@ void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
 }
 
 void ShardServer::forget_if_idle(HeldShard& shard) {
-  if (!shard.on_idle || shard.operation_count > 0) return;
+  if (!shard.on_idle || shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   on_idle();
@@ -99,16 +99,18 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
   HeldShard* const shard = table_.find({route->table_id, route->shard});
   if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing)
       [[unlikely]] {
-    return refuse_unknown(call, method, *route, shard);
+    return refuse(call, method, *route, shard);
   }
   return shard;
 }
 
-HeldShard* ShardServer::refuse_unknown(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
-  ReplyHead head{KvStatus::kUnavailable, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, {}};
+/// WRONG_SHARD whatever the reason: it is the status that says both "certainly not executed" and "try
+/// again, perhaps elsewhere", for reads and writes alike.
+HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
+  ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, {}};
   const bool wrong = shard == nullptr || shard->epoch != route.epoch;
   if (draining_) {
-    head.text = "the node is shutting down; not executed";
+    head.text = "the node is shutting down";
   } else if (wrong && route.map_revision > map_revision_) {
     head.text = "the node has not applied the shard map that the request names; try again";
     if (newer_map_observer_ && route.map_revision > newest_named_revision_) {
@@ -116,7 +118,6 @@ HeldShard* ShardServer::refuse_unknown(IncomingCall& call, Method method, const 
       newer_map_observer_(route.map_revision);
     }
   } else if (wrong) {
-    head.status = KvStatus::kWrongShard;
     head.text = "this worker does not serve the shard in that epoch; refresh the shard map";
   } else if (shard->state == HeldShard::State::kOpening) {
     head.text = "the shard is being opened; try again";
@@ -144,39 +145,39 @@ void ShardServer::answer_failure(ReplyToken& reply, Method method, const HeldSha
   answer_error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
 }
 
-Operation* ShardServer::begin(IncomingCall& call, Method method, HeldShard& shard) {
-  Operation* const operation = operations_.acquire();
-  if (operation == nullptr) {
+PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard& shard) {
+  PendingRequest* const pending = pool_.acquire();
+  if (pending == nullptr) {
     answer_error(call.reply, method,
                  head_of(shard, KvStatus::kResourceExhausted, 0,
-                         "the worker has kOperationsMax requests waiting; try again later"));
+                         "the worker has kPendingRequestsMax requests waiting; try again later"));
     return nullptr;
   }
-  operation->method = method;
-  operation->shard = &shard;
-  operation->store = shard.store;
-  operation->request = std::move(call.request);
-  operation->reply = std::move(call.reply);
-  ++shard.operation_count;
-  return operation;
+  pending->method = method;
+  pending->shard = &shard;
+  pending->store = shard.store;
+  pending->request = std::move(call.request);
+  pending->reply = std::move(call.reply);
+  ++shard.use_count;
+  return pending;
 }
 
-void ShardServer::end(Operation& operation) {
-  HeldShard& shard = *operation.shard;
-  operations_.release(operation);
-  --shard.operation_count;
+void ShardServer::end(PendingRequest& pending) {
+  HeldShard& shard = *pending.shard;
+  pool_.release(pending);
+  --shard.use_count;
   forget_if_idle(shard);
 }
 
-MessagePtr ShardServer::message_holding(Operation& operation, ByteSpan bytes) {
+MessagePtr ShardServer::message_holding(PendingRequest& pending, ByteSpan bytes) {
   MessagePtr message = endpoint_.make_message();
   const bool added = message->add_body(
       bytes,
       [](void* context) {
-        auto* held = static_cast<Operation*>(context);
+        auto* held = static_cast<PendingRequest*>(context);
         held->server.end(*held);
       },
-      &operation);
+      &pending);
   SKUA_CHECK(added, "a new message has room for a body");
   return message;
 }
@@ -184,7 +185,7 @@ MessagePtr ShardServer::message_holding(Operation& operation, ByteSpan bytes) {
 WorkerStats ShardServer::stats() const {
   WorkerStats stats;
   stats.shards = table_.size();
-  stats.operations_in_flight = operations_.in_use_count();
+  stats.pending_requests = pool_.in_use_count();
   stats.requests = stats_;
   stats.log_refused = log_.counters().refused;
   return stats;

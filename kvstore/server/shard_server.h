@@ -12,12 +12,13 @@
 //      +------------------------------------------------------------------------------- replies
 //
 // A shard is served in one epoch of its assignment. A request that names another epoch, or a shard
-// that is not here, is answered WRONG_SHARD with what this worker knows; the client refreshes its
-// map. If it is this side that has not seen the newest map, the answer is UNAVAILABLE, which a
-// client retries, and on_newer_map() tells whoever keeps the map.
+// that is not here, is answered WRONG_SHARD with what this worker knows; so is one that comes while the
+// shard is being opened, cannot be opened, or the node shuts down. That status tells a client that the
+// request did certainly not run, and to try again with a fresh map. If it is this side that has not
+// seen the newest map, on_newer_map() tells whoever keeps it.
 //
 // Removing a shard takes it from the table at once; requests that are being served keep it
-// (HeldShard::operation_count), and `on_idle` runs when the last one is answered and its memory is
+// (HeldShard::use_count), and `on_idle` runs when the last one is answered and its memory is
 // back: only then may the store be closed.
 #ifndef SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
 #define SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
@@ -33,7 +34,7 @@
 #include "kvstore/engine/log_thread.h"
 #include "kvstore/engine/reader_pool.h"
 #include "kvstore/engine/shard_store.h"
-#include "kvstore/server/operation.h"
+#include "kvstore/server/pending_request.h"
 #include "kvstore/server/shard_table.h"
 #include "kvstore/server/stats.h"
 #include "rpc/endpoint.h"
@@ -53,20 +54,20 @@ struct HeldShard {
   State state = State::kOpening;
   std::string why;
   ShardStore* store = nullptr;
-  /// Operations that use `store`, and message bodies that lie in it.
-  size_t operation_count = 0;
-  /// Set when removed: runs at operation_count 0.
+  /// Requests that use `store`, and message bodies that lie in it.
+  size_t use_count = 0;
+  /// Set when removed: runs at use_count 0.
   absl::AnyInvocable<void()> on_idle;
 };
 
 /// Thread: the endpoint's, but for stop_log() and what is marked. Made after the endpoint and
-/// destroyed after it, because replies that the endpoint still holds lie in operations; the reader
+/// destroyed after it, because replies that the endpoint still holds lie in pending requests; the reader
 /// pool and the stores outlive both.
 class ShardServer {
  public:
   struct Options {
     LogThread::Options log;
-    size_t operations_max = kOperationsMax;
+    size_t pending_max = kPendingRequestsMax;
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the log thread.
@@ -92,25 +93,25 @@ class ShardServer {
   void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
 
   // --- The end
-  /// From now on requests are answered UNAVAILABLE.
+  /// From now on requests are answered WRONG_SHARD.
   void drain() { draining_ = true; }
   /// Makes durable what was submitted and returns when each result is in the mailbox. After drain()
   /// took effect. Thread: any but the endpoint's, which must go on polling.
   void stop_log() { log_.stop(); }
-  /// Operations whose result is not back yet.
+  /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
 
   /// Counters; endpoint's and transport's are the caller's to fill in.
   [[nodiscard]] WorkerStats stats() const;
 
-  // --- For operations.
+  // --- For pending requests.
   /// A read is done. Thread: a reader's.
-  void read_done(Operation& operation);
+  void read_done(PendingRequest& pending);
 
  private:
   // shard_server.cc: what all methods share.
   HeldShard* admit(rpc::IncomingCall& call, Method method);
-  HeldShard* refuse_unknown(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
+  HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
                                   std::string_view text = {}) const {
     return {status, version, shard.epoch, map_revision_, text};
@@ -118,20 +119,20 @@ class ShardServer {
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   void answer_failure(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
-  /// An operation for `call`, taking its lease and token; null if there are too many (answered).
-  Operation* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
-  void end(Operation& operation);
+  /// A pending request for `call`, taking its lease and token; null if there are too many (answered).
+  PendingRequest* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
+  void end(PendingRequest& pending);
   void forget_if_idle(HeldShard& shard);
-  /// Sends `bytes`, which lie in the operation, and ends it when the wire has let go.
-  rpc::MessagePtr message_holding(Operation& operation, ByteSpan bytes);
+  /// Sends `bytes`, which lie in the pending request, and ends it when the wire has let go.
+  rpc::MessagePtr message_holding(PendingRequest& pending, ByteSpan bytes);
 
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
   void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value);
-  void submit_read(Operation& operation);
-  void finish_read(Operation& operation);
+  void submit_read(PendingRequest& pending);
+  void finish_read(PendingRequest& pending);
 
   // shard_server_writes.cc
   void on_put(rpc::IncomingCall&& call);
@@ -139,13 +140,13 @@ class ShardServer {
   void on_patch(rpc::IncomingCall&& call);
   void submit_write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
   void group_done(std::span<const LogEntry> group);
-  void finish_group(Operation* first);
-  void answer_write(Operation& operation);
+  void finish_group(PendingRequest* first);
+  void answer_write(PendingRequest& pending);
 
   rpc::Endpoint& endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   ReaderPool& readers_;
-  OperationPool operations_;
+  PendingRequestPool pool_;
   ShardTable<HeldShard> table_;
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
   uint64_t map_revision_ = 0;

@@ -24,17 +24,17 @@ void ShardServer::on_get(IncomingCall&& call) {
     case ReadOutcome::kNotFound: return answer_error(call.reply, Method::kGet, head_of(*shard, KvStatus::kNotFound));
     case ReadOutcome::kWouldBlock: break;
   }
-  Operation* const operation = begin(call, Method::kGet, *shard);
-  if (operation == nullptr) return;
-  operation->key = request->key;
-  submit_read(*operation);
+  PendingRequest* const pending = begin(call, Method::kGet, *shard);
+  if (pending == nullptr) return;
+  pending->key = request->key;
+  submit_read(*pending);
 }
 
 /// Three ways for a value to travel:
 ///   up to 224 bytes    copied behind the head: no release to wait for
 ///   up to 16 KiB       from the read cache's entry, which lives as long as it is pinned, whatever
 ///                      becomes of the store
-///   larger             from RocksDB's block: the operation keeps the store open until it is sent
+///   larger             from RocksDB's block: the pending request keeps the store open until it is sent
 void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
@@ -49,18 +49,18 @@ void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
     PinnedValue::Pin pin{};
     if (bytes.size() <= kReadCacheValueBytesMax) {
       pin = value.detach();
-    } else if (Operation* const holder = operations_.acquire(); holder != nullptr) {
+    } else if (PendingRequest* const holder = pool_.acquire(); holder != nullptr) {
       holder->shard = &shard;
       holder->value = std::move(value);
-      ++shard.operation_count;
+      ++shard.use_count;
       pin = {holder, [](void* context) {
-               auto* held = static_cast<Operation*>(context);
+               auto* held = static_cast<PendingRequest*>(context);
                held->server.end(*held);
              }};
     } else {
       return answer_error(reply, Method::kGet,
                           head_of(shard, KvStatus::kResourceExhausted, 0,
-                                  "the worker has kOperationsMax replies under way; try later"));
+                                  "the worker has kPendingRequestsMax replies under way; try later"));
     }
     fits = message->add_body(bytes, pin.release, pin.owner) && fits;
   }
@@ -75,13 +75,13 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   if (!request.ok()) {
     return answer_failure(call.reply, Method::kMultiGet, *shard, request.status());
   }
-  Operation* const operation = begin(call, Method::kMultiGet, *shard);
-  if (operation == nullptr) return;
-  operation->keys = request->keys;
-  if (operation->multi_get.collect(*shard->store, request->keys, false) == MultiGetPage::Outcome::kDone) {
-    return finish_read(*operation);
+  PendingRequest* const pending = begin(call, Method::kMultiGet, *shard);
+  if (pending == nullptr) return;
+  pending->keys = request->keys;
+  if (pending->multi_get.collect(*shard->store, request->keys, false) == MultiGetPage::Outcome::kDone) {
+    return finish_read(*pending);
   }
-  submit_read(*operation);
+  submit_read(*pending);
 }
 
 void ShardServer::on_scan(IncomingCall&& call) {
@@ -89,57 +89,57 @@ void ShardServer::on_scan(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<ScanRequest> request = decode_scan(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kScan, *shard, request.status());
-  Operation* const operation = begin(call, Method::kScan, *shard);
-  if (operation == nullptr) return;
-  operation->scan = *request;
-  submit_read(*operation);
+  PendingRequest* const pending = begin(call, Method::kScan, *shard);
+  if (pending == nullptr) return;
+  pending->scan = *request;
+  submit_read(*pending);
 }
 
-void ShardServer::submit_read(Operation& operation) {
-  if (const absl::Status status = readers_.submit(operation); !status.ok()) {
-    answer_failure(operation.reply, operation.method, *operation.shard, status);
-    return end(operation);
+void ShardServer::submit_read(PendingRequest& pending) {
+  if (const absl::Status status = readers_.submit(pending); !status.ok()) {
+    answer_failure(pending.reply, pending.method, *pending.shard, status);
+    return end(pending);
   }
   ++stats_.reads_deferred;
   ++waiting_count_;
 }
 
-void ShardServer::read_done(Operation& operation) {
-  const bool posted = mailbox_->post_waiting([&operation] {
-    --operation.server.waiting_count_;
-    operation.server.finish_read(operation);
+void ShardServer::read_done(PendingRequest& pending) {
+  const bool posted = mailbox_->post_waiting([&pending] {
+    --pending.server.waiting_count_;
+    pending.server.finish_read(pending);
   });
   SKUA_CHECK(posted, "the reader pool stops before the endpoint goes");
 }
 
-void ShardServer::finish_read(Operation& operation) {
-  HeldShard& shard = *operation.shard;
-  const Method method = operation.method;
-  ReplyToken reply = std::move(operation.reply);
-  if (absl::IsNotFound(operation.status) && method == Method::kGet) {
+void ShardServer::finish_read(PendingRequest& pending) {
+  HeldShard& shard = *pending.shard;
+  const Method method = pending.method;
+  ReplyToken reply = std::move(pending.reply);
+  if (absl::IsNotFound(pending.status) && method == Method::kGet) {
     answer_error(reply, method, head_of(shard, KvStatus::kNotFound));
-    return end(operation);
+    return end(pending);
   }
-  if (!operation.status.ok()) {
-    answer_failure(reply, method, shard, operation.status);
-    return end(operation);
+  if (!pending.status.ok()) {
+    answer_failure(reply, method, shard, pending.status);
+    return end(pending);
   }
   const ReplyHead head = head_of(shard, KvStatus::kOk);
   if (method == Method::kGet) {
-    PinnedValue value = std::move(operation.value);
+    PinnedValue value = std::move(pending.value);
     answer_value(reply, shard, value);
-    return end(operation);
+    return end(pending);
   }
   ByteSpan bytes;
   if (method == Method::kMultiGet) {
-    bytes = operation.multi_get.finish(head);
+    bytes = pending.multi_get.finish(head);
   } else {
-    bytes = operation.page->finish(head, operation.has_more);
-    operation.page_bytes = bytes.size();
+    bytes = pending.page->finish(head, pending.has_more);
+    pending.page_bytes = bytes.size();
   }
   stats_.value_copied_bytes += bytes.size();
-  operation.request.reset();
-  MessagePtr message = message_holding(operation, bytes);
+  pending.request.reset();
+  MessagePtr message = message_holding(pending, bytes);
   answer(reply, method, KvStatus::kOk, std::move(message));
 }
 

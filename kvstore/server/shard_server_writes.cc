@@ -49,53 +49,53 @@ void ShardServer::on_patch(IncomingCall&& call) {
 }
 
 void ShardServer::submit_write(IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation) {
-  Operation* const operation = begin(call, method, shard);
-  if (operation == nullptr) return;
-  if (const absl::Status status = log_.submit(*shard.store, mutation, operation); !status.ok()) {
-    answer_failure(operation->reply, method, shard, status);
-    return end(*operation);
+  PendingRequest* const pending = begin(call, method, shard);
+  if (pending == nullptr) return;
+  if (const absl::Status status = log_.submit(*shard.store, mutation, pending); !status.ok()) {
+    answer_failure(pending->reply, method, shard, status);
+    return end(*pending);
   }
   ++waiting_count_;
 }
 
-/// On the log thread. The operations are ours until the task below is posted.
+/// On the log thread. The pending requests are ours until the task below is posted.
 void ShardServer::group_done(std::span<const LogEntry> group) {
-  Operation* first = nullptr;
+  PendingRequest* first = nullptr;
   for (size_t i = group.size(); i-- > 0;) {
-    auto* operation = static_cast<Operation*>(group[i].context);
-    operation->result = group[i].result;
-    operation->next = std::exchange(first, operation);
+    auto* pending = static_cast<PendingRequest*>(group[i].context);
+    pending->result = group[i].result;
+    pending->next = std::exchange(first, pending);
   }
   const bool posted = mailbox_->post_waiting([this, first] { finish_group(first); });
   SKUA_CHECK(posted, "the log thread stops before the endpoint goes");
 }
 
-void ShardServer::finish_group(Operation* first) {
+void ShardServer::finish_group(PendingRequest* first) {
   size_t count = 0;
-  for (Operation* operation = first; operation != nullptr; ++count) {
-    Operation* const next = operation->next;
-    answer_write(*operation);
-    end(*operation);
-    operation = next;
+  for (PendingRequest* pending = first; pending != nullptr; ++count) {
+    PendingRequest* const next = pending->next;
+    answer_write(*pending);
+    end(*pending);
+    pending = next;
   }
   waiting_count_ -= count;
   stats_.commit_groups.record(count);
 }
 
-void ShardServer::answer_write(Operation& operation) {
-  const HeldShard& shard = *operation.shard;
-  const auto [status, version] = operation.result;
+void ShardServer::answer_write(PendingRequest& pending) {
+  const HeldShard& shard = *pending.shard;
+  const auto [status, version] = pending.result;
   if (status == KvStatus::kOk) {
     HeadBuffer buffer;
     MessagePtr message = endpoint_.make_message();
     message->append_copy(encode_write_reply(head_of(shard, status, version), buffer));
-    return answer(operation.reply, operation.method, status, std::move(message));
+    return answer(pending.reply, pending.method, status, std::move(message));
   }
   if (status == KvStatus::kStorageFailed || status == KvStatus::kShardReadOnly) {
     const absl::Status health = shard.store->health();
-    return answer_error(operation.reply, operation.method, head_of(shard, status, version, std_view(health.message())));
+    return answer_error(pending.reply, pending.method, head_of(shard, status, version, std_view(health.message())));
   }
-  answer_error(operation.reply, operation.method, head_of(shard, status, version, explain(status)));
+  answer_error(pending.reply, pending.method, head_of(shard, status, version, explain(status)));
 }
 
 }  // namespace skua::kv

@@ -109,8 +109,8 @@ std::string format_metrics(std::span<const WorkerStats> workers) {
   simple(out, workers, "skua_shards", "gauge", "Shards held.", [](const WorkerStats& w) { return w.shards; });
   simple(out, workers, "skua_sessions", "gauge", "Sessions of the data path.",
          [](const WorkerStats& w) { return w.sessions; });
-  simple(out, workers, "skua_operations_in_flight", "gauge", "Requests that wait for a disk or a wire.",
-         [](const WorkerStats& w) { return w.operations_in_flight; });
+  simple(out, workers, "skua_pending_requests", "gauge", "Requests that wait for a disk or a wire.",
+         [](const WorkerStats& w) { return w.pending_requests; });
   format_requests(out, workers);
   format_commits(out, workers);
   format_engine(out, workers);

@@ -59,7 +59,7 @@ struct RequestStats {
 struct WorkerStats {
   uint32_t worker = 0;
   size_t shards = 0;
-  size_t operations_in_flight = 0;
+  size_t pending_requests = 0;
   size_t sessions = 0;
   RequestStats requests;
   rpc::EndpointCounters endpoint;

@@ -346,21 +346,21 @@ TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
   EXPECT_TRUE(store.groups().empty());
 }
 
-TEST_F(ShardServerTest, Admit_NewerMapThanOursIsUnavailableAndReportedOnce) {
+TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedOnce) {
   std::vector<uint64_t> named;
   server_.on_newer_map([&](uint64_t revision) { named.push_back(revision); });
   server_.set_map_revision(kRevision - 1);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kUnavailable);
+    EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kWrongShard);
   }
   EXPECT_THAT(named, ::testing::ElementsAre(kRevision));
 }
 
-TEST_F(ShardServerTest, Admit_OpeningShardIsUnavailableAndThenServed) {
+TEST_F(ShardServerTest, Admit_OpeningShardIsRefusedAndThenServed) {
   FakeShardStore store(kShard);
   server_.expect(kShard, kEpoch);
   const Answer opening = world_.ask(Method::kPut, encoded_put(kRoute, "k", "v"));
-  EXPECT_EQ(opening.status(), KvStatus::kUnavailable);
+  EXPECT_EQ(opening.status(), KvStatus::kWrongShard);
   EXPECT_THAT(std::string(opening.head().text), HasSubstr("being opened"));
   server_.serve(kShard, store);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
@@ -370,16 +370,16 @@ TEST_F(ShardServerTest, Admit_FailedShardSaysWhy) {
   server_.expect(kShard, kEpoch);
   server_.set_failed(kShard, "the disk is on fire");
   const Answer answer = world_.ask(Method::kGet, encoded_get(kRoute, "k"));
-  EXPECT_EQ(answer.status(), KvStatus::kUnavailable);
+  EXPECT_EQ(answer.status(), KvStatus::kWrongShard);
   EXPECT_EQ(answer.head().text, "the disk is on fire");
 }
 
-TEST_F(ShardServerTest, Admit_DrainingIsUnavailable) {
+TEST_F(ShardServerTest, Admit_DrainingServesNothing) {
   FakeShardStore store(kShard);
   server_.expect(kShard, kEpoch);
   server_.serve(kShard, store);
   server_.drain();
-  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kUnavailable);
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kWrongShard);
 }
 
 TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
@@ -431,7 +431,7 @@ TEST(ShardServer, Write_FullLogQueueIsRefusedAndTheRestIsKept) {
 
 TEST(ShardServer, Begin_RefusesAboveTheBoundOfOperations) {
   ShardServer::Options options;
-  options.operations_max = 4;
+  options.pending_max = 4;
   FakeShardStore store(kShard);
   ServerWorld world(options);
   world.server().expect(kShard, kEpoch);
@@ -471,7 +471,7 @@ TEST(ShardServer, Remove_WaitsForOperationsInFlight) {
 TEST_F(RocksdbServerTest, Remove_WaitsForALargeValueOnItsWay) {
   ASSERT_EQ(put("large", std::string(1 << 20, 'v')).status(), KvStatus::kOk);
   const auto answer = world_->send(Method::kGet, encoded_get(kRoute, "large"));
-  world_->wait_for([&] { return world_->server().stats().operations_in_flight > 0; });
+  world_->wait_for([&] { return world_->server().stats().pending_requests > 0; });
   bool idle = false;
   world_->server().remove(kShard, [&] { idle = true; });
   EXPECT_FALSE(idle);

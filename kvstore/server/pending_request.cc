@@ -1,4 +1,4 @@
-#include "kvstore/server/operation.h"
+#include "kvstore/server/pending_request.h"
 
 #include <algorithm>
 #include <utility>
@@ -77,7 +77,7 @@ void MultiGetPage::trim() {
   if (bytes.capacity() > kReplyBufferBytesKept) std::string().swap(bytes);
 }
 
-void Operation::run() {
+void PendingRequest::run() {
   switch (method) {
     case Method::kGet: status = store->get(key, value); break;
     case Method::kMultiGet:
@@ -91,7 +91,7 @@ void Operation::run() {
   server.read_done(*this);
 }
 
-void Operation::run_scan() {
+void PendingRequest::run_scan() {
   const auto range = scan_range(scan);
   if (!range.ok()) {
     status = range.status();
@@ -107,32 +107,32 @@ void Operation::run_scan() {
   has_more = end.ok() && end->has_more;
 }
 
-OperationPool::~OperationPool() {
-  SKUA_CHECK(in_use_count_ == 0, "operations must come back before their server goes");
+PendingRequestPool::~PendingRequestPool() {
+  SKUA_CHECK(in_use_count_ == 0, "pending requests must come back before their server goes");
 }
 
-Operation* OperationPool::acquire() {
+PendingRequest* PendingRequestPool::acquire() {
   if (free_ == nullptr) {
-    if (all_.size() >= operations_max_) return nullptr;
-    all_.push_back(std::make_unique<Operation>(server_));
+    if (all_.size() >= pending_max_) return nullptr;
+    all_.push_back(std::make_unique<PendingRequest>(server_));
     free_ = all_.back().get();
   }
   ++in_use_count_;
-  Operation* const operation = std::exchange(free_, free_->next);
-  operation->next = nullptr;
-  return operation;
+  PendingRequest* const pending = std::exchange(free_, free_->next);
+  pending->next = nullptr;
+  return pending;
 }
 
-void OperationPool::release(Operation& operation) {
-  operation.request.reset();
-  operation.value.reset();
-  operation.status = absl::OkStatus();
-  operation.multi_get.trim();
-  if (std::exchange(operation.page_bytes, 0) > kReplyBufferBytesKept) operation.page.reset();
-  operation.shard = nullptr;
-  operation.store = nullptr;
-  operation.has_more = false;
-  operation.next = std::exchange(free_, &operation);
+void PendingRequestPool::release(PendingRequest& pending) {
+  pending.request.reset();
+  pending.value.reset();
+  pending.status = absl::OkStatus();
+  pending.multi_get.trim();
+  if (std::exchange(pending.page_bytes, 0) > kReplyBufferBytesKept) pending.page.reset();
+  pending.shard = nullptr;
+  pending.store = nullptr;
+  pending.has_more = false;
+  pending.next = std::exchange(free_, &pending);
   --in_use_count_;
 }
 

@@ -1,19 +1,17 @@
-// Operation: one request that outlives its handler, because it waits for a disk or a wire.
+// PendingRequest: a request that outlives its handler, because it waits for a disk or a wire.
 //
-//                        PUT DELETE PATCH            GET SCAN MULTI_GET           GET of a large
-//                        value
+//                        PUT DELETE PATCH            GET SCAN MULTI_GET           GET of a large value
 //      handler ------> log thread                 reader pool                   message body
-//        acquire()         | group done, in one         | finished()                  | release
+//        acquire()         | group done, in one         | read_done()                 | released
 //                          v mailbox task               v by the mailbox              v
 //      worker  <----- answer, release()           answer, release()              release()
 //
-// It keeps the request's lease (keys and values are views into it), the duty to answer, and the
-// shard from being closed. Operations are recycled with their buffers, so that steady state
-// allocates nothing. The worker's thread owns it, except between the hand-over to the log thread or
-// the reader pool and the mailbox task that brings it back; those threads touch only what is
-// marked.
-#ifndef SKUA_KVSTORE_SERVER_OPERATION_H_
-#define SKUA_KVSTORE_SERVER_OPERATION_H_
+// It keeps the request's lease (keys and values are views into it), the duty to answer, and the shard
+// from being closed. It is recycled with its buffers, so that steady state allocates nothing. The
+// worker's thread owns it, except between the hand-over to the log thread or the reader pool and the
+// mailbox task that brings it back; those threads touch only what is marked.
+#ifndef SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
+#define SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
 
 #include <cstddef>
 #include <memory>
@@ -52,15 +50,15 @@ struct MultiGetPage {
 };
 
 /// See the head of this file.
-class Operation final : public ReadJob {
+class PendingRequest final : public ReadJob {
  public:
-  explicit Operation(ShardServer& server) : server(server) {}
+  explicit PendingRequest(ShardServer& server) : server(server) {}
 
   /// On a reader thread: does the read that `method` says and goes back to the server.
   void run() override;
 
   ShardServer& server;
-  Operation* next = nullptr;  // in the pool's free list, or in a group on its way back
+  PendingRequest* next = nullptr;  // in the pool's free list, or in a group on its way back
   HeldShard* shard = nullptr;
   ShardStore* store = nullptr;
   Method method = Method::kGet;
@@ -84,30 +82,30 @@ class Operation final : public ReadJob {
   void run_scan();
 };
 
-/// Recycles operations. Thread: the worker's.
-class OperationPool {
+/// Recycles pending requests. Thread: the worker's.
+class PendingRequestPool {
  public:
-  OperationPool(ShardServer& server, size_t operations_max) : server_(server), operations_max_(operations_max) {}
-  /// All operations must be back (checked).
-  ~OperationPool();
-  OperationPool(const OperationPool&) = delete;
-  OperationPool& operator=(const OperationPool&) = delete;
+  PendingRequestPool(ShardServer& server, size_t pending_max) : server_(server), pending_max_(pending_max) {}
+  /// All must be back (checked).
+  ~PendingRequestPool();
+  PendingRequestPool(const PendingRequestPool&) = delete;
+  PendingRequestPool& operator=(const PendingRequestPool&) = delete;
 
   /// Null at the bound.
-  [[nodiscard]] Operation* acquire();
+  [[nodiscard]] PendingRequest* acquire();
   /// Gives back the lease and the pinned value; the reply token must have been used.
-  void release(Operation& operation);
+  void release(PendingRequest& pending);
 
   [[nodiscard]] size_t in_use_count() const { return in_use_count_; }
 
  private:
   ShardServer& server_;
-  const size_t operations_max_;
-  std::vector<std::unique_ptr<Operation>> all_;
-  Operation* free_ = nullptr;
+  const size_t pending_max_;
+  std::vector<std::unique_ptr<PendingRequest>> all_;
+  PendingRequest* free_ = nullptr;
   size_t in_use_count_ = 0;
 };
 
 }  // namespace skua::kv
 
-#endif  // SKUA_KVSTORE_SERVER_OPERATION_H_
+#endif  // SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_

@@ -1,0 +1,278 @@
+// skuad: the storage node. Options, the data directory, signals and the log are here; the rest is Node.
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "app/config.h"
+#include "app/data_dir.h"
+#include "app/exit.h"
+#include "app/lock_file.h"
+#include "app/log.h"
+#include "app/signals.h"
+#include "app/uuid.h"
+#include "kvstore/codec/limits.h"
+#include "kvstore/server/node.h"
+#include "rpc/base/status.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr const char* kProgram = "skuad";
+constexpr int64_t kFormatVersion = 1;
+/// What a node offers; a session's window is the smaller one of both ends.
+constexpr uint16_t kSessionWindow = 256;
+
+enum class Polling : uint8_t { kAdaptive, kBusy };
+enum class TransportKind : uint8_t { kTcp };
+
+struct Config {
+  std::string data_dir;
+  std::string control_address = "127.0.0.1:7400";
+  std::string grpc_address = "127.0.0.1:7410";
+  std::string data_address = "127.0.0.1:7420";
+  std::string advertise_host;
+  uint32_t workers = 1;
+  Polling polling = Polling::kAdaptive;
+  DurationNs spin = 50 * kMicrosecond;
+  TransportKind transport = TransportKind::kTcp;
+  int reader_threads = 2;
+  uint32_t sessions_max = 4096;
+  size_t message_memory = size_t{1} << 30;
+  RocksdbOptions storage;
+  bool check_config = false;
+  app::LogOptions log;
+};
+
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+
+/// "host:port" or "[v6 address]:port"; nothing if it is neither.
+std::optional<HostPort> split(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
+      port > 65535) {
+    return std::nullopt;
+  }
+  std::string host = address.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host == "localhost") host = "127.0.0.1";
+  return HostPort{std::move(host), static_cast<uint16_t>(port)};
+}
+
+std::optional<std::string> complain_about_address(const std::string& text) {
+  if (split(text)) return std::nullopt;
+  return "must be HOST:PORT";
+}
+
+void declare_storage(app::Program& program, Config& config) {
+  program.add_size("read-cache", &config.storage.read_cache_bytes, "Memory for hot values.");
+  program.add_size("block-cache", &config.storage.block_cache_bytes, "Memory for RocksDB's blocks.").at_least(1 << 20);
+  program.add_size("write-buffer", &config.storage.write_buffer_bytes, "Memory for RocksDB's unflushed writes.")
+      .at_least(4 << 20);
+  program.add_int("background-threads", &config.storage.background_threads, "Flushes and compactions at a time.")
+      .range(1, 64)
+      .unit("threads");
+  program.add_bool("sync-writes", &config.storage.sync_writes,
+                   "Sync each group of writes before it is acknowledged. Turning it off loses acknowledged writes in a "
+                   "power failure; for benchmarks.");
+}
+
+void declare(app::Program& program, Config& config) {
+  program.add_string("data-dir", &config.data_dir, "Where the node keeps its identity and its data.")
+      .value_name("DIR")
+      .required();
+  program.add_string("control-address", &config.control_address, "The control plane.")
+      .value_name("HOST:PORT")
+      .check(complain_about_address);
+  program
+      .add_string("grpc-address", &config.grpc_address,
+                  "Where to listen for bootstrap and admin requests; port 0 takes a free one.")
+      .value_name("HOST:PORT")
+      .check(complain_about_address);
+  program
+      .add_string("data-address", &config.data_address,
+                  "Where worker 0 listens for sessions, as a numeric address; worker i listens on the i-th port "
+                  "after it, or, with port 0, on a free one.")
+      .value_name("IP:PORT")
+      .check(complain_about_address);
+  program
+      .add_string("advertise-host", &config.advertise_host,
+                  "What others are told to dial instead of the hosts in the addresses above.")
+      .value_name("HOST");
+  program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
+  program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
+                     "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
+  program.add_duration("spin", &config.spin, "How long adaptive polling spins after the last work.");
+  program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}}, "What sessions run over.");
+  program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
+      .range(1, 256)
+      .unit("threads");
+  program.add_int("sessions-max", &config.sessions_max, "Sessions of one worker.").range(1, 65536).unit("sessions");
+  program.add_size("message-memory", &config.message_memory, "Memory of one worker for messages under way.")
+      .at_least(64 << 20);
+  declare_storage(program, config);
+  program.add_bool("check-config", &config.check_config, "Check the configuration and end.").flag_only();
+  app::add_log_options(program, &config.log);
+  program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
+  program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
+                  "one of several nodes on this machine");
+}
+
+TransportFactory tcp_factory(const Config& config) {
+  const HostPort base = split(config.data_address).value_or(HostPort{});
+  return [base, advertise = config.advertise_host](
+             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
+    if (base.port != 0 && base.port + worker > 65535) {
+      return absl::InvalidArgumentError(absl::StrCat("worker ", worker, " would listen on port ", base.port + worker,
+                                                     ": choose a lower port in --data-address"));
+    }
+    rpc::TcpOptions tcp;
+    tcp.listen_ip = base.host;
+    tcp.listen_port = base.port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.port + worker);
+    tcp.advertise_ip = advertise;
+    tcp.self = self;
+    auto transport = rpc::TcpTransport::create(std::move(tcp));
+    if (!transport.ok()) return transport.status();
+    return *std::move(transport);
+  };
+}
+
+rpc::EndpointOptions endpoint_options(const Config& config) {
+  rpc::EndpointOptions endpoint;
+  endpoint.protocol.window = kSessionWindow;
+  endpoint.protocol.message_max_bytes = kMessageBytesMax;
+  endpoint.sessions_max = config.sessions_max;
+  endpoint.memory_limit_bytes = config.message_memory;
+  endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
+  return endpoint;
+}
+
+NodeLog node_log(const app::Logger& logger) {
+  return [logger](LogSeverity severity, const std::string& line) {
+    switch (severity) {
+      case LogSeverity::kInfo: return logger.info(line);
+      case LogSeverity::kWarning: return logger.warning(line);
+      case LogSeverity::kError: return logger.error(line);
+    }
+  };
+}
+
+std::string host_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "unknown";
+}
+
+/// What starting again without a change cannot cure is a matter of usage.
+bool is_usage(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable: return true;
+    default: return false;
+  }
+}
+
+[[noreturn]] void fail(const absl::Status& status) {
+  if (is_usage(status)) app::fail_usage(kProgram, std_view(status.message()));
+  app::fail(kProgram, std_view(status.message()));
+}
+
+template <typename T>
+T value_or_fail(absl::StatusOr<T> result) {
+  if (!result.ok()) fail(result.status());
+  return *std::move(result);
+}
+
+/// Why the node must end, told by one of its threads to main.
+class Ending {
+ public:
+  explicit Ending(app::StopSignal& stop) : stop_(stop) {}
+
+  void fatal(const absl::Status& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      why_ = why;
+    }
+    stop_.request_stop();
+  }
+  absl::Status why() {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ private:
+  app::StopSignal& stop_;
+  std::mutex mutex_;
+  absl::Status why_;
+};
+
+int serve(const Config& config) {
+  const auto stop = value_or_fail(app::StopSignal::install());
+  const app::Logger logger(config.log);
+  const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
+  app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  Ending ending(*stop);
+
+  NodeOptions options;
+  options.data_dir = config.data_dir;
+  options.node_uuid = identity.node_uuid;
+  options.cluster_id = identity.cluster_id;
+  options.instance = app::random_uuid();
+  options.host = host_name();
+  options.control_address = config.control_address;
+  options.grpc_address = config.grpc_address;
+  options.advertise_host = config.advertise_host;
+  options.workers = config.workers;
+  options.reader_threads = config.reader_threads;
+  options.make_transport = tcp_factory(config);
+  options.endpoint = endpoint_options(config);
+  options.storage = config.storage;
+  options.adopt_cluster = [&](const std::string& cluster_id) {
+    return app::adopt_cluster(config.data_dir, identity, cluster_id);
+  };
+  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
+  options.log = node_log(logger.with_component("node"));
+
+  logger.info("starting", {{"node", identity.node_uuid}, {"data_dir", config.data_dir}, {"workers", config.workers}});
+  const std::unique_ptr<Node> node = value_or_fail(Node::start(std::move(options)));
+  const int signal = stop->wait();
+  if (signal != 0) logger.info("stopping", {{"signal", signal}});
+  node->stop();
+  if (const absl::Status why = ending.why(); !why.ok()) fail(why);
+  return app::kExitOk;
+}
+
+int run(int argc, const char* const* argv) {
+  Config config;
+  app::Program program({.name = kProgram,
+                        .summary = "Skua storage node",
+                        .description = "Serves shards of tables to clients, from memory and RocksDB, as the control "
+                                       "plane assigns them. Waits for a control plane that is away."});
+  declare(program, config);
+  program.parse_or_exit(argc, argv);
+  if (config.check_config) {
+    std::puts("the configuration is valid");
+    return app::kExitOk;
+  }
+  return serve(config);
+}
+
+}  // namespace
+}  // namespace skua::kv
+
+int main(int argc, char** argv) {
+  return skua::kv::run(argc, argv);
+}

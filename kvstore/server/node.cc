@@ -1,0 +1,340 @@
+#include "kvstore/server/node.h"
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "control/client/node_agent.h"
+#include "control/client/shard_map_cache.h"
+#include "control/core/protocol_version.h"
+#include "control/core/uuid.h"
+#include "control/server/bootstrap_server.h"
+#include "kvstore/server/admin_service.h"
+#include "kvstore/server/node_state.h"
+#include "kvstore/server/shard_manager.h"
+#include "kvstore/server/worker.h"
+
+namespace skua::kv {
+namespace {
+
+absl::StatusOr<rpc::Uuid> parse_uuid(const std::string& text) {
+  if (!control::is_uuid(text)) return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a uuid"));
+  rpc::Uuid uuid;
+  size_t digit = 0;
+  for (const char c : text) {
+    if (c == '-') continue;
+    const int value = c <= '9' ? c - '0' : c - 'a' + 10;
+    uint8_t& byte = uuid.bytes[digit / 2];
+    byte = static_cast<uint8_t>(byte << 4 | value);
+    ++digit;
+  }
+  return uuid;
+}
+
+/// "host:port" with another host.
+std::string with_host(const std::string& address, const std::string& host) {
+  if (host.empty()) return address;
+  const std::string port = address.substr(address.rfind(':'));
+  return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
+}
+
+class NodeImpl final : public Node, private control::SessionAcceptor {
+ public:
+  explicit NodeImpl(NodeOptions options)
+      : options_(std::move(options)), readers_({.threads = options_.reader_threads}) {}
+
+  ~NodeImpl() override { stop(); }
+
+  absl::Status start();
+  void stop() override;
+  const std::string& grpc_address() const override { return advertised_address_; }
+  uint64_t incarnation() const override { return state_.incarnation; }
+  uint64_t applied_revision() const override { return applied_revision_.load(); }
+  absl::StatusOr<std::string> metrics() override;
+
+ private:
+  // SessionAcceptor, on gRPC's threads.
+  control::NodeDescription describe() override;
+  absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
+                                           const std::string& offer) override;
+
+  absl::Status prepare_data_dir();
+  absl::StatusOr<std::vector<std::unique_ptr<rpc::Transport>>> make_transports(const std::string& cluster_id);
+  absl::Status start_workers(const std::string& cluster_id);
+  void make_map_cache(const std::string& cluster_id);
+  absl::Status start_grpc();
+  void start_agent();
+  void registered(const control::Registration& registration);
+  absl::Status join(const control::Registration& registration);
+  void follow_map();
+  void fatal(const absl::Status& status);
+  void log(LogSeverity severity, const std::string& line) const {
+    if (options_.log) options_.log(severity, line);
+  }
+
+  const NodeOptions options_;
+  const SteadyClock clock_;
+  NodeState state_;
+  std::string advertised_address_;
+  std::atomic<uint64_t> applied_revision_{0};
+  std::atomic<bool> fatal_told_{false};
+
+  // Declared so that what is used outlives its users: destruction goes upwards.
+  std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
+  ReaderPool readers_;
+
+  /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster,
+  /// and joined_. Workers come once and stay until stop().
+  std::mutex mutex_;
+  bool joined_ = false;
+  bool stopped_ = false;
+  control::NodeDescription description_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  std::unique_ptr<grpc::Service> admin_;
+  std::unique_ptr<control::BootstrapServer> grpc_;
+  std::unique_ptr<control::ShardMapCache> map_cache_;
+  std::unique_ptr<control::NodeAgent> agent_;
+};
+
+// --- Starting
+
+absl::Status NodeImpl::start() {
+  if (absl::Status status = prepare_data_dir(); !status.ok()) return status;
+  engine_ = make_rocksdb_engine(options_.storage);
+  if (options_.cluster_id.empty()) {
+    // Which cluster is not known yet; that the addresses can be listened on is made sure of now.
+    if (auto probes = make_transports(""); !probes.ok()) return probes.status();
+  } else if (absl::Status status = start_workers(options_.cluster_id); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = start_grpc(); !status.ok()) return status;
+  start_agent();
+  return absl::OkStatus();
+}
+
+absl::Status NodeImpl::prepare_data_dir() {
+  auto state = read_state(options_.data_dir);
+  if (!state.ok()) return state.status();
+  state_ = *state;
+  ++state_.incarnation;
+  if (absl::Status status = write_state(options_.data_dir, state_); !status.ok()) return status;
+  std::error_code error;
+  std::filesystem::create_directories(ShardManager::shards_dir(options_.data_dir), error);
+  if (error) {
+    return absl::InternalError(
+        absl::StrCat("creating ", ShardManager::shards_dir(options_.data_dir), ": ", error.message()));
+  }
+  const std::lock_guard lock(mutex_);
+  description_.node_uuid = options_.node_uuid;
+  description_.incarnation = state_.incarnation;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<rpc::Transport>>> NodeImpl::make_transports(const std::string& cluster_id) {
+  std::vector<std::unique_ptr<rpc::Transport>> transports;
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    const auto identity = worker_identity(options_.node_uuid, state_.incarnation, cluster_id, i);
+    if (!identity.ok()) return identity.status();
+    auto transport = options_.make_transport(i, *identity);
+    if (!transport.ok()) return transport.status();
+    transports.push_back(*std::move(transport));
+  }
+  return transports;
+}
+
+absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
+  auto transports = make_transports(cluster_id);
+  if (!transports.ok()) return transports.status();
+  make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
+  std::vector<ShardHost*> hosts;
+  const std::lock_guard lock(mutex_);
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    WorkerOptions worker{.index = i, .endpoint = options_.endpoint, .server = options_.server};
+    worker.endpoint.seed ^= state_.incarnation << 8 | i;
+    workers_.push_back(std::make_unique<Worker>(worker, std::move((*transports)[i]), clock_, readers_));
+    workers_.back()->on_newer_map([this](uint64_t) { map_cache_->hurry(); });
+    hosts.push_back(workers_.back().get());
+    const rpc::Descriptor& descriptor = workers_.back()->descriptor();
+    description_.workers.push_back({i, {{descriptor.transport, descriptor.encode()}}});
+    log(LogSeverity::kInfo, absl::StrCat("worker listening worker=", i, " transport=", descriptor.transport));
+  }
+  description_.cluster_id = cluster_id;
+  joined_ = true;
+  manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = options_.data_dir,
+                                                                  .node_uuid = options_.node_uuid,
+                                                                  .cluster_id = cluster_id,
+                                                                  .state = state_,
+                                                                  .on_applied =
+                                                                      [this](uint64_t revision) {
+                                                                        applied_revision_.store(revision);
+                                                                        agent_->set_applied_revision(revision);
+                                                                      },
+                                                                  .log = options_.log},
+                                            *engine_, std::move(hosts));
+  return absl::OkStatus();
+}
+
+void NodeImpl::make_map_cache(const std::string& cluster_id) {
+  map_cache_ = std::make_unique<control::ShardMapCache>(control::ShardMapCacheOptions{
+      .control_address = options_.control_address,
+      .cluster_id = cluster_id,
+      .on_change = [this](std::shared_ptr<const control::ShardMap> map) { manager_->set_map(std::move(map)); },
+      .on_trouble =
+          [this](const absl::Status& status) {
+            if (!status.ok()) log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
+          }});
+}
+
+absl::Status NodeImpl::start_grpc() {
+  admin_ = make_admin_service([this] { return metrics(); });
+  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()});
+  if (!server.ok()) return server.status();
+  grpc_ = *std::move(server);
+  advertised_address_ = with_host(grpc_->address(), options_.advertise_host);
+  log(LogSeverity::kInfo, absl::StrCat("gRPC listening address=", grpc_->address()));
+  return absl::OkStatus();
+}
+
+void NodeImpl::start_agent() {
+  control::NodeAgentOptions agent;
+  agent.control_address = options_.control_address;
+  agent.cluster_id = options_.cluster_id;
+  agent.node = {.uuid = options_.node_uuid,
+                .incarnation = state_.incarnation,
+                .instance = options_.instance,
+                .grpc_address = advertised_address_,
+                .host = options_.host,
+                .worker_count = options_.workers,
+                .versions = control::kProtocolVersions};
+  agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
+  agent.on_refused = [this](const absl::Status& status) { fatal(status); };
+  agent.on_trouble = [this](const absl::Status& status) {
+    if (status.ok()) {
+      log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
+    } else {
+      log(LogSeverity::kWarning,
+          absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
+    }
+  };
+  agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
+  if (joined_) follow_map();
+  agent_->start();
+}
+
+/// On the agent's thread, at the first registration and at later ones.
+void NodeImpl::registered(const control::Registration& registration) {
+  log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
+                                       ") incarnation=", state_.incarnation));
+  {
+    const std::lock_guard lock(mutex_);
+    if (joined_) return;
+  }
+  if (absl::Status status = join(registration); !status.ok()) return fatal(status);
+  follow_map();
+}
+
+absl::Status NodeImpl::join(const control::Registration& registration) {
+  if (options_.adopt_cluster) {
+    if (absl::Status status = options_.adopt_cluster(registration.cluster_id); !status.ok()) return status;
+  }
+  return start_workers(registration.cluster_id);
+}
+
+void NodeImpl::follow_map() {
+  manager_->start();
+  map_cache_->start();
+}
+
+void NodeImpl::fatal(const absl::Status& status) {
+  if (fatal_told_.exchange(true)) return;
+  if (options_.on_fatal) options_.on_fatal(status);
+}
+
+// --- Serving
+
+control::NodeDescription NodeImpl::describe() {
+  const std::lock_guard lock(mutex_);
+  return description_;
+}
+
+absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const control::TransportDescriptor&,
+                                                   const std::string& offer) {
+  Worker* target = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (worker < workers_.size()) target = workers_[worker].get();
+  }
+  if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
+  return target->accept_offer(offer);
+}
+
+absl::StatusOr<std::string> NodeImpl::metrics() {
+  std::vector<Worker*> workers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& worker : workers_) workers.push_back(worker.get());
+  }
+  std::vector<WorkerStats> stats;
+  for (Worker* worker : workers) {
+    auto figures = worker->stats();
+    if (!figures.ok()) return figures.status();
+    stats.push_back(*figures);
+  }
+  return format_metrics(stats);
+}
+
+// --- Stopping: the order is the head of node.h.
+
+void NodeImpl::stop() {
+  if (std::exchange(stopped_, true)) return;
+  if (grpc_ != nullptr) grpc_->shutdown();
+  // The agent may be about to start workers: once it has stopped, nobody else does.
+  if (agent_ != nullptr) agent_->stop();
+  if (map_cache_ != nullptr) map_cache_->stop();
+  if (manager_ != nullptr) manager_->stop();
+  for (const auto& worker : workers_) worker->drain();
+  for (const auto& worker : workers_) worker->stop_log();
+  readers_.stop();
+  for (const auto& worker : workers_) worker->stop();
+  {
+    const std::lock_guard lock(mutex_);
+    workers_.clear();
+  }
+  manager_.reset();
+  log(LogSeverity::kInfo, "stopped: every acknowledged write is on disk");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Node>> Node::start(NodeOptions options) {
+  auto node = std::make_unique<NodeImpl>(std::move(options));
+  if (absl::Status status = node->start(); !status.ok()) return status;
+  return node;
+}
+
+absl::StatusOr<rpc::EndpointIdentity> worker_identity(const std::string& node_uuid, uint64_t incarnation,
+                                                      const std::string& cluster_id, uint32_t worker) {
+  const auto uuid = parse_uuid(node_uuid);
+  if (!uuid.ok()) return uuid.status();
+  rpc::EndpointIdentity identity;
+  identity.uuid = *uuid;
+  identity.incarnation = incarnation;
+  identity.uuid.bytes[14] = static_cast<uint8_t>(identity.uuid.bytes[14] ^ worker >> 8);
+  identity.uuid.bytes[15] = static_cast<uint8_t>(identity.uuid.bytes[15] ^ worker);
+  if (!cluster_id.empty()) {
+    const auto cluster = parse_uuid(cluster_id);
+    if (!cluster.ok()) return cluster.status();
+    identity.cluster_id = *cluster;
+  }
+  return identity;
+}
+
+}  // namespace skua::kv

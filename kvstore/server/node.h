@@ -1,0 +1,107 @@
+// Node: skuad without its main(): workers, storage, gRPC and the node's part in the cluster.
+//
+//   gRPC threads --- Bootstrap, Admin ---+            +--- worker 0 --- log thread 0 (and its lanes)
+//   NodeAgent's  --- register, heartbeat |            +--- worker 1 --- log thread 1
+//   map cache's  --- shard map ----> shard manager ---+        |
+//                                        |                 reader pool (shared)
+//                                        +--- opens, closes, deletes --- RocksDB engine (shared)
+//
+// Starting. The data directory says which cluster the node belongs to. If it does, the workers listen
+// at once; a node that joins its first cluster registers first and starts its workers when it knows the
+// cluster. Shards are served as soon as the first shard map is there. A control plane that is away is
+// waited for, and once the node serves it goes on serving whatever happens to the control plane.
+//
+// Stopping, in the order in which parts depend on each other (stop()):
+//   1. gRPC server       no new sessions
+//   2. map cache, agent  no new maps; the control plane is told that the node stops
+//   3. shard manager     no shard is opened or closed any longer
+//   4. workers drain     requests are refused (WRONG_SHARD, not executed)
+//   5. log threads       every accepted write is synced, its answer goes to the worker
+//   6. reader pool       every accepted read is done, its answer goes to the worker
+//   7. workers stop      answers leave; endpoints and transports go
+//   8. databases close
+#ifndef SKUA_KVSTORE_SERVER_NODE_H_
+#define SKUA_KVSTORE_SERVER_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/server/node_log.h"
+#include "kvstore/server/shard_server.h"
+#include "rpc/endpoint.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::kv {
+
+/// Makes the transport of a worker's endpoint, which is to call itself `self`. Errors name the address.
+using TransportFactory =
+    std::function<absl::StatusOr<std::unique_ptr<rpc::Transport>>(uint32_t worker, const rpc::EndpointIdentity& self)>;
+
+struct NodeOptions {
+  /// Exists, and is locked by the caller for as long as the node lives.
+  std::string data_dir;
+  /// Of the data directory; `cluster_id` is empty before the first cluster was joined.
+  std::string node_uuid;
+  std::string cluster_id;
+  /// A fresh random UUID.
+  std::string instance;
+  /// The machine's name, for messages.
+  std::string host;
+
+  std::string control_address;
+  /// Where the gRPC server listens; port 0 takes a free one.
+  std::string grpc_address;
+  /// What others are told instead of the host in `grpc_address`; empty: that host.
+  std::string advertise_host;
+
+  uint32_t workers = 1;
+  int reader_threads = 2;
+  TransportFactory make_transport;
+  rpc::EndpointOptions endpoint;
+  ShardServer::Options server;
+  RocksdbOptions storage;
+
+  /// Binds the data directory to the cluster. FAILED_PRECONDITION if it belongs to another.
+  std::function<absl::Status(const std::string& cluster_id)> adopt_cluster;
+  /// The node cannot go on: it was refused by the control plane, or cannot start its workers. Once,
+  /// on a thread of the node; the receiver lets main call stop().
+  std::function<void(const absl::Status&)> on_fatal;
+  NodeLog log;
+};
+
+/// Thread: start() and stop() on one thread; the others any.
+class Node {
+ public:
+  virtual ~Node() = default;
+
+  /// Listens and goes on in the background, also while the control plane cannot be reached. Errors
+  /// name what was tried and the way out: ALREADY_EXISTS (a port is in use), FAILED_PRECONDITION
+  /// (newer format), INVALID_ARGUMENT, INTERNAL.
+  static absl::StatusOr<std::unique_ptr<Node>> start(NodeOptions options);
+
+  /// Drains and ends everything. Idempotent; also done by the destructor.
+  virtual void stop() = 0;
+
+  /// What the gRPC server is reached by.
+  [[nodiscard]] virtual const std::string& grpc_address() const = 0;
+  /// Counts up with each start.
+  [[nodiscard]] virtual uint64_t incarnation() const = 0;
+  /// The newest shard map that is fully served; 0 before the first.
+  [[nodiscard]] virtual uint64_t applied_revision() const = 0;
+  /// The workers' counters in Prometheus' text format.
+  [[nodiscard]] virtual absl::StatusOr<std::string> metrics() = 0;
+};
+
+/// The endpoint's identity of a node's worker: worker 0 has the node's uuid, the others differ from it
+/// in the last bytes. INVALID_ARGUMENT if a uuid is malformed.
+[[nodiscard]] absl::StatusOr<rpc::EndpointIdentity> worker_identity(const std::string& node_uuid, uint64_t incarnation,
+                                                                    const std::string& cluster_id, uint32_t worker);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_NODE_H_

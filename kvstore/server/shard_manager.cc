@@ -1,0 +1,204 @@
+#include "kvstore/server/shard_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+std::string name_of(ShardId id) {
+  return absl::StrCat("shard=", id.table_id, "-", id.shard);
+}
+
+const WantedShard* find(const std::vector<WantedShard>& wanted, ShardId id) {
+  const auto it = std::lower_bound(wanted.begin(), wanted.end(), id,
+                                   [](const WantedShard& shard, ShardId key) { return shard.id < key; });
+  return it == wanted.end() || it->id != id ? nullptr : &*it;
+}
+
+}  // namespace
+
+ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts)
+    : options_(std::move(options)),
+      engine_(engine),
+      hosts_(std::move(hosts)),
+      dir_(shards_dir(options_.data_dir)),
+      state_(options_.state) {}
+
+ShardManager::~ShardManager() {
+  stop();
+}
+
+void ShardManager::start() {
+  SKUA_CHECK(!thread_.joinable(), "ShardManager::start() may be called once");
+  thread_ = std::thread([this] { run(); });
+}
+
+void ShardManager::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ShardManager::set_map(std::shared_ptr<const control::ShardMap> map) {
+  const std::lock_guard lock(mutex_);
+  if (map->revision == 0 || (newest_ != nullptr && map->revision <= newest_->revision)) return;
+  newest_ = std::move(map);
+  changed_.notify_one();
+}
+
+void ShardManager::log(LogSeverity severity, const std::string& line) const {
+  if (options_.log) options_.log(severity, line);
+}
+
+void ShardManager::run() {
+  bool settled = true;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto has_news = [&] { return stopping_ || newest_ != map_ || !idle_.empty(); };
+    if (settled) {
+      changed_.wait(lock, has_news);
+    } else {
+      changed_.wait_for(lock, std::chrono::nanoseconds(options_.reopen_pause_ns), has_news);
+    }
+    if (stopping_) return;
+    map_ = newest_;
+    const std::vector<ShardId> idle = std::exchange(idle_, {});
+    lock.unlock();
+    for (const ShardId id : idle) closed(id);
+    settled = map_ == nullptr || reconcile();
+    lock.lock();
+  }
+}
+
+void ShardManager::closed(ShardId id) {
+  local_.erase(id);
+  log(LogSeverity::kInfo, absl::StrCat("shard closed ", name_of(id)));
+}
+
+bool ShardManager::reconcile() {
+  const std::vector<WantedShard> wanted = wanted_shards(*map_, options_.node_uuid);
+  take_leave(wanted);
+  take_in(wanted);
+  for (ShardHost* host : hosts_) host->set_map_revision(map_->revision);
+  // Before a directory is made for this map, and before one is removed by it: see shard_plan.h.
+  if (absl::Status status = remember_revision(); !status.ok()) {
+    log(LogSeverity::kError, absl::StrCat("cannot act on shard map ", map_->revision, ": ", status.message()));
+    return false;
+  }
+  const bool all_open = open_all(wanted);
+  if (all_open && map_->revision > applied_revision_) {
+    applied_revision_ = map_->revision;
+    log(LogSeverity::kInfo, absl::StrCat("shard map applied revision=", map_->revision, " shards=", wanted.size()));
+    if (options_.on_applied) options_.on_applied(map_->revision);
+  }
+  const bool all_deleted = delete_dropped();
+  return all_open && all_deleted;
+}
+
+absl::Status ShardManager::remember_revision() {
+  if (map_->revision < state_.map_revision) {
+    if (map_->revision > applied_revision_) {
+      log(LogSeverity::kWarning,
+          absl::StrCat("the control plane's shard map ", map_->revision, " is older than map ", state_.map_revision,
+                       ", which this node has seen: was it restored from a backup? No data is deleted"));
+    }
+    return absl::OkStatus();
+  }
+  if (map_->revision == state_.map_revision) return absl::OkStatus();
+  NodeState next = state_;
+  next.map_revision = map_->revision;
+  if (absl::Status status = write_state(options_.data_dir, next); !status.ok()) return status;
+  state_ = next;
+  return absl::OkStatus();
+}
+
+/// Removes from their workers what the map does not want there any longer.
+void ShardManager::take_leave(const std::vector<WantedShard>& wanted) {
+  for (auto& [id, local] : local_) {
+    const WantedShard* const still = find(wanted, id);
+    if (local.phase == Phase::kLeaving || (still != nullptr && still->worker == local.worker)) continue;
+    local.phase = Phase::kLeaving;
+    hosts_[local.worker]->remove(id, [this, id = id] {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(id);
+      changed_.notify_one();
+    });
+  }
+}
+
+/// Announces to the workers what they will serve, and new epochs of what they serve.
+void ShardManager::take_in(const std::vector<WantedShard>& wanted) {
+  for (const WantedShard& shard : wanted) {
+    if (shard.worker >= hosts_.size()) {
+      log(LogSeverity::kError, absl::StrCat("the shard map puts ", name_of(shard.id), " on worker ", shard.worker,
+                                            ", but this node has ", hosts_.size(), " workers: start it with more"));
+      continue;
+    }
+    const auto [it, is_new] = local_.try_emplace(shard.id);
+    Local& local = it->second;
+    if (local.phase == Phase::kLeaving) continue;  // taken in again once it is closed
+    if (!is_new && local.epoch == shard.epoch) continue;
+    local.epoch = shard.epoch;
+    local.worker = shard.worker;
+    hosts_[shard.worker]->expect(shard.id, shard.epoch);
+  }
+}
+
+bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
+  bool all_open = true;
+  for (const WantedShard& shard : wanted) {
+    const auto it = local_.find(shard.id);
+    if (it == local_.end() || it->second.phase == Phase::kLeaving) {
+      all_open = false;
+    } else if (it->second.phase != Phase::kServing) {
+      all_open = open(shard.id, it->second) && all_open;
+    }
+  }
+  return all_open;
+}
+
+bool ShardManager::open(ShardId id, Local& local) {
+  auto store = engine_.open_shard(dir_, id);
+  if (!store.ok()) {
+    local.phase = Phase::kFailed;
+    log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(id), ": ", store.status().ToString()));
+    hosts_[local.worker]->set_failed(id, absl::StrCat("the shard cannot be opened: ", store.status().message()));
+    return false;
+  }
+  local.store = *std::move(store);
+  local.phase = Phase::kServing;
+  log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
+                                       " last_index=", local.store->last_index()));
+  hosts_[local.worker]->serve(id, *local.store);
+  return true;
+}
+
+bool ShardManager::delete_dropped() {
+  const auto on_disk = engine_.list_shards(dir_);
+  if (!on_disk.ok()) {
+    log(LogSeverity::kError, absl::StrCat("cannot look for data to delete: ", on_disk.status().ToString()));
+    return false;
+  }
+  bool all_deleted = true;
+  const DropEvidence evidence{options_.cluster_id, options_.node_uuid, state_.map_revision};
+  for (const ShardId id : dropped_shards(*map_, evidence, *on_disk)) {
+    if (local_.contains(id)) continue;  // still in use: comes again when it is closed
+    const absl::Status status = engine_.destroy_shard(dir_, id);
+    log(status.ok() ? LogSeverity::kInfo : LogSeverity::kError,
+        absl::StrCat("data of a dropped table deleted ", name_of(id), status.ok() ? "" : ": ",
+                     status.ok() ? "" : status.ToString()));
+    all_deleted = status.ok() && all_deleted;
+  }
+  return all_deleted;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,114 @@
+// ShardManager: makes the node hold what the shard map says.
+//
+//     ShardMapCache --set_map--> [ newest map ] --> manager's thread: reconcile
+//                                                       |
+//       wanted, not held    host.expect  ...opening...  open or create the database   host.serve
+//       held, other epoch   host.expect (the new epoch)
+//       held, not wanted    host.remove ... last request done (on_idle) ... close the database
+//       on disk, dropped    delete the database                           (rules: shard_plan.h)
+//       all wanted served   on_applied(revision)
+//
+// Databases are opened, closed and deleted on this one thread: it may wait for disks, workers may not.
+// A shard moves between workers of the node by being removed from one, closed, and opened for the
+// other. One that cannot be opened is tried again every kReopenPauseNs; clients are told why.
+#ifndef SKUA_KVSTORE_SERVER_SHARD_MANAGER_H_
+#define SKUA_KVSTORE_SERVER_SHARD_MANAGER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "control/core/shard_map.h"
+#include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/server/limits.h"
+#include "kvstore/server/node_log.h"
+#include "kvstore/server/node_state.h"
+#include "kvstore/server/shard_host.h"
+#include "kvstore/server/shard_plan.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv {
+
+class ShardManager {
+ public:
+  struct Options {
+    /// Holds `state`, and the databases in `shards/`, which must exist.
+    std::string data_dir;
+    std::string node_uuid;
+    std::string cluster_id;
+    /// What the data directory's state file says now.
+    NodeState state;
+    /// Every shard that this map wants here is being served. On the manager's thread.
+    std::function<void(uint64_t revision)> on_applied;
+    NodeLog log;
+    DurationNs reopen_pause_ns = kReopenPauseNs;
+  };
+
+  /// The engine and the hosts (by worker index) outlive the manager's thread, the engine the manager.
+  ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts);
+  /// stop(); closes the databases. The hosts' threads must be gone, or hold no shards.
+  ~ShardManager();
+  ShardManager(const ShardManager&) = delete;
+  ShardManager& operator=(const ShardManager&) = delete;
+
+  /// Starts the thread. Once.
+  void start();
+  /// The newest map; one that is not newer than the last is ignored. Thread: any.
+  void set_map(std::shared_ptr<const control::ShardMap> map);
+  /// Ends the thread; shards stay served. Idempotent.
+  void stop();
+
+  /// Where the databases are.
+  [[nodiscard]] static std::string shards_dir(const std::string& data_dir) { return data_dir + "/shards"; }
+
+ private:
+  enum class Phase : uint8_t { kOpening, kServing, kFailed, kLeaving };
+  struct Local {
+    uint64_t epoch = 0;
+    uint32_t worker = 0;
+    Phase phase = Phase::kOpening;
+    std::unique_ptr<ShardStore> store;
+  };
+
+  void run();
+  /// True once everything is as the map says.
+  bool reconcile();
+  [[nodiscard]] absl::Status remember_revision();
+  void take_leave(const std::vector<WantedShard>& wanted);
+  void take_in(const std::vector<WantedShard>& wanted);
+  bool open_all(const std::vector<WantedShard>& wanted);
+  bool open(ShardId id, Local& local);
+  bool delete_dropped();
+  void closed(ShardId id);
+  void log(LogSeverity severity, const std::string& line) const;
+
+  const Options options_;
+  RocksdbEngine& engine_;
+  const std::vector<ShardHost*> hosts_;
+  const std::string dir_;
+
+  std::mutex mutex_;  // guards what other threads hand in
+  std::condition_variable changed_;
+  std::shared_ptr<const control::ShardMap> newest_;
+  std::vector<ShardId> idle_;
+  bool stopping_ = false;
+
+  // The manager thread's.
+  NodeState state_;
+  std::shared_ptr<const control::ShardMap> map_;
+  std::map<ShardId, Local> local_;
+  uint64_t applied_revision_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_SHARD_MANAGER_H_

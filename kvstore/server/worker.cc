@@ -1,0 +1,144 @@
+#include "kvstore/server/worker.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv {
+namespace {
+
+/// The longest sleep; everything that matters wakes the thread.
+constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
+/// Turns without work after which everything has left.
+constexpr int kQuietTurns = 3;
+
+std::unique_ptr<rpc::Endpoint> make_endpoint(rpc::Transport& transport, const Clock& clock,
+                                             const WorkerOptions& options) {
+  return std::make_unique<rpc::Endpoint>(transport, clock, options.endpoint);
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock,
+               ReaderPool& readers)
+    : options_(options),
+      clock_(clock),
+      transport_(std::move(transport)),
+      endpoint_(make_endpoint(*transport_, clock, options)),
+      mailbox_(endpoint_->mailbox()),
+      descriptor_(endpoint_->local_descriptor()) {
+  server_ = std::make_unique<ShardServer>(*endpoint_, readers, options.server);
+  thread_ = std::thread([this] { run(); });
+}
+
+Worker::~Worker() {
+  if (!thread_.joinable()) return;
+  drain();
+  stop_log();
+  stop();
+}
+
+void Worker::run() {
+  // For people looking at top(1); a failure changes nothing.
+  static_cast<void>(pthread_setname_np(pthread_self(), absl::StrCat("worker-", options_.index).c_str()));
+  endpoint_->adopt_thread();
+  while (!stopping_) endpoint_->poll_or_wait(kIdleWaitNs);
+  flush();
+  endpoint_.reset();
+}
+
+/// Lets replies that are under way leave, for a limited time.
+void Worker::flush() {
+  const TimeNs give_up = clock_.now_ns() + kFlushTimeoutNs;
+  int quiet = 0;
+  while (quiet < kQuietTurns && clock_.now_ns() < give_up) {
+    quiet = endpoint_->poll() == 0 && server_->waiting_count() == 0 ? quiet + 1 : 0;
+  }
+}
+
+void Worker::post(absl::AnyInvocable<void()> task) {
+  // False: the worker has stopped, and so has whatever the task was about.
+  static_cast<void>(mailbox_->post_waiting(std::move(task)));
+}
+
+void Worker::expect(ShardId id, uint64_t epoch) {
+  post([this, id, epoch] { server_->expect(id, epoch); });
+}
+
+void Worker::serve(ShardId id, ShardStore& store) {
+  post([this, id, &store] { server_->serve(id, store); });
+}
+
+void Worker::set_failed(ShardId id, std::string why) {
+  post([this, id, why = std::move(why)]() mutable { server_->set_failed(id, std::move(why)); });
+}
+
+void Worker::remove(ShardId id, std::function<void()> on_idle) {
+  post([this, id, on_idle = std::move(on_idle)]() mutable { server_->remove(id, std::move(on_idle)); });
+}
+
+void Worker::set_map_revision(uint64_t revision) {
+  post([this, revision] { server_->set_map_revision(revision); });
+}
+
+void Worker::on_newer_map(std::function<void(uint64_t)> observer) {
+  post([this, observer = std::move(observer)]() mutable { server_->on_newer_map(std::move(observer)); });
+}
+
+template <typename T>
+absl::StatusOr<T> Worker::ask(std::function<T()> question) {
+  const auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> answer = promise->get_future();
+  if (!mailbox_->post([promise, question = std::move(question)] { promise->set_value(question()); })) {
+    return absl::UnavailableError(
+        absl::StrCat("worker ", options_.index, " is stopping, or its mailbox is full; try again"));
+  }
+  if (answer.wait_for(std::chrono::nanoseconds(kWorkerAnswerTimeoutNs)) != std::future_status::ready) {
+    return absl::UnavailableError(absl::StrCat("worker ", options_.index, " did not answer within ",
+                                               kWorkerAnswerTimeoutNs / kMillisecond, " ms; try again"));
+  }
+  return answer.get();
+}
+
+absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer) {
+  return ask<std::string>([this, offer] { return endpoint_->accept_offer(as_byte_span(offer)); });
+}
+
+absl::StatusOr<WorkerStats> Worker::stats() {
+  return ask<WorkerStats>([this] { return collect_stats(); });
+}
+
+WorkerStats Worker::collect_stats() const {
+  WorkerStats stats = server_->stats();
+  stats.worker = options_.index;
+  stats.sessions = endpoint_->session_count();
+  stats.endpoint = endpoint_->counters();
+  stats.transport = transport_->counters();
+  return stats;
+}
+
+void Worker::drain() {
+  // Waits: the log may only be stopped when nothing is submitted to it any longer.
+  const auto done = std::make_shared<std::promise<void>>();
+  const bool posted = mailbox_->post_waiting([this, done] {
+    server_->drain();
+    done->set_value();
+  });
+  if (posted) done->get_future().wait();
+}
+
+void Worker::stop_log() {
+  server_->stop_log();
+}
+
+void Worker::stop() {
+  if (!thread_.joinable()) return;
+  post([this] { stopping_ = true; });
+  thread_.join();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,244 @@
+#include "kvstore/server/shard_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "tests/kvstore/engine/engine_testing.h"
+#include "tests/kvstore/server/map_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kCluster;
+using testing::kUs;
+using testing::MapMaker;
+
+/// A worker that does at once what it is told, but for remove(), whose shards stay busy until let_go().
+class FakeHost final : public ShardHost {
+ public:
+  struct Shard {
+    uint64_t epoch = 0;
+    ShardStore* store = nullptr;
+    std::string failure;
+    friend bool operator==(const Shard&, const Shard&) = default;
+  };
+
+  void expect(ShardId id, uint64_t epoch) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].epoch = epoch;
+    changed_.notify_all();
+  }
+  void serve(ShardId id, ShardStore& store) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].store = &store;
+    changed_.notify_all();
+  }
+  void set_failed(ShardId id, std::string why) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].failure = std::move(why);
+    changed_.notify_all();
+  }
+  void remove(ShardId id, std::function<void()> on_idle) override {
+    const std::lock_guard lock(mutex_);
+    shards_.erase(id);
+    leaving_[id] = std::move(on_idle);
+    changed_.notify_all();
+  }
+  void set_map_revision(uint64_t) override {}
+
+  void let_go(ShardId id) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return leaving_.contains(id); }));
+    auto on_idle = std::move(leaving_[id]);
+    leaving_.erase(id);
+    lock.unlock();
+    on_idle();
+  }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    shards_.clear();
+    leaving_.clear();
+  }
+  void wait_for(const std::function<bool(const std::map<ShardId, Shard>&)>& condition) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return condition(shards_); }));
+  }
+  std::map<ShardId, Shard> shards() {
+    const std::lock_guard lock(mutex_);
+    return shards_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<ShardId, Shard> shards_;
+  std::map<ShardId, std::function<void()>> leaving_;
+};
+
+class ShardManagerTest : public ::testing::Test {
+ protected:
+  ShardManagerTest() {
+    std::filesystem::create_directories(dir_);
+    start();
+  }
+
+  void start() {
+    manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = directory_.path(),
+                                                                    .node_uuid = kUs,
+                                                                    .cluster_id = kCluster,
+                                                                    .state = read_state(directory_.path()).value(),
+                                                                    .on_applied = [this](uint64_t r) { applied(r); },
+                                                                    .log = nullptr,
+                                                                    .reopen_pause_ns = 10 * kMillisecond},
+                                              *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
+    manager_->start();
+  }
+  /// As a new process would see it.
+  void restart() {
+    manager_.reset();
+    applied_ = 0;
+    for (FakeHost& host : hosts_) host.forget();
+    start();
+  }
+
+  void set_map_and_wait(const MapMaker& map) {
+    manager_->set_map(map.share());
+    wait_applied(map.map().revision);
+  }
+  void wait_applied(uint64_t revision) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return applied_ >= revision; }));
+  }
+  void wait_on_disk(const std::vector<ShardId>& shards) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (on_disk() != shards && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+    EXPECT_EQ(on_disk(), shards);
+  }
+  std::vector<ShardId> on_disk() { return engine_->list_shards(dir_).value(); }
+  void write(ShardStore& store, std::string_view key) {
+    const Mutation put = Mutation::put(key, as_byte_span("v"));
+    MutationResult result;
+    ASSERT_TRUE(store.apply(std::span(&put, 1), std::span(&result, 1)).ok());
+    ASSERT_EQ(result.status, KvStatus::kOk);
+  }
+
+  testing::TemporaryDirectory directory_;
+  const std::string dir_ = ShardManager::shards_dir(directory_.path());
+  std::unique_ptr<RocksdbEngine> engine_ =
+      make_rocksdb_engine({.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .read_cache_bytes = 1 << 20});
+  std::array<FakeHost, 2> hosts_;
+  std::unique_ptr<ShardManager> manager_;
+
+ private:
+  void applied(uint64_t revision) {
+    const std::lock_guard lock(mutex_);
+    applied_ = revision;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t applied_ = 0;
+};
+
+TEST_F(ShardManagerTest, SetMap_OpensWhatWeOwnOnTheRightWorker) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}, {1, 0, 1}, {0, 1, 4}}));
+  const auto first = hosts_[0].shards();
+  const auto second = hosts_[1].shards();
+  ASSERT_EQ(first.size(), 1u);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(first.at({1, 0}).store, nullptr);
+  EXPECT_EQ(second.at({1, 2}).epoch, 4u);
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{1, 2}));
+  EXPECT_EQ(read_state(directory_.path())->map_revision, 3u);
+}
+
+TEST_F(ShardManagerTest, SetMap_OlderAndEmptyMapsAreIgnored) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  manager_->set_map(MapMaker(2).share());
+  manager_->set_map(std::make_shared<const control::ShardMap>());
+  set_map_and_wait(MapMaker(4).table(1, {{0, 0, 1}}).table(2, {{0, 0, 1}}));
+  EXPECT_EQ(hosts_[0].shards().size(), 2u);
+}
+
+TEST_F(ShardManagerTest, SetMap_ANewEpochKeepsTheStore) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  ShardStore* const store = hosts_[0].shards().at({1, 0}).store;
+  set_map_and_wait(MapMaker(4).table(1, {{0, 0, 2}}));
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}), (FakeHost::Shard{2, store, ""}));
+}
+
+TEST_F(ShardManagerTest, SetMap_ADroppedTableIsDeletedWhenNothingUsesIt) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}).table(2, {{0, 0, 1}}));
+  ShardStore* const store = hosts_[0].shards().at({1, 0}).store;
+  set_map_and_wait(MapMaker(4).table(2, {{0, 0, 1}}));
+  write(*store, "still in flight");
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
+  hosts_[0].let_go({1, 0});
+  wait_on_disk({{2, 0}});
+}
+
+TEST_F(ShardManagerTest, SetMap_AShardThatIsMovedAwayIsKeptOnDisk) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  set_map_and_wait(MapMaker(4).table(1, {{1, 0, 2}}));
+  hosts_[0].let_go({1, 0});
+  set_map_and_wait(MapMaker(5).table(1, {{1, 0, 2}}).table(2, {{0, 0, 1}}));
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
+}
+
+TEST_F(ShardManagerTest, SetMap_AShardMovesBetweenWorkersWithItsData) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  write(*hosts_[0].shards().at({1, 0}).store, "key");
+  manager_->set_map(MapMaker(4).table(1, {{0, 1, 2}}).share());
+  hosts_[0].let_go({1, 0});
+  wait_applied(4);
+  EXPECT_THAT(hosts_[0].shards(), IsEmpty());
+  const auto moved = hosts_[1].shards().at({1, 0});
+  EXPECT_EQ(moved.epoch, 2u);
+  PinnedValue value;
+  EXPECT_TRUE(moved.store->get("key", value).ok());
+}
+
+TEST_F(ShardManagerTest, SetMap_AShardThatCannotBeOpenedIsTriedAgain) {
+  // A file stands where the directory belongs.
+  std::ofstream(dir_ + "/1-0") << "in the way";
+  manager_->set_map(MapMaker(3).table(1, {{0, 0, 1}}).share());
+  hosts_[0].wait_for([](const auto& shards) { return shards.contains({1, 0}) && !shards.at({1, 0}).failure.empty(); });
+  std::filesystem::remove(dir_ + "/1-0");
+  wait_applied(3);
+  EXPECT_NE(hosts_[0].shards().at({1, 0}).store, nullptr);
+}
+
+TEST_F(ShardManagerTest, Restart_FindsItsDataAgain) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  write(*hosts_[0].shards().at({1, 0}).store, "key");
+  restart();
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  PinnedValue value;
+  EXPECT_TRUE(hosts_[0].shards().at({1, 0}).store->get("key", value).ok());
+}
+
+TEST_F(ShardManagerTest, Restart_DeletesWhatWasDroppedMeanwhile) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  restart();
+  set_map_and_wait(MapMaker(4));
+  wait_on_disk({});
+}
+
+TEST_F(ShardManagerTest, Restart_AnOlderMapDeletesNothingAndIsServed) {
+  set_map_and_wait(MapMaker(30).table(1, {{0, 0, 1}}).table(2, {{0, 0, 1}}));
+  restart();
+  set_map_and_wait(MapMaker(7).table(2, {{0, 0, 1}}));
+  EXPECT_EQ(hosts_[0].shards().size(), 1u);
+  set_map_and_wait(MapMaker(8).table(2, {{0, 0, 1}}));
+  EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
+  EXPECT_EQ(read_state(directory_.path())->map_revision, 30u);
+}
+
+}  // namespace
+}  // namespace skua::kv
