@@ -258,8 +258,9 @@ bool Harness::run_due() {
     if (side->timer > now) continue;
     any = true;
     side->timer = kTimeNever;
-    const TimeNs next = side->session->on_timer(now);
+    TimeNs next = side->session->on_timer(now);
     EXPECT_GT(next, now) << "a timer that is due again at once spins";
+    if (next <= now) next = now + kMillisecond;
     side->timer = std::min(side->timer, next);
   }
   return any;
