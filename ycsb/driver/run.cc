@@ -21,6 +21,7 @@
 #include "ycsb/core/report.h"
 #include "ycsb/core/text.h"
 #include "ycsb/driver/client_thread.h"
+#include "ycsb/driver/hdr_logs.h"
 
 namespace skua::ycsb {
 namespace {
@@ -75,7 +76,8 @@ class Phase {
         opened_(static_cast<std::ptrdiff_t>(options.threads)),
         go_(1),
         signals_(open_signals()),
-        all_ended_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        all_ended_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        hdr_logs_(measurement_options) {
     const Rng root(options.seed);
     for (uint64_t i = 0; i < options.threads; ++i) {
       Rng fork = root;
@@ -93,7 +95,7 @@ class Phase {
     const auto failed =
         std::find_if(statuses_.begin(), statuses_.end(), [](const absl::Status& status) { return !status.ok(); });
     abandoned_ = failed != statuses_.end();
-    control_.start = clock_.now_ns();
+    control_.start = interval_start_ = clock_.now_ns();
     result_.start_epoch_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
@@ -185,22 +187,22 @@ class Phase {
     progress.label = options_.label;
     progress.wall_time = wall_time();
     progress.since_start = now - control_.start;
-    progress.interval = now - last_status_;
+    progress.interval = now - interval_start_;
     for (const auto& client : clients_) {
       progress.operations += client->operations_done();
       progress.operations_left += client->operations_left();
     }
     progress.interval_operations = progress.operations - last_operations_;
-    if (last_status_ == 0) progress.interval = progress.since_start;
-    last_status_ = now;
     last_operations_ = progress.operations;
     const std::string line = status_line(progress, summary(interval_));
     err_ << line << std::endl;
     if (measurement_options_.time_series) out_ << line << std::endl;
-    end_interval();
+    end_interval(now);
   }
 
-  void end_interval() {
+  void end_interval(TimeNs now) {
+    hdr_logs_.write_interval(interval_, result_.start_epoch_ms, interval_start_ - control_.start, now - control_.start);
+    interval_start_ = now;
     result_.measurements.add(interval_);
     interval_.clear();
   }
@@ -222,8 +224,9 @@ class Phase {
     if (options_.status && !abandoned_) {
       print_interval();
     } else {
-      end_interval();
+      end_interval(ended);
     }
+    if (result_.status.ok()) result_.status = hdr_logs_.status();
   }
 
   const DriverOptions& options_;
@@ -243,7 +246,8 @@ class Phase {
   bool abandoned_ = false;
   FileDescriptor signals_;
   FileDescriptor all_ended_;
-  TimeNs last_status_ = 0;
+  HdrLogs hdr_logs_;
+  TimeNs interval_start_ = 0;
   uint64_t last_operations_ = 0;
 };
 

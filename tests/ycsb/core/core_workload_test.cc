@@ -79,8 +79,7 @@ TEST(CoreWorkload, NextTransaction_ProportionsOfWorkloadMix) {
 
 TEST(CoreWorkload, NextTransaction_FieldsReadAndWritten) {
   Operation op;
-  const auto one_field =
-      make("recordcount=10\nreadallfields=false\nreadproportion=1\nupdateproportion=0");
+  const auto one_field = make("recordcount=10\nreadallfields=false\nreadproportion=1\nupdateproportion=0");
   OperationSource source(*one_field, Rng(1));
   std::set<uint32_t> seen;
   for (int i = 0; i < 1000; ++i) {
@@ -91,15 +90,13 @@ TEST(CoreWorkload, NextTransaction_FieldsReadAndWritten) {
   }
   EXPECT_EQ(seen.size(), 10U);
 
-  const auto by_name =
-      make("recordcount=10\nreadallfieldsbyname=true\nreadproportion=1\nupdateproportion=0");
+  const auto by_name = make("recordcount=10\nreadallfieldsbyname=true\nreadproportion=1\nupdateproportion=0");
   OperationSource named(*by_name, Rng(1));
   ASSERT_TRUE(named.next_transaction(op));
   EXPECT_FALSE(op.all_fields);
   EXPECT_EQ(op.fields.size(), 10U);
 
-  const auto all =
-      make("recordcount=10\nwriteallfields=true\nreadproportion=0\nupdateproportion=1");
+  const auto all = make("recordcount=10\nwriteallfields=true\nreadproportion=0\nupdateproportion=1");
   OperationSource writer(*all, Rng(1));
   ASSERT_TRUE(writer.next_transaction(op));
   EXPECT_EQ(op.writes().size(), 10U);
@@ -144,9 +141,8 @@ TEST(CoreWorkload, NextTransaction_NeverAsksForWhatIsNotThere) {
   for (const char* distribution :
        {"uniform", "zipfian", "latest", "hotspot", "exponential", "sequential", "zipfian_exact"}) {
     const auto workload =
-        make(std::string(
-                 "recordcount=50\noperationcount=100000\nreadproportion=0.9\nupdateproportion=0\n"
-                 "insertproportion=0.1\nfieldcount=1\nfieldlength=1\nrequestdistribution=") +
+        make(std::string("recordcount=50\noperationcount=100000\nreadproportion=0.9\nupdateproportion=0\n"
+                         "insertproportion=0.1\nfieldcount=1\nfieldlength=1\nrequestdistribution=") +
              distribution);
     OperationSource source(*workload, Rng(1));
     for (int i = 0; i < 20'000; ++i) {
@@ -164,8 +160,8 @@ TEST(CoreWorkload, NextTransaction_NeverAsksForWhatIsNotThere) {
 TEST(CoreWorkload, NextTransaction_SameSeedSameOperations) {
   std::string first;
   for (int run = 0; run < 2; ++run) {
-    const auto workload = make(
-        "recordcount=1000\nrequestdistribution=zipfian\nreadproportion=0.5\nupdateproportion=0.5");
+    const auto workload =
+        make("recordcount=1000\nrequestdistribution=zipfian\nreadproportion=0.5\nupdateproportion=0.5");
     OperationSource source(*workload, Rng(42));
     std::string log;
     Operation op;
@@ -199,8 +195,7 @@ TEST(CoreWorkload, Verify_DataIntegrity) {
   OperationSource source(*workload, Rng(1));
   Operation op;
   source.next_load(op);
-  std::vector<NamedValue> fields = {{"field0", op.writes()[0].value},
-                                    {"field1", op.writes()[1].value}};
+  std::vector<NamedValue> fields = {{"field0", op.writes()[0].value}, {"field1", op.writes()[1].value}};
   EXPECT_EQ(workload->verify(op.key, fields), Status::kOk);
   EXPECT_EQ(workload->verify(op.key, {}), Status::kError);
   std::swap(fields[0].value, fields[1].value);

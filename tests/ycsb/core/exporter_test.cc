@@ -50,8 +50,7 @@ TEST(Exporter, Json_NotANumberIsQuoted) {
 
 TEST(Exporter, MakeExporter_UnknownNameIsRefused) {
   std::ostringstream out;
-  EXPECT_EQ(make_exporter("site.ycsb.XmlExporter", out).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(make_exporter("site.ycsb.XmlExporter", out).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -47,9 +47,8 @@ TEST(FieldLength, Histogram_LargestOfEachBucketByWeight) {
 
 TEST(FieldLength, Histogram_RefusesWhatIsNone) {
   for (const std::string text :
-       {"", "BlockSize\n", "BlockSize\t0\n0\t1\n", "Block\t10\n", "BlockSize\t10\n1\t5\n",
-        "BlockSize\t10\n0\tmany\n", "BlockSize\t10\n0\t0\n", "BlockSize\t10\n0\t-1\n",
-        "BlockSize\t60000000\n0\t1\n1\t1\n"}) {
+       {"", "BlockSize\n", "BlockSize\t0\n0\t1\n", "Block\t10\n", "BlockSize\t10\n1\t5\n", "BlockSize\t10\n0\tmany\n",
+        "BlockSize\t10\n0\t0\n", "BlockSize\t10\n0\t-1\n", "BlockSize\t60000000\n0\t1\n1\t1\n"}) {
     EXPECT_FALSE(FieldLength::histogram(text).ok()) << text;
   }
   const auto wrong = FieldLength::histogram("BlockSize\t10\n0\t1\nx\t1\n");

@@ -20,8 +20,7 @@ std::map<uint64_t, double> shares(Chooser chooser, uint64_t last) {
 
 double share_between(const std::map<uint64_t, double>& share, uint64_t low, uint64_t high) {
   double sum = 0;
-  for (auto it = share.lower_bound(low); it != share.end() && it->first <= high; ++it)
-    sum += it->second;
+  for (auto it = share.lower_bound(low); it != share.end() && it->first <= high; ++it) sum += it->second;
   return sum;
 }
 

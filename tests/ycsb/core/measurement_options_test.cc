@@ -36,8 +36,7 @@ TEST(MeasurementOptions, Parse_Types) {
 }
 
 TEST(MeasurementOptions, Parse_Lists) {
-  EXPECT_EQ(parse("hdrhistogram.percentiles=50, 99.9,99.99")->percentiles,
-            (std::vector<double>{50, 99.9, 99.99}));
+  EXPECT_EQ(parse("hdrhistogram.percentiles=50, 99.9,99.99")->percentiles, (std::vector<double>{50, 99.9, 99.99}));
   const auto o = parse("latencytrackederrors=NOT_FOUND,TIMEOUT");
   ASSERT_TRUE(o.ok());
   EXPECT_TRUE(o->tracked_errors[static_cast<size_t>(Status::kNotFound)]);
@@ -46,9 +45,8 @@ TEST(MeasurementOptions, Parse_Lists) {
 }
 
 TEST(MeasurementOptions, Parse_RefusesNonsense) {
-  for (const char* text :
-       {"measurementtype=hdr", "measurement.interval=sometimes", "hdrhistogram.percentiles=50,,99",
-        "hdrhistogram.percentiles=101", "latencytrackederrors=LOST", "histogram.buckets=0"}) {
+  for (const char* text : {"measurementtype=hdr", "measurement.interval=sometimes", "hdrhistogram.percentiles=50,,99",
+                           "hdrhistogram.percentiles=101", "latencytrackederrors=LOST", "histogram.buckets=0"}) {
     EXPECT_EQ(parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }

@@ -46,8 +46,8 @@ TEST(Measurements, Record_TrackedErrors) {
   Measurements some(one);
   some.record(Metric::kReadModifyWrite, Status::kNotFound, 1, 1, 0);
   some.record(Metric::kReadModifyWrite, Status::kError, 1, 1, 0);
-  EXPECT_EQ(counts(some), (std::map<std::string, uint64_t>{{"READ-MODIFY-WRITE-FAILED", 1},
-                                                           {"READ-MODIFY-WRITE-NOT_FOUND", 1}}));
+  EXPECT_EQ(counts(some),
+            (std::map<std::string, uint64_t>{{"READ-MODIFY-WRITE-FAILED", 1}, {"READ-MODIFY-WRITE-NOT_FOUND", 1}}));
 }
 
 TEST(Measurements, Record_Intervals) {
@@ -55,9 +55,8 @@ TEST(Measurements, Record_Intervals) {
   Measurements m(both);
   m.record(Metric::kUpdate, Status::kOk, 1'000, 5'000, 0);
   EXPECT_EQ(counts(m), (std::map<std::string, uint64_t>{{"UPDATE", 1}, {"Intended-UPDATE", 1}}));
-  m.for_each([](const std::string& name, const Series& s) {
-    EXPECT_EQ(s.latencies().max(), name == "UPDATE" ? 1U : 5U);
-  });
+  m.for_each(
+      [](const std::string& name, const Series& s) { EXPECT_EQ(s.latencies().max(), name == "UPDATE" ? 1U : 5U); });
 
   const auto intended = options("measurement.interval=intended");
   Measurements plain(intended);

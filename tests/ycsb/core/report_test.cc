@@ -35,10 +35,9 @@ TEST(Report, ExportOverall_JavasLines) {
   std::ostringstream out;
   auto exporter = make_exporter("text", out);
   export_overall(**exporter, 2500 * kMillisecond, 1000);
-  EXPECT_EQ(
-      out.str(),
-      "[OVERALL], RunTime(ms), 2500\n[OVERALL], Throughput(ops/sec), 400.0\n"
-      "[TOTAL_GCs], Count, 0\n[TOTAL_GC_TIME], Time(ms), 0\n[TOTAL_GC_TIME_%], Time(%), 0.0\n");
+  EXPECT_EQ(out.str(),
+            "[OVERALL], RunTime(ms), 2500\n[OVERALL], Throughput(ops/sec), 400.0\n"
+            "[TOTAL_GCs], Count, 0\n[TOTAL_GC_TIME], Time(ms), 0\n[TOTAL_GC_TIME_%], Time(%), 0.0\n");
 }
 
 TEST(Report, ExportMeasurements_Hdr) {
@@ -62,11 +61,9 @@ TEST(Report, ExportMeasurements_HdrVerboseListsBuckets) {
 }
 
 TEST(Report, ExportMeasurements_Histogram) {
-  const auto o =
-      options("measurementtype=histogram\nhistogram.buckets=2\nmeasurement.histogram.verbose=true");
+  const auto o = options("measurementtype=histogram\nhistogram.buckets=2\nmeasurement.histogram.verbose=true");
   Measurements m(o);
-  for (const int64_t us : {500, 500, 2500, 2500})
-    m.record(Metric::kUpdate, Status::kOk, us * 1000, 0, 0);
+  for (const int64_t us : {500, 500, 2500, 2500}) m.record(Metric::kUpdate, Status::kOk, us * 1000, 0, 0);
   m.count_return(Metric::kUpdate, Status::kOk);
   EXPECT_EQ(exported(m),
             "[UPDATE], Operations, 4\n[UPDATE], AverageLatency(us), 1500.0\n"
@@ -110,8 +107,7 @@ TEST(Report, WriteRawPoints_OneLineEach) {
   m.record(Metric::kRead, Status::kOk, 10'000, 0, 100 * kMillisecond);
   std::ostringstream out;
   write_raw_points(out, m, 1'700'000'000'000);
-  EXPECT_EQ(out.str(),
-            "READ latency raw data: op, timestamp(ms), latency(us)\nREAD,1700000000100,10\n");
+  EXPECT_EQ(out.str(), "READ latency raw data: op, timestamp(ms), latency(us)\nREAD,1700000000100,10\n");
 }
 
 TEST(Report, Summary_JavasWording) {
@@ -136,8 +132,7 @@ TEST(Report, StatusLine_AtTheStart) {
   Progress p;
   p.wall_time = "2024-05-06 07:08:09:010";
   p.operations_left = 1000;
-  EXPECT_EQ(status_line(p, ""),
-            "2024-05-06 07:08:09:010 0 sec: 0 operations; est completion in 0 second ");
+  EXPECT_EQ(status_line(p, ""), "2024-05-06 07:08:09:010 0 sec: 0 operations; est completion in 0 second ");
   p.since_start = 2 * kMillisecond;
   EXPECT_EQ(status_line(p, ""),
             "2024-05-06 07:08:09:010 0 sec: 0 operations; est completion in 106751991167300 days "

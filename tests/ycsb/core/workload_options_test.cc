@@ -59,13 +59,12 @@ TEST(WorkloadOptions, Parse_SixtyFourBitCounts) {
 }
 
 TEST(WorkloadOptions, Parse_RefusesNonsense) {
-  for (const char* text :
-       {"recordcount=many", "fieldcount=0", "fieldlength=100000000", "readproportion=-1",
-        "readproportion=0\nupdateproportion=0", "requestdistribution=zipf", "keyhash=rust",
-        "minscanlength=10\nmaxscanlength=5", "zipfian_const=1", "hotspotdatafraction=2",
-        "fieldlengthdistribution=uniform\nminfieldlength=200", "readallfields=yes",
-        "dataintegrity=true\nfieldlengthdistribution=uniform", "exponential.percentile=100",
-        "fieldcount=60000\nfieldlength=60000"}) {
+  for (const char* text : {"recordcount=many", "fieldcount=0", "fieldlength=100000000", "readproportion=-1",
+                           "readproportion=0\nupdateproportion=0", "requestdistribution=zipf", "keyhash=rust",
+                           "minscanlength=10\nmaxscanlength=5", "zipfian_const=1", "hotspotdatafraction=2",
+                           "fieldlengthdistribution=uniform\nminfieldlength=200", "readallfields=yes",
+                           "dataintegrity=true\nfieldlengthdistribution=uniform", "exponential.percentile=100",
+                           "fieldcount=60000\nfieldlength=60000"}) {
     const auto o = parse(text);
     EXPECT_EQ(o.status().code(), absl::StatusCode::kInvalidArgument) << text;
     const std::string name(std::string_view(text).substr(0, std::string_view(text).find('=')));

@@ -148,6 +148,25 @@ TEST(Drive, Run_ExportFile) {
   std::filesystem::remove(path);
 }
 
+TEST(Drive, Run_HdrLogs) {
+  const auto directory = std::filesystem::temp_directory_path() / ("skua-ycsb-hdr-" + std::to_string(getpid()));
+  std::filesystem::create_directory(directory);
+  const Outcome r = run(with_workload(
+      "run", "workloada",
+      {"-p", "hdrhistogram.fileoutput=true", "-p", "hdrhistogram.output.path=" + directory.string() + "/"}));
+  EXPECT_EQ(r.code, kExitFine) << r.err;
+  for (const char* name : {"READ.hdr", "UPDATE.hdr", "CLEANUP.hdr"}) {
+    std::ifstream file(directory / name);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    EXPECT_EQ(count_of(text, "HISTF"), 1U) << name;
+  }
+  std::filesystem::remove_all(directory);
+  EXPECT_EQ(run(with_workload("run", "workloada",
+                              {"-p", "hdrhistogram.fileoutput=true", "-p", "hdrhistogram.output.path=/nonexistent/x"}))
+                .code,
+            kExitFailed);
+}
+
 TEST(Drive, Run_RawPoints) {
   const Outcome r = run(with_workload("run", "workloadc", {"-p", "measurementtype=raw"}));
   EXPECT_EQ(count_of(r.out, "\nREAD,"), 1000U);

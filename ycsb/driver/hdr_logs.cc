@@ -1,0 +1,40 @@
+#include "ycsb/driver/hdr_logs.h"
+
+#include <time.h>
+
+#include <array>
+
+#include "ycsb/core/hdr_log.h"
+#include "ycsb/core/text.h"
+
+namespace skua::ycsb {
+namespace {
+
+std::string date_of(int64_t epoch_ms) {
+  const time_t seconds = epoch_ms / 1000;
+  tm broken = {};
+  localtime_r(&seconds, &broken);
+  std::array<char, 64> text;
+  const size_t size = strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Z %Y", &broken);
+  return {text.data(), size};
+}
+
+}  // namespace
+
+void HdrLogs::write_interval(const Measurements& interval, int64_t start_epoch_ms, TimeNs from, TimeNs to) {
+  if (!options_.hdr_file_output || !options_.hdr) return;
+  interval.for_each([&](const std::string& name, const Series& series) {
+    const auto [it, is_new] = files_.try_emplace(name);
+    std::ofstream& file = it->second;
+    const std::string path = concat(options_.hdr_output_path, name, ".hdr");
+    if (is_new) {
+      file.open(path, std::ios::trunc);
+      file << hdr_log_header(name, start_epoch_ms, date_of(start_epoch_ms));
+    }
+    file << hdr_log_line(series.latencies(), from, to) << std::flush;
+    if (!file && status_.ok())
+      status_ = absl::DataLossError(concat("cannot write ", path, " (hdrhistogram.output.path)"));
+  });
+}
+
+}  // namespace skua::ycsb
