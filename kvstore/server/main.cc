@@ -17,6 +17,8 @@
 #include "app/log.h"
 #include "app/signals.h"
 #include "app/uuid.h"
+#include "app/version.h"
+#include "control/proto/grpc_log.h"
 #include "kvstore/codec/limits.h"
 #include "kvstore/server/node.h"
 #include "rpc/base/status.h"
@@ -219,12 +221,11 @@ class Ending {
   absl::Status why_;
 };
 
-int serve(const Config& config) {
-  const auto stop = value_or_fail(app::StopSignal::install());
+int serve(const Config& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
   app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
-  Ending ending(*stop);
+  Ending ending(stop);
 
   NodeOptions options;
   options.data_dir = config.data_dir;
@@ -246,16 +247,24 @@ int serve(const Config& config) {
   options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
   options.log = node_log(logger.with_component("node"));
 
-  logger.info("starting", {{"node", identity.node_uuid}, {"data_dir", config.data_dir}, {"workers", config.workers}});
   const std::unique_ptr<Node> node = value_or_fail(Node::start(std::move(options)));
-  const int signal = stop->wait();
+  logger.info("started", {{"node", identity.node_uuid},
+                          {"incarnation", node->incarnation()},
+                          {"grpc_address", node->grpc_address()},
+                          {"data_dir", config.data_dir},
+                          {"workers", config.workers},
+                          {"version", app::version()}});
+  const int signal = stop.wait();
   if (signal != 0) logger.info("stopping", {{"signal", signal}});
   node->stop();
+  logger.info("stopped");
   if (const absl::Status why = ending.why(); !why.ok()) fail(why);
   return app::kExitOk;
 }
 
 int run(int argc, const char* const* argv) {
+  control::silence_grpc_log();
+  const auto stop = value_or_fail(app::StopSignal::install());
   Config config;
   app::Program program({.name = kProgram,
                         .summary = "Skua storage node",
@@ -267,7 +276,7 @@ int run(int argc, const char* const* argv) {
     std::puts("the configuration is valid");
     return app::kExitOk;
   }
-  return serve(config);
+  return serve(config, *stop);
 }
 
 }  // namespace

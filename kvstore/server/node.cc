@@ -309,7 +309,6 @@ void NodeImpl::stop() {
     workers_.clear();
   }
   manager_.reset();
-  log(LogSeverity::kInfo, "stopped: every acknowledged write is on disk");
 }
 
 }  // namespace
