@@ -26,8 +26,8 @@ absl::StatusOr<SocketAddress> SocketAddress::parse(std::string_view ip, uint16_t
     out.family = 6;
     return out;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", text, "' is not a numeric IPv4 or IPv6 address; give for example 127.0.0.1 or ::1"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not a numeric IPv4 or IPv6 address; give for example 127.0.0.1 or ::1"));
 }
 
 std::string SocketAddress::encode() const {
@@ -51,16 +51,14 @@ absl::StatusOr<SocketAddress> SocketAddress::decode(ByteSpan bytes) {
     out.port = reader.read<uint16_t>();
     if (reader.complete() && out.port != 0) return out;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("TCP address is malformed (", bytes.size(), " bytes)"));
+  return absl::InvalidArgumentError(absl::StrCat("TCP address is malformed (", bytes.size(), " bytes)"));
 }
 
 std::string SocketAddress::to_string() const {
   if (is_none()) return "no address";
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(family == 4 ? AF_INET : AF_INET6, ip.data(), text.data(), text.size());
-  return family == 4 ? absl::StrCat(text.data(), ":", port)
-                     : absl::StrCat("[", text.data(), "]:", port);
+  return family == 4 ? absl::StrCat(text.data(), ":", port) : absl::StrCat("[", text.data(), "]:", port);
 }
 
 socklen_t SocketAddress::to_sockaddr(sockaddr_storage& out) const {

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,7 +24,7 @@ struct SocketAddress {
   std::array<uint8_t, 16> ip{};
   uint16_t port = 0;
 
-  auto operator<=>(const SocketAddress&) const = default;
+  bool operator==(const SocketAddress&) const = default;
   [[nodiscard]] bool is_none() const { return family == 0; }
   /// 0.0.0.0 or ::
   [[nodiscard]] bool is_wildcard() const { return !is_none() && ip == std::array<uint8_t, 16>{}; }

@@ -28,8 +28,7 @@ void Links::accept_all() {
   while (true) {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
-    UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length,
-                        SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.is_open()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       // Out of descriptors or memory: the edge is used up, so come back by the clock.
@@ -56,8 +55,7 @@ void Links::evict_handshake() {
 void Links::back_off(Peer& peer, TimeNs now) {
   const TcpOptions& options = *env_.options;
   const uint32_t doublings = std::min(peer.failures, uint32_t{20});
-  peer.retry_at_ns =
-      now + std::min(options.reconnect_max_ns, options.reconnect_min_ns << doublings);
+  peer.retry_at_ns = now + std::min(options.reconnect_max_ns, options.reconnect_min_ns << doublings);
   ++peer.failures;
 }
 
@@ -95,8 +93,7 @@ void Links::on_connecting(Connection& connection, uint32_t events) {
   if (error == 0 && !write_hello(connection.fd.get(), encode_hello(hello))) error = errno;
   if (error != 0) {
     close(connection, LinkEvent::Kind::kDown,
-          absl::UnavailableError(absl::StrCat("cannot connect to ", name_of(peer), ": ",
-                                              errno_text(error),
+          absl::UnavailableError(absl::StrCat("cannot connect to ", name_of(peer), ": ", errno_text(error),
                                               "; check that it runs and listens there")));
     return;
   }
@@ -113,9 +110,8 @@ void Links::on_hello_bytes(Connection& connection) {
     case HelloReader::Result::kError:
       return connection.outgoing
                  ? close(connection, LinkEvent::Kind::kDown,
-                         absl::UnavailableError(
-                             absl::StrCat(name_of(env_.peers->at(connection.peer)),
-                                          " closed the connection before it answered the hello")))
+                         absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection.peer)),
+                                                             " closed the connection before it answered the hello")))
                  : close_quietly(connection);
   }
   if (connection.outgoing) {
@@ -143,8 +139,7 @@ bool Links::send_reply(Connection& connection, HelloReply reply) {
 LinkView Links::view_of(const Peer& peer) const {
   LinkView view;
   if (peer.dial != nullptr) {
-    view.dial = peer.dial->state == Connection::State::kConnecting ? DialState::kConnecting
-                                                                   : DialState::kHelloSent;
+    view.dial = peer.dial->state == Connection::State::kConnecting ? DialState::kConnecting : DialState::kHelloSent;
   }
   if (peer.link != nullptr) {
     view.has_link = true;
@@ -176,11 +171,11 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
     case Verdict::kRefuseRace: return refuse(HelloCode::kRace, "both sides dialled at once");
     case Verdict::kRefuseStale: return refuse(HelloCode::kStale, "a newer connection stands");
     case Verdict::kReplace:
-      close(*peer.link, LinkEvent::Kind::kDown,
-            absl::UnavailableError(absl::StrCat(
-                name_of(peer), peer.link->identity.incarnation == hello.sender.incarnation
-                                   ? " lost the connection and made a new one"
-                                   : " was restarted")));
+      close(
+          *peer.link, LinkEvent::Kind::kDown,
+          absl::UnavailableError(absl::StrCat(name_of(peer), peer.link->identity.incarnation == hello.sender.incarnation
+                                                                 ? " lost the connection and made a new one"
+                                                                 : " was restarted")));
       break;
     case Verdict::kAccept: break;
   }
@@ -201,13 +196,11 @@ void Links::on_reply(Connection& connection, const HelloReply& reply) {
     return drop_malformed(connection);
   }
   // The other side checked the same; do not take its word for it.
-  if (reply.replier.uuid != peer.uuid ||
-      is_foreign_cluster(reply.replier.cluster_id, self.cluster_id)) {
+  if (reply.replier.uuid != peer.uuid || is_foreign_cluster(reply.replier.cluster_id, self.cluster_id)) {
     HelloReply refusal = reply;
     refusal.code = reply.replier.uuid != peer.uuid ? HelloCode::kWrongUuid : HelloCode::kCluster;
-    refusal.text =
-        absl::StrCat("it answered as endpoint ", reply.replier.uuid.to_string(), " of cluster ",
-                     reply.replier.cluster_id.to_string(), ": ask for the peer's descriptor again");
+    refusal.text = absl::StrCat("it answered as endpoint ", reply.replier.uuid.to_string(), " of cluster ",
+                                reply.replier.cluster_id.to_string(), ": ask for the peer's descriptor again");
     return on_refusal(connection, refusal);
   }
   SKUA_CHECK(peer.link == nullptr, "a dial was left open beside a connection");
@@ -221,8 +214,7 @@ void Links::on_refusal(Connection& connection, const HelloReply& reply) {
   Peer& peer = env_.peers->at(connection.peer);
   if (reply.code != HelloCode::kRace && reply.code != HelloCode::kStale) {
     return close(connection, LinkEvent::Kind::kRefused,
-                 refusal_status(reply.code, absl::StrCat(name_of(peer),
-                                                         " refused the connection: ", reply.text)));
+                 refusal_status(reply.code, absl::StrCat(name_of(peer), " refused the connection: ", reply.text)));
   }
   // The other connection is on its way; should it never come, dial again a little later.
   peer.dial = nullptr;
@@ -241,12 +233,11 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   connection.receiver.open(peer.id, *connection.dialect);
   std::erase(handshakes_, &connection);
   peer.link = &connection;
+  peer.retired_hook.unlink();
   ++link_count_;
   peer.tx.repack(*find_dialect(env_.dialects, env_.versions.max), *connection.dialect);
-  env_.peers->push_event({.peer = peer.id,
-                          .kind = LinkEvent::Kind::kUp,
-                          .identity = connection.identity,
-                          .why = absl::OkStatus()});
+  env_.peers->push_event(
+      {.peer = peer.id, .kind = LinkEvent::Kind::kUp, .identity = connection.identity, .why = absl::OkStatus()});
   // Frames may lie right behind the hello, and their edge is used up.
   activate(connection);
   flush(peer);

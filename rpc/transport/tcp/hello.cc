@@ -58,15 +58,13 @@ absl::Status read_preamble(ByteReader& reader, ByteSpan bytes, HelloKind kind) {
   const absl::StatusOr<size_t> size = hello_size(preamble, kind);
   if (!size.ok()) return size.status();
   if (*size != bytes.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hello says it has ", *size, " bytes, but has ", bytes.size()));
+    return absl::InvalidArgumentError(absl::StrCat("hello says it has ", *size, " bytes, but has ", bytes.size()));
   }
   return absl::OkStatus();
 }
 
 absl::Status truncated(ByteSpan bytes) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("hello of ", bytes.size(), " bytes is shorter than its fields"));
+  return absl::InvalidArgumentError(absl::StrCat("hello of ", bytes.size(), " bytes is shorter than its fields"));
 }
 
 std::string range_text(VersionRange range) {
@@ -77,8 +75,7 @@ std::string range_text(VersionRange range) {
 }  // namespace
 
 std::string encode_hello(const Hello& hello) {
-  SKUA_CHECK(hello.sender_address.size() <= Descriptor::kAddressMax,
-             "address too long for a hello");
+  SKUA_CHECK(hello.sender_address.size() <= Descriptor::kAddressMax, "address too long for a hello");
   Buffer buffer;
   ByteWriter writer(buffer);
   writer.write(kHelloMagic);
@@ -106,8 +103,7 @@ std::string encode_reply(const HelloReply& reply) {
   writer.write(reply.chosen);
   writer.write(reply.last_dial_number);
   write_identity(writer, reply.replier);
-  writer.write_prefixed<uint16_t>(
-      as_byte_span(std::string_view(reply.text).substr(0, kRefusalTextMax)));
+  writer.write_prefixed<uint16_t>(as_byte_span(std::string_view(reply.text).substr(0, kRefusalTextMax)));
   return finish(buffer, writer);
 }
 
@@ -124,8 +120,8 @@ absl::StatusOr<size_t> hello_size(ByteSpan preamble, HelloKind kind) {
         absl::StrCat("expected a hello of kind ", static_cast<int>(kind), ", got ", found));
   }
   if (size < kHelloPreambleBytes || size > kHelloBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a hello of ", size, " bytes is not acceptable, ", "the limit is ", kHelloBytesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a hello of ", size, " bytes is not acceptable, ", "the limit is ", kHelloBytesMax));
   }
   return size;
 }
@@ -181,18 +177,16 @@ HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self, Version
   };
   const uint16_t chosen = negotiate(hello.versions, versions);
   if (chosen == 0) {
-    return refuse(HelloCode::kVersion,
-                  absl::StrCat("the caller speaks ", range_text(hello.versions),
-                               " of the TCP protocol, this endpoint speaks ", range_text(versions),
-                               ": upgrade the older side"));
+    return refuse(HelloCode::kVersion, absl::StrCat("the caller speaks ", range_text(hello.versions),
+                                                    " of the TCP protocol, this endpoint speaks ", range_text(versions),
+                                                    ": upgrade the older side"));
   }
   if (is_foreign_cluster(hello.sender.cluster_id, self.cluster_id)) {
-    return refuse(
-        HelloCode::kCluster,
-        absl::StrCat("the caller belongs to cluster ", hello.sender.cluster_id.to_string(),
-                     ", this endpoint to cluster ", self.cluster_id.to_string(),
-                     ": point the caller at its own cluster's control address, or give a "
-                     "node that changes clusters an empty data directory"));
+    return refuse(HelloCode::kCluster,
+                  absl::StrCat("the caller belongs to cluster ", hello.sender.cluster_id.to_string(),
+                               ", this endpoint to cluster ", self.cluster_id.to_string(),
+                               ": point the caller at its own cluster's control address, or give a "
+                               "node that changes clusters an empty data directory"));
   }
   if (hello.sender.uuid.is_zero()) {
     return refuse(HelloCode::kWrongUuid, "the caller gave no uuid of its own");
@@ -200,16 +194,14 @@ HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self, Version
   if (!hello.expected.is_zero() && hello.expected != self.uuid) {
     return refuse(
         HelloCode::kWrongUuid,
-        absl::StrCat("the caller expected endpoint ", hello.expected.to_string(),
-                     " here, but this is endpoint ", self.uuid.to_string(),
-                     ": the address was taken over; ask for the peer's descriptor again"));
+        absl::StrCat("the caller expected endpoint ", hello.expected.to_string(), " here, but this is endpoint ",
+                     self.uuid.to_string(), ": the address was taken over; ask for the peer's descriptor again"));
   }
   if (hello.sender.uuid == self.uuid) {
-    return refuse(
-        HelloCode::kSameUuid,
-        absl::StrCat("the caller claims uuid ", self.uuid.to_string(),
-                     ", which is this endpoint's own: two endpoints share one identity (a "
-                     "copied data directory?); start one of them with a fresh one"));
+    return refuse(HelloCode::kSameUuid,
+                  absl::StrCat("the caller claims uuid ", self.uuid.to_string(),
+                               ", which is this endpoint's own: two endpoints share one identity (a "
+                               "copied data directory?); start one of them with a fresh one"));
   }
   reply.chosen = chosen;
   return reply;

@@ -100,8 +100,7 @@ absl::StatusOr<HelloReply> decode_reply(ByteSpan bytes);
 
 /// What a listener that is `self` thinks of `hello` before it looks at its connections: kAccepted,
 /// or a refusal whose text names both sides and the way out.
-[[nodiscard]] HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self,
-                                     VersionRange versions);
+[[nodiscard]] HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self, VersionRange versions);
 
 /// True if both belong to clusters, and not to the same.
 [[nodiscard]] bool is_foreign_cluster(const Uuid& a, const Uuid& b);

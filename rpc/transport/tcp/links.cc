@@ -17,8 +17,8 @@ constexpr uint64_t kWakeData = UINT64_MAX - 1;
 constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 absl::Status descriptor_error(const char* what) {
-  return absl::UnavailableError(absl::StrCat("cannot make ", what, " for the TCP transport: ",
-                                             errno_text(errno), "; raise the limit (ulimit -n)"));
+  return absl::UnavailableError(absl::StrCat("cannot make ", what, " for the TCP transport: ", errno_text(errno),
+                                             "; raise the limit (ulimit -n)"));
 }
 
 }  // namespace
@@ -81,8 +81,7 @@ Connection* Links::add_connection(UniqueFd fd, bool outgoing, const SocketAddres
   connection->outgoing = outgoing;
   connection->state = outgoing ? Connection::State::kConnecting : Connection::State::kHello;
   connection->remote = remote;
-  connection->hello =
-      std::make_unique<HelloReader>(outgoing ? HelloKind::kReply : HelloKind::kHello);
+  connection->hello = std::make_unique<HelloReader>(outgoing ? HelloKind::kReply : HelloKind::kHello);
   connection->deadline_ns = env_.clock->now_ns() + env_.options->connect_timeout_ns;
   tune_connection(fd.get(), env_.options->peer_timeout_ns);
   epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {}};
@@ -149,6 +148,7 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
     back_off(*peer, now);
   }
   peer->tx.drop(*env_.completions);
+  env_.peers->retire(*peer);
   env_.peers->push_event({.peer = id, .kind = kind, .identity = identity, .why = why});
 }
 
@@ -163,6 +163,7 @@ void Links::close_quietly(Connection& connection) {
 }
 
 void Links::after_read(Connection& connection, RxOutcome outcome, bool produced) {
+  const int error = errno;
   const auto from = [&] { return name_of(env_.peers->at(connection.peer)); };
   connection.idle_reads = produced ? 0 : connection.idle_reads + 1;
   switch (outcome) {
@@ -174,12 +175,11 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
       return;
     case RxOutcome::kMalformed:
       ++env_.rx->counters->rx_dropped;
-      fail(connection, absl::UnavailableError(absl::StrCat(
-                           from(), " sent a malformed frame; the connection was closed")));
+      fail(connection,
+           absl::UnavailableError(absl::StrCat(from(), " sent a malformed frame; the connection was closed")));
       return;
     case RxOutcome::kError:
-      fail(connection, absl::UnavailableError(
-                           absl::StrCat("connection to ", from(), " broke: ", errno_text(errno))));
+      fail(connection, absl::UnavailableError(absl::StrCat("connection to ", from(), " broke: ", errno_text(error))));
       return;
   }
 }
@@ -215,8 +215,8 @@ void Links::cancel_placements(RxPlacer* placer) {
 
 bool Links::turn_due() {
   ++bursts_since_turn_;
-  return active_.empty() || active_.size() > kHotMax || bursts_since_turn_ >= kEpollEveryBursts ||
-         blocked_count_ > 0 || events_pending_ > 0 || !failed_.empty();
+  return active_.empty() || active_.size() > kHotMax || bursts_since_turn_ >= kEpollEveryBursts || blocked_count_ > 0 ||
+         events_pending_ > 0 || !failed_.empty();
 }
 
 void Links::turn() {
@@ -256,8 +256,7 @@ bool Links::is_idle_event(const epoll_event& event) const {
   if (event.data.u64 == kWakeData) return true;
   if (event.data.u64 == kListenerData || event.events != EPOLLOUT) return false;
   const Connection* connection = find(event.data.u64);
-  return connection == nullptr ||
-         (connection->state == Connection::State::kFrames && !connection->tx_blocked);
+  return connection == nullptr || (connection->state == Connection::State::kFrames && !connection->tx_blocked);
 }
 
 int Links::wait_epoll(DurationNs timeout_ns) {
@@ -290,10 +289,8 @@ void Links::wait(DurationNs timeout_ns) {
     const int count = wait_epoll(left);
     // Handled by the next rx_burst: connections may only be closed from there.
     const auto begin = events_.begin();
-    events_pending_ =
-        static_cast<int>(std::remove_if(begin, begin + count,
-                                        [this](const epoll_event& e) { return is_idle_event(e); }) -
-                         begin);
+    events_pending_ = static_cast<int>(
+        std::remove_if(begin, begin + count, [this](const epoll_event& e) { return is_idle_event(e); }) - begin);
     if (events_pending_ > 0) break;
   }
   sleeping_.store(false);
@@ -327,12 +324,11 @@ void Links::send(Peer& peer) {
   if (peer.dial != nullptr || peer.waits_to_dial) return;
   if (peer.address.is_none()) {
     peer.tx.drop(*env_.completions);
-    env_.peers->push_event(
-        {.peer = peer.id,
-         .kind = LinkEvent::Kind::kDown,
-         .identity = {},
-         .why = absl::UnavailableError(absl::StrCat(
-             name_of(peer), " is not connected and does not listen: it has to connect again"))});
+    env_.peers->push_event({.peer = peer.id,
+                            .kind = LinkEvent::Kind::kDown,
+                            .identity = {},
+                            .why = absl::UnavailableError(absl::StrCat(
+                                name_of(peer), " is not connected and does not listen: it has to connect again"))});
     return;
   }
   if (env_.clock->now_ns() >= peer.retry_at_ns) return dial(peer);
@@ -349,10 +345,11 @@ void Links::flush(Peer& peer) {
       connection.tx_blocked = true;
       ++blocked_count_;
       return;
-    case WriteOutcome::kError:
-      fail(connection, absl::UnavailableError(absl::StrCat("connection to ", name_of(peer),
-                                                           " broke: ", errno_text(errno))));
+    case WriteOutcome::kError: {
+      const std::string text = errno_text(errno);
+      fail(connection, absl::UnavailableError(absl::StrCat("connection to ", name_of(peer), " broke: ", text)));
       return;
+    }
   }
 }
 
@@ -376,10 +373,9 @@ void Links::run_timers() {
       close_quietly(connection);
     } else {
       close(connection, LinkEvent::Kind::kDown,
-            absl::UnavailableError(
-                absl::StrCat(name_of(env_.peers->at(connection.peer)), " did not answer within ",
-                             env_.options->connect_timeout_ns / kMillisecond,
-                             " ms; check that it runs and that no firewall drops the packets")));
+            absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection.peer)), " did not answer within ",
+                                                env_.options->connect_timeout_ns / kMillisecond,
+                                                " ms; check that it runs and that no firewall drops the packets")));
     }
   }
   for (size_t i = 0; i < waiting_.size();) {

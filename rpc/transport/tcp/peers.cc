@@ -20,14 +20,39 @@ absl::StatusOr<Peer*> PeerTable::find_or_add(const Uuid& uuid) {
     return peers_[found->second].get();
   }
   if (peers_.size() == peers_max_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("this endpoint knows ", peers_max_,
-                     " peers, its limit; raise peers_max of the TCP transport or restart it"));
+    Peer* reused = take_retired();
+    if (reused == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("this endpoint has ", peers_max_, " peers, its limit; raise peers_max of the TCP transport"));
+    }
+    by_uuid_.erase(reused->uuid.bytes);
+    by_uuid_.emplace(uuid.bytes, reused->id);
+    reused->uuid = uuid;
+    reused->address = {};
+    reused->failures = 0;
+    reused->retry_at_ns = 0;
+    return reused;
   }
   const auto id = static_cast<PeerId>(peers_.size());
   peers_.push_back(std::make_unique<Peer>(id, uuid, limits_));
   by_uuid_.emplace(uuid.bytes, id);
   return peers_.back().get();
+}
+
+void PeerTable::retire(Peer& peer) {
+  if (!peer.resolved && !peer.retired_hook.linked()) retired_.push_back(peer);
+}
+
+/// The entry that is unused longest, or nullptr.
+Peer* PeerTable::take_retired() {
+  Peer* peer = retired_.empty() ? nullptr : &retired_.front();
+  // The engine answers a lost caller now and then: such an entry is busy for a moment.
+  while (peer != nullptr && (peer->link != nullptr || peer->dial != nullptr || !peer->tx.empty() ||
+                             peer->waits_to_dial || !peer->pending.empty())) {
+    peer = retired_.next(*peer);
+  }
+  if (peer != nullptr) peer->retired_hook.unlink();
+  return peer;
 }
 
 void PeerTable::push_event(LinkEvent event) {

@@ -1,8 +1,10 @@
 // PeerTable: the remote endpoints a transport knows, and what there is to tell the engine about
 // them.
 //
-// A PeerId is an index here and is kept for the transport's life: engines hold on to it. The same
-// uuid always finds the same entry, whether it was resolved or called us.
+// A PeerId is an index here: engines hold on to it. The same uuid finds the same entry, whether it was
+// resolved or called us. Callers come and go (each run of a tool is a new uuid), so once the table is
+// full, the entry that lost its connection longest ago, and that nobody here resolved, is given to the
+// next new uuid.
 #ifndef SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 #define SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 
@@ -36,7 +38,9 @@ struct Peer {
   Peer(PeerId id, const Uuid& uuid, TxQueue::Limits limits) : id(id), uuid(uuid), tx(limits) {}
 
   const PeerId id;
-  const Uuid uuid;
+  Uuid uuid;
+  /// The engine asked for it, and may send to it at any time.
+  bool resolved = false;
   /// Where it listens, as last heard; none: only it can connect.
   SocketAddress address;
 
@@ -55,6 +59,7 @@ struct Peer {
 
   PendingLinks pending;
   ListHook pending_hook;
+  ListHook retired_hook;
 };
 
 /// Thread: the transport's.
@@ -62,8 +67,10 @@ class PeerTable {
  public:
   PeerTable(size_t peers_max, TxQueue::Limits limits) : peers_max_(peers_max), limits_(limits) {}
 
-  /// The peer of `uuid`, made if need be. RESOURCE_EXHAUSTED: peers_max.
+  /// The peer of `uuid`, made if need be. RESOURCE_EXHAUSTED: peers_max, all of them in use.
   absl::StatusOr<Peer*> find_or_add(const Uuid& uuid);
+  /// `peer` lost its connection; if nobody resolved it, its entry may be given away.
+  void retire(Peer& peer);
   [[nodiscard]] size_t size() const { return peers_.size(); }
   [[nodiscard]] Peer& at(PeerId id) { return *peers_[id]; }
 
@@ -73,11 +80,15 @@ class PeerTable {
   [[nodiscard]] bool has_events() { return !pending_.empty(); }
 
  private:
+  Peer* take_retired();
+
   const size_t peers_max_;
   const TxQueue::Limits limits_;
   std::vector<std::unique_ptr<Peer>> peers_;
   absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> by_uuid_;
   IntrusiveList<Peer, &Peer::pending_hook> pending_;
+  /// Longest first.
+  IntrusiveList<Peer, &Peer::retired_hook> retired_;
 };
 
 }  // namespace skua::rpc::tcp

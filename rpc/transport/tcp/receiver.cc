@@ -41,8 +41,7 @@ RxOutcome FrameReceiver::receive(int fd, RxContext& context) {
   for (int reads = 0;; ++reads) {
     switch (parse(context)) {
       case Parse::kNeedBytes: break;
-      case Parse::kStop:
-        return drained && is_between_frames() ? RxOutcome::kDrained : RxOutcome::kMore;
+      case Parse::kStop: return drained && is_between_frames() ? RxOutcome::kDrained : RxOutcome::kMore;
       case Parse::kStarved: return RxOutcome::kStarved;
       case Parse::kMalformed: return RxOutcome::kMalformed;
     }
@@ -165,8 +164,7 @@ void FrameReceiver::emit_placed(RxContext& context) {
 }
 
 FrameReceiver::Read FrameReceiver::read_chunk(int fd, RxContext& context) {
-  const uint32_t wanted =
-      state_ == State::kPayloadInChunk ? prefix_bytes() + payload_bytes_ : prefix_bytes();
+  const uint32_t wanted = state_ == State::kPayloadInChunk ? prefix_bytes() + payload_bytes_ : prefix_bytes();
   if (!make_room(context, wanted - region_size())) return Read::kStarved;
   uint32_t limit = context.chunks->room();
   if (expect_large_ && region_size() < prefix_bytes()) limit = std::min(limit, kRxPeekBytes);
@@ -215,8 +213,7 @@ bool FrameReceiver::make_room(RxContext& context, uint32_t bytes) {
   const uint32_t size = region_size();
   if (size == 0) {
     // A tiny rest of a chunk is worth a fresh one, if there is any.
-    return chunks.ensure_room(std::max(bytes, std::min(kRxRoomMin, chunks.chunk_bytes()))) ||
-           chunks.ensure_room(bytes);
+    return chunks.ensure_room(std::max(bytes, std::min(kRxRoomMin, chunks.chunk_bytes()))) || chunks.ensure_room(bytes);
   }
   const bool follows = chunk_ == chunks.current() && end_ == chunks.write_offset();
   if (follows && chunks.room() >= bytes) return true;

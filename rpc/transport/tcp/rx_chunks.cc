@@ -12,8 +12,7 @@ ChunkPool::ChunkPool(uint32_t chunk_bytes, uint32_t chunk_count)
   for (uint32_t chunk = chunk_count - 1; chunk > 0; --chunk) free_.push_back(chunk);
 }
 
-absl::StatusOr<std::unique_ptr<ChunkPool>> ChunkPool::create(uint32_t chunk_bytes,
-                                                             uint32_t chunk_count) {
+absl::StatusOr<std::unique_ptr<ChunkPool>> ChunkPool::create(uint32_t chunk_bytes, uint32_t chunk_count) {
   SKUA_CHECK(chunk_bytes > 0 && chunk_count > 0, "a chunk pool needs chunks");
   std::unique_ptr<ChunkPool> pool(new ChunkPool(chunk_bytes, chunk_count));
   absl::StatusOr<MutableByteSpan> memory = pool->arena_.map(size_t{chunk_bytes} * chunk_count);

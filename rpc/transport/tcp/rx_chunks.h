@@ -27,8 +27,7 @@ namespace skua::rpc::tcp {
 class ChunkPool {
  public:
   /// RESOURCE_EXHAUSTED: no memory.
-  static absl::StatusOr<std::unique_ptr<ChunkPool>> create(uint32_t chunk_bytes,
-                                                           uint32_t chunk_count);
+  static absl::StatusOr<std::unique_ptr<ChunkPool>> create(uint32_t chunk_bytes, uint32_t chunk_count);
 
   [[nodiscard]] uint32_t chunk_bytes() const { return chunk_bytes_; }
   [[nodiscard]] uint32_t current() const { return current_; }
@@ -36,9 +35,7 @@ class ChunkPool {
   [[nodiscard]] uint32_t write_offset() const { return write_; }
   [[nodiscard]] uint32_t room() const { return chunk_bytes_ - write_; }
   [[nodiscard]] std::byte* write_pointer() { return at(current_, write_); }
-  [[nodiscard]] std::byte* at(uint32_t chunk, uint32_t offset) {
-    return base_ + size_t{chunk} * chunk_bytes_ + offset;
-  }
+  [[nodiscard]] std::byte* at(uint32_t chunk, uint32_t offset) { return base_ + size_t{chunk} * chunk_bytes_ + offset; }
 
   /// Makes `bytes` (at most chunk_bytes) of room, in this chunk or a fresh one. False: all are
   /// lent.
@@ -53,8 +50,7 @@ class ChunkPool {
 
   void add_ref(uint32_t chunk) { ++refs_[chunk]; }
   void drop_ref(uint32_t chunk) {
-    SKUA_CHECK(chunk < refs_.size() && refs_[chunk] > 0,
-               "a received buffer was released twice or was never lent");
+    SKUA_CHECK(chunk < refs_.size() && refs_[chunk] > 0, "a received buffer was released twice or was never lent");
     if (--refs_[chunk] == 0 && chunk != current_) free_.push_back(chunk);
   }
 

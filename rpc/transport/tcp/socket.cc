@@ -15,18 +15,16 @@ namespace skua::rpc::tcp {
 namespace {
 
 absl::Status listen_error(const SocketAddress& at, int error) {
-  const std::string what =
-      absl::StrCat("cannot listen on ", at.to_string(), ": ", errno_text(error));
+  const std::string what = absl::StrCat("cannot listen on ", at.to_string(), ": ", errno_text(error));
   switch (error) {
     case EADDRINUSE:
-      return absl::AlreadyExistsError(absl::StrCat(
-          what, "; stop the process that uses the port, or choose another (port 0 picks one)"));
+      return absl::AlreadyExistsError(
+          absl::StrCat(what, "; stop the process that uses the port, or choose another (port 0 picks one)"));
     case EACCES:
       return absl::PermissionDeniedError(
           absl::StrCat(what, "; ports below 1024 need CAP_NET_BIND_SERVICE, choose a higher one"));
     case EADDRNOTAVAIL:
-      return absl::UnavailableError(
-          absl::StrCat(what, "; give an address that `ip addr` lists on this machine"));
+      return absl::UnavailableError(absl::StrCat(what, "; give an address that `ip addr` lists on this machine"));
     case EMFILE:
     case ENFILE: return absl::UnavailableError(absl::StrCat(what, "; raise the limit (ulimit -n)"));
     default: return absl::UnavailableError(what);
@@ -39,8 +37,7 @@ void set_option(int fd, int level, int name, int value) {
 }
 
 UniqueFd make_socket(const SocketAddress& address) {
-  return UniqueFd(socket(address.family == 4 ? AF_INET : AF_INET6,
-                         SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return UniqueFd(socket(address.family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -60,8 +57,7 @@ absl::StatusOr<UniqueFd> listen_on(const SocketAddress& at, SocketAddress& bound
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_storage storage;
   socklen_t length = at.to_sockaddr(storage);
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
     return listen_error(at, errno);
   }
   length = sizeof storage;
@@ -76,10 +72,9 @@ absl::StatusOr<UniqueFd> start_connect(const SocketAddress& to) {
   UniqueFd fd = make_socket(to);
   sockaddr_storage storage;
   const socklen_t length = to.to_sockaddr(storage);
-  if (!fd.is_open() || (connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 &&
-                        errno != EINPROGRESS)) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot connect to ", to.to_string(), ": ", errno_text(errno)));
+  if (!fd.is_open() ||
+      (connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 && errno != EINPROGRESS)) {
+    return absl::UnavailableError(absl::StrCat("cannot connect to ", to.to_string(), ": ", errno_text(errno)));
   }
   return fd;
 }

@@ -25,8 +25,7 @@ constexpr char kTransportName[] = "tcp";
 
 class TcpTransportImpl final : public TcpTransport {
  public:
-  TcpTransportImpl(TcpOptions options, tcp::VersionRange versions,
-                   std::unique_ptr<ChunkPool> chunks);
+  TcpTransportImpl(TcpOptions options, tcp::VersionRange versions, std::unique_ptr<ChunkPool> chunks);
 
   absl::Status open() { return links_.open(); }
 
@@ -64,13 +63,12 @@ class TcpTransportImpl final : public TcpTransport {
   size_t next_active_ = 0;
 };
 
-TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange versions,
-                                   std::unique_ptr<ChunkPool> chunks)
+TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange versions, std::unique_ptr<ChunkPool> chunks)
     : options_(std::move(options)),
       newest_(*tcp::find_dialect(options_.dialects, versions.max)),
       chunks_(std::move(chunks)),
-      peers_(options_.peers_max, {.bytes_max = options_.tx_queue_max_bytes,
-                                  .inline_max_bytes = options_.inline_max_bytes}),
+      peers_(options_.peers_max,
+             {.bytes_max = options_.tx_queue_max_bytes, .inline_max_bytes = options_.inline_max_bytes}),
       links_({.options = &options_,
               .dialects = options_.dialects,
               .versions = versions,
@@ -96,8 +94,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
 }
 
 Descriptor TcpTransportImpl::local_descriptor() const {
-  return {
-      .transport = kTransportName, .identity = options_.self, .address = links_.address().encode()};
+  return {.transport = kTransportName, .identity = options_.self, .address = links_.address().encode()};
 }
 
 void TcpTransportImpl::set_placer(RxPlacer* placer) {
@@ -118,17 +115,17 @@ absl::StatusOr<PeerId> TcpTransportImpl::resolve(const Descriptor& descriptor) {
   if (identity.uuid.is_zero() || identity.uuid == options_.self.uuid) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot connect to endpoint ", identity.uuid.to_string(),
-                     identity.uuid.is_zero() ? ": a descriptor needs a uuid"
-                                             : ": that is this endpoint itself"));
+                     identity.uuid.is_zero() ? ": a descriptor needs a uuid" : ": that is this endpoint itself"));
   }
   if (tcp::is_foreign_cluster(identity.cluster_id, options_.self.cluster_id)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("endpoint ", identity.uuid.to_string(), " belongs to cluster ",
-                     identity.cluster_id.to_string(), ", this one to ",
-                     options_.self.cluster_id.to_string(), ": use the right control address"));
+        absl::StrCat("endpoint ", identity.uuid.to_string(), " belongs to cluster ", identity.cluster_id.to_string(),
+                     ", this one to ", options_.self.cluster_id.to_string(), ": use the right control address"));
   }
   absl::StatusOr<Peer*> peer = peers_.find_or_add(identity.uuid);
   if (!peer.ok()) return peer.status();
+  (*peer)->resolved = true;
+  (*peer)->retired_hook.unlink();
   if (!address->is_none()) (*peer)->address = *address;
   return (*peer)->id;
 }
@@ -137,8 +134,8 @@ absl::StatusOr<PeerId> TcpTransportImpl::resolve(const Descriptor& descriptor) {
 
 bool TcpTransportImpl::queue(Peer& peer, TxPacket& packet, size_t index) {
   const bool stands = peer.link != nullptr;
-  return peer.tx.push(packet, static_cast<uint8_t>(index), stands ? *peer.link->dialect : newest_,
-                      !stands, completions_, counters_);
+  return peer.tx.push(packet, static_cast<uint8_t>(index), stands ? *peer.link->dialect : newest_, !stands,
+                      completions_, counters_);
 }
 
 size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
@@ -148,8 +145,7 @@ size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
   for (; taken < packets.size(); ++taken) {
     TxPacket& packet = packets[taken];
     SKUA_CHECK(packet.peer < peers_.size(), "tx_burst to a peer that was never resolved");
-    SKUA_CHECK(packet.payload_bytes <= options_.payload_max_bytes,
-               "a packet is larger than payload_max_bytes");
+    SKUA_CHECK(packet.payload_bytes <= options_.payload_max_bytes, "a packet is larger than payload_max_bytes");
     Peer& peer = peers_.at(packet.peer);
     if (!queue(peer, packet, taken)) {
       // Perhaps the queue is only full of this burst.
@@ -228,16 +224,13 @@ absl::Status check_options(const TcpOptions& options, const tcp::VersionRange& v
     }
   }
   if (versions.min == 0 || versions.min > versions.max) return invalid("no version to offer");
-  if (options.inline_max_bytes > tcp::kTxStagingBytes / 8)
-    return invalid("inline_max_bytes too large");
+  if (options.inline_max_bytes > tcp::kTxStagingBytes / 8) return invalid("inline_max_bytes too large");
   if (options.rx_chunk_count < 2) return invalid("rx_chunk_count must be at least 2");
-  const uint64_t in_chunk =
-      uint64_t{options.place_above_bytes} + tcp::kFrameBytesMax + kPacketHeaderBytes;
+  const uint64_t in_chunk = uint64_t{options.place_above_bytes} + tcp::kFrameBytesMax + kPacketHeaderBytes;
   if (in_chunk > options.rx_chunk_bytes || options.rx_chunk_bytes < tcp::kRxPeekBytes) {
     return invalid("rx_chunk_bytes must hold a packet of place_above_bytes");
   }
-  if (options.payload_max_bytes > uint32_t{1} << 30)
-    return invalid("payload_max_bytes above 1 GiB");
+  if (options.payload_max_bytes > uint32_t{1} << 30) return invalid("payload_max_bytes above 1 GiB");
   if (options.tx_queue_max_bytes == 0 || options.handshakes_max == 0 || options.peers_max == 0) {
     return invalid("tx_queue_max_bytes, handshakes_max and peers_max must not be zero");
   }
@@ -256,11 +249,9 @@ absl::StatusOr<std::unique_ptr<TcpTransport>> TcpTransport::create(TcpOptions op
   if (versions.min == 0) versions.min = options.dialects.front().version;
   if (versions.max == 0) versions.max = options.dialects.back().version;
   if (absl::Status status = check_options(options, versions); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<ChunkPool>> chunks =
-      ChunkPool::create(options.rx_chunk_bytes, options.rx_chunk_count);
+  absl::StatusOr<std::unique_ptr<ChunkPool>> chunks = ChunkPool::create(options.rx_chunk_bytes, options.rx_chunk_count);
   if (!chunks.ok()) return chunks.status();
-  auto transport =
-      std::make_unique<TcpTransportImpl>(std::move(options), versions, std::move(*chunks));
+  auto transport = std::make_unique<TcpTransportImpl>(std::move(options), versions, std::move(*chunks));
   if (absl::Status status = transport->open(); !status.ok()) return status;
   return std::unique_ptr<TcpTransport>(std::move(transport));
 }

@@ -64,10 +64,11 @@ struct TcpOptions {
   /// Pause before the next dial after failures in a row; doubles from min to max.
   DurationNs reconnect_min_ns = 10 * kMillisecond;
   DurationNs reconnect_max_ns = 1 * kSecond;
-  /// Unacknowledged data or silence under keep-alive for this long breaks a connection.
+  /// Data that is not acknowledged or not taken, or silence under keep-alive, for this long breaks a
+  /// connection.
   DurationNs peer_timeout_ns = 10 * kSecond;
 
-  /// Different uuids ever met.
+  /// Peers known at once; callers that left make room for new ones.
   uint32_t peers_max = 65'536;
   /// Accepted connections that have not said hello; beyond it the oldest is closed.
   uint32_t handshakes_max = 64;

@@ -147,8 +147,7 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
 }
 
 size_t TxQueue::gather(std::span<iovec> pieces, size_t& bytes) const {
-  const auto count =
-      static_cast<uint32_t>(std::min<size_t>(pieces.size(), static_cast<size_t>(entry_count_)));
+  const auto count = static_cast<uint32_t>(std::min<size_t>(pieces.size(), static_cast<size_t>(entry_count_)));
   bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const Entry& from = entry(i);

@@ -36,6 +36,23 @@ TEST(PeerTable, FindOrAdd_OneIdPerUuid) {
   EXPECT_THAT(std::string(full.status().message()), ::testing::HasSubstr("peers_max"));
 }
 
+TEST(PeerTable, Full_ReusesTheCallerGoneLongest) {
+  PeerTable table(3, {});
+  for (uint8_t i = 1; i <= 3; ++i) (void)table.find_or_add(make_uuid(i));
+  table.at(0).resolved = true;
+  table.retire(table.at(0));
+  EXPECT_FALSE(table.find_or_add(make_uuid(9)).ok()) << "a resolved peer keeps its id";
+  table.retire(table.at(2));
+  table.retire(table.at(1));
+  table.push_event(event_of(2, Kind::kDown));
+  // Peer 2 has an event that the engine has not seen, so the next one goes.
+  EXPECT_EQ((*table.find_or_add(make_uuid(9)))->id, 1U);
+  EXPECT_EQ((*table.find_or_add(make_uuid(9)))->id, 1U);
+  EXPECT_FALSE(table.find_or_add(make_uuid(2)).ok());
+  (void)drain(table);
+  EXPECT_EQ((*table.find_or_add(make_uuid(2)))->id, 2U);
+}
+
 TEST(PeerTable, Events_FoldToWhatMatters) {
   PeerTable table(4, {});
   (void)table.find_or_add(make_uuid(1));

@@ -61,7 +61,8 @@ TEST(TcpTransport, Segments_AreGatheredInOrder) {
   const PeerId to_b = a.resolve(b);
   const std::array<std::string, 5> parts = {random_text(200, 1), random_text(50'000, 2), "", random_text(10, 3),
                                             random_text(9000, 4)};
-  TxPacket packet = TestNode::make_packet(to_b, 5, "", 9);
+  const std::string none;
+  TxPacket packet = TestNode::make_packet(to_b, 5, none, 9);
   packet.segment_count = 5;
   std::string whole;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -217,6 +218,41 @@ TEST(TcpTransport, QueueFull_TakesFewerAndGoesOn) {
   EXPECT_EQ(a.completed.size(), 20U);
 }
 
+TEST(TcpTransport, HasRoom_TellsWhichPeerIsStuck) {
+  TestNode a(node_options(1));
+  TestNode stuck(node_options(2));
+  TestNode fine(node_options(3));
+  const PeerId to_stuck = a.resolve(stuck);
+  const PeerId to_fine = a.resolve(fine);
+  const std::string payload = random_text(size_t{16} << 20, 1);
+  EXPECT_TRUE(a->has_room(to_stuck));
+  ASSERT_TRUE(a.send(to_stuck, 1, payload));
+  ASSERT_TRUE(a.send(to_fine, 2, "x"));
+  ASSERT_TRUE(run_until({&a, &fine}, [&] { return fine.received.size() == 1; }));
+  EXPECT_FALSE(a->has_room(to_stuck));
+  EXPECT_TRUE(a->has_room(to_fine));
+  ASSERT_TRUE(run_until({&a, &stuck}, [&] { return a->has_room(to_stuck); }));
+}
+
+TEST(TcpTransport, AbandonTx_GivesEveryTokenBack) {
+  TestNode a(node_options(1));
+  TestNode b(node_options(2));
+  TestNode c(node_options(3));
+  const PeerId to_b = a.resolve(b);
+  const PeerId to_c = a.resolve(c);
+  const std::string payload = random_text(size_t{16} << 20, 1);
+  ASSERT_TRUE(a.send(to_b, 1, payload, 5));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.placer.placed == 1; }));
+  ASSERT_TRUE(a.send(to_c, 2, payload, 6));  // still dialling
+  a->abandon_tx();
+  a.step();
+  EXPECT_THAT(a.completed, ::testing::UnorderedElementsAre(5, 6));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.placer.abandoned == 1; }));
+  // The transport is as good as new for the next endpoint.
+  ASSERT_TRUE(a.send(to_b, 3, "again"));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 1; }));
+}
+
 TEST(TcpTransport, Token_ComesBackOnlyWhenWritten) {
   TestNode a(node_options(1));
   TestNode b(node_options(2));
@@ -302,8 +338,9 @@ TEST(TcpTransport, ManyPeers_AllGetTheirs) {
   }
   // One burst to all of them; each answers twice.
   std::vector<TxPacket> burst;
+  const std::string to_all = "to all";
   for (PeerId peer = 0; peer < count; ++peer) {
-    burst.push_back(TestNode::make_packet(peer, peer, "to all"));
+    burst.push_back(TestNode::make_packet(peer, peer, to_all));
   }
   ASSERT_EQ(hub->tx_burst(burst), count);
   ASSERT_TRUE(run_until({&hub}, [&] {

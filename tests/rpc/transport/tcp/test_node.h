@@ -123,6 +123,9 @@ class TestNode {
     return packet;
   }
 
+  /// The payload must outlive the packet.
+  static TxPacket make_packet(PeerId, uint64_t, std::string&&, TxToken = kNoToken) = delete;
+
   /// One receive burst, reap and link poll.
   size_t step() {
     std::array<RxPacket, kBurstMax> packets;
