@@ -1,0 +1,91 @@
+#include "kvstore/client/async_client.h"
+
+#include <random>
+#include <utility>
+
+#include "kvstore/client/async_client_impl.h"
+#include "kvstore/client/control_access.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+
+namespace skua::kv {
+
+absl::StatusOr<std::unique_ptr<rpc::Transport>> make_client_transport(uint64_t seed) {
+  Rng rng(seed);
+  rpc::TcpOptions options;
+  for (uint8_t& byte : options.self.uuid.bytes) byte = static_cast<uint8_t>(rng.below(256));
+  options.self.uuid.bytes[0] |= 1;  // zero means nobody
+  options.self.incarnation = 1;
+  absl::StatusOr<std::unique_ptr<rpc::TcpTransport>> made = rpc::TcpTransport::create(std::move(options));
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<rpc::Transport>(std::move(*made));
+}
+
+absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions options) {
+  if (absl::Status status = check_options(options); !status.ok()) return status;
+  // Two clients must never have the same endpoint uuid, whatever seed they were given.
+  std::random_device device;
+  const uint64_t fresh = (uint64_t{device()} << 32) | device();
+  if (options.seed == 0) options.seed = fresh;
+  absl::StatusOr<std::unique_ptr<rpc::Transport>> transport = make_client_transport(fresh);
+  if (!transport.ok()) return transport.status();
+  auto impl = std::make_unique<Impl>(std::make_unique<SteadyClock>(), std::move(*transport),
+                                     make_control_access(options.control_address), options);
+  return std::make_unique<AsyncClient>(std::move(impl));
+}
+
+AsyncClient::AsyncClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AsyncClient::~AsyncClient() {
+  impl_->core.close();  // callbacks find a whole client
+}
+
+absl::Status AsyncClient::get(std::string_view table, std::string_view key, const ReadOptions& options,
+                              GetCallback done) {
+  return impl_->core.get(table, key, options, std::move(done));
+}
+
+absl::Status AsyncClient::put(std::string_view table, std::string_view key, PutValue value, const WriteOptions& options,
+                              WriteCallback done) {
+  return impl_->core.put(table, key, std::move(value), options, std::move(done));
+}
+
+absl::Status AsyncClient::remove(std::string_view table, std::string_view key, const WriteOptions& options,
+                                 WriteCallback done) {
+  return impl_->core.remove(table, key, options, std::move(done));
+}
+
+absl::Status AsyncClient::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                                const PatchOptions& options, WriteCallback done) {
+  return impl_->core.patch(table, key, fields, options, std::move(done));
+}
+
+absl::Status AsyncClient::multi_get(std::string_view table, std::span<const std::string_view> keys,
+                                    const ReadOptions& options, MultiGetCallback done) {
+  return impl_->core.multi_get(table, keys, options, std::move(done));
+}
+
+absl::Status AsyncClient::scan(std::string_view table, const ScanRange& range, const ReadOptions& options,
+                               ScanCallback done) {
+  return impl_->core.scan(table, range, options, std::move(done));
+}
+
+size_t AsyncClient::poll(std::chrono::nanoseconds max_wait) {
+  return impl_->core.poll(max_wait.count());
+}
+
+size_t AsyncClient::in_flight() const {
+  return impl_->core.in_flight();
+}
+
+const ClientCounters& AsyncClient::counters() const {
+  return impl_->core.counters();
+}
+
+bool AsyncClient::post(absl::AnyInvocable<void()>&& task) {
+  return impl_->core.post(std::move(task));
+}
+
+void AsyncClient::adopt_thread() {
+  impl_->core.adopt_thread();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,34 @@
+// What an AsyncClient is made of; tests make one over parts of their own.
+#ifndef SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_IMPL_H_
+#define SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_IMPL_H_
+
+#include <memory>
+
+#include "kvstore/client/async_client.h"
+#include "kvstore/client/client_core.h"
+#include "kvstore/client/cluster_access.h"
+#include "rpc/base/clock.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::kv {
+
+struct AsyncClient::Impl {
+  Impl(std::unique_ptr<Clock> clock_arg, std::unique_ptr<rpc::Transport> transport_arg,
+       std::unique_ptr<ClusterAccess> cluster_arg, const ClientOptions& options)
+      : clock(std::move(clock_arg)),
+        transport(std::move(transport_arg)),
+        cluster(std::move(cluster_arg)),
+        core(*transport, *clock, *cluster, options) {}
+
+  const std::unique_ptr<Clock> clock;
+  const std::unique_ptr<rpc::Transport> transport;
+  const std::unique_ptr<ClusterAccess> cluster;
+  ClientCore core;
+};
+
+/// A TCP transport for a client: dials, does not listen.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<rpc::Transport>> make_client_transport(uint64_t seed);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_IMPL_H_

@@ -1,0 +1,211 @@
+// The client in C++20 coroutines: co_await instead of callbacks, on the thread that polls.
+//
+//   Task<uint64_t> rename(AwaitableClient client, std::string from, std::string to) {
+//     GetResult old = co_await client.get("users", from);
+//     if (!old.ok()) co_return 0;
+//     WriteResult moved = co_await client.put("users", to, old.value.bytes(), {.if_absent = true});
+//     if (!moved.ok()) co_return 0;
+//     co_await client.remove("users", from, {.if_version = old.version});
+//     co_return moved.version;
+//   }
+//   ...
+//   uint64_t version = run(client, rename(client, "ada", "ada-lovelace"));
+//
+// A task begins when it is awaited or run, and is resumed from inside poll(). House rule: a
+// coroutine is a function, never a lambda with captures, and takes what it needs by value: captures
+// and references die with the caller's full expression, the coroutine goes on. Arguments of
+// co_await client.get(...) may be temporaries: they live until the result is there.
+//
+// A task that waits for an operation must not be destroyed; the client must outlive its tasks. The
+// library throws nothing; an exception that leaves a coroutine ends the process.
+#ifndef SKUA_KVSTORE_CLIENT_AWAITABLE_H_
+#define SKUA_KVSTORE_CLIENT_AWAITABLE_H_
+
+#include <chrono>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "kvstore/client/async_client.h"
+
+namespace skua::kv {
+
+template <typename T = void>
+class Task;
+
+namespace awaitable_internal {
+
+/// When a task is done, whoever awaited it goes on, without growing the stack.
+struct FinalAwaiter {
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  template <typename Promise>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) noexcept {
+    return done.promise().awaiting ? done.promise().awaiting : std::noop_coroutine();
+  }
+  void await_resume() const noexcept {}
+};
+
+struct PromiseBase {
+  std::coroutine_handle<> awaiting;
+
+  [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+  [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
+  [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+};
+
+template <typename T>
+struct Promise : PromiseBase {
+  std::optional<T> value;
+  Task<T> get_return_object();
+  void return_value(T result) { value.emplace(std::move(result)); }
+  T take() { return std::move(*value); }
+};
+
+template <>
+struct Promise<void> : PromiseBase {
+  Task<void> get_return_object();
+  void return_void() const noexcept {}
+  void take() const noexcept {}
+};
+
+}  // namespace awaitable_internal
+
+/// A coroutine that yields a T. Move-only; owns the coroutine's frame. Thread: the client's.
+template <typename T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = awaitable_internal::Promise<T>;
+
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(frame_, other.frame_);
+    return *this;
+  }
+  ~Task() {
+    if (frame_) frame_.destroy();
+  }
+
+  /// Begins the task and suspends the awaiting one until it is done.
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) noexcept {
+    frame_.promise().awaiting = awaiting;
+    return frame_;
+  }
+  T await_resume() { return frame_.promise().take(); }
+
+  /// Begins the task from ordinary code: runs it up to its first wait. Once, and instead of
+  /// awaiting it.
+  void start() { frame_.resume(); }
+  [[nodiscard]] bool done() const { return frame_.done(); }
+  /// Its result. Once, when done().
+  T take() { return frame_.promise().take(); }
+
+ private:
+  friend promise_type;
+  explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+
+  std::coroutine_handle<promise_type> frame_;
+};
+
+namespace awaitable_internal {
+
+template <typename T>
+Task<T> Promise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<Promise<T>>::from_promise(*this));
+}
+
+inline Task<void> Promise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<Promise<void>>::from_promise(*this));
+}
+
+/// One operation: `Submit` is called as submit(callback) when it is awaited. A refusal is a result
+/// like another.
+template <typename Result, typename Submit>
+class [[nodiscard]] Operation {
+ public:
+  explicit Operation(Submit submit) : submit_(std::move(submit)) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> awaiting) {
+    awaiting_ = awaiting;
+    result_.status = submit_([this](Result&& result) {
+      result_ = std::move(result);
+      awaiting_.resume();
+    });
+    return result_.ok();
+  }
+  Result await_resume() { return std::move(result_); }
+
+ private:
+  Submit submit_;
+  Result result_;
+  std::coroutine_handle<> awaiting_;
+};
+
+}  // namespace awaitable_internal
+
+/// A view of an AsyncClient whose operations are awaited; copy it freely. Arguments and results are
+/// AsyncClient's.
+class AwaitableClient {
+ public:
+  AwaitableClient(AsyncClient& client) : client_(&client) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] auto get(std::string_view table, std::string_view key, ReadOptions options = {}) {
+    return operation<GetResult>([client = client_, table, key, options](auto done) {
+      return client->get(table, key, options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto put(std::string_view table, std::string_view key, PutValue value, WriteOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, value = std::move(value), options](auto done) mutable {
+      return client->put(table, key, std::move(value), options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto remove(std::string_view table, std::string_view key, WriteOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, options](auto done) {
+      return client->remove(table, key, options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                           PatchOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, fields, options](auto done) {
+      return client->patch(table, key, fields, options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto multi_get(std::string_view table, std::span<const std::string_view> keys,
+                               ReadOptions options = {}) {
+    return operation<MultiGetResult>([client = client_, table, keys, options](auto done) {
+      return client->multi_get(table, keys, options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto scan(std::string_view table, ScanRange range, ReadOptions options = {}) {
+    return operation<ScanResult>([client = client_, table, range, options](auto done) {
+      return client->scan(table, range, options, std::move(done));
+    });
+  }
+
+ private:
+  template <typename Result, typename Submit>
+  static auto operation(Submit submit) {
+    return awaitable_internal::Operation<Result, Submit>(std::move(submit));
+  }
+
+  AsyncClient* client_;
+};
+
+/// Runs a task to its end by polling `client`, and returns its result. Tasks that were started
+/// before go on meanwhile.
+template <typename T>
+T run(AsyncClient& client, Task<T> task) {
+  task.start();
+  while (!task.done()) client.poll(std::chrono::milliseconds(100));
+  return task.take();
+}
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_AWAITABLE_H_

@@ -1,0 +1,189 @@
+#include "kvstore/client/client.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "kvstore/client/async_client.h"
+
+namespace skua::kv {
+namespace {
+
+// The longest sleep of the client's thread; post() ends it earlier.
+constexpr std::chrono::nanoseconds kPollWait = std::chrono::seconds(1);
+
+/// Set once by one thread, awaited by another, which may destroy it as soon as wait() returns.
+class Flag {
+ public:
+  void set() {
+    std::lock_guard lock(mutex_);
+    set_ = true;
+    changed_.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return set_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+}  // namespace
+
+struct Client::Impl {
+  ~Impl() {
+    stopping.store(true, std::memory_order_release);
+    if (async != nullptr) static_cast<void>(async->post([] {}));
+    may_leave.set();
+    if (thread.joinable()) thread.join();
+  }
+
+  void run(absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()> make) {
+    absl::StatusOr<std::unique_ptr<AsyncClient>> made = make();
+    if (!made.ok()) {
+      start_status = made.status();
+      started.set();
+      return;
+    }
+    async = made->get();
+    started.set();
+    while (!stopping.load(std::memory_order_acquire)) (*made)->poll(kPollWait);
+    may_leave.wait();  // nobody is inside async->post() any longer
+  }
+
+  /// Runs `submit(client, done)` on the client's thread and waits until `done(result)` was called,
+  /// or `submit` returned an error.
+  template <typename Result, typename Submit>
+  Result wait_for(Submit submit) {
+    struct Wait {
+      Result result;
+      Flag done;
+    } wait;
+    const bool posted = async->post([&wait, &submit, this] {
+      absl::Status status = submit(*async, [&wait](auto&& outcome) {
+        take(wait.result, std::forward<decltype(outcome)>(outcome));
+        wait.done.set();
+      });
+      if (status.ok()) return;
+      wait.result.status = std::move(status);
+      wait.done.set();
+    });
+    if (!posted) {
+      wait.result.status = absl::ResourceExhaustedError(
+          "too many calls wait for the client's thread: use fewer threads or an AsyncClient");
+      return std::move(wait.result);
+    }
+    wait.done.wait();
+    return std::move(wait.result);
+  }
+
+  // Results are copied out of received memory on the client's thread, where that memory belongs.
+  static void take(ReadResult& to, GetResult&& from) {
+    to.value.assign(from.value.bytes());
+    static_cast<Outcome&>(to) = std::move(from);
+  }
+  static void take(WriteResult& to, WriteResult&& from) { to = std::move(from); }
+  static void take(RowsResult& to, ScanResult&& from) {
+    to.rows.reserve(from.rows.size());
+    for (const Row& row : from.rows) {
+      to.rows.push_back({std::string(row.key), std::string(row.value), row.version});
+    }
+    to.has_more = from.has_more;
+    to.next_start = from.next_start;
+    static_cast<Outcome&>(to) = std::move(from);
+  }
+  struct ManyResult : Outcome {
+    std::vector<ReadResult> entries;
+  };
+  static void take(ManyResult& to, MultiGetResult&& from) {
+    to.entries.resize(from.entries.size());
+    for (size_t i = 0; i < from.entries.size(); ++i) {
+      to.entries[i].status = from.entries[i].status;
+      to.entries[i].version = from.entries[i].version;
+      to.entries[i].value.assign(from.entries[i].value);
+    }
+    static_cast<Outcome&>(to) = std::move(from);
+  }
+
+  struct CountersResult {
+    absl::Status status;
+    ClientCounters counters;
+  };
+  static void take(CountersResult& to, const ClientCounters& from) { to.counters = from; }
+
+  AsyncClient* async = nullptr;  // lives on the thread
+  absl::Status start_status;
+  Flag started;
+  Flag may_leave;
+  std::atomic<bool> stopping{false};
+  std::thread thread;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+absl::StatusOr<std::unique_ptr<Client>> Client::create(ClientOptions options) {
+  return create_over([options = std::move(options)] { return AsyncClient::create(options); });
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::create_over(
+    absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()> make) {
+  auto impl = std::make_unique<Impl>();
+  impl->thread = std::thread([raw = impl.get(), make = std::move(make)]() mutable { raw->run(std::move(make)); });
+  impl->started.wait();
+  if (!impl->start_status.ok()) return impl->start_status;
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+ReadResult Client::get(std::string_view table, std::string_view key, const ReadOptions& options) {
+  return impl_->wait_for<ReadResult>(
+      [&](AsyncClient& client, auto done) { return client.get(table, key, options, std::move(done)); });
+}
+
+WriteResult Client::put(std::string_view table, std::string_view key, std::string_view value,
+                        const WriteOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.put(table, key, value, options, std::move(done)); });
+}
+
+WriteResult Client::remove(std::string_view table, std::string_view key, const WriteOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.remove(table, key, options, std::move(done)); });
+}
+
+WriteResult Client::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                          const PatchOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.patch(table, key, fields, options, std::move(done)); });
+}
+
+std::vector<ReadResult> Client::multi_get(std::string_view table, std::span<const std::string_view> keys,
+                                          const ReadOptions& options) {
+  Impl::ManyResult result = impl_->wait_for<Impl::ManyResult>(
+      [&](AsyncClient& client, auto done) { return client.multi_get(table, keys, options, std::move(done)); });
+  if (result.entries.size() == keys.size()) return std::move(result.entries);
+  ReadResult refused;
+  static_cast<Outcome&>(refused) = std::move(result);
+  return std::vector<ReadResult>(keys.size(), refused);
+}
+
+RowsResult Client::scan(std::string_view table, const ScanRange& range, const ReadOptions& options) {
+  return impl_->wait_for<RowsResult>(
+      [&](AsyncClient& client, auto done) { return client.scan(table, range, options, std::move(done)); });
+}
+
+ClientCounters Client::counters() {
+  return impl_
+      ->wait_for<Impl::CountersResult>([](AsyncClient& client, auto done) {
+        done(client.counters());
+        return absl::OkStatus();
+      })
+      .counters;
+}
+
+}  // namespace skua::kv

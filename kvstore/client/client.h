@@ -1,0 +1,85 @@
+// Client: the client library for programs that block. Start here.
+//
+//   auto client = Client::create({.control_address = "10.0.0.1:7400"});
+//   if (!client.ok()) ...
+//   (*client)->put("users", "ada", "1815");
+//   ReadResult ada = (*client)->get("users", "ada");     // ada.status, ada.value, ada.version
+//
+// Any number of threads may share one client. It has a thread of its own that polls an AsyncClient;
+// a call hands its operation over and sleeps until the answer is there, so a call costs two thread
+// switches more than with AsyncClient. Values are copied once, into the result.
+//
+// Deadlines, retries and errors are those of async_client.h and types.h; docs/client.md has examples.
+#ifndef SKUA_KVSTORE_CLIENT_CLIENT_H_
+#define SKUA_KVSTORE_CLIENT_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/client/types.h"
+
+namespace skua::kv {
+
+class AsyncClient;
+
+struct ReadResult : Outcome {
+  std::string value;
+};
+
+struct OwnedRow {
+  std::string key;
+  std::string value;
+  uint64_t version = 0;
+};
+
+struct RowsResult : Outcome {
+  std::vector<OwnedRow> rows;
+  bool has_more = false;
+  std::string next_start;
+};
+
+/// Thread: any, for all methods.
+class Client {
+ public:
+  /// Starts the client's thread; connects to nothing yet. Errors: AsyncClient::create()'s.
+  static absl::StatusOr<std::unique_ptr<Client>> create(ClientOptions options);
+  /// No other thread may be inside a call.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // As AsyncClient's, with refusals in the result's status.
+  [[nodiscard]] ReadResult get(std::string_view table, std::string_view key, const ReadOptions& options = {});
+  [[nodiscard]] WriteResult put(std::string_view table, std::string_view key, std::string_view value,
+                                const WriteOptions& options = {});
+  [[nodiscard]] WriteResult remove(std::string_view table, std::string_view key, const WriteOptions& options = {});
+  [[nodiscard]] WriteResult patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                                  const PatchOptions& options = {});
+  /// In the order of the keys.
+  [[nodiscard]] std::vector<ReadResult> multi_get(std::string_view table, std::span<const std::string_view> keys,
+                                                  const ReadOptions& options = {});
+  [[nodiscard]] RowsResult scan(std::string_view table, const ScanRange& range, const ReadOptions& options = {});
+
+  /// As of now, counted on the client's thread.
+  [[nodiscard]] ClientCounters counters();
+
+  /// For tests: over a client made by `make`, on the new thread.
+  static absl::StatusOr<std::unique_ptr<Client>> create_over(
+      absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()> make);
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_CLIENT_H_

@@ -1,0 +1,263 @@
+// One attempt of an operation, and what follows from its end.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/client_core.h"
+#include "kvstore/client/failure_text.h"
+#include "kvstore/client/limits.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+// --- Routing
+
+void ClientCore::dispatch(Operation& operation) {
+  if (closing_) {
+    return fail(operation, absl::StatusCode::kCancelled, "the client was closed", false);
+  }
+  const TableRoutes* table = routes_.find_table(operation.table);
+  operation.target = kNoTarget;
+  if (table == nullptr) return dispatch_without_table(operation);
+  if (operation.kind == Kind::kMultiGet) return start_multi_get(operation, *table);
+  if (operation.kind == Kind::kScan) return start_scan(operation, *table);
+  const auto shard_count = static_cast<uint32_t>(table->shards.size());
+  if (!operation.is_part() && shard_count > 0) {
+    operation.shard = shard_of_key(operation.key, shard_count);
+    operation.shard_known = true;
+  }
+  if (operation.shard >= shard_count) {
+    return fail(operation, absl::StatusCode::kAborted,
+                "the table was dropped and created anew with fewer shards meanwhile", false);
+  }
+  const ShardRoute& route = table->shards[operation.shard];
+  operation.target = route.target;
+  if (route.target == kNoTarget) {
+    cluster_.hurry();
+    return park(operation, Awaits::kMap, kTimeNever);
+  }
+  if (!sessions_->is_open(route.target)) {
+    return park(operation, Awaits::kSession, sessions_->ensure_open(route.target, now()));
+  }
+  send(operation, *table, route);
+}
+
+void ClientCore::dispatch_without_table(Operation& operation) {
+  // A table that was created a moment ago may not be in our map yet; one that nobody created is not
+  // worth the whole timeout. With the control plane away nobody can tell.
+  const TimeNs until = operation.started_ns + kUnknownTableWaitNs;
+  if (routes_.revision() > 0 && now() >= until && cluster_.connection().ok()) {
+    return fail(operation, absl::StatusCode::kFailedPrecondition,
+                absl::StrCat("there is no such table in the cluster's map (revision ", routes_.revision(),
+                             "): create it with skuactl table create ", operation.table),
+                false);
+  }
+  cluster_.hurry();
+  park(operation, Awaits::kMap, now() < until ? until : now() + kUnknownTableWaitNs);
+}
+
+// --- Sending
+
+absl::Status ClientCore::encode(Operation& operation, const Route& route, rpc::Message& message) {
+  HeadBuffer buffer;
+  absl::StatusOr<ByteSpan> head;
+  const ByteSpan body = as_byte_span(operation.body());
+  switch (operation.method) {
+    case Method::kGet: head = encode_get({route, operation.key}, buffer); break;
+    case Method::kPut: head = encode_put_head({route, operation.condition, operation.key, body}, buffer); break;
+    case Method::kDelete: head = encode_delete({route, operation.condition, operation.key}, buffer); break;
+    case Method::kPatch:
+      head = encode_patch_head({route, operation.create_if_missing, operation.key, body}, buffer);
+      break;
+    case Method::kMultiGet: head = encode_multi_get_part(operation, route); break;
+    case Method::kScan: head = encode_scan_page(operation, route); break;
+  }
+  if (!head.ok()) return head.status();
+  message.append_copy(*head);
+  if (body.empty()) return absl::OkStatus();
+  if (message.body_count() == 0 && message.append_head(body)) return absl::OkStatus();
+  // Sent from the operation's memory, which is not reused before the message lets go of it.
+  OperationPool::hold(operation);
+  if (message.add_body(body, &OperationPool::drop_body, &operation)) return absl::OkStatus();
+  OperationPool::drop(operation);
+  return absl::InternalError("a request has too many pieces");
+}
+
+void ClientCore::send(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
+  operation.state = State::kInFlight;
+  operation.session = sessions_->session(route.target);
+  operation.attempt_ns = now();
+  if (operation.attempt++ > 0) ++counters_.retries;
+  ++counters_.attempts;
+  const DurationNs left_ns = operation.deadline_ns - operation.attempt_ns;
+  if (left_ns <= 0) return expire(operation);
+  rpc::MessagePtr message = endpoint_->make_message();
+  const Route told{table.id, operation.shard, route.epoch, routes_.revision()};
+  absl::Status status = encode(operation, told, *message);
+  if (!status.ok()) return fail(operation, status.code(), std_view(status.message()), false);
+  sessions_->call_started(route.target);
+  const absl::StatusOr<rpc::CallId> call = endpoint_->call(
+      operation.session, static_cast<rpc::MethodId>(operation.method), std::move(message), {.timeout_ns = left_ns},
+      [this, &operation](rpc::CallResult&& result) { on_result(operation, std::move(result)); });
+  if (call.ok()) return;
+  on_result(operation, {.status = call.status(), .response = {}, .from_peer = false, .may_have_executed = false});
+}
+
+// --- The end of an attempt
+
+void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
+  if (result.status.ok()) {
+    sessions_->call_ended(operation.target, operation.session);
+    switch (operation.method) {
+      case Method::kGet: return on_get_reply(operation, std::move(result.response));
+      case Method::kMultiGet: return on_multi_get_reply(operation, std::move(result.response));
+      case Method::kScan: return on_scan_reply(operation, std::move(result.response));
+      default: return on_write_reply(operation, result.response);
+    }
+  }
+  const Judgement judgement = judge_failure(
+      operation.is_write(),
+      {.code = result.status.code(), .from_peer = result.from_peer, .may_have_executed = result.may_have_executed});
+  if (judgement.session_suspect) sessions_->suspect(operation.target, operation.session);
+  sessions_->call_ended(operation.target, operation.session);
+  retry_or_give_up(operation, judgement, result.status);
+}
+
+void ClientCore::on_get_reply(Operation& operation, rpc::Lease&& lease) {
+  const absl::StatusOr<GetReply> reply = decode_get_reply(lease.bytes());
+  if (!reply.ok()) return on_malformed(operation, reply.status());
+  if (!judge(operation, reply->head)) return;
+  GetResult result;
+  result.version = reply->head.version;
+  if (reply->head.status == KvStatus::kOk) {
+    result.value = ValueView(as_string_view(reply->value), std::move(lease));
+  } else {
+    result.status = not_found_;
+  }
+  finish_get(operation, std::move(result));
+}
+
+void ClientCore::on_write_reply(Operation& operation, const rpc::Lease& lease) {
+  const absl::StatusOr<WriteReply> reply = decode_write_reply(lease.bytes());
+  if (!reply.ok()) return on_malformed(operation, reply.status());
+  if (!judge(operation, *reply)) return;
+  WriteResult result;
+  result.version = reply->version;
+  if (reply->status == KvStatus::kNotFound) {
+    result.status = not_found_;
+  } else if (reply->status != KvStatus::kOk) {
+    result.status = make_answer_status(operation, *reply);
+  }
+  finish(operation, std::move(result));
+}
+
+bool ClientCore::judge(Operation& operation, const ReplyHead& head) {
+  if (head.status == KvStatus::kOk) return true;
+  const Judgement judgement = judge_reply(operation.is_write(), head.status);
+  if (judgement.verdict == Verdict::kAnswer) return true;
+  if (head.status == KvStatus::kWrongShard) ++counters_.wrong_shard;
+  retry_or_give_up(operation, judgement, to_status(head));
+  return false;
+}
+
+void ClientCore::on_malformed(Operation& operation, const absl::Status& why) {
+  note_attempt(operation, operation.attempt_ns, why);
+  fail(operation, absl::StatusCode::kInternal,
+       absl::StrCat("the node's reply is malformed: ", why.message(), "; do client and node have the same version?"),
+       operation.is_write());
+}
+
+void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause) {
+  note_attempt(operation, operation.attempt_ns, cause);
+  if (judgement.refresh_map && !closing_) cluster_.hurry();
+  const std::string_view text = std_view(cause.message());
+  if (judgement.verdict != Verdict::kRetry || closing_) {
+    return fail(operation, cause.code(), text, judgement.may_have_been_applied);
+  }
+  const TimeNs when = now() + retry_pause(operation.failed_attempts, kRetryPauseMinNs, kRetryPauseMaxNs, rng_);
+  if (when >= operation.deadline_ns) {
+    return fail(operation, absl::StatusCode::kDeadlineExceeded,
+                absl::StrCat("no time is left for another attempt; the last one: ", absl_view(text)), false);
+  }
+  park(operation, judgement.refresh_map ? Awaits::kMap : Awaits::kTime, when);
+}
+
+void ClientCore::note_attempt(Operation& operation, TimeNs started_ns, const absl::Status& outcome) {
+  ++operation.failed_attempts;
+  Attempt attempt;
+  attempt.started = std::chrono::nanoseconds(started_ns - operation.started_ns);
+  if (operation.target != kNoTarget) attempt.whom = routes_.target(operation.target).describe();
+  attempt.outcome = outcome.ToString();
+  auto& trail = operation.trail;
+  if (trail.size() == kTrailFirstMax + kTrailLatestMax) {
+    trail.erase(trail.begin() + kTrailFirstMax);
+  }
+  trail.push_back(std::move(attempt));
+}
+
+// --- The end of an operation
+
+void ClientCore::expire(Operation& operation) {
+  std::string cause;
+  const absl::Status connection = cluster_.connection();
+  const std::string control = cluster_.control_address();
+  if (routes_.revision() == 0) {
+    cause = absl::StrCat("no shard map from the control plane at ", control, ": ", connection.message(),
+                         "; start skua-control there, or give its address (control_address, "
+                         "--control-address, SKUA_CONTROL_ADDRESS)");
+  } else if (routes_.find_table(operation.table) == nullptr) {
+    cause =
+        absl::StrCat("the table is not in shard map ", routes_.revision(),
+                     ", and a newer one cannot be had from the control plane at ", control, ": ", connection.message());
+  } else if (operation.awaits == Awaits::kMap && operation.target == kNoTarget) {
+    cause = "the shard has no owner: its node was taken out of the cluster by force; drop the table";
+  } else if (operation.awaits == Awaits::kSession) {
+    cause = absl::StrCat("no session with ", routes_.target(operation.target).describe(),
+                         " could be opened: is that node running? see skuactl status");
+  } else {
+    cause = "the deadline passed before the next attempt";
+  }
+  fail(operation, absl::StatusCode::kDeadlineExceeded, cause, false);
+}
+
+void ClientCore::fail(Operation& operation, absl::StatusCode code, std::string_view cause, bool may_have_been_applied) {
+  Outcome outcome = make_failure(operation, routes_, code, cause, may_have_been_applied);
+  if (submitting_ == 0) return finish(operation, std::move(outcome));
+  operation.failure = std::move(outcome);
+  park(operation, Awaits::kCallback, 0);
+}
+
+void ClientCore::finish_get(Operation& operation, GetResult&& result) {
+  if (operation.is_part()) return on_lone_value(operation, std::move(result));
+  GetCallback done = std::move(operation.on_get);
+  end(operation, result);
+  done(std::move(result));
+}
+
+void ClientCore::finish(Operation& operation, Outcome&& outcome) {
+  switch (operation.kind) {
+    case Kind::kMultiGetPart:
+    case Kind::kScanPage: return part_failed(operation, std::move(outcome));
+    case Kind::kMultiGet: return finish_multi_get(operation, std::move(outcome));
+    case Kind::kScan: return finish_scan(operation, std::move(outcome));
+    case Kind::kSingle: break;
+  }
+  if (operation.method == Method::kGet) {
+    GetResult result;
+    static_cast<Outcome&>(result) = std::move(outcome);
+    return finish_get(operation, std::move(result));
+  }
+  WriteCallback done = std::move(operation.on_write);
+  end(operation, outcome);
+  done(std::move(outcome));
+}
+
+void ClientCore::end(Operation& operation, const Outcome& outcome) {
+  if (outcome.ok()) ++counters_.operations_ok;
+  if (outcome.detail != nullptr) ++counters_.operations_failed;
+  ++finished_;
+  --in_flight_;
+  OperationPool::drop(operation);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,258 @@
+#include "kvstore/client/client_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/limits.h"
+#include "kvstore/codec/row.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t seed) {
+  rpc::EndpointOptions out;
+  out.protocol.window = options.session_window;
+  out.protocol.backlog_max = std::max(options.operations_max, 4096u);
+  out.memory_limit_bytes = options.memory_limit_bytes;
+  out.mailbox_max = kClientMailboxMax;
+  out.spin_ns = options.spin.count();
+  out.accept_sessions = false;
+  out.seed = seed;
+  return out;
+}
+
+}  // namespace
+
+ClientCore::ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster,
+                       const ClientOptions& options)
+    : clock_(clock), cluster_(cluster), options_(options), rng_(options.seed) {
+  endpoint_ = std::make_unique<rpc::Endpoint>(transport, clock, endpoint_options(options, rng_.next()));
+  sessions_ = std::make_unique<Sessions>(static_cast<SessionHost&>(*this), *endpoint_, cluster_, routes_, counters_,
+                                         rng_.next());
+  cluster_.start([inbox = inbox_, mailbox = endpoint_->mailbox()](std::shared_ptr<const control::ShardMap> map) {
+    {
+      std::lock_guard lock(inbox->mutex);
+      inbox->newest = std::move(map);
+      inbox->fresh.store(true, std::memory_order_release);
+    }
+    // Only to end a sleep; with a full mailbox nobody sleeps.
+    static_cast<void>(mailbox->post([] {}));
+  });
+}
+
+ClientCore::~ClientCore() {
+  close();
+}
+
+void ClientCore::close() {
+  if (std::exchange(closing_, true)) return;
+  cluster_.stop();
+  wake_parked([](const Operation&) { return true; });
+  sessions_->close_all();
+  sessions_->clean_up();
+  endpoint_->poll();
+  SKUA_CHECK(in_flight_ == 0, "an operation outlives its client");
+}
+
+// --- Submission
+
+absl::Status ClientCore::admit(std::string_view table, std::chrono::nanoseconds timeout) {
+  absl::Status refusal;
+  if (table.empty()) {
+    refusal = absl::InvalidArgumentError("the table's name is empty");
+  } else if (closing_) {
+    refusal = absl::CancelledError("the client is closing");
+  } else if (in_flight_ >= options_.operations_max) {
+    refusal = absl::ResourceExhaustedError(absl::StrCat("operations in flight reached operations_max (",
+                                                        options_.operations_max,
+                                                        "): wait for callbacks (poll), or raise it"));
+  } else if (timeout.count() < 0 || timeout.count() > kClientTimeoutMax) {
+    refusal = absl::InvalidArgumentError("a timeout must be above 0 (or 0 for the client's own) and at most one hour");
+  }
+  if (!refusal.ok()) ++counters_.operations_refused;
+  return refusal;
+}
+
+Operation& ClientCore::begin(Method method, std::string_view table, std::string_view key,
+                             std::chrono::nanoseconds timeout) {
+  Operation& operation = pool_.take();
+  operation.kind = Kind::kSingle;
+  operation.method = method;
+  operation.table.assign(table);
+  operation.key.assign(key);
+  operation.started_ns = now();
+  operation.deadline_ns = operation.started_ns + (timeout.count() == 0 ? options_.timeout : timeout).count();
+  ++in_flight_;
+  ++counters_.operations_started;
+  return operation;
+}
+
+absl::Status ClientCore::submit(Operation& operation) {
+  ++submitting_;
+  dispatch(operation);
+  --submitting_;
+  return absl::OkStatus();
+}
+
+absl::Status ClientCore::get(std::string_view table, std::string_view key, const ReadOptions& options,
+                             GetCallback&& done) {
+  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_key(key); !status.ok()) return status;
+  Operation& operation = begin(Method::kGet, table, key, options.timeout);
+  operation.on_get = std::move(done);
+  return submit(operation);
+}
+
+absl::Status ClientCore::put(std::string_view table, std::string_view key, PutValue&& value,
+                             const WriteOptions& options, WriteCallback&& done) {
+  PutValue given = std::move(value);  // a refusal lets go of it, too
+  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_key(key); !status.ok()) return status;
+  if (absl::Status status = check_value(as_byte_span(given.bytes())); !status.ok()) return status;
+  if (options.if_absent && options.if_version.has_value()) {
+    return absl::InvalidArgumentError("PUT takes if_absent or if_version, not both");
+  }
+  Operation& operation = begin(Method::kPut, table, key, options.timeout);
+  if (options.if_absent) operation.condition = Condition::if_absent();
+  if (options.if_version) operation.condition = Condition::if_version(*options.if_version);
+  OperationPool::set_value(operation, std::move(given));
+  operation.on_write = std::move(done);
+  return submit(operation);
+}
+
+absl::Status ClientCore::remove(std::string_view table, std::string_view key, const WriteOptions& options,
+                                WriteCallback&& done) {
+  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_key(key); !status.ok()) return status;
+  if (options.if_absent) return absl::InvalidArgumentError("DELETE cannot be if_absent");
+  Operation& operation = begin(Method::kDelete, table, key, options.timeout);
+  if (options.if_version) operation.condition = Condition::if_version(*options.if_version);
+  operation.on_write = std::move(done);
+  return submit(operation);
+}
+
+absl::Status ClientCore::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                               const PatchOptions& options, WriteCallback&& done) {
+  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_key(key); !status.ok()) return status;
+  if (fields.empty()) return absl::InvalidArgumentError("PATCH needs one field at least");
+  size_t bytes = 0;
+  for (const FieldUpdate& field : fields) {
+    bytes += field_bytes({field.name, as_byte_span(field.value)});
+  }
+  if (bytes > kValueBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PATCH of ", bytes, " bytes; the limit is ", kValueBytesMax, " (kValueBytesMax)"));
+  }
+  Operation& operation = begin(Method::kPatch, table, key, options.timeout);
+  for (const FieldUpdate& field : fields) {
+    append_field(operation.payload, {field.name, as_byte_span(field.value)});
+  }
+  if (absl::Status status = check_row(as_byte_span(operation.payload)); !status.ok()) {
+    --in_flight_;
+    --counters_.operations_started;
+    OperationPool::drop(operation);
+    return status;
+  }
+  operation.create_if_missing = options.create_if_missing;
+  operation.on_write = std::move(done);
+  return submit(operation);
+}
+
+// --- The loop
+
+size_t ClientCore::poll(DurationNs max_wait_ns) {
+  const size_t finished_before = finished_;
+  if (inbox_->fresh.load(std::memory_order_acquire)) take_map();
+  DurationNs wait_ns = max_wait_ns;
+  if (next_wake_ns_ != kTimeNever) {
+    wait_ns = std::clamp<DurationNs>(next_wake_ns_ - clock_.now_ns(), 0, max_wait_ns);
+  }
+  in_turn_ = true;
+  endpoint_->poll_or_wait(wait_ns);
+  in_turn_ = false;
+  if (inbox_->fresh.load(std::memory_order_acquire)) take_map();
+  if (next_wake_ns_ != kTimeNever && clock_.now_ns() >= next_wake_ns_) {
+    const TimeNs time = clock_.now_ns();
+    wake_parked([time](const Operation& operation) { return operation.wake_at_ns <= time; });
+  }
+  sessions_->clean_up();
+  return finished_ - finished_before;
+}
+
+TimeNs ClientCore::next_timer_ns() const {
+  return std::min(next_wake_ns_, endpoint_->next_timer_ns());
+}
+
+void ClientCore::take_map() {
+  std::shared_ptr<const control::ShardMap> map;
+  {
+    std::lock_guard lock(inbox_->mutex);
+    map = std::move(inbox_->newest);
+    inbox_->fresh.store(false, std::memory_order_release);
+  }
+  if (map == nullptr || map->revision <= routes_.revision()) return;
+  ++counters_.map_updates;
+  for (TargetId target : routes_.update(*map)) sessions_->drop(target);
+  wake_parked([](const Operation& operation) { return operation.awaits == Awaits::kMap; });
+}
+
+// --- Parking
+
+void ClientCore::park(Operation& operation, Awaits awaits, TimeNs wake_at_ns) {
+  operation.state = State::kParked;
+  operation.awaits = awaits;
+  operation.wake_at_ns = std::min(wake_at_ns, operation.deadline_ns);
+  next_wake_ns_ = std::min(next_wake_ns_, operation.wake_at_ns);
+  parked_.push_back(operation);
+}
+
+template <typename Predicate>
+void ClientCore::wake_parked(Predicate wanted) {
+  // Taken out first: what runs below parks, unparks and submits.
+  IntrusiveList<Operation, &Operation::parked_hook> woken;
+  next_wake_ns_ = kTimeNever;
+  for (Operation* at = parked_.empty() ? nullptr : &parked_.front(); at != nullptr;) {
+    Operation* following = parked_.next(*at);
+    if (wanted(*at)) {
+      at->parked_hook.unlink();
+      woken.push_back(*at);
+    } else {
+      next_wake_ns_ = std::min(next_wake_ns_, at->wake_at_ns);
+    }
+    at = following;
+  }
+  while (Operation* operation = woken.pop_front()) resume(*operation);
+}
+
+void ClientCore::resume(Operation& operation) {
+  if (operation.awaits == Awaits::kCallback) {
+    finish(operation, std::move(operation.failure));
+  } else if (now() >= operation.deadline_ns && !closing_) {
+    expire(operation);
+  } else {
+    dispatch(operation);
+  }
+}
+
+void ClientCore::session_ready(TargetId target) {
+  wake_parked([target](const Operation& operation) {
+    return operation.awaits == Awaits::kSession && operation.target == target;
+  });
+}
+
+void ClientCore::session_lost(TargetId target) {
+  session_ready(target);
+}
+
+void ClientCore::session_failed(TargetId target, const absl::Status& why) {
+  for (Operation* at = parked_.empty() ? nullptr : &parked_.front(); at != nullptr; at = parked_.next(*at)) {
+    if (at->awaits == Awaits::kSession && at->target == target) note_attempt(*at, now(), why);
+  }
+  // Each learns from ensure_open() when the next opening may begin.
+  session_ready(target);
+}
+
+}  // namespace skua::kv

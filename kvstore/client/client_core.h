@@ -1,0 +1,166 @@
+// The asynchronous client without its sockets: operations, routing and retries over an Endpoint and
+// a ClusterAccess that are handed in. AsyncClient puts it over TCP and the real control plane; tests
+// put it over a simulated network and a scripted cluster.
+//
+//   get(), put(), ...          poll()
+//        |                        |        map inbox --> RouteTable --> dead targets --> Sessions
+//        v                        v        endpoint turn: mailbox, replies --> on_result
+//     Operation --> dispatch --> call      timers of parked operations --> dispatch, or deadline
+//                      |
+//                      +--> parked until a map, a session or a time comes
+//
+// Callbacks run inside poll() (or the destructor, with CANCELLED), never inside a submitting call.
+//
+// Files: client_core.cc (submission, poll, parking), client_attempts.cc (one attempt and what
+// follows from its end), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
+// several parts), failure_text.cc.
+#ifndef SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
+#define SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kvstore/client/cluster_access.h"
+#include "kvstore/client/operation.h"
+#include "kvstore/client/retry_policy.h"
+#include "kvstore/client/route_table.h"
+#include "kvstore/client/sessions.h"
+#include "kvstore/client/types.h"
+#include "kvstore/codec/reply.h"
+#include "rpc/base/rng.h"
+#include "rpc/endpoint.h"
+
+namespace skua::kv {
+
+/// Thread: the one that made it, or called adopt_thread(); post() and wake() are for any.
+class ClientCore final : private SessionHost {
+ public:
+  /// `transport`, `clock` and `cluster` must outlive it. `options` have passed check_options().
+  ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster, const ClientOptions& options);
+  /// close().
+  ~ClientCore();
+  ClientCore(const ClientCore&) = delete;
+  ClientCore& operator=(const ClientCore&) = delete;
+
+  // As AsyncClient's.
+  absl::Status get(std::string_view table, std::string_view key, const ReadOptions& options, GetCallback&& done);
+  absl::Status put(std::string_view table, std::string_view key, PutValue&& value, const WriteOptions& options,
+                   WriteCallback&& done);
+  absl::Status remove(std::string_view table, std::string_view key, const WriteOptions& options, WriteCallback&& done);
+  absl::Status patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
+                     const PatchOptions& options, WriteCallback&& done);
+  absl::Status multi_get(std::string_view table, std::span<const std::string_view> keys, const ReadOptions& options,
+                         MultiGetCallback&& done);
+  absl::Status scan(std::string_view table, const ScanRange& range, const ReadOptions& options, ScanCallback&& done);
+  size_t poll(DurationNs max_wait_ns);
+  /// Ends what is in flight with CANCELLED and refuses everything from now on. Idempotent.
+  void close();
+  void adopt_thread() { endpoint_->adopt_thread(); }
+  [[nodiscard]] bool post(absl::AnyInvocable<void()>&& task) { return endpoint_->post(std::move(task)); }
+  [[nodiscard]] std::shared_ptr<rpc::Mailbox> mailbox() const { return endpoint_->mailbox(); }
+
+  [[nodiscard]] size_t in_flight() const { return in_flight_; }
+  [[nodiscard]] const ClientCounters& counters() const { return counters_; }
+  [[nodiscard]] const rpc::Endpoint& endpoint() const { return *endpoint_; }
+  /// For simulated clocks: when poll() must run next even without traffic.
+  [[nodiscard]] TimeNs next_timer_ns() const;
+
+ private:
+  using State = Operation::State;
+  using Kind = Operation::Kind;
+  using Awaits = Operation::Awaits;
+
+  /// Where the cluster's threads leave the newest map.
+  struct MapInbox {
+    std::mutex mutex;
+    std::shared_ptr<const control::ShardMap> newest;
+    std::atomic<bool> fresh{false};
+  };
+
+  // SessionHost.
+  void session_ready(TargetId target) override;
+  void session_failed(TargetId target, const absl::Status& why) override;
+  void session_lost(TargetId target) override;
+
+  // client_core.cc
+  [[nodiscard]] TimeNs now() const { return in_turn_ ? endpoint_->now_ns() : clock_.now_ns(); }
+  absl::Status admit(std::string_view table, std::chrono::nanoseconds timeout);
+  Operation& begin(Method method, std::string_view table, std::string_view key, std::chrono::nanoseconds timeout);
+  absl::Status submit(Operation& operation);
+  void take_map();
+  void park(Operation& operation, Awaits awaits, TimeNs wake_at_ns);
+  template <typename Predicate>
+  void wake_parked(Predicate wanted);
+  void resume(Operation& operation);
+
+  // client_attempts.cc
+  void dispatch(Operation& operation);
+  void dispatch_without_table(Operation& operation);
+  absl::Status encode(Operation& operation, const Route& route, rpc::Message& message);
+  void send(Operation& operation, const TableRoutes& table, const ShardRoute& route);
+  void on_result(Operation& operation, rpc::CallResult&& result);
+  void on_get_reply(Operation& operation, rpc::Lease&& lease);
+  void on_write_reply(Operation& operation, const rpc::Lease& lease);
+  /// True if the reply is the answer; else it has seen to what follows.
+  bool judge(Operation& operation, const ReplyHead& head);
+  void on_malformed(Operation& operation, const absl::Status& why);
+  void retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause);
+  void note_attempt(Operation& operation, TimeNs started_ns, const absl::Status& outcome);
+  void expire(Operation& operation);
+  void fail(Operation& operation, absl::StatusCode code, std::string_view cause, bool may_have_been_applied);
+  void finish_get(Operation& operation, GetResult&& result);
+  void finish(Operation& operation, Outcome&& outcome);
+  void end(Operation& operation, const Outcome& outcome);
+
+  // client_parts.cc
+  Operation& begin_part(Operation& parent, Kind kind, Method method, uint32_t shard);
+  void run_parent(Operation& parent);
+  void part_ended(Operation& part);
+  void part_failed(Operation& part, Outcome&& outcome);
+
+  // client_multi_get.cc
+  void start_multi_get(Operation& parent, const TableRoutes& table);
+  bool start_multi_get_part(Operation& parent);
+  absl::StatusOr<ByteSpan> encode_multi_get_part(const Operation& part, const Route& route);
+  void on_multi_get_reply(Operation& part, rpc::Lease&& lease);
+  void on_lone_value(Operation& part, GetResult&& result);
+  void fail_keys(const Operation& part, const absl::Status& status);
+  void finish_multi_get(Operation& parent, Outcome&& outcome);
+
+  // client_scan.cc
+  void start_scan(Operation& parent, const TableRoutes& table);
+  bool start_scan_page(Operation& parent);
+  absl::StatusOr<ByteSpan> encode_scan_page(const Operation& part, const Route& route);
+  void on_scan_reply(Operation& part, rpc::Lease&& lease);
+  void finish_scan(Operation& parent, Outcome&& outcome);
+
+  const Clock& clock_;
+  ClusterAccess& cluster_;
+  const ClientOptions options_;
+  ClientCounters counters_;
+  Rng rng_;
+  const absl::Status not_found_ = absl::NotFoundError("no such key");
+  const std::shared_ptr<MapInbox> inbox_ = std::make_shared<MapInbox>();
+  RouteTable routes_;
+  OperationPool pool_;
+  std::unique_ptr<rpc::Endpoint> endpoint_;
+  std::unique_ptr<Sessions> sessions_;
+  IntrusiveList<Operation, &Operation::parked_hook> parked_;
+  TimeNs next_wake_ns_ = kTimeNever;  // no parked operation is due earlier
+  size_t in_flight_ = 0;              // parts not counted
+  size_t finished_ = 0;               // callbacks run
+  std::vector<std::byte> scratch_;    // a request while it is encoded
+  uint32_t submitting_ = 0;           // callbacks must not run now
+  bool in_turn_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_

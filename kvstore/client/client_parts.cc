@@ -1,0 +1,51 @@
+// Operations of several parts (MULTI_GET, SCAN): a parent starts parts while it has work and room,
+// each part runs like an operation of its own, and the parent ends when its last part has.
+#include <utility>
+
+#include "kvstore/client/client_core.h"
+#include "kvstore/client/limits.h"
+
+namespace skua::kv {
+
+Operation& ClientCore::begin_part(Operation& parent, Kind kind, Method method, uint32_t shard) {
+  Operation& part = pool_.take();
+  part.kind = kind;
+  part.method = method;
+  part.table.assign(parent.table);
+  part.key.clear();
+  part.started_ns = parent.started_ns;
+  part.deadline_ns = parent.deadline_ns;
+  part.parent = &parent;
+  part.shard = shard;
+  part.shard_known = true;
+  ++parent.parts_running;
+  return part;
+}
+
+void ClientCore::run_parent(Operation& parent) {
+  // A part that ends while parts are being started is counted by the loop that starts them.
+  if (std::exchange(parent.starting_parts, true)) return;
+  bool more = true;
+  while (more && parent.parts_running < kPartsInFlightMax) {
+    more = parent.kind == Kind::kScan ? start_scan_page(parent) : start_multi_get_part(parent);
+  }
+  parent.starting_parts = false;
+  if (parent.parts_running > 0) return;
+  finish(parent, std::move(parent.failure));
+}
+
+void ClientCore::part_ended(Operation& part) {
+  Operation& parent = *part.parent;
+  OperationPool::drop(part);
+  --parent.parts_running;
+  run_parent(parent);
+}
+
+void ClientCore::part_failed(Operation& part, Outcome&& outcome) {
+  Operation& parent = *part.parent;
+  if (parent.kind == Kind::kMultiGet) fail_keys(part, outcome.status);
+  if (parent.failure.ok()) parent.failure = std::move(outcome);
+  part_ended(part);
+}
+
+}  // namespace skua::kv

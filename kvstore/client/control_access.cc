@@ -1,0 +1,74 @@
+#include "kvstore/client/control_access.h"
+
+#include <optional>
+#include <utility>
+
+#include "control/client/bootstrap_client.h"
+#include "control/client/shard_map_cache.h"
+
+namespace skua::kv {
+namespace {
+
+class ControlAccess final : public ClusterAccess {
+ public:
+  explicit ControlAccess(std::string control_address)
+      : control_address_(std::move(control_address)), bootstrap_(std::in_place) {}
+  ~ControlAccess() override { stop(); }
+
+  void start(MapFn on_map) override {
+    control::ShardMapCacheOptions options;
+    options.control_address = control_address_;
+    options.on_change = std::move(on_map);
+    map_ = std::make_unique<control::ShardMapCache>(std::move(options));
+    map_->start();
+  }
+
+  void stop() override {
+    if (map_ != nullptr) map_->stop();
+    bootstrap_.reset();
+  }
+
+  void hurry() override { map_->hurry(); }
+  std::string control_address() const override { return control_address_; }
+  absl::Status connection() const override { return map_->connection(); }
+
+  void describe(const std::string& grpc_address, const std::string& cluster_id, DurationNs timeout_ns,
+                DescribeFn done) override {
+    if (absl::Status status = bootstrap_->describe_async(grpc_address, cluster_id, timeout_ns, done); !status.ok()) {
+      done(std::move(status));
+    }
+  }
+
+  void open_session(const SessionRequest& request, DurationNs timeout_ns, AnswerFn done) override {
+    control::OpenSessionRequest wanted;
+    wanted.grpc_address = request.grpc_address;
+    wanted.cluster_id = request.cluster_id;
+    wanted.node_uuid = request.node_uuid;
+    wanted.incarnation = request.incarnation;
+    wanted.worker = request.worker;
+    wanted.transport = request.transport;
+    wanted.offer = request.offer;
+    absl::Status status =
+        bootstrap_->open_session_async(wanted, timeout_ns, [done](absl::StatusOr<control::OpenSessionAnswer> answer) {
+          if (answer.ok()) {
+            done(std::move(answer->answer));
+          } else {
+            done(answer.status());
+          }
+        });
+    if (!status.ok()) done(std::move(status));
+  }
+
+ private:
+  const std::string control_address_;
+  std::optional<control::BootstrapClient> bootstrap_;
+  std::unique_ptr<control::ShardMapCache> map_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterAccess> make_control_access(std::string control_address) {
+  return std::make_unique<ControlAccess>(std::move(control_address));
+}
+
+}  // namespace skua::kv

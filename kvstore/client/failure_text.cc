@@ -1,0 +1,70 @@
+#include "kvstore/client/failure_text.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/limits.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+std::string shown_key(std::string_view key) {
+  const std::string_view start = key.substr(0, kShownKeyBytesMax);
+  return absl::StrCat("\"", absl::CHexEscape(absl_view(start)), "\"", start.size() < key.size() ? "..." : "");
+}
+
+std::string describe_trail(const Operation& operation) {
+  std::string text = absl::StrCat(operation.failed_attempts, " attempts:");
+  const size_t left_out = operation.failed_attempts - operation.trail.size();
+  for (size_t i = 0; i < operation.trail.size(); ++i) {
+    const Attempt& attempt = operation.trail[i];
+    if (i == kTrailFirstMax && left_out > 0) absl::StrAppend(&text, " (", left_out, " more)");
+    absl::StrAppend(&text, i == 0 ? " +" : "; +", attempt.started.count() / kMillisecond, " ms");
+    if (!attempt.whom.empty()) absl::StrAppend(&text, " on ", attempt.whom);
+    absl::StrAppend(&text, ": ", attempt.outcome);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_operation(const Operation& operation) {
+  std::string text = absl::StrCat(method_name(operation.method), " ", operation.table);
+  const bool one_key = operation.kind == Operation::Kind::kSingle || operation.alone;
+  if (one_key) absl::StrAppend(&text, "/", shown_key(operation.key));
+  if (operation.shard_known) absl::StrAppend(&text, " (shard ", operation.shard, ")");
+  return text;
+}
+
+Outcome make_failure(const Operation& operation, const RouteTable& routes, absl::StatusCode code,
+                     std::string_view cause, bool may_have_been_applied) {
+  auto detail = std::make_shared<FailureDetail>();
+  detail->table = operation.table;
+  if (operation.shard_known) detail->shard = operation.shard;
+  detail->attempts = operation.trail;
+  detail->attempt_count = operation.failed_attempts;
+
+  std::string text = describe_operation(operation);
+  if (operation.target != kNoTarget) {
+    absl::StrAppend(&text, " on ", routes.target(operation.target).describe());
+  }
+  absl::StrAppend(&text, ": ", absl_view(cause));
+  if (operation.failed_attempts > 1) absl::StrAppend(&text, "; ", describe_trail(operation));
+  if (may_have_been_applied) {
+    absl::StrAppend(&text, "; the write may have been applied: read the key before writing it again");
+  }
+
+  Outcome outcome;
+  outcome.status = absl::Status(code, text);
+  outcome.may_have_been_applied = may_have_been_applied;
+  outcome.detail = std::move(detail);
+  return outcome;
+}
+
+absl::Status make_answer_status(const Operation& operation, const ReplyHead& head) {
+  return absl::Status(to_status_code(head.status),
+                      absl::StrCat(describe_operation(operation), ": ", status_name(head.status),
+                                   head.text.empty() ? "" : ": ", absl_view(head.text)));
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,33 @@
+// What a failed operation tells: one line that names what was tried, on whom, how often, and what to
+// do, and the same as data (FailureDetail). Only failures pay for it. Pure.
+//
+//   PUT users/"ada" (shard 3) on node 3f2a.. worker 1 (10.0.0.7:7401): the peer restarted: ...; 2 attempts: +0 ms
+//   on ..: ..; +4 ms on ..: ..; the write may have been applied: read the key before writing it again
+#ifndef SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
+#define SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "kvstore/client/operation.h"
+#include "kvstore/client/route_table.h"
+#include "kvstore/client/types.h"
+#include "kvstore/codec/reply.h"
+
+namespace skua::kv {
+
+/// `PUT users/"ada" (shard 3)`; keys are escaped and cut.
+[[nodiscard]] std::string describe_operation(const Operation& operation);
+
+/// The outcome of an operation that the store did not answer. `cause` is one clause without a full
+/// stop.
+[[nodiscard]] Outcome make_failure(const Operation& operation, const RouteTable& routes, absl::StatusCode code,
+                                   std::string_view cause, bool may_have_been_applied);
+
+/// The status of an answer that is neither OK nor NOT_FOUND.
+[[nodiscard]] absl::Status make_answer_status(const Operation& operation, const ReplyHead& head);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_

@@ -1,0 +1,59 @@
+#include "kvstore/client/retry_policy.h"
+
+#include <algorithm>
+
+namespace skua::kv {
+namespace {
+
+constexpr Judgement kAnswered{.verdict = Verdict::kAnswer};
+
+}  // namespace
+
+Judgement judge_reply(bool is_write, KvStatus status) {
+  switch (status) {
+    case KvStatus::kWrongShard: return {.verdict = Verdict::kRetry, .refresh_map = true};
+    case KvStatus::kResourceExhausted: return {.verdict = Verdict::kRetry};
+    case KvStatus::kUnavailable:
+    case KvStatus::kAborted:
+    case KvStatus::kCancelled:
+      if (!is_write) return {.verdict = Verdict::kRetry, .refresh_map = true};
+      return {.verdict = Verdict::kGiveUp, .may_have_been_applied = true};
+    case KvStatus::kOk:
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kVersionMismatch: return kAnswered;
+    default: return {.verdict = Verdict::kGiveUp, .may_have_been_applied = is_write && !certainly_not_applied(status)};
+  }
+}
+
+Judgement judge_failure(bool is_write, const CallFailure& failure) {
+  const bool unknown = is_write && failure.may_have_executed;
+  Judgement judgement{.verdict = Verdict::kGiveUp, .may_have_been_applied = unknown};
+  switch (failure.code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied: return judgement;
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kDataLoss:
+      // A broken handler does not heal by being asked again; a broken reply may.
+      if (failure.from_peer) return judgement;
+      break;
+    default: break;
+  }
+  const bool crowded = failure.code == absl::StatusCode::kResourceExhausted;
+  judgement.session_suspect = !failure.from_peer && !crowded;
+  judgement.refresh_map = judgement.session_suspect;
+  if (!unknown) judgement.verdict = Verdict::kRetry;
+  return judgement;
+}
+
+DurationNs retry_pause(uint32_t attempt, DurationNs min_ns, DurationNs max_ns, Rng& rng) {
+  const uint32_t doublings = std::min(attempt == 0 ? 0 : attempt - 1, 30u);
+  const DurationNs whole = std::min(min_ns << doublings, max_ns);
+  const auto half = static_cast<uint64_t>(whole / 2);
+  return static_cast<DurationNs>(std::max<uint64_t>(1, half + rng.below(half + 1)));
+}
+
+}  // namespace skua::kv

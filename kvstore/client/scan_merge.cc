@@ -1,0 +1,106 @@
+#include "kvstore/client/scan_merge.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kvstore/codec/limits.h"
+
+namespace skua::kv {
+
+void ScanMerge::begin(uint32_t shard_count, uint32_t limit, size_t bytes_max) {
+  cursors_.resize(shard_count);
+  for (Cursor& cursor : cursors_) {
+    cursor.rows = ScanRows();
+    cursor.has_more = true;
+    cursor.token.clear();
+    cursor.last_key.clear();
+  }
+  heap_.clear();
+  wanted_.clear();
+  for (uint32_t shard = shard_count; shard-- > 0;) wanted_.push_back(shard);
+  missing_ = shard_count;
+  left_ = limit;
+  bytes_left_ = bytes_max;
+  any_taken_ = false;
+  full_ = limit == 0;
+}
+
+std::optional<uint32_t> ScanMerge::next_wanted() {
+  if (full_ || wanted_.empty()) return std::nullopt;
+  const uint32_t shard = wanted_.back();
+  wanted_.pop_back();
+  return shard;
+}
+
+uint32_t ScanMerge::page_rows() const {
+  // Of `left_` keys thrown into n shards one gets left_/n, give or take the square root of that.
+  const double share = static_cast<double>(left_) / static_cast<double>(cursors_.size());
+  const double rows = std::ceil(share + 2 * std::sqrt(share)) + 1;
+  const double most = std::min<double>(left_, kScanRowsMax);
+  return static_cast<uint32_t>(std::clamp(rows, 1.0, std::max(most, 1.0)));
+}
+
+absl::Status ScanMerge::add_page(uint32_t shard, ScanRows rows, bool has_more, std::string_view token) {
+  Cursor& cursor = cursors_[shard];
+  if (has_more && rows.size() == 0) {
+    return absl::InternalError("a scan page without rows says that there are more");
+  }
+  std::string last;
+  bool first = true;
+  std::string_view previous = cursor.last_key;
+  const bool resumed = !cursor.token.empty();
+  for (ScanRows walk = rows; auto row = walk.next();) {
+    const bool comes_after_something = resumed || !first;
+    if (comes_after_something && row->key <= previous) {
+      return absl::InternalError("a scan page's keys do not rise");
+    }
+    previous = row->key;
+    first = false;
+  }
+  cursor.last_key.assign(previous);
+  cursor.rows = rows;
+  cursor.has_more = has_more;
+  cursor.token.assign(token);
+  --missing_;
+  settle(shard);
+  return absl::OkStatus();
+}
+
+bool ScanMerge::advance(uint32_t shard) {
+  Cursor& cursor = cursors_[shard];
+  const std::optional<ScanRow> row = cursor.rows.next();
+  if (row.has_value()) cursor.first = *row;
+  return row.has_value();
+}
+
+void ScanMerge::settle(uint32_t shard) {
+  const auto later = [this](uint32_t a, uint32_t b) { return cursors_[a].first.key > cursors_[b].first.key; };
+  if (advance(shard)) {
+    heap_.push_back(shard);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  } else if (cursors_[shard].has_more) {
+    ++missing_;
+    wanted_.push_back(shard);
+  }
+}
+
+std::optional<ScanRow> ScanMerge::next() {
+  if (full_ || missing_ > 0 || heap_.empty()) return std::nullopt;
+  const uint32_t shard = heap_.front();
+  const ScanRow row = cursors_[shard].first;
+  const size_t bytes = row.key.size() + row.value.size();
+  if (any_taken_ && bytes > bytes_left_) {
+    full_ = true;
+    return std::nullopt;
+  }
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [this](uint32_t a, uint32_t b) { return cursors_[a].first.key > cursors_[b].first.key; });
+  heap_.pop_back();
+  any_taken_ = true;
+  bytes_left_ -= std::min(bytes, bytes_left_);
+  if (--left_ == 0) full_ = true;
+  settle(shard);
+  return row;
+}
+
+}  // namespace skua::kv

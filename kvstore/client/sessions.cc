@@ -1,0 +1,197 @@
+#include "kvstore/client/sessions.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/limits.h"
+#include "kvstore/client/retry_policy.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+Sessions::Sessions(SessionHost& host, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
+                   ClientCounters& counters, uint64_t seed)
+    : host_(host), endpoint_(endpoint), cluster_(cluster), routes_(routes), counters_(counters), rng_(seed) {
+  endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
+}
+
+Sessions::Entry& Sessions::entry_of(TargetId target) {
+  if (target >= entries_.size()) entries_.resize(target + 1);
+  return entries_[target];
+}
+
+// --- Opening
+
+TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
+  Entry& entry = entry_of(target);
+  if (entry.state == State::kOpen && entry.suspect && entry.calls == 0) reset(entry);
+  switch (entry.state) {
+    case State::kOpen: return kTimeNever;
+    case State::kDescribing:
+    case State::kAwaiting:
+      if (now < entry.retry_at_ns) return entry.retry_at_ns;
+      break;  // its result was lost on the way
+    case State::kFailed:
+      if (now < entry.retry_at_ns) return entry.retry_at_ns;
+      break;
+    case State::kClosed: break;
+  }
+  reset(entry);
+  entry.state = State::kDescribing;
+  entry.opening = ++openings_;
+  entry.retry_at_ns = now + 3 * kBootstrapTimeoutNs;
+  describe(target);
+  return entry.retry_at_ns;
+}
+
+void Sessions::describe(TargetId target) {
+  const Target& whom = routes_.target(target);
+  cluster_.describe(whom.grpc_address, routes_.cluster_id(), kBootstrapTimeoutNs,
+                    [this, target, opening = entries_[target].opening,
+                     mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
+                      // A full mailbox loses the result; the opening then times out.
+                      static_cast<void>(mailbox->post(
+                          [this, target, opening, node = std::move(node)] { on_described(target, opening, node); }));
+                    });
+}
+
+void Sessions::on_described(TargetId target, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node) {
+  Entry& entry = entries_[target];
+  if (entry.opening != opening || entry.state != State::kDescribing) return;
+  if (!node.ok()) return fail(target, node.status());
+  const Target& whom = routes_.target(target);
+  if (node->node_uuid != whom.node_uuid) {
+    return fail(target,
+                absl::FailedPreconditionError(absl::StrCat("node ", node->node_uuid, " answers at ", whom.grpc_address,
+                                                           " now: a newer shard map will tell")));
+  }
+  const rpc::Descriptor self = endpoint_.local_descriptor();
+  const control::TransportDescriptor* found = nullptr;
+  for (const control::WorkerDescription& worker : node->workers) {
+    if (worker.worker != whom.worker) continue;
+    for (const control::TransportDescriptor& transport : worker.transports) {
+      if (transport.kind == self.transport) found = &transport;
+    }
+  }
+  if (found == nullptr) {
+    return fail(target, absl::FailedPreconditionError(
+                            absl::StrCat("the worker is not reached over ", self.transport,
+                                         ", which this client speaks: enable that transport on the node")));
+  }
+  absl::StatusOr<rpc::Descriptor> peer = rpc::Descriptor::decode(as_byte_span(found->bytes));
+  if (!peer.ok()) return fail(target, peer.status());
+  absl::StatusOr<rpc::Endpoint::Offer> offer = endpoint_.begin_connect(*peer);
+  if (!offer.ok()) return fail(target, offer.status());
+  entry.state = State::kAwaiting;
+  entry.session = offer->session;
+
+  SessionRequest request;
+  request.grpc_address = whom.grpc_address;
+  request.cluster_id = routes_.cluster_id();
+  request.node_uuid = whom.node_uuid;
+  request.incarnation = whom.incarnation;
+  request.worker = whom.worker;
+  request.transport = {self.transport, self.encode()};
+  request.offer = std::move(offer->bytes);
+  cluster_.open_session(request, kBootstrapTimeoutNs,
+                        [this, target, opening, mailbox = endpoint_.mailbox()](absl::StatusOr<std::string> answer) {
+                          static_cast<void>(mailbox->post([this, target, opening, answer = std::move(answer)] {
+                            on_answered(target, opening, answer);
+                          }));
+                        });
+}
+
+void Sessions::on_answered(TargetId target, uint64_t opening, const absl::StatusOr<std::string>& answer) {
+  Entry& entry = entries_[target];
+  if (entry.opening != opening || entry.state != State::kAwaiting) return;
+  if (!answer.ok()) return fail(target, answer.status());
+  if (absl::Status status = endpoint_.finish_connect(entry.session, as_byte_span(*answer)); !status.ok()) {
+    return fail(target, status);
+  }
+  if (!endpoint_.is_connected(entry.session)) {
+    return fail(target, absl::InternalError("the node's answer to the handshake is malformed: do "
+                                            "client and node have the same version?"));
+  }
+  entry.state = State::kOpen;
+  entry.failures = 0;
+  ++counters_.sessions_opened;
+  host_.session_ready(target);
+}
+
+// --- Losing
+
+void Sessions::fail(TargetId target, const absl::Status& why) {
+  Entry& entry = entries_[target];
+  reset(entry);
+  entry.state = State::kFailed;
+  entry.retry_at_ns = endpoint_.now_ns() + retry_pause(++entry.failures, kReopenPauseMinNs, kReopenPauseMaxNs, rng_);
+  ++counters_.session_open_failures;
+  cluster_.hurry();
+  host_.session_failed(
+      target, absl::Status(why.code(), absl::StrCat("cannot open a session with ", routes_.target(target).describe(),
+                                                    ": ", why.message())));
+}
+
+void Sessions::reset(Entry& entry) {
+  if (entry.session != rpc::SessionId{}) to_close_.push_back(entry.session);
+  entry.session = {};
+  entry.state = State::kClosed;
+  entry.suspect = false;
+  entry.calls = 0;
+}
+
+void Sessions::suspect(TargetId target, rpc::SessionId session) {
+  Entry& entry = entries_[target];
+  if (entry.session == session) entry.suspect = true;
+}
+
+void Sessions::call_ended(TargetId target, rpc::SessionId session) {
+  Entry& entry = entries_[target];
+  if (entry.session != session) return;
+  --entry.calls;
+  if (!entry.suspect || entry.calls > 0) return;
+  reset(entry);
+  ++counters_.sessions_lost;
+  host_.session_lost(target);
+}
+
+void Sessions::drop(TargetId target) {
+  if (target >= entries_.size()) return;
+  Entry& entry = entries_[target];
+  if (entry.state == State::kOpen) ++counters_.sessions_lost;
+  reset(entry);
+  entry.failures = 0;
+  host_.session_lost(target);
+}
+
+void Sessions::on_event(const rpc::SessionEvent& event) {
+  const bool gone = event.kind == rpc::SessionEvent::Kind::kBroken || event.kind == rpc::SessionEvent::Kind::kClosed;
+  if (!gone) return;
+  for (TargetId target = 0; target < entries_.size(); ++target) {
+    Entry& entry = entries_[target];
+    if (entry.session != event.session) continue;
+    // The engine would reconnect to the address it knows; a restarted node may have another.
+    if (event.kind == rpc::SessionEvent::Kind::kClosed) entry.session = {};
+    reset(entry);
+    ++counters_.sessions_lost;
+    cluster_.hurry();
+    host_.session_lost(target);
+    return;
+  }
+}
+
+void Sessions::close_all() {
+  for (Entry& entry : entries_) reset(entry);
+}
+
+void Sessions::clean_up() {
+  while (!to_close_.empty()) {
+    const rpc::SessionId session = to_close_.back();
+    to_close_.pop_back();
+    endpoint_.close(session);
+  }
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,240 @@
+// What goes into the client library and what comes out of it: options, results, views of received
+// bytes.
+//
+// An operation ends in one of three ways, and the result says which:
+//
+//   answered      status is OK, NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION: the store's answer
+//   not done      any other code with may_have_been_applied == false: nothing changed, try again
+//   unknown       any other code with may_have_been_applied == true: a write was sent and its fate
+//                 is not known; read the key before writing it again
+//
+// Results and views belong to the client's thread and must be gone before the client is.
+#ifndef SKUA_KVSTORE_CLIENT_TYPES_H_
+#define SKUA_KVSTORE_CLIENT_TYPES_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "rpc/base/lease.h"
+
+namespace skua::kv {
+
+struct ClientOptions {
+  /// Where the control plane listens: "host:port".
+  std::string control_address = "127.0.0.1:7400";
+  /// For operations that name no timeout of their own. It covers everything: finding the cluster,
+  /// opening sessions, all attempts.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(5);
+  /// Operations in flight; one more is refused with RESOURCE_EXHAUSTED. 1..65,536.
+  uint32_t operations_max = 4096;
+  /// Requests in flight per session, one session per worker of each node; more wait. 1..1024, and
+  /// never more than the server allows.
+  uint16_t session_window = 128;
+  /// poll() spins this long after the last work before it sleeps.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(50);
+  /// Memory for replies that are not lent straight from the receive buffers.
+  size_t memory_limit_bytes = size_t{1} << 30;
+  /// Seeds back-off jitter; 0: drawn from the system.
+  uint64_t seed = 0;
+};
+
+/// OK, or INVALID_ARGUMENT naming the option and its range.
+[[nodiscard]] absl::Status check_options(const ClientOptions& options);
+
+struct ReadOptions {
+  /// 0: ClientOptions::timeout.
+  std::chrono::nanoseconds timeout{0};
+};
+
+struct WriteOptions {
+  /// 0: ClientOptions::timeout.
+  std::chrono::nanoseconds timeout{0};
+  /// Only if the key has this version; else FAILED_PRECONDITION, and the result's version is the
+  /// key's (0: the key is absent).
+  std::optional<uint64_t> if_version{};
+  /// PUT only: only if the key is absent; else ALREADY_EXISTS, and the result's version is the key's.
+  bool if_absent = false;
+};
+
+struct PatchOptions {
+  /// 0: ClientOptions::timeout.
+  std::chrono::nanoseconds timeout{0};
+  /// A missing key becomes a row of the given fields instead of NOT_FOUND.
+  bool create_if_missing = false;
+};
+
+/// A field of a row to be replaced or added.
+struct FieldUpdate {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// The part of a table to be scanned, in byte order of keys.
+struct ScanRange {
+  /// Inclusive; empty: from the first key.
+  std::string_view start{};
+  /// Exclusive; empty: to the last key.
+  std::string_view end{};
+  /// 1..kScanLimitMax.
+  uint32_t limit = 100;
+};
+inline constexpr uint32_t kScanLimitMax = 100'000;
+
+/// The value of a PUT. A view is copied before put() returns; a moved-in string and lent memory are
+/// sent from where they lie. Move-only; lent memory is released exactly once, when nobody reads it
+/// any longer (also if put() refuses), on the client's thread.
+class PutValue {
+ public:
+  using ReleaseFn = void (*)(void* context);
+
+  PutValue() = default;
+  PutValue(const char* text) : view_(text) {}                  // NOLINT(google-explicit-constructor)
+  PutValue(std::string_view view) : view_(view) {}             // NOLINT(google-explicit-constructor)
+  PutValue(const std::string& text) : view_(text) {}           // NOLINT(google-explicit-constructor)
+  PutValue(std::string&& owned) : owned_(std::move(owned)) {}  // NOLINT(google-explicit-constructor)
+  /// `bytes` stay readable and unchanged until `release(context)`.
+  [[nodiscard]] static PutValue lend(std::string_view bytes, ReleaseFn release, void* context);
+
+  PutValue(PutValue&& other) noexcept;
+  PutValue& operator=(PutValue&& other) noexcept;
+  ~PutValue() { release(); }
+
+  [[nodiscard]] std::string_view bytes() const { return owned_.has_value() ? *owned_ : view_; }
+
+ private:
+  friend class OperationPool;
+  void release();
+
+  std::optional<std::string> owned_;
+  std::string_view view_;
+  ReleaseFn release_ = nullptr;
+  void* context_ = nullptr;
+};
+
+/// A value as it was received, not copied. May be kept; while it is kept, receive memory is pinned.
+class ValueView {
+ public:
+  ValueView() = default;
+  ValueView(std::string_view bytes, rpc::Lease&& lease) : bytes_(bytes), lease_(std::move(lease)) {}
+  ValueView(ValueView&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), lease_(std::move(other.lease_)) {}
+  ValueView& operator=(ValueView&& other) noexcept {
+    bytes_ = std::exchange(other.bytes_, {});
+    lease_ = std::move(other.lease_);
+    return *this;
+  }
+
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  [[nodiscard]] size_t size() const { return bytes_.size(); }
+  [[nodiscard]] std::string str() const { return std::string(bytes_); }
+  /// Lets go of the memory.
+  void reset() { *this = ValueView(); }
+
+ private:
+  std::string_view bytes_;
+  rpc::Lease lease_;
+};
+
+/// One try of an operation on one node.
+struct Attempt {
+  /// Since the operation began.
+  std::chrono::nanoseconds started{0};
+  /// "node 3f2a... worker 1 (10.0.0.7:7410)", or empty when no node was reached.
+  std::string whom;
+  /// How it ended: code and text.
+  std::string outcome;
+};
+
+/// What is known of an operation that failed; its status' message says the same in one line.
+struct FailureDetail {
+  std::string table;
+  std::optional<uint32_t> shard;
+  /// The first and the latest few; attempt_count says how many there were.
+  std::vector<Attempt> attempts;
+  uint32_t attempt_count = 0;
+};
+
+/// How an operation ended.
+struct Outcome {
+  absl::Status status;
+  /// GET: the key's. Writes: the new one. ALREADY_EXISTS and FAILED_PRECONDITION: the present one.
+  uint64_t version = 0;
+  /// Failed writes: the store may have changed (see the head of this file).
+  bool may_have_been_applied = false;
+  /// Set unless the store answered.
+  std::shared_ptr<const FailureDetail> detail;
+
+  [[nodiscard]] bool ok() const { return status.ok(); }
+};
+
+using WriteResult = Outcome;
+
+struct GetResult : Outcome {
+  ValueView value;
+};
+
+/// One key's part of a MULTI_GET.
+struct KeyResult {
+  /// OK, NOT_FOUND, or why this key could not be read.
+  absl::Status status;
+  uint64_t version = 0;
+  /// Valid as long as the MultiGetResult it came in.
+  std::string_view value;
+};
+
+struct MultiGetResult : Outcome {
+  /// In the order of the keys asked for. The outcome's status is the first that is neither OK nor
+  /// NOT_FOUND.
+  std::vector<KeyResult> entries;
+
+  std::vector<ValueView> memory;  // what the entries point into
+};
+
+struct Row {
+  std::string_view key;
+  std::string_view value;
+  uint64_t version = 0;
+};
+
+struct ScanResult : Outcome {
+  /// In key order; views that are valid as long as this object. Empty unless OK.
+  std::vector<Row> rows;
+  /// There may be more rows in the range: scan again with `start = next_start`.
+  bool has_more = false;
+  std::string next_start;
+
+  std::vector<ValueView> memory;  // what the rows point into
+};
+
+using GetCallback = absl::AnyInvocable<void(GetResult&&)>;
+using WriteCallback = absl::AnyInvocable<void(WriteResult&&)>;
+using MultiGetCallback = absl::AnyInvocable<void(MultiGetResult&&)>;
+using ScanCallback = absl::AnyInvocable<void(ScanResult&&)>;
+
+/// Always-on counters of one client.
+struct ClientCounters {
+  uint64_t operations_started = 0;
+  uint64_t operations_ok = 0;
+  /// Ended with a code that is not the store's answer.
+  uint64_t operations_failed = 0;
+  uint64_t operations_refused = 0;
+  uint64_t attempts = 0;
+  uint64_t retries = 0;
+  uint64_t wrong_shard = 0;
+  uint64_t map_updates = 0;
+  uint64_t sessions_opened = 0;
+  uint64_t sessions_lost = 0;
+  uint64_t session_open_failures = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CLIENT_TYPES_H_

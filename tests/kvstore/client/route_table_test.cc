@@ -1,0 +1,92 @@
+#include "kvstore/client/route_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace skua::kv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+control::ShardMap map_of(uint64_t revision, std::vector<control::MapNode> nodes,
+                         std::vector<std::optional<control::MapReplica>> owners) {
+  control::ShardMap map;
+  map.revision = revision;
+  map.cluster_id = "c";
+  map.nodes = std::move(nodes);
+  control::MapTable table;
+  table.id = 3;
+  table.name = "users";
+  for (const auto& owner : owners) table.shards.push_back({.epoch = revision, .primary = owner, .backups = {}});
+  map.tables.push_back(table);
+  return map;
+}
+
+control::MapReplica at(uint32_t node, uint32_t worker) {
+  return {node, worker};
+}
+
+const control::MapNode kA{"a", 1, "host-a:1", 2};
+const control::MapNode kB{"b", 1, "host-b:1", 2};
+
+TEST(Update, NumbersEachWorkerOnce) {
+  RouteTable routes;
+  EXPECT_THAT(routes.update(map_of(1, {kA, kB}, {at(0, 0), at(0, 1), at(1, 0), at(0, 0)})), IsEmpty());
+  const TableRoutes* table = routes.find_table("users");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->id, 3u);
+  EXPECT_EQ(table->shards[0].target, table->shards[3].target);
+  EXPECT_NE(table->shards[0].target, table->shards[1].target);
+  EXPECT_EQ(routes.target_count(), 3u);
+  EXPECT_EQ(routes.target(table->shards[1].target).describe(), "node a worker 1 (host-a:1)");
+}
+
+TEST(Update, KeepsNumbersOverMaps) {
+  RouteTable routes;
+  routes.update(map_of(1, {kA, kB}, {at(0, 0), at(1, 0)}));
+  const TargetId b = routes.find_table("users")->shards[1].target;
+  EXPECT_THAT(routes.update(map_of(2, {kA, kB}, {at(1, 0), at(1, 0)})), IsEmpty());
+  EXPECT_EQ(routes.find_table("users")->shards[0].target, b);
+  EXPECT_EQ(routes.find_table("users")->shards[0].epoch, 2u);
+}
+
+TEST(Update, TellsRestartedMovedAndGoneNodes) {
+  RouteTable routes;
+  routes.update(map_of(1, {kA, kB}, {at(0, 0), at(1, 0)}));
+  control::MapNode restarted = kA;
+  restarted.incarnation = 2;
+  EXPECT_THAT(routes.update(map_of(2, {restarted, kB}, {at(0, 0), at(1, 0)})), ElementsAre(0));
+  control::MapNode moved = kB;
+  moved.grpc_address = "elsewhere:1";
+  EXPECT_THAT(routes.update(map_of(3, {restarted, moved}, {at(0, 0), at(1, 0)})), ElementsAre(1));
+  EXPECT_THAT(routes.update(map_of(4, {restarted}, {at(0, 0), std::nullopt})), ElementsAre(1));
+  EXPECT_FALSE(routes.target(1).present);
+  EXPECT_EQ(routes.find_table("users")->shards[1].target, kNoTarget);
+  EXPECT_THAT(routes.update(map_of(5, {restarted, moved}, {at(0, 0), at(1, 0)})), IsEmpty());
+  EXPECT_TRUE(routes.target(1).present);
+}
+
+TEST(Update, IgnoresMapsThatAreNotNewer) {
+  RouteTable routes;
+  routes.update(map_of(5, {kA}, {at(0, 0)}));
+  routes.update(map_of(4, {kB}, {at(0, 1)}));
+  EXPECT_EQ(routes.revision(), 5u);
+  EXPECT_EQ(routes.target(routes.find_table("users")->shards[0].target).node_uuid, "a");
+}
+
+TEST(FindTable, FindsByNameAndForgetsDropped) {
+  RouteTable routes;
+  EXPECT_EQ(routes.find_table("users"), nullptr);
+  routes.update(map_of(1, {kA}, {at(0, 0)}));
+  EXPECT_NE(routes.find_table("users"), nullptr);
+  EXPECT_NE(routes.find_table("users"), nullptr);
+  EXPECT_EQ(routes.find_table("user"), nullptr);
+  control::ShardMap without = map_of(2, {kA}, {});
+  without.tables.clear();
+  routes.update(without);
+  EXPECT_EQ(routes.find_table("users"), nullptr);
+}
+
+}  // namespace
+}  // namespace skua::kv
