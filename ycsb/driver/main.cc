@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ycsb/bindings/basic.h"
+#include "ycsb/bindings/skua.h"
 #include "ycsb/driver/driver.h"
 #ifdef SKUA_YCSB_HAS_REDIS
 #include "ycsb/bindings/redis.h"
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const std::vector<skua::ycsb::BindingEntry> bindings = {
+      skua::ycsb::skua_binding(),
       skua::ycsb::basic_binding(),
 #ifdef SKUA_YCSB_HAS_REDIS
       skua::ycsb::redis_binding(),

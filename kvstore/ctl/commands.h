@@ -1,0 +1,18 @@
+// The command groups of skuactl; each declares its commands on the program.
+#ifndef SKUA_KVSTORE_CTL_COMMANDS_H_
+#define SKUA_KVSTORE_CTL_COMMANDS_H_
+
+#include "app/config.h"
+#include "kvstore/ctl/output.h"
+
+namespace skua::kv::ctl {
+
+// `globals` outlives the program's run.
+void add_data_commands(app::Program& program, const Globals& globals);
+void add_table_commands(app::Program& program, const Globals& globals);
+void add_status_command(app::Program& program, const Globals& globals);
+void add_doctor_command(app::Program& program, const Globals& globals);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_COMMANDS_H_

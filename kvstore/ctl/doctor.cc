@@ -1,0 +1,174 @@
+#include "kvstore/ctl/doctor.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kFileLimitWanted = 4096;
+constexpr uint64_t kFreeBytesWanted = uint64_t{1} << 30;
+constexpr int kSyncs = 20;
+
+std::string first_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+bool has_entries(const std::string& directory) {
+  std::error_code error;
+  fs::directory_iterator it(directory, error);
+  return !error && it != fs::directory_iterator();
+}
+
+std::string errno_text(int error) {
+  return std::generic_category().message(error);
+}
+
+void examine_machine(std::vector<Finding>& out) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  out.push_back({"machine", "cores", cores >= 2 ? Verdict::kOk : Verdict::kWarning, absl::StrCat(cores, " cores"),
+                 cores >= 2 ? "" : "busy polling needs a core per worker: use --polling adaptive"});
+  std::ifstream cpu("/proc/cpuinfo");
+  const std::string text((std::istreambuf_iterator<char>(cpu)), {});
+  const bool sse = text.find("sse4_2") != std::string::npos;
+  out.push_back({"machine", "crc32", sse ? Verdict::kOk : Verdict::kWarning,
+                 sse ? "the processor computes CRC-32C" : "no SSE4.2: checksums are computed by table",
+                 sse ? "" : "expect lower rates on transports without integrity of their own"});
+  const std::string source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  const bool fast = source == "tsc" || source == "kvm-clock" || source == "arch_sys_counter" || source.empty();
+  out.push_back({"machine", "clock", fast ? Verdict::kOk : Verdict::kWarning,
+                 source.empty() ? "clock source not shown by this kernel" : absl::StrCat("clock source ", source),
+                 fast ? "" : "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"});
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const bool enough = files.rlim_cur >= kFileLimitWanted;
+  out.push_back({"machine", "open files", enough ? Verdict::kOk : Verdict::kWarning,
+                 absl::StrCat("limit ", files.rlim_cur), enough ? "" : absl::StrCat("ulimit -n ", kFileLimitWanted)});
+}
+
+/// Median time of a 4 KiB write and fdatasync; negative errno if it cannot be done.
+DurationNs sync_time_ns(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/.skua-doctor-", getpid());
+  const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return -errno;
+  const std::string block(4096, 'd');
+  const SteadyClock clock;
+  std::vector<DurationNs> times;
+  int error = 0;
+  for (int i = 0; i < kSyncs && error == 0; ++i) {
+    const TimeNs begun = clock.now_ns();
+    if (pwrite(fd, block.data(), block.size(), 0) < 0 || fdatasync(fd) != 0) error = errno;
+    times.push_back(clock.now_ns() - begun);
+  }
+  close(fd);
+  unlink(path.c_str());
+  if (error != 0) return -error;
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  return times[times.size() / 2];
+}
+
+void examine_disk(const std::string& data_dir, std::vector<Finding>& out) {
+  std::string existing = fs::absolute(data_dir).string();
+  while (!fs::exists(existing) && existing != "/") existing = fs::path(existing).parent_path().string();
+  struct statvfs space {};
+  if (statvfs(existing.c_str(), &space) == 0) {
+    const uint64_t free_bytes = uint64_t{space.f_bavail} * space.f_frsize;
+    out.push_back({"disk", "space", free_bytes >= kFreeBytesWanted ? Verdict::kOk : Verdict::kFailure,
+                   absl::StrFormat("%.1f GiB free at %s", static_cast<double>(free_bytes) / (1 << 30), existing),
+                   free_bytes >= kFreeBytesWanted ? "" : "make room, or choose another --data-dir"});
+  }
+  const DurationNs sync_ns = sync_time_ns(existing);
+  if (sync_ns < 0) {
+    out.push_back({"disk", "sync", Verdict::kFailure,
+                   absl::StrCat("cannot write and sync in ", existing, ": ", errno_text(static_cast<int>(-sync_ns))),
+                   absl::StrCat("chown or chmod ", existing, ", or choose another --data-dir")});
+  } else {
+    const bool slow = sync_ns > 20 * kMillisecond;
+    out.push_back(
+        {"disk", "sync", slow ? Verdict::kWarning : Verdict::kOk,
+         absl::StrFormat("4 KiB write and fdatasync take %.2f ms (median)", static_cast<double>(sync_ns) / 1e6),
+         slow ? "each durable write waits for this: use a faster disk" : ""});
+  }
+}
+
+void examine_tcp(std::vector<Finding>& out) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  out.push_back({"tcp", "loopback", bound ? Verdict::kOk : Verdict::kFailure,
+                 bound ? "127.0.0.1 can be bound" : absl::StrCat("cannot bind 127.0.0.1: ", errno_text(error)),
+                 bound ? "" : "ip link set lo up"});
+  uint64_t wmem = 0;
+  const std::string limit = first_line("/proc/sys/net/core/wmem_max");
+  const bool known = absl::SimpleAtoi(limit, &wmem);
+  const bool small = known && wmem < 200'000;
+  out.push_back({"tcp", "socket buffers", small ? Verdict::kWarning : Verdict::kOk,
+                 known ? absl::StrCat("net.core.wmem_max = ", wmem) : "the kernel does not show net.core.wmem_max",
+                 small ? "sysctl -w net.core.wmem_max=4194304" : ""});
+}
+
+void examine_dpdk(std::vector<Finding>& out) {
+  out.push_back({"dpdk", "transport", Verdict::kWarning, "this build has no DPDK transport", "use --transport tcp"});
+  uint64_t pages = 0;
+  static_cast<void>(absl::SimpleAtoi(first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), &pages));
+  out.push_back({"dpdk", "huge pages", pages > 0 ? Verdict::kOk : Verdict::kWarning,
+                 absl::StrCat(pages, " pages of 2 MiB reserved"),
+                 pages > 0 ? "" : "echo 512 > /proc/sys/vm/nr_hugepages"});
+  const bool vfio = fs::exists("/dev/vfio/vfio");
+  out.push_back({"dpdk", "vfio", vfio ? Verdict::kOk : Verdict::kWarning,
+                 vfio ? "/dev/vfio/vfio exists" : "no /dev/vfio/vfio: only virtual devices can be driven",
+                 vfio ? "" : "modprobe vfio-pci"});
+}
+
+void examine_verbs(std::vector<Finding>& out) {
+  out.push_back({"verbs", "transport", Verdict::kWarning, "this build has no verbs transport", "use --transport tcp"});
+  const bool devices = has_entries("/sys/class/infiniband");
+  out.push_back({"verbs", "devices", devices ? Verdict::kOk : Verdict::kWarning,
+                 devices ? "RDMA devices are there" : "no RDMA device in /sys/class/infiniband",
+                 devices ? "" : "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0   (Soft-RoCE)"});
+  rlimit locked{};
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  const bool enough = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (uint64_t{1} << 30);
+  out.push_back({"verbs", "locked memory", enough ? Verdict::kOk : Verdict::kWarning,
+                 locked.rlim_cur == RLIM_INFINITY ? "unlimited" : absl::StrCat("limit ", locked.rlim_cur, " bytes"),
+                 enough ? "" : "ulimit -l unlimited"});
+}
+
+}  // namespace
+
+std::vector<Finding> examine(const std::string& data_dir) {
+  std::vector<Finding> out;
+  examine_machine(out);
+  examine_disk(data_dir, out);
+  examine_tcp(out);
+  examine_dpdk(out);
+  examine_verbs(out);
+  return out;
+}
+
+}  // namespace skua::kv::ctl

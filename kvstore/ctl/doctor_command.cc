@@ -1,0 +1,58 @@
+// doctor: prints what examine() found.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "app/exit.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/doctor.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+const char* verdict_name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk: return "ok";
+    case Verdict::kWarning: return "warn";
+    case Verdict::kFailure: return "FAIL";
+  }
+  return "?";
+}
+
+int report(const std::vector<Finding>& findings, bool json) {
+  if (json) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Finding& finding : findings) {
+      out.push_back({{"area", finding.area},
+                     {"check", finding.name},
+                     {"verdict", verdict_name(finding.verdict)},
+                     {"detail", finding.detail},
+                     {"remedy", finding.remedy}});
+    }
+    std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    for (const Finding& finding : findings) {
+      std::printf("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area.c_str(), finding.name.c_str(),
+                  finding.detail.c_str());
+      if (!finding.remedy.empty()) std::printf("%31s-> %s\n", "", finding.remedy.c_str());
+    }
+  }
+  const bool failed = std::any_of(findings.begin(), findings.end(),
+                                  [](const Finding& finding) { return finding.verdict == Verdict::kFailure; });
+  return failed ? app::kExitFailure : app::kExitOk;
+}
+
+}  // namespace
+
+void add_doctor_command(app::Program& program, const Globals& globals) {
+  auto data_dir = std::make_shared<std::string>(".");
+  app::Command& command = program.add_command(
+      "doctor", "Says what would stop this machine from running each transport, and what mends it.");
+  command.add_string("data-dir", data_dir.get(), "Where a node would keep its data.").value_name("DIR");
+  command.example("skuactl doctor --data-dir /var/lib/skua", "");
+  command.action([&globals, data_dir] { return report(examine(*data_dir), globals.json); });
+}
+
+}  // namespace skua::kv::ctl

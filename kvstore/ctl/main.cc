@@ -1,0 +1,27 @@
+// skuactl: the operator's and the curious user's command line.
+#include "app/config.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/output.h"
+
+int main(int argc, char** argv) {
+  namespace ctl = skua::kv::ctl;
+  ctl::Globals globals;
+  skua::app::Program program({.name = ctl::kProgram,
+                              .summary = "Looks into a Skua cluster, reads and writes keys, makes tables.",
+                              .description = "Exit codes: 0 done, 1 the cluster said no or could not be reached, 2 the "
+                                             "command line was wrong."});
+  program.add_string("control-address", &globals.control_address, "Where the control plane listens.")
+      .value_name("HOST:PORT");
+  program.add_duration("timeout", &globals.timeout_ns, "For each command, all told.").at_least(skua::kMillisecond);
+  program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
+  program.example("skuactl status", "nodes, tables and who is missing");
+  program.example("skuactl table create notes --shards 6", "a table");
+  program.example("skuactl put notes greeting hello", "a key");
+  program.example("skuactl --output json scan notes --limit 10", "ten rows as JSON");
+  ctl::add_status_command(program, globals);
+  ctl::add_data_commands(program, globals);
+  ctl::add_table_commands(program, globals);
+  ctl::add_doctor_command(program, globals);
+  program.parse_or_exit(argc, argv);
+  return program.run();
+}

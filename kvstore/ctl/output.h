@@ -1,0 +1,40 @@
+// How skuactl speaks: text for people, one JSON object per answer for programs, errors as one line on stderr.
+#ifndef SKUA_KVSTORE_CTL_OUTPUT_H_
+#define SKUA_KVSTORE_CTL_OUTPUT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv::ctl {
+
+inline constexpr char kProgram[] = "skuactl";
+
+/// The options that every command has.
+struct Globals {
+  std::string control_address = "127.0.0.1:7400";
+  DurationNs timeout_ns = 5 * kSecond;
+  bool json = false;
+};
+
+/// Prints `skuactl: message` on stderr and returns the exit code 1.
+int report_failure(const absl::Status& status);
+
+/// Printable as it is; other bytes as \xNN, so that a value never disturbs a terminal.
+std::string printable(std::string_view bytes);
+/// A value for JSON: as text if it is UTF-8, otherwise base64, with `encoding` saying which.
+struct JsonText {
+  std::string text;
+  std::string_view encoding;  // "utf-8" or "base64"
+};
+JsonText json_text(std::string_view bytes);
+
+/// Columns aligned by blanks; the first row is the heading.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_OUTPUT_H_

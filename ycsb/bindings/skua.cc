@@ -1,0 +1,213 @@
+#include "ycsb/bindings/skua.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kvstore/client/async_client.h"
+#include "rpc/base/status.h"
+#include "ycsb/core/row_format.h"
+
+namespace skua::ycsb {
+namespace {
+
+constexpr uint64_t kScanLengthMax = kv::kScanLimitMax;
+
+Status status_of(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk: return Status::kOk;
+    case absl::StatusCode::kNotFound: return Status::kNotFound;
+    case absl::StatusCode::kDeadlineExceeded: return Status::kTimeout;
+    case absl::StatusCode::kInvalidArgument: return Status::kBadRequest;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists: return Status::kUnexpectedState;
+    case absl::StatusCode::kPermissionDenied: return Status::kForbidden;
+    case absl::StatusCode::kUnimplemented: return Status::kNotImplemented;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted: return Status::kServiceUnavailable;
+    default: return Status::kError;
+  }
+}
+
+class SkuaSession final : public BindingSession {
+ public:
+  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options)
+      : client_(std::move(client)),
+        schema_(schema),
+        return_fields_(options.return_fields),
+        slots_(options.in_flight_max) {
+    for (Slot& slot : slots_) free_.push_back(&slot);
+  }
+
+  ~SkuaSession() override {
+    closing_ = true;
+    client_.reset();
+  }
+
+  void submit(const Operation& op, CompletionFn done) override;
+
+  absl::Status poll(DurationNs timeout) override {
+    client_->poll(std::chrono::nanoseconds(timeout));
+    return absl::OkStatus();
+  }
+
+ private:
+  /// One operation in flight; the client's callbacks capture nothing else, so they need no memory of their own.
+  struct Slot {
+    const Operation* op = nullptr;
+    CompletionFn done;
+  };
+
+  absl::Status start(Slot& slot);
+  void encode_row(const Operation& op);
+  void finish_read(Slot& slot, const kv::GetResult& result);
+  void finish(Slot& slot, const kv::Outcome& outcome, OpResult result = OpResult());
+  bool pick_fields(const Operation& op, std::string_view row);
+
+  std::unique_ptr<kv::AsyncClient> client_;
+  const Schema& schema_;
+  const bool return_fields_;
+  bool closing_ = false;
+  std::vector<Slot> slots_;
+  std::vector<Slot*> free_;
+  std::string row_;
+  std::vector<kv::FieldUpdate> updates_;
+  std::vector<NamedValue> fields_;
+};
+
+void SkuaSession::submit(const Operation& op, CompletionFn done) {
+  Slot& slot = *free_.back();
+  free_.pop_back();
+  slot.op = &op;
+  slot.done = done;
+  if (absl::Status refused = start(slot); !refused.ok()) {
+    kv::Outcome outcome;
+    outcome.status = std::move(refused);
+    finish(slot, outcome);
+  }
+}
+
+absl::Status SkuaSession::start(Slot& slot) {
+  const Operation& op = *slot.op;
+  const auto on_write = [this, &slot](kv::WriteResult&& result) { finish(slot, result); };
+  switch (op.kind) {
+    case OpKind::kRead:
+      return client_->get(schema_.table, op.key, {},
+                          [this, &slot](kv::GetResult&& result) { finish_read(slot, result); });
+    case OpKind::kInsert:
+      encode_row(op);
+      return client_->put(schema_.table, op.key, std::string_view(row_), {}, on_write);
+    case OpKind::kUpdate:
+      updates_.clear();
+      for (const FieldWrite& write : op.writes()) updates_.push_back({schema_.field_names[write.field], write.value});
+      return client_->patch(schema_.table, op.key, updates_, {}, on_write);
+    case OpKind::kDelete: return client_->remove(schema_.table, op.key, {}, on_write);
+    case OpKind::kScan: {
+      kv::ScanRange range;
+      range.start = op.key;
+      range.limit = static_cast<uint32_t>(std::clamp<uint64_t>(op.scan_length, 1, kScanLengthMax));
+      return client_->scan(schema_.table, range, {}, [this, &slot](kv::ScanResult&& result) {
+        OpResult counted;
+        counted.row_count = result.rows.size();
+        finish(slot, result, counted);
+      });
+    }
+    case OpKind::kReadModifyWrite: break;
+  }
+  return absl::UnimplementedError("the driver splits a read-modify-write before it reaches a binding");
+}
+
+void SkuaSession::encode_row(const Operation& op) {
+  row_.clear();
+  for (const FieldWrite& write : op.writes()) append_row_field(row_, schema_.field_names[write.field], write.value);
+}
+
+/// The record's fields that the operation asks for, in fields_. False if the value is no row.
+bool SkuaSession::pick_fields(const Operation& op, std::string_view row) {
+  if (!decode_row(as_byte_span(row), fields_)) return false;
+  if (op.all_fields) return true;
+  std::erase_if(fields_, [&](const NamedValue& field) {
+    return std::none_of(op.fields.begin(), op.fields.end(),
+                        [&](uint32_t wanted) { return schema_.field_names[wanted] == field.name; });
+  });
+  return true;
+}
+
+void SkuaSession::finish_read(Slot& slot, const kv::GetResult& result) {
+  OpResult read;
+  if (result.ok()) {
+    if (!pick_fields(*slot.op, result.value.bytes())) {
+      read.status = Status::kUnexpectedState;
+      read.message = "the value is not a row; was the table loaded by this driver?";
+    } else if (return_fields_) {
+      read.fields = fields_;
+    }
+  }
+  finish(slot, result, read);
+}
+
+void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result) {
+  if (!outcome.ok()) {
+    result.status = status_of(outcome.status);
+    result.message = std_view(outcome.status.message());
+  }
+  const CompletionFn done = slot.done;
+  free_.push_back(&slot);
+  if (!closing_) done(result);
+}
+
+class SkuaBinding final : public Binding {
+ public:
+  SkuaBinding(const BindingContext& context, kv::ClientOptions options)
+      : schema_(context.schema), options_(std::move(options)) {}
+
+  absl::StatusOr<std::unique_ptr<BindingSession>> open_session(const SessionOptions& session) override {
+    kv::ClientOptions options = options_;
+    options.operations_max = static_cast<uint32_t>(std::clamp<size_t>(session.in_flight_max, 1, 65'536));
+    options.seed = session.seed;
+    absl::StatusOr<std::unique_ptr<kv::AsyncClient>> client = kv::AsyncClient::create(std::move(options));
+    if (!client.ok()) return client.status();
+    return std::make_unique<SkuaSession>(*std::move(client), schema_, session);
+  }
+
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
+    return {{"Store", "skua, control plane " + options_.control_address},
+            {"Transport", "tcp"},
+            {"Durability", "sync"},
+            {"Replicas", "1"}};
+  }
+
+ private:
+  const Schema& schema_;
+  const kv::ClientOptions options_;
+};
+
+absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context) {
+  PropertyReader in(context.properties);
+  kv::ClientOptions options;
+  options.control_address = in.text("skua.control", "127.0.0.1:7400");
+  options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000));
+  if (absl::Status status = in.status(); !status.ok()) return status;
+  if (absl::Status status = kv::check_options(options); !status.ok()) return status;
+  return std::make_unique<SkuaBinding>(context, std::move(options));
+}
+
+constexpr std::array<std::array<std::string_view, 3>, 2> kProperties = {{
+    {"skua.control", "127.0.0.1:7400", "address of the control plane"},
+    {"skua.timeout", "10000", "per operation, in milliseconds"},
+}};
+
+}  // namespace
+
+BindingEntry skua_binding() {
+  return {.name = "skua",
+          .java_class = "",
+          .help = "Skua: a row per record, all operations in flight",
+          .properties = kProperties,
+          .make = &make_skua};
+}
+
+}  // namespace skua::ycsb
