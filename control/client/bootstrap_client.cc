@@ -19,6 +19,10 @@ namespace skua::control {
 namespace {
 
 /// One call in flight: everything that must live until its callback.
+//
+// gRPC runs callbacks on threads that belong to a queue which the last channel takes with it when it goes. A callback that
+// destroys the last channel would join its own thread. The context holds its channel, so a call is destroyed before it
+// counts as finished: until then the client, and with it the channel, is there.
 template <typename Request, typename Reply>
 struct Call {
   grpc::ClientContext context;
@@ -34,8 +38,8 @@ class BootstrapClient::Impl {
   ~Impl() {
     std::unique_lock lock(mutex_);
     closing_ = true;
-    for (grpc::ClientContext* context : open_) context->TryCancel();
-    all_done_.wait(lock, [&] { return open_.empty(); });
+    for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+    all_done_.wait(lock, [&] { return unfinished_ == 0; });
   }
 
   absl::Status describe(const std::string& address, const std::string& cluster_id, DurationNs timeout_ns,
@@ -45,13 +49,10 @@ class BootstrapClient::Impl {
     *call->request.mutable_versions() = to_proto(kProtocolVersions);
     if (auto status = admit(address, timeout_ns, *call); !status.ok()) return status;
     call->stub->async()->Describe(&call->context, &call->request, &call->reply,
-                                  [this, call, address, done = std::move(done)](const grpc::Status& status) {
-                                    if (status.ok()) {
-                                      done(from_proto(call->reply));
-                                    } else {
-                                      done(from_grpc(status, absl::StrCat("node at ", address)));
-                                    }
-                                    finished(call->context);
+                                  [this, call, address, done = std::move(done)](const grpc::Status& status) mutable {
+                                    auto result = status.ok() ? absl::StatusOr<NodeDescription>(from_proto(call->reply))
+                                                              : from_grpc(status, absl::StrCat("node at ", address));
+                                    finish(std::move(call), [&] { done(std::move(result)); });
                                   });
     return absl::OkStatus();
   }
@@ -68,13 +69,11 @@ class BootstrapClient::Impl {
     if (auto status = admit(wanted.grpc_address, timeout_ns, *call); !status.ok()) return status;
     call->stub->async()->OpenSession(
         &call->context, &call->request, &call->reply,
-        [this, call, address = wanted.grpc_address, done = std::move(done)](const grpc::Status& status) {
-          if (status.ok()) {
-            done(OpenSessionAnswer{call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()});
-          } else {
-            done(from_grpc(status, absl::StrCat("node at ", address)));
-          }
-          finished(call->context);
+        [this, call, address = wanted.grpc_address, done = std::move(done)](const grpc::Status& status) mutable {
+          auto result = status.ok() ? absl::StatusOr<OpenSessionAnswer>(OpenSessionAnswer{
+                                          call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()})
+                                    : from_grpc(status, absl::StrCat("node at ", address));
+          finish(std::move(call), [&] { done(std::move(result)); });
         });
     return absl::OkStatus();
   }
@@ -85,12 +84,13 @@ class BootstrapClient::Impl {
     set_timeout(call.context, timeout_ns);
     std::lock_guard lock(mutex_);
     if (closing_) return absl::CancelledError("the bootstrap client is closing");
-    if (open_.size() >= kBootstrapCallsMax) {
+    if (unfinished_ >= kBootstrapCallsMax) {
       return absl::ResourceExhaustedError(
           absl::StrCat(kBootstrapCallsMax, " bootstrap calls are open, which is the limit. Try again later"));
     }
     call.stub = stub_for(address);
-    open_.insert(&call.context);
+    cancellable_.insert(&call.context);
+    ++unfinished_;
     return absl::OkStatus();
   }
 
@@ -104,17 +104,24 @@ class BootstrapClient::Impl {
     return stub;
   }
 
-  void finished(grpc::ClientContext& context) {
+  template <typename Call, typename Report>
+  void finish(std::shared_ptr<Call> call, const Report& report) {
+    {
+      std::lock_guard lock(mutex_);
+      cancellable_.erase(&call->context);
+    }
+    call.reset();
+    report();
     std::lock_guard lock(mutex_);
-    open_.erase(&context);
-    if (open_.empty()) all_done_.notify_all();
+    if (--unfinished_ == 0) all_done_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable all_done_;
   // Protected by mutex_.
   std::map<std::string, std::shared_ptr<v1::Bootstrap::Stub>> stubs_;
-  std::set<grpc::ClientContext*> open_;
+  std::set<grpc::ClientContext*> cancellable_;
+  size_t unfinished_ = 0;
   bool closing_ = false;
 };
 

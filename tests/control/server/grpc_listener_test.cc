@@ -24,24 +24,33 @@ TEST(SplitAddress, RefusesTheRest) {
 }
 
 /// A server without methods.
-absl::StatusOr<Listener> try_listen(const std::string& address) {
-  static grpc::CallbackGenericService service;
-  grpc::ServerBuilder builder;
-  builder.RegisterCallbackGenericService(&service);
-  return listen(builder, address);
-}
+class EmptyServer {
+ public:
+  explicit EmptyServer(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.RegisterCallbackGenericService(&service_);
+    listener_ = listen(builder, address);
+  }
+  const absl::StatusOr<Listener>& operator*() const { return listener_; }
+
+ private:
+  grpc::CallbackGenericService service_;
+  absl::StatusOr<Listener> listener_;
+};
 
 TEST(Listen, PortInUseSaysSo) {
-  const auto first = try_listen("127.0.0.1:0");
-  ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = try_listen(first->address);
-  EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr(first->address));
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another port"));
+  const EmptyServer first("127.0.0.1:0");
+  ASSERT_TRUE((*first).ok()) << (*first).status();
+  const std::string address = (*first)->address;
+  const EmptyServer second(address);
+  EXPECT_EQ((*second).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string((*second).status().message()), HasSubstr(address));
+  EXPECT_THAT(std::string((*second).status().message()), HasSubstr("another port"));
 }
 
 TEST(Listen, ForeignAddressSaysSo) {
-  const auto status = try_listen("192.0.2.1:0").status();
+  const EmptyServer server("192.0.2.1:0");
+  const absl::Status status = (*server).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("address of this machine"));
 }
