@@ -47,7 +47,9 @@ TEST(Bytes, AsByteSpan_RoundTripsText) {
 }
 
 TEST(Bytes, CopyBytes_EmptySpanWithoutAddress) {
-  copy_bytes(nullptr, ByteSpan());  // memcpy(null, null, 0) would be undefined
+  std::byte untouched{7};
+  copy_bytes(&untouched, ByteSpan());  // memcpy from null would be undefined, even of 0 bytes
+  EXPECT_EQ(untouched, std::byte{7});
 }
 
 TEST(ByteReader, Read_SequenceOfSizes) {
