@@ -1,46 +1,85 @@
-# Shared by the scripts here; sourced, not run. Names of programs and of their options stand in this one place.
+# Shared by the scripts here; sourced, not run.
 # shellcheck shell=bash
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=${SKUA_BIN_DIR:-$repo/build/release/bin}
 host=127.0.0.1
+self=${0##*/}
 
-# Options of the programs, in one place.
+# ---- What the programs are called, and with which options: all of it stands here, each printing one word per NUL.
+
 control_command() { # DIR PORT
   printf '%s\0' "$bin/skua-control" --listen-address "$host:$2" --data-dir "$1/control"
 }
 node_command() { # DIR INDEX CONTROL_PORT BASE_PORT WORKERS
+  local port=$(($4 + 100 * $2))
   printf '%s\0' "$bin/skuad" --control-address "$host:$3" --data-dir "$1/node$2" \
-    --grpc-address "$host:$(($4 + 100 * $2))" --data-address "$host:$(($4 + 100 * $2 + 1))" --workers "$5"
+    --grpc-address "$host:$port" --data-address "$host:$((port + 1))" --workers "$5"
+}
+ctl() { # CONTROL_PORT ARGUMENTS...
+  local port=$1
+  shift
+  "$bin/skuactl" --control-address "$host:$port" "$@"
+}
+# How many nodes the control plane sees alive; 0 when it does not answer.
+live_nodes() { # CONTROL_PORT
+  ctl "$1" --output json status 2>/dev/null | python3 -c '
+import json, sys
+print(sum(node["state"] == "alive" for node in json.load(sys.stdin)["nodes"]))' 2>/dev/null || echo 0
+}
+create_table() { # CONTROL_PORT NAME SHARDS
+  ctl "$1" table create "$2" --shards "$3"
+}
+ycsb() { # CONTROL_PORT PHASE RECORDS OPERATIONS MORE...
+  local port=$1 phase=$2 records=$3 operations=$4
+  shift 4
+  "$bin/skua-ycsb" "$phase" skua -P "$repo/ycsb/workloads/workloada" -p "skua.control=$host:$port" \
+    -p "recordcount=$records" -p "operationcount=$operations" -threads 2 -inflight 64 -s "$@"
 }
 
+# ---- Saying no
+
 fail() {
-  echo "${0##*/}: $*" >&2
+  echo "$self: $*" >&2
   exit 1
 }
 
 usage_error() {
-  echo "${0##*/}: $* (see deploy/${0##*/} --help)" >&2
+  echo "$self: $* (see deploy/$self --help)" >&2
   exit 2
+}
+
+# need_number OPTION VALUE [LOW HIGH]
+need_number() {
+  if ! [[ ${2:-} =~ ^[0-9]{1,9}$ ]] || [ "$2" -lt "${3:-1}" ] || [ "$2" -gt "${4:-999999999}" ]; then
+    usage_error "$1 needs a number from ${3:-1} to ${4:-999999999}, not \"${2:-}\""
+  fi
 }
 
 need_programs() {
   local program
   for program in "$@"; do
-    [ -x "$bin/$program" ] || fail "$bin/$program does not exist; build first: cmake --preset release && cmake --build --preset release"
+    [ -x "$bin/$program" ] ||
+      fail "$bin/$program does not exist; build first: cmake --preset release && cmake --build --preset release"
   done
 }
 
-# True if the process in this pid file runs and is the named program.
+# ---- Processes and time
+
+# True if the process that a pid file names runs, and is this program. A dead child that nobody has waited for does not
+# run, and a number that another program got since is not ours.
 is_running() { # PID_FILE PROGRAM
-  local pid
-  [ -r "$1" ] || return 1
-  pid=$(cat "$1")
-  [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$2" ]
+  local pid name state
+  { read -r pid <"$1"; } 2>/dev/null || return 1
+  [[ $pid =~ ^[0-9]+$ ]] || return 1
+  name=$(cat "/proc/$pid/comm" 2>/dev/null) || return 1
+  state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) || return 1
+  # The kernel keeps 15 characters of the name.
+  [ "$name" = "${2:0:15}" ] && [ "$state" != Z ] && [ "$state" != X ]
 }
 
-# wait_until SECONDS COMMAND...: true as soon as the command is.
-wait_until() {
+# True as soon as COMMAND is, within SECONDS.
+wait_until() { # SECONDS COMMAND...
   local limit=$((SECONDS + $1))
   shift
   until "$@"; do
