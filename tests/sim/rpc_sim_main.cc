@@ -96,13 +96,10 @@ void print_total(const char* what, uint64_t seeds, const WorldResult& total, dou
   std::printf("%s: %" PRIu64 " seeds, %" PRIu64 " calls (%" PRIu64 " ok), %" PRIu64
               " retransmits, %.1f MB verified, "
               "%.1f virtual s in %.1f s\n",
-              what, seeds, total.calls, total.ok, total.retransmits,
-              static_cast<double>(total.bytes_verified) / 1e6,
+              what, seeds, total.calls, total.ok, total.retransmits, static_cast<double>(total.bytes_verified) / 1e6,
               static_cast<double>(total.virtual_ns) / 1e9, seconds);
-  for (const auto& [name, count] : total.outcomes)
-    std::printf("  outcome %-24s %" PRIu64 "\n", name.c_str(), count);
-  for (const auto& [name, count] : total.coverage)
-    std::printf("  covered %-24s %" PRIu64 "\n", name.c_str(), count);
+  for (const auto& [name, count] : total.outcomes) std::printf("  outcome %-24s %" PRIu64 "\n", name.c_str(), count);
+  for (const auto& [name, count] : total.coverage) std::printf("  covered %-24s %" PRIu64 "\n", name.c_str(), count);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begun) {
@@ -114,8 +111,7 @@ int run_seeds(const Arguments& arguments) {
   WorldResult total;
   const bool hunting = arguments.mutant != Mutant::kNone;
   uint64_t failed = 0;
-  for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds;
-       ++seed) {
+  for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds; ++seed) {
     WorldOptions options;
     options.seed = seed;
     const WorldResult result = run_world(options);
@@ -163,11 +159,10 @@ int run_soak(const Arguments& arguments) {
       report(options.seed, result);
       failed = 1;
     }
-    goodput[lossy] =
-        static_cast<double>(result.bytes_verified) / static_cast<double>(result.busy_ns);
+    goodput[lossy] = static_cast<double>(result.bytes_verified) / static_cast<double>(result.busy_ns);
   }
-  std::printf("goodput at loss %.4f: %.3f of lossless (%.2f against %.2f GB per virtual second)\n",
-              arguments.loss, goodput[1] / goodput[0], goodput[1], goodput[0]);
+  std::printf("goodput at loss %.4f: %.3f of lossless (%.2f against %.2f GB per virtual second)\n", arguments.loss,
+              goodput[1] / goodput[0], goodput[1], goodput[0]);
   return failed;
 }
 
@@ -177,13 +172,11 @@ int run_soak(const Arguments& arguments) {
 int main(int argc, char** argv) {
   skua::rpc::sim::Arguments arguments;
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
-    std::fprintf(
-        stderr,
-        "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
-        "[--soak CALLS [--loss P]]\n");
+    std::fprintf(stderr,
+                 "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
+                 "[--soak CALLS [--loss P]]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;
-  return arguments.soak > 0 ? skua::rpc::sim::run_soak(arguments)
-                            : skua::rpc::sim::run_seeds(arguments);
+  return arguments.soak > 0 ? skua::rpc::sim::run_soak(arguments) : skua::rpc::sim::run_seeds(arguments);
 }

@@ -77,8 +77,7 @@ struct CallRecord {
 
 class World {
  public:
-  explicit World(const WorldOptions& options)
-      : options_(options), rng_(options.seed), network_(rng_.next()) {}
+  explicit World(const WorldOptions& options) : options_(options), rng_(options.seed), network_(rng_.next()) {}
   ~World() {
     for (Node& node : nodes_) crash(node);
   }
@@ -179,8 +178,8 @@ void World::choose_faults() {
       "loss=%.3f duplicate=%.3f reorder=%.3f corrupt=%.3f late_tx=%.3f tx_full=%.3f clog=%.3f "
       "crash=%.4f "
       "partition=%.4f",
-      faults.loss, faults.duplicate, faults.reorder, faults.corrupt, faults.late_tx, faults.tx_full,
-      crash_chance_, partition_chance_);
+      faults.loss, faults.duplicate, faults.reorder, faults.corrupt, faults.late_tx, faults.tx_full, crash_chance_,
+      partition_chance_);
 }
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------
@@ -192,15 +191,13 @@ void World::start(Node& node) {
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
   transport.payload_max_bytes = 1024;
-  transport.rx_ring =
-      options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
+  transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   node.transport = network_.attach(100 + node.index, identity, transport);
   EndpointOptions options;
   options.seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
   options.memory_limit_bytes = size_t{1} << 30;
   options.protocol.window = static_cast<uint16_t>(1u << rng_.below(6));
-  options.protocol.credits =
-      static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));
+  options.protocol.credits = static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));
   options.protocol.message_max_bytes = std::max(options_.message_max_bytes + 64, 4096u);
   options.protocol.peer_timeout_ns = 2 * kSecond;
   options.protocol.connect_timeout_ns = 3 * kSecond;
@@ -225,8 +222,7 @@ void World::crash(Node& node) {
 
 void World::serve(Node& node) {
   for (MethodId method : {kEcho, kDeferred, kNested, kDropToken, kRefuse}) {
-    node.endpoint->serve(method,
-                         [this, &node](IncomingCall&& call) { handle(node, std::move(call)); });
+    node.endpoint->serve(method, [this, &node](IncomingCall&& call) { handle(node, std::move(call)); });
   }
 }
 
@@ -240,16 +236,14 @@ void World::handle(Node& node, IncomingCall&& call) {
   if (!reader.ok() || head.call_id >= calls_.size()) return violate("a request without its head");
   CallRecord& record = calls_[head.call_id];
   if (++record.handler_runs > 1) violate("the handler of call ", head.call_id, " ran twice");
-  if (record.to != node.index || record.method != call.method)
-    violate("call ", head.call_id, " went astray");
+  if (record.to != node.index || record.method != call.method) violate("call ", head.call_id, " went astray");
   if (!matches_pattern(head.call_id, body)) violate("request ", head.call_id, " arrived damaged");
   result_.bytes_verified += body.size();
   if (call.one_way) return;
   switch (call.method) {
     case kDropToken: return;
     case kRefuse: return call.reply.fail(absl::FailedPreconditionError("refused on purpose"));
-    case kEcho:
-      return reply(std::move(call.reply), head.call_id, head.response_bytes, *node.endpoint);
+    case kEcho: return reply(std::move(call.reply), head.call_id, head.response_bytes, *node.endpoint);
     default: break;
   }
   Deferred deferred;
@@ -317,8 +311,8 @@ void World::nested_then_reply(Node& node, Deferred&& deferred) {
     if (node.up()) reply(std::move(*token), outer_id, bytes, *node.endpoint);
   };
   ++open_calls_;
-  absl::StatusOr<CallId> started = node.endpoint->call(
-      deferred.caller, kEcho, std::move(request), {.timeout_ns = kSecond, .one_way = false}, done);
+  absl::StatusOr<CallId> started =
+      node.endpoint->call(deferred.caller, kEcho, std::move(request), {.timeout_ns = kSecond, .one_way = false}, done);
   if (!started.ok()) {
     calls_[inner].completed = true;
     --open_calls_;
@@ -331,25 +325,23 @@ void World::nested_then_reply(Node& node, Deferred&& deferred) {
 size_t World::random_size() {
   const uint64_t kind = rng_.below(options_.large_one_in);
   if (kind == 0) return rng_.below(options_.message_max_bytes - sizeof(RequestHead) + 1);
-  if (kind < 4)
-    return rng_.below(8) + (rng_.chance(0.5) ? 1024 - 20 : 1024 * rng_.between(1, 4) - 20);
+  if (kind < 4) return rng_.below(8) + (rng_.chance(0.5) ? 1024 - 20 : 1024 * rng_.between(1, 4) - 20);
   if (kind == 4) return 0;
   return static_cast<size_t>(std::exp2(rng_.uniform() * 10));
 }
 
 void World::start_call(Node& from, uint32_t to, MethodId method, DurationNs timeout_ns) {
   if (from.sessions.count(to) == 0) {
-    absl::StatusOr<SessionId> session = from.endpoint->connect(
-        nodes_[to].up() ? nodes_[to].endpoint->local_descriptor() : Descriptor{});
+    absl::StatusOr<SessionId> session =
+        from.endpoint->connect(nodes_[to].up() ? nodes_[to].endpoint->local_descriptor() : Descriptor{});
     if (!session.ok()) return;
     from.sessions[to] = *session;
   }
   const uint64_t id = calls_.size();
   CallOptions call_options;
   call_options.timeout_ns = options_.fixed_loss >= 0 ? 600 * kSecond
-                            : rng_.chance(0.2)
-                                ? static_cast<DurationNs>(rng_.between(1, 2000)) * kMicrosecond
-                                : static_cast<DurationNs>(rng_.between(100, 5000)) * kMillisecond;
+                            : rng_.chance(0.2)       ? static_cast<DurationNs>(rng_.between(1, 2000)) * kMicrosecond
+                                                     : static_cast<DurationNs>(rng_.between(100, 5000)) * kMillisecond;
   if (timeout_ns > 0) call_options.timeout_ns = timeout_ns;
   call_options.one_way = timeout_ns == 0 && rng_.chance(0.05);
   const auto response_bytes = static_cast<uint32_t>(random_size());
@@ -389,16 +381,14 @@ void World::on_complete(uint64_t call_id, CallResult&& result) {
   record.claimed_not_executed = !result.may_have_executed;
   ++result_.outcomes[absl::StatusCodeToString(result.status.code())];
   if (now() > record.deadline_ns + kDeadlineSlack) {
-    violate("call ", call_id, " completed ", (now() - record.deadline_ns) / kMicrosecond,
-            " us after its deadline");
+    violate("call ", call_id, " completed ", (now() - record.deadline_ns) / kMicrosecond, " us after its deadline");
   }
   if (!result.status.ok()) {
     last_error_ = result.status.ToString();
     const bool asked_for = record.method == kRefuse || record.method == kDropToken;
     if (result.from_peer && !asked_for && result.status.code() == absl::StatusCode::kInternal) {
       // A node that crashed dropped its tokens; anything else is a lost duty.
-      if (crash_chance_ == 0)
-        violate("call ", call_id, " got ", std::string(result.status.message()));
+      if (crash_chance_ == 0) violate("call ", call_id, " got ", std::string(result.status.message()));
     }
     return;
   }
@@ -406,16 +396,14 @@ void World::on_complete(uint64_t call_id, CallResult&& result) {
   ++result_.ok;
   if (record.one_way) return;
   if (!result.from_peer) violate("OK that did not come from the peer");
-  if (result.response.size() != record.response_bytes ||
-      !matches_pattern(call_id + 1, result.response.bytes())) {
-    violate("response ", call_id, " arrived damaged: ", result.response.size(), " of ",
-            record.response_bytes, " bytes");
+  if (result.response.size() != record.response_bytes || !matches_pattern(call_id + 1, result.response.bytes())) {
+    violate("response ", call_id, " arrived damaged: ", result.response.size(), " of ", record.response_bytes,
+            " bytes");
   }
   result_.bytes_verified += result.response.size();
   if (rng_.chance(0.2) && nodes_[record.from].up()) {
     nodes_[record.from].kept.push_back(
-        {now() + static_cast<DurationNs>(rng_.below(5 * kMillisecond)), call_id + 1,
-         std::move(result.response)});
+        {now() + static_cast<DurationNs>(rng_.below(5 * kMillisecond)), call_id + 1, std::move(result.response)});
   }
 }
 
@@ -423,8 +411,7 @@ void World::on_complete(uint64_t call_id, CallResult&& result) {
 
 void World::act() {
   const bool soak = options_.fixed_loss >= 0;
-  next_action_ns_ =
-      now() + (soak ? kMicrosecond : static_cast<DurationNs>(rng_.below(100 * kMicrosecond)));
+  next_action_ns_ = now() + (soak ? kMicrosecond : static_cast<DurationNs>(rng_.below(100 * kMicrosecond)));
   if (soak) {
     // Always full: the time it takes is the goodput.
     while (open_calls_ < options_.concurrent_max && result_.calls < options_.call_count) {
@@ -435,8 +422,7 @@ void World::act() {
   }
   Node& node = nodes_[rng_.below(nodes_.size())];
   if (node.up() && open_calls_ < options_.concurrent_max) {
-    const auto to =
-        static_cast<uint32_t>((node.index + rng_.between(1, nodes_.size() - 1)) % nodes_.size());
+    const auto to = static_cast<uint32_t>((node.index + rng_.between(1, nodes_.size() - 1)) % nodes_.size());
     const uint64_t dice = rng_.below(20);
     const MethodId method = dice < 10   ? kEcho
                             : dice < 15 ? kDeferred
@@ -580,8 +566,7 @@ WorldResult World::run() {
     start(nodes_[i]);
   }
   const TimeNs begun = now();
-  while (result_.calls < options_.call_count && result_.violations.empty() &&
-         now() - begun < kSafetyLimit) {
+  while (result_.calls < options_.call_count && result_.violations.empty() && now() - begun < kSafetyLimit) {
     step_to(next_event());
   }
   faulty_ = false;
@@ -599,8 +584,7 @@ WorldResult World::run() {
     for (size_t i = 0; i < kDropReasonCount; ++i) {
       const uint64_t count = node.endpoint->counters().drops[i];
       if (count > 0) {
-        result_.coverage[absl::StrCat(
-            "drop ", std::string(drop_reason_name(static_cast<DropReason>(i))))] += count;
+        result_.coverage[absl::StrCat("drop ", std::string(drop_reason_name(static_cast<DropReason>(i))))] += count;
       }
     }
     result_.coverage["session broken"] += node.endpoint->counters().sessions_broken;
@@ -608,8 +592,7 @@ WorldResult World::run() {
     result_.coverage["stale reply"] += node.endpoint->counters().stale_replies;
     result_.coverage["copied out"] += node.endpoint->counters().leases_copied_out;
   }
-  result_.trace_hash =
-      mix64(network_.trace_hash() ^ static_cast<uint64_t>(now()) ^ (result_.ok << 32));
+  result_.trace_hash = mix64(network_.trace_hash() ^ static_cast<uint64_t>(now()) ^ (result_.ok << 32));
   return result_;
 }
 

@@ -21,6 +21,11 @@ void parse_count(PropertyReader& in, const Properties& properties, DriverOptions
     // A load without insertcount inserts recordcount records even if insertstart is set: as Java.
     const bool part = properties.has("insertcount");
     out.operation_count = in.whole(part ? "insertcount" : "recordcount", 0, 0, kRecordsMax);
+    if (out.operation_count == 0 && !properties.has("maxexecutiontime")) {
+      in.fail(
+          "recordcount: a load needs to know how many records to insert; give -p recordcount=N "
+          "or a workload file (-P)");
+    }
   }
 }
 
