@@ -135,7 +135,8 @@ rocksdb::CompressionType best_compression() {
 
 class Engine final : public RocksdbEngine {
  public:
-  Engine(const RocksdbOptions& options, rocksdb::Env* env) : shared_(options) {
+  Engine(const RocksdbOptions& options, rocksdb::Env* env, std::function<void()> between_writes) : shared_(options) {
+    shared_.between_writes = std::move(between_writes);
     env->SetBackgroundThreads(std::max(1, options.background_threads), rocksdb::Env::LOW);
     env->SetBackgroundThreads(1, rocksdb::Env::HIGH);
     auto block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
@@ -299,8 +300,9 @@ absl::StatusOr<std::vector<ShardId>> Engine::list_shards(const std::string& dir)
 
 }  // namespace
 
-std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env) {
-  return std::make_unique<Engine>(options, env);
+std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env,
+                                                      std::function<void()> between_writes) {
+  return std::make_unique<Engine>(options, env, std::move(between_writes));
 }
 
 }  // namespace internal

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,8 @@ struct SharedByStores {
 
   ReadCache read_cache;
   const bool sync_writes;
+  /// Tests: called by apply between RocksDB's write and the read cache's; empty otherwise.
+  std::function<void()> between_writes;
   std::atomic<uint32_t> next_store_number{1};
   std::atomic<int> open_stores{0};
 };
@@ -72,8 +75,9 @@ struct SharedByStores {
 [[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                                    SharedByStores& shared);
 
-/// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
-[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);
+/// As make_rocksdb_engine, over an Env that outlives the engine, and with SharedByStores::between_writes: fault injection.
+[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env,
+                                                                    std::function<void()> between_writes = {});
 
 }  // namespace skua::kv::internal
 

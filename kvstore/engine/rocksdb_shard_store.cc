@@ -192,6 +192,7 @@ class RocksdbShardStore final : public ShardStore {
 
     for_each_final([this](const ReadCache::Key& key, const GroupEvaluator::Effect&) { cache_.begin_write(key); });
     status = db_->Write(write_options_, &batch_);
+    if (shared_.between_writes) shared_.between_writes();
     for_each_final([&](const ReadCache::Key& key, const GroupEvaluator::Effect& effect) {
       cache_.end_write(key, effect.version, status.ok() ? effect.value : std::nullopt);
     });

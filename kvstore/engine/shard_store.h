@@ -33,7 +33,7 @@ struct ShardId {
   uint32_t table_id = 0;
   uint32_t shard = 0;
 
-  friend auto operator<=>(const ShardId&, const ShardId&) = default;
+  friend auto operator<=>(const ShardId&, const ShardId&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14
 };
 
 /// One write, as views that the submitter keeps alive until its result is there.

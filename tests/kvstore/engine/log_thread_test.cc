@@ -166,6 +166,34 @@ TEST(LogThreadTest, Shards_AreAppliedSideBySide) {
   EXPECT_EQ(collector.groups(), 2U);
 }
 
+TEST(LogThreadTest, Shards_NoResultBeforeEachLaneIsDone) {
+  FakeShardStore gate({1, 0});
+  FakeShardStore first({1, 1});
+  FakeShardStore second({1, 2});
+  // Whichever of the two the log thread itself takes: it must wait for the other.
+  for (auto [opened, held] : {std::pair{&first, &second}, std::pair{&second, &first}}) {
+    Collector collector;
+    LogThread log({.lanes = 2}, collector.callback());
+    gate.close();
+    ASSERT_TRUE(log.submit(gate, Mutation::put("g", {}), nullptr).ok());
+    gate.wait_until_applying();  // the next two go into one group
+    first.close();
+    second.close();
+    ASSERT_TRUE(log.submit(first, Mutation::put("f", {}), nullptr).ok());
+    ASSERT_TRUE(log.submit(second, Mutation::put("s", {}), nullptr).ok());
+    gate.open();
+    first.wait_until_applying();
+    second.wait_until_applying();
+    const size_t groups_before = opened->groups().size();
+    opened->open();
+    while (opened->groups().size() == groups_before) std::this_thread::yield();
+    for (int i = 0; i < 200; ++i) std::this_thread::yield();
+    EXPECT_EQ(collector.size(), 1U);
+    held->open();
+    for (const auto& done : collector.wait_for(3)) EXPECT_NE(done.result.version, 0U) << done.key;
+  }
+}
+
 TEST(LogThreadTest, Submit_RefusesWhenFull) {
   FakeShardStore store;
   Collector collector;

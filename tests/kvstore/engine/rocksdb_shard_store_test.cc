@@ -4,6 +4,8 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -80,7 +82,7 @@ class RocksdbShardStoreTest : public ::testing::Test {
   void open(const RocksdbOptions& options = small_options()) {
     store_.reset();
     engine_.reset();
-    engine_ = internal::make_rocksdb_engine_on(options, &env_);
+    engine_ = internal::make_rocksdb_engine_on(options, &env_, between_writes_);
     auto store = engine_->open_shard(dir_.path(), kId);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = std::move(*store);
@@ -139,6 +141,7 @@ class RocksdbShardStoreTest : public ::testing::Test {
 
   const TemporaryDirectory dir_;
   FaultyEnv env_;
+  std::function<void()> between_writes_;
   std::unique_ptr<RocksdbEngine> engine_;
   std::unique_ptr<ShardStore> store_;
 };
@@ -428,6 +431,56 @@ TEST_F(RocksdbShardStoreTest, FullDisk_IsTyped) {
   open();
   EXPECT_EQ(get("a"), "1");
   EXPECT_EQ(put("a", "3").status, KvStatus::kOk) << "opened again, it writes again";
+}
+
+TEST_F(RocksdbShardStoreTest, HalfVisibleGroup_IsNotShownByAScanWhileAGetShowsTheOldValue) {
+  // apply() stands between RocksDB's write, which is visible, and the read cache's.
+  std::promise<void> reached;
+  std::promise<void> go_on;
+  bool armed = false;
+  between_writes_ = [&] {
+    if (!armed) return;
+    reached.set_value();
+    go_on.get_future().wait();
+  };
+  open();
+  put("key", "old");
+  PinnedValue value;
+  ASSERT_EQ(store_->try_get("key", value), ReadOutcome::kHit);
+  armed = true;
+  std::thread writer([&] { EXPECT_EQ(put("key", "new").version, 2U); });
+  reached.get_future().wait();
+
+  std::atomic<bool> scanned{false};
+  std::thread scanner([&] {
+    uint64_t version = 0;
+    EXPECT_TRUE(store_
+                    ->scan({},
+                           [&](const ScanRow& row) {
+                             version = row.version;
+                             return true;
+                           })
+                    .ok());
+    EXPECT_EQ(version, 2U);
+    scanned.store(true);
+    PinnedValue after;
+    EXPECT_EQ(store_->try_get("key", after), ReadOutcome::kHit);
+    EXPECT_EQ(after.version(), 2U) << "a GET after the scan goes back";
+  });
+  // Many turns for the scanner, which must not finish.
+  for (int i = 0; i < 200 && !scanned.load(); ++i) {
+    ASSERT_EQ(store_->try_get("key", value), ReadOutcome::kHit);
+    if (!scanned.load()) {
+      EXPECT_EQ(as_string_view(value.bytes()), "old");
+    }
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(scanned.load());
+  EXPECT_EQ(store_->last_index(), 1U);
+  go_on.set_value();
+  scanner.join();
+  writer.join();
+  between_writes_ = {};
 }
 
 TEST_F(RocksdbShardStoreTest, Threads_NobodySeesAVersionGoBack) {
