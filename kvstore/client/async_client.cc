@@ -38,6 +38,10 @@ AsyncClient::~AsyncClient() {
   impl_->core.close();  // callbacks find a whole client
 }
 
+absl::Status AsyncClient::warm_up(std::string_view table, std::chrono::nanoseconds timeout) {
+  return impl_->core.warm_up(table, timeout.count());
+}
+
 absl::Status AsyncClient::get(std::string_view table, std::string_view key, const ReadOptions& options,
                               GetCallback done) {
   return impl_->core.get(table, key, options, std::move(done));

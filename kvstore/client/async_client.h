@@ -43,6 +43,11 @@ class AsyncClient {
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
+  /// Optional: polls until the shard map is here and a session with each owner of the table's shards
+  /// is open, so that the first operations are no slower than later ones, and a wrong address or
+  /// table name is found early. DEADLINE_EXCEEDED, saying what is missing.
+  [[nodiscard]] absl::Status warm_up(std::string_view table, std::chrono::nanoseconds timeout);
+
   /// OK: the value, as it was received. NOT_FOUND: no such key.
   [[nodiscard]] absl::Status get(std::string_view table, std::string_view key, const ReadOptions& options,
                                  GetCallback done);

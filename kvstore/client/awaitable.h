@@ -190,7 +190,7 @@ class AwaitableClient {
 
  private:
   template <typename Result, typename Submit>
-  static auto operation(Submit submit) {
+  static awaitable_internal::Operation<Result, Submit> operation(Submit submit) {
     return awaitable_internal::Operation<Result, Submit>(std::move(submit));
   }
 

@@ -47,10 +47,7 @@ void ClientCore::dispatch_without_table(Operation& operation) {
   // worth the whole timeout. With the control plane away nobody can tell.
   const TimeNs until = operation.started_ns + kUnknownTableWaitNs;
   if (routes_.revision() > 0 && now() >= until && cluster_.connection().ok()) {
-    return fail(operation, absl::StatusCode::kFailedPrecondition,
-                absl::StrCat("there is no such table in the cluster's map (revision ", routes_.revision(),
-                             "): create it with skuactl table create ", operation.table),
-                false);
+    return fail(operation, absl::StatusCode::kFailedPrecondition, why_no_table(operation.table), false);
   }
   cluster_.hurry();
   park(operation, Awaits::kMap, now() < until ? until : now() + kUnknownTableWaitNs);
@@ -197,18 +194,27 @@ void ClientCore::note_attempt(Operation& operation, TimeNs started_ns, const abs
 
 // --- The end of an operation
 
-void ClientCore::expire(Operation& operation) {
-  std::string cause;
+std::string ClientCore::why_no_table(std::string_view table) const {
   const absl::Status connection = cluster_.connection();
   const std::string control = cluster_.control_address();
   if (routes_.revision() == 0) {
-    cause = absl::StrCat("no shard map from the control plane at ", control, ": ", connection.message(),
-                         "; start skua-control there, or give its address (control_address, "
-                         "--control-address, SKUA_CONTROL_ADDRESS)");
-  } else if (routes_.find_table(operation.table) == nullptr) {
-    cause =
-        absl::StrCat("the table is not in shard map ", routes_.revision(),
-                     ", and a newer one cannot be had from the control plane at ", control, ": ", connection.message());
+    return absl::StrCat("no shard map from the control plane at ", control, ": ", connection.message(),
+                        "; start skua-control there, or give its address (control_address, "
+                        "--control-address, SKUA_CONTROL_ADDRESS)");
+  }
+  if (connection.ok()) {
+    return absl::StrCat("there is no such table in the cluster's map (revision ", routes_.revision(),
+                        "): create it with skuactl table create ", absl_view(table));
+  }
+  return absl::StrCat("the table is not in shard map ", routes_.revision(),
+                      ", and a newer one cannot be had from the control plane at ", control, ": ",
+                      connection.message());
+}
+
+void ClientCore::expire(Operation& operation) {
+  std::string cause;
+  if (routes_.find_table(operation.table) == nullptr) {
+    cause = why_no_table(operation.table);
   } else if (operation.awaits == Awaits::kMap && operation.target == kNoTarget) {
     cause = "the shard has no owner: its node was taken out of the cluster by force; drop the table";
   } else if (operation.awaits == Awaits::kSession) {

@@ -7,6 +7,7 @@
 #include "kvstore/client/limits.h"
 #include "kvstore/codec/row.h"
 #include "rpc/base/check.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
@@ -180,6 +181,36 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
   }
   sessions_->clean_up();
   return finished_ - finished_before;
+}
+
+absl::Status ClientCore::warm_up(std::string_view table, DurationNs timeout_ns) {
+  const TimeNs deadline = clock_.now_ns() + timeout_ns;
+  for (;;) {
+    absl::Status ready = readiness(table);
+    const TimeNs time = clock_.now_ns();
+    if (ready.ok() || time >= deadline) return ready;
+    poll(std::min<DurationNs>(deadline - time, 10 * kMillisecond));
+  }
+}
+
+absl::Status ClientCore::readiness(std::string_view table) {
+  const TableRoutes* routes = routes_.find_table(table);
+  if (routes == nullptr) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("table ", absl_view(table), " cannot be reached: ", why_no_table(table)));
+  }
+  absl::Status status;
+  for (const ShardRoute& shard : routes->shards) {
+    if (shard.target == kNoTarget) {
+      status.Update(absl::DeadlineExceededError("a shard has no owner: see skuactl status"));
+    } else if (!sessions_->is_open(shard.target)) {
+      sessions_->ensure_open(shard.target, now());
+      status.Update(
+          absl::DeadlineExceededError(absl::StrCat("no session with ", routes_.target(shard.target).describe(),
+                                                   " yet: ", sessions_->last_error(shard.target).message())));
+    }
+  }
+  return status;
 }
 
 TimeNs ClientCore::next_timer_ns() const {

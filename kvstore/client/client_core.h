@@ -49,6 +49,7 @@ class ClientCore final : private SessionHost {
   ClientCore& operator=(const ClientCore&) = delete;
 
   // As AsyncClient's.
+  absl::Status warm_up(std::string_view table, DurationNs timeout_ns);
   absl::Status get(std::string_view table, std::string_view key, const ReadOptions& options, GetCallback&& done);
   absl::Status put(std::string_view table, std::string_view key, PutValue&& value, const WriteOptions& options,
                    WriteCallback&& done);
@@ -94,6 +95,7 @@ class ClientCore final : private SessionHost {
   Operation& begin(Method method, std::string_view table, std::string_view key, std::chrono::nanoseconds timeout);
   absl::Status submit(Operation& operation);
   void take_map();
+  [[nodiscard]] absl::Status readiness(std::string_view table);
   void park(Operation& operation, Awaits awaits, TimeNs wake_at_ns);
   template <typename Predicate>
   void wake_parked(Predicate wanted);
@@ -112,6 +114,8 @@ class ClientCore final : private SessionHost {
   void on_malformed(Operation& operation, const absl::Status& why);
   void retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause);
   void note_attempt(Operation& operation, TimeNs started_ns, const absl::Status& outcome);
+  /// Why no operation on the table can be routed.
+  [[nodiscard]] std::string why_no_table(std::string_view table) const;
   void expire(Operation& operation);
   void fail(Operation& operation, absl::StatusCode code, std::string_view cause, bool may_have_been_applied);
   void finish_get(Operation& operation, GetResult&& result);

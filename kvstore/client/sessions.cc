@@ -116,6 +116,7 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
   }
   entry.state = State::kOpen;
   entry.failures = 0;
+  entry.last_error = absl::OkStatus();
   ++counters_.sessions_opened;
   host_.session_ready(target);
 }
@@ -127,6 +128,7 @@ void Sessions::fail(TargetId target, const absl::Status& why) {
   reset(entry);
   entry.state = State::kFailed;
   entry.retry_at_ns = endpoint_.now_ns() + retry_pause(++entry.failures, kReopenPauseMinNs, kReopenPauseMaxNs, rng_);
+  entry.last_error = why;
   ++counters_.session_open_failures;
   cluster_.hurry();
   host_.session_failed(

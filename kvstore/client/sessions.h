@@ -51,6 +51,9 @@ class Sessions {
   /// Only while is_open().
   [[nodiscard]] rpc::SessionId session(TargetId target) const { return entries_[target].session; }
 
+  /// Why the latest opening failed; OK if none did since the last success.
+  [[nodiscard]] const absl::Status& last_error(TargetId target) const { return entries_[target].last_error; }
+
   /// Starts opening unless it is open, being opened, or pausing after a failure. Returns when to ask
   /// again at the latest; the host is told of changes before.
   TimeNs ensure_open(TargetId target, TimeNs now);
@@ -79,6 +82,7 @@ class Sessions {
     uint32_t failures = 0;
     uint32_t calls = 0;
     TimeNs retry_at_ns = 0;
+    absl::Status last_error;
   };
 
   void describe(TargetId target);

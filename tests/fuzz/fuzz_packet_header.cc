@@ -55,6 +55,7 @@ void fuzz_record(ByteSpan bytes) {
 
 class Surroundings final : public SessionHost, public PacketSink, public LeaseOwner {
  public:
+  virtual ~Surroundings() = default;
   void mark_ready(Session&) override {}
   void arm_timer(Session&, TimeNs when) override { timer = std::min(timer, when); }
   std::optional<Lease> keep(const Arrival& arrival) override {

@@ -190,14 +190,17 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   kv::ClientOptions options;
   options.control_address = in.text("skua.control", "127.0.0.1:7400");
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000));
+  // Driver threads that spin while they wait take the processor from a server on the same machine.
+  options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
   if (absl::Status status = in.status(); !status.ok()) return status;
   if (absl::Status status = kv::check_options(options); !status.ok()) return status;
   return std::make_unique<SkuaBinding>(context, std::move(options));
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 2> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 3> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
+    {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
 }};
 
 }  // namespace

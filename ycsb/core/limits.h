@@ -24,7 +24,7 @@ inline constexpr uint64_t kInsertWindow = uint64_t{1} << 20;
 /// Latencies are recorded in microseconds up to this one (71 minutes).
 inline constexpr uint64_t kLatencyMaxUs = uint64_t{1} << 32;
 /// Points kept by measurementtype=raw; further ones are counted, not kept (16 bytes each).
-inline constexpr size_t kRawPointsMax = size_t{1} << 25;
+inline constexpr size_t kRawPointsMax = size_t{1} << 24;
 /// Units kept by measurementtype=timeseries; later latencies fall into the last one.
 inline constexpr size_t kTimeUnitsMax = size_t{1} << 20;
 inline constexpr uint64_t kHistogramBucketsMax = 1'000'000;

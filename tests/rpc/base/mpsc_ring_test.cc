@@ -22,15 +22,16 @@ TEST(MpscRing, Constructor_RoundsCapacityUp) {
 
 TEST(MpscRing, TryPush_FullLeavesTheValueUntouched) {
   MpscRing<std::unique_ptr<int>> ring(2);
-  ASSERT_TRUE(ring.try_push(std::make_unique<int>(1)));
-  ASSERT_TRUE(ring.try_push(std::make_unique<int>(2)));
-  auto third = std::make_unique<int>(3);
-  EXPECT_FALSE(ring.try_push(std::move(third)));
-  ASSERT_NE(third, nullptr);  // NOLINT(bugprone-use-after-move): a refused push moves nothing
+  std::vector<std::unique_ptr<int>> values(3);
+  for (int i = 0; i < 3; ++i) values[static_cast<size_t>(i)] = std::make_unique<int>(i);
+  ASSERT_TRUE(ring.try_push(std::move(values[0])));
+  ASSERT_TRUE(ring.try_push(std::move(values[1])));
+  EXPECT_FALSE(ring.try_push(std::move(values[2])));
+  ASSERT_NE(values[2], nullptr);
   std::unique_ptr<int> out;
   ASSERT_TRUE(ring.try_pop(out));
-  EXPECT_EQ(*out, 1);
-  EXPECT_TRUE(ring.try_push(std::move(third)));
+  EXPECT_EQ(*out, 0);
+  EXPECT_TRUE(ring.try_push(std::move(values[2])));
 }
 
 TEST(MpscRing, TryPop_EmptyIsFalse) {
@@ -80,6 +81,7 @@ TEST(MpscRing, TryPush_FromManyThreadsNothingLostAndEachInOrder) {
   constexpr uint64_t kPerThread = 20'000;
   MpscRing<std::unique_ptr<uint64_t>> ring(64);
   std::vector<std::thread> producers;
+  producers.reserve(kThreads);
   for (uint64_t t = 0; t < kThreads; ++t) {
     producers.emplace_back([&ring, t] {
       for (uint64_t i = 0; i < kPerThread; ++i) {

@@ -57,6 +57,7 @@ TEST(Arena, OnMap_SeesEachMappingBeforeItsUseAndOnUnmapItsEnd) {
   std::vector<MutableByteSpan> mapped;
   std::vector<MutableByteSpan> unmapped;
   std::vector<const std::byte*> returned;
+  returned.reserve(3);
   {
     Arena arena({.on_map =
                      [&](MutableByteSpan region) {

@@ -71,6 +71,7 @@ struct Staged {
     for (const ArrivedRequest& request : harness.server.requests) harness.server.respond(request, "late");
     harness.server.requests.clear();
     std::vector<TestCall*> more;
+    more.reserve(12);
     for (int i = 0; i < 12; ++i) more.push_back(&harness.client.call("more " + std::to_string(i), 60 * kSecond));
     ASSERT_TRUE(harness.run_until([&] { return harness.client.session->outstanding_calls() == 0; }));
     for (const TestCall* other : others) EXPECT_TRUE(other->outcome.status.ok()) << other->outcome.status;
@@ -375,6 +376,7 @@ TEST(SessionEnd, Interrupt_UnsentCallsKeepTheirOrder) {
   Harness harness;
   harness.client.room = 0;
   std::vector<std::string> expected;
+  expected.reserve(10);
   for (int i = 0; i < 10; ++i) {
     expected.push_back("call " + std::to_string(i));
     harness.client.call(expected.back());

@@ -187,6 +187,7 @@ void Harness::put_on_wire(Flight flight) {
 std::vector<Flight> Harness::take_wire() {
   std::sort(wire_.begin(), wire_.end(), [](const Arriving& a, const Arriving& b) { return a.order < b.order; });
   std::vector<Flight> out;
+  out.reserve(wire_.size());
   for (Arriving& arriving : wire_) out.push_back(std::move(arriving.flight));
   wire_.clear();
   return out;

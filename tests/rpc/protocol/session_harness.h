@@ -57,7 +57,7 @@ class Harness;
 class Side final : public SessionHost, public PacketSink, public LeaseOwner {
  public:
   Side(Harness& harness, bool is_server);
-  ~Side();
+  virtual ~Side();
 
   // SessionHost.
   void mark_ready(Session& session) override;

@@ -203,6 +203,8 @@ TEST(Session, Call_BothDirectionsAtOnce) {
   };
   std::vector<TestCall*> there;
   std::vector<TestCall*> back;
+  there.reserve(20);
+  back.reserve(20);
   for (uint64_t i = 0; i < 20; ++i) {
     there.push_back(&harness.client.call(pattern(i, 40 * i)));
     back.push_back(&harness.server.call(pattern(i, 30 * i)));
@@ -244,6 +246,7 @@ TEST(Session, Start_MoreCallsThanSlotsWaitInOrder) {
     harness.server.respond(request, "ok");
   };
   std::vector<std::string> expected;
+  expected.reserve(50);
   for (int i = 0; i < 50; ++i) {
     expected.push_back("call " + std::to_string(i));
     harness.client.call(expected.back());
@@ -381,6 +384,7 @@ TEST(Session, ReqNum_EachSlotSeesItsOwnSequence) {
 TEST(Session, Respond_LaterInAnotherOrder) {
   Harness harness;
   std::vector<TestCall*> calls;
+  calls.reserve(4);
   for (int i = 0; i < 4; ++i) calls.push_back(&harness.client.call("call " + std::to_string(i)));
   harness.run(2 * kSecond);
   ASSERT_EQ(harness.server.requests.size(), 4u);

@@ -29,6 +29,11 @@ TEST(DriverOptions, Parse_LoadCounts) {
   EXPECT_EQ(parse("dotransactions=false\nrecordcount=50\ninsertcount=10")->operation_count, 10U);
 }
 
+TEST(DriverOptions, Parse_LoadWithoutCountIsRefused) {
+  EXPECT_EQ(parse("dotransactions=false").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(parse("dotransactions=false\nmaxexecutiontime=5").ok());
+}
+
 TEST(DriverOptions, OperationsOf_SharesAddUp) {
   const auto o = parse("operationcount=11\nthreadcount=4");
   EXPECT_EQ(o->operations_of(0), 3U);
