@@ -203,7 +203,7 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
   // Control packets are repeated by whoever needs them; one that finds no room is as good as lost.
-  if (!has_room() && flush_staged() == 0) return;
+  if (!transport_.has_room(peer) || (!has_room() && flush_staged() == 0)) return;
   MessagePtr message = make_message();
   message->append_copy(payload);
   stage(peer, header, message, 0, payload.size());

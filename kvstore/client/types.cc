@@ -1,5 +1,7 @@
 #include "kvstore/client/types.h"
 
+#include <bit>
+
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/limits.h"
 
@@ -16,8 +18,8 @@ absl::Status check_options(const ClientOptions& options) {
   if (options.operations_max == 0 || options.operations_max > kClientOperationsMax) {
     return absl::InvalidArgumentError(absl::StrCat("operations_max must be 1..", kClientOperationsMax));
   }
-  if (options.session_window == 0 || options.session_window > kClientWindowMax) {
-    return absl::InvalidArgumentError(absl::StrCat("session_window must be 1..", kClientWindowMax));
+  if (!std::has_single_bit(options.session_window) || options.session_window > kClientWindowMax) {
+    return absl::InvalidArgumentError(absl::StrCat("session_window must be a power of two, 1..", kClientWindowMax));
   }
   if (options.spin.count() < 0) return absl::InvalidArgumentError("spin must not be negative");
   return absl::OkStatus();

@@ -25,14 +25,13 @@ inline constexpr size_t kMultiGetPollingBytesMax = size_t{64} << 10;
 /// Reply buffers that grew above this go back to the heap after use.
 inline constexpr size_t kReplyBufferBytesKept = size_t{256} << 10;
 
-/// Shards of one node: what the control plane allows for the whole cluster.
-inline constexpr size_t kShardsPerNodeMax = 65'536;
-
 /// How long an OpenSession waits for a worker, and admin requests for its figures.
 inline constexpr DurationNs kWorkerAnswerTimeoutNs = 2 * kSecond;
 
 /// At shutdown replies that are under way get this long to leave.
 inline constexpr DurationNs kFlushTimeoutNs = 500 * kMillisecond;
+/// And this long without any traffic is taken to mean that they have left.
+inline constexpr DurationNs kFlushQuietNs = 20 * kMillisecond;
 
 /// A shard whose database cannot be opened is tried again after this long.
 inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;

@@ -110,8 +110,8 @@ void declare(app::Program& program, Config& config) {
       .check(complain_about_address);
   program
       .add_string("advertise-host", &config.advertise_host,
-                  "What others are told to dial instead of the hosts in the addresses above.")
-      .value_name("HOST");
+                  "What others are told to dial instead of the hosts in the addresses above, as a numeric address.")
+      .value_name("IP");
   program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");

@@ -13,9 +13,6 @@ namespace {
 
 /// The longest sleep; everything that matters wakes the thread.
 constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
-/// Turns without work after which everything has left.
-constexpr int kQuietTurns = 3;
-
 std::unique_ptr<rpc::Endpoint> make_endpoint(rpc::Transport& transport, const Clock& clock,
                                              const WorkerOptions& options) {
   return std::make_unique<rpc::Endpoint>(transport, clock, options.endpoint);
@@ -53,10 +50,11 @@ void Worker::run() {
 
 /// Lets replies that are under way leave, for a limited time.
 void Worker::flush() {
-  const TimeNs give_up = clock_.now_ns() + kFlushTimeoutNs;
-  int quiet = 0;
-  while (quiet < kQuietTurns && clock_.now_ns() < give_up) {
-    quiet = endpoint_->poll() == 0 && server_->waiting_count() == 0 ? quiet + 1 : 0;
+  const TimeNs started = clock_.now_ns();
+  TimeNs last_work = started;
+  for (TimeNs now = started; now - last_work < kFlushQuietNs && now - started < kFlushTimeoutNs;
+       now = clock_.now_ns()) {
+    if (endpoint_->poll_or_wait(kMillisecond) > 0) last_work = now;
   }
 }
 

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""skuactl without a cluster: the command line, its refusals, and doctor.   skuactl_test.py PATH-TO-SKUACTL"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import unittest
+
+SKUACTL = None
+
+
+def skuactl(*arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SKUA_")}
+    return subprocess.run([SKUACTL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+                          env=environment, check=False)
+
+
+def dead_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+class SkuactlTest(unittest.TestCase):
+    def refused(self, code, words, *arguments):
+        result = skuactl(*arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith("skuactl: "), result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_CommandLine_IsRefusedInOneLineWithCode2(self):
+        self.refused(2, ["--no-such-flag"], "--no-such-flag")
+        self.refused(2, ["--limt", "--limit"], "scan", "t", "--limt", "5")
+        self.refused(2, ["TABLE"], "get")
+        self.refused(2, ["KEY"], "get", "t")
+        self.refused(2, ["limit"], "scan", "t", "--limit", "0")
+        self.refused(2, ["timeout"], "status", "--timeout", "soon")
+        self.refused(2, ["output"], "status", "--output", "yaml")
+        self.refused(2, ["--file"], "put", "t", "k", "v", "--file", "/dev/null")
+        self.refused(2, ["/no/such/file"], "put", "t", "k", "--file", "/no/such/file")
+        self.refused(2, ["--if-absent", "--if-version"], "put", "t", "k", "v", "--if-absent", "--if-version", "1")
+
+    def test_Drop_WantsYesWhenNobodyCanBeAsked(self):
+        self.refused(2, ["--yes"], "table", "drop", "t")
+
+    def test_Unreachable_IsOneLineThatNamesTheAddress(self):
+        address = dead_address()
+        reach = ("--control-address", address, "--timeout", "300ms")
+        self.refused(1, [address], *reach, "status")
+        self.refused(1, [address], *reach, "table", "list")
+        self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "get", "t", "k")
+        self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "put", "t", "k", "v")
+        self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "scan", "t")
+
+    def test_Limits_AreNamedBeforeAnythingIsSent(self):
+        self.refused(1, ["INVALID_ARGUMENT", "1024"], "--control-address", dead_address(), "get", "t", "k" * 1025)
+
+    def test_Help_HasExamplesAndCompletionIsAScript(self):
+        result = skuactl("--help")
+        self.assertEqual(result.returncode, 0)
+        for word in ("status", "doctor", "table", "--control-address", "skuactl put notes greeting hello"):
+            self.assertIn(word, result.stdout)
+        result = skuactl("--completion", "bash")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("skuactl", result.stdout)
+
+    def test_Doctor_JsonParsesAndEveryComplaintHasARemedy(self):
+        result = skuactl("--output", "json", "doctor", "--data-dir", ".")
+        findings = json.loads(result.stdout)
+        self.assertEqual({finding["area"] for finding in findings}, {"machine", "disk", "tcp", "dpdk", "verbs"})
+        for finding in findings:
+            self.assertIn(finding["verdict"], ("ok", "warn", "FAIL"))
+            self.assertTrue(finding["detail"])
+            if finding["verdict"] != "ok":
+                self.assertTrue(finding["remedy"], finding)
+        failed = any(finding["verdict"] == "FAIL" for finding in findings)
+        self.assertEqual(result.returncode, 1 if failed else 0)
+
+    def test_Doctor_FailsWhereNobodyCanWrite(self):
+        result = skuactl("--output", "json", "doctor", "--data-dir", "/proc")
+        self.assertEqual(result.returncode, 1)
+        sync = [finding for finding in json.loads(result.stdout) if finding["check"] == "sync"]
+        self.assertEqual(sync[0]["verdict"], "FAIL")
+        self.assertIn("--data-dir", sync[0]["remedy"])
+
+
+if __name__ == "__main__":
+    SKUACTL = sys.argv.pop(1)
+    unittest.main()
