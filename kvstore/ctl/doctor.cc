@@ -51,10 +51,14 @@ void examine_machine(std::vector<Finding>& out) {
                  cores >= 2 ? "" : "busy polling needs a core per worker: use --polling adaptive"});
   std::ifstream cpu("/proc/cpuinfo");
   const std::string text((std::istreambuf_iterator<char>(cpu)), {});
+#if defined(__SSE4_2__)
   const bool sse = text.find("sse4_2") != std::string::npos;
-  out.push_back({"machine", "crc32", sse ? Verdict::kOk : Verdict::kWarning,
-                 sse ? "the processor computes CRC-32C" : "no SSE4.2: checksums are computed by table",
-                 sse ? "" : "expect lower rates on transports without integrity of their own"});
+  out.push_back({"machine", "crc32", sse ? Verdict::kOk : Verdict::kFailure,
+                 sse ? "the processor computes CRC-32C" : "no SSE4.2, which this build uses",
+                 sse ? "" : "build on this machine without -msse4.2 (cmake/SkuaTargets.cmake)"});
+#else
+  out.push_back({"machine", "crc32", Verdict::kOk, "this build computes CRC-32C by table", ""});
+#endif
   const std::string source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   const bool fast = source == "tsc" || source == "kvm-clock" || source == "arch_sys_counter" || source.empty();
   out.push_back({"machine", "clock", fast ? Verdict::kOk : Verdict::kWarning,

@@ -13,10 +13,6 @@ namespace {
 
 /// The longest sleep; everything that matters wakes the thread.
 constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
-std::unique_ptr<rpc::Endpoint> make_endpoint(rpc::Transport& transport, const Clock& clock,
-                                             const WorkerOptions& options) {
-  return std::make_unique<rpc::Endpoint>(transport, clock, options.endpoint);
-}
 
 }  // namespace
 
@@ -25,7 +21,7 @@ Worker::Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> tra
     : options_(options),
       clock_(clock),
       transport_(std::move(transport)),
-      endpoint_(make_endpoint(*transport_, clock, options)),
+      endpoint_(std::make_unique<rpc::Endpoint>(*transport_, clock, options.endpoint)),
       mailbox_(endpoint_->mailbox()),
       descriptor_(endpoint_->local_descriptor()) {
   server_ = std::make_unique<ShardServer>(*endpoint_, readers, options.server);
