@@ -1,4 +1,5 @@
 # skua_library(NAME SOURCES ... DEPS ...)   a library of one folder, with the project's warnings
+#              [PRECOMPILED common|grpc|none]  the headers that it gets precompiled (cmake/precompiled; default common)
 # skua_program(NAME SOURCES ... DEPS ...)   an executable in bin/
 # skua_test(NAME SOURCES ... DEPS ...)      a GoogleTest executable, registered with CTest
 # skua_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer target over one decoder (preset `fuzz`)
@@ -12,9 +13,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(SKUA_CCACHE ccache)
 if(SKUA_CCACHE)
-  # Paths count from the project's folder, so that two checkouts share what they have in common.
+  # Paths count from the project's folder, so that two checkouts share what they have in common. The sloppiness is what
+  # ccache asks for before it caches anything that uses a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      ${SKUA_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${SKUA_CCACHE})
 endif()
 find_program(SKUA_MOLD mold)
 
@@ -37,11 +39,29 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(skua_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
 
+# Precompiled headers: one compilation each, shared by all targets (they are compiled with the same flags).
+option(SKUA_PRECOMPILE "Precompile the headers of cmake/precompiled" ON)
+function(skua_precompiled kind)
+  add_library(skua_precompiled_${kind} OBJECT ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled/empty.cc)
+  target_link_libraries(skua_precompiled_${kind} PRIVATE skua_flags ${ARGN})
+  target_precompile_headers(skua_precompiled_${kind} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled/${kind}.h)
+endfunction()
+
+function(skua_use_precompiled name kind)
+  if(SKUA_PRECOMPILE AND NOT kind STREQUAL "none")
+    target_precompile_headers(${name} REUSE_FROM skua_precompiled_${kind})
+  endif()
+endfunction()
+
 function(skua_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED common)
+  endif()
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     target_link_libraries(${name} PUBLIC skua_flags ${ARG_DEPS})
+    skua_use_precompiled(${name} ${ARG_PRECOMPILED})
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE skua_flags ${ARG_DEPS})
@@ -52,6 +72,7 @@ function(skua_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS})
+  skua_use_precompiled(${name} common)
 endfunction()
 
 function(skua_test name)
@@ -61,6 +82,7 @@ function(skua_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  skua_use_precompiled(${name} test)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()
@@ -77,8 +99,6 @@ endfunction()
 
 function(skua_proto name)
   cmake_parse_arguments(ARG "" "" "FILES;DEPS" ${ARGN})
-  find_package(Protobuf REQUIRED)
-  find_package(gRPC CONFIG REQUIRED)
   find_program(SKUA_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
   set(generated)
   foreach(proto ${ARG_FILES})

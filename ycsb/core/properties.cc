@@ -204,8 +204,8 @@ size_t PropertyReader::choice(std::string_view name, std::string_view otherwise,
   return 0;
 }
 
-void PropertyReader::fail(std::string message) {
-  if (status_.ok()) status_ = absl::InvalidArgumentError(message);
+void PropertyReader::fail(std::string_view message) {
+  if (status_.ok()) status_ = invalid_argument(message);
 }
 
 }  // namespace skua::ycsb

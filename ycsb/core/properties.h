@@ -54,7 +54,7 @@ class PropertyReader {
   /// The position of the value in `choices`.
   size_t choice(std::string_view name, std::string_view otherwise, std::initializer_list<std::string_view> choices);
   /// Records a problem found by the caller.
-  void fail(std::string message);
+  void fail(std::string_view message);
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
 

@@ -13,6 +13,11 @@
 namespace skua::ycsb {
 namespace {
 
+double whole_ms(DurationNs duration) {
+  const int64_t ms = duration / kMillisecond;
+  return static_cast<double>(ms);
+}
+
 void export_returns(Exporter& exporter, std::string_view name, const Series& series) {
   for (size_t i = 0; i < kStatusCount; ++i) {
     const uint64_t count = series.returns().at(i);
@@ -187,8 +192,8 @@ std::string summary(const Measurements& interval) {
 
 std::string status_line(const Progress& progress, std::string_view summary) {
   // In whole milliseconds, as Java counts: at the very start 0 / 0 gives "0 second".
-  const auto ms = static_cast<double>(progress.since_start / kMillisecond);
-  const auto interval_ms = static_cast<double>(progress.interval / kMillisecond);
+  const double ms = whole_ms(progress.since_start);
+  const double interval_ms = whole_ms(progress.interval);
   std::string line = concat(progress.label, progress.wall_time, " ", progress.since_start / kSecond,
                             " sec: ", progress.operations, " operations; ");
   if (progress.operations != 0) {

@@ -77,7 +77,8 @@ std::map<uint64_t, uint64_t> decode(const std::string& text) {
 
 TEST(HdrLog, HdrEncode_ReadsBack) {
   Histogram histogram(kLatencyMaxUs);
-  for (const uint64_t value : {0, 1, 1, 5, 2047, 2048, 4096, 1'000'000}) histogram.record(value);
+  for (const uint64_t value : std::initializer_list<uint64_t>{0, 1, 1, 5, 2047, 2048, 4096, 1'000'000})
+    histogram.record(value);
   histogram.record_n(300'000'000, 1'000'000);
   std::map<uint64_t, uint64_t> expected;
   histogram.for_each_bucket([&](uint64_t low, uint64_t /*high*/, uint64_t count) { expected[low] = count; });

@@ -109,7 +109,7 @@ TEST(Measurements, Clear_KeepsTheSeries) {
 TEST(Series, Record_BucketsOfOneMillisecond) {
   const auto o = options("measurementtype=histogram\nhistogram.buckets=3");
   Series s(o);
-  for (const uint64_t us : {0, 999, 1000, 2999, 3000, 1'000'000}) s.record(us, 0);
+  for (const uint64_t us : std::initializer_list<uint64_t>{0, 999, 1000, 2999, 3000, 1'000'000}) s.record(us, 0);
   EXPECT_EQ(s.buckets(), (std::vector<uint64_t>{2, 1, 1, 2}));
 }
 

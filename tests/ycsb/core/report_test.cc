@@ -63,7 +63,8 @@ TEST(Report, ExportMeasurements_HdrVerboseListsBuckets) {
 TEST(Report, ExportMeasurements_Histogram) {
   const auto o = options("measurementtype=histogram\nhistogram.buckets=2\nmeasurement.histogram.verbose=true");
   Measurements m(o);
-  for (const int64_t us : {500, 500, 2500, 2500}) m.record(Metric::kUpdate, Status::kOk, us * 1000, 0, 0);
+  for (const int64_t us : std::initializer_list<int64_t>{500, 500, 2500, 2500})
+    m.record(Metric::kUpdate, Status::kOk, us * 1000, 0, 0);
   m.count_return(Metric::kUpdate, Status::kOk);
   EXPECT_EQ(exported(m),
             "[UPDATE], Operations, 4\n[UPDATE], AverageLatency(us), 1500.0\n"

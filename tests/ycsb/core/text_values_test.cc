@@ -39,7 +39,7 @@ TEST(TextValues, FillRandomText_AgreesWithTheByteByByteForm) {
   std::string expected;
   while (expected.size() < 100) {
     const uint64_t both = same.next();
-    for (const uint64_t r : {both & 0xffffffff, both >> 32}) {
+    for (const uint64_t r : std::initializer_list<uint64_t>{both & 0xffffffff, both >> 32}) {
       constexpr uint64_t kMasks[] = {31, 63, 95, 31, 63, 95};
       for (int i = 0; i < 6; ++i) expected += static_cast<char>((r >> 5 * i & kMasks[i]) + ' ');
     }

@@ -17,7 +17,7 @@ double zeta_term_by_term(uint64_t n, double theta) {
 
 TEST(Zeta, Zeta_AgreesWithTermByTermSum) {
   for (const double theta : {0.1, 0.5, 0.99}) {
-    for (const uint64_t n : {1, 2, 3, 1000, 8191, 8192, 8193, 20'000, 3'000'000}) {
+    for (const uint64_t n : std::initializer_list<uint64_t>{1, 2, 3, 1000, 8191, 8192, 8193, 20'000, 3'000'000}) {
       const double expected = zeta_term_by_term(n, theta);
       EXPECT_NEAR(zeta(n, theta) / expected, 1, 1e-11) << n << " " << theta;
     }
@@ -33,7 +33,7 @@ TEST(Zeta, Zeta_KnownValues) {
 TEST(Zeta, ExtendZeta_InAnyStepsGivesTheSame) {
   double sum = 0;
   uint64_t from = 0;
-  for (const uint64_t to : {1, 2, 10, 1000, 9000, 9001, 50'000, 1'000'000}) {
+  for (const uint64_t to : std::initializer_list<uint64_t>{1, 2, 10, 1000, 9000, 9001, 50'000, 1'000'000}) {
     sum = extend_zeta(sum, from, to, 0.99);
     EXPECT_NEAR(sum, zeta(to, 0.99), 1e-9) << to;
     from = to;
@@ -42,7 +42,7 @@ TEST(Zeta, ExtendZeta_InAnyStepsGivesTheSame) {
 }
 
 TEST(Zipfian, RankOf_EndsOfTheRange) {
-  for (const uint64_t items : {1, 2, 3, 1000}) {
+  for (const uint64_t items : std::initializer_list<uint64_t>{1, 2, 3, 1000}) {
     const Zipfian zipfian(items, 0.99);
     EXPECT_EQ(zipfian.rank_of(0), 0U);
     EXPECT_LT(zipfian.rank_of(std::nextafter(1.0, 0.0)), items);
@@ -95,7 +95,7 @@ TEST(ScrambledZipfian, KeyOfRank_MatchesJavaAndYcsbCpp) {
 
 // The hottest key gets 3.78 % and the second 1.90 %, whatever the number of records.
 TEST(ScrambledZipfian, Next_HottestSharesDoNotDependOnSize) {
-  for (const uint64_t count : {1001, 1'000'001}) {
+  for (const uint64_t count : std::initializer_list<uint64_t>{1001, 1'000'001}) {
     const ScrambledZipfian zipfian(5, count, KeyHash::kJava);
     Rng rng(2);
     constexpr int kDraws = 1'000'000;
