@@ -134,6 +134,14 @@ EndpointIdentity Endpoint::peer_identity(SessionId session) const {
 Descriptor Endpoint::local_descriptor() const {
   return impl_->transport_.local_descriptor();
 }
+absl::Status Endpoint::register_memory(MutableByteSpan region) {
+  impl_->check_thread();
+  return impl_->transport_.register_region(region);
+}
+void Endpoint::unregister_memory(MutableByteSpan region) {
+  impl_->check_thread();
+  impl_->transport_.unregister_region(region);
+}
 MessagePtr Endpoint::make_message() {
   impl_->check_thread();
   return impl_->make_message();

@@ -226,6 +226,13 @@ class Endpoint {
   [[nodiscard]] EndpointIdentity peer_identity(SessionId session) const;
   [[nodiscard]] Descriptor local_descriptor() const;
 
+  // --- Memory --------------------------------------------------------------------------------------------------------
+  /// Makes application memory known to the transport, once, so that message bodies in it are sent without copying. It stays
+  /// mapped until unregister_memory() or the endpoint's end. Bodies elsewhere may be copied (the transport counts it).
+  /// RESOURCE_EXHAUSTED names the limit and how to raise it.
+  absl::Status register_memory(MutableByteSpan region);
+  void unregister_memory(MutableByteSpan region);
+
   // --- Calls ---------------------------------------------------------------------------------------------------------
   /// An empty message from the endpoint's pool.
   [[nodiscard]] MessagePtr make_message();

@@ -32,13 +32,20 @@ std::string text_of(const absl::Status& status) {
   return std::string(status.message());
 }
 
+/// What a change of settings or of the machine cures is a matter of usage.
+[[noreturn]] void fail(const absl::Status& status) {
+  const bool usage =
+      absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status);
+  if (usage) app::fail_usage(kProgram, text_of(status));
+  app::fail(kProgram, text_of(status));
+}
+
 /// Serves clients one after another until `stop`.
-absl::Status serve_all(const Socket& listener, const std::string& transport, const std::string& host, bool once,
-                       const std::atomic<bool>& stop) {
+absl::Status serve_all(const Socket& listener, const Place& place, bool once, const std::atomic<bool>& stop) {
   while (!stop) {
     absl::StatusOr<Socket> control = accept_from(listener, kAcceptPollMs);
     if (!control.ok()) continue;
-    absl::Status status = serve_client(*control, transport, host, stop);
+    absl::Status status = serve_client(*control, place, stop);
     if (!status.ok()) std::fprintf(stderr, "%s: a client's test failed: %s\n", kProgram, text_of(status).c_str());
     if (once) return status;
   }
@@ -50,11 +57,14 @@ int run_server(const Settings& settings, app::StopSignal& signal) {
   if (!address.ok()) app::fail_usage(kProgram, text_of(address.status()));
   absl::StatusOr<Socket> listener = listen_on(*address);
   if (!listener.ok()) app::fail_usage(kProgram, text_of(listener.status()));
+  absl::StatusOr<std::unique_ptr<TransportSource>> source = TransportSource::open(settings.test.transport, 1);
+  if (!source.ok()) fail(source.status());
+  const Place place{**source, 0, address->host};
   std::fprintf(stderr, "%s: serving on %s; stop with Ctrl-C\n", kProgram, settings.listen.c_str());
   std::atomic<bool> stop = false;
   absl::Status status;
   std::thread server([&] {
-    status = serve_all(*listener, settings.test.transport, address->host, settings.once, stop);
+    status = serve_all(*listener, place, settings.once, stop);
     signal.request_stop();
   });
   signal.wait();
@@ -64,17 +74,20 @@ int run_server(const Settings& settings, app::StopSignal& signal) {
 }
 
 int run_test(const std::string& mode, const Settings& settings) {
-  // Without a server to go to, both ends run here.
+  // Without a server to go to, both ends run here, each on a lane of its own.
+  const bool alone = settings.server.empty();
+  absl::StatusOr<std::unique_ptr<TransportSource>> source =
+      TransportSource::open(settings.test.transport, alone ? uint16_t{2} : uint16_t{1});
+  if (!source.ok()) fail(source.status());
   std::atomic<bool> stop = false;
   std::thread own_server;
   std::string target = settings.server;
   absl::StatusOr<Socket> listener = Socket();
-  if (target.empty()) {
+  if (alone) {
     listener = listen_on({"127.0.0.1", 0});
     if (!listener.ok()) app::fail(kProgram, text_of(listener.status()));
     target = absl::StrCat("127.0.0.1:", bound_port(*listener));
-    own_server =
-        std::thread([&] { static_cast<void>(serve_all(*listener, settings.test.transport, "127.0.0.1", true, stop)); });
+    own_server = std::thread([&] { static_cast<void>(serve_all(*listener, {**source, 1, "127.0.0.1"}, true, stop)); });
   }
   auto join = [&] {
     stop = true;
@@ -85,7 +98,7 @@ int run_test(const std::string& mode, const Settings& settings) {
   absl::StatusOr<TestResult> result = [&]() -> absl::StatusOr<TestResult> {
     absl::StatusOr<Socket> control = connect_to(*address);
     if (!control.ok()) return control.status();
-    return run_client(*control, settings.test);
+    return run_client(*control, {**source, 0, ""}, settings.test);
   }();
   join();
   if (!result.ok()) app::fail(kProgram, text_of(result.status()));
@@ -95,8 +108,57 @@ int run_test(const std::string& mode, const Settings& settings) {
   return result->failed == 0 ? app::kExitOk : app::kExitFailure;
 }
 
+void declare(app::Command& command, const char* name, std::string* target, const char* help) {
+  command.add_string(name, target, help);
+}
+void declare(app::Command& command, const char* name, bool* target, const char* help) {
+  command.add_bool(name, target, help);
+}
+template <app::Integer T>
+void declare(app::Command& command, const char* name, T* target, const char* help) {
+  command.add_int(name, target, help);
+}
+
 void add_transport_options(app::Command& command, Settings& settings) {
-  command.add_string("transport", &settings.test.transport, "What carries the packets.").one_of({"tcp"});
+  TransportChoice& choice = settings.test.transport;
+  command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk"});
+  command.add_double("loss", &choice.loss, "Share of this side's packets to throw away, 0 to 1 (not over tcp).")
+      .range_double(0, 1);
+  declare_dpdk_settings(
+      choice.dpdk, [&](const char* name, auto* target, const char* help) { declare(command, name, target, help); });
+}
+
+/// Bursts through the device and nothing else: what the engine's figures are compared with.
+int run_raw(const Settings& settings, bool reflect, app::StopSignal& signal) {
+  absl::StatusOr<std::unique_ptr<TransportSource>> source = TransportSource::open(settings.test.transport, 1);
+  if (!source.ok()) fail(source.status());
+  DpdkFabric* fabric = (*source)->dpdk();
+  if (fabric == nullptr) app::fail_usage(kProgram, "raw bursts are for --transport dpdk");
+  if (reflect) {
+    fabric->reflect_raw([&] { return signal.wait_for(0).has_value(); });
+    return app::kExitOk;
+  }
+  const SteadyClock clock;
+  const TestOptions& test = settings.test;
+  TestResult result;
+  const TimeNs begun = clock.now_ns() + test.warm_up_ns;
+  const TimeNs end = begun + test.duration_ns;
+  bool measuring = false;
+  fabric->ping_raw(
+      test.outstanding, test.request_bytes,
+      [&] {
+        const TimeNs now = clock.now_ns();
+        measuring = now >= begun;
+        return now >= end || signal.wait_for(0).has_value();
+      },
+      [&](DurationNs round_trip_ns) {
+        if (!measuring) return;
+        ++result.calls;
+        result.latency_ns.record(static_cast<uint64_t>(round_trip_ns));
+      });
+  result.elapsed_ns = clock.now_ns() - begun;
+  std::fputs((settings.json ? json_report("raw", test, result) : text_report("raw", test, result)).c_str(), stdout);
+  return app::kExitOk;
 }
 
 app::Command& add_test(app::Program& program, Settings& settings, const std::string& mode, const std::string& summary,
@@ -119,6 +181,27 @@ app::Command& add_test(app::Program& program, Settings& settings, const std::str
     return run_test(mode, *own);
   });
   return command;
+}
+
+void add_raw(app::Program& program, Settings& settings, app::StopSignal& signal) {
+  app::Command& command =
+      program.add_command("raw", "Bare bursts through a DPDK device, without the engine: the floor of its figures.");
+  auto own = std::make_shared<Settings>();
+  own->test.transport.name = "dpdk";
+  own->test.outstanding = 1;
+  own->test.request_bytes = 106;
+  own->test.response_bytes = 106;
+  auto reflect = std::make_shared<bool>(false);
+  add_transport_options(command, *own);
+  command.add_bool("reflect", reflect.get(), "Send back what comes, until stopped: the other end of the test.");
+  command.add_size("size", &own->test.request_bytes, "Bytes of a frame.").range(64, 9000);
+  command.add_int("outstanding", &own->test.outstanding, "Frames in flight.").range(1, 4096).unit("frames");
+  command.add_duration("duration", &own->test.duration_ns, "How long to measure.").at_least(kMillisecond);
+  command.add_duration("warm-up", &own->test.warm_up_ns, "How long to run before measuring.").at_least(0);
+  command.action([own, reflect, &settings, &signal] {
+    own->json = settings.json;
+    return run_raw(*own, *reflect, signal);
+  });
 }
 
 int run(int argc, char** argv) {
@@ -152,6 +235,7 @@ int run(int argc, char** argv) {
   bandwidth.outstanding = 8;
   add_test(program, settings, "bandwidth", "Bytes per second with large messages.", bandwidth)
       .example("skua-perf bandwidth --size 4 --response-size 1MiB", "large responses instead of large requests");
+  add_raw(program, settings, **signal);
   program.parse_or_exit(argc, argv);
   return program.run();
 }

@@ -22,7 +22,7 @@ double gigabits_per_second(uint64_t bytes_per_call, const TestResult& result) {
 std::string text_report(const std::string& mode, const TestOptions& options, const TestResult& result) {
   const Histogram& h = result.latency_ns;
   std::string out = absl::StrFormat("%s over %s: request %u B, response %u B, %u outstanding, %s polling, %.1f s\n",
-                                    mode, options.transport, options.request_bytes, options.response_bytes,
+                                    mode, options.transport.name, options.request_bytes, options.response_bytes,
                                     options.outstanding, options.busy ? "busy" : "adaptive", result.seconds());
   absl::StrAppendFormat(&out, "  calls        %u (%.0f per second), %u failed\n", result.calls,
                         result.calls_per_second(), result.failed);
@@ -47,7 +47,8 @@ std::string json_report(const std::string& mode, const TestOptions& options, con
   const Histogram& h = result.latency_ns;
   const nlohmann::json out = {
       {"mode", mode},
-      {"transport", options.transport},
+      {"transport", options.transport.name},
+      {"injected_loss", options.transport.loss},
       {"request_bytes", options.request_bytes},
       {"response_bytes", options.response_bytes},
       {"outstanding", options.outstanding},

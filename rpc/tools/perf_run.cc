@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/rng.h"
+#include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::perf {
@@ -96,26 +97,50 @@ class Client {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transport>> make_transport(const std::string& name, const std::string& listen_host) {
-  if (name != "tcp") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown transport \"", name, "\"; this build has: tcp"));
+absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const TransportChoice& choice, uint16_t lanes) {
+  std::unique_ptr<TransportSource> source(new TransportSource(choice));
+  if (choice.name == "tcp") {
+    if (choice.loss > 0) return absl::InvalidArgumentError("TCP loses nothing: --loss is for transports that may");
+    return source;
   }
-  TcpOptions options;
-  options.listen_ip = listen_host;
+  if (choice.name != "dpdk") {
+    return absl::InvalidArgumentError(absl::StrCat("unknown transport \"", choice.name, "\"; there are: tcp, dpdk"));
+  }
+  absl::StatusOr<DpdkOptions> options = choice.dpdk.to_options(lanes);
+  if (!options.ok()) return options.status();
+  absl::StatusOr<std::unique_ptr<DpdkFabric>> fabric = DpdkFabric::start(*options);
+  if (!fabric.ok()) return fabric.status();
+  source->dpdk_ = *std::move(fabric);
+  return source;
+}
+
+absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, const std::string& listen_host) {
+  absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host);
+  if (!wire.ok() || choice_.loss == 0) return wire;
+  FaultOptions faults;
+  faults.loss = choice_.loss;
+  return std::make_unique<FaultyTransport>(*std::move(wire), faults);
+}
+
+absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t lane, const std::string& listen_host) {
   std::random_device entropy;
   Rng rng((uint64_t{entropy()} << 32) ^ entropy());
-  for (uint8_t& byte : options.self.uuid.bytes) byte = static_cast<uint8_t>(rng.next());
-  options.self.incarnation = 1;
+  EndpointIdentity self;
+  for (uint8_t& byte : self.uuid.bytes) byte = static_cast<uint8_t>(rng.next());
+  self.incarnation = 1;
+  if (dpdk_ != nullptr) return dpdk_->make_transport(lane, self);
+  TcpOptions options;
+  options.listen_ip = listen_host;
+  options.self = self;
   absl::StatusOr<std::unique_ptr<TcpTransport>> transport = TcpTransport::create(options);
   if (!transport.ok()) return transport.status();
   return std::unique_ptr<Transport>(*std::move(transport));
 }
 
-absl::Status serve_client(const Socket& control, const std::string& transport_name, const std::string& listen_host,
-                          const std::atomic<bool>& stop) {
+absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop) {
   absl::StatusOr<TestPlan> plan = receive_plan(control);
   if (!plan.ok()) return plan.status();
-  absl::StatusOr<std::unique_ptr<Transport>> transport = make_transport(transport_name, listen_host);
+  absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, place.listen_host);
   if (!transport.ok()) return transport.status();
   const SteadyClock clock;
   const std::string source(plan->response_bytes_max, 'r');
@@ -138,11 +163,11 @@ absl::Status serve_client(const Socket& control, const std::string& transport_na
   return absl::OkStatus();
 }
 
-absl::StatusOr<TestResult> run_client(const Socket& control, const TestOptions& options) {
+absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options) {
   if (absl::Status status = send_plan(control, {options.response_bytes, options.busy}); !status.ok()) return status;
   absl::StatusOr<Descriptor> peer = receive_descriptor(control);
   if (!peer.ok()) return peer.status();
-  absl::StatusOr<std::unique_ptr<Transport>> transport = make_transport(options.transport, "");
+  absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
   const SteadyClock clock;
   Endpoint endpoint(**transport, clock, endpoint_options(options.busy));

@@ -15,13 +15,42 @@
 #include "rpc/base/histogram.h"
 #include "rpc/endpoint.h"
 #include "rpc/tools/perf_exchange.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/dpdk/dpdk_settings.h"
 
 namespace skua::rpc::perf {
 
 inline constexpr MethodId kEchoSize = 1;
 
+/// What carries the packets of a test.
+struct TransportChoice {
+  std::string name = "tcp";
+  DpdkSettings dpdk;
+  /// Share of the packets sent by this side that are thrown away (unreliable transports).
+  double loss = 0;
+};
+
+/// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.
+class TransportSource {
+ public:
+  /// For up to `lanes` transports at a time. INVALID_ARGUMENT names the transports there are, or what is wrong with the settings.
+  static absl::StatusOr<std::unique_ptr<TransportSource>> open(const TransportChoice& choice, uint16_t lanes);
+
+  /// `listen_host`: where a transport that listens does so; empty: it only dials.
+  absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host);
+  /// Null unless the transport is dpdk.
+  [[nodiscard]] DpdkFabric* dpdk() const { return dpdk_.get(); }
+
+ private:
+  explicit TransportSource(TransportChoice choice) : choice_(std::move(choice)) {}
+  absl::StatusOr<std::unique_ptr<Transport>> make_plain(uint16_t lane, const std::string& listen_host);
+
+  const TransportChoice choice_;
+  std::unique_ptr<DpdkFabric> dpdk_;
+};
+
 struct TestOptions {
-  std::string transport = "tcp";
+  TransportChoice transport;
   uint32_t request_bytes = 32;
   uint32_t response_bytes = 32;
   uint32_t outstanding = 1;
@@ -44,15 +73,18 @@ struct TestResult {
   [[nodiscard]] double calls_per_second() const { return static_cast<double>(calls) / seconds(); }
 };
 
-/// A transport by name, for stand-alone tools: no cluster, a fresh identity. INVALID_ARGUMENT names those there are.
-absl::StatusOr<std::unique_ptr<Transport>> make_transport(const std::string& name, const std::string& listen_host);
+/// Where a test's transport comes from.
+struct Place {
+  TransportSource& source;
+  uint16_t lane = 0;
+  std::string listen_host;
+};
 
 /// Serves one client until it closes `control` or `stop` is set. Thread: the caller's polls.
-absl::Status serve_client(const Socket& control, const std::string& transport, const std::string& listen_host,
-                          const std::atomic<bool>& stop);
+absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop);
 
 /// Runs one test against the server behind `control`.
-absl::StatusOr<TestResult> run_client(const Socket& control, const TestOptions& options);
+absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options);
 
 }  // namespace skua::rpc::perf
 

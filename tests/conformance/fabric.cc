@@ -4,6 +4,8 @@
 #include <map>
 
 #include "rpc/base/check.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
@@ -54,6 +56,51 @@ class TcpFabric : public Fabric {
   std::map<uint32_t, uint64_t> incarnations_;
 };
 
+constexpr uint16_t kDpdkHosts = 8;
+
+/// The EAL starts once in a process, so all tests share one port: net_ring gives back what it is handed, mbufs and all, so that a
+/// packet is done when its receiver lets go.
+const absl::StatusOr<std::unique_ptr<DpdkFabric>>& dpdk_ring() {
+  static const auto fabric = [] {
+    DpdkOptions options;
+    options.ports = {{"net_ring0", "10.77.0.1/24", ""}};
+    options.lanes = kDpdkHosts;
+    options.huge_pages = false;
+    options.mbuf_count = 8191;
+    return DpdkFabric::start(options);
+  }();
+  return fabric;
+}
+
+class DpdkRingFabric : public Fabric {
+ public:
+  explicit DpdkRingFabric(const FaultOptions& faults) : faults_(faults) {}
+
+  std::unique_ptr<Transport> make_transport(uint32_t host) override {
+    SKUA_CHECK(host < kDpdkHosts, "more hosts than lanes");
+    // Packets of earlier tests may still wait in the shared ring: every life is a later one.
+    static uint64_t incarnation = 0;
+    auto transport = (*dpdk_ring())->make_transport(static_cast<uint16_t>(host), identity_of(host, ++incarnation));
+    SKUA_CHECK(transport.ok(), std::string(transport.status().message()).c_str());
+    if (faults_.loss == 0) return *std::move(transport);
+    return std::make_unique<FaultyTransport>(*std::move(transport), faults_);
+  }
+  const Clock& clock() const override { return clock_; }
+  void let_time_pass(TimeNs) override {}
+
+ private:
+  const FaultOptions faults_;
+  SteadyClock clock_;
+};
+
+FabricKind dpdk_kind(const char* name, const FaultOptions& faults) {
+  return {name, [faults](std::string& why_not) -> std::unique_ptr<Fabric> {
+            if (dpdk_ring().ok()) return std::make_unique<DpdkRingFabric>(faults);
+            why_not = std::string(dpdk_ring().status().message());
+            return nullptr;
+          }};
+}
+
 }  // namespace
 
 std::vector<FabricKind> all_fabrics() {
@@ -65,6 +112,8 @@ std::vector<FabricKind> all_fabrics() {
              SimFaults{.loss = 0.1, .duplicate = 0.1, .corrupt = 0.05, .reorder = 0.2, .late_tx = 0.5, .tx_full = 0.2});
        }},
       {"Tcp", [](std::string&) { return std::make_unique<TcpFabric>(); }},
+      dpdk_kind("DpdkRing", {}),
+      dpdk_kind("DpdkRingLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}),
   };
 }
 

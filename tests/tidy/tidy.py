@@ -18,7 +18,7 @@ import sys
 LINES_MAX = 800
 SOURCE_SUFFIXES = ('.h', '.cc')
 TEXT_SUFFIXES = SOURCE_SUFFIXES + ('.py', '.sh', '.proto', '.cmake', '.md', '.txt', '.toml')
-SKIPPED_FOLDERS = {'build', 'third_party'}
+SKIPPED_FOLDERS = {'build', 'cmake', 'third_party'}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Spelled so that this file does not find itself.

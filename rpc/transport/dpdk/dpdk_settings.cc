@@ -1,0 +1,47 @@
+#include "rpc/transport/dpdk/dpdk_settings.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "rpc/transport/dpdk/address.h"
+
+namespace skua::rpc {
+
+absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
+  const std::vector<std::string> device_list = absl::StrSplit(devices, ';', absl::SkipWhitespace());
+  const std::vector<std::string> address_list = absl::StrSplit(addresses, ';', absl::SkipWhitespace());
+  const std::vector<std::string> gateway_list = absl::StrSplit(gateway_macs, ';');
+  if (device_list.empty()) {
+    return absl::InvalidArgumentError(
+        "the dpdk transport needs --dpdk-devices, for example net_memif0,role=server,socket=/tmp/skua.sock or "
+        "0000:3b:00.0");
+  }
+  if (address_list.size() != device_list.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--dpdk-devices names ", device_list.size(),
+                                                   " devices, --dpdk-addresses ", address_list.size(),
+                                                   " addresses: give one like 10.77.0.1/24 for each"));
+  }
+  DpdkOptions out;
+  out.lanes = lanes;
+  out.udp_port = udp_port;
+  out.queues = queues;
+  out.mtu = mtu;
+  out.mbuf_count = mbufs;
+  out.huge_pages = huge_pages;
+  out.eal_arguments = absl::StrSplit(eal_arguments, ' ', absl::SkipWhitespace());
+  for (size_t i = 0; i < device_list.size(); ++i) {
+    absl::StatusOr<dpdk::InterfaceAddress> address = dpdk::InterfaceAddress::parse(address_list[i]);
+    if (!address.ok())
+      return absl::InvalidArgumentError(absl::StrCat("--dpdk-addresses: ", address.status().message()));
+    DpdkPortOptions port{device_list[i], address_list[i], i < gateway_list.size() ? gateway_list[i] : ""};
+    if (!port.gateway_mac.empty()) {
+      absl::StatusOr<dpdk::MacAddress> mac = dpdk::parse_mac(port.gateway_mac);
+      if (!mac.ok()) return absl::InvalidArgumentError(absl::StrCat("--dpdk-gateway-macs: ", mac.status().message()));
+    }
+    out.ports.push_back(std::move(port));
+  }
+  return out;
+}
+
+}  // namespace skua::rpc

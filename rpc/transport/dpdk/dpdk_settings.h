@@ -1,0 +1,52 @@
+// DpdkSettings: what an operator says about DPDK, as text, and how every program takes it.
+//
+// Lists are separated by ';' (vdev arguments have commas): the n-th address and gateway belong to the n-th device.
+#ifndef SKUA_RPC_TRANSPORT_DPDK_DPDK_SETTINGS_H_
+#define SKUA_RPC_TRANSPORT_DPDK_DPDK_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+
+namespace skua::rpc {
+
+struct DpdkSettings {
+  std::string devices;
+  std::string addresses;
+  std::string gateway_macs;
+  std::string eal_arguments;
+  uint16_t udp_port = DpdkOptions().udp_port;
+  uint16_t queues = 0;
+  uint16_t mtu = 0;
+  uint32_t mbufs = DpdkOptions().mbuf_count;
+  bool huge_pages = true;
+
+  /// INVALID_ARGUMENT says which setting and what is expected.
+  [[nodiscard]] absl::StatusOr<DpdkOptions> to_options(uint16_t lanes) const;
+};
+
+/// Calls declare(name, pointer to the value, help) for each setting.
+template <typename Declare>
+void declare_dpdk_settings(DpdkSettings& settings, Declare&& declare) {
+  declare("dpdk-devices", &settings.devices,
+          "DPDK devices, separated by ';': PCI addresses (0000:3b:00.0) or vdevs with their arguments "
+          "(net_memif0,role=server,socket=/run/skua.sock).");
+  declare("dpdk-addresses", &settings.addresses,
+          "The IP address and network of each device, as 10.77.0.1/24, separated by ';'.");
+  declare("dpdk-gateway-macs", &settings.gateway_macs,
+          "The router's MAC for each device, separated by ';'; needed for peers outside its network.");
+  declare("dpdk-udp-port", &settings.udp_port, "UDP port of worker 0; worker i has the i-th after it.");
+  declare("dpdk-queues", &settings.queues,
+          "Queue pairs of each device; 0: one per worker on hardware, one on virtual devices.");
+  declare("dpdk-mtu", &settings.mtu, "Bytes of an IP packet; 0: the most that the device takes.");
+  declare("dpdk-mbufs", &settings.mbufs, "Packet buffers of the process.");
+  declare("dpdk-huge-pages", &settings.huge_pages,
+          "Packet buffers in huge pages; off: plain memory, slower, nothing to reserve.");
+  declare("dpdk-eal", &settings.eal_arguments, "More arguments for DPDK's EAL, separated by spaces.");
+}
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSPORT_DPDK_DPDK_SETTINGS_H_

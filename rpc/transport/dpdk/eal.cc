@@ -1,0 +1,122 @@
+#include "rpc/transport/dpdk/eal.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "rpc/base/check.h"
+
+namespace skua::rpc::dpdk {
+namespace {
+
+std::atomic<bool> g_started = false;  // EAL's own limit: once in a process
+
+std::vector<std::string> arguments(const DpdkOptions& options) {
+  // One lcore: Skua's threads are its own. A prefix of its own: no files shared with other processes. Segments in single files,
+  // so that memif can hand them to its peer.
+  std::vector<std::string> out = {"skua",
+                                  "--lcores",
+                                  "0",
+                                  absl::StrCat("--file-prefix=skua-", getpid()),
+                                  "--single-file-segments",
+                                  "--no-telemetry",
+                                  "--log-level=*:warning"};
+  bool any_pci = false;
+  for (const DpdkPortOptions& port : options.ports) {
+    const bool is_virtual = is_virtual_device(port.device);
+    out.push_back(is_virtual ? absl::StrCat("--vdev=", port.device) : absl::StrCat("--allow=", port.device));
+    any_pci = any_pci || !is_virtual;
+  }
+  if (!any_pci) out.emplace_back("--no-pci");
+  if (options.huge_pages) {
+    out.emplace_back("--in-memory");  // no files: a killed process leaves nothing behind
+  } else {
+    out.insert(out.end(), {"--no-huge", "-m", absl::StrCat(options.plain_memory_mib)});
+  }
+  out.insert(out.end(), options.eal_arguments.begin(), options.eal_arguments.end());
+  return out;
+}
+
+/// Leaves an EAL identity when its thread ends.
+struct ThreadRegistration {
+  bool registered = false;
+  ~ThreadRegistration() {
+    if (registered) rte_thread_unregister();
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
+  if (g_started.exchange(true)) {
+    return absl::FailedPreconditionError("DPDK can be started once in a process, and it was");
+  }
+  std::unique_ptr<Eal> eal(new Eal);
+  eal->log_ = open_memstream(&eal->log_text_, &eal->log_bytes_);
+  SKUA_CHECK(eal->log_ != nullptr, "no memory for a log stream");
+  rte_openlog_stream(eal->log_);
+
+  std::vector<std::string> words = arguments(options);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  // EAL pins the calling thread to its lcore; it is not EAL's to pin.
+  cpu_set_t affinity;
+  const bool had_affinity = sched_getaffinity(0, sizeof affinity, &affinity) == 0;
+  const int result = rte_eal_init(static_cast<int>(words.size()), argv.data());
+  const int error = rte_errno;
+  if (had_affinity) sched_setaffinity(0, sizeof affinity, &affinity);
+  if (result < 0) {
+    const std::string said = eal->take_log();
+    const char* way_out = options.huge_pages
+                              ? "; without reserved huge pages set dpdk_huge_pages to false or run deploy/host-setup"
+                              : "; see docs/transports.md for what DPDK needs";
+    return absl::FailedPreconditionError(
+        absl::StrCat("DPDK does not start: ", said.empty() ? rte_strerror(error) : said, way_out));
+  }
+  return eal;
+}
+
+Eal::~Eal() {
+  rte_eal_cleanup();
+  rte_openlog_stream(nullptr);
+  std::fclose(log_);
+  std::free(log_text_);  // NOLINT: open_memstream's
+}
+
+std::string Eal::take_log() {
+  std::fflush(log_);
+  std::string text(log_text_ + log_taken_, log_bytes_ - log_taken_);
+  log_taken_ = log_bytes_;
+  absl::StripAsciiWhitespace(&text);
+  return absl::StrReplaceAll(text, {{"\n", "; "}});
+}
+
+void adopt_thread() {
+  static thread_local ThreadRegistration registration;
+  if (rte_lcore_id() == LCORE_ID_ANY) registration.registered = rte_thread_register() == 0;
+}
+
+std::string port_name(const std::string& device) {
+  return device.substr(0, device.find(','));
+}
+
+bool is_virtual_device(const std::string& device) {
+  // PCI: [domain:]bus:device.function, in hexadecimal.
+  const std::string name = port_name(device);
+  const bool pci = std::count(name.begin(), name.end(), ':') >= 1 && name.find('.') != std::string::npos &&
+                   name.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+  return !pci;
+}
+
+}  // namespace skua::rpc::dpdk

@@ -1,0 +1,96 @@
+// Port: one ethernet device, configured and started, with the queues of every lane.
+//
+// Locks: none while each lane has queues of its own. Where lanes share a queue pair, transmits take the queue's spin lock, and the
+// lane that owns a receive queue hands over what belongs to others.
+#ifndef SKUA_RPC_TRANSPORT_DPDK_PORT_H_
+#define SKUA_RPC_TRANSPORT_DPDK_PORT_H_
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+#include <rte_spinlock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport/dpdk/address.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+
+namespace skua::rpc::dpdk {
+
+class Port {
+ public:
+  /// The device as DPDK found it; not started. `lanes` workers will use it.
+  static absl::StatusOr<std::unique_ptr<Port>> open(const DpdkPortOptions& options, const DpdkOptions& all);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  /// Queues, memory, link: then packets flow. Tries again until `timeout_ns` has passed. The pool outlives the port.
+  absl::Status start(rte_mempool* pool, DurationNs timeout_ns);
+  /// Stops and starts again: how a driver comes back whose peer went away. False: not yet, try later.
+  bool restart();
+  [[nodiscard]] bool link_up() const;
+
+  /// Takes what has arrived for this lane's receive queue; 0 if it has none.
+  uint16_t receive(uint16_t lane, rte_mbuf** packets, uint16_t count);
+  /// Hands packets to the lane's transmit queue; returns how many it took.
+  uint16_t send(uint16_t lane, rte_mbuf** packets, uint16_t count);
+  /// Asks the driver to give back what it has sent; many cannot.
+  void reclaim(uint16_t lane);
+  /// The driver lets go of everything that this lane gave it, sent or not. The lane's queue is of no use afterwards.
+  void abandon(uint16_t lane);
+
+  /// What other lanes received for this one.
+  [[nodiscard]] rte_ring* inbox(uint16_t lane) const { return inboxes_[lane]; }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& driver() const { return driver_; }
+  [[nodiscard]] const InterfaceAddress& address() const { return address_; }
+  [[nodiscard]] bool has_gateway() const { return has_gateway_; }
+  [[nodiscard]] const MacAddress& gateway() const { return gateway_; }
+  [[nodiscard]] uint16_t mtu() const { return mtu_; }
+  /// The largest frame that it sends or receives.
+  [[nodiscard]] uint16_t frame_bytes() const;
+  [[nodiscard]] uint16_t queue_count() const { return queue_count_; }
+  /// The device gathers a frame from several segments.
+  [[nodiscard]] bool gathers() const { return gathers_; }
+  /// The device reads memory by itself, which must be mapped for it first.
+  [[nodiscard]] bool uses_dma() const { return uses_dma_; }
+  /// Maps [region] for the device, or takes that back.
+  absl::Status map(MutableByteSpan region);
+  void unmap(MutableByteSpan region);
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  Port() = default;
+  absl::Status configure(rte_mempool* pool);
+  void steer();
+  [[nodiscard]] absl::Status failed(const char* what, int error) const;
+
+  uint16_t id_ = 0;
+  bool started_ = false;
+  bool gathers_ = false;
+  bool uses_dma_ = false;
+  bool has_gateway_ = false;
+  uint16_t mtu_ = 0;
+  uint16_t queue_count_ = 1;
+  uint16_t lanes_ = 1;
+  uint16_t udp_port_ = 0;
+  uint16_t rx_descriptors_ = 0;
+  uint16_t tx_descriptors_ = 0;
+  std::string name_;
+  std::string driver_;
+  InterfaceAddress address_;
+  MacAddress gateway_{};
+  std::vector<rte_ring*> inboxes_;
+  /// One per queue, used when lanes share queues (and against restart()).
+  std::unique_ptr<rte_spinlock_t[]> locks_;
+  bool locked_ = false;
+};
+
+}  // namespace skua::rpc::dpdk
+
+#endif  // SKUA_RPC_TRANSPORT_DPDK_PORT_H_

@@ -1,0 +1,41 @@
+#include "rpc/transport/faulty/faulty_transport.h"
+
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::rpc {
+
+FaultyTransport::FaultyTransport(std::unique_ptr<Transport> wire, const FaultOptions& options)
+    : wire_(std::move(wire)), options_(options), rng_(options.seed) {
+  SKUA_CHECK(!wire_->capabilities().reliable, "a reliable transport promises that nothing is lost");
+}
+
+size_t FaultyTransport::tx_burst(std::span<TxPacket> packets) {
+  size_t taken = 0;
+  while (taken < packets.size()) {
+    // A run of packets that nothing happens to goes out as one burst.
+    size_t run = taken;
+    bool lose = false;
+    bool twice = false;
+    for (; run < packets.size() && !lose && !twice; ++run) {
+      lose = rng_.chance(options_.loss);
+      twice = !lose && rng_.chance(options_.duplicate);
+    }
+    const size_t whole = lose ? run - 1 : run;
+    const size_t sent = wire_->tx_burst(packets.subspan(taken, whole - taken));
+    taken += sent;
+    if (taken < whole) return taken;
+    if (lose) {
+      packets[taken++].done = true;
+      ++lost_count_;
+    } else if (twice) {
+      // Only what the wire needs no longer: memory that it still reads would complete twice.
+      TxPacket& packet = packets[taken - 1];
+      if (packet.done && wire_->tx_burst(std::span(&packet, 1)) == 1) ++duplicated_count_;
+    }
+  }
+  return taken;
+}
+
+}  // namespace skua::rpc
