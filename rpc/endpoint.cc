@@ -30,6 +30,8 @@ void check_options(const EndpointOptions& options) {
   SKUA_CHECK(protocol.message_max_bytes > 0 && protocol.message_max_bytes <= BufferPool::kLargest,
              "message_max_bytes must be 1..32 MiB");
   SKUA_CHECK(protocol.rto_min_ns > 0 && protocol.rto_min_ns <= protocol.rto_max_ns, "0 < rto_min_ns <= rto_max_ns");
+  SKUA_CHECK(is_valid(protocol.swift) && is_valid(protocol.timely),
+             "congestion control's options are out of range or contradict each other (rpc/protocol/options.h)");
   SKUA_CHECK(protocol.ping_after_ns > 0 && protocol.ping_after_ns < protocol.peer_timeout_ns,
              "0 < ping_after_ns < peer_timeout_ns");
   SKUA_CHECK(protocol.connect_retry_ns > 0 && protocol.connect_timeout_ns > 0 && protocol.idle_timeout_ns >= 3,
@@ -448,6 +450,7 @@ Endpoint::Balance EndpointImpl::balance() const {
     retained.requests += entry->session->retained().requests;
   }
   out.calls = calls_.size() - free_calls_.size();
+  out.credits_missing += receive_budget_.packets_out();
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;
   out.pool_buffers = buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);

@@ -13,6 +13,7 @@
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "rpc/mailbox.h"
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
+#include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/timer_heap.h"
 
@@ -215,6 +217,9 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   size_t in_wire_count_ = 0;  // messages whose token has not come back
 
   // Sessions.
+  ReceiveBudget receive_budget_{
+      std::min<size_t>(options_.protocol.receive_budget_packets, transport_.capabilities().lendable_count / 2),
+      options_.protocol.receive_budget_bytes};
   Rng rng_;
   std::vector<std::unique_ptr<SessionEntry>> entries_;
   std::vector<uint32_t> free_entries_;

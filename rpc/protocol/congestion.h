@@ -1,27 +1,61 @@
-// The seam for congestion control: a policy object per session says how many packets may be in
-// flight and how far apart they leave. Without a policy (the default) the session's credits are the
-// only limit and nothing is paced, at no cost.
+// Congestion control: a policy per session turns what the network does into two limits.
+//
+//      delay samples, losses, time-outs          window (packets in flight), gap (pacing)
+//   ---------------------------------> policy ---------------------------------------> session, pacer
+//
+// A policy is asked when something happened (an ack, a response, a loss), never when a packet is sent: what it thinks is
+// plain data (CongestionLimits) that the session keeps. Samples that would change nothing (`quiet`) do not even reach it, so a
+// session whose network is idle pays two comparisons per response and nothing per packet.
+//
+// Samples are network delay: the round trip without the time that the peer held the packet. Time in the receive rings of
+// both ends is in them.
+//
+//   none     no limits but the session's credits
+//   swift    a window that keeps the queueing delay at a target; below one packet it becomes a pacing gap
+//            (congestion_swift.h; the default)
+//   timely   a rate that follows the gradient of the delay (congestion_timely.h)
+//
+// Reliable transports have no policy: the kernel below them has its own.
 #ifndef SKUA_RPC_PROTOCOL_CONGESTION_H_
 #define SKUA_RPC_PROTOCOL_CONGESTION_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "rpc/base/clock.h"
+#include "rpc/protocol/options.h"
 
 namespace skua::rpc {
 
-/// Pure; owned by one session.
+struct CongestionLimits {
+  /// Packets that may be in flight; the session's credits may be fewer.
+  uint32_t window_packets = UINT32_MAX;
+  /// Least time between two packets, a part per packet and a part per byte. Both 0: not paced.
+  DurationNs packet_gap_ns = 0;
+  uint64_t byte_gap_ps = 0;
+  /// A sample in [quiet_from_ns, quiet_until_ns) changes nothing and need not be reported.
+  DurationNs quiet_from_ns = 0;
+  DurationNs quiet_until_ns = kTimeNever;
+
+  [[nodiscard]] bool paced() const { return packet_gap_ns != 0 || byte_gap_ps != 0; }
+};
+
+/// Pure; owned by one session. Each call may change limits().
 class CongestionPolicy {
  public:
   virtual ~CongestionPolicy() = default;
-  /// One round trip took this long, the peer's holding time excluded.
-  virtual void on_delay_sample(DurationNs network_delay_ns, TimeNs now) = 0;
-  virtual void on_loss(TimeNs now) = 0;
-  /// Packets that may be in flight now; the session uses the smaller of this and its credits.
-  [[nodiscard]] virtual uint32_t window_packets() const = 0;
-  /// Earliest time the next packet may leave; `now` or earlier: at once.
-  [[nodiscard]] virtual TimeNs next_departure_ns(TimeNs now) = 0;
+  /// One round trip took this long and told of `acked_packets` that had not been known to have arrived.
+  virtual void on_sample(DurationNs network_delay_ns, uint32_t acked_packets, TimeNs now) = 0;
+  /// `lost_packets` were found missing; `acked_packets` arrived since the last loss.
+  virtual void on_loss(uint32_t lost_packets, uint32_t acked_packets, TimeNs now) = 0;
+  /// Packets in flight were probed for, again and again, without an answer.
+  virtual void on_timeout(TimeNs now) = 0;
+  [[nodiscard]] virtual CongestionLimits limits() const = 0;
 };
+
+/// nullptr for kNone. `credits` is the largest window that a session can use.
+[[nodiscard]] std::unique_ptr<CongestionPolicy> make_congestion_policy(const ProtocolOptions& options,
+                                                                       uint32_t credits);
 
 }  // namespace skua::rpc
 

@@ -3,6 +3,7 @@
 #ifndef SKUA_RPC_PROTOCOL_OPTIONS_H_
 #define SKUA_RPC_PROTOCOL_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "rpc/base/clock.h"
@@ -16,6 +17,52 @@ inline constexpr uint32_t kCreditsMax = 4096;
 /// Packet indices are 16 bits.
 inline constexpr uint32_t kPacketsPerMessageMax = UINT16_MAX;
 
+/// Who decides how much of a session's traffic may be in the network (rpc/protocol/congestion.h). Unreliable transports only.
+enum class CongestionControl : uint8_t { kNone, kTimely, kSwift };
+
+/// rpc/protocol/congestion_swift.h has the formulas.
+struct SwiftOptions {
+  /// Queueing delay to allow above the shortest round trip seen. Lower: shorter queues; too low: windows shrink because
+  /// of the peers' own jitter.
+  DurationNs queue_target_ns = 20 * kMicrosecond;
+  /// Extra allowance of the smallest windows (many flows share the link); none at scaling_window_max packets and above.
+  DurationNs scaling_range_ns = 40 * kMicrosecond;
+  double scaling_window_min = 0.1;
+  double scaling_window_max = 100;
+  /// Packets that the window grows per round trip.
+  double increase_packets = 1;
+  /// How strongly the excess over the target shrinks the window, and by how much at most at once.
+  double decrease = 0.8;
+  double decrease_max = 0.5;
+  /// Below this part of packets lost, loss without delay is taken for damage, not congestion.
+  double loss_tolerance = 0.05;
+  /// Time-outs in a row after which the window is the smallest.
+  uint32_t timeouts_to_reset = 5;
+  double window_min_packets = 0.01;
+  /// Longest gap between two packets, whatever the window says.
+  DurationNs gap_max_ns = kMillisecond;
+};
+
+/// rpc/protocol/congestion_timely.h has the formulas.
+struct TimelyOptions {
+  /// The link: a session that may send this fast is not paced.
+  double rate_max_bytes_per_s = 12.5e9;
+  double rate_min_bytes_per_s = 15e6;
+  /// Growth per min_rtt_ns.
+  double add_bytes_per_s = 5e6;
+  DurationNs min_rtt_ns = 2 * kMicrosecond;
+  /// Delays below are no congestion, delays above always are; the gradient decides between.
+  DurationNs low_ns = 50 * kMicrosecond;
+  DurationNs high_ns = kMillisecond;
+  double ewma = 0.46;
+  double decrease = 0.26;
+};
+
+/// What a link of `gigabits_per_s` carries in a round trip of `delay_ns`.
+constexpr size_t bandwidth_delay_bytes(uint64_t gigabits_per_s, DurationNs delay_ns) {
+  return static_cast<size_t>(gigabits_per_s * static_cast<uint64_t>(delay_ns) / 8);
+}
+
 struct ProtocolOptions {
   /// Requests in flight per session and direction (sslots). A power of two.
   uint16_t window = 64;
@@ -25,6 +72,16 @@ struct ProtocolOptions {
   uint32_t backlog_max = 4096;
   /// Largest request or response.
   uint32_t message_max_bytes = (16u << 20) + (64u << 10);
+
+  /// Pulled response data that may be on its way to one endpoint, over all of its sessions (and one packet per session in
+  /// any case): rpc/protocol/receive_budget.h. Bandwidth x delay of the endpoint's link: less leaves it idle, more stands
+  /// in the last switch's queue. The default keeps 100 Gbit/s busy over 20 us, or 25 Gbit/s over 80 us.
+  size_t receive_budget_bytes = bandwidth_delay_bytes(100, 20 * kMicrosecond);
+  /// The same in packets, for the receive ring; never more than half of what the transport's ring can lend.
+  uint32_t receive_budget_packets = 4096;
+  CongestionControl congestion = CongestionControl::kSwift;
+  SwiftOptions swift;
+  TimelyOptions timely;
 
   /// Probe time-out: first guess, and bounds of the adaptive value (srtt + 4 rttvar, doubled per
   /// unanswered probe).
@@ -45,6 +102,19 @@ struct ProtocolOptions {
   /// third of it.
   DurationNs idle_timeout_ns = 60 * kSecond;
 };
+
+[[nodiscard]] constexpr bool is_valid(const SwiftOptions& o) {
+  return o.queue_target_ns > 0 && o.scaling_range_ns >= 0 && o.scaling_window_min > 0 &&
+         o.scaling_window_min < o.scaling_window_max && o.increase_packets > 0 && o.decrease > 0 &&
+         o.decrease_max > 0 && o.decrease_max < 1 && o.loss_tolerance >= 0 && o.timeouts_to_reset > 0 &&
+         o.window_min_packets > 0 && o.gap_max_ns > 0;
+}
+
+[[nodiscard]] constexpr bool is_valid(const TimelyOptions& o) {
+  return o.rate_min_bytes_per_s > 0 && o.rate_min_bytes_per_s <= o.rate_max_bytes_per_s && o.add_bytes_per_s > 0 &&
+         o.min_rtt_ns > 0 && o.low_ns > 0 && o.low_ns <= o.high_ns && o.ewma > 0 && o.ewma <= 1 && o.decrease > 0 &&
+         o.decrease <= 1;
+}
 
 }  // namespace skua::rpc
 

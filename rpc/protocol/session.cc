@@ -24,6 +24,11 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   credits_ = terms.credits;
   last_heard_ns_ = waiting_since_ns_ = now;
   rtt_ = RttEstimator();
+  congestion_.reset();
+  limits_ = {};
+  credits_barred_ = acked_since_loss_ = 0;
+  pacer_.reset();
+  departure_wait_ns_ = kTimeNever;
   ping_due_ = pong_due_ = false;
   free_slots_.clear();
   client_slots_.reset();
@@ -35,6 +40,7 @@ void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
   open_ = false;
   ping_due_ = pong_due_ = false;
   pinged_since_ns_ = 0;
+  budget_hook.unlink();
   if (client_slots_ != nullptr) {
     for (uint32_t i = terms_.window; i-- > 0;) {
       ClientSlot& slot = client_slots_[i];
@@ -80,8 +86,8 @@ void Session::on_link_lost(TimeNs now) {
 
 void Session::make_ready(ClientSlot& slot) {
   if (!open_) return;
-  if (slot.waits_for_credit) {
-    slot.waits_for_credit = false;
+  if (slot.waits) {
+    slot.waits = false;
     slot.ready_hook.unlink();
   }
   if (!slot.ready_hook.linked()) ready_clients_.push_back(slot);
@@ -164,12 +170,36 @@ bool Session::transmit(PacketSink& sink, TimeNs now) {
     ClientSlot& slot = ready_clients_.front();
     if (!transmit_client(slot, sink, now)) return true;
     slot.ready_hook.unlink();
-    if (slot.waits_for_credit) credit_waiters_.push_back(slot);
+    if (slot.waits) {
+      waiting_clients_.push_back(slot);
+    } else if (limits_.paced() && !waiting_clients_.empty()) {
+      // A departure wakes one slot; what that one left over is the next one's. The driver knows that we are ready.
+      ClientSlot& next = *waiting_clients_.pop_front();
+      next.waits = false;
+      ready_clients_.push_back(next);
+    }
   }
   return false;
 }
 
+void Session::arm(TimeNs when) {
+  due_ns_ = std::min(due_ns_, when);
+  host_.arm_timer(*this, when);
+}
+
 TimeNs Session::on_timer(TimeNs now) {
+  if (now >= departure_wait_ns_) {
+    departure_wait_ns_ = kTimeNever;
+    if (!waiting_clients_.empty()) make_ready(waiting_clients_.front());
+  }
+  if (now >= due_ns_) {
+    due_ns_ = kTimeNever;
+    due_ns_ = std::min(run_due_timers(now), due_ns_);
+  }
+  return std::min(due_ns_, departure_wait_ns_);
+}
+
+TimeNs Session::run_due_timers(TimeNs now) {
   // Calls that wait for a connection or a slot: deadlines only.
   TimeNs next = kTimeNever;
   for (Call* call = backlog_.empty() ? nullptr : &backlog_.front(); call != nullptr;) {

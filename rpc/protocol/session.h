@@ -20,6 +20,9 @@
 // holds at least one, for the response piece that nobody asked for. Credits are therefore the
 // packets in flight, both ways, and all come back when the session is quiet.
 //
+// Congestion control narrows that: a policy's window may be smaller than the credits, and its gap makes packets
+// wait for their departure. Units that are pulled beyond a response's first also come out of the endpoint's receive budget.
+//
 // The client drives: it repeats request pieces, and pulls response pieces again. The server answers
 // and keeps the last response of a slot, and runs no timer for a client. On a reliable transport a
 // message is one packet, acknowledgements, credits and probes are skipped, and a broken link makes
@@ -43,7 +46,9 @@
 #include "rpc/protocol/congestion.h"
 #include "rpc/protocol/loss_detector.h"
 #include "rpc/protocol/options.h"
+#include "rpc/protocol/pacer.h"
 #include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/rtt_estimator.h"
 #include "rpc/wire/handshake.h"
 #include "rpc/wire/packet_header.h"
@@ -120,10 +125,11 @@ struct SessionAddress {
   uint32_t remote_generation = 0;
 };
 
-/// Thread: the endpoint's. `host` and `options` outlive it.
-class Session {
+/// Thread: the endpoint's. `host`, `options` and `budget` (may be null: no bound) outlive it.
+class Session final : private ReceiveBudget::Waiter {
  public:
-  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index) : host_(host), options_(options) {
+  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index, ReceiveBudget* budget = nullptr)
+      : host_(host), options_(options), budget_(budget) {
     address_.local_index = index;
   }
   ~Session();
@@ -198,9 +204,10 @@ class Session {
     uint32_t response_pieces = 0;  // P; 0: not known yet
     uint32_t next_unit = 0;        // lowest unit never sent or pulled
     uint32_t credits_held = 0;
+    uint32_t pulled = 0;  // units in flight that were taken from the receive budget
     uint32_t probes = 0;  // unanswered in a row
     uint32_t response_bytes = 0;
-    bool waits_for_credit = false;
+    bool waits = false;  // for a credit, a departure or the receive budget
     bool release_due = false;
     uint32_t release_req_num = 0;
     TimeNs last_progress_ns = 0;
@@ -254,9 +261,18 @@ class Session {
   bool settle(ClientSlot& slot, uint32_t unit);
   void settle_request(ClientSlot& slot);
   void after_progress(ClientSlot& slot, TimeNs now);
-  void sample_rtt(const PacketHeader& header, TimeNs now);
+  void sample_rtt(const PacketHeader& header, uint32_t acked_packets, TimeNs now);
   bool take_credit(ClientSlot& slot);
   void return_credits(ClientSlot& slot, uint32_t keep);
+  bool may_pull(ClientSlot& slot);
+  void take_pull(ClientSlot& slot);
+  void return_pulls(ClientSlot& slot, uint32_t keep);
+  void wake_waiters();
+  void on_budget_room() override;
+  bool may_depart(TimeNs now);
+  void apply_limits();
+  void arm(TimeNs when);
+  TimeNs run_due_timers(TimeNs now);
   bool transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now);
   void emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
   bool emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now);
@@ -295,7 +311,20 @@ class Session {
   /// When the first ping left that was not answered; 0: none.
   TimeNs pinged_since_ns_ = 0;
   RttEstimator rtt_;
+
+  // Congestion control: what the policy said last, and what it is told next.
   std::unique_ptr<CongestionPolicy> congestion_;
+  CongestionLimits limits_;
+  /// Credits that the policy's window does not let the session use.
+  uint32_t credits_barred_ = 0;
+  uint32_t acked_since_loss_ = 0;
+  Pacer pacer_;
+  /// When on_timer() shall let waiting slots depart; kTimeNever: none waits for its departure.
+  TimeNs departure_wait_ns_ = kTimeNever;
+  /// When on_timer() has other work.
+  TimeNs due_ns_ = kTimeNever;
+  ReceiveBudget* const budget_;
+  uint32_t pulled_ = 0;  // over all slots
 
   // Arrays of terms_.window, made at first use so that an idle session is small.
   std::unique_ptr<ClientSlot[]> client_slots_;
@@ -303,7 +332,7 @@ class Session {
   std::vector<uint32_t> free_slots_;
   IntrusiveList<Call, &Call::hook> backlog_;
   IntrusiveList<ClientSlot, &ClientSlot::ready_hook> ready_clients_;
-  IntrusiveList<ClientSlot, &ClientSlot::ready_hook> credit_waiters_;
+  IntrusiveList<ClientSlot, &ClientSlot::ready_hook> waiting_clients_;
   IntrusiveList<ServerSlot, &ServerSlot::ready_hook> ready_servers_;
 };
 

@@ -18,6 +18,8 @@ constexpr uint32_t kAwaitingProbesMax = 7;
 constexpr uint32_t kReleaseAboveBytes = 4096;
 // Of an error's text; what senders send at most.
 constexpr size_t kErrorTextMaxBytes = 1024;
+// One or two unanswered probes in a row are an accident, or a handler that takes its time.
+constexpr uint32_t kProbesThatMeanTimeout = 3;
 
 uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
   const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
@@ -56,7 +58,7 @@ absl::Status Session::start(Call& call, TimeNs now) {
   }
   backlog_.push_back(call);
   ++backlog_count_;
-  host_.arm_timer(*this, call.deadline_ns);
+  arm(call.deadline_ns);
   return absl::OkStatus();
 }
 
@@ -69,6 +71,8 @@ void Session::start_backlog(TimeNs now) {
       client_slots_[i].req_num = i - terms_.window;
       free_slots_.push_back(i);
     }
+    if (!reliable_) congestion_ = make_congestion_policy(options_, terms_.credits);
+    if (congestion_ != nullptr) apply_limits();
   }
   while (!free_slots_.empty() && !backlog_.empty()) {
     Call& call = *backlog_.pop_front();
@@ -95,6 +99,7 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   slot.response_bytes = 0;
   slot.next_unit = 0;
   slot.credits_held = 0;
+  slot.pulled = 0;
   slot.probes = 0;
   slot.release_due = false;  // the new request says the same
   slot.last_progress_ns = now;
@@ -106,7 +111,7 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
     pinged_since_ns_ = 0;
   }
   make_ready(slot);
-  host_.arm_timer(*this, std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
+  arm(std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
 }
 
 // --- Finishing -------------------------------------------------------------------------------------------------------
@@ -127,9 +132,10 @@ void Session::finish(ClientSlot& slot, CallOutcome&& outcome, TimeNs now) {
 /// Takes the call out of the slot and frees it.
 void Session::vacate(ClientSlot& slot) {
   slot.ready_hook.unlink();
-  slot.waits_for_credit = false;
+  slot.waits = false;
   slot.call->slot = kNoSlot;
   slot.call = nullptr;
+  return_pulls(slot, 0);
   return_credits(slot, 0);
   slot.response = {};
   slot.lost.clear();
@@ -149,13 +155,12 @@ void Session::cancel(Call& call, const absl::Status& status, TimeNs now) {
   finish(client_slots_[call.slot], local_failure(status, sent), now);
 }
 
-// --- Credits ---------------------------------------------------------------------------------------------------------
+// --- Credits, window, budget -----------------------------------------------------------------------------------------
 
 bool Session::take_credit(ClientSlot& slot) {
   if (reliable_) return true;
   if (slot.outstanding() < slot.credits_held) return true;
-  if (credits_ == 0) return false;
-  if (congestion_ != nullptr && terms_.credits - credits_ >= congestion_->window_packets()) return false;
+  if (credits_ <= credits_barred_) return false;
   --credits_;
   ++slot.credits_held;
   return true;
@@ -168,8 +173,60 @@ void Session::return_credits(ClientSlot& slot, uint32_t keep) {
     slot.credits_held = keep;
     credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
   }
-  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its own.
-  for (uint32_t i = 0; i < credits_ && !credit_waiters_.empty(); ++i) make_ready(credit_waiters_.front());
+  wake_waiters();
+}
+
+void Session::wake_waiters() {
+  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its own. And
+  // one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
+  const uint32_t usable = credits_ > credits_barred_ ? credits_ - credits_barred_ : 0;
+  const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
+  for (uint32_t i = 0; i < wake && !waiting_clients_.empty(); ++i) make_ready(waiting_clients_.front());
+}
+
+/// One more unit may be pulled; else the slot waits.
+bool Session::may_pull(ClientSlot& slot) {
+  if (pulled_ >= limits_.window_packets) {
+    slot.waits = slot.outstanding() == 0;  // else its own progress brings it back
+    return false;
+  }
+  if (budget_ == nullptr || budget_->may_take(pulled_)) return true;
+  slot.waits = true;
+  budget_->wait(*this);
+  return false;
+}
+
+void Session::take_pull(ClientSlot& slot) {
+  ++slot.pulled;
+  ++pulled_;
+  if (budget_ != nullptr) budget_->take(terms_.payload_bytes);
+}
+
+void Session::return_pulls(ClientSlot& slot, uint32_t keep) {
+  if (slot.pulled <= keep) return;
+  const uint32_t returned = slot.pulled - keep;
+  slot.pulled = keep;
+  pulled_ -= returned;
+  if (budget_ != nullptr) budget_->give(returned, terms_.payload_bytes);
+}
+
+void Session::on_budget_room() {
+  if (!waiting_clients_.empty()) make_ready(waiting_clients_.front());
+}
+
+/// The next packet may leave now; else the caller's slot waits for the session's departure.
+bool Session::may_depart(TimeNs now) {
+  if (!limits_.paced() || pacer_.due(now)) return true;
+  if (pacer_.departure_ns() < departure_wait_ns_) {
+    departure_wait_ns_ = pacer_.departure_ns();
+    host_.arm_timer(*this, departure_wait_ns_);
+  }
+  return false;
+}
+
+void Session::apply_limits() {
+  limits_ = congestion_->limits();
+  credits_barred_ = terms_.credits - std::min(terms_.credits, limits_.window_packets);
 }
 
 // --- Receiving -------------------------------------------------------------------------------------------------------
@@ -189,12 +246,15 @@ Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
   return &slot;
 }
 
-void Session::sample_rtt(const PacketHeader& header, TimeNs now) {
+void Session::sample_rtt(const PacketHeader& header, uint32_t acked_packets, TimeNs now) {
+  acked_since_loss_ += acked_packets;
   const auto ticks = static_cast<int32_t>(to_ticks(now) - header.stamp);
   if (ticks < 0) return;
   const DurationNs sample = ticks * kTickNs;
   rtt_.add_sample(sample);
-  if (congestion_ != nullptr) congestion_->on_delay_sample(sample, now);
+  if (sample >= limits_.quiet_from_ns && sample < limits_.quiet_until_ns) return;
+  congestion_->on_sample(sample, acked_packets, now);
+  apply_limits();
 }
 
 void Session::on_ack(const Arrival& arrival, TimeNs now) {
@@ -204,23 +264,24 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
   if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {
     return drop(DropReason::kBadLength);
   }
-  sample_rtt(arrival.header, now);
-  if (slot->response_pieces != 0) return;  // the response overtook its acknowledgement
+  if (slot->response_pieces != 0) return sample_rtt(arrival.header, 0, now);  // the response overtook it
   // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
     if (set.contains_bit(i) && set.base + i >= slot->next_unit) return drop(DropReason::kBadLength);
   }
-  bool progress = false;
-  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) progress |= settle(*slot, unit);
+  const uint32_t settled_before = slot->settled.count();
+  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) settle(*slot, unit);
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
     if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
     const uint32_t unit = set.base + i;
     // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would
     // lose data.
     if (unit >= slot->request_pieces || unit >= slot->next_unit) return drop(DropReason::kBadLength);
-    progress |= settle(*slot, unit);
+    settle(*slot, unit);
   }
-  if (progress) after_progress(*slot, now);
+  const uint32_t acked = slot->settled.count() - settled_before;
+  sample_rtt(arrival.header, acked, now);
+  if (acked > 0) after_progress(*slot, now);
 }
 
 void Session::on_response(const Arrival& arrival, TimeNs now) {
@@ -234,7 +295,7 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
       (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
     return drop(DropReason::kBadLength);
   }
-  sample_rtt(header, now);
+  sample_rtt(header, 1, now);
   if (pieces == 1) {
     std::optional<Lease> response = host_.keep(arrival);
     if (!response.has_value()) return on_unplaceable(header, now);
@@ -314,10 +375,15 @@ void Session::after_progress(ClientSlot& slot, TimeNs now) {
   slot.in_flight.detect(
       rtt_.reorder_window_ns(), [&](uint32_t unit) { return slot.settled.contains(unit); },
       [&](uint32_t unit) { slot.lost.push_back(unit); });
-  if (slot.lost.size() > lost_before && congestion_ != nullptr) congestion_->on_loss(now);
+  if (slot.lost.size() > lost_before && congestion_ != nullptr) {
+    const auto lost = static_cast<uint32_t>(slot.lost.size() - lost_before);
+    congestion_->on_loss(lost, std::exchange(acked_since_loss_, 0), now);
+    apply_limits();
+  }
+  return_pulls(slot, slot.outstanding());
   return_credits(slot, std::max(slot.outstanding(), 1u));
   make_ready(slot);
-  host_.arm_timer(*this, slot_timer_ns(slot));
+  arm(slot_timer_ns(slot));
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
@@ -339,6 +405,10 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
     }
     if (!gone) {
       if (!sink.has_room()) return false;
+      if (!may_depart(now)) {
+        slot.waits = true;
+        return true;
+      }
       host_.count_retransmit();
       emit_request_piece(slot, unit, sink, now);
     }
@@ -347,8 +417,8 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
   }
   while (slot.next_unit < slot.request_pieces) {
     if (!sink.has_room()) return false;
-    if (!take_credit(slot)) {
-      slot.waits_for_credit = true;
+    if (!may_depart(now) || !take_credit(slot)) {
+      slot.waits = true;
       return true;
     }
     emit_request_piece(slot, slot.next_unit++, sink, now);
@@ -367,8 +437,9 @@ void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& s
   header.stamp = to_ticks(now);
   if (!std::exchange(slot.call->sent, true)) slot.last_progress_ns = now;
   slot.in_flight.on_sent(piece, now);
-  sink.emit(*this, header, call.request, size_t{piece} * terms_.payload_bytes,
-            piece_bytes(call.request->size(), piece));
+  const uint32_t bytes = piece_bytes(call.request->size(), piece);
+  if (limits_.paced()) pacer_.charge(limits_, bytes, now);
+  sink.emit(*this, header, call.request, size_t{piece} * terms_.payload_bytes, bytes);
 }
 
 bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
@@ -389,23 +460,38 @@ bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
     set.words[bit / 64] |= uint64_t{1} << (bit % 64);
     set.word_count = static_cast<uint16_t>(std::max<uint32_t>(set.word_count, bit / 64 + 1));
     slot.in_flight.on_sent(unit, now);
+    if (limits_.paced()) pacer_.charge(limits_, terms_.payload_bytes, now);
     return true;
   };
   if (!sink.has_room()) return false;
   bool room = true;
-  for (; room && lost_taken < slot.lost.size(); ++lost_taken) {
+  while (room && lost_taken < slot.lost.size()) {
+    if (!may_depart(now)) {
+      slot.waits = true;
+      break;
+    }
     host_.count_retransmit();
     room = add(slot.lost[lost_taken]);
     if (!room) break;
+    ++lost_taken;
+    // A time-out gave it back.
+    if (slot.response_pieces != 0 && slot.pulled < slot.outstanding()) take_pull(slot);
   }
   slot.lost.erase(slot.lost.begin(), slot.lost.begin() + static_cast<std::ptrdiff_t>(lost_taken));
-  while (room && slot.next_unit < end) {
+  while (room && !slot.waits && slot.next_unit < end) {
+    if (!may_depart(now)) {
+      slot.waits = true;
+      break;
+    }
+    if (!may_pull(slot)) break;
     if (!take_credit(slot)) {
-      slot.waits_for_credit = slot.outstanding() == 0;
+      slot.waits = slot.outstanding() == 0;
       break;
     }
     room = add(slot.next_unit);
-    if (room) ++slot.next_unit;
+    if (!room) break;
+    ++slot.next_unit;
+    take_pull(slot);
   }
   if (set.word_count > 0) emit_pull(slot, set, sink, now);
   return room;
@@ -452,6 +538,15 @@ void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
     // Waiting for the response alone: it may be the lost packet, so keep asking.
     const bool awaiting = unit == slot.request_pieces;
     slot.probes = awaiting ? std::min(slot.probes + 1, kAwaitingProbesMax) : slot.probes + 1;
+    if (!awaiting && slot.probes >= kProbesThatMeanTimeout && congestion_ != nullptr) {
+      congestion_->on_timeout(now);
+      apply_limits();
+    }
+    if (slot.pulled > 0) {
+      // What did not come in all this time is not on its way to us; others may use its place.
+      return_pulls(slot, 0);
+      wake_waiters();
+    }
   } else if (slot.response_pieces == 0 && slot.settled.all()) {
     // Everything arrived there: ask for the first response piece. It is still running, or its
     // answer was lost.

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "rpc/protocol/mutants.h"
@@ -27,6 +28,7 @@ struct Arguments {
   bool replay = false;
   bool verbose = false;
   Mutant mutant = Mutant::kNone;
+  std::optional<CongestionControl> congestion;
 };
 
 bool parse_mutant(const char* name, Mutant& out) {
@@ -49,6 +51,13 @@ bool parse_mutant(const char* name, Mutant& out) {
   return false;
 }
 
+bool parse_congestion(const std::string& name, std::optional<CongestionControl>& out) {
+  if (name == "none") out = CongestionControl::kNone;
+  if (name == "timely") out = CongestionControl::kTimely;
+  if (name == "swift") out = CongestionControl::kSwift;
+  return out.has_value();
+}
+
 bool parse(int argc, char** argv, Arguments& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -67,6 +76,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.soak = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--loss") {
       out.loss = std::strtod(value, nullptr), ++i;
+    } else if (flag == "--congestion" && parse_congestion(value, out.congestion)) {
+      ++i;
     } else if (flag == "--mutant" && parse_mutant(value, out.mutant)) {
       ++i;
     } else {
@@ -114,6 +125,7 @@ int run_seeds(const Arguments& arguments) {
   for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds; ++seed) {
     WorldOptions options;
     options.seed = seed;
+    options.congestion = arguments.congestion;
     const WorldResult result = run_world(options);
     add(total, result);
     if (arguments.replay && run_world(options).trace_hash != result.trace_hash) {
@@ -153,6 +165,7 @@ int run_soak(const Arguments& arguments) {
     options.large_one_in = 3000;
     options.fixed_loss = lossy == 1 ? arguments.loss : 0;
     options.crashes = false;
+    options.congestion = arguments.congestion;
     const WorldResult result = run_world(options);
     print_total(lossy == 1 ? "lossy" : "lossless", 1, result, seconds_since(begun));
     if (!result.violations.empty() || result.ok != result.calls) {
@@ -174,7 +187,7 @@ int main(int argc, char** argv) {
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
-                 "[--soak CALLS [--loss P]]\n");
+                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;

@@ -121,6 +121,7 @@ class World {
 
   void choose_faults();
   void start(Node& node);
+  void choose_congestion(ProtocolOptions& protocol);
   void crash(Node& node);
   void serve(Node& node);
   void handle(Node& node, IncomingCall&& call);
@@ -202,9 +203,26 @@ void World::start(Node& node) {
   options.protocol.peer_timeout_ns = 2 * kSecond;
   options.protocol.connect_timeout_ns = 3 * kSecond;
   if (options_.fixed_loss >= 0) options.protocol.window = 32;
+  choose_congestion(options.protocol);
   node.endpoint = std::make_unique<Endpoint>(*node.transport, network_.clock(), options);
   node.restart_ns = kTimeNever;
   serve(node);
+}
+
+void World::choose_congestion(ProtocolOptions& protocol) {
+  if (options_.congestion.has_value()) {
+    protocol.congestion = *options_.congestion;
+    return;
+  }
+  if (options_.fixed_loss >= 0) return;
+  protocol.congestion = static_cast<CongestionControl>(rng_.below(3));
+  protocol.receive_budget_packets = static_cast<uint32_t>(rng_.between(1, 64));
+  if (rng_.chance(0.5)) {
+    protocol.swift.queue_target_ns = static_cast<DurationNs>(rng_.between(1, 20)) * kMicrosecond;
+    protocol.swift.loss_tolerance = 0;
+    protocol.timely.low_ns = static_cast<DurationNs>(rng_.between(1, 50)) * kMicrosecond;
+    protocol.timely.rate_max_bytes_per_s = 100e6;
+  }
 }
 
 void World::crash(Node& node) {

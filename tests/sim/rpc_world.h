@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct WorldOptions {
   double fixed_loss = -1;
   bool crashes = true;
   uint32_t concurrent_max = 32;
+  /// Every node's; unset: each node draws its own, and knobs that make it bite.
+  std::optional<CongestionControl> congestion;
 };
 
 struct WorldResult {

@@ -1,0 +1,69 @@
+// ReceiveBudget: how much pulled response data may be on its way to one endpoint, over all of its sessions.
+//
+//   server 1 --16--+
+//   server 2 --16--+--> [switch buffer] --link--> [receive ring] endpoint        sum over sessions <= budget
+//   server 3 --16--+
+//
+// Responses beyond their first packet come only when they are pulled, so the receiver knows what is coming and can keep it
+// below what the last switch's buffer and its own ring can take: N servers that answer at once cannot overflow either. What
+// a link needs to be busy is bandwidth x delay; a budget of about that loses no speed, more only stands in queues.
+//
+// A session that has nothing pulled may always have one packet (the floor): nobody starves, and the sum is at most the
+// budget plus one packet per session. Sessions that found no room wait in line.
+#ifndef SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
+#define SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rpc/base/intrusive_list.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's. Outlives its waiters.
+class ReceiveBudget {
+ public:
+  class Waiter {
+   public:
+    ListHook budget_hook;
+    /// There is room again (perhaps not for long).
+    virtual void on_budget_room() = 0;
+
+   protected:
+    ~Waiter() = default;
+  };
+
+  ReceiveBudget(size_t packets_max, size_t bytes_max) : packets_max_(packets_max), bytes_max_(bytes_max) {}
+
+  /// `own_packets`: what the asking session has out.
+  [[nodiscard]] bool may_take(uint32_t own_packets) const { return own_packets == 0 || has_room(); }
+  void take(uint32_t packet_bytes) {
+    ++packets_;
+    bytes_ += packet_bytes;
+  }
+  /// Wakes as many waiters as packets came back.
+  void give(uint32_t packets, uint32_t packet_bytes) {
+    packets_ -= packets;
+    bytes_ -= size_t{packets} * packet_bytes;
+    for (uint32_t i = 0; i < packets && has_room() && !waiters_.empty(); ++i) waiters_.pop_front()->on_budget_room();
+  }
+  void wait(Waiter& waiter) {
+    if (!waiter.budget_hook.linked()) waiters_.push_back(waiter);
+  }
+
+  [[nodiscard]] size_t packets_out() const { return packets_; }
+  [[nodiscard]] size_t bytes_out() const { return bytes_; }
+
+ private:
+  [[nodiscard]] bool has_room() const { return packets_ < packets_max_ && bytes_ < bytes_max_; }
+
+  const size_t packets_max_;
+  const size_t bytes_max_;
+  size_t packets_ = 0;
+  size_t bytes_ = 0;
+  IntrusiveList<Waiter, &Waiter::budget_hook> waiters_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
