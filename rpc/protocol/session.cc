@@ -26,7 +26,7 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   rtt_ = RttEstimator();
   congestion_.reset();
   limits_ = {};
-  credits_barred_ = acked_since_loss_ = 0;
+  credits_barred_ = acked_since_loss_ = packet_bytes_ = 0;
   pacer_.reset();
   departure_wait_ns_ = kTimeNever;
   ping_due_ = pong_due_ = false;

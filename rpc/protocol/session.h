@@ -261,7 +261,8 @@ class Session final : private ReceiveBudget::Waiter {
   bool settle(ClientSlot& slot, uint32_t unit);
   void settle_request(ClientSlot& slot);
   void after_progress(ClientSlot& slot, TimeNs now);
-  void sample_rtt(const PacketHeader& header, uint32_t acked_packets, TimeNs now);
+  void sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now);
+  void observe_packet_size(const ClientSlot& slot, const Arrival& arrival);
   bool take_credit(ClientSlot& slot);
   void return_credits(ClientSlot& slot, uint32_t keep);
   bool may_pull(ClientSlot& slot);
@@ -318,6 +319,8 @@ class Session final : private ReceiveBudget::Waiter {
   /// Credits that the policy's window does not let the session use.
   uint32_t credits_barred_ = 0;
   uint32_t acked_since_loss_ = 0;
+  /// Usual size of the packets that told of congestion: limits count full packets, and of smaller ones more fit.
+  uint32_t packet_bytes_ = 0;
   Pacer pacer_;
   /// When on_timer() shall let waiting slots depart; kTimeNever: none waits for its departure.
   TimeNs departure_wait_ns_ = kTimeNever;

@@ -226,6 +226,12 @@ bool Session::may_depart(TimeNs now) {
 
 void Session::apply_limits() {
   limits_ = congestion_->limits();
+  if (packet_bytes_ != 0) {
+    const uint64_t full = terms_.payload_bytes + kHeaderBytes;
+    const uint64_t window = limits_.window_packets * full / packet_bytes_;
+    limits_.window_packets = static_cast<uint32_t>(std::min<uint64_t>(window, UINT32_MAX));
+    limits_.packet_gap_ns = limits_.packet_gap_ns * packet_bytes_ / static_cast<DurationNs>(full);
+  }
   credits_barred_ = terms_.credits - std::min(terms_.credits, limits_.window_packets);
 }
 
@@ -246,15 +252,25 @@ Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
   return &slot;
 }
 
-void Session::sample_rtt(const PacketHeader& header, uint32_t acked_packets, TimeNs now) {
+void Session::sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now) {
   acked_since_loss_ += acked_packets;
-  const auto ticks = static_cast<int32_t>(to_ticks(now) - header.stamp);
+  const auto ticks = static_cast<int32_t>(to_ticks(now) - arrival.header.stamp);
   if (ticks < 0) return;
   const DurationNs sample = ticks * kTickNs;
   rtt_.add_sample(sample);
   if (sample >= limits_.quiet_from_ns && sample < limits_.quiet_until_ns) return;
   congestion_->on_sample(sample, acked_packets, now);
+  observe_packet_size(slot, arrival);
   apply_limits();
+}
+
+void Session::observe_packet_size(const ClientSlot& slot, const Arrival& arrival) {
+  const bool first = arrival.header.type == PacketType::kAck || arrival.header.packet_index == 0;
+  const uint32_t request_bytes = first ? piece_bytes(slot.call->request->size(), 0) : 0;
+  const uint32_t response_bytes =
+      arrival.header.type == PacketType::kAck ? 0 : static_cast<uint32_t>(arrival.payload.size());
+  const uint32_t bytes = std::max(request_bytes, response_bytes) + static_cast<uint32_t>(kHeaderBytes);
+  packet_bytes_ = packet_bytes_ == 0 ? bytes : (7 * packet_bytes_ + bytes) / 8;
 }
 
 void Session::on_ack(const Arrival& arrival, TimeNs now) {
@@ -264,7 +280,7 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
   if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {
     return drop(DropReason::kBadLength);
   }
-  if (slot->response_pieces != 0) return sample_rtt(arrival.header, 0, now);  // the response overtook it
+  if (slot->response_pieces != 0) return sample_rtt(*slot, arrival, 0, now);  // the response overtook it
   // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
   for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
     if (set.contains_bit(i) && set.base + i >= slot->next_unit) return drop(DropReason::kBadLength);
@@ -280,7 +296,7 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
     settle(*slot, unit);
   }
   const uint32_t acked = slot->settled.count() - settled_before;
-  sample_rtt(arrival.header, acked, now);
+  sample_rtt(*slot, arrival, acked, now);
   if (acked > 0) after_progress(*slot, now);
 }
 
@@ -295,7 +311,7 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
       (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
     return drop(DropReason::kBadLength);
   }
-  sample_rtt(header, 1, now);
+  sample_rtt(*slot, arrival, 1, now);
   if (pieces == 1) {
     std::optional<Lease> response = host_.keep(arrival);
     if (!response.has_value()) return on_unplaceable(header, now);
