@@ -6,6 +6,9 @@
 //   rpc_sim --mutant ack-hole             a deliberate fault: succeeds if some seed catches it
 //   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
 //   against no loss
+//   rpc_sim --incast 16 [--gbps 25] [--buffer-kib 512] [--budget-kib 62] [--congestion none]
+//                                         N large responses to one client at once, and a bystander
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -15,10 +18,14 @@
 #include <string>
 
 #include "rpc/protocol/mutants.h"
+#include "tests/sim/incast_world.h"
 #include "tests/sim/rpc_world.h"
 
 namespace skua::rpc::sim {
 namespace {
+
+constexpr double kBystanderRatioMax = 3;
+constexpr double kLinkUseMin = 0.9;
 
 struct Arguments {
   uint64_t first_seed = 1;
@@ -29,6 +36,10 @@ struct Arguments {
   bool verbose = false;
   Mutant mutant = Mutant::kNone;
   std::optional<CongestionControl> congestion;
+  uint64_t incast = 0;
+  uint64_t gbps = 0;
+  uint64_t buffer_kib = 0;
+  uint64_t budget_kib = 0;
 };
 
 bool parse_mutant(const char* name, Mutant& out) {
@@ -74,6 +85,14 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.first_seed = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--soak") {
       out.soak = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--incast") {
+      out.incast = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--gbps") {
+      out.gbps = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--buffer-kib") {
+      out.buffer_kib = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--budget-kib") {
+      out.budget_kib = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--loss") {
       out.loss = std::strtod(value, nullptr), ++i;
     } else if (flag == "--congestion" && parse_congestion(value, out.congestion)) {
@@ -179,6 +198,37 @@ int run_soak(const Arguments& arguments) {
   return failed;
 }
 
+int run_incast_mode(const Arguments& arguments) {
+  IncastOptions options;
+  options.seed = arguments.first_seed;
+  if (arguments.gbps > 0) options.gigabits_per_s = arguments.gbps;
+  if (arguments.buffer_kib > 0) options.buffer_bytes = arguments.buffer_kib << 10;
+  if (arguments.budget_kib > 0) options.protocol.receive_budget_bytes = arguments.budget_kib << 10;
+  options.protocol.congestion = arguments.congestion.value_or(options.protocol.congestion);
+  options.server_count = 0;
+  const IncastResult alone = run_incast(options);
+  options.server_count = static_cast<uint32_t>(arguments.incast);
+  options.rounds = std::max(128 / options.server_count, 4u);
+  const IncastResult crowd = run_incast(options);
+  const double ratio = static_cast<double>(crowd.bystander_p99_ns) / static_cast<double>(alone.bystander_p99_ns);
+  std::printf("%u-way incast, %u rounds of %u bytes, %" PRIu64 " Gbit/s, buffer %zu KiB, budget %zu bytes\n",
+              options.server_count, options.rounds, options.response_bytes, options.gigabits_per_s,
+              options.buffer_bytes >> 10, options.protocol.receive_budget_bytes);
+  std::printf("  dropped     %" PRIu64 " at the switch (peak %zu KiB), %" PRIu64 " at the ring, %" PRIu64 " repeated\n",
+              crowd.tail_dropped, crowd.switch_peak_bytes >> 10, crowd.ring_overflowed, crowd.retransmits);
+  std::printf("  goodput     %.2f Gbit/s, %.3f of the link\n", crowd.goodput_gigabits_per_s, crowd.link_use);
+  for (const IncastResult* one : {&alone, &crowd}) {
+    std::printf("  bystander   p50 %.1f us, p99 %.1f us in %" PRIu64 " calls %s incast\n",
+                static_cast<double>(one->bystander_p50_ns) / 1e3, static_cast<double>(one->bystander_p99_ns) / 1e3,
+                one->bystander_calls, one == &alone ? "without" : "with");
+    for (const std::string& violation : one->violations) std::printf("  %s\n", violation.c_str());
+  }
+  const bool held = crowd.tail_dropped + crowd.ring_overflowed == 0 && ratio <= kBystanderRatioMax &&
+                    crowd.link_use >= kLinkUseMin && crowd.violations.empty() && alone.violations.empty();
+  std::printf("  ratio       %.2f of p99 (at most %.1f)\n%s\n", ratio, kBystanderRatioMax, held ? "held" : "NOT HELD");
+  return held ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace skua::rpc::sim
 
@@ -187,9 +237,11 @@ int main(int argc, char** argv) {
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
-                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n");
+                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
+                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--congestion ...]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;
+  if (arguments.incast > 0) return skua::rpc::sim::run_incast_mode(arguments);
   return arguments.soak > 0 ? skua::rpc::sim::run_soak(arguments) : skua::rpc::sim::run_seeds(arguments);
 }

@@ -56,7 +56,7 @@ void SimNetwork::advance_to(TimeNs to) {
     Event event = std::move(events_.back());
     events_.pop_back();
     clock_.set(std::max(clock_.now_ns(), event.when));
-    event.bytes != nullptr ? deliver(event) : read_memory(event);
+    happen(event);
   }
   clock_.set(std::max(clock_.now_ns(), to));
 }
@@ -104,6 +104,7 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
     copy.to = to;
     copy.bytes = take_bytes();
     *copy.bytes = *bytes;
+    if (switch_.bytes_per_second > 0) copy.place = Event::Place::kSwitch;
     schedule(std::move(copy), sender.options_.latency_ns +
                                   static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.reorder_max_ns))));
   }
@@ -129,6 +130,31 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
   event.from = from;
   event.to = to;
   event.bytes = std::move(bytes);
+  if (switch_.bytes_per_second > 0) event.place = Event::Place::kSwitch;
+  schedule(std::move(event), delay);
+}
+
+void SimNetwork::happen(Event& event) {
+  if (event.bytes == nullptr) return read_memory(event);
+  if (event.place == Event::Place::kSwitch) return enter_switch(event);
+  if (event.place == Event::Place::kSwitchOutput) switch_bytes_ -= event.bytes->size();
+  deliver(event);
+}
+
+void SimNetwork::enter_switch(Event& event) {
+  const size_t size = event.bytes->size();
+  if (switch_bytes_ + size > switch_.buffer_bytes) {
+    ++fates_.tail_dropped;
+    trace(3, *event.bytes);
+    return recycle(std::move(event.bytes));
+  }
+  switch_bytes_ += size;
+  switch_peak_bytes_ = std::max(switch_peak_bytes_, switch_bytes_);
+  TimeNs& link_free_ns = link_free_ns_[event.to];
+  link_free_ns = std::max(link_free_ns, clock_.now_ns()) +
+                 static_cast<DurationNs>(size * uint64_t{kSecond} / switch_.bytes_per_second);
+  event.place = Event::Place::kSwitchOutput;
+  const DurationNs delay = link_free_ns - clock_.now_ns();
   schedule(std::move(event), delay);
 }
 

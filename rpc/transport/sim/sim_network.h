@@ -11,6 +11,14 @@
 // (violations().tx_changed counts differences); released receive memory is overwritten at once, so
 // a reader of a returned lease sees garbage.
 //
+// Optionally (set_switch) all packets pass one switch: each destination has an output link of a given rate, and what waits for
+// any of them shares one buffer. A packet that finds the buffer full is dropped. That is where queueing delay and incast come
+// from; without a switch every packet takes its latency, however many there are.
+//
+//     A --\                      +--> [queue for C] --rate--> C
+//     B ---+--> latency --> [ buffer ]
+//     D --/                      +--> [queue for B] --rate--> B
+//
 // Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
 // address reach whoever has it by then.
 #ifndef SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
@@ -48,6 +56,14 @@ struct SimFaults {
   double tx_full = 0;
 };
 
+/// The switch between all endpoints. Senders' own links are as fast as they like, which makes bursts worse than they are.
+struct SimSwitch {
+  /// Of each destination's link.
+  uint64_t bytes_per_second = 0;
+  /// What all queues together hold.
+  size_t buffer_bytes = 0;
+};
+
 struct SimTransportOptions {
   uint32_t payload_max_bytes = 1024;
   /// Packets the receive ring holds, waiting and lent; what comes beyond is dropped.
@@ -66,6 +82,8 @@ class SimNetwork {
   struct Fates {
     uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0, blocked = 0,
              unaddressed = 0;
+    /// Found the switch's buffer full.
+    uint64_t tail_dropped = 0;
   };
 
   explicit SimNetwork(uint64_t seed);
@@ -79,6 +97,10 @@ class SimNetwork {
                                        const SimTransportOptions& options);
 
   void set_faults(const SimFaults& faults) { faults_ = faults; }
+  /// From now on; before the first packet.
+  void set_switch(const SimSwitch& with) { switch_ = with; }
+  /// The most bytes that have waited in the switch at once.
+  [[nodiscard]] size_t switch_peak_bytes() const { return switch_peak_bytes_; }
   /// Packets from one address to another vanish until heal(); call twice for both ways.
   void block(uint32_t from, uint32_t to) { blocked_.insert({from, to}); }
   void heal() { blocked_.clear(); }
@@ -105,16 +127,19 @@ class SimNetwork {
     uint64_t number = 0;  // total order
     uint32_t from = 0;
     uint32_t to = 0;
-    std::unique_ptr<PacketBytes> bytes;  // a delivery
-    uint32_t sender = 0;                 // a DMA read: the sending transport's serial number ...
-    TxToken token = kNoToken;            // ... its token, or kNoToken
-    std::vector<ByteSpan> memory;        // ... and what it reads
+    std::unique_ptr<PacketBytes> bytes;  // a delivery, or an arrival at the switch
+    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput } place = Place::kReceiver;
+    uint32_t sender = 0;           // a DMA read: the sending transport's serial number ...
+    TxToken token = kNoToken;      // ... its token, or kNoToken
+    std::vector<ByteSpan> memory;  // ... and what it reads
     uint64_t fingerprint = 0;
   };
 
   void send(SimTransport& sender, TxPacket& packet);
   void dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes);
   void schedule(Event event, DurationNs delay);
+  void happen(Event& event);
+  void enter_switch(Event& event);
   void deliver(Event& event);
   void read_memory(Event& event);
   void trace(uint64_t what, ByteSpan bytes);
@@ -124,6 +149,10 @@ class SimNetwork {
   ManualClock clock_;
   Rng rng_;
   SimFaults faults_;
+  SimSwitch switch_;
+  size_t switch_bytes_ = 0;
+  size_t switch_peak_bytes_ = 0;
+  std::map<uint32_t, TimeNs> link_free_ns_;  // by destination: when its link has sent what waits for it
   std::set<std::pair<uint32_t, uint32_t>> blocked_;
   std::map<uint32_t, SimTransport*> by_address_;
   std::map<uint32_t, SimTransport*> by_serial_;
