@@ -35,8 +35,8 @@ PacketSet Flight::set() const {
 
 // --- Side ------------------------------------------------------------------------------------------------------------
 
-Side::Side(Harness& owner, bool server) : harness(owner), is_server(server) {
-  session = std::make_unique<Session>(*this, options, server ? kServerIndex : kClientIndex);
+Side::Side(Harness& owner, bool server, ReceiveBudget* budget) : harness(owner), is_server(server) {
+  session = std::make_unique<Session>(*this, options, server ? kServerIndex : kClientIndex, budget);
 }
 
 Side::~Side() {

@@ -56,7 +56,7 @@ class Harness;
 /// One endpoint's part: the host and sink of one session.
 class Side final : public SessionHost, public PacketSink, public LeaseOwner {
  public:
-  Side(Harness& harness, bool is_server);
+  Side(Harness& harness, bool is_server, ReceiveBudget* budget = nullptr);
   virtual ~Side();
 
   // SessionHost.
@@ -113,6 +113,7 @@ class Harness {
     SessionTerms terms{.window = 4, .credits = 8, .message_max_bytes = 100'000, .payload_bytes = 100};
     bool reliable = false;
     DurationNs latency_ns = 10 * kMicrosecond;
+    ReceiveBudget* client_budget = nullptr;
   };
   /// What becomes of a packet: when each of its copies arrives, counted from now; none: lost.
   using Fate = std::vector<DurationNs>;
@@ -150,7 +151,7 @@ class Harness {
   /// All packets that were sent, in order.
   std::vector<Flight> sent;
   std::map<std::string, int> runs;  // request -> times its handler ran
-  Side client{*this, false};
+  Side client{*this, false, setup.client_budget};
   Side server{*this, true};
 
  private:
