@@ -22,9 +22,10 @@ enum class CongestionControl : uint8_t { kNone, kTimely, kSwift };
 
 /// rpc/protocol/congestion_swift.h has the formulas.
 struct SwiftOptions {
-  /// Queueing delay to allow above the shortest round trip seen. Lower: shorter queues; too low: windows shrink because
-  /// of the peers' own jitter.
-  DurationNs queue_target_ns = 20 * kMicrosecond;
+  /// Queueing delay to allow above the shortest round trip seen. Lower: shorter queues; too low: windows shrink because of the
+  /// peers' own delays (the receive rings are part of the path). 20 us suits bare metal with a processor per endpoint; where
+  /// endpoints share processors it halves the bandwidth of large responses, and 100 us costs nothing.
+  DurationNs queue_target_ns = 100 * kMicrosecond;
   /// Extra allowance of the smallest windows (many flows share the link); none at scaling_window_max packets and above.
   DurationNs scaling_range_ns = 40 * kMicrosecond;
   double scaling_window_min = 0.1;

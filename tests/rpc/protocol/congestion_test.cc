@@ -19,6 +19,14 @@ namespace {
 
 constexpr DurationNs kBaseNs = 10 * kMicrosecond;
 
+/// Tight targets, whatever the defaults are.
+SwiftOptions rack() {
+  SwiftOptions out;
+  out.queue_target_ns = 20 * kMicrosecond;
+  out.scaling_range_ns = 40 * kMicrosecond;
+  return out;
+}
+
 double jain_fairness(const std::vector<double>& shares) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   double squares = 0;
@@ -29,7 +37,7 @@ double jain_fairness(const std::vector<double>& shares) {
 /// Flows with windows through a link that takes one packet in `packet_ns`.
 class WindowBottleneck {
  public:
-  WindowBottleneck(size_t flows, uint32_t window_max, DurationNs packet_ns, SwiftOptions options = {})
+  WindowBottleneck(size_t flows, uint32_t window_max, DurationNs packet_ns, const SwiftOptions& options = rack())
       : packet_ns_(static_cast<double>(packet_ns)) {
     for (size_t i = 0; i < flows; ++i) {
       flows_.emplace_back(options, window_max);
@@ -75,7 +83,7 @@ class WindowBottleneck {
 // --- Swift -----------------------------------------------------------------------------------------------------------
 
 TEST(Swift, IdlePath_IsNoLimitAndQuiet) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   const CongestionLimits limits = policy.limits();
   EXPECT_GE(limits.window_packets, 64u);
@@ -86,13 +94,13 @@ TEST(Swift, IdlePath_IsNoLimitAndQuiet) {
 }
 
 TEST(Swift, Limits_BeforeTheFirstSampleNothingIsQuiet) {
-  const CongestionLimits limits = SwiftPolicy({}, 64).limits();
+  const CongestionLimits limits = SwiftPolicy(rack(), 64).limits();
   EXPECT_LE(limits.quiet_until_ns, limits.quiet_from_ns);
   EXPECT_GE(limits.window_packets, 64u);
 }
 
 TEST(Swift, Sample_AboveTargetShrinksOncePerRoundTrip) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   const DurationNs high = 4 * policy.target_ns();
   policy.on_sample(high, 1, kSecond + high);
@@ -105,7 +113,7 @@ TEST(Swift, Sample_AboveTargetShrinksOncePerRoundTrip) {
 }
 
 TEST(Swift, Sample_ShrinksInProportionAndAtMostByHalf) {
-  const SwiftOptions options;
+  const SwiftOptions options = rack();
   SwiftPolicy slightly(options, 64);
   slightly.on_sample(kBaseNs, 1, kSecond);
   const DurationNs target = slightly.target_ns();
@@ -118,7 +126,7 @@ TEST(Swift, Sample_ShrinksInProportionAndAtMostByHalf) {
 }
 
 TEST(Swift, Window_BelowOneBecomesAGap) {
-  SwiftPolicy policy({}, 1);
+  SwiftPolicy policy(rack(), 1);
   policy.on_sample(kBaseNs, 1, kSecond);
   TimeNs now = 2 * kSecond;
   for (int i = 0; i < 2; ++i) policy.on_sample(100 * kMicrosecond, 1, now += kMillisecond);
@@ -130,7 +138,7 @@ TEST(Swift, Window_BelowOneBecomesAGap) {
 }
 
 TEST(Swift, Window_NeverBelowItsLeastNorGapsAboveTheirs) {
-  const SwiftOptions options;
+  const SwiftOptions options = rack();
   SwiftPolicy policy(options, 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   for (int i = 1; i < 100; ++i) policy.on_sample(10 * kMillisecond, 1, kSecond + i * 20 * kMillisecond);
@@ -139,7 +147,7 @@ TEST(Swift, Window_NeverBelowItsLeastNorGapsAboveTheirs) {
 }
 
 TEST(Swift, Window_ComesBackFromItsLeastInAFewRoundTrips) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   for (int i = 1; i < 100; ++i) policy.on_sample(10 * kMillisecond, 1, kSecond + i * 20 * kMillisecond);
   TimeNs now = 10 * kSecond;
@@ -152,19 +160,19 @@ TEST(Swift, Window_ComesBackFromItsLeastInAFewRoundTrips) {
 }
 
 TEST(Swift, Loss_OfAFewWithoutDelayIsDamage) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   for (int i = 0; i < 1000; ++i) policy.on_loss(1, 99, kSecond + i * kMillisecond);
   EXPECT_EQ(policy.window(), 64);
 }
 
 TEST(Swift, Loss_OfManyOrWithDelayShrinks) {
-  SwiftPolicy many({}, 64);
+  SwiftPolicy many(rack(), 64);
   many.on_sample(kBaseNs, 1, kSecond);
   for (int i = 0; i < 100; ++i) many.on_loss(1, 9, kSecond + i * kMillisecond);
   EXPECT_LT(many.window(), 32);
 
-  SwiftPolicy delayed({}, 64);
+  SwiftPolicy delayed(rack(), 64);
   delayed.on_sample(kBaseNs, 1, kSecond);
   const DurationNs high = 2 * delayed.target_ns();
   delayed.on_sample(high, 1, 2 * kSecond);
@@ -177,7 +185,7 @@ TEST(Swift, Loss_OfManyOrWithDelayShrinks) {
 }
 
 TEST(Swift, Timeout_ManyInARowLeaveTheLeast) {
-  const SwiftOptions options;
+  const SwiftOptions options = rack();
   SwiftPolicy policy(options, 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   policy.on_timeout(2 * kSecond);
@@ -190,7 +198,7 @@ TEST(Swift, Timeout_ManyInARowLeaveTheLeast) {
 }
 
 TEST(Swift, Path_IsForgottenWhenTheRouteChanges) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   const DurationNs longer = 10 * kBaseNs;
   TimeNs now = kSecond;
@@ -200,7 +208,7 @@ TEST(Swift, Path_IsForgottenWhenTheRouteChanges) {
 }
 
 TEST(Swift, Path_IsRememberedOverAPause) {
-  SwiftPolicy policy({}, 64);
+  SwiftPolicy policy(rack(), 64);
   policy.on_sample(kBaseNs, 1, kSecond);
   policy.on_sample(50 * kBaseNs, 1, 3600 * kSecond);
   EXPECT_EQ(policy.path_ns(), kBaseNs);
