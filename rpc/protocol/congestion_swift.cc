@@ -6,7 +6,7 @@
 namespace skua::rpc {
 namespace {
 
-constexpr DurationNs kPathMemoryNs = 10 * kSecond;
+constexpr DurationNs kPathMemoryNs = 30 * kSecond;
 // Weight of one packet in the loss rate: it remembers some hundred packets.
 constexpr double kLossGain = 1.0 / 256;
 // Units that were pulled together are missing together when their pull was lost: that was one packet, not a queue that ran over.
@@ -31,6 +31,7 @@ SwiftPolicy::SwiftPolicy(const SwiftOptions& options, uint32_t window_max)
       window_(window_max_) {}
 
 DurationNs SwiftPolicy::path_ns() const {
+  if (options_.path_ns > 0) return options_.path_ns;
   const DurationNs path = std::min(path_now_ns_, path_before_ns_);
   return path == kTimeNever ? 0 : path;
 }
@@ -92,8 +93,8 @@ void SwiftPolicy::shrink(double factor, TimeNs now) {
 CongestionLimits SwiftPolicy::limits() const {
   CongestionLimits out;
   if (window_ >= window_max_) {
-    out.quiet_from_ns = path_ns();
-    out.quiet_until_ns = path_now_ns_ == kTimeNever ? 0 : target_ns();
+    out.quiet_from_ns = options_.path_ns > 0 ? 0 : path_ns();
+    out.quiet_until_ns = srtt_ns_ == 0 ? 0 : target_ns();
     return out;
   }
   out.quiet_until_ns = 0;

@@ -16,8 +16,8 @@
 //
 // Two things differ from the paper:
 //   - It knows the number of hops and a configured base delay. Here the path's own delay is the shortest sample of the last
-//     ten to twenty seconds, so that one setting serves a rack and a cloud region. A session that is born into a
-//     standing queue takes it for the path, until that time is over.
+//     half minute to minute (unless it is configured), so that one setting serves a rack and a cloud region. A session that is
+//     born into a standing queue takes it for the path, and more than its share, until that time is over.
 //   - Loss is congestion only if delay says so too (a sample above the target within the last round trip), or if
 //     more than loss_tolerance of the packets are lost: damage on the wire is repaired without slowing down.
 #ifndef SKUA_RPC_PROTOCOL_CONGESTION_SWIFT_H_

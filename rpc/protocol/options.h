@@ -26,6 +26,9 @@ struct SwiftOptions {
   /// peers' own delays (the receive rings are part of the path). 20 us suits bare metal with a processor per endpoint; where
   /// endpoints share processors it halves the bandwidth of large responses, and 100 us costs nothing.
   DurationNs queue_target_ns = 100 * kMicrosecond;
+  /// Round trip of the idle network, 0: measured (the shortest of the last 30 to 60 s; a session that is born into a queue
+  /// takes it for the path until then).
+  DurationNs path_ns = 0;
   /// Extra allowance of the smallest windows (many flows share the link); none at scaling_window_max packets and above.
   DurationNs scaling_range_ns = 40 * kMicrosecond;
   double scaling_window_min = 0.1;
@@ -105,7 +108,7 @@ struct ProtocolOptions {
 };
 
 [[nodiscard]] constexpr bool is_valid(const SwiftOptions& o) {
-  return o.queue_target_ns > 0 && o.scaling_range_ns >= 0 && o.scaling_window_min > 0 &&
+  return o.queue_target_ns > 0 && o.path_ns >= 0 && o.scaling_range_ns >= 0 && o.scaling_window_min > 0 &&
          o.scaling_window_min < o.scaling_window_max && o.increase_packets > 0 && o.decrease > 0 &&
          o.decrease_max > 0 && o.decrease_max < 1 && o.loss_tolerance >= 0 && o.timeouts_to_reset > 0 &&
          o.window_min_packets > 0 && o.gap_max_ns > 0;

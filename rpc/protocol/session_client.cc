@@ -451,7 +451,8 @@ void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& s
   header.packet_index = static_cast<uint16_t>(piece);
   header.deadline_ms = deadline_field(call.deadline_ns, now);
   header.stamp = to_ticks(now);
-  if (!std::exchange(slot.call->sent, true)) slot.last_progress_ns = now;
+  if (slot.in_flight.empty()) slot.last_progress_ns = now;  // it may have waited long to leave
+  slot.call->sent = true;
   slot.in_flight.on_sent(piece, now);
   const uint32_t bytes = piece_bytes(call.request->size(), piece);
   if (limits_.paced()) pacer_.charge(limits_, bytes, now);
@@ -475,6 +476,7 @@ bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
     const uint32_t bit = piece - set.base;
     set.words[bit / 64] |= uint64_t{1} << (bit % 64);
     set.word_count = static_cast<uint16_t>(std::max<uint32_t>(set.word_count, bit / 64 + 1));
+    if (slot.in_flight.empty()) slot.last_progress_ns = now;
     slot.in_flight.on_sent(unit, now);
     if (limits_.paced()) pacer_.charge(limits_, terms_.payload_bytes, now);
     return true;

@@ -202,9 +202,19 @@ TEST(Swift, Path_IsForgottenWhenTheRouteChanges) {
   policy.on_sample(kBaseNs, 1, kSecond);
   const DurationNs longer = 10 * kBaseNs;
   TimeNs now = kSecond;
-  for (int i = 0; i < 600; ++i) policy.on_sample(longer, 10, now += 100 * kMillisecond);
+  for (int i = 0; i < 1000; ++i) policy.on_sample(longer, 10, now += 100 * kMillisecond);
   EXPECT_EQ(policy.path_ns(), longer);
   EXPECT_EQ(policy.window(), 64);
+}
+
+TEST(Swift, Path_ConfiguredIsBelieved) {
+  SwiftOptions options = rack();
+  options.path_ns = 5 * kBaseNs;
+  SwiftPolicy policy(options, 64);
+  policy.on_sample(kBaseNs, 1, kSecond);
+  EXPECT_EQ(policy.path_ns(), 5 * kBaseNs);
+  EXPECT_EQ(policy.limits().quiet_from_ns, 0);
+  EXPECT_GT(policy.limits().quiet_until_ns, 5 * kBaseNs);
 }
 
 TEST(Swift, Path_IsRememberedOverAPause) {
