@@ -80,17 +80,17 @@ IncastWorld::Node& IncastWorld::add_node(uint32_t address) {
   Node& node = nodes_.emplace_back();
   node.transport = network_.attach(address, identity, transport);
   node.endpoint = std::make_unique<Endpoint>(*node.transport, network_.clock(), options);
+  node.endpoint->serve(kEcho, [endpoint = node.endpoint.get()](IncomingCall&& call) {
+    MessagePtr answer = endpoint->make_message();
+    answer->append_copy(call.request.bytes());
+    call.reply.reply(std::move(answer));
+  });
   return node;
 }
 
 void IncastWorld::connect_all() {
   nodes_.reserve(options_.server_count + 2);
   Node& client = add_node(kClientAddress);
-  client.endpoint->serve(kEcho, [this](IncomingCall&& call) {
-    MessagePtr answer = nodes_.front().endpoint->make_message();
-    answer->append_copy(call.request.bytes());
-    call.reply.reply(std::move(answer));
-  });
   Node& bystander = add_node(kBystanderAddress);
   for (uint32_t i = 0; i < options_.server_count; ++i) {
     Endpoint& server = *add_node(kFirstServerAddress + i).endpoint;
@@ -101,6 +101,9 @@ void IncastWorld::connect_all() {
       call.reply.reply(std::move(answer));
     });
     to_servers_.push_back(*client.endpoint->connect(server.local_descriptor()));
+    // One small call, so that the session knows its path before it is crowded.
+    static_cast<void>(
+        client.endpoint->call(to_servers_.back(), kEcho, client.endpoint->make_message(), {}, [](CallResult&&) {}));
   }
   bystander_to_client_ = *bystander.endpoint->connect(client.endpoint->local_descriptor());
 }

@@ -6,7 +6,7 @@
 //   rpc_sim --mutant ack-hole             a deliberate fault: succeeds if some seed catches it
 //   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
 //   against no loss
-//   rpc_sim --incast 16 [--gbps 25] [--buffer-kib 512] [--budget-kib 62] [--congestion none]
+//   rpc_sim --incast 16 [--gbps 25] [--buffer-kib 512] [--budget-kib 62] [--queue-target-us 20] [--congestion none]
 //                                         N large responses to one client at once, and a bystander
 #include <algorithm>
 #include <chrono>
@@ -40,6 +40,7 @@ struct Arguments {
   uint64_t gbps = 0;
   uint64_t buffer_kib = 0;
   uint64_t budget_kib = 0;
+  uint64_t queue_target_us = 0;
 };
 
 bool parse_mutant(const char* name, Mutant& out) {
@@ -93,6 +94,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.buffer_kib = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--budget-kib") {
       out.budget_kib = std::strtoull(value, nullptr, 10), ++i;
+    } else if (flag == "--queue-target-us") {
+      out.queue_target_us = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--loss") {
       out.loss = std::strtod(value, nullptr), ++i;
     } else if (flag == "--congestion" && parse_congestion(value, out.congestion)) {
@@ -205,6 +208,10 @@ int run_incast_mode(const Arguments& arguments) {
   if (arguments.buffer_kib > 0) options.buffer_bytes = arguments.buffer_kib << 10;
   if (arguments.budget_kib > 0) options.protocol.receive_budget_bytes = arguments.budget_kib << 10;
   options.protocol.congestion = arguments.congestion.value_or(options.protocol.congestion);
+  if (arguments.queue_target_us > 0) {
+    options.protocol.swift.queue_target_ns = static_cast<DurationNs>(arguments.queue_target_us) * kMicrosecond;
+    options.protocol.swift.scaling_range_ns = options.protocol.swift.queue_target_ns;
+  }
   options.server_count = 0;
   const IncastResult alone = run_incast(options);
   options.server_count = static_cast<uint32_t>(arguments.incast);
@@ -238,7 +245,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
                  "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
-                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--congestion ...]\n");
+                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
+                 "[--congestion ...]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;
