@@ -14,6 +14,7 @@ namespace {
 constexpr DurationNs kTimeoutMax = 3600 * kSecond;
 constexpr size_t kMailboxTasksPerTurn = 256;
 constexpr size_t kErrorTextMax = 1024;
+constexpr uint32_t kIdleTurnsPerFullTurn = 8;
 
 /// Different for each endpoint and each of its lives, so that session generations do not meet again.
 uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
@@ -42,12 +43,10 @@ void check_options(const EndpointOptions& options) {
 
 // --- ReplyToken ------------------------------------------------------------------------------------------------------
 
-ReplyToken::ReplyToken(ReplyToken&& other) noexcept = default;
-
 ReplyToken& ReplyToken::operator=(ReplyToken&& other) noexcept {
   if (this != &other) {
-    if (mailbox_ != nullptr) fail(absl::InternalError("the handler dropped its reply token"));
-    mailbox_ = std::move(other.mailbox_);
+    if (mailbox_ != nullptr) dropped();
+    mailbox_ = std::exchange(other.mailbox_, nullptr);
     session_ = other.session_;
     slot_ = other.slot_;
     req_num_ = other.req_num_;
@@ -55,8 +54,8 @@ ReplyToken& ReplyToken::operator=(ReplyToken&& other) noexcept {
   return *this;
 }
 
-ReplyToken::~ReplyToken() {
-  if (mailbox_ != nullptr) fail(absl::InternalError("the handler dropped its reply token"));
+void ReplyToken::dropped() {
+  fail(absl::InternalError("the handler dropped its reply token"));
 }
 
 void ReplyToken::reply(MessagePtr message) {
@@ -68,22 +67,44 @@ void ReplyToken::fail(const absl::Status& status) {
   answer(status, MessagePtr());
 }
 
-void ReplyToken::answer(absl::Status status, MessagePtr message) {
+namespace {
+
+/// A token's hold on its mailbox, on the way through it.
+class TokenHold {
+ public:
+  explicit TokenHold(EndpointMailbox* mailbox) : mailbox_(mailbox) {}
+  TokenHold(TokenHold&& other) noexcept : mailbox_(std::exchange(other.mailbox_, nullptr)) {}
+  TokenHold& operator=(TokenHold&&) = delete;
+  ~TokenHold() {
+    if (mailbox_ != nullptr) mailbox_->let_go();
+  }
+  [[nodiscard]] EndpointMailbox* mailbox() const { return mailbox_; }
+
+ private:
+  EndpointMailbox* mailbox_;
+};
+
+}  // namespace
+
+void ReplyToken::answer(const absl::Status& status, MessagePtr message) {
   SKUA_CHECK(mailbox_ != nullptr, "a reply token answers once; this one was used or moved from");
-  auto mailbox = std::static_pointer_cast<EndpointMailbox>(std::move(mailbox_));
-  auto act = [raw = mailbox.get(), session = session_, slot = slot_, req_num = req_num_, status = std::move(status),
-              message = std::move(message)]() mutable {
-    EndpointImpl* endpoint = raw->endpoint();
+  TokenHold hold(std::exchange(mailbox_, nullptr));
+  if (hold.mailbox()->on_owner_thread()) {
+    EndpointImpl* endpoint = hold.mailbox()->endpoint();
+    if (endpoint == nullptr) return;
+    endpoint->handler_done();
+    endpoint->answer(session_, slot_, req_num_, status, std::move(message));
+    return;
+  }
+  EndpointMailbox* mailbox = hold.mailbox();
+  // The hold travels with the answer; the endpoint may be gone, then nobody waits for the answer either.
+  static_cast<void>(mailbox->post_waiting([hold = std::move(hold), session = session_, slot = slot_, req_num = req_num_,
+                                           status, message = std::move(message)]() mutable {
+    EndpointImpl* endpoint = hold.mailbox()->endpoint();
     if (endpoint == nullptr) return;
     endpoint->handler_done();
     endpoint->answer(session, slot, req_num, status, std::move(message));
-  };
-  if (mailbox->on_owner_thread()) {
-    act();
-  } else {
-    // The endpoint may be gone; then nobody waits for the answer either.
-    static_cast<void>(mailbox->post_waiting(std::move(act)));
-  }
+  }));
 }
 
 // --- Endpoint: the public face ---------------------------------------------------------------------------------------
@@ -191,6 +212,7 @@ Endpoint::Balance Endpoint::balance() const {
 
 EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options)
     : transport_(transport),
+      capabilities_(transport.capabilities()),
       clock_(clock),
       options_(std::move(options)),
       mailbox_(std::make_shared<EndpointMailbox>(*this, transport, options_.mailbox_max)),
@@ -204,7 +226,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOpt
       rng_(seed_of(options_.seed, clock.now_ns(), transport.local_descriptor().identity)) {
   check_options(options_);
   handlers_.resize(kMethodMax);
-  to_release_.reserve(kBurstMax);
+  mailbox_->keep_alive(mailbox_);
   now_ns_ = clock_.now_ns();
   transport_.set_placer(this);
 }
@@ -252,7 +274,7 @@ void EndpointImpl::enter() {
 }
 
 void EndpointImpl::adopt_thread() {
-  mailbox_->set_owner(std::this_thread::get_id());
+  mailbox_->set_owner();
 }
 
 void EndpointImpl::serve(MethodId method, HandlerFn handler) {
@@ -263,8 +285,8 @@ void EndpointImpl::serve(MethodId method, HandlerFn handler) {
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr request,
-                                          const CallOptions& options, CompletionFn completion) {
+absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr&& request,
+                                          const CallOptions& options, CompletionFn&& completion) {
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
@@ -278,7 +300,8 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
         absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
   }
   if (free_calls_.empty()) {
-    if (calls_.size() >= options_.calls_max) {
+    // A call whose completion runs is over, though its record is not free yet.
+    if (calls_.size() - completing_count_ >= options_.calls_max) {
       return absl::ResourceExhaustedError(
           absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
     }
@@ -323,12 +346,15 @@ size_t EndpointImpl::run_completions() {
   while (Call* call = completed_.pop_front()) {
     ++count;
     ++counters_.calls_completed;
-    CompletionFn completion = std::exchange(call->completion, nullptr);
-    CallOutcome outcome = std::exchange(call->outcome, {});
     call->request.reset();
+    // In place: a new call that it makes gets another record.
+    ++completing_count_;
+    if (call->completion) call->completion(std::move(call->outcome));
+    --completing_count_;
+    call->completion = nullptr;
+    call->outcome = {};
     ++call->pool_generation;
     free_calls_.push_back(call->pool_index);
-    if (completion) completion(std::move(outcome));
   }
   return count;
 }
@@ -360,7 +386,8 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   call.request = std::move(request.request);
   if (!request.one_way) {
     ++handlers_running_;
-    call.reply.mailbox_ = mailbox_;
+    mailbox_->hold();
+    call.reply.mailbox_ = mailbox_.get();
     call.reply.session_ = {entry.index, entry.wire_generation};
     call.reply.slot_ = request.slot;
     call.reply.req_num_ = request.req_num;
@@ -369,7 +396,7 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
 }
 
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
-                          MessagePtr message) {
+                          MessagePtr&& message) {
   SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {
@@ -406,11 +433,16 @@ void EndpointImpl::run_timers() {
 
 size_t EndpointImpl::poll() {
   SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
-  now_ns_ = clock_.now_ns();
   in_turn_ = true;
-  size_t work = run_mailbox();
+  return turn(transport_.rx_burst(std::span(received_).first(16)));
+}
+
+size_t EndpointImpl::turn(size_t received) {
+  now_ns_ = clock_.now_ns();
+  size_t work = run_mailbox() + received;
   work += handle_links();
-  work += receive();
+  counters_.packets_received += received;
+  for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
   run_timers();
   work += run_completions();
   work += transmit();
@@ -421,8 +453,21 @@ size_t EndpointImpl::poll() {
   return work;
 }
 
+bool EndpointImpl::nothing_to_do() const {
+  return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
+         offers_due_.empty() && mailbox_->empty();
+}
+
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
-  const size_t work = poll();
+  SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
+  in_turn_ = true;
+  const size_t received = transport_.rx_burst(std::span(received_).first(16));
+  // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
+  if (received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
+    in_turn_ = false;
+    return 0;
+  }
+  const size_t work = turn(received);
   if (work > 0) {
     last_work_ns_ = now_ns_;
     return work;
@@ -449,7 +494,7 @@ Endpoint::Balance EndpointImpl::balance() const {
     retained.responses += entry->session->retained().responses;
     retained.requests += entry->session->retained().requests;
   }
-  out.calls = calls_.size() - free_calls_.size();
+  out.calls = calls_.size() - free_calls_.size() - completing_count_;
   out.credits_missing += receive_budget_.packets_out();
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;

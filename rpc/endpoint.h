@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -46,6 +47,7 @@ namespace skua::rpc {
 
 class Endpoint;
 class EndpointImpl;
+class EndpointMailbox;
 class Mailbox;
 
 /// Names what kind of request a message is; served by handlers. Below kMethodMax.
@@ -86,9 +88,15 @@ struct CallOptions {
 class ReplyToken {
  public:
   ReplyToken() = default;
-  ReplyToken(ReplyToken&& other) noexcept;
+  ReplyToken(ReplyToken&& other) noexcept
+      : mailbox_(std::exchange(other.mailbox_, nullptr)),
+        session_(other.session_),
+        slot_(other.slot_),
+        req_num_(other.req_num_) {}
   ReplyToken& operator=(ReplyToken&& other) noexcept;
-  ~ReplyToken();
+  ~ReplyToken() {
+    if (mailbox_ != nullptr) dropped();
+  }
 
   /// Answers OK with `message` (may be null: empty). On another thread the answer travels through
   /// the endpoint's mailbox, waiting for room there if need be.
@@ -100,9 +108,10 @@ class ReplyToken {
 
  private:
   friend class EndpointImpl;
-  void answer(absl::Status status, MessagePtr message);
+  void answer(const absl::Status& status, MessagePtr message);
+  void dropped();
 
-  std::shared_ptr<Mailbox> mailbox_;
+  EndpointMailbox* mailbox_ = nullptr;  // held (EndpointMailbox::hold)
   SessionId session_;
   uint32_t slot_ = 0;
   uint32_t req_num_ = 0;

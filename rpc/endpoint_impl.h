@@ -19,7 +19,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rpc/base/rng.h"
@@ -83,11 +82,12 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const;
 
-  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
-                              CompletionFn completion);
+  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request, const CallOptions& options,
+                              CompletionFn&& completion);
   void cancel(CallId call);
   /// Answers a request; counts it as stale if the session or slot has moved on.
-  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status, MessagePtr message);
+  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+              MessagePtr&& message);
   void handler_done() { --handlers_running_; }
 
   size_t poll();
@@ -98,6 +98,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   MessagePtr make_message() override { return messages_.make(); }
 
   Transport& transport_;
+  /// The transport's, by value: looked at for every packet.
+  const Capabilities capabilities_;
   const Clock& clock_;
   const EndpointOptions options_;
   const std::shared_ptr<EndpointMailbox> mailbox_;
@@ -150,12 +152,13 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void abandon(uint64_t cookie) override;
 
   // endpoint.cc
+  size_t turn(size_t received);
+  [[nodiscard]] bool nothing_to_do() const;
   size_t run_mailbox();
   size_t run_completions();
   void run_timers();
 
   // endpoint_packets.cc
-  size_t receive();
   void dispatch(RxPacket& packet);
   void dispatch_to_session(const Arrival& arrival, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
@@ -164,8 +167,13 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   [[nodiscard]] PeerId peer_of(const Session& session) const;
   size_t transmit();
+  void send_offers();
   size_t flush_staged();
   void reap();
+  void release_buffer(RxBufferId buffer) {
+    to_release_[to_release_count_++] = buffer;
+    if (to_release_count_ == to_release_.size()) flush_releases();
+  }
   void flush_releases();
 
   // endpoint_sessions.cc
@@ -192,6 +200,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<uint32_t> free_calls_;
   IntrusiveList<Call, &Call::hook> completed_;
+  uint32_t completing_count_ = 0;  // calls whose completion runs
 
   std::vector<HandlerFn> handlers_;
   uint32_t handlers_running_ = 0;
@@ -204,11 +213,14 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   PoolLeases pool_leases_{*this};
   size_t lent_count_ = 0;
   const size_t lent_watermark_;
-  std::vector<RxBufferId> to_release_;
+  std::array<RxBufferId, kBurstMax> to_release_;
+  size_t to_release_count_ = 0;
 
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;
   bool current_kept_ = false;
+  std::array<RxPacket, kBurstMax> received_;
+  std::array<LinkEvent, 8> link_events_;
 
   // Transmit.
   std::array<TxPacket, kBurstMax> staged_;
@@ -231,6 +243,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   std::vector<uint32_t> doomed_;
   TimerHeap timers_;
   TimeNs last_work_ns_ = 0;
+  uint32_t idle_turns_ = 0;
   bool in_turn_ = false;
   bool shutting_down_ = false;
 };

@@ -15,8 +15,7 @@ static_assert(kTxSegmentsMax == Message::kBodiesMax + 1, "a whole message fits o
 void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
   endpoint_.check_thread();
   --endpoint_.lent_count_;
-  endpoint_.to_release_.push_back(cookie);
-  if (endpoint_.to_release_.size() >= kBurstMax) endpoint_.flush_releases();
+  endpoint_.release_buffer(cookie);
 }
 
 void EndpointImpl::PoolLeases::return_lease(uint64_t cookie) {
@@ -37,9 +36,9 @@ uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer) {
 }
 
 void EndpointImpl::flush_releases() {
-  if (to_release_.empty()) return;
-  transport_.release(to_release_);
-  to_release_.clear();
+  if (to_release_count_ == 0) return;
+  transport_.release(std::span(to_release_).first(to_release_count_));
+  to_release_count_ = 0;
 }
 
 std::optional<Lease> EndpointImpl::keep(const Arrival& arrival) {
@@ -104,21 +103,13 @@ void EndpointImpl::abandon(uint64_t cookie) {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-size_t EndpointImpl::receive() {
-  std::array<RxPacket, kBurstMax> burst;
-  const size_t count = transport_.rx_burst(burst);
-  counters_.packets_received += count;
-  for (size_t i = 0; i < count; ++i) dispatch(burst[i]);
-  return count;
-}
-
 void EndpointImpl::dispatch(RxPacket& packet) {
   current_ = &packet;
   current_kept_ = false;
   const DecodedHeader decoded = decode_header(packet.header);
   if (!decoded.ok) {
     count_drop(decoded.reason);
-  } else if (!transport_.capabilities().integrity && !verify_checksum(packet.header, packet.payload)) {
+  } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) {
     count_drop(DropReason::kBadChecksum);
   } else {
     const Arrival arrival{decoded.header, packet.payload};
@@ -134,8 +125,7 @@ void EndpointImpl::discard_current() {
   if (current_->placed) {
     pool_leases_.return_lease(current_->placement);
   } else if (current_->buffer != kNoBuffer) {
-    to_release_.push_back(current_->buffer);
-    if (to_release_.size() >= kBurstMax) flush_releases();
+    release_buffer(current_->buffer);
   }
 }
 
@@ -189,14 +179,15 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
   packet.payload_bytes = static_cast<uint32_t>(length);
   packet.token = kNoToken;
   packet.segment_count = 0;
-  encode_header(header, packet.header.data());
   if (length > 0) {
     packet.segment_count = static_cast<uint8_t>(payload->slice(offset, length, packet.segments));
     packet.token = reinterpret_cast<uintptr_t>(payload.get());
     staged_holds_[staged_count_] = payload;
   }
-  if (!transport_.capabilities().integrity) {
-    seal_header(packet.header.data(), packet.segments.data(), packet.segment_count);
+  if (capabilities_.integrity) {
+    encode_header(header, packet.header.data());
+  } else {
+    encode_sealed_header(header, packet.segments.data(), packet.segment_count, packet.header.data());
   }
   ++staged_count_;
 }
@@ -229,8 +220,7 @@ size_t EndpointImpl::flush_staged() {
   return taken;
 }
 
-size_t EndpointImpl::transmit() {
-  size_t sent = 0;
+void EndpointImpl::send_offers() {
   for (uint32_t index : std::exchange(offers_due_, {})) {
     SessionEntry& entry = *entries_[index];
     if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting) continue;
@@ -239,6 +229,11 @@ size_t EndpointImpl::transmit() {
     header.session_index = UINT32_MAX;
     send_control(entry.peer, header, as_byte_span(make_offer(entry)));
   }
+}
+
+size_t EndpointImpl::transmit() {
+  size_t sent = 0;
+  if (!offers_due_.empty()) send_offers();
   for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
     Session* next = parked_.next(*session);
     if (transport_.has_room(peer_of(*session))) {
@@ -266,7 +261,7 @@ size_t EndpointImpl::transmit() {
 }
 
 void EndpointImpl::reap() {
-  if (!transport_.capabilities().tx_completion) return;
+  if (!capabilities_.tx_completion || in_wire_count_ == 0) return;
   std::array<TxToken, kBurstMax> tokens;
   while (const size_t count = transport_.reap(tokens)) {
     for (size_t i = 0; i < count; ++i) {

@@ -380,9 +380,8 @@ void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind, co
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 size_t EndpointImpl::handle_links() {
-  std::array<LinkEvent, 8> events;
-  const size_t count = transport_.poll_links(events);
-  for (size_t i = 0; i < count; ++i) on_link(events[i]);
+  const size_t count = transport_.poll_links(link_events_);
+  for (size_t i = 0; i < count; ++i) on_link(link_events_[i]);
   return count;
 }
 

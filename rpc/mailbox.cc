@@ -30,4 +30,10 @@ void EndpointMailbox::close() {
   transport_ = nullptr;
 }
 
+void EndpointMailbox::detach() {
+  endpoint_ = nullptr;
+  const int64_t held = held_.fetch_add(held_here_, std::memory_order_acq_rel) + held_here_;
+  if (held == 0) self_.reset();
+}
+
 }  // namespace skua::rpc

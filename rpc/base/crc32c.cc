@@ -1,10 +1,9 @@
 #include "rpc/base/crc32c.h"
 
-#include <array>
+#include <isa-l/crc.h>
 
-#if defined(__SSE4_2__)
-#include <nmmintrin.h>
-#endif
+#include <algorithm>
+#include <array>
 
 namespace skua {
 namespace internal {
@@ -30,20 +29,17 @@ uint32_t crc32c_extend_portable(uint32_t crc, ByteSpan bytes) {
   return ~crc;
 }
 
-}  // namespace internal
-
-uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes) {
-#if defined(__SSE4_2__)
-  uint64_t state = ~crc;
-  const std::byte* p = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 8; p += 8, left -= 8) state = _mm_crc32_u64(state, load_le<uint64_t>(p));
-  auto tail = static_cast<uint32_t>(state);
-  for (; left > 0; ++p, --left) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(*p));
-  return ~tail;
-#else
-  return internal::crc32c_extend_portable(crc, bytes);
-#endif
+uint32_t crc32c_extend_long(uint32_t crc, ByteSpan bytes) {
+  // ISA-L counts in int, takes a pointer to mutable bytes that it only reads, and leaves the inversions to the caller.
+  constexpr size_t kPieceMax = size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ByteSpan piece = bytes.first(std::min(bytes.size(), kPieceMax));
+    auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(piece.data()));
+    crc = ~crc32_iscsi(data, static_cast<int>(piece.size()), ~crc);
+    bytes = bytes.subspan(piece.size());
+  }
+  return crc;
 }
 
+}  // namespace internal
 }  // namespace skua

@@ -13,7 +13,7 @@ void Message::append_copy(ByteSpan bytes) {
   SKUA_CHECK(added, "a message has at most four bodies");
 }
 
-size_t Message::slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {
+size_t Message::slice_bodies(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {
   size_t count = 0;
   auto take = [&](ByteSpan piece) {
     if (offset >= piece.size()) {
@@ -30,19 +30,16 @@ size_t Message::slice(size_t offset, size_t length, std::array<ByteSpan, kBodies
   return count;
 }
 
-void Message::clear() {
+void Message::release_bodies() {
   for (size_t i = 0; i < body_count_; ++i) {
     Body body = std::exchange(bodies_[i], {});
     if (body.release != nullptr) body.release(body.context);
   }
   body_count_ = 0;
-  head_size_ = 0;
   body_bytes_ = 0;
 }
 
-void MessagePtr::drop() {
-  Message* message = std::exchange(message_, nullptr);
-  if (message == nullptr || --message->holds_ > 0) return;
+void MessagePtr::free(Message* message) {
   message->clear();
   if (message->pool_ != nullptr) {
     message->pool_->recycle(message);
@@ -56,26 +53,10 @@ MessagePool::~MessagePool() {
   for (Message* message : free_) delete message;
 }
 
-MessagePtr MessagePool::make() {
-  Message* message;
-  if (free_.empty()) {
-    message = new Message;
-    message->pool_ = this;
-  } else {
-    message = free_.back();
-    free_.pop_back();
-  }
-  ++outstanding_count_;
-  return MessagePtr(message);
-}
-
-void MessagePool::recycle(Message* message) {
-  --outstanding_count_;
-  if (free_.size() < kept_max_) {
-    free_.push_back(message);
-  } else {
-    delete message;
-  }
+Message* MessagePool::make_new() {
+  auto* message = new Message;
+  message->pool_ = this;
+  return message;
 }
 
 bool SharedBody::attach(Message& message) {

@@ -75,7 +75,11 @@ class Message {
 
   /// Cuts [offset, offset + length) of the message into pieces; returns how many (at most
   /// kBodiesMax + 1).
-  size_t slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const;
+  size_t slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {
+    if (body_count_ > 0) return slice_bodies(offset, length, out);
+    out[0] = ByteSpan(head_).subspan(offset, length);
+    return length > 0 ? 1 : 0;
+  }
 
  private:
   friend class MessagePtr;
@@ -87,15 +91,21 @@ class Message {
     void* context = nullptr;
   };
 
-  void clear();
+  void clear() {
+    if (body_count_ > 0) release_bodies();
+    head_size_ = 0;
+  }
+  void release_bodies();
+  size_t slice_bodies(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const;
 
   uint32_t holds_ = 0;
   uint16_t head_size_ = 0;
   uint16_t body_count_ = 0;
   size_t body_bytes_ = 0;
   MessagePool* pool_ = nullptr;
-  std::array<Body, kBodiesMax> bodies_;
+  // A small message is all in its first cache lines.
   std::array<std::byte, kHeadMax> head_;
+  std::array<Body, kBodiesMax> bodies_;
 };
 
 /// A hold on a Message. Copying adds a hold. Not atomic: all holds of one message are on one thread
@@ -107,8 +117,17 @@ class MessagePtr {
     if (message_ != nullptr) ++message_->holds_;
   }
   MessagePtr(MessagePtr&& other) noexcept : message_(std::exchange(other.message_, nullptr)) {}
-  MessagePtr& operator=(MessagePtr other) noexcept {
-    std::swap(message_, other.message_);
+  MessagePtr& operator=(MessagePtr&& other) noexcept {
+    if (this != &other) {
+      drop();
+      message_ = std::exchange(other.message_, nullptr);
+    }
+    return *this;
+  }
+  MessagePtr& operator=(const MessagePtr& other) {
+    if (other.message_ != nullptr) ++other.message_->holds_;
+    drop();
+    message_ = other.message_;
     return *this;
   }
   ~MessagePtr() { drop(); }
@@ -139,7 +158,13 @@ class MessagePtr {
  private:
   friend class MessagePool;
   explicit MessagePtr(Message* message) : message_(message) { ++message_->holds_; }
-  void drop();
+  void drop() {
+    if (message_ == nullptr) return;
+    Message* message = std::exchange(message_, nullptr);
+    if (--message->holds_ == 0) free(message);
+  }
+  /// Apart, so that dropping one of several holds stays a few instructions.
+  static void free(Message* message);
 
   Message* message_ = nullptr;
 };
@@ -154,12 +179,26 @@ class MessagePool {
   MessagePool(const MessagePool&) = delete;
   MessagePool& operator=(const MessagePool&) = delete;
 
-  [[nodiscard]] MessagePtr make();
+  [[nodiscard]] MessagePtr make() {
+    ++outstanding_count_;
+    if (free_.empty()) return MessagePtr(make_new());
+    Message* message = free_.back();
+    free_.pop_back();
+    return MessagePtr(message);
+  }
   [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
 
  private:
   friend class MessagePtr;
-  void recycle(Message* message);
+  Message* make_new();
+  void recycle(Message* message) {
+    --outstanding_count_;
+    if (free_.size() < kept_max_) {
+      free_.push_back(message);
+    } else {
+      delete message;
+    }
+  }
 
   const size_t kept_max_;
   std::vector<Message*> free_;

@@ -8,13 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/rng.h"
+#include "rpc/base/tsc_clock.h"
 #include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::perf {
 namespace {
 
-constexpr size_t kPollsPerClosedCheck = 4096;
+constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
 EndpointOptions endpoint_options(bool busy) {
@@ -49,7 +50,7 @@ class Client {
     measuring_ = measure;
     const TimeNs begun = clock_.now_ns();
     stop_at_ns_ = begun + duration_ns;
-    for (uint32_t i = 0; i < options_.outstanding; ++i) start(i);
+    for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
     while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
     result_.elapsed_ns = clock_.now_ns() - begun;
   }
@@ -57,10 +58,10 @@ class Client {
   TestResult take_result() { return std::move(result_); }
 
  private:
-  void start(uint32_t index) {
+  void start(uint32_t index, TimeNs now) {
     MessagePtr request = endpoint_.make_message();
     fill(*request, body_, body_.size());
-    started_[index] = clock_.now_ns();
+    started_[index] = now;
     absl::StatusOr<CallId> call = endpoint_.call(session_, kEchoSize, std::move(request), {},
                                                  [this, index](CallResult&& result) { done(index, result); });
     if (call.ok()) {
@@ -76,7 +77,8 @@ class Client {
     if (!result.status.ok()) return fail(result.status);
     ++result_.calls;
     if (measuring_) result_.latency_ns.record(static_cast<uint64_t>(now - started_[index]));
-    if (now < stop_at_ns_) start(index);
+    // One look at the clock ends one call and begins the next.
+    if (now < stop_at_ns_) start(index, now);
   }
 
   void fail(const absl::Status& status) {
@@ -142,7 +144,7 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
   if (!plan.ok()) return plan.status();
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, place.listen_host);
   if (!transport.ok()) return transport.status();
-  const SteadyClock clock;
+  const TscClock clock;
   const std::string source(plan->response_bytes_max, 'r');
   Endpoint endpoint(**transport, clock, endpoint_options(plan->busy));
   endpoint.serve(kEchoSize, [&](IncomingCall&& call) {
@@ -156,9 +158,12 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
     call.reply.reply(std::move(response));
   });
   if (absl::Status status = send_descriptor(control, endpoint.local_descriptor()); !status.ok()) return status;
-  for (size_t turns = 0; !stop; ++turns) {
-    const size_t work = endpoint.poll_or_wait(kIdleWait);
-    if ((work == 0 || turns % kPollsPerClosedCheck == 0) && turns % 64 == 0 && control.closed_by_peer()) break;
+  TimeNs next_look_ns = 0;
+  while (!stop) {
+    endpoint.poll_or_wait(kIdleWait);
+    if (endpoint.now_ns() < next_look_ns) continue;
+    next_look_ns = endpoint.now_ns() + kLookForCloseEvery;
+    if (control.closed_by_peer()) break;
   }
   return absl::OkStatus();
 }
@@ -169,7 +174,7 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   if (!peer.ok()) return peer.status();
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
-  const SteadyClock clock;
+  const TscClock clock;
   Endpoint endpoint(**transport, clock, endpoint_options(options.busy));
   absl::StatusOr<SessionId> session = endpoint.connect(*peer);
   if (!session.ok()) return session.status();

@@ -24,6 +24,7 @@
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/crc32c.h"
 #include "rpc/wire/drop_reason.h"
 
 namespace skua::rpc {
@@ -76,10 +77,59 @@ struct PacketHeader {
   bool operator==(const PacketHeader&) const = default;
 };
 
+namespace internal {
+inline constexpr size_t kCrcOffset = 28;
+
+/// Bytes 0..27 of a header as words, as they lie in memory.
+struct HeaderWords {
+  uint64_t first, second, third;
+  uint32_t stamp;
+
+  [[nodiscard]] uint32_t crc(const ByteSpan* pieces, size_t piece_count) const {
+#if defined(__SSE4_2__)
+    uint64_t state = UINT32_MAX;
+    state = _mm_crc32_u64(state, first);
+    state = _mm_crc32_u64(state, second);
+    state = _mm_crc32_u64(state, third);
+    uint32_t crc = ~_mm_crc32_u32(static_cast<uint32_t>(state), stamp);
+#else
+    std::array<std::byte, kCrcOffset> bytes;
+    store(bytes.data());
+    uint32_t crc = crc32c(bytes);
+#endif
+    for (size_t i = 0; i < piece_count; ++i) crc = crc32c_extend(crc, pieces[i]);
+    return crc;
+  }
+  void store(std::byte* to) const {
+    store_le(to, first);
+    store_le(to + 8, second);
+    store_le(to + 16, third);
+    store_le(to + 24, stamp);
+  }
+};
+
+inline HeaderWords words_of(const PacketHeader& header) {
+  const auto first = static_cast<uint8_t>(kProtocolVersion << 4 | static_cast<uint8_t>(header.type));
+  return {uint64_t{first} | uint64_t{header.flags} << 8 | uint64_t{header.method} << 16 |
+              uint64_t{header.session_index} << 32,
+          uint64_t{header.session_generation} | uint64_t{header.req_num} << 32,
+          uint64_t{header.message_bytes} | uint64_t{header.packet_index} << 32 | uint64_t{header.deadline_ms} << 48,
+          header.stamp};
+}
+}  // namespace internal
+
 /// Writes the header with a zero CRC field. `to` has kHeaderBytes.
-void encode_header(const PacketHeader& header, std::byte* to);
-/// Fills in the CRC over the encoded header and the payload's pieces.
-void seal_header(std::byte* header, const ByteSpan* pieces, size_t piece_count);
+inline void encode_header(const PacketHeader& header, std::byte* to) {
+  internal::words_of(header).store(to);
+  store_le(to + internal::kCrcOffset, uint32_t{0});
+}
+/// Writes the header with the CRC over it and the payload's pieces. `to` has kHeaderBytes.
+inline void encode_sealed_header(const PacketHeader& header, const ByteSpan* pieces, size_t piece_count,
+                                 std::byte* to) {
+  const internal::HeaderWords words = internal::words_of(header);
+  words.store(to);
+  store_le(to + internal::kCrcOffset, words.crc(pieces, piece_count));
+}
 
 struct DecodedHeader {
   bool ok = false;
@@ -87,9 +137,38 @@ struct DecodedHeader {
   PacketHeader header;
 };
 /// Checks size, version and type; believes nothing else.
-[[nodiscard]] DecodedHeader decode_header(ByteSpan bytes);
-/// True if the CRC field matches header and payload.
-[[nodiscard]] bool verify_checksum(ByteSpan header, ByteSpan payload);
+[[nodiscard]] inline DecodedHeader decode_header(ByteSpan bytes) {
+  DecodedHeader out;
+  if (bytes.size() < kHeaderBytes) [[unlikely]] {
+    return out;
+  }
+  const std::byte* p = bytes.data();
+  const auto first = static_cast<uint8_t>(p[0]);
+  const uint8_t type = first & 15;
+  if (first >> 4 != kProtocolVersion || type == 0 || type > kPacketTypeMax) [[unlikely]] {
+    out.reason = first >> 4 != kProtocolVersion ? DropReason::kBadVersion : DropReason::kBadType;
+    return out;
+  }
+  out.ok = true;
+  out.header.type = static_cast<PacketType>(type);
+  out.header.flags = static_cast<uint8_t>(p[1]);
+  out.header.method = load_le<uint16_t>(p + 2);
+  out.header.session_index = load_le<uint32_t>(p + 4);
+  out.header.session_generation = load_le<uint32_t>(p + 8);
+  out.header.req_num = load_le<uint32_t>(p + 12);
+  out.header.message_bytes = load_le<uint32_t>(p + 16);
+  out.header.packet_index = load_le<uint16_t>(p + 20);
+  out.header.deadline_ms = load_le<uint16_t>(p + 22);
+  out.header.stamp = load_le<uint32_t>(p + 24);
+  return out;
+}
+/// True if the CRC field matches header and payload. `header` has kHeaderBytes.
+[[nodiscard]] inline bool verify_checksum(ByteSpan header, ByteSpan payload) {
+  const std::byte* p = header.data();
+  const internal::HeaderWords words{load_le<uint64_t>(p), load_le<uint64_t>(p + 8), load_le<uint64_t>(p + 16),
+                                    load_le<uint32_t>(p + 24)};
+  return words.crc(&payload, 1) == load_le<uint32_t>(p + internal::kCrcOffset);
+}
 
 /// A set of packet indices: `base + bit`, as carried by kAck and kPull behind the header.
 //

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
+#include "rpc/base/thread_mark.h"
 #include "rpc/transport/dpdk/eal.h"
 
 namespace skua::rpc::dpdk {
@@ -20,6 +21,7 @@ constexpr size_t kPeersMax = 65'536;
 constexpr size_t kRecordCount = 4096;
 /// Drivers here cannot wait for packets, so a sleeping endpoint looks this often.
 constexpr DurationNs kNap = 50 * kMicrosecond;
+constexpr uint32_t kTurnsPerLook = 64;
 constexpr DurationNs kWatchEvery = 20 * kMillisecond;
 constexpr DurationNs kDownForGood = 500 * kMillisecond;
 constexpr DurationNs kRestartEvery = 200 * kMillisecond;
@@ -70,6 +72,12 @@ Descriptor DpdkTransport::local_descriptor() const {
   address.udp_port = udp_port_;
   for (const Line& line : lines_) address.interfaces.push_back(line.port->address());
   return {kTransportName, self_, address.encode()};
+}
+
+void DpdkTransport::adopt() {
+  if (thread_mark_ == this_thread_mark()) return;
+  adopt_thread();
+  thread_mark_ = this_thread_mark();
 }
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ void DpdkTransport::on_segment_freed(void* /*address*/, void* opaque) {
 }
 
 size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
-  adopt_thread();
+  adopt();
   for (Line& line : lines_) flush(line);
   size_t taken = 0;
   for (; taken < packets.size(); ++taken) {
@@ -281,7 +289,7 @@ void DpdkTransport::abandon_tx() {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 size_t DpdkTransport::rx_burst(std::span<RxPacket> packets) {
-  adopt_thread();
+  adopt();
   std::array<rte_mbuf*, kBurstMax> received;
   const size_t room_max = std::min(packets.size(), received.size());
   size_t filled = 0;
@@ -370,6 +378,7 @@ void DpdkTransport::release(std::span<const RxBufferId> buffers) {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 size_t DpdkTransport::poll_links(std::span<LinkEvent> events) {
+  if (++turns_ % kTurnsPerLook != 0 && events_.empty()) return 0;
   if (const uint64_t tsc = rte_rdtsc(); tsc >= next_watch_tsc_) {
     next_watch_tsc_ = tsc + rte_get_tsc_hz() / (kSecond / kWatchEvery);
     now_ns_ = static_cast<TimeNs>(static_cast<double>(tsc) * 1e9 / static_cast<double>(rte_get_tsc_hz()));

@@ -80,6 +80,8 @@ class DpdkTransport final : public Transport {
     TimeNs next_restart_ns = 0;
   };
 
+  void adopt();
+
   // TX.
   rte_mbuf* build(const Peer& peer, TxPacket& packet);
   bool attach_body(rte_mbuf* frame, TxPacket& packet, size_t first_segment);
@@ -109,6 +111,8 @@ class DpdkTransport final : public Transport {
   size_t next_line_ = 0;
   TimeNs now_ns_ = 0;  // coarse; of the last look at the links
   uint64_t next_watch_tsc_ = 0;
+  uint32_t turns_ = 0;
+  const void* thread_mark_ = nullptr;  // of the thread that was given to the EAL
 
   // Frames taken from the pool ahead of need, a burst at a time.
   std::array<rte_mbuf*, kBurstMax> spare_;

@@ -164,7 +164,7 @@ TEST(PacketHeader, Seal_CoversHeaderAndAllPieces) {
   const std::string payload = "first second third";
   const ByteSpan all = as_byte_span(payload);
   const std::array<ByteSpan, 3> pieces{all.first(6), all.subspan(6, 7), all.subspan(13)};
-  seal_header(bytes.data(), pieces.data(), pieces.size());
+  encode_sealed_header(sample(), pieces.data(), pieces.size(), bytes.data());
   EXPECT_TRUE(verify_checksum(bytes, all));
   EXPECT_EQ(load_le<uint32_t>(bytes.data() + 28), crc32c_extend(crc32c(ByteSpan(bytes).first(28)), all));
 }
@@ -172,7 +172,7 @@ TEST(PacketHeader, Seal_CoversHeaderAndAllPieces) {
 TEST(PacketHeader, Seal_GoldenBytes) {
   EncodedHeader bytes = encoded(sample());
   const ByteSpan payload = as_byte_span("skua");
-  seal_header(bytes.data(), &payload, 1);
+  encode_sealed_header(sample(), &payload, 1, bytes.data());
   EXPECT_EQ(to_hex(ByteSpan(bytes).subspan(28)), "c76f7665");
 }
 
@@ -180,7 +180,7 @@ TEST(PacketHeader, Verify_AnyFlippedBitIsSeen) {
   EncodedHeader bytes = encoded(sample());
   std::string payload = "payload";
   const ByteSpan piece = as_byte_span(payload);
-  seal_header(bytes.data(), &piece, 1);
+  encode_sealed_header(sample(), &piece, 1, bytes.data());
   for (size_t bit = 0; bit < 8 * (bytes.size() + payload.size()); ++bit) {
     std::byte* target =
         bit / 8 < bytes.size() ? &bytes[bit / 8] : reinterpret_cast<std::byte*>(&payload[bit / 8 - bytes.size()]);
@@ -193,7 +193,7 @@ TEST(PacketHeader, Verify_AnyFlippedBitIsSeen) {
 
 TEST(PacketHeader, Verify_LostOrAddedPayload) {
   EncodedHeader bytes = encoded(sample());
-  seal_header(bytes.data(), nullptr, 0);
+  encode_sealed_header(sample(), nullptr, 0, bytes.data());
   EXPECT_TRUE(verify_checksum(bytes, {}));
   EXPECT_FALSE(verify_checksum(bytes, as_byte_span("x")));
 }
