@@ -366,7 +366,7 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
     ++counters_.requests_refused;
     MessagePtr message = make_message();
     message->append_copy(as_byte_span(text));
-    session.respond(request.slot, request.req_num, code, true, std::move(message));
+    session.respond(request.slot, request.req_num, code, true, std::move(message), now_ns_);
   };
   if (request.method >= kMethodMax || !handlers_[request.method]) {
     return refuse(absl::StatusCode::kUnimplemented, absl::StrCat("no handler for method ", request.method));
@@ -408,7 +408,8 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     message->append_copy(
         as_byte_span(std::string_view(status.message().data(), status.message().size()).substr(0, kErrorTextMax)));
   }
-  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message))) ++counters_.stale_replies;
+  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message), now_ns_))
+    ++counters_.stale_replies;
 }
 
 // --- The loop --------------------------------------------------------------------------------------------------------

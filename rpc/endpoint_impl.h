@@ -133,6 +133,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
 
   // SessionHost.
   void mark_ready(Session& session) override;
+  PacketSink* express() override;
   void arm_timer(Session& session, TimeNs when) override;
   std::optional<Lease> keep(const Arrival& arrival) override;
   std::optional<Assembly> assemble(size_t bytes) override;
@@ -226,6 +227,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   std::array<TxPacket, kBurstMax> staged_;
   std::array<MessagePtr, kBurstMax> staged_holds_;
   size_t staged_count_ = 0;
+  bool flushing_ = false;     // released bodies may call us from inside
   size_t in_wire_count_ = 0;  // messages whose token has not come back
 
   // Sessions.

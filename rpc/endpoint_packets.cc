@@ -161,6 +161,12 @@ void EndpointImpl::mark_ready(Session& session) {
   if (!session.ready_hook.linked()) ready_.push_back(session);
 }
 
+PacketSink* EndpointImpl::express() {
+  // Not past sessions that wait for the wire, and not from a body's release while the burst is being counted off.
+  if (flushing_ || !ready_.empty()) return nullptr;
+  return has_room() || flush_staged() > 0 ? this : nullptr;
+}
+
 PeerId EndpointImpl::peer_of(const Session& session) const {
   return entries_[session.address().local_index]->peer;
 }
@@ -202,6 +208,7 @@ void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpa
 
 size_t EndpointImpl::flush_staged() {
   if (staged_count_ == 0) return 0;
+  flushing_ = true;
   const size_t taken = transport_.tx_burst(std::span(staged_).first(staged_count_));
   for (size_t i = 0; i < taken; ++i) {
     if (staged_[i].done || staged_[i].token == kNoToken || mutant(Mutant::kFreeBeforeTxDone)) {
@@ -217,6 +224,7 @@ size_t EndpointImpl::flush_staged() {
     staged_holds_[i - taken] = std::move(staged_holds_[i]);
   }
   staged_count_ -= taken;
+  flushing_ = false;
   return taken;
 }
 

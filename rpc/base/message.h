@@ -125,9 +125,10 @@ class MessagePtr {
     return *this;
   }
   MessagePtr& operator=(const MessagePtr& other) {
-    if (other.message_ != nullptr) ++other.message_->holds_;
+    Message* message = other.message_;
+    if (message != nullptr) ++message->holds_;
     drop();
-    message_ = other.message_;
+    message_ = message;
     return *this;
   }
   ~MessagePtr() { drop(); }

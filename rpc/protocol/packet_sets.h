@@ -29,7 +29,8 @@ class PacketBits {
   void reset(uint32_t size) {
     size_ = size;
     first_ = 0;
-    rest_.assign(size > 64 ? (size - 1) / 64 : 0, 0);
+    const uint32_t more = size > 64 ? (size - 1) / 64 : 0;
+    if (more > 0 || !rest_.empty()) rest_.assign(more, 0);
   }
   /// Adds indices at the end, all clear.
   void extend(uint32_t size) {

@@ -100,25 +100,6 @@ void Session::make_ready(ServerSlot& slot) {
   host_.mark_ready(*this);
 }
 
-uint32_t Session::pieces_of(size_t bytes) const {
-  if (bytes <= terms_.payload_bytes) return 1;
-  return static_cast<uint32_t>((bytes + terms_.payload_bytes - 1) / terms_.payload_bytes);
-}
-
-uint32_t Session::piece_bytes(size_t message_bytes, uint32_t index) const {
-  const size_t offset = size_t{index} * terms_.payload_bytes;
-  return static_cast<uint32_t>(std::min<size_t>(terms_.payload_bytes, message_bytes - offset));
-}
-
-PacketHeader Session::header_for(PacketType type, uint32_t req_num) const {
-  PacketHeader header;
-  header.type = type;
-  header.session_index = address_.remote_index;
-  header.session_generation = address_.remote_generation;
-  header.req_num = req_num;
-  return header;
-}
-
 void Session::send_ping() {
   if (!open_) return;
   ping_due_ = true;
@@ -142,7 +123,7 @@ void Session::on_packet(const Arrival& arrival, TimeNs now) {
 
 bool Session::expects(const PacketHeader& header) const {
   if (!open_ || header.message_bytes > terms_.message_max_bytes) return false;
-  const uint32_t index = header.req_num % terms_.window;
+  const uint32_t index = slot_of(header.req_num);
   if (header.type == PacketType::kResponse) {
     return client_slots_ != nullptr && client_slots_[index].call != nullptr &&
            client_slots_[index].req_num == header.req_num;

@@ -32,6 +32,7 @@
 #ifndef SKUA_RPC_PROTOCOL_SESSION_H_
 #define SKUA_RPC_PROTOCOL_SESSION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -98,6 +99,8 @@ class SessionHost {
  public:
   /// The session has something to transmit.
   virtual void mark_ready(Session& session) = 0;
+  /// Where a packet may be put right now, ahead of the next transmit(); nullptr: it waits its turn.
+  virtual PacketSink* express() = 0;
   /// on_timer() wants to run at `when` (or earlier than what was asked for before).
   virtual void arm_timer(Session& session, TimeNs when) = 0;
   /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure). Nothing if there
@@ -158,7 +161,8 @@ class Session final : private ReceiveBudget::Waiter {
 
   // --- Calls coming in ---
   /// Answers a delivered request. False if the slot has moved on (the answer is stale).
-  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr response);
+  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr response,
+               TimeNs now);
 
   // --- The driver's side ---
   void on_packet(const Arrival& arrival, TimeNs now);
@@ -243,9 +247,24 @@ class Session final : private ReceiveBudget::Waiter {
   // Common.
   void make_ready(ClientSlot& slot);
   void make_ready(ServerSlot& slot);
-  [[nodiscard]] uint32_t pieces_of(size_t bytes) const;
-  [[nodiscard]] uint32_t piece_bytes(size_t message_bytes, uint32_t index) const;
-  [[nodiscard]] PacketHeader header_for(PacketType type, uint32_t req_num) const;
+  [[nodiscard]] uint32_t pieces_of(size_t bytes) const {
+    if (bytes <= terms_.payload_bytes) return 1;
+    return static_cast<uint32_t>((bytes + terms_.payload_bytes - 1) / terms_.payload_bytes);
+  }
+  [[nodiscard]] uint32_t piece_bytes(size_t message_bytes, uint32_t index) const {
+    const size_t offset = size_t{index} * terms_.payload_bytes;
+    return static_cast<uint32_t>(std::min<size_t>(terms_.payload_bytes, message_bytes - offset));
+  }
+  [[nodiscard]] PacketHeader header_for(PacketType type, uint32_t req_num) const {
+    PacketHeader header;
+    header.type = type;
+    header.session_index = address_.remote_index;
+    header.session_generation = address_.remote_generation;
+    header.req_num = req_num;
+    return header;
+  }
+  /// Windows are powers of two.
+  [[nodiscard]] uint32_t slot_of(uint32_t req_num) const { return req_num & (terms_.window - 1u); }
   void drop(DropReason reason) { host_.count_drop(reason); }
 
   // Client side.
@@ -275,6 +294,7 @@ class Session final : private ReceiveBudget::Waiter {
   void arm(TimeNs when);
   TimeNs run_due_timers(TimeNs now);
   bool transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now);
+  PacketSink* express_for(ClientSlot& slot);
   void emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
   bool emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now);
   void emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink, TimeNs now);
@@ -291,6 +311,7 @@ class Session final : private ReceiveBudget::Waiter {
   void on_pull(const Arrival& arrival, TimeNs now);
   void on_release(const PacketHeader& header);
   bool transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now);
+  void emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
   void forget(ServerSlot& slot);
 
   SessionHost& host_;

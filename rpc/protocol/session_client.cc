@@ -110,8 +110,21 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
     waiting_since_ns_ = now;
     pinged_since_ns_ = 0;
   }
-  make_ready(slot);
+  if (PacketSink* sink = express_for(slot); sink != nullptr) {
+    emit_request_piece(slot, slot.next_unit++, *sink, now);
+  } else {
+    make_ready(slot);
+  }
   arm(std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
+}
+
+/// A request of one packet that nothing holds back goes out without waiting for transmit(): the usual case of small calls.
+PacketSink* Session::express_for(ClientSlot& slot) {
+  const bool held_back =
+      reliable_ || slot.request_pieces != 1 || limits_.paced() || !ready_clients_.empty() || !waiting_clients_.empty();
+  if (held_back) return nullptr;
+  PacketSink* sink = host_.express();
+  return sink != nullptr && take_credit(slot) ? sink : nullptr;
 }
 
 // --- Finishing -------------------------------------------------------------------------------------------------------
@@ -137,7 +150,7 @@ void Session::vacate(ClientSlot& slot) {
   slot.call = nullptr;
   return_pulls(slot, 0);
   return_credits(slot, 0);
-  slot.response = {};
+  if (slot.response.data != nullptr) slot.response = {};
   slot.lost.clear();
   slot.in_flight.reset();
   --active_count_;
@@ -242,7 +255,7 @@ Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
     drop(DropReason::kUnexpectedResponse);
     return nullptr;
   }
-  ClientSlot& slot = client_slots_[header.req_num % terms_.window];
+  ClientSlot& slot = client_slots_[slot_of(header.req_num)];
   const bool expected = slot.call != nullptr && slot.call->sent &&
                         (slot.req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse));
   if (!expected) {
@@ -315,7 +328,6 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
   if (pieces == 1) {
     std::optional<Lease> response = host_.keep(arrival);
     if (!response.has_value()) return on_unplaceable(header, now);
-    settle_request(*slot);
     return complete_with_response(*slot, header, *std::move(response));
   }
   accept_response_piece(*slot, arrival, now);

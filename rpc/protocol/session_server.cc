@@ -24,13 +24,13 @@ Session::ServerSlot* Session::server_slot_for(const PacketHeader& header) {
       server_slots_[i].req_num = i - terms_.window;
     }
   }
-  return &server_slots_[header.req_num % terms_.window];
+  return &server_slots_[slot_of(header.req_num)];
 }
 
 void Session::forget(ServerSlot& slot) {
   slot.ready_hook.unlink();
   slot.ack_due = false;
-  slot.request = {};
+  if (slot.request.data != nullptr) slot.request = {};
   slot.response.reset();
   slot.state = ServerSlot::State::kReleased;
 }
@@ -107,7 +107,7 @@ void Session::deliver(ServerSlot& slot, const PacketHeader& header, Lease&& requ
   if (header.deadline_ms != kDeadlineUnlimited) arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
   arrived.request = std::move(request);
   // Answered before the handler runs: "delivered" is all the caller wants to know.
-  if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr());
+  if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
   host_.deliver(*this, std::move(arrived));
 }
 
@@ -133,7 +133,7 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
   slot.state = ServerSlot::State::kExecuting;
   MessagePtr text = host_.make_message();
   text->append_copy(as_byte_span("the peer has no memory for a request of this size now: try again later"));
-  respond(slot.index, slot.req_num, absl::StatusCode::kResourceExhausted, true, std::move(text));
+  respond(slot.index, slot.req_num, absl::StatusCode::kResourceExhausted, true, std::move(text), now);
 }
 
 void Session::on_duplicate_request(ServerSlot& slot) {
@@ -148,7 +148,7 @@ void Session::on_duplicate_request(ServerSlot& slot) {
 }
 
 bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code, bool engine_status,
-                      MessagePtr response) {
+                      MessagePtr response, TimeNs now) {
   if (!open_ || server_slots_ == nullptr || slot_index >= terms_.window) return false;
   ServerSlot& slot = server_slots_[slot_index];
   if (slot.req_num != req_num || slot.state != ServerSlot::State::kExecuting) return false;
@@ -166,9 +166,15 @@ bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode co
   slot.response = std::move(response);
   slot.response_pieces = pieces_of(slot.response->size());
   slot.wanted.reset(slot.response_pieces);
-  slot.wanted.insert(0);
   slot.ack_due = false;
-  make_ready(slot);
+  // As requests do: the first packet goes out at once where nothing holds it back.
+  PacketSink* sink = reliable_ || !ready_servers_.empty() ? nullptr : host_.express();
+  if (sink != nullptr) {
+    emit_response_piece(slot, 0, *sink, now);
+  } else {
+    slot.wanted.insert(0);
+    make_ready(slot);
+  }
   return true;
 }
 
@@ -200,19 +206,22 @@ void Session::on_release(const PacketHeader& header) {
   forget(slot);  // a handler that still runs answers into the void
 }
 
+void Session::emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+  PacketHeader header = header_for(kResponse, slot.req_num);
+  header.method = slot.status;
+  header.flags = slot.response_flags;
+  header.message_bytes = static_cast<uint32_t>(slot.response->size());
+  header.packet_index = static_cast<uint16_t>(piece);
+  header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
+  sink.emit(*this, header, slot.response, size_t{piece} * terms_.payload_bytes,
+            piece_bytes(slot.response->size(), piece));
+}
+
 bool Session::transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now) {
   if (slot.state == ServerSlot::State::kResponding) {
     while (!slot.wanted.empty()) {
       if (!sink.has_room()) return false;
-      const uint32_t piece = slot.wanted.pop_lowest();
-      PacketHeader header = header_for(kResponse, slot.req_num);
-      header.method = slot.status;
-      header.flags = slot.response_flags;
-      header.message_bytes = static_cast<uint32_t>(slot.response->size());
-      header.packet_index = static_cast<uint16_t>(piece);
-      header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
-      sink.emit(*this, header, slot.response, size_t{piece} * terms_.payload_bytes,
-                piece_bytes(slot.response->size(), piece));
+      emit_response_piece(slot, slot.wanted.pop_lowest(), sink, now);
     }
     slot.ack_due = false;
     return true;

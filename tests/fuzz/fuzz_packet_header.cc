@@ -57,6 +57,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
  public:
   virtual ~Surroundings() = default;
   void mark_ready(Session&) override {}
+  PacketSink* express() override { return nullptr; }
   void arm_timer(Session&, TimeNs when) override { timer = std::min(timer, when); }
   std::optional<Lease> keep(const Arrival& arrival) override {
     if (scarce) return std::nullopt;
@@ -178,7 +179,7 @@ class SessionScript {
     MessagePtr message = around_.messages.make();
     message->append_copy(ByteSpan(filler_).first(in_.read<uint16_t>() % (filler_.size() + 1)));
     session_->respond(request.slot, request.req_num, static_cast<absl::StatusCode>(in_.read<uint8_t>() % 20), false,
-                      std::move(message));
+                      std::move(message), now_);
   }
 
   void pass_time() {

@@ -154,7 +154,7 @@ TestCall& Side::call(std::string request, DurationNs timeout_ns, bool one_way) {
 }
 
 bool Side::respond(const ArrivedRequest& request, std::string_view bytes, absl::StatusCode code) {
-  return session->respond(request.slot, request.req_num, code, false, message_of(messages, bytes));
+  return session->respond(request.slot, request.req_num, code, false, message_of(messages, bytes), harness.now);
 }
 
 // --- Harness ---------------------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
 
   // SessionHost.
   void mark_ready(Session& session) override;
+  PacketSink* express() override { return express_open && has_room() ? this : nullptr; }
   void arm_timer(Session& session, TimeNs when) override;
   std::optional<Lease> keep(const Arrival& arrival) override;
   std::optional<Assembly> assemble(size_t bytes) override;
@@ -101,6 +102,8 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   size_t memory = SIZE_MAX;
   bool keep_fails = false;
   bool ready = false;
+  /// express() lets single packets out ahead of transmit().
+  bool express_open = false;
   TimeNs timer = kTimeNever;
   std::map<uint64_t, std::vector<std::byte>> lent;
   uint64_t next_cookie = 1;

@@ -161,7 +161,7 @@ TEST(Session, Call_EnginesRefusalSaysThatNothingRan) {
   Harness harness;
   harness.server.handler = [&](ArrivedRequest&& request) {
     harness.server.session->respond(request.slot, request.req_num, absl::StatusCode::kUnimplemented, true,
-                                    message_of(harness.server.messages, "no handler"));
+                                    message_of(harness.server.messages, "no handler"), harness.now);
   };
   TestCall& call = harness.client.call("?");
   harness.run(kMillisecond);
@@ -426,10 +426,11 @@ TEST(Session, Respond_WrongSlotOrNumberIsStale) {
                                       {request.slot, request.req_num + 4},
                                       {4, request.req_num},
                                       {UINT32_MAX, request.req_num}}) {
-    EXPECT_FALSE(harness.server.session->respond(slot, req_num, absl::StatusCode::kOk, false, MessagePtr()));
+    EXPECT_FALSE(
+        harness.server.session->respond(slot, req_num, absl::StatusCode::kOk, false, MessagePtr(), harness.now));
   }
-  EXPECT_TRUE(
-      harness.server.session->respond(request.slot, request.req_num, absl::StatusCode::kOk, false, MessagePtr()));
+  EXPECT_TRUE(harness.server.session->respond(request.slot, request.req_num, absl::StatusCode::kOk, false, MessagePtr(),
+                                              harness.now));
   request.request.reset();
   harness.run(kMillisecond);
   EXPECT_EQ(harness.client.calls[0].response(), "");
