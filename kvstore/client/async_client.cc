@@ -9,15 +9,18 @@
 
 namespace skua::kv {
 
-absl::StatusOr<std::unique_ptr<rpc::Transport>> make_client_transport(uint64_t seed) {
+absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t seed, const TransportMaker& maker) {
   Rng rng(seed);
+  rpc::EndpointIdentity self;
+  for (uint8_t& byte : self.uuid.bytes) byte = static_cast<uint8_t>(rng.below(256));
+  self.uuid.bytes[0] |= 1;  // zero means nobody
+  self.incarnation = 1;
+  if (maker) return maker(self);
   rpc::TcpOptions options;
-  for (uint8_t& byte : options.self.uuid.bytes) byte = static_cast<uint8_t>(rng.below(256));
-  options.self.uuid.bytes[0] |= 1;  // zero means nobody
-  options.self.incarnation = 1;
+  options.self = self;
   absl::StatusOr<std::unique_ptr<rpc::TcpTransport>> made = rpc::TcpTransport::create(std::move(options));
   if (!made.ok()) return made.status();
-  return std::unique_ptr<rpc::Transport>(std::move(*made));
+  return std::shared_ptr<rpc::Transport>(std::move(*made));
 }
 
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions options) {
@@ -26,7 +29,7 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   std::random_device device;
   const uint64_t fresh = (uint64_t{device()} << 32) | device();
   if (options.seed == 0) options.seed = fresh;
-  absl::StatusOr<std::unique_ptr<rpc::Transport>> transport = make_client_transport(fresh);
+  absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
   auto impl = std::make_unique<Impl>(std::make_unique<SteadyClock>(), std::move(*transport),
                                      make_control_access(options.control_address), options);

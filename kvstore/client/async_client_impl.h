@@ -13,7 +13,7 @@
 namespace skua::kv {
 
 struct AsyncClient::Impl {
-  Impl(std::unique_ptr<Clock> clock_arg, std::unique_ptr<rpc::Transport> transport_arg,
+  Impl(std::unique_ptr<Clock> clock_arg, std::shared_ptr<rpc::Transport> transport_arg,
        std::unique_ptr<ClusterAccess> cluster_arg, const ClientOptions& options)
       : clock(std::move(clock_arg)),
         transport(std::move(transport_arg)),
@@ -21,13 +21,14 @@ struct AsyncClient::Impl {
         core(*transport, *clock, *cluster, options) {}
 
   const std::unique_ptr<Clock> clock;
-  const std::unique_ptr<rpc::Transport> transport;
+  const std::shared_ptr<rpc::Transport> transport;  // nobody else's; shared for what its maker ends with it
   const std::unique_ptr<ClusterAccess> cluster;
   ClientCore core;
 };
 
-/// A TCP transport for a client: dials, does not listen.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<rpc::Transport>> make_client_transport(uint64_t seed);
+/// A client's transport: what `maker` makes, or TCP that dials and does not listen.
+[[nodiscard]] absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t seed,
+                                                                                    const TransportMaker& maker = {});
 
 }  // namespace skua::kv
 

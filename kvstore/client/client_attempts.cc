@@ -218,8 +218,9 @@ void ClientCore::expire(Operation& operation) {
   } else if (operation.awaits == Awaits::kMap && operation.target == kNoTarget) {
     cause = "the shard has no owner: its node was taken out of the cluster by force; drop the table";
   } else if (operation.awaits == Awaits::kSession) {
-    cause = absl::StrCat("no session with ", routes_.target(operation.target).describe(),
-                         " could be opened: is that node running? see skuactl status");
+    const absl::Status& why = sessions_->last_error(operation.target);
+    cause = absl::StrCat("no session with ", routes_.target(operation.target).describe(), " could be opened: ",
+                         absl::IsFailedPrecondition(why) ? why.message() : "is that node running? see skuactl status");
   } else {
     cause = "the deadline passed before the next attempt";
   }

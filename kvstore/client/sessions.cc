@@ -69,16 +69,18 @@ void Sessions::on_described(TargetId target, uint64_t opening, const absl::Statu
   }
   const rpc::Descriptor self = endpoint_.local_descriptor();
   const control::TransportDescriptor* found = nullptr;
+  std::string spoken;
   for (const control::WorkerDescription& worker : node->workers) {
     if (worker.worker != whom.worker) continue;
     for (const control::TransportDescriptor& transport : worker.transports) {
       if (transport.kind == self.transport) found = &transport;
+      absl::StrAppend(&spoken, spoken.empty() ? "" : ", ", transport.kind);
     }
   }
   if (found == nullptr) {
     return fail(target, absl::FailedPreconditionError(
-                            absl::StrCat("the worker is not reached over ", self.transport,
-                                         ", which this client speaks: enable that transport on the node")));
+                            absl::StrCat("the worker speaks ", spoken.empty() ? "nothing yet" : spoken,
+                                         ", this client ", self.transport, ": start both with the same --transport")));
   }
   absl::StatusOr<rpc::Descriptor> peer = rpc::Descriptor::decode(as_byte_span(found->bytes));
   if (!peer.ok()) return fail(target, peer.status());

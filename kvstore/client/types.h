@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,9 +25,20 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "rpc/base/lease.h"
 
+namespace skua::rpc {
+class Transport;
+struct EndpointIdentity;
+}  // namespace skua::rpc
+
 namespace skua::kv {
+
+/// Makes what carries a client's packets, for an endpoint that calls itself `self`. Runs on the thread that makes the client,
+/// once per client; several may run at once. The client drops the transport when it ends.
+using TransportMaker =
+    std::function<absl::StatusOr<std::shared_ptr<rpc::Transport>>(const rpc::EndpointIdentity& self)>;
 
 struct ClientOptions {
   /// Where the control plane listens: "host:port".
@@ -45,6 +57,8 @@ struct ClientOptions {
   size_t memory_limit_bytes = size_t{1} << 30;
   /// Seeds back-off jitter; 0: drawn from the system.
   uint64_t seed = 0;
+  /// Empty: TCP. For DPDK see dpdk.h. Nodes and clients need the same transport.
+  TransportMaker make_transport{};
 };
 
 /// OK, or INVALID_ARGUMENT naming the option and its range.

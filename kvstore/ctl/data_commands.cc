@@ -40,6 +40,11 @@ int with_client(const Globals& globals, Use&& use) {
   ClientOptions options;
   options.control_address = globals.control_address;
   options.timeout = std::chrono::nanoseconds(globals.timeout_ns);
+  if (globals.use_dpdk) {
+    absl::StatusOr<TransportMaker> maker = dpdk_transports(globals.dpdk, 1);
+    if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
+    options.make_transport = *std::move(maker);
+  }
   absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
   return client.ok() ? use(**client) : report_failure(client.status());
 }

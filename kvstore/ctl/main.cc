@@ -1,7 +1,29 @@
 // skuactl: the operator's and the curious user's command line.
+#include <string>
+#include <type_traits>
+
 #include "app/config.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+
+namespace {
+
+void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& globals) {
+  program.add_choice<bool>("transport", &globals.use_dpdk, {{"tcp", false}, {"dpdk", true}},
+                           "What requests travel by; the nodes' --transport.");
+  declare_dpdk_settings(globals.dpdk, [&](const char* name, auto* target, const char* help) {
+    using Value = std::remove_pointer_t<decltype(target)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      program.add_string(name, target, help);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      program.add_bool(name, target, help);
+    } else {
+      program.add_int(name, target, help);
+    }
+  });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   namespace ctl = skua::kv::ctl;
@@ -14,6 +36,7 @@ int main(int argc, char** argv) {
       .value_name("HOST:PORT");
   program.add_duration("timeout", &globals.timeout_ns, "For each command, all told.").at_least(skua::kMillisecond);
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
+  add_transport_options(program, globals);
   program.example("skuactl status", "nodes, tables and who is missing");
   program.example("skuactl table create notes --shards 6", "a table");
   program.example("skuactl put notes greeting hello", "a key");

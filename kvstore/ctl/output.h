@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kvstore/client/dpdk.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
@@ -18,6 +19,8 @@ struct Globals {
   std::string control_address = "127.0.0.1:7400";
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
+  bool use_dpdk = false;
+  rpc::DpdkSettings dpdk = dpdk_client_settings();
 };
 
 /// Prints `skuactl: message` on stderr and returns the exit code 1.

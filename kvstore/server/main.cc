@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -22,6 +23,8 @@
 #include "kvstore/codec/limits.h"
 #include "kvstore/server/node.h"
 #include "rpc/base/status.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/dpdk/dpdk_settings.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::kv {
@@ -33,7 +36,7 @@ constexpr int64_t kFormatVersion = 1;
 constexpr uint16_t kSessionWindow = 256;
 
 enum class Polling : uint8_t { kAdaptive, kBusy };
-enum class TransportKind : uint8_t { kTcp };
+enum class TransportKind : uint8_t { kTcp, kDpdk };
 
 struct Config {
   std::string data_dir;
@@ -45,6 +48,7 @@ struct Config {
   Polling polling = Polling::kAdaptive;
   DurationNs spin = 50 * kMicrosecond;
   TransportKind transport = TransportKind::kTcp;
+  rpc::DpdkSettings dpdk;
   int reader_threads = 2;
   uint32_t sessions_max = 4096;
   size_t message_memory = size_t{1} << 30;
@@ -90,6 +94,21 @@ void declare_storage(app::Program& program, Config& config) {
                    "power failure; for benchmarks.");
 }
 
+void declare_transport(app::Program& program, Config& config) {
+  program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}},
+                     "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options.");
+  declare_dpdk_settings(config.dpdk, [&](const char* name, auto* target, const char* help) {
+    using Value = std::remove_pointer_t<decltype(target)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      program.add_string(name, target, help);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      program.add_bool(name, target, help);
+    } else {
+      program.add_int(name, target, help);
+    }
+  });
+}
+
 void declare(app::Program& program, Config& config) {
   program.add_string("data-dir", &config.data_dir, "Where the node keeps its identity and its data.")
       .value_name("DIR")
@@ -116,7 +135,7 @@ void declare(app::Program& program, Config& config) {
   program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
   program.add_duration("spin", &config.spin, "How long adaptive polling spins after the last work.");
-  program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}}, "What sessions run over.");
+  declare_transport(program, config);
   program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
       .range(1, 256)
       .unit("threads");
@@ -129,6 +148,8 @@ void declare(app::Program& program, Config& config) {
   program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
   program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
                   "one of several nodes on this machine");
+  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
+                  "sessions over a network card that DPDK drives");
 }
 
 TransportFactory tcp_factory(const Config& config) {
@@ -147,6 +168,12 @@ TransportFactory tcp_factory(const Config& config) {
     auto transport = rpc::TcpTransport::create(std::move(tcp));
     if (!transport.ok()) return transport.status();
     return *std::move(transport);
+  };
+}
+
+TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
+  return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
+    return fabric.make_transport(static_cast<uint16_t>(worker), self);
   };
 }
 
@@ -198,6 +225,18 @@ T value_or_fail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+absl::StatusOr<rpc::DpdkOptions> dpdk_options(const Config& config) {
+  return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
+}
+
+/// DPDK's EAL and ports; null unless sessions run over them. What DPDK lacks is for people to mend.
+std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
+  if (config.transport != TransportKind::kDpdk) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
+  if (!fabric.ok()) app::fail_usage(kProgram, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
 /// Why the node must end, told by one of its threads to main.
 class Ending {
  public:
@@ -226,6 +265,10 @@ int serve(const Config& config, app::StopSignal& stop) {
   const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
   app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
   Ending ending(stop);
+  const std::unique_ptr<rpc::DpdkFabric> dpdk = start_dpdk(config);  // outlives the node, whose workers use it
+  if (dpdk != nullptr) {
+    for (const std::string& port : dpdk->describe()) logger.info(port);
+  }
 
   NodeOptions options;
   options.data_dir = config.data_dir;
@@ -238,7 +281,9 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.advertise_host = config.advertise_host;
   options.workers = config.workers;
   options.reader_threads = config.reader_threads;
-  options.make_transport = tcp_factory(config);
+  options.make_transport = dpdk != nullptr ? dpdk_factory(*dpdk) : tcp_factory(config);
+  // A DPDK port that was opened is ours, and a worker's lane of it takes one transport at a time.
+  options.probe_transports = dpdk == nullptr;
   options.endpoint = endpoint_options(config);
   options.storage = config.storage;
   options.adopt_cluster = [&](const std::string& cluster_id) {
@@ -272,6 +317,7 @@ int run(int argc, const char* const* argv) {
                                        "plane assigns them. Waits for a control plane that is away."});
   declare(program, config);
   program.parse_or_exit(argc, argv);
+  if (config.transport == TransportKind::kDpdk) static_cast<void>(value_or_fail(dpdk_options(config)));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::kExitOk;

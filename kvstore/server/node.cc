@@ -111,7 +111,9 @@ absl::Status NodeImpl::start() {
   engine_ = make_rocksdb_engine(options_.storage);
   if (options_.cluster_id.empty()) {
     // Which cluster is not known yet; that the addresses can be listened on is made sure of now.
-    if (auto probes = make_transports(""); !probes.ok()) return probes.status();
+    if (options_.probe_transports) {
+      if (auto probes = make_transports(""); !probes.ok()) return probes.status();
+    }
   } else if (absl::Status status = start_workers(options_.cluster_id); !status.ok()) {
     return status;
   }

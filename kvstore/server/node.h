@@ -62,6 +62,9 @@ struct NodeOptions {
   uint32_t workers = 1;
   int reader_threads = 2;
   TransportFactory make_transport;
+  /// Make the transports once for nothing when the cluster is not known yet, to find out that their addresses are taken before
+  /// anybody is told of the node. Off where making one proves nothing.
+  bool probe_transports = true;
   rpc::EndpointOptions endpoint;
   ShardServer::Options server;
   RocksdbOptions storage;

@@ -211,6 +211,20 @@ class ClusterTest(unittest.TestCase):
             config.flush()
             self.refused(f"{BIN}/skuad", "--config", config.name, words=["data_dri", "data_dir"])
 
+    def test_CommandLine_DpdkSettingsAreCheckedWithoutDpdk(self):
+        node = (f"{BIN}/skuad", "--data-dir", "/nowhere", "--check-config", "--transport", "dpdk")
+        device = ("--dpdk-devices", "net_null0", "--dpdk-addresses", "10.77.0.1/24")
+        self.refused(*node, words=["--dpdk-devices"])
+        self.refused(*node, *device[:2], words=["--dpdk-addresses"])
+        self.refused(*node, *device, "--dpdk-udp-port", "0", words=["--dpdk-udp-port"])
+        self.refused(*node, *device, "--dpdk-mbufs", "10", words=["--dpdk-mbufs"])
+        result = subprocess.run([*node, *device], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("valid", result.stdout)
+        result = subprocess.run([*node[:3], *node[4:], *device, "--print-config"], capture_output=True, text=True,
+                                timeout=LIMIT_S, check=False)
+        self.assertIn('dpdk_addresses = "10.77.0.1/24"', result.stdout)
+
     def test_Limits_AreNamed(self):
         cluster = self.make_cluster(1)
         self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))

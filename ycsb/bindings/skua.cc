@@ -1,6 +1,7 @@
 #include "ycsb/bindings/skua.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore/client/async_client.h"
+#include "kvstore/client/dpdk.h"
 #include "rpc/base/status.h"
 #include "ycsb/core/row_format.h"
 
@@ -15,6 +17,7 @@ namespace skua::ycsb {
 namespace {
 
 constexpr uint64_t kScanLengthMax = kv::kScanLimitMax;
+constexpr uint64_t kDpdkThreadsMax = 256;
 
 Status status_of(const absl::Status& status) {
   switch (status.code()) {
@@ -34,16 +37,25 @@ Status status_of(const absl::Status& status) {
 
 class SkuaSession final : public BindingSession {
  public:
-  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options)
+  /// `sharers`: sessions whose packets come by the same device, this one included; null if it has a wire of its own.
+  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options,
+              std::atomic<uint32_t>* sharers)
       : client_(std::move(client)),
         schema_(schema),
         return_fields_(options.return_fields),
+        sharers_(sharers),
         slots_(options.in_flight_max) {
     for (Slot& slot : slots_) free_.push_back(&slot);
+    if (sharers_ != nullptr) ++*sharers_;
   }
 
   ~SkuaSession() override {
     closing_ = true;
+    // A device with one queue is read by one session for all: whoever has finished goes on reading for those that have not.
+    for (bool first = true; sharers_ != nullptr; first = false) {
+      if ((first ? --*sharers_ : sharers_->load()) == 0) break;
+      client_->poll(std::chrono::milliseconds(1));
+    }
     client_.reset();
   }
 
@@ -70,6 +82,7 @@ class SkuaSession final : public BindingSession {
   std::unique_ptr<kv::AsyncClient> client_;
   const Schema& schema_;
   const bool return_fields_;
+  std::atomic<uint32_t>* const sharers_;
   bool closing_ = false;
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
@@ -172,12 +185,13 @@ class SkuaBinding final : public Binding {
     if (!client.ok()) return client.status();
     // Finding the cluster and opening sessions is not what is measured; a wrong address or table ends the run here.
     if (absl::Status status = (*client)->warm_up(schema_.table, options_.timeout); !status.ok()) return status;
-    return std::make_unique<SkuaSession>(*std::move(client), schema_, session);
+    return std::make_unique<SkuaSession>(*std::move(client), schema_, session,
+                                         options_.make_transport ? &sharers_ : nullptr);
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"Store", "skua, control plane " + options_.control_address},
-            {"Transport", "tcp"},
+            {"Transport", options_.make_transport ? "dpdk" : "tcp"},
             {"Durability", "sync"},
             {"Replicas", "1"}};
   }
@@ -185,7 +199,27 @@ class SkuaBinding final : public Binding {
  private:
   const Schema& schema_;
   const kv::ClientOptions options_;
+  std::atomic<uint32_t> sharers_{0};
 };
+
+/// A client for each driver thread, all on the same devices. What DPDK lacks is for people to mend.
+absl::StatusOr<kv::TransportMaker> make_dpdk(PropertyReader& in) {
+  rpc::DpdkSettings settings = kv::dpdk_client_settings();
+  settings.devices = in.text("skua.dpdk.devices", settings.devices);
+  settings.addresses = in.text("skua.dpdk.addresses", settings.addresses);
+  settings.gateway_macs = in.text("skua.dpdk.gateway_macs", settings.gateway_macs);
+  settings.udp_port = static_cast<uint16_t>(in.whole("skua.dpdk.udp_port", settings.udp_port, 0, UINT16_MAX));
+  settings.queues = static_cast<uint16_t>(in.whole("skua.dpdk.queues", settings.queues, 0, UINT16_MAX));
+  settings.mtu = static_cast<uint16_t>(in.whole("skua.dpdk.mtu", settings.mtu, 0, UINT16_MAX));
+  settings.mbufs = static_cast<uint32_t>(in.whole("skua.dpdk.mbufs", settings.mbufs, 1, UINT32_MAX));
+  settings.huge_pages = in.flag("skua.dpdk.huge_pages", settings.huge_pages);
+  settings.eal_arguments = in.text("skua.dpdk.eal", settings.eal_arguments);
+  const uint64_t threads = in.whole("threadcount", 1, 1, kDpdkThreadsMax);
+  if (!in.status().ok()) return in.status();
+  absl::StatusOr<kv::TransportMaker> maker = kv::dpdk_transports(settings, static_cast<uint16_t>(threads));
+  if (!maker.ok()) return absl::InvalidArgumentError(maker.status().message());
+  return maker;
+}
 
 absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context) {
   PropertyReader in(context.properties);
@@ -194,15 +228,31 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
+  const bool over_dpdk = in.choice("skua.transport", "tcp", {"tcp", "dpdk"}) == 1;
   if (absl::Status status = in.status(); !status.ok()) return status;
   if (absl::Status status = kv::check_options(options); !status.ok()) return status;
+  if (over_dpdk) {
+    absl::StatusOr<kv::TransportMaker> maker = make_dpdk(in);
+    if (!maker.ok()) return maker.status();
+    options.make_transport = *std::move(maker);
+  }
   return std::make_unique<SkuaBinding>(context, std::move(options));
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 3> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 13> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
+    {"skua.transport", "tcp", "what requests travel by: tcp or dpdk, as the nodes' --transport"},
+    {"skua.dpdk.devices", "", "PCI addresses or vdevs, separated by ';'"},
+    {"skua.dpdk.addresses", "", "their addresses, as 10.77.0.254/24, separated by ';'"},
+    {"skua.dpdk.gateway_macs", "", "the router's MAC for each, separated by ';'"},
+    {"skua.dpdk.udp_port", "0 (drawn)", "of the first thread; the others have those after it"},
+    {"skua.dpdk.queues", "0 (by device)", "queue pairs of each device"},
+    {"skua.dpdk.mtu", "0 (the most)", "bytes of an IP packet"},
+    {"skua.dpdk.mbufs", "16383", "packet buffers of the process"},
+    {"skua.dpdk.huge_pages", "true", "packet buffers in huge pages, or in plain memory"},
+    {"skua.dpdk.eal", "", "more arguments for DPDK's EAL"},
 }};
 
 }  // namespace

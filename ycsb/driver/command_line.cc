@@ -44,10 +44,22 @@ absl::Status unknown_option(std::string_view argument) {
                           " (skua-ycsb --help lists them)");
 }
 
+/// The property that `option` (without dashes) of the binding stands for: --dpdk-udp-port is skua.dpdk.udp_port. Empty: none.
+std::string_view binding_property(std::string_view option, const BindingEntry& binding) {
+  for (const auto& line : binding.properties) {
+    const std::string_view property = line[0];
+    if (!property.starts_with(binding.name) || property.size() != binding.name.size() + 1 + option.size()) continue;
+    const bool same = std::equal(option.begin(), option.end(), property.end() - static_cast<long>(option.size()),
+                                 [](char a, char b) { return a == b || (a == '-' && (b == '.' || b == '_')); });
+    if (same) return property;
+  }
+  return {};
+}
+
 class Parser {
  public:
-  Parser(std::span<const std::string> arguments, const FileReader& read_file)
-      : arguments_(arguments), read_file_(read_file) {}
+  Parser(std::span<const std::string> arguments, std::span<const BindingEntry> bindings, const FileReader& read_file)
+      : arguments_(arguments), bindings_(bindings), read_file_(read_file) {}
 
   absl::Status parse(CommandLine& out) {
     while (at_ < arguments_.size()) {
@@ -99,7 +111,7 @@ class Parser {
     }
     const auto* const option =
         std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
-    if (option == kOptions.end()) return unknown_option(argument);
+    if (option == kOptions.end()) return parse_binding_option(argument);
     if (!option->fixed.empty()) {
       given_.set(option->property, option->fixed);
       return absl::OkStatus();
@@ -107,6 +119,29 @@ class Parser {
     const auto value = value_of(argument);
     if (!value.ok()) return value.status();
     given_.set(option->property, *value);
+    return absl::OkStatus();
+  }
+
+  /// An option of a binding, which may be named before the binding is: the one that has such a property.
+  absl::Status parse_binding_option(std::string_view argument) {
+    const size_t equals = argument.find('=');
+    const std::string_view name = strip_dashes(argument.substr(0, equals));
+    std::vector<std::string_view> found;
+    for (const BindingEntry& binding : bindings_) {
+      if (const std::string_view property = binding_property(name, binding); !property.empty())
+        found.push_back(property);
+    }
+    if (found.empty()) return unknown_option(argument);
+    std::string_view value;
+    if (equals != std::string_view::npos) {
+      value = argument.substr(equals + 1);
+    } else {
+      const auto next = value_of(argument);
+      if (!next.ok()) return next.status();
+      value = *next;
+    }
+    // Of several bindings' it is the chosen one's that counts; the others have no effect.
+    for (const std::string_view property : found) given_.set(property, value);
     return absl::OkStatus();
   }
 
@@ -128,6 +163,7 @@ class Parser {
   }
 
   std::span<const std::string> arguments_;
+  std::span<const BindingEntry> bindings_;
   const FileReader& read_file_;
   Properties given_;  // on the command line itself: wins over files
   size_t at_ = 0;
@@ -215,7 +251,7 @@ absl::StatusOr<CommandLine> parse_command_line(std::span<const std::string> argu
     out.action = CommandLine::Action::kHelp;
     return out;
   }
-  if (absl::Status status = Parser(arguments, read_file).parse(out); !status.ok()) return status;
+  if (absl::Status status = Parser(arguments, bindings, read_file).parse(out); !status.ok()) return status;
   if (out.action != CommandLine::Action::kDrive) return out;
   if (absl::Status status = translate_dialects(out.properties, out.warnings); !status.ok()) return status;
   const auto name = out.properties.find("db");
@@ -242,7 +278,8 @@ std::string help_text(std::span<const BindingEntry> bindings) {
       "  -l LABEL         what status lines begin with\n"
       "  --help           this text\n"
       "  --version        the version\n"
-      "  -load, -t, -db NAME are understood as in Java's Client class.\n\n"
+      "  -load, -t, -db NAME are understood as in Java's Client class.\n"
+      "  A binding's own properties are options as well: --dpdk-udp-port N is -p skua.dpdk.udp_port=N.\n\n"
       "Examples\n"
       "  skua-ycsb run basic -P ycsb/workloads/workloada -p basicdb.verbose=true\n"
       "  skua-ycsb load redis -P ycsb/workloads/workloada -p recordcount=100000 -threads 2 -inflight 32\n"

@@ -22,7 +22,14 @@ absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
                                                    " devices, --dpdk-addresses ", address_list.size(),
                                                    " addresses: give one like 10.77.0.1/24 for each"));
   }
+  if (udp_port == 0 || uint32_t{udp_port} + lanes > UINT16_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat("--dpdk-udp-port must be 1 to ", UINT16_MAX - lanes,
+                                                   ", so that each worker has a port from there on, not ", udp_port));
+  }
   DpdkOptions out;
+  if (const uint32_t least = 2u * out.rx_descriptors + out.tx_descriptors; mbufs < least) {
+    return absl::InvalidArgumentError(absl::StrCat("--dpdk-mbufs must be at least ", least, ", which fill the rings"));
+  }
   out.lanes = lanes;
   out.udp_port = udp_port;
   out.queues = queues;
@@ -34,6 +41,10 @@ absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
     absl::StatusOr<dpdk::InterfaceAddress> address = dpdk::InterfaceAddress::parse(address_list[i]);
     if (!address.ok())
       return absl::InvalidArgumentError(absl::StrCat("--dpdk-addresses: ", address.status().message()));
+    if (address_list[i].find('/') == std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat("--dpdk-addresses: ", address_list[i],
+                                                     " lacks its network: write it as ", address_list[i], "/24"));
+    }
     DpdkPortOptions port{device_list[i], address_list[i], i < gateway_list.size() ? gateway_list[i] : ""};
     if (!port.gateway_mac.empty()) {
       absl::StatusOr<dpdk::MacAddress> mac = dpdk::parse_mac(port.gateway_mac);

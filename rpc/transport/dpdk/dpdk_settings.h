@@ -37,7 +37,8 @@ void declare_dpdk_settings(DpdkSettings& settings, Declare&& declare) {
           "The IP address and network of each device, as 10.77.0.1/24, separated by ';'.");
   declare("dpdk-gateway-macs", &settings.gateway_macs,
           "The router's MAC for each device, separated by ';'; needed for peers outside its network.");
-  declare("dpdk-udp-port", &settings.udp_port, "UDP port of worker 0; worker i has the i-th after it.");
+  declare("dpdk-udp-port", &settings.udp_port,
+          "UDP port of worker 0; worker i has the i-th after it. Clients may leave it at 0, which draws one.");
   declare("dpdk-queues", &settings.queues,
           "Queue pairs of each device; 0: one per worker on hardware, one on virtual devices.");
   declare("dpdk-mtu", &settings.mtu, "Bytes of an IP packet; 0: the most that the device takes.");

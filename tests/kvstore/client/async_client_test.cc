@@ -45,6 +45,28 @@ TEST(Create, RefusesBadOptions) {
   EXPECT_EQ(AsyncClient::create({.timeout = milliseconds(0)}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Create, TakesTheTransportThatItIsGivenAndLetsItGoAtTheEnd) {
+  std::weak_ptr<rpc::Transport> made;
+  rpc::EndpointIdentity self;
+  ClientOptions options;
+  options.make_transport =
+      [&](const rpc::EndpointIdentity& identity) -> absl::StatusOr<std::shared_ptr<rpc::Transport>> {
+    self = identity;
+    auto transport = make_client_transport(1);
+    made = *transport;
+    return transport;
+  };
+  auto client = AsyncClient::create(options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_FALSE(self.uuid.is_zero());
+  EXPECT_FALSE(made.expired());
+  client->reset();
+  EXPECT_TRUE(made.expired());
+
+  options.make_transport = [](const rpc::EndpointIdentity&) { return absl::UnavailableError("no link"); };
+  EXPECT_EQ(AsyncClient::create(options).status(), absl::UnavailableError("no link"));
+}
+
 TEST(Get, HonoursItsDeadlineWithNobodyListening) {
   const std::string address = dead_address();
   auto client = AsyncClient::create({.control_address = address});

@@ -367,6 +367,20 @@ TEST(Sessions, OpeningIsTriedAgainUntilTheDeadline) {
   EXPECT_EQ(world.client->counters().sessions_opened, 1u);
 }
 
+TEST(Sessions, AnotherTransportIsNamedFirst) {
+  ClientWorld world(1);
+  world.publish(1);
+  world.control.set_transport_kind("dpdk");
+  world.start_client();
+  const GetResult failed = get(world, "k", {.timeout = milliseconds(500)});
+  EXPECT_EQ(failed.status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(text(failed.status),
+              HasSubstr("could be opened: the worker speaks dpdk, this client sim: start both with "
+                        "the same --transport"));
+  world.control.set_transport_kind("");
+  EXPECT_EQ(get(world, "k").status.code(), absl::StatusCode::kNotFound);
+}
+
 TEST(Sessions, OneOpeningServesAllThatWait) {
   ClientWorld world(1);
   world.publish(4);

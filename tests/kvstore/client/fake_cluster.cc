@@ -232,6 +232,11 @@ void FakeControl::set_bootstrap_error(absl::Status error) {
   bootstrap_error_ = std::move(error);
 }
 
+void FakeControl::set_transport_kind(std::string kind) {
+  std::lock_guard lock(mutex_);
+  transport_kind_ = std::move(kind);
+}
+
 class FakeAccess final : public ClusterAccess {
  public:
   explicit FakeAccess(FakeControl& control) : control_(control) {}
@@ -262,7 +267,11 @@ class FakeAccess final : public ClusterAccess {
     control::NodeDescription description;
     description.node_uuid = (*node)->uuid();
     description.incarnation = (*node)->incarnation();
-    description.workers = {{0, {{descriptor.transport, descriptor.encode()}}}};
+    {
+      std::lock_guard lock(control_.mutex_);
+      const std::string& kind = control_.transport_kind_.empty() ? descriptor.transport : control_.transport_kind_;
+      description.workers = {{0, {{kind, descriptor.encode()}}}};
+    }
     done(std::move(description));
   }
 

@@ -81,6 +81,8 @@ class FakeControl {
 
   /// What the next bootstrap calls answer instead.
   void set_bootstrap_error(absl::Status error);
+  /// What nodes say that they speak; empty: the truth.
+  void set_transport_kind(std::string kind);
   /// Run on the node's own thread (tests with threads) instead of at once.
   void set_threaded() { threaded_ = true; }
 
@@ -97,6 +99,7 @@ class FakeControl {
   ClusterAccess::MapFn on_map_;
   std::map<std::string, FakeNode*> nodes_;
   absl::Status bootstrap_error_;
+  std::string transport_kind_;
   bool threaded_ = false;
 };
 

@@ -45,6 +45,13 @@ class SkuactlTest(unittest.TestCase):
         self.refused(2, ["/no/such/file"], "put", "t", "k", "--file", "/no/such/file")
         self.refused(2, ["--if-absent", "--if-version"], "put", "t", "k", "v", "--if-absent", "--if-version", "1")
 
+    def test_Dpdk_SettingsAreRefusedInOneLineWithCode2(self):
+        dpdk = ("get", "t", "k", "--transport", "dpdk")
+        self.refused(2, ["--dpdk-devices"], *dpdk)
+        self.refused(2, ["--dpdk-addresses"], *dpdk, "--dpdk-devices", "net_memif0")
+        self.refused(2, ["10.77.0.1"], *dpdk, "--dpdk-devices", "net_memif0", "--dpdk-addresses", "10.77.0.1")
+        self.refused(2, ["transport"], "get", "t", "k", "--transport", "pigeon")
+
     def test_Drop_WantsYesWhenNobodyCanBeAsked(self):
         self.refused(2, ["--yes"], "table", "drop", "t")
 

@@ -37,6 +37,15 @@ TEST(NodeStart, FailsWithTheReasonWhenAWorkerCannotListen) {
   }
 }
 
+TEST(NodeStart, MakesNoTransportBeforeItsClusterIsKnownUnlessToldToProbe) {
+  const TemporaryDirectory directory;
+  NodeOptions options = options_for(directory);
+  options.probe_transports = false;
+  const auto node = Node::start(options);
+  ASSERT_TRUE(node.ok()) << node.status();
+  (*node)->stop();
+}
+
 TEST(NodeStart, FailsWithTheReasonWhenTheStateIsNewer) {
   const TemporaryDirectory directory;
   std::ofstream(directory.path() + "/state") << "format_version = 2\n";

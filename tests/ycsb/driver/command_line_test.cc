@@ -69,6 +69,21 @@ TEST(CommandLine, Parse_HelpAndVersion) {
   EXPECT_EQ(parse({"--version"})->action, CommandLine::Action::kVersion);
 }
 
+TEST(CommandLine, Parse_PropertiesOfABindingAreOptions) {
+  constexpr std::array<std::array<std::string_view, 3>, 2> kProperties = {
+      {{"far.wire.udp_port", "", ""}, {"far.on", "", ""}}};
+  BindingEntry far = basic_binding();
+  far.name = "far";
+  far.properties = kProperties;
+  const auto parse_far = [&](const std::vector<std::string>& arguments) {
+    return parse_command_line(arguments, std::vector<BindingEntry>{basic_binding(), far}, &read_file);
+  };
+  EXPECT_EQ(value(parse_far({"run", "far", "--wire-udp-port", "5"}), "far.wire.udp_port"), "5");
+  EXPECT_EQ(value(parse_far({"run", "--on=a=b", "far"}), "far.on"), "a=b");
+  EXPECT_EQ(value(parse_far({"run", "far", "--on"}), ""), "--on needs a value");
+  EXPECT_EQ(value(parse_far({"run", "far", "--wire", "5"}), "").substr(0, 21), "unknown option --wire");
+}
+
 TEST(CommandLine, Parse_MistakesAreNamedInOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"run", "basic", "-thread", "4"}, "unknown option -thread; did you mean -threads?"},
