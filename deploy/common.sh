@@ -16,6 +16,11 @@ node_command() { # DIR INDEX CONTROL_PORT BASE_PORT WORKERS
   printf '%s\0' "$bin/skuad" --control-address "$host:$3" --data-dir "$1/node$2" \
     --grpc-address "$host:$port" --data-address "$host:$((port + 1))" --workers "$5"
 }
+dpdk_node_command() { # DIR INDEX CONTROL_PORT GRPC_ADDRESS WORKERS NAMESPACE DEVICE DATA_ADDRESS HUGE_PAGES
+  printf '%s\0' ip netns exec "$6" "$bin/skuad" --control-address "$host:$3" --data-dir "$1/node$2" \
+    --grpc-address "$4" --workers "$5" --transport dpdk --dpdk-devices "$7" --dpdk-addresses "$8" \
+    "--dpdk-huge-pages=$9"
+}
 ctl() { # CONTROL_PORT ARGUMENTS...
   local port=$1
   shift
@@ -26,15 +31,6 @@ live_nodes() { # CONTROL_PORT
   ctl "$1" --output json status 2>/dev/null | python3 -c '
 import json, sys
 print(sum(node["state"] == "alive" for node in json.load(sys.stdin)["nodes"]))' 2>/dev/null || echo 0
-}
-create_table() { # CONTROL_PORT NAME SHARDS
-  ctl "$1" table create "$2" --shards "$3"
-}
-ycsb() { # CONTROL_PORT PHASE RECORDS OPERATIONS MORE...
-  local port=$1 phase=$2 records=$3 operations=$4
-  shift 4
-  "$bin/skua-ycsb" "$phase" skua -P "$repo/ycsb/workloads/workloada" -p "skua.control=$host:$port" \
-    -p "recordcount=$records" -p "operationcount=$operations" -threads 2 -inflight 64 -s "$@"
 }
 
 # ---- Saying no
@@ -54,6 +50,13 @@ need_number() {
   if ! [[ ${2:-} =~ ^[0-9]{1,9}$ ]] || [ "$2" -lt "${3:-1}" ] || [ "$2" -gt "${4:-999999999}" ]; then
     usage_error "$1 needs a number from ${3:-1} to ${4:-999999999}, not \"${2:-}\""
   fi
+}
+
+# need_word OPTION VALUE ALLOWED...
+need_word() {
+  local option=$1 value=$2
+  shift 2
+  [[ " $* " == *" $value "* ]] || usage_error "$option must be one of: $*; not \"$value\""
 }
 
 need_programs() {
