@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -48,27 +50,32 @@ std::string errno_text(int error) {
 void examine_machine(std::vector<Finding>& out) {
   const unsigned cores = std::thread::hardware_concurrency();
   out.push_back({"machine", "cores", cores >= 2 ? Verdict::kOk : Verdict::kWarning, absl::StrCat(cores, " cores"),
-                 cores >= 2 ? "" : "busy polling needs a core per worker: use --polling adaptive"});
+                 cores >= 2 ? "" : "skuad --polling adaptive   (the default)",
+                 "each worker is a thread that polls; a busy one takes a core for itself"});
   std::ifstream cpu("/proc/cpuinfo");
   const std::string text((std::istreambuf_iterator<char>(cpu)), {});
 #if defined(__SSE4_2__)
   const bool sse = text.find("sse4_2") != std::string::npos;
   out.push_back({"machine", "crc32", sse ? Verdict::kOk : Verdict::kFailure,
                  sse ? "the processor computes CRC-32C" : "no SSE4.2, which this build uses",
-                 sse ? "" : "build on this machine without -msse4.2 (cmake/SkuaTargets.cmake)"});
+                 sse ? "" : "build on this machine without -msse4.2 (cmake/SkuaTargets.cmake)",
+                 "packets of wires that do not detect corruption carry a CRC-32C"});
 #else
-  out.push_back({"machine", "crc32", Verdict::kOk, "this build computes CRC-32C by table", ""});
+  out.push_back({"machine", "crc32", Verdict::kOk, "this build computes CRC-32C by table", "",
+                 "packets of wires that do not detect corruption carry a CRC-32C"});
 #endif
   const std::string source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   const bool fast = source == "tsc" || source == "kvm-clock" || source == "arch_sys_counter" || source.empty();
   out.push_back({"machine", "clock", fast ? Verdict::kOk : Verdict::kWarning,
                  source.empty() ? "clock source not shown by this kernel" : absl::StrCat("clock source ", source),
-                 fast ? "" : "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"});
+                 fast ? "" : "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+                 "the event loop reads the clock in each turn; a slow one costs a system call each time"});
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   const bool enough = files.rlim_cur >= kFileLimitWanted;
   out.push_back({"machine", "open files", enough ? Verdict::kOk : Verdict::kWarning,
-                 absl::StrCat("limit ", files.rlim_cur), enough ? "" : absl::StrCat("ulimit -n ", kFileLimitWanted)});
+                 absl::StrCat("limit ", files.rlim_cur), enough ? "" : absl::StrCat("ulimit -n ", kFileLimitWanted),
+                 "each connection and each file of RocksDB's takes one"});
 }
 
 /// Median time of a 4 KiB write and fdatasync; negative errno if it cannot be done.
@@ -100,19 +107,21 @@ void examine_disk(const std::string& data_dir, std::vector<Finding>& out) {
     const uint64_t free_bytes = uint64_t{space.f_bavail} * space.f_frsize;
     out.push_back({"disk", "space", free_bytes >= kFreeBytesWanted ? Verdict::kOk : Verdict::kFailure,
                    absl::StrFormat("%.1f GiB free at %s", static_cast<double>(free_bytes) / (1 << 30), existing),
-                   free_bytes >= kFreeBytesWanted ? "" : "make room, or choose another --data-dir"});
+                   free_bytes >= kFreeBytesWanted ? "" : "make room, or choose another --data-dir",
+                   "a node whose disk is full refuses writes"});
   }
   const DurationNs sync_ns = sync_time_ns(existing);
   if (sync_ns < 0) {
     out.push_back({"disk", "sync", Verdict::kFailure,
                    absl::StrCat("cannot write and sync in ", existing, ": ", errno_text(static_cast<int>(-sync_ns))),
-                   absl::StrCat("chown or chmod ", existing, ", or choose another --data-dir")});
+                   absl::StrCat("chown or chmod ", existing, ", or choose another --data-dir"),
+                   "a write is acknowledged when it is synced"});
   } else {
     const bool slow = sync_ns > 20 * kMillisecond;
     out.push_back(
         {"disk", "sync", slow ? Verdict::kWarning : Verdict::kOk,
          absl::StrFormat("4 KiB write and fdatasync take %.2f ms (median)", static_cast<double>(sync_ns) / 1e6),
-         slow ? "each durable write waits for this: use a faster disk" : ""});
+         slow ? "use a faster disk for --data-dir" : "", "each durable write waits for a sync"});
   }
 }
 
@@ -126,51 +135,42 @@ void examine_tcp(std::vector<Finding>& out) {
   if (fd >= 0) close(fd);
   out.push_back({"tcp", "loopback", bound ? Verdict::kOk : Verdict::kFailure,
                  bound ? "127.0.0.1 can be bound" : absl::StrCat("cannot bind 127.0.0.1: ", errno_text(error)),
-                 bound ? "" : "ip link set lo up"});
+                 bound ? "" : "ip link set lo up", "a cluster on one machine talks over loopback"});
   uint64_t wmem = 0;
   const std::string limit = first_line("/proc/sys/net/core/wmem_max");
   const bool known = absl::SimpleAtoi(limit, &wmem);
   const bool small = known && wmem < 200'000;
   out.push_back({"tcp", "socket buffers", small ? Verdict::kWarning : Verdict::kOk,
                  known ? absl::StrCat("net.core.wmem_max = ", wmem) : "the kernel does not show net.core.wmem_max",
-                 small ? "sysctl -w net.core.wmem_max=4194304" : ""});
-}
-
-void examine_dpdk(std::vector<Finding>& out) {
-  out.push_back({"dpdk", "transport", Verdict::kWarning, "this build has no DPDK transport", "use --transport tcp"});
-  uint64_t pages = 0;
-  static_cast<void>(absl::SimpleAtoi(first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), &pages));
-  out.push_back({"dpdk", "huge pages", pages > 0 ? Verdict::kOk : Verdict::kWarning,
-                 absl::StrCat(pages, " pages of 2 MiB reserved"),
-                 pages > 0 ? "" : "echo 512 > /proc/sys/vm/nr_hugepages"});
-  const bool vfio = fs::exists("/dev/vfio/vfio");
-  out.push_back({"dpdk", "vfio", vfio ? Verdict::kOk : Verdict::kWarning,
-                 vfio ? "/dev/vfio/vfio exists" : "no /dev/vfio/vfio: only virtual devices can be driven",
-                 vfio ? "" : "modprobe vfio-pci"});
+                 small ? "sysctl -w net.core.wmem_max=4194304" : "",
+                 "large messages fill the socket's buffer while the peer is busy"});
 }
 
 void examine_verbs(std::vector<Finding>& out) {
-  out.push_back({"verbs", "transport", Verdict::kWarning, "this build has no verbs transport", "use --transport tcp"});
+  out.push_back({"verbs", "transport", Verdict::kWarning, "this build has no verbs transport", "use --transport tcp",
+                 "RDMA cards move data without the processor"});
   const bool devices = has_entries("/sys/class/infiniband");
   out.push_back({"verbs", "devices", devices ? Verdict::kOk : Verdict::kWarning,
                  devices ? "RDMA devices are there" : "no RDMA device in /sys/class/infiniband",
-                 devices ? "" : "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0   (Soft-RoCE)"});
+                 devices ? "" : "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0   (Soft-RoCE)",
+                 "verbs need an RDMA card, or one in software"});
   rlimit locked{};
   getrlimit(RLIMIT_MEMLOCK, &locked);
   const bool enough = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (uint64_t{1} << 30);
   out.push_back({"verbs", "locked memory", enough ? Verdict::kOk : Verdict::kWarning,
                  locked.rlim_cur == RLIM_INFINITY ? "unlimited" : absl::StrCat("limit ", locked.rlim_cur, " bytes"),
-                 enough ? "" : "ulimit -l unlimited"});
+                 enough ? "" : "ulimit -l unlimited", "memory that an RDMA card uses is locked"});
 }
 
 }  // namespace
 
-std::vector<Finding> examine(const std::string& data_dir) {
+std::vector<Finding> examine(const DoctorOptions& options) {
   std::vector<Finding> out;
   examine_machine(out);
-  examine_disk(data_dir, out);
+  examine_disk(options.data_dir, out);
   examine_tcp(out);
-  examine_dpdk(out);
+  std::vector<Finding> dpdk = examine_dpdk(dpdk_host(), options.dpdk);
+  std::move(dpdk.begin(), dpdk.end(), std::back_inserter(out));
   examine_verbs(out);
   return out;
 }

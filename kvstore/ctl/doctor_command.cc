@@ -29,6 +29,7 @@ int report(const std::vector<Finding>& findings, bool json) {
                      {"check", finding.name},
                      {"verdict", verdict_name(finding.verdict)},
                      {"detail", finding.detail},
+                     {"why", finding.why},
                      {"remedy", finding.remedy}});
     }
     std::printf("%s\n", out.dump(2).c_str());
@@ -36,6 +37,8 @@ int report(const std::vector<Finding>& findings, bool json) {
     for (const Finding& finding : findings) {
       std::printf("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area.c_str(), finding.name.c_str(),
                   finding.detail.c_str());
+      if (finding.verdict == Verdict::kOk) continue;
+      std::printf("%31s%s\n", "", finding.why.c_str());
       if (!finding.remedy.empty()) std::printf("%31s-> %s\n", "", finding.remedy.c_str());
     }
   }
@@ -47,12 +50,24 @@ int report(const std::vector<Finding>& findings, bool json) {
 }  // namespace
 
 void add_doctor_command(app::Program& program, const Globals& globals) {
-  auto data_dir = std::make_shared<std::string>(".");
+  auto options = std::make_shared<DoctorOptions>();
   app::Command& command = program.add_command(
       "doctor", "Says what would stop this machine from running each transport, and what mends it.");
-  command.add_string("data-dir", data_dir.get(), "Where a node would keep its data.").value_name("DIR");
+  command.description(
+      "With --transport dpdk, what DPDK cannot do without is a failure instead of a warning, and the devices that "
+      "--dpdk-devices names are looked at.");
+  command.add_string("data-dir", &options->data_dir, "Where a node would keep its data.").value_name("DIR");
+  command.add_list("interface", &options->dpdk.interfaces, "Interfaces whose link and MTU to look at.")
+      .value_name("NAME,...");
   command.example("skuactl doctor --data-dir /var/lib/skua", "");
-  command.action([&globals, data_dir] { return report(examine(*data_dir), globals.json); });
+  command.example("skuactl doctor --interface eth1 --output json", "also the link and the MTU of eth1");
+  command.example("skuactl doctor --transport dpdk --dpdk-devices 0000:3b:00.0", "can DPDK drive this card?");
+  command.action([&globals, options] {
+    options->dpdk.wanted = globals.use_dpdk;
+    options->dpdk.devices = globals.dpdk.devices;
+    options->dpdk.huge_pages = globals.dpdk.huge_pages;
+    return report(examine(*options), globals.json);
+  });
 }
 
 }  // namespace skua::kv::ctl

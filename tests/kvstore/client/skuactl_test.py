@@ -83,6 +83,7 @@ class SkuactlTest(unittest.TestCase):
         for finding in findings:
             self.assertIn(finding["verdict"], ("ok", "warn", "FAIL"))
             self.assertTrue(finding["detail"])
+            self.assertTrue(finding["why"], finding)
             if finding["verdict"] != "ok":
                 self.assertTrue(finding["remedy"], finding)
         failed = any(finding["verdict"] == "FAIL" for finding in findings)

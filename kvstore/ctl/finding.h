@@ -1,0 +1,26 @@
+// Finding: one line of the doctor's report.
+#ifndef SKUA_KVSTORE_CTL_FINDING_H_
+#define SKUA_KVSTORE_CTL_FINDING_H_
+
+#include <string>
+
+namespace skua::kv::ctl {
+
+enum class Verdict { kOk, kWarning, kFailure };
+
+struct Finding {
+  /// What it is about: "machine", "disk", "tcp", "dpdk", "verbs".
+  std::string area;
+  std::string name;
+  Verdict verdict = Verdict::kOk;
+  /// What was found.
+  std::string detail;
+  /// What to do about it, as a command where there is one; empty if nothing.
+  std::string remedy;
+  /// What it is good for, or what happens without it.
+  std::string why;
+};
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_FINDING_H_
