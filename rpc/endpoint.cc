@@ -109,8 +109,8 @@ void ReplyToken::answer(const absl::Status& status, MessagePtr message) {
 
 // --- Endpoint: the public face ---------------------------------------------------------------------------------------
 
-Endpoint::Endpoint(Transport& transport, const Clock& clock, EndpointOptions options)
-    : impl_(std::make_unique<EndpointImpl>(transport, clock, std::move(options))) {}
+Endpoint::Endpoint(Transport& transport, const Clock& clock, const EndpointOptions& options)
+    : impl_(std::make_unique<EndpointImpl>(transport, clock, options)) {}
 Endpoint::~Endpoint() = default;
 
 void Endpoint::adopt_thread() {
@@ -210,11 +210,11 @@ Endpoint::Balance Endpoint::balance() const {
 
 // --- EndpointImpl: making and unmaking -------------------------------------------------------------------------------
 
-EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options)
+EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options)
     : transport_(transport),
       capabilities_(transport.capabilities()),
       clock_(clock),
-      options_(std::move(options)),
+      options_(options),
       mailbox_(std::make_shared<EndpointMailbox>(*this, transport, options_.mailbox_max)),
       arena_({.limit_bytes = options_.memory_limit_bytes,
               .try_huge_pages = true,

@@ -198,7 +198,7 @@ struct EndpointCounters {
 /// must outlive the endpoint; leases and messages made from it must not.
 class Endpoint {
  public:
-  Endpoint(Transport& transport, const Clock& clock, EndpointOptions options);
+  Endpoint(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

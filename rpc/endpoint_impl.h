@@ -66,8 +66,8 @@ struct SessionEntry {
 
 class EndpointImpl final : private SessionHost, private PacketSink, private RxPlacer {
  public:
-  EndpointImpl(Transport& transport, const Clock& clock, EndpointOptions options);
-  ~EndpointImpl();
+  EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
+  ~EndpointImpl() override;
 
   void check_thread() const;
   /// For entry points that use time: outside a turn the last turn's time may be long past.

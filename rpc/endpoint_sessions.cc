@@ -145,7 +145,7 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
     return absl::InvalidArgumentError("the answer belongs to another session's offer");
   }
   if (answer->code != absl::StatusCode::kOk) {
-    const absl::Status refused(answer->code, absl::StrCat("the peer refused the session: ", answer->text));
+    absl::Status refused(answer->code, absl::StrCat("the peer refused the session: ", answer->text));
     entry->session->abort_all(refused, now_ns_);
     return refused;
   }

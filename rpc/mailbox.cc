@@ -11,7 +11,7 @@ bool EndpointMailbox::post(absl::AnyInvocable<void()>&& task) {
 }
 
 bool EndpointMailbox::post_waiting(absl::AnyInvocable<void()>&& task) {
-  while (!post(std::move(task))) {
+  while (!post(std::move(task))) {  // NOLINT(bugprone-use-after-move): untouched while refused
     if (closed_.load(std::memory_order_acquire)) return false;
     std::this_thread::yield();
   }

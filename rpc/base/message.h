@@ -125,11 +125,7 @@ class MessagePtr {
     return *this;
   }
   MessagePtr& operator=(const MessagePtr& other) {
-    Message* message = other.message_;
-    if (message != nullptr) ++message->holds_;
-    drop();
-    message_ = message;
-    return *this;
+    return *this = MessagePtr(other);
   }
   ~MessagePtr() { drop(); }
 

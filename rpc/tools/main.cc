@@ -172,6 +172,12 @@ app::Command& add_test(app::Program& program, Settings& settings, const std::str
   command.add_size("size", &own->test.request_bytes, "Bytes of a request (at least 4).").range(4, 16 << 20);
   command.add_size("response-size", &own->test.response_bytes, "Bytes of a response.").range(0, 16 << 20);
   command.add_int("outstanding", &own->test.outstanding, "Calls in flight.").range(1, 4096).unit("calls");
+  command.add_int("sessions", &own->test.sessions, "Sessions to open.").range(1, 60'000).unit("sessions");
+  command.add_int("active-sessions", &own->test.active_sessions, "How many of them carry the calls; 0: all.")
+      .range(0, 60'000)
+      .unit("sessions");
+  command.add_duration("idle", &own->test.idle_ns, "Pause so long, then measure one call apart, again and again.")
+      .at_least(0);
   command.add_duration("duration", &own->test.duration_ns, "How long to measure.").at_least(kMillisecond);
   command.add_duration("warm-up", &own->test.warm_up_ns, "How long to run before measuring.").at_least(0);
   command.add_choice<bool>("polling", &own->test.busy, {{"busy", true}, {"adaptive", false}},

@@ -32,6 +32,11 @@ std::string text_report(const std::string& mode, const TestOptions& options, con
   absl::StrAppendFormat(&out, "  round trip   min %.2f  p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f us\n",
                         microseconds(h.min()), microseconds(h.percentile(50)), microseconds(h.percentile(90)),
                         microseconds(h.percentile(99)), microseconds(h.percentile(99.9)), microseconds(h.max()));
+  if (const Histogram& idle = result.after_idle_ns; idle.count() > 0) {
+    absl::StrAppendFormat(&out, "  after a pause of %.3f s   p50 %.2f  max %.2f us, of %u\n",
+                          static_cast<double>(options.idle_ns) / 1e9, microseconds(idle.percentile(50)),
+                          microseconds(idle.max()), idle.count());
+  }
   absl::StrAppendFormat(&out, "  tx bytes     %u in place, %u copied;  rx bytes %u in place, %u copied\n",
                         result.transport.tx_zero_copy_bytes, result.transport.tx_copied_bytes,
                         result.engine.rx_zero_copy_bytes,
@@ -68,6 +73,12 @@ std::string json_report(const std::string& mode, const TestOptions& options, con
         {"p99", microseconds(h.percentile(99))},
         {"p99_9", microseconds(h.percentile(99.9))},
         {"max", microseconds(h.max())}}},
+      {"sessions", options.sessions},
+      {"active_sessions", options.active_sessions},
+      {"after_idle_us",
+       {{"count", result.after_idle_ns.count()},
+        {"p50", microseconds(result.after_idle_ns.percentile(50))},
+        {"max", microseconds(result.after_idle_ns.max())}}},
       {"tx_zero_copy_bytes", result.transport.tx_zero_copy_bytes},
       {"tx_copied_bytes", result.transport.tx_copied_bytes},
       {"rx_zero_copy_bytes", result.engine.rx_zero_copy_bytes},

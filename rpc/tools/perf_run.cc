@@ -16,12 +16,16 @@ namespace skua::rpc::perf {
 namespace {
 
 constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
+constexpr uint32_t kSessionsMax = 1u << 16;
+constexpr uint32_t kCallsBetweenPauses = 1000;
+constexpr DurationNs kConnectWithin = 60 * kSecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
 EndpointOptions endpoint_options(bool busy) {
   EndpointOptions options;
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
+  options.sessions_max = kSessionsMax;
   return options;
 }
 
@@ -34,10 +38,11 @@ void fill(Message& message, const std::string& source, size_t bytes) {
 /// Keeps `outstanding` calls in flight until told to stop.
 class Client {
  public:
-  Client(Endpoint& endpoint, const Clock& clock, SessionId session, const TestOptions& options)
+  /// Calls go round `sessions`.
+  Client(Endpoint& endpoint, const Clock& clock, std::vector<SessionId> sessions, const TestOptions& options)
       : endpoint_(endpoint),
         clock_(clock),
-        session_(session),
+        sessions_(std::move(sessions)),
         options_(options),
         body_(std::max<size_t>(options.request_bytes, 4), 'q'),
         started_(options.outstanding) {
@@ -50,20 +55,36 @@ class Client {
     measuring_ = measure;
     const TimeNs begun = clock_.now_ns();
     stop_at_ns_ = begun + duration_ns;
-    for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
-    while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
+    if (options_.idle_ns > 0) {
+      while (clock_.now_ns() < stop_at_ns_ && result_.failed == 0) pause_then_call();
+    } else {
+      for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
+      while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
+    }
     result_.elapsed_ns = clock_.now_ns() - begun;
   }
 
   TestResult take_result() { return std::move(result_); }
 
  private:
+  /// A pause, one call measured apart, and a row of calls for comparison.
+  void pause_then_call() {
+    const TimeNs until = clock_.now_ns() + options_.idle_ns;
+    while (clock_.now_ns() < until) endpoint_.poll_or_wait(kIdleWait);
+    for (uint32_t i = 0; i <= kCallsBetweenPauses && result_.failed == 0; ++i) {
+      first_after_pause_ = i == 0;
+      start(0, clock_.now_ns());
+      while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
+    }
+  }
+
   void start(uint32_t index, TimeNs now) {
     MessagePtr request = endpoint_.make_message();
     fill(*request, body_, body_.size());
     started_[index] = now;
-    absl::StatusOr<CallId> call = endpoint_.call(session_, kEchoSize, std::move(request), {},
+    absl::StatusOr<CallId> call = endpoint_.call(sessions_[next_session_], kEchoSize, std::move(request), {},
                                                  [this, index](CallResult&& result) { done(index, result); });
+    if (++next_session_ == sessions_.size()) next_session_ = 0;
     if (call.ok()) {
       ++in_flight_;
     } else {
@@ -76,7 +97,9 @@ class Client {
     const TimeNs now = clock_.now_ns();
     if (!result.status.ok()) return fail(result.status);
     ++result_.calls;
-    if (measuring_) result_.latency_ns.record(static_cast<uint64_t>(now - started_[index]));
+    Histogram& latency = first_after_pause_ ? result_.after_idle_ns : result_.latency_ns;
+    if (measuring_) latency.record(static_cast<uint64_t>(now - started_[index]));
+    if (options_.idle_ns > 0) return;
     // One look at the clock ends one call and begins the next.
     if (now < stop_at_ns_) start(index, now);
   }
@@ -87,15 +110,37 @@ class Client {
 
   Endpoint& endpoint_;
   const Clock& clock_;
-  const SessionId session_;
+  const std::vector<SessionId> sessions_;
   const TestOptions& options_;
   std::string body_;
   std::vector<TimeNs> started_;
   uint32_t in_flight_ = 0;
   bool measuring_ = false;
+  bool first_after_pause_ = false;
+  size_t next_session_ = 0;
   TimeNs stop_at_ns_ = 0;
   TestResult result_;
 };
+
+/// `count` sessions that stand.
+absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const Clock& clock, const Descriptor& peer,
+                                                     uint32_t count) {
+  std::vector<SessionId> sessions;
+  const TimeNs give_up = clock.now_ns() + kConnectWithin;
+  // One after another: a burst of handshakes is not what is measured.
+  while (sessions.size() < count) {
+    absl::StatusOr<SessionId> session = endpoint.connect(peer);
+    if (!session.ok()) return session.status();
+    sessions.push_back(*session);
+    while (!endpoint.is_connected(*session)) {
+      endpoint.poll_or_wait(kIdleWait);
+      if (clock.now_ns() < give_up) continue;
+      return absl::UnavailableError(absl::StrCat("session ", sessions.size(), " of ", count,
+                                                 " did not open: is the server's transport reachable from here?"));
+    }
+  }
+  return sessions;
+}
 
 }  // namespace
 
@@ -176,9 +221,13 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   if (!transport.ok()) return transport.status();
   const TscClock clock;
   Endpoint endpoint(**transport, clock, endpoint_options(options.busy));
-  absl::StatusOr<SessionId> session = endpoint.connect(*peer);
-  if (!session.ok()) return session.status();
-  Client client(endpoint, clock, *session, options);
+  absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions);
+  if (!sessions.ok()) return sessions.status();
+  const uint32_t active =
+      options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
+  std::vector<SessionId> calling;
+  for (uint32_t i = 0; i < active; ++i) calling.push_back((*sessions)[size_t{i} * options.sessions / active]);
+  Client client(endpoint, clock, std::move(calling), options);
   client.run(options.warm_up_ns, false);
   const EndpointCounters before = endpoint.counters();
   const TransportCounters wire_before = (*transport)->counters();
@@ -194,8 +243,10 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   result.transport.tx_zero_copy_bytes = wire.tx_zero_copy_bytes - wire_before.tx_zero_copy_bytes;
   result.transport.rx_copied_bytes = wire.rx_copied_bytes - wire_before.rx_copied_bytes;
   result.transport.rx_zero_copy_bytes = wire.rx_zero_copy_bytes - wire_before.rx_zero_copy_bytes;
-  endpoint.close(*session);
-  endpoint.poll();
+  for (const SessionId session : *sessions) {
+    endpoint.close(session);
+    endpoint.poll();
+  }
   return result;
 }
 

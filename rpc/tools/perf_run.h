@@ -54,6 +54,11 @@ struct TestOptions {
   uint32_t request_bytes = 32;
   uint32_t response_bytes = 32;
   uint32_t outstanding = 1;
+  /// Sessions to open, and how many of them (spread evenly) carry the calls; 0: all.
+  uint32_t sessions = 1;
+  uint32_t active_sessions = 0;
+  /// Above 0: after each such pause, in which nothing is sent, one call is measured apart.
+  DurationNs idle_ns = 0;
   DurationNs warm_up_ns = 200 * kMillisecond;
   DurationNs duration_ns = 3 * kSecond;
   bool busy = true;
@@ -66,6 +71,8 @@ struct TestResult {
   DurationNs elapsed_ns = 0;
   /// Round trips in nanoseconds.
   Histogram latency_ns{100 * static_cast<uint64_t>(kSecond)};
+  /// Of the first call after each pause.
+  Histogram after_idle_ns{100 * static_cast<uint64_t>(kSecond)};
   EndpointCounters engine;
   TransportCounters transport;
 

@@ -119,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Transport>> Fabric::make_transport(uint16_t lane,
   if (self.uuid.is_zero()) return absl::InvalidArgumentError("an endpoint needs a uuid");
   std::vector<Port*> ports;
   for (auto& port : ports_) ports.push_back(port.get());
-  return std::make_unique<DpdkTransport>(std::move(ports), pools_, options_, lane, self);
+  return std::make_unique<DpdkTransport>(ports, pools_, options_, lane, self);
 }
 
 std::vector<std::string> Fabric::describe() const {

@@ -30,7 +30,7 @@ constexpr size_t kLinkEventsMax = 1024;
 
 }  // namespace
 
-DpdkTransport::DpdkTransport(std::vector<Port*> ports, const SharedPools& pools, const DpdkOptions& options,
+DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options,
                              uint16_t lane, const EndpointIdentity& self)
     : options_(options),
       pools_(pools),
@@ -238,7 +238,7 @@ void DpdkTransport::flush(Line& line) {
   const uint16_t sent = line.port->send(lane_, line.pending.data(), line.pending_count);
   if (sent == 0) return;
   line.pending_count = static_cast<uint16_t>(line.pending_count - sent);
-  std::memmove(line.pending.data(), line.pending.data() + sent, line.pending_count * sizeof(rte_mbuf*));
+  std::copy_n(line.pending.begin() + sent, line.pending_count, line.pending.begin());
 }
 
 void DpdkTransport::drop_pending(Line& line) {

@@ -40,7 +40,7 @@ struct SharedPools {
 
 class DpdkTransport final : public Transport {
  public:
-  DpdkTransport(std::vector<Port*> ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
+  DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
                 const EndpointIdentity& self);
   ~DpdkTransport() override;
 

@@ -68,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
 
   std::vector<std::string> words = arguments(options);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   // EAL pins the calling thread to its lcore; it is not EAL's to pin.

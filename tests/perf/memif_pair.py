@@ -1,0 +1,120 @@
+"""Two processes on one memif pair, each on a core of its own: skua-perf at both ends, or testpmd at both ends.
+
+Used by dpdk_ratios.py and dpdk_behaviour.py. Needs root, huge pages (deploy/host-setup huge-pages --count 512) and, for
+comparisons, Debian's dpdk-dev (testpmd).
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+BIN = os.environ.get('SKUA_BIN_DIR', os.path.join(ROOT, 'build/release/bin'))
+SERVER_CORE, CLIENT_CORE = 0, 1
+CONTROL = '127.0.0.1:18530'
+
+
+def fail(text):
+    print(f'{os.path.basename(sys.argv[0])}: {text}', file=sys.stderr)
+    sys.exit(2)
+
+
+def check_host(with_testpmd):
+    if not os.path.exists(os.path.join(BIN, 'skua-perf')):
+        fail(f'{BIN}/skua-perf is not there: build first (cmake --preset release && cmake --build --preset release)')
+    if os.cpu_count() < 2:
+        fail('two processes that poll need two processors')
+    with open('/proc/meminfo', encoding='utf-8') as meminfo:
+        free = int(re.search(r'HugePages_Free:\s+(\d+)', meminfo.read())[1])
+    if free < 256:
+        fail(f'{free} free huge pages of 2 MiB; 256 are needed: deploy/host-setup huge-pages --count 512')
+    if with_testpmd and shutil.which('dpdk-testpmd') is None:
+        fail('dpdk-testpmd is not there: apt-get install dpdk-dev')
+
+
+def memif(role, socket, buffer_bytes):
+    size = f',bsize={buffer_bytes}' if buffer_bytes else ''
+    return f'net_memif0,role={role},socket={socket},socket-abstract=no{size}'
+
+
+class Pair:
+    """Where one run's socket lives; gone afterwards, and so are its processes."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix='skua-memif-')
+        self.socket = os.path.join(self.folder, 'memif.sock')
+        self.running = []
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.running:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, *words, **options):
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **options)
+        self.running.append(process)
+        return process
+
+
+def skua(mode, *arguments, server=(), buffer_bytes=0, seconds=3):
+    """One skua-perf test; the report as a dictionary. `server`: more arguments for the other end."""
+    def words(role, address, core):
+        common = ['taskset', '-c', str(core), os.path.join(BIN, 'skua-perf')]
+        return common, ['--transport', 'dpdk', '--dpdk-devices', memif(role, pair.socket, buffer_bytes),
+                        '--dpdk-addresses', address]
+    with Pair() as pair:
+        program, device = words('server', '10.77.0.1/24', SERVER_CORE)
+        serving = ['raw', '--reflect'] if mode == 'raw' else ['server', '--listen', CONTROL]
+        other = pair.start(*program, *serving, *device, *server, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while not os.path.exists(pair.socket):
+            if other.poll() is not None or time.monotonic() > deadline:
+                fail(f'the server did not start: {other.communicate()[1].strip()}')
+            time.sleep(0.05)
+        if mode != 'raw':
+            time.sleep(0.3)
+        program, device = words('client', '10.77.0.2/24', CLIENT_CORE)
+        target = [] if mode == 'raw' else [CONTROL]
+        result = subprocess.run([*program, mode, *target, *device, '--duration', f'{seconds}s', '--output', 'json', *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if result.returncode != 0:
+            fail(f'skua-perf {mode} failed: {result.stderr.strip()}')
+        return json.loads(result.stdout)
+
+
+def testpmd(server_mode, client_mode, measure, seconds=4, frame_bytes=None):
+    """Median over the last seconds of `measure` ('Rx-pps' or 'Rx-bps') as the server's end counts it."""
+    with Pair() as pair:
+        def end(role, mode, core):
+            log = os.path.join(pair.folder, role)
+            extra = [f'--txpkts={frame_bytes}'] if frame_bytes else []
+            with open(log, 'w', encoding='utf-8') as out:
+                pair.start('dpdk-testpmd', '--lcores', f'(0,1)@{core}', '--in-memory', '--single-file-segments', '--no-pci',
+                           '--no-telemetry', f'--file-prefix=skua-testpmd-{role}', f'--vdev={memif(role, pair.socket, 0)}',
+                           '--', f'--forward-mode={mode}', '--stats-period=1', '--total-num-mbufs=16384', '--burst=32',
+                           *extra, stdout=out, stderr=subprocess.STDOUT)
+            return log
+        log = end('server', server_mode, SERVER_CORE)
+        time.sleep(1)
+        end('client', client_mode, CLIENT_CORE)
+        time.sleep(seconds)
+        with open(log, encoding='utf-8', errors='replace') as text:
+            values = [int(v) for v in re.findall(measure + r':\s+(\d+)', text.read())]
+    if len(values) < 2:
+        fail('testpmd reported nothing: run it by hand to see why')
+    return statistics.median(values[-2:])

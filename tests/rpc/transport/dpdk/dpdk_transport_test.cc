@@ -1,0 +1,198 @@
+// The DPDK transport on net_ring, which hands the sender's own mbufs to the receiver: a packet's memory is in use until the receiver
+// has it, so completions are as late as a test wants them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+namespace {
+
+constexpr uint16_t kLanes = 2;
+constexpr uint32_t kMbufs = 1023;
+
+EndpointIdentity identity_of(uint8_t number) {
+  EndpointIdentity out;
+  out.uuid.bytes = {0xd9, number};
+  out.incarnation = 1;
+  return out;
+}
+
+/// The EAL starts once in a process.
+const absl::StatusOr<std::unique_ptr<DpdkFabric>>& fabric() {
+  static const auto made = [] {
+    DpdkOptions options;
+    options.ports = {{"net_ring0", "10.77.0.1/24", ""}};
+    options.lanes = kLanes;
+    options.huge_pages = false;
+    options.rx_descriptors = options.tx_descriptors = 256;
+    options.mbuf_count = kMbufs;
+    return DpdkFabric::start(options);
+  }();
+  return made;
+}
+
+class DpdkTransportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fabric().ok()) GTEST_SKIP() << fabric().status();
+    sender_ = (*fabric())->make_transport(0, identity_of(1)).value();
+    receiver_ = (*fabric())->make_transport(1, identity_of(2)).value();
+    to_receiver_ = sender_->resolve(receiver_->local_descriptor()).value();
+    ASSERT_TRUE(receiver_->resolve(sender_->local_descriptor()).ok());
+  }
+
+  void TearDown() override {
+    if (receiver_ != nullptr) receive_all();
+  }
+
+  TxPacket packet(ByteSpan body, TxToken token) const {
+    TxPacket out;
+    out.peer = to_receiver_;
+    out.header.fill(std::byte{7});
+    out.token = token;
+    out.segment_count = 1;
+    out.segments[0] = body;
+    out.payload_bytes = static_cast<uint32_t>(body.size());
+    return out;
+  }
+
+  bool send(TxPacket& one) { return sender_->tx_burst(std::span(&one, 1)) == 1; }
+
+  std::vector<TxToken> reaped() {
+    std::array<TxToken, 32> tokens;
+    const size_t count = sender_->reap(tokens);
+    return {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  /// What has arrived, released at once.
+  std::vector<std::string> receive_all() {
+    std::vector<std::string> out;
+    std::array<RxPacket, kBurstMax> burst;
+    // One turn hands packets over to the lane they are for, the next takes them.
+    for (int idle = 0; idle < 4;) {
+      std::array<RxPacket, kBurstMax> own;
+      const size_t stray = sender_->rx_burst(own);
+      for (size_t i = 0; i < stray; ++i) sender_->release(std::span(&own[i].buffer, 1));
+      const size_t count = receiver_->rx_burst(burst);
+      for (size_t i = 0; i < count; ++i) {
+        out.emplace_back(as_string_view(burst[i].payload));
+        receiver_->release(std::span(&burst[i].buffer, 1));
+      }
+      idle = count == 0 ? idle + 1 : 0;
+    }
+    return out;
+  }
+
+  std::unique_ptr<Transport> sender_;
+  std::unique_ptr<Transport> receiver_;
+  PeerId to_receiver_ = kNoPeer;
+};
+
+TEST_F(DpdkTransportTest, SmallPayload_IsCopiedAndDoneAtOnce) {
+  std::string body = "small";
+  TxPacket one = packet(as_byte_span(body), 1);
+  ASSERT_TRUE(send(one));
+  EXPECT_TRUE(one.done);
+  body = "other";  // the memory is ours again
+  EXPECT_EQ(receive_all(), std::vector<std::string>{"small"});
+  EXPECT_EQ(sender_->counters().tx_copied_bytes, 5U);
+  EXPECT_TRUE(reaped().empty());
+}
+
+TEST_F(DpdkTransportTest, Body_IsReadInPlaceAndItsTokenComesBackAfterwards) {
+  std::string body(1000, 'a');
+  TxPacket one = packet(as_byte_span(body), 11);
+  ASSERT_TRUE(send(one));
+  EXPECT_FALSE(one.done);
+  EXPECT_TRUE(reaped().empty()) << "nobody has read it yet";
+  body.assign(1000, 'b');  // seen by the receiver: it is this memory that travels
+  EXPECT_EQ(receive_all(), std::vector<std::string>{std::string(1000, 'b')});
+  EXPECT_EQ(reaped(), std::vector<TxToken>{11});
+  EXPECT_EQ(sender_->counters().tx_copied_bytes, 0U);
+  EXPECT_EQ(sender_->counters().tx_zero_copy_bytes, 1000U);
+}
+
+// A retransmit goes out while the first copy still stands in a queue, and the answer may come after the first one alone: each
+// packet keeps the memory for itself.
+TEST_F(DpdkTransportTest, Retransmit_EachCopyHoldsTheMemoryUntilItIsRead) {
+  const std::string body(600, 'x');
+  TxPacket first = packet(as_byte_span(body), 21);
+  TxPacket again = packet(as_byte_span(body), 22);
+  ASSERT_TRUE(send(first));
+  ASSERT_TRUE(send(again));
+  EXPECT_TRUE(reaped().empty());
+  EXPECT_EQ(receive_all().size(), 2U);
+  std::vector<TxToken> tokens = reaped();
+  std::sort(tokens.begin(), tokens.end());
+  EXPECT_EQ(tokens, (std::vector<TxToken>{21, 22}));
+}
+
+TEST_F(DpdkTransportTest, SeveralSegments_ArriveAsOnePayload) {
+  const std::string head = "head:";
+  const std::string left(400, 'l');
+  const std::string right(500, 'r');
+  TxPacket one = packet(as_byte_span(head), 31);
+  one.segment_count = 3;
+  one.segments[1] = as_byte_span(left);
+  one.segments[2] = as_byte_span(right);
+  one.payload_bytes = static_cast<uint32_t>(head.size() + left.size() + right.size());
+  ASSERT_TRUE(send(one));
+  EXPECT_EQ(receive_all(), std::vector<std::string>{head + left + right});
+  EXPECT_EQ(reaped(), std::vector<TxToken>{31});
+  EXPECT_EQ(sender_->counters().tx_copied_bytes, head.size());
+}
+
+TEST_F(DpdkTransportTest, Abandon_GivesEveryTokenBack) {
+  const std::string body(700, 'y');
+  TxPacket one = packet(as_byte_span(body), 41);
+  ASSERT_TRUE(send(one));
+  receive_all();
+  sender_->abandon_tx();
+  EXPECT_EQ(reaped(), std::vector<TxToken>{41});
+}
+
+TEST_F(DpdkTransportTest, PoolExhausted_TakesNoMoreAndRecovers) {
+  const std::string body = "tiny";
+  std::vector<RxBufferId> lent;
+  bool refused = false;
+  for (uint32_t i = 0; i < 4 * kMbufs && !refused; ++i) {
+    TxPacket one = packet(as_byte_span(body), 0);
+    refused = !send(one);
+    std::array<RxPacket, kBurstMax> burst;
+    sender_->rx_burst(burst);  // hands over
+    const size_t count = receiver_->rx_burst(burst);
+    for (size_t k = 0; k < count; ++k) lent.push_back(burst[k].buffer);
+  }
+  EXPECT_TRUE(refused) << "every packet buffer is lent, and still it sends";
+  EXPECT_GT(sender_->counters().tx_full, 0U);
+  receiver_->release(lent);
+  TxPacket one = packet(as_byte_span(body), 0);
+  EXPECT_TRUE(send(one));
+}
+
+TEST_F(DpdkTransportTest, Resolve_RefusesOtherTransportsAndForeignNetworks) {
+  Descriptor other = receiver_->local_descriptor();
+  other.transport = "tcp";
+  EXPECT_EQ(sender_->resolve(other).status().code(), absl::StatusCode::kInvalidArgument);
+  other = receiver_->local_descriptor();
+  other.address = other.address.substr(0, 5);
+  EXPECT_EQ(sender_->resolve(other).status().code(), absl::StatusCode::kInvalidArgument);
+  other = receiver_->local_descriptor();
+  other.address[12] = '\x0b';  // 11.77.0.1: not in 10.77.0.0/24, and there is no gateway
+  EXPECT_EQ(sender_->resolve(other).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DpdkTransportTest, MakeTransport_OnlyForLanesThereAre) {
+  EXPECT_EQ((*fabric())->make_transport(kLanes, identity_of(9)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*fabric())->make_transport(0, EndpointIdentity{}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace skua::rpc
