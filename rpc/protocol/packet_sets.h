@@ -41,6 +41,14 @@ class PacketBits {
   [[nodiscard]] uint32_t word_count() const { return (size_ + 63) / 64; }
   [[nodiscard]] uint64_t word(uint32_t index) const { return index == 0 ? first_ : rest_[index - 1]; }
   [[nodiscard]] uint64_t& word(uint32_t index) { return index == 0 ? first_ : rest_[index - 1]; }
+  /// The 64 bits from `index` on; clear behind the end.
+  [[nodiscard]] uint64_t word_at(uint32_t index) const {
+    const uint32_t at = index / 64;
+    const uint32_t shift = index % 64;
+    const uint64_t low = at < word_count() ? word(at) >> shift : 0;
+    const uint64_t high = shift != 0 && at + 1 < word_count() ? word(at + 1) << (64 - shift) : 0;
+    return low | high;
+  }
   [[nodiscard]] bool test(uint32_t index) const { return (word(index / 64) >> (index % 64) & 1) != 0; }
   /// True if the bit was clear.
   bool set(uint32_t index) {
@@ -84,14 +92,12 @@ class ReceivedSet {
   [[nodiscard]] PacketSet snapshot() const {
     PacketSet out;
     out.base = static_cast<uint16_t>(base_);
-    const uint32_t behind = std::min<uint32_t>(size() - base_, 64 * PacketSet::kWordsMax);
-    uint32_t last_used = 0;
-    for (uint32_t i = 0; i < behind; ++i) {
-      if (!bits_.test(base_ + i)) continue;
-      out.words[i / 64] |= uint64_t{1} << (i % 64);
-      last_used = i / 64 + 1;
+    // In order there is nothing behind the base: the usual case.
+    if (count_ == base_) return out;
+    for (uint32_t w = 0; w < PacketSet::kWordsMax; ++w) {
+      out.words[w] = bits_.word_at(base_ + 64 * w);
+      if (out.words[w] != 0) out.word_count = static_cast<uint16_t>(w + 1);
     }
-    out.word_count = static_cast<uint16_t>(last_used);
     return out;
   }
 

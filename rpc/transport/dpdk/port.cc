@@ -128,9 +128,10 @@ absl::Status Port::configure(rte_mempool* pool) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_hf = hashes;
   }
-  conf.rxmode.mtu = mtu_;
-  if (info.max_mtu != 0 && mtu_ > info.max_mtu)
-    conf.rxmode.mtu = info.max_mtu;  // virtual devices carry more than they say
+  // Virtual devices carry more than they say (memif: its bsize) and refuse to hear of it.
+  const uint32_t said_max = std::min<uint32_t>(info.max_mtu == 0 ? UINT16_MAX : info.max_mtu,
+                                               info.max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
+  conf.rxmode.mtu = std::min<uint32_t>(mtu_, said_max);
   if (const int error = rte_eth_dev_configure(id_, queue_count_, queue_count_, &conf); error != 0) {
     return failed("cannot be configured", error);
   }
