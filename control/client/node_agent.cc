@@ -74,7 +74,7 @@ class NodeAgent::Impl {
     request.set_instance(options_.node.instance);
     request.set_force(force);
     v1::LeaveReply reply;
-    const auto status = from_grpc(stub_->Leave(&context, request, &reply), control());
+    auto status = from_grpc(stub_->Leave(&context, request, &reply), control());
     if (status.ok()) end(false);
     return status;
   }
@@ -123,7 +123,7 @@ class NodeAgent::Impl {
     *request.mutable_node() = to_proto(options_.node);
     request.set_applied_revision(take_applied_revision());
     v1::RegisterReply reply;
-    const absl::Status status = call(&v1::Membership::Stub::Register, request, reply);
+    absl::Status status = call(&v1::Membership::Stub::Register, request, reply);
     if (!status.ok()) return status;
     registered_ = true;
     cluster_id_ = reply.cluster_id();

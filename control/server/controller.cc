@@ -24,7 +24,7 @@ Controller::Controller(ControllerOptions options, StateStore store, ClusterState
     : options_(std::move(options)),
       clock_(clock),
       hub_(hub),
-      store_(std::move(store)),
+      store_(store),
       core_(options_.core, std::move(state), clock.now_ns()) {}
 
 Controller::~Controller() {

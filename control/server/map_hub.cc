@@ -25,7 +25,7 @@ MapMessage MapHub::current() const {
   return current_;
 }
 
-absl::StatusOr<uint64_t> MapHub::add(std::shared_ptr<MapWatcher> watcher, uint64_t after_revision) {
+absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision) {
   MapMessage first;
   uint64_t key = 0;
   {

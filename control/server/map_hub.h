@@ -44,7 +44,7 @@ class MapHub {
 
   /// Adds a watcher, which is offered the current map at once, or an empty message if that is
   /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close().
-  absl::StatusOr<uint64_t> add(std::shared_ptr<MapWatcher> watcher, uint64_t after_revision);
+  absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision);
   void remove(uint64_t key);
 
   /// Closes all watchers and refuses new ones.

@@ -113,6 +113,7 @@ void ClientCore::finish_scan(Operation& parent, Outcome&& outcome) {
   OperationPool::hold(parent);  // the result lies in it
   end(parent, result);
   done(std::move(result));
+  // NOLINTNEXTLINE(bugprone-use-after-move): what the callback left of it
   result.rows.clear();
   result.memory.clear();
   static_cast<Outcome&>(result) = Outcome();

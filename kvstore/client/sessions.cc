@@ -30,9 +30,7 @@ TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
   switch (entry.state) {
     case State::kOpen: return kTimeNever;
     case State::kDescribing:
-    case State::kAwaiting:
-      if (now < entry.retry_at_ns) return entry.retry_at_ns;
-      break;  // its result was lost on the way
+    case State::kAwaiting:  // from then on its result counts as lost on the way
     case State::kFailed:
       if (now < entry.retry_at_ns) return entry.retry_at_ns;
       break;

@@ -21,8 +21,7 @@ class ReaderPool::Impl {
     if (stopping_.load(std::memory_order_relaxed)) {
       return absl::UnavailableError("the reader pool has stopped");
     }
-    ReadJob* pointer = &job;
-    if (!ring_.try_push(std::move(pointer))) {
+    if (!ring_.try_push(&job)) {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return absl::ResourceExhaustedError(absl::StrCat("the read queue holds its limit kReadQueueJobsMax of ",
                                                        ring_.capacity(), " jobs; the disk is behind, try again later"));

@@ -171,7 +171,7 @@ class RocksdbShardStore final : public ShardStore {
 
   /// A key's state before the group, for the evaluator; its value is pinned until the next call.
   absl::Status read_current(std::string_view key, GroupEvaluator::Current& current) {
-    const absl::Status status = get(key, current_pin_);
+    absl::Status status = get(key, current_pin_);
     if (absl::IsNotFound(status)) return absl::OkStatus();
     if (!status.ok()) return status;
     current = {current_pin_.version(), current_pin_.bytes()};
