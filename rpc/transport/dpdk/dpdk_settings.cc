@@ -37,8 +37,6 @@ absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
   out.mbuf_count = mbufs;
   out.huge_pages = huge_pages;
   out.eal_arguments = absl::StrSplit(eal_arguments, ' ', absl::SkipWhitespace());
-  // Otherwise each process would leave some megabytes in /var/run/dpdk, for secondary processes that there are none of.
-  if (!huge_pages) out.eal_arguments.emplace_back("--no-shconf");
   for (size_t i = 0; i < device_list.size(); ++i) {
     absl::StatusOr<dpdk::InterfaceAddress> address = dpdk::InterfaceAddress::parse(address_list[i]);
     if (!address.ok())

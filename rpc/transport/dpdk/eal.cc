@@ -9,15 +9,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "rpc/base/check.h"
 
 namespace skua::rpc::dpdk {
 namespace {
+
+constexpr size_t kLogLinesMax = 6;
 
 std::atomic<bool> g_started = false;  // EAL's own limit: once in a process
 
@@ -41,7 +46,8 @@ std::vector<std::string> arguments(const DpdkOptions& options) {
   if (options.huge_pages) {
     out.emplace_back("--in-memory");  // no files: a killed process leaves nothing behind
   } else {
-    out.insert(out.end(), {"--no-huge", "-m", absl::StrCat(options.plain_memory_mib)});
+    // Nor any here: what other processes would share with us is left out.
+    out.insert(out.end(), {"--no-huge", "--no-shconf", "-m", absl::StrCat(options.plain_memory_mib)});
   }
   out.insert(out.end(), options.eal_arguments.begin(), options.eal_arguments.end());
   return out;
@@ -89,7 +95,10 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
 }
 
 Eal::~Eal() {
+  const std::string runtime_folder = rte_eal_get_runtime_dir();
   rte_eal_cleanup();
+  std::error_code ignored;
+  std::filesystem::remove(runtime_folder, ignored);  // only if it is empty
   rte_openlog_stream(nullptr);
   std::fclose(log_);
   std::free(log_text_);  // NOLINT: open_memstream's
@@ -99,8 +108,15 @@ std::string Eal::take_log() {
   std::fflush(log_);
   std::string text(log_text_ + log_taken_, log_bytes_ - log_taken_);
   log_taken_ = log_bytes_;
-  absl::StripAsciiWhitespace(&text);
-  return absl::StrReplaceAll(text, {{"\n", "; "}});
+  // Drivers that try again say the same again and again.
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    std::string clean(absl::StripAsciiWhitespace(line));
+    if (lines.size() < kLogLinesMax && std::find(lines.begin(), lines.end(), clean) == lines.end()) {
+      lines.push_back(std::move(clean));
+    }
+  }
+  return absl::StrJoin(lines, "; ");
 }
 
 void adopt_thread() {

@@ -214,10 +214,13 @@ bool Port::link_up() const {
 }
 
 uint16_t Port::receive(uint16_t lane, rte_mbuf** packets, uint16_t count) {
-  if (lane >= queue_count_) return 0;
-  if (!locked_) return started_ ? rte_eth_rx_burst(id_, lane, packets, count) : uint16_t{0};
-  const Locked lock(&locks_[lane]);
-  return started_ ? rte_eth_rx_burst(id_, lane, packets, count) : uint16_t{0};
+  const auto queue = static_cast<uint16_t>(lane % queue_count_);
+  if (!locked_) return started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
+  // Whoever comes first empties a shared queue, and hands over: none of those that share it depends on another's polling.
+  if (rte_spinlock_trylock(&locks_[queue]) == 0) return 0;
+  const uint16_t received = started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
+  rte_spinlock_unlock(&locks_[queue]);
+  return received;
 }
 
 uint16_t Port::send(uint16_t lane, rte_mbuf** packets, uint16_t count) {
@@ -274,8 +277,7 @@ void Port::unmap(MutableByteSpan region) {
 std::string Port::describe() const {
   return absl::StrCat(name_, " (driver ", driver_, "): ", address_.to_string(), ", MAC ", dpdk::to_string(address_.mac),
                       ", MTU ", mtu_, ", ", queue_count_, queue_count_ == 1 ? " queue" : " queues", ", ",
-                      gathers_ ? "sends without copying" : "copies what it sends", ", link ",
-                      link_up() ? "up" : "down");
+                      gathers_ ? "gathers segments" : "takes whole frames only", ", link ", link_up() ? "up" : "down");
 }
 
 }  // namespace skua::rpc::dpdk

@@ -1,7 +1,7 @@
 // Port: one ethernet device, configured and started, with the queues of every lane.
 //
-// Locks: none while each lane has queues of its own. Where lanes share a queue pair, transmits take the queue's spin lock, and the
-// lane that owns a receive queue hands over what belongs to others.
+// Locks: none in a process of one lane. With several, a queue's spin lock is taken for each burst; receivers only try, and whoever
+// has it hands over what belongs to other lanes.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_PORT_H_
 #define SKUA_RPC_TRANSPORT_DPDK_PORT_H_
 
@@ -34,7 +34,7 @@ class Port {
   bool restart();
   [[nodiscard]] bool link_up() const;
 
-  /// Takes what has arrived for this lane's receive queue; 0 if it has none.
+  /// Takes what has arrived on this lane's receive queue, which it may share (then 0 while another lane is at it).
   uint16_t receive(uint16_t lane, rte_mbuf** packets, uint16_t count);
   /// Hands packets to the lane's transmit queue; returns how many it took.
   uint16_t send(uint16_t lane, rte_mbuf** packets, uint16_t count);
@@ -86,7 +86,7 @@ class Port {
   InterfaceAddress address_;
   MacAddress gateway_{};
   std::vector<rte_ring*> inboxes_;
-  /// One per queue, used when lanes share queues (and against restart()).
+  /// One per queue, used when there are several lanes (also against restart()).
   std::unique_ptr<rte_spinlock_t[]> locks_;
   bool locked_ = false;
 };

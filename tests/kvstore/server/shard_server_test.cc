@@ -84,7 +84,8 @@ TEST_F(RocksdbServerTest, Get_NotFound) {
 
 TEST_F(RocksdbServerTest, Get_ValuesOfEverySize) {
   // Around what is copied, cached, and pinned.
-  for (const size_t size : {0, 1, 223, 224, 225, 4096, 16383, 16384, 16385, 65535, 70000, 1 << 20}) {
+  for (const size_t size :
+       std::initializer_list<size_t>{0, 1, 223, 224, 225, 4096, 16383, 16384, 16385, 65535, 70000, 1 << 20}) {
     const std::string value(size, static_cast<char>('a' + size % 26));
     ASSERT_EQ(put("key", value).status(), KvStatus::kOk);
     EXPECT_EQ(get("key").value(), value) << size;

@@ -30,8 +30,8 @@ TEST(Lease, Move_TakesTheDutyAlong) {
   Recorder owner;
   Lease first(as_byte_span("abc"), &owner, 1);
   Lease second(std::move(first));
-  EXPECT_EQ(first.size(),
-            0u);  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what a moved-from lease is
+  // NOLINTNEXTLINE(bugprone-use-after-move): what a moved-from lease is
+  EXPECT_EQ(first.size(), 0u);
   EXPECT_TRUE(owner.returned.empty());
   Lease third(as_byte_span("de"), &owner, 2);
   third = std::move(second);

@@ -116,7 +116,8 @@ TEST(MessagePtr, Copy_BodiesAreReleasedWithTheLastHold) {
   EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what a moved-from hold is
   second.reset();
   EXPECT_EQ(released, 0);
-  third = third;  // NOLINT(clang-diagnostic-self-assign-overloaded)
+  const MessagePtr& same = third;
+  third = same;
   EXPECT_EQ(released, 0);
   third = MessagePtr();
   EXPECT_EQ(released, 1);

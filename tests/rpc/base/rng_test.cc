@@ -26,7 +26,7 @@ TEST(Rng, Next_GoldenValues) {
 
 TEST(Rng, Below_GoldenValues) {
   Rng rng(42);
-  for (const uint64_t expected : {361, 880, 622, 901, 148, 506, 378, 279}) {
+  for (const uint64_t expected : std::initializer_list<uint64_t>{361, 880, 622, 901, 148, 506, 378, 279}) {
     EXPECT_EQ(rng.below(1000), expected);
   }
 }

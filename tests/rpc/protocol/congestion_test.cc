@@ -333,7 +333,7 @@ TEST(Timely, Bottleneck_QueueStaysBoundedAndTheLinkBusy) {
         EXPECT_LE(delay, 2 * options.high_ns);
       }
     }
-    EXPECT_GE(carried / (kCapacity * (kSteps / 2) * kStepNs / 1e9), 0.8);
+    EXPECT_GE(carried / (kCapacity * (kSteps / 2.0) * kStepNs / 1e9), 0.8);
   }
 }
 
