@@ -21,8 +21,9 @@ constexpr uint32_t kCallsBetweenPauses = 1000;
 constexpr DurationNs kConnectWithin = 60 * kSecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
-EndpointOptions endpoint_options(bool busy) {
+EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   EndpointOptions options;
+  options.protocol = choice.protocol;
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
   options.sessions_max = kSessionsMax;
@@ -191,7 +192,7 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
   if (!transport.ok()) return transport.status();
   const TscClock clock;
   const std::string source(plan->response_bytes_max, 'r');
-  Endpoint endpoint(**transport, clock, endpoint_options(plan->busy));
+  Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), plan->busy));
   endpoint.serve(kEchoSize, [&](IncomingCall&& call) {
     ByteReader reader(call.request.bytes());
     const auto wanted = reader.read<uint32_t>();
@@ -220,7 +221,7 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
   const TscClock clock;
-  Endpoint endpoint(**transport, clock, endpoint_options(options.busy));
+  Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), options.busy));
   absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions);
   if (!sessions.ok()) return sessions.status();
   const uint32_t active =

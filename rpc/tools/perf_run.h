@@ -28,6 +28,8 @@ struct TransportChoice {
   DpdkSettings dpdk;
   /// Share of the packets sent by this side that are thrown away (unreliable transports).
   double loss = 0;
+  /// Windows, congestion control and the like, of this side.
+  ProtocolOptions protocol;
 };
 
 /// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.
@@ -38,6 +40,7 @@ class TransportSource {
 
   /// `listen_host`: where a transport that listens does so; empty: it only dials.
   absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host);
+  [[nodiscard]] const TransportChoice& choice() const { return choice_; }
   /// Null unless the transport is dpdk.
   [[nodiscard]] DpdkFabric* dpdk() const { return dpdk_.get(); }
 
