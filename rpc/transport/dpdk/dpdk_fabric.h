@@ -58,7 +58,7 @@ struct DpdkOptions {
   /// More arguments for the EAL, as it takes them.
   std::vector<std::string> eal_arguments;
   /// How long to wait for a device that cannot be started yet (a memif client whose server is not there).
-  DurationNs start_timeout_ns = 10 * kSecond;
+  DurationNs start_timeout_ns = 900 * kMillisecond;
 };
 
 /// Thread: make and destroy on one thread; make_transport() from any, one at a time.

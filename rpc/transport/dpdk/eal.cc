@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "rpc/base/check.h"
+#include "rpc/transport/dpdk/memif_socket.h"
 
 namespace skua::rpc::dpdk {
 namespace {
@@ -53,6 +54,11 @@ std::vector<std::string> arguments(const DpdkOptions& options) {
   return out;
 }
 
+/// Said on every start, about what was not asked for: 1 GiB pages, other processes.
+bool is_noise(const std::string& line) {
+  return line.find("1048576 kB hugepages") != std::string::npos || line.find("mp action callback") != std::string::npos;
+}
+
 /// Leaves an EAL identity when its thread ends.
 struct ThreadRegistration {
   bool registered = false;
@@ -72,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
   SKUA_CHECK(eal->log_ != nullptr, "no memory for a log stream");
   rte_openlog_stream(eal->log_);
 
+  for (const DpdkPortOptions& port : options.ports) remove_if_abandoned(memif_server_socket(port.device));
   std::vector<std::string> words = arguments(options);
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
@@ -112,6 +119,7 @@ std::string Eal::take_log() {
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     std::string clean(absl::StripAsciiWhitespace(line));
+    if (is_noise(clean)) continue;
     if (lines.size() < kLogLinesMax && std::find(lines.begin(), lines.end(), clean) == lines.end()) {
       lines.push_back(std::move(clean));
     }
