@@ -70,39 +70,39 @@ bool parse_congestion(const std::string& name, std::optional<CongestionControl>&
   return out.has_value();
 }
 
+/// An option with a value; false if there is no such option, or the value means nothing.
+bool take(const std::string& flag, const char* value, Arguments& out) {
+  static constexpr std::pair<const char*, uint64_t Arguments::*> kNumbers[] = {
+      {"--seeds", &Arguments::seeds},
+      {"--first-seed", &Arguments::first_seed},
+      {"--soak", &Arguments::soak},
+      {"--incast", &Arguments::incast},
+      {"--gbps", &Arguments::gbps},
+      {"--buffer-kib", &Arguments::buffer_kib},
+      {"--budget-kib", &Arguments::budget_kib},
+      {"--queue-target-us", &Arguments::queue_target_us},
+  };
+  for (const auto& [name, number] : kNumbers) {
+    if (flag != name) continue;
+    out.*number = std::strtoull(value, nullptr, 10);
+    return true;
+  }
+  if (flag == "--loss") {
+    out.loss = std::strtod(value, nullptr);
+    return true;
+  }
+  if (flag == "--congestion") return parse_congestion(value, out.congestion);
+  return flag == "--mutant" && parse_mutant(value, out.mutant);
+}
+
 bool parse(int argc, char** argv, Arguments& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
     if (flag == "--replay") {
       out.replay = true;
     } else if (flag == "--verbose") {
       out.verbose = true;
-    } else if (value == nullptr) {
-      return false;
-    } else if (flag == "--seeds") {
-      out.seeds = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--first-seed") {
-      out.first_seed = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--soak") {
-      out.soak = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--incast") {
-      out.incast = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--gbps") {
-      out.gbps = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--buffer-kib") {
-      out.buffer_kib = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--budget-kib") {
-      out.budget_kib = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--queue-target-us") {
-      out.queue_target_us = std::strtoull(value, nullptr, 10), ++i;
-    } else if (flag == "--loss") {
-      out.loss = std::strtod(value, nullptr), ++i;
-    } else if (flag == "--congestion" && parse_congestion(value, out.congestion)) {
-      ++i;
-    } else if (flag == "--mutant" && parse_mutant(value, out.mutant)) {
-      ++i;
-    } else {
+    } else if (i + 1 == argc || !take(flag, argv[++i], out)) {
       return false;
     }
   }

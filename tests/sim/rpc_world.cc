@@ -175,12 +175,10 @@ void World::choose_faults() {
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
   }
   network_.set_faults(faults);
-  result_.faults = absl::StrFormat(
-      "loss=%.3f duplicate=%.3f reorder=%.3f corrupt=%.3f late_tx=%.3f tx_full=%.3f clog=%.3f "
-      "crash=%.4f "
-      "partition=%.4f",
-      faults.loss, faults.duplicate, faults.reorder, faults.corrupt, faults.late_tx, faults.tx_full, crash_chance_,
-      partition_chance_);
+  result_.faults = absl::StrFormat("loss=%.3f duplicate=%.3f reorder=%.3f corrupt=%.3f", faults.loss, faults.duplicate,
+                                   faults.reorder, faults.corrupt);
+  absl::StrAppendFormat(&result_.faults, " late_tx=%.3f tx_full=%.3f clog=%.3f crash=%.4f partition=%.4f",
+                        faults.late_tx, faults.tx_full, faults.clog, crash_chance_, partition_chance_);
 }
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------

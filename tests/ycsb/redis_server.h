@@ -34,6 +34,7 @@ class RedisServer {
     std::filesystem::remove_all(directory_, ignored);
   }
 
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
   [[nodiscard]] static bool installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
 
   [[nodiscard]] bool running() const { return pid_ > 0; }

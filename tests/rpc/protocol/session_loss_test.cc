@@ -115,7 +115,9 @@ TEST(SessionLoss, Loss_OnlyHolesAreSentAgain) {
     Shape shape;
     PacketType type;
   };
-  for (const auto& [shape, type] : {Case{{3000, 10}, PacketType::kRequest}, Case{{10, 3000}, PacketType::kResponse}}) {
+  for (const Case& one : {Case{{3000, 10}, PacketType::kRequest}, Case{{10, 3000}, PacketType::kResponse}}) {
+    const auto& shape = one.shape;
+    const PacketType type = one.type;
     for (const std::set<uint16_t>& holes : {std::set<uint16_t>{3}, {0, 1}, {5, 9, 13}, {2, 3, 4, 20}}) {
       Harness harness;
       harness.serve(shape.response);

@@ -80,7 +80,7 @@ TEST(Session, Call_LargeResponseIsPulledInRanges) {
 }
 
 TEST(Session, Call_ResponseAboveAPageIsReleasedInAPacketOfItsOwn) {
-  for (const size_t response : {4096, 4097}) {
+  for (const size_t response : std::initializer_list<size_t>{4096, 4097}) {
     Harness harness;
     harness.serve(response);
     TestCall& call = harness.client.call(pattern(1, 10));
@@ -180,7 +180,7 @@ TEST(Session, Call_UnknownStatusCodesBecomeTheHighestKnown) {
 }
 
 TEST(Session, Call_OneWayIsAnsweredByTheEngineAlone) {
-  for (const size_t size : {0, 50, 350}) {
+  for (const size_t size : std::initializer_list<size_t>{0, 50, 350}) {
     Harness harness;
     TestCall& call = harness.client.call(pattern(1, size), kSecond, true);
     harness.run(kMillisecond);

@@ -55,7 +55,7 @@ TEST(DpdkFrame, Write_ChecksumIsRightForEveryLength) {
 
 TEST(DpdkFrame, Parse_ReturnsWhatWasWritten) {
   for (const FrameTemplate* headers : {&kIpv4, &kIpv6}) {
-    for (const size_t payload : {32, 33, 1000, 8900}) {
+    for (const size_t payload : std::initializer_list<size_t>{32, 33, 1000, 8900}) {
       ParsedFrame parsed;
       const std::vector<std::byte> frame = frame_of(*headers, payload);
       ASSERT_TRUE(parse_frame(frame, 32, parsed));
