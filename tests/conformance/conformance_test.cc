@@ -254,6 +254,20 @@ TEST_P(Conformance, Copies_SinglePacketMessagesAreLentNotCopied) {
   EXPECT_GE(server_->endpoint->counters().rx_zero_copy_bytes, 100u * 500);
 }
 
+TEST_P(Conformance, Copies_LargeMessagesAreSentInPlace) {
+  ASSERT_TRUE(call(kEcho, as_byte_span("warm")).status.ok());
+  for (const size_t size : std::initializer_list<size_t>{4096, 65'536, 1'048'576}) {
+    const uint64_t client_before = client_->transport->counters().tx_copied_bytes;
+    const uint64_t server_before = server_->transport->counters().tx_copied_bytes;
+    const uint64_t in_place_before = client_->transport->counters().tx_zero_copy_bytes;
+    ASSERT_TRUE(call(kEcho, as_byte_span(bytes_of(size))).status.ok());
+    // Acknowledgements, pulls and the last piece may be small enough to be copied; the message itself is not.
+    EXPECT_LE(client_->transport->counters().tx_copied_bytes - client_before, 256 + size / 50) << size;
+    EXPECT_LE(server_->transport->counters().tx_copied_bytes - server_before, 256 + size / 50) << size;
+    EXPECT_GE(client_->transport->counters().tx_zero_copy_bytes - in_place_before, size - 256) << size;
+  }
+}
+
 // --- Handlers -----------------------------------------------------------------------------------------------------------
 
 TEST_P(Conformance, Handler_Statuses) {

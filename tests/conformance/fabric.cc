@@ -1,6 +1,7 @@
 #include "tests/conformance/fabric.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "rpc/base/check.h"
@@ -63,7 +64,9 @@ constexpr uint16_t kDpdkHosts = 8;
 const absl::StatusOr<std::unique_ptr<DpdkFabric>>& dpdk_ring() {
   static const auto fabric = [] {
     DpdkOptions options;
-    options.ports = {{"net_ring0", "10.77.0.1/24", ""}};
+    const char* address =
+        std::getenv("SKUA_CONFORMANCE_DPDK_ADDRESS");  // NOLINT(concurrency-mt-unsafe): one thread yet
+    options.ports = {{"net_ring0", address == nullptr ? "10.77.0.1/24" : address, ""}};
     options.lanes = kDpdkHosts;
     options.huge_pages = false;
     options.mbuf_count = 8191;

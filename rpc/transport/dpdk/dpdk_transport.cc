@@ -182,7 +182,11 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
 bool DpdkTransport::attach_body(rte_mbuf* frame, TxPacket& packet, size_t first_segment) {
   const auto count = static_cast<unsigned>(packet.segment_count - first_segment);
   std::array<rte_mbuf*, kTxSegmentsMax> bodies;
-  if (free_records_ == nullptr || rte_pktmbuf_alloc_bulk(pools_.attached, bodies.data(), count) != 0) return false;
+  if (free_records_ == nullptr) return false;
+  if (rte_pktmbuf_alloc_bulk(pools_.attached, bodies.data(), count) != 0) {
+    lines_[peers_.at(packet.peer).port].port->reclaim(lane_);
+    if (rte_pktmbuf_alloc_bulk(pools_.attached, bodies.data(), count) != 0) return false;
+  }
   TxRecord* record = free_records_;
   free_records_ = record->next;
   ++records_in_use_;
@@ -214,7 +218,11 @@ void DpdkTransport::on_segment_freed(void* /*address*/, void* opaque) {
 
 size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
   adopt();
-  for (Line& line : lines_) flush(line);
+  for (Line& line : lines_) {
+    flush(line);
+    // Few records left: drivers give memory back lazily, so they are asked.
+    if (records_in_use_ > kRecordCount - kBurstMax) line.port->reclaim(lane_);
+  }
   size_t taken = 0;
   for (; taken < packets.size(); ++taken) {
     TxPacket& packet = packets[taken];
