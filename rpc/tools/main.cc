@@ -244,7 +244,7 @@ int run(int argc, char** argv) {
       .example("skua-perf latency 127.0.0.1:18520 --size 32", "round trips of 32 bytes");
   TestOptions rate;
   rate.outstanding = 32;
-  add_test(program, settings, "rate", "Calls per second with many in flight.", rate)
+  add_test(program, settings, "rate", "Calls per second with many in flight; one call of eight is timed.", rate)
       .example("skua-perf rate --outstanding 32 --output json", "both ends here, result as JSON");
   TestOptions bandwidth;
   bandwidth.request_bytes = 1 << 20;
