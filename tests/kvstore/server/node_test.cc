@@ -135,6 +135,7 @@ TEST_F(NodeTest, Restart_KeepsWhatWasAcknowledgedAndTheClientGoesOn) {
 TEST_F(NodeTest, Restart_UnderLoadLosesNoAcknowledgedWrite) {
   create_table("t");
   std::atomic<bool> stop{false};
+  std::atomic<int> acknowledged{0};
   std::vector<std::string> newest(8);
   std::vector<std::thread> writers;
   for (size_t w = 0; w < newest.size(); ++w) {
@@ -142,13 +143,16 @@ TEST_F(NodeTest, Restart_UnderLoadLosesNoAcknowledgedWrite) {
       for (int i = 0; !stop; ++i) {
         const WriteResult result = client_->put("t", "w" + std::to_string(w), std::to_string(i));
         // A write that was cut off may or may not be there; the next one that is acknowledged decides.
-        if (result.status.ok()) newest[w] = std::to_string(i);
+        if (!result.status.ok()) continue;
+        newest[w] = std::to_string(i);
+        ++acknowledged;
       }
     });
   }
   EXPECT_TRUE(eventually([&] { return node_.applied_revision() > 0; }));
   for (int round = 0; round < 3; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that there is something to lose
+    // So that there is something to lose.
+    EXPECT_TRUE(eventually([&, before = acknowledged.load()] { return acknowledged >= before + 40; }));
     node_.stop();
     ASSERT_TRUE(node_.start().ok());
   }
