@@ -8,8 +8,8 @@
 
 namespace skua::kv {
 
-/// A 64-bit hash: 8-byte little-endian lanes folded by 64x64->128 bit multiplications. Not for hostile keys' sake: a
-/// client that chooses colliding keys only loads its own shard.
+/// XXH3 in 64 bits, without a seed (its values are fixed since xxHash 0.8.0). Not for hostile keys' sake: a client that
+/// chooses colliding keys only loads its own shard.
 [[nodiscard]] uint64_t key_hash(std::string_view key);
 
 /// The shard, in [0, shard_count), of the key with this hash: multiply-shift over the hash's upper bits, so that the
