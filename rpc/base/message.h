@@ -124,9 +124,7 @@ class MessagePtr {
     }
     return *this;
   }
-  MessagePtr& operator=(const MessagePtr& other) {
-    return *this = MessagePtr(other);
-  }
+  MessagePtr& operator=(const MessagePtr& other) { return *this = MessagePtr(other); }
   ~MessagePtr() { drop(); }
 
   /// A message from the heap; for threads that have no pool.
