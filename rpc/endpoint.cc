@@ -435,7 +435,7 @@ void EndpointImpl::run_timers() {
 size_t EndpointImpl::poll() {
   SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
   in_turn_ = true;
-  return turn(transport_.rx_burst(std::span(received_).first(16)));
+  return turn(transport_.rx_burst(received_));
 }
 
 size_t EndpointImpl::turn(size_t received) {
@@ -456,13 +456,13 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
-         offers_due_.empty() && mailbox_->empty();
+         offers_due_.empty() && completed_.empty() && mailbox_->empty();
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
   in_turn_ = true;
-  const size_t received = transport_.rx_burst(std::span(received_).first(16));
+  const size_t received = transport_.rx_burst(received_);
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
   if (received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
     in_turn_ = false;

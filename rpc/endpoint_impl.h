@@ -133,7 +133,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
 
   // SessionHost.
   void mark_ready(Session& session) override;
-  PacketSink* express() override;
+  PacketSink* express(const Session& session) override;
   void arm_timer(Session& session, TimeNs when) override;
   std::optional<Lease> keep(const Arrival& arrival) override;
   std::optional<Assembly> assemble(size_t bytes) override;
@@ -220,7 +220,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;
   bool current_kept_ = false;
-  std::array<RxPacket, kBurstMax> received_;
+  /// Half a burst: its answers leave while the next half arrives.
+  std::array<RxPacket, kBurstMax / 2> received_;
   std::array<LinkEvent, 8> link_events_;
 
   // Transmit.

@@ -161,9 +161,10 @@ void EndpointImpl::mark_ready(Session& session) {
   if (!session.ready_hook.linked()) ready_.push_back(session);
 }
 
-PacketSink* EndpointImpl::express() {
-  // Not past sessions that wait for the wire, and not from a body's release while the burst is being counted off.
-  if (flushing_ || !ready_.empty()) return nullptr;
+PacketSink* EndpointImpl::express(const Session& session) {
+  // Not past sessions that wait for the wire, not to a peer that takes nothing now (its packets would hold up the burst), and not
+  // from a body's release while the burst is being counted off.
+  if (flushing_ || !ready_.empty() || !transport_.has_room(peer_of(session))) return nullptr;
   return has_room() || flush_staged() > 0 ? this : nullptr;
 }
 

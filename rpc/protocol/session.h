@@ -99,8 +99,8 @@ class SessionHost {
  public:
   /// The session has something to transmit.
   virtual void mark_ready(Session& session) = 0;
-  /// Where a packet may be put right now, ahead of the next transmit(); nullptr: it waits its turn.
-  virtual PacketSink* express() = 0;
+  /// Where the session may put a packet right now, ahead of the next transmit(); nullptr: it waits its turn.
+  virtual PacketSink* express(const Session& session) = 0;
   /// on_timer() wants to run at `when` (or earlier than what was asked for before).
   virtual void arm_timer(Session& session, TimeNs when) = 0;
   /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure). Nothing if there

@@ -123,7 +123,7 @@ PacketSink* Session::express_for(ClientSlot& slot) {
   const bool held_back =
       reliable_ || slot.request_pieces != 1 || limits_.paced() || !ready_clients_.empty() || !waiting_clients_.empty();
   if (held_back) return nullptr;
-  PacketSink* sink = host_.express();
+  PacketSink* sink = host_.express(*this);
   return sink != nullptr && take_credit(slot) ? sink : nullptr;
 }
 

@@ -168,7 +168,7 @@ bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode co
   slot.wanted.reset(slot.response_pieces);
   slot.ack_due = false;
   // As requests do: the first packet goes out at once where nothing holds it back.
-  PacketSink* sink = reliable_ || !ready_servers_.empty() ? nullptr : host_.express();
+  PacketSink* sink = reliable_ || !ready_servers_.empty() ? nullptr : host_.express(*this);
   if (sink != nullptr) {
     emit_response_piece(slot, 0, *sink, now);
   } else {

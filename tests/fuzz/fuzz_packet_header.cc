@@ -57,7 +57,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
  public:
   virtual ~Surroundings() = default;
   void mark_ready(Session&) override {}
-  PacketSink* express() override { return nullptr; }
+  PacketSink* express(const Session& /*session*/) override { return nullptr; }
   void arm_timer(Session&, TimeNs when) override { timer = std::min(timer, when); }
   std::optional<Lease> keep(const Arrival& arrival) override {
     if (scarce) return std::nullopt;

@@ -255,7 +255,8 @@ void DpdkTransport::drop_pending(Line& line) {
 }
 
 bool DpdkTransport::has_room(PeerId peer) {
-  return lines_[peers_.at(peer).port].pending_count < kPendingMax;
+  // For a whole burst, so that what was begun for this peer never stands in front of another's.
+  return lines_[peers_.at(peer).port].pending_count <= kPendingMax - kBurstMax;
 }
 
 size_t DpdkTransport::reap(std::span<TxToken> tokens) {
@@ -294,7 +295,8 @@ void DpdkTransport::abandon_tx() {
     for (size_t i = 0, count = rx_burst(unwanted); i < count; ++i) release(std::span(&unwanted[i].buffer, 1));
   }
   if (all_freed()) return;
-  for (Line& line : lines_) line.port->abandon(lane_);
+  // A stopped device has let go of everything. What other lanes lose by it, their sessions repeat.
+  for (Line& line : lines_) static_cast<void>(line.port->restart());
 }
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
@@ -403,7 +405,6 @@ size_t DpdkTransport::poll_links(std::span<LinkEvent> events) {
 
 void DpdkTransport::watch(Line& line, size_t index, TimeNs now) {
   if (line.port->link_up()) {
-    line.up = true;
     line.down_since_ns = 0;
     return;
   }

@@ -74,7 +74,6 @@ class DpdkTransport final : public Transport {
     Port* port = nullptr;
     std::array<rte_mbuf*, kPendingMax> pending;  // built, not yet taken by the driver
     uint16_t pending_count = 0;
-    bool up = false;
     TimeNs down_since_ns = 0;
     TimeNs next_complaint_ns = 0;
     TimeNs next_restart_ns = 0;

@@ -236,19 +236,6 @@ void Port::reclaim(uint16_t lane) {
   if (started_) static_cast<void>(rte_eth_tx_done_cleanup(id_, queue, 0));
 }
 
-void Port::abandon(uint16_t lane) {
-  reclaim(lane);
-  const auto queue = static_cast<uint16_t>(lane % queue_count_);
-  const Locked lock(locked_ ? &locks_[queue] : nullptr);
-  if (!started_) return;
-  // A stopped queue has freed its packets. Drivers without per-queue stop are stopped as a whole when they are ours alone.
-  if (queue_count_ >= lanes_ && rte_eth_dev_tx_queue_stop(id_, queue) == 0) return;
-  if (lanes_ == 1) {
-    rte_eth_dev_stop(id_);
-    started_ = false;
-  }
-}
-
 absl::Status Port::map(MutableByteSpan region) {
   if (!uses_dma_) return absl::OkStatus();
   rte_eth_dev_info info;

@@ -30,7 +30,8 @@ class Port {
 
   /// Queues, memory, link: then packets flow. Tries again until `timeout_ns` has passed. The pool outlives the port.
   absl::Status start(rte_mempool* pool, DurationNs timeout_ns);
-  /// Stops and starts again: how a driver comes back whose peer went away. False: not yet, try later.
+  /// Stops and starts again, for all lanes: how a driver comes back whose peer went away, and how it is made to let go of every
+  /// packet it was given. False: it does not start now, try later.
   bool restart();
   [[nodiscard]] bool link_up() const;
 
@@ -40,8 +41,6 @@ class Port {
   uint16_t send(uint16_t lane, rte_mbuf** packets, uint16_t count);
   /// Asks the driver to give back what it has sent; many cannot.
   void reclaim(uint16_t lane);
-  /// The driver lets go of everything that this lane gave it, sent or not. The lane's queue is of no use afterwards.
-  void abandon(uint16_t lane);
 
   /// What other lanes received for this one.
   [[nodiscard]] rte_ring* inbox(uint16_t lane) const { return inboxes_[lane]; }

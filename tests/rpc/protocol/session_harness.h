@@ -61,7 +61,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
 
   // SessionHost.
   void mark_ready(Session& session) override;
-  PacketSink* express() override { return express_open && has_room() ? this : nullptr; }
+  PacketSink* express(const Session& /*session*/) override { return express_open && has_room() ? this : nullptr; }
   void arm_timer(Session& session, TimeNs when) override;
   std::optional<Lease> keep(const Arrival& arrival) override;
   std::optional<Assembly> assemble(size_t bytes) override;
