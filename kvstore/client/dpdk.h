@@ -7,8 +7,8 @@
 //   auto client = AsyncClient::create({.control_address = "10.0.0.1:7400", .make_transport = *maker});
 //
 // The devices are opened once and shared: each client has a lane, which is a UDP port and, where the device has enough of them,
-// queues of its own. A device with a single queue (any virtual one) is read by the client made first, for all: poll that one as long
-// as others work. Device and lanes go when the last client and the maker are gone.
+// queues of its own; a queue that is shared is read by whoever polls, for all. Device and lanes go when the last client and the maker
+// are gone.
 #ifndef SKUA_KVSTORE_CLIENT_DPDK_H_
 #define SKUA_KVSTORE_CLIENT_DPDK_H_
 

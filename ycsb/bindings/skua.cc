@@ -1,7 +1,6 @@
 #include "ycsb/bindings/skua.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -37,25 +36,16 @@ Status status_of(const absl::Status& status) {
 
 class SkuaSession final : public BindingSession {
  public:
-  /// `sharers`: sessions whose packets come by the same device, this one included; null if it has a wire of its own.
-  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options,
-              std::atomic<uint32_t>* sharers)
+  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options)
       : client_(std::move(client)),
         schema_(schema),
         return_fields_(options.return_fields),
-        sharers_(sharers),
         slots_(options.in_flight_max) {
     for (Slot& slot : slots_) free_.push_back(&slot);
-    if (sharers_ != nullptr) ++*sharers_;
   }
 
   ~SkuaSession() override {
     closing_ = true;
-    // A device with one queue is read by one session for all: whoever has finished goes on reading for those that have not.
-    for (bool first = true; sharers_ != nullptr; first = false) {
-      if ((first ? --*sharers_ : sharers_->load()) == 0) break;
-      client_->poll(std::chrono::milliseconds(1));
-    }
     client_.reset();
   }
 
@@ -82,7 +72,6 @@ class SkuaSession final : public BindingSession {
   std::unique_ptr<kv::AsyncClient> client_;
   const Schema& schema_;
   const bool return_fields_;
-  std::atomic<uint32_t>* const sharers_;
   bool closing_ = false;
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
@@ -185,8 +174,7 @@ class SkuaBinding final : public Binding {
     if (!client.ok()) return client.status();
     // Finding the cluster and opening sessions is not what is measured; a wrong address or table ends the run here.
     if (absl::Status status = (*client)->warm_up(schema_.table, options_.timeout); !status.ok()) return status;
-    return std::make_unique<SkuaSession>(*std::move(client), schema_, session,
-                                         options_.make_transport ? &sharers_ : nullptr);
+    return std::make_unique<SkuaSession>(*std::move(client), schema_, session);
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
@@ -199,7 +187,6 @@ class SkuaBinding final : public Binding {
  private:
   const Schema& schema_;
   const kv::ClientOptions options_;
-  std::atomic<uint32_t> sharers_{0};
 };
 
 /// A client for each driver thread, all on the same devices. What DPDK lacks is for people to mend.
