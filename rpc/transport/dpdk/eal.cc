@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "rpc/base/check.h"
+#include "rpc/transport/dpdk/driver_calls.h"
 #include "rpc/transport/dpdk/memif_socket.h"
 
 namespace skua::rpc::dpdk {
@@ -128,6 +129,7 @@ std::string Eal::take_log() {
 }
 
 void adopt_thread() {
+  watch_driver_calls();
   static thread_local ThreadRegistration registration;
   if (rte_lcore_id() == LCORE_ID_ANY) registration.registered = rte_thread_register() == 0;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transport/dpdk/driver_calls.h"
 #include "rpc/transport/dpdk/eal.h"
 #include "rpc/transport/dpdk/frame.h"
 
@@ -214,6 +215,7 @@ bool Port::link_up() const {
 }
 
 uint16_t Port::receive(uint16_t lane, rte_mbuf** packets, uint16_t count) {
+  const DriverCall call;
   const auto queue = static_cast<uint16_t>(lane % queue_count_);
   if (!locked_) return started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
   // Whoever comes first empties a shared queue, and hands over: none of those that share it depends on another's polling.
@@ -224,6 +226,7 @@ uint16_t Port::receive(uint16_t lane, rte_mbuf** packets, uint16_t count) {
 }
 
 uint16_t Port::send(uint16_t lane, rte_mbuf** packets, uint16_t count) {
+  const DriverCall call;
   const auto queue = static_cast<uint16_t>(lane % queue_count_);
   if (!locked_) return started_ ? rte_eth_tx_burst(id_, queue, packets, count) : uint16_t{0};
   const Locked lock(&locks_[queue]);
@@ -231,6 +234,7 @@ uint16_t Port::send(uint16_t lane, rte_mbuf** packets, uint16_t count) {
 }
 
 void Port::reclaim(uint16_t lane) {
+  const DriverCall call;
   const auto queue = static_cast<uint16_t>(lane % queue_count_);
   const Locked lock(locked_ ? &locks_[queue] : nullptr);
   if (started_) static_cast<void>(rte_eth_tx_done_cleanup(id_, queue, 0));
