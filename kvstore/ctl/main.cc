@@ -1,8 +1,8 @@
 // skuactl: the operator's and the curious user's command line.
 #include <string>
-#include <type_traits>
 
 #include "app/config.h"
+#include "app/transport_options.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
 
@@ -11,16 +11,7 @@ namespace {
 void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& globals) {
   program.add_choice<bool>("transport", &globals.use_dpdk, {{"tcp", false}, {"dpdk", true}},
                            "What requests travel by; the nodes' --transport.");
-  declare_dpdk_settings(globals.dpdk, [&](const char* name, auto* target, const char* help) {
-    using Value = std::remove_pointer_t<decltype(target)>;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      program.add_string(name, target, help);
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      program.add_bool(name, target, help);
-    } else {
-      program.add_int(name, target, help);
-    }
-  });
+  skua::app::add_dpdk_options(program, &globals.dpdk);
 }
 
 }  // namespace

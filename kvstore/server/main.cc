@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -17,6 +16,7 @@
 #include "app/lock_file.h"
 #include "app/log.h"
 #include "app/signals.h"
+#include "app/transport_options.h"
 #include "app/uuid.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
@@ -97,16 +97,7 @@ void declare_storage(app::Program& program, Config& config) {
 void declare_transport(app::Program& program, Config& config) {
   program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}},
                      "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options.");
-  declare_dpdk_settings(config.dpdk, [&](const char* name, auto* target, const char* help) {
-    using Value = std::remove_pointer_t<decltype(target)>;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      program.add_string(name, target, help);
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      program.add_bool(name, target, help);
-    } else {
-      program.add_int(name, target, help);
-    }
-  });
+  app::add_dpdk_options(program, &config.dpdk);
 }
 
 void declare(app::Program& program, Config& config) {

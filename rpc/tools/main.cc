@@ -10,6 +10,7 @@
 #include "app/config.h"
 #include "app/exit.h"
 #include "app/signals.h"
+#include "app/transport_options.h"
 #include "rpc/tools/perf_exchange.h"
 #include "rpc/tools/perf_report.h"
 #include "rpc/tools/perf_run.h"
@@ -108,17 +109,6 @@ int run_test(const std::string& mode, const Settings& settings) {
   return result->failed == 0 ? app::kExitOk : app::kExitFailure;
 }
 
-void declare(app::Command& command, const char* name, std::string* target, const char* help) {
-  command.add_string(name, target, help);
-}
-void declare(app::Command& command, const char* name, bool* target, const char* help) {
-  command.add_bool(name, target, help);
-}
-template <app::Integer T>
-void declare(app::Command& command, const char* name, T* target, const char* help) {
-  command.add_int(name, target, help);
-}
-
 void add_transport_options(app::Command& command, Settings& settings) {
   TransportChoice& choice = settings.test.transport;
   command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk"});
@@ -135,8 +125,7 @@ void add_transport_options(app::Command& command, Settings& settings) {
       .add_size("receive-budget", &choice.protocol.receive_budget_bytes,
                 "Response bytes under way to this side at a time.")
       .at_least(4096);
-  declare_dpdk_settings(
-      choice.dpdk, [&](const char* name, auto* target, const char* help) { declare(command, name, target, help); });
+  app::add_dpdk_options(command, &choice.dpdk);
 }
 
 /// Bursts through the device and nothing else: what the engine's figures are compared with.

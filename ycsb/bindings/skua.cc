@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -189,18 +192,28 @@ class SkuaBinding final : public Binding {
   const kv::ClientOptions options_;
 };
 
+/// dpdk-udp-port, as other programs call it, is the property skua.dpdk.udp_port.
+std::string property_of(std::string_view option) {
+  std::string name(option);
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (const size_t first = name.find('_'); first != std::string::npos) name[first] = '.';
+  return "skua." + name;
+}
+
 /// A client for each driver thread, all on the same devices. What DPDK lacks is for people to mend.
 absl::StatusOr<kv::TransportMaker> make_dpdk(PropertyReader& in) {
   rpc::DpdkSettings settings = kv::dpdk_client_settings();
-  settings.devices = in.text("skua.dpdk.devices", settings.devices);
-  settings.addresses = in.text("skua.dpdk.addresses", settings.addresses);
-  settings.gateway_macs = in.text("skua.dpdk.gateway_macs", settings.gateway_macs);
-  settings.udp_port = static_cast<uint16_t>(in.whole("skua.dpdk.udp_port", settings.udp_port, 0, UINT16_MAX));
-  settings.queues = static_cast<uint16_t>(in.whole("skua.dpdk.queues", settings.queues, 0, UINT16_MAX));
-  settings.mtu = static_cast<uint16_t>(in.whole("skua.dpdk.mtu", settings.mtu, 0, UINT16_MAX));
-  settings.mbufs = static_cast<uint32_t>(in.whole("skua.dpdk.mbufs", settings.mbufs, 1, UINT32_MAX));
-  settings.huge_pages = in.flag("skua.dpdk.huge_pages", settings.huge_pages);
-  settings.eal_arguments = in.text("skua.dpdk.eal", settings.eal_arguments);
+  declare_dpdk_settings(settings, [&](const char* option, auto* target, const char* /*help*/) {
+    using Value = std::remove_pointer_t<decltype(target)>;
+    const std::string name = property_of(option);
+    if constexpr (std::is_same_v<Value, std::string>) {
+      *target = in.text(name, *target);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      *target = in.flag(name, *target);
+    } else {
+      *target = static_cast<Value>(in.whole(name, *target, 0, std::numeric_limits<Value>::max()));
+    }
+  });
   const uint64_t threads = in.whole("threadcount", 1, 1, kDpdkThreadsMax);
   if (!in.status().ok()) return in.status();
   absl::StatusOr<kv::TransportMaker> maker = kv::dpdk_transports(settings, static_cast<uint16_t>(threads));
