@@ -18,4 +18,27 @@ void add_dpdk_options(Command& command, rpc::DpdkSettings* settings) {
   });
 }
 
+void add_traffic_options(Command& command, rpc::TrafficSettings* settings) {
+  using Settings = rpc::TrafficSettings;
+  command.add_choice<rpc::CongestionControl>("congestion", &settings->congestion,
+                                             {{"swift", rpc::CongestionControl::kSwift},
+                                              {"timely", rpc::CongestionControl::kTimely},
+                                              {"none", rpc::CongestionControl::kNone}},
+                                             "What keeps this side's packets from filling the network (not over tcp).");
+  command.add_duration("queue-target", &settings->queue_target_ns, "Queueing delay that swift allows.")
+      .range(kMicrosecond, Settings::kDelayMax);
+  command
+      .add_int("link-gigabits-per-s", &settings->link_gigabits_per_s,
+               "Speed of this side's link, from which receive budget and credits follow (not over tcp); 0: not given, "
+               "which does for 100.")
+      .range(0, Settings::kLinkGigabitsMax)
+      .unit("Gbit/s");
+  command
+      .add_duration("path-delay", &settings->path_delay_ns,
+                    "Round trip that --link-gigabits-per-s is to be kept busy over.")
+      .range(kMicrosecond, Settings::kDelayMax);
+  command.add_size("receive-budget", &settings->receive_budget_bytes,
+                   "Response bytes under way to this side at a time; 0: --link-gigabits-per-s x --path-delay.");
+}
+
 }  // namespace skua::app

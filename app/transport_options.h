@@ -3,12 +3,17 @@
 #define SKUA_APP_TRANSPORT_OPTIONS_H_
 
 #include "app/config.h"
+#include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
 
 namespace skua::app {
 
 /// The --dpdk-* options; what `settings` holds is the default.
 void add_dpdk_options(Command& command, rpc::DpdkSettings* settings);
+
+/// Congestion control, receive budget and what they follow from; what `settings` holds is the default. What the options accept
+/// passes TrafficSettings::check().
+void add_traffic_options(Command& command, rpc::TrafficSettings* settings);
 
 }  // namespace skua::app
 

@@ -83,8 +83,8 @@ SessionTerms EndpointImpl::own_terms() const {
   const Capabilities& caps = transport_.capabilities();
   SessionTerms terms;
   terms.window = options_.protocol.window;
-  terms.credits = options_.protocol.credits;
   terms.payload_bytes = std::min(caps.payload_max_bytes, options_.protocol.message_max_bytes);
+  terms.credits = session_credits(options_.protocol, terms.payload_bytes, caps.lendable_count);
   const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
   terms.message_max_bytes = static_cast<uint32_t>(std::min<uint64_t>(by_index, options_.protocol.message_max_bytes));
   return terms;

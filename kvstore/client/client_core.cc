@@ -14,6 +14,7 @@ namespace {
 
 rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t seed) {
   rpc::EndpointOptions out;
+  options.traffic.apply(out.protocol);
   out.protocol.window = options.session_window;
   out.protocol.backlog_max = std::max(options.operations_max, 4096u);
   out.memory_limit_bytes = options.memory_limit_bytes;

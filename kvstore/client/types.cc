@@ -22,7 +22,7 @@ absl::Status check_options(const ClientOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("session_window must be a power of two, 1..", kClientWindowMax));
   }
   if (options.spin.count() < 0) return absl::InvalidArgumentError("spin must not be negative");
-  return absl::OkStatus();
+  return options.traffic.check();
 }
 
 PutValue PutValue::lend(std::string_view bytes, ReleaseFn release, void* context) {

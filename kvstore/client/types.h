@@ -27,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/base/lease.h"
+#include "rpc/protocol/traffic_settings.h"
 
 namespace skua::rpc {
 class Transport;
@@ -57,6 +58,8 @@ struct ClientOptions {
   size_t memory_limit_bytes = size_t{1} << 30;
   /// Seeds back-off jitter; 0: drawn from the system.
   uint64_t seed = 0;
+  /// How much of the client's traffic may be in the network, and what the network is like; nothing over TCP. docs/congestion.md.
+  rpc::TrafficSettings traffic{};
   /// Empty: TCP. For DPDK see dpdk.h. Nodes and clients need the same transport.
   TransportMaker make_transport{};
 };

@@ -23,6 +23,7 @@
 #include "kvstore/codec/limits.h"
 #include "kvstore/server/node.h"
 #include "rpc/base/status.h"
+#include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
 #include "rpc/transport/tcp/tcp_transport.h"
@@ -49,6 +50,7 @@ struct Config {
   DurationNs spin = 50 * kMicrosecond;
   TransportKind transport = TransportKind::kTcp;
   rpc::DpdkSettings dpdk;
+  rpc::TrafficSettings traffic;
   int reader_threads = 2;
   uint32_t sessions_max = 4096;
   size_t message_memory = size_t{1} << 30;
@@ -98,6 +100,7 @@ void declare_transport(app::Program& program, Config& config) {
   program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}},
                      "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options.");
   app::add_dpdk_options(program, &config.dpdk);
+  app::add_traffic_options(program, &config.traffic);
 }
 
 void declare(app::Program& program, Config& config) {
@@ -170,6 +173,7 @@ TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
 
 rpc::EndpointOptions endpoint_options(const Config& config) {
   rpc::EndpointOptions endpoint;
+  config.traffic.apply(endpoint.protocol);
   endpoint.protocol.window = kSessionWindow;
   endpoint.protocol.message_max_bytes = kMessageBytesMax;
   endpoint.sessions_max = config.sessions_max;

@@ -3,10 +3,12 @@
 #ifndef SKUA_RPC_PROTOCOL_OPTIONS_H_
 #define SKUA_RPC_PROTOCOL_OPTIONS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "rpc/base/clock.h"
+#include "rpc/protocol/traffic_settings.h"
 #include "rpc/wire/drop_reason.h"
 
 namespace skua::rpc {
@@ -16,9 +18,6 @@ inline constexpr uint16_t kWindowMax = 1024;
 inline constexpr uint32_t kCreditsMax = 4096;
 /// Packet indices are 16 bits.
 inline constexpr uint32_t kPacketsPerMessageMax = UINT16_MAX;
-
-/// Who decides how much of a session's traffic may be in the network (rpc/protocol/congestion.h). Unreliable transports only.
-enum class CongestionControl : uint8_t { kNone, kTimely, kSwift };
 
 /// rpc/protocol/congestion_swift.h has the formulas.
 struct SwiftOptions {
@@ -72,6 +71,9 @@ struct ProtocolOptions {
   uint16_t window = 64;
   /// Packets in flight per session and direction, on transports that can lose them.
   uint32_t credits = 64;
+  /// Bytes that one session is to be able to keep in flight, normally bandwidth x delay of its path: session_credits() makes
+  /// more credits of it where `credits` are not enough. 0: `credits` they are.
+  size_t path_bytes = 0;
   /// Calls that may wait for a slot, per session; beyond it call() returns RESOURCE_EXHAUSTED.
   uint32_t backlog_max = 4096;
   /// Largest request or response.
@@ -106,6 +108,16 @@ struct ProtocolOptions {
   /// third of it.
   DurationNs idle_timeout_ns = 60 * kSecond;
 };
+
+/// What an endpoint offers a session whose packets carry up to `payload_bytes` (above 0): at least `credits`, enough for
+/// path_bytes, and then at most half of the `lendable_count` packets that its receive ring can lend.
+[[nodiscard]] constexpr uint32_t session_credits(const ProtocolOptions& o, uint32_t payload_bytes,
+                                                 uint32_t lendable_count) {
+  if (o.path_bytes == 0) return o.credits;
+  const size_t packets = (o.path_bytes + payload_bytes - 1) / payload_bytes;
+  const auto wanted = static_cast<uint32_t>(std::clamp<size_t>(packets, o.credits, kCreditsMax));
+  return std::min(wanted, std::max(lendable_count / 2, 1u));
+}
 
 [[nodiscard]] constexpr bool is_valid(const SwiftOptions& o) {
   return o.queue_target_ns > 0 && o.path_ns >= 0 && o.scaling_range_ns >= 0 && o.scaling_window_min > 0 &&

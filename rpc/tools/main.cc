@@ -114,17 +114,7 @@ void add_transport_options(app::Command& command, Settings& settings) {
   command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk"});
   command.add_double("loss", &choice.loss, "Share of this side's packets to throw away, 0 to 1 (not over tcp).")
       .range_double(0, 1);
-  command.add_choice<CongestionControl>("congestion", &choice.protocol.congestion,
-                                        {{"swift", CongestionControl::kSwift},
-                                         {"timely", CongestionControl::kTimely},
-                                         {"none", CongestionControl::kNone}},
-                                        "What keeps this side's packets from filling the network (not over tcp).");
-  command.add_duration("queue-target", &choice.protocol.swift.queue_target_ns, "Queueing delay that swift allows.")
-      .at_least(1000);
-  command
-      .add_size("receive-budget", &choice.protocol.receive_budget_bytes,
-                "Response bytes under way to this side at a time.")
-      .at_least(4096);
+  app::add_traffic_options(command, &choice.traffic);
   app::add_dpdk_options(command, &choice.dpdk);
 }
 

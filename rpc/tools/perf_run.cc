@@ -24,7 +24,7 @@ constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
 EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   EndpointOptions options;
-  options.protocol = choice.protocol;
+  choice.traffic.apply(options.protocol);
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
   options.sessions_max = kSessionsMax;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "rpc/base/histogram.h"
 #include "rpc/endpoint.h"
+#include "rpc/protocol/traffic_settings.h"
 #include "rpc/tools/perf_exchange.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
@@ -28,8 +29,8 @@ struct TransportChoice {
   DpdkSettings dpdk;
   /// Share of the packets sent by this side that are thrown away (unreliable transports).
   double loss = 0;
-  /// Windows, congestion control and the like, of this side.
-  ProtocolOptions protocol;
+  /// Of this side.
+  TrafficSettings traffic;
 };
 
 /// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.

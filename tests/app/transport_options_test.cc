@@ -34,5 +34,31 @@ TEST(TransportOptions, DpdkIntegersHaveTheirTypesRange) {
   EXPECT_FALSE(program.parse({"--dpdk-mtu", "70000"}, {}).go_on);
 }
 
+TEST(TransportOptions, TrafficSettings) {
+  rpc::TrafficSettings settings;
+  Program program({.name = "p", .summary = "s"});
+  add_traffic_options(program, &settings);
+  const ParseOutcome outcome =
+      program.parse({"--congestion=timely", "--queue-target", "20us", "--link-gigabits-per-s=25", "--path-delay",
+                     "40us", "--receive-budget", "64KiB"},
+                    {});
+  ASSERT_TRUE(outcome.go_on) << outcome.err;
+  EXPECT_EQ(settings.congestion, rpc::CongestionControl::kTimely);
+  EXPECT_EQ(settings.queue_target_ns, 20 * kMicrosecond);
+  EXPECT_EQ(settings.link_gigabits_per_s, 25u);
+  EXPECT_EQ(settings.path_delay_ns, 40 * kMicrosecond);
+  EXPECT_EQ(settings.receive_budget_bytes, 65'536u);
+}
+
+TEST(TransportOptions, TrafficOptionsRefuseWhatTheSettingsDo) {
+  for (const char* argument :
+       {"--queue-target=0", "--path-delay=2s", "--link-gigabits-per-s=10001", "--congestion=x"}) {
+    rpc::TrafficSettings settings;
+    Program program({.name = "p", .summary = "s"});
+    add_traffic_options(program, &settings);
+    EXPECT_FALSE(program.parse({argument}, {}).go_on) << argument;
+  }
+}
+
 }  // namespace
 }  // namespace skua::app

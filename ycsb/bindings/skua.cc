@@ -1,7 +1,9 @@
 #include "ycsb/bindings/skua.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "absl/status/status.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/client/dpdk.h"
+#include "rpc/base/clock.h"
 #include "rpc/base/status.h"
 #include "ycsb/core/row_format.h"
 
@@ -192,6 +195,24 @@ class SkuaBinding final : public Binding {
   const kv::ClientOptions options_;
 };
 
+rpc::TrafficSettings read_traffic(PropertyReader& in) {
+  rpc::TrafficSettings out;
+  constexpr std::array kPolicies = {rpc::CongestionControl::kSwift, rpc::CongestionControl::kTimely,
+                                    rpc::CongestionControl::kNone};
+  constexpr uint64_t kDelayMaxUs = rpc::TrafficSettings::kDelayMax / kMicrosecond;
+  auto microseconds = [&](std::string_view name, DurationNs otherwise) {
+    const auto otherwise_us = static_cast<uint64_t>(otherwise / kMicrosecond);
+    return static_cast<DurationNs>(in.whole(name, otherwise_us, 1, kDelayMaxUs)) * kMicrosecond;
+  };
+  out.congestion = kPolicies.at(in.choice("skua.congestion", "swift", {"swift", "timely", "none"}));
+  out.queue_target_ns = microseconds("skua.queue_target_us", out.queue_target_ns);
+  out.link_gigabits_per_s =
+      static_cast<uint32_t>(in.whole("skua.link_gigabits_per_s", 0, 0, rpc::TrafficSettings::kLinkGigabitsMax));
+  out.path_delay_ns = microseconds("skua.path_delay_us", out.path_delay_ns);
+  out.receive_budget_bytes = in.whole("skua.receive_budget_bytes", 0, 0, SIZE_MAX);
+  return out;
+}
+
 /// dpdk-udp-port, as other programs call it, is the property skua.dpdk.udp_port.
 std::string property_of(std::string_view option) {
   std::string name(option);
@@ -228,6 +249,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
+  options.traffic = read_traffic(in);
   const bool over_dpdk = in.choice("skua.transport", "tcp", {"tcp", "dpdk"}) == 1;
   if (absl::Status status = in.status(); !status.ok()) return status;
   if (absl::Status status = kv::check_options(options); !status.ok()) return status;
@@ -239,11 +261,17 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   return std::make_unique<SkuaBinding>(context, std::move(options));
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 13> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 18> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
     {"skua.transport", "tcp", "what requests travel by: tcp or dpdk, as the nodes' --transport"},
+    {"skua.congestion", "swift",
+     "what keeps a thread's packets from filling the network: swift, timely or none (not over tcp)"},
+    {"skua.queue_target_us", "100", "queueing delay that swift allows, in microseconds"},
+    {"skua.link_gigabits_per_s", "0 (not given)", "speed of this machine's link; receive budget and credits follow"},
+    {"skua.path_delay_us", "20", "round trip that the link is to be kept busy over, in microseconds"},
+    {"skua.receive_budget_bytes", "0 (link x delay)", "response bytes under way to a thread at a time"},
     {"skua.dpdk.devices", "", "PCI addresses or vdevs, separated by ';'"},
     {"skua.dpdk.addresses", "", "their addresses, as 10.77.0.254/24, separated by ';'"},
     {"skua.dpdk.gateway_macs", "", "the router's MAC for each, separated by ';'"},
