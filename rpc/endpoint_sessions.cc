@@ -19,6 +19,7 @@
 #include "rpc/base/status.h"
 #include "rpc/endpoint_impl.h"
 #include "rpc/protocol/mutants.h"
+#include "rpc/transport/path_limits.h"
 
 namespace skua::rpc {
 namespace {
@@ -27,6 +28,14 @@ using State = SessionEntry::State;
 
 std::string describe(const EndpointIdentity& who) {
   return absl::StrCat(who.uuid.to_string(), " incarnation ", who.incarnation);
+}
+
+/// As much of the terms as the path to `peer` carries.
+SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId peer) {
+  terms.payload_bytes = std::min(terms.payload_bytes, path_payload_max_bytes(transport, peer));
+  const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
+  terms.message_max_bytes = static_cast<uint32_t>(std::min<uint64_t>(by_index, terms.message_max_bytes));
+  return terms;
 }
 
 }  // namespace
@@ -106,7 +115,7 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
   SessionOffer offer;
   offer.version_min = offer.version_max = kProtocolVersion;
-  offer.terms = own_terms();
+  offer.terms = fit_path(own_terms(), transport_, entry.peer);
   offer.session_index = entry.index;
   offer.session_generation = entry.wire_generation;
   offer.nonce = entry.nonce;
@@ -156,6 +165,10 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   if (answer.version != kProtocolVersion || answer.terms != common_terms(answer.terms)) {
     count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
+  }
+  if (answer.terms.payload_bytes > path_payload_max_bytes(transport_, entry.peer)) {
+    return absl::UnavailableError(
+        "the path was found to be narrower while the session was being opened: open it again");
   }
   entry.remote_index = answer.session_index;
   entry.remote_generation = answer.session_generation;
@@ -254,7 +267,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
   accepted_[key] = entry.index;
 
   answer.version = kProtocolVersion;
-  answer.terms = common_terms(offer.terms);
+  answer.terms = fit_path(common_terms(offer.terms), transport_, *peer);
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
   open_session(entry, answer.terms);
@@ -389,7 +402,12 @@ void EndpointImpl::on_link(const LinkEvent& event) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     SessionEntry& entry = *entries_[i];
     if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed) continue;
-    if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
+    if (event.kind == LinkEvent::Kind::kRefused && absl::IsOutOfRange(event.why)) {
+      // Packets of that size alone: what is not open yet will ask for less.
+      const bool fits = entry.state != State::kOpen ||
+                        entry.session->terms().payload_bytes <= path_payload_max_bytes(transport_, entry.peer);
+      if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
+    } else if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
       break_session(entry, event.why);
     } else if (event.kind == LinkEvent::Kind::kRefused) {
       entry.session->abort_all(event.why, now_ns_);

@@ -6,6 +6,7 @@
 #include "rpc/base/check.h"
 #include "rpc/transport/dpdk/address.h"
 #include "rpc/transport/dpdk/frame.h"
+#include "rpc/transport/dpdk/path_mtu.h"
 
 using skua::ByteSpan;
 namespace dpdk = skua::rpc::dpdk;
@@ -20,9 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                "a payload outside its frame");
   }
   dpdk::InterfaceAddress self;
-  self.family = 4;
-  std::vector<std::byte> reply(64);
-  static_cast<void>(dpdk::answer_arp(frame, self, reply));
+  for (const uint8_t family : {uint8_t{4}, uint8_t{6}}) {
+    self.family = family;
+    std::vector<std::byte> reply(96);
+    static_cast<void>(dpdk::answer_arp(frame, self, reply));
+    SKUA_CHECK(dpdk::answer_path_probe(frame, self, reply) <= reply.size(), "an echo outside its frame");
+  }
 
   if (const auto address = dpdk::EndpointAddress::decode(frame); address.ok()) {
     SKUA_CHECK(skua::as_byte_span(address->encode()).size() == frame.size(), "an address that encodes otherwise");

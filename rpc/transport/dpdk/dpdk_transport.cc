@@ -39,13 +39,14 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
       self_(self),
       peers_(kPeersMax),
       records_(std::make_unique<TxRecord[]>(kRecordCount)),
+      rng_(rte_rdtsc()),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   SKUA_CHECK(wake_fd_ >= 0, "no file descriptor for the transport's wake-up");
   capabilities_.payload_max_bytes = UINT32_MAX;
   for (Port* port : ports) {
     lines_.emplace_back().port = port;
-    const auto payload = static_cast<uint32_t>(port->mtu() - ip_udp_bytes(port->address().family) - kPacketHeaderBytes);
-    capabilities_.payload_max_bytes = std::min(capabilities_.payload_max_bytes, payload);
+    capabilities_.payload_max_bytes =
+        std::min(capabilities_.payload_max_bytes, payload_bytes_of(lines_.back(), port->mtu()));
     capabilities_.needs_registration = capabilities_.needs_registration || port->uses_dma();
   }
   capabilities_.segments_max = kTxSegmentsMax;
@@ -99,7 +100,9 @@ absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer) {
     const InterfaceAddress& from = lines_[line].port->address();
     const Route out{static_cast<uint16_t>(line), source_of(to, address->udp_port),
                     FrameTemplate(from, udp_port_, to, address->udp_port, next_hop)};
-    return peers_.put(peer.identity.uuid, out, now_ns_);
+    absl::StatusOr<PeerId> id = peers_.put(peer.identity.uuid, out, now_ns_);
+    if (id.ok()) want_path(*id);
+    return id;
   };
   for (size_t i = 0; i < lines_.size(); ++i) {
     for (const InterfaceAddress& to : address->interfaces) {
@@ -357,18 +360,32 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
 }
 
 void DpdkTransport::not_for_engine(Line& line, rte_mbuf* packet) {
-  std::array<std::byte, 64> reply;
+  std::array<std::byte, 128> reply;
   const ByteSpan frame(rte_pktmbuf_mtod(packet, const std::byte*), packet->data_len);
-  const size_t bytes = answer_arp(frame, line.port->address(), reply);
-  if (bytes == 0) {
+  size_t bytes = answer_arp(frame, line.port->address(), reply);
+  if (bytes == 0) bytes = answer_path_probe(frame, line.port->address(), reply);
+  ParsedFrame parsed;
+  if (bytes > 0) {
+    send_small(line, ByteSpan(reply).first(bytes));
+  } else if (!parse_transport_frame(frame, PathProbe::kBytes, parsed)) {
     ++counters_.rx_dropped;
-  } else if (line.pending_count < kPendingMax && take_frames()) {
-    rte_mbuf* answer = spare_[--spare_count_];
-    std::memcpy(rte_pktmbuf_append(answer, static_cast<uint16_t>(bytes)), reply.data(), bytes);
-    line.pending[line.pending_count++] = answer;
-    flush(line);
+  } else if (parsed.to_port == udp_port_) {
+    on_path_echo(frame, parsed);
+  } else if (hand_over(line, packet, parsed.to_port)) {
+    return;
+  } else {
+    ++counters_.rx_dropped;
   }
   rte_pktmbuf_free(packet);
+}
+
+/// A small frame of the transport's own; dropped when there is no room.
+void DpdkTransport::send_small(Line& line, ByteSpan frame) {
+  if (line.pending_count == kPendingMax || !take_frames()) return;
+  rte_mbuf* packet = spare_[--spare_count_];
+  std::memcpy(rte_pktmbuf_append(packet, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+  line.pending[line.pending_count++] = packet;
+  flush(line);
 }
 
 bool DpdkTransport::hand_over(Line& line, rte_mbuf* packet, uint16_t to_port) {
@@ -396,6 +413,7 @@ size_t DpdkTransport::poll_links(std::span<LinkEvent> events) {
     next_watch_tsc_ = tsc + rte_get_tsc_hz() / (kSecond / kWatchEvery);
     now_ns_ = static_cast<TimeNs>(static_cast<double>(tsc) * 1e9 / static_cast<double>(rte_get_tsc_hz()));
     for (size_t i = 0; i < lines_.size(); ++i) watch(lines_[i], i, now_ns_);
+    if (!searching_.empty()) search_paths(now_ns_);
   }
   const size_t count = std::min(events.size(), events_.size());
   std::move(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count), events.begin());
@@ -430,6 +448,79 @@ void DpdkTransport::watch(Line& line, size_t index, TimeNs now) {
                                                     " ms: is the other end there, the cable in, the interface up?"));
     events_.push_back(std::move(event));
   }
+}
+
+// --- Paths -----------------------------------------------------------------------------------------------------------
+
+uint32_t DpdkTransport::payload_bytes_of(const Line& line, uint16_t mtu) const {
+  return static_cast<uint32_t>(mtu - ip_udp_bytes(line.port->address().family) - kPacketHeaderBytes);
+}
+
+uint32_t DpdkTransport::payload_max_bytes(PeerId peer) const {
+  if (peer >= paths_.size()) return capabilities_.payload_max_bytes;
+  const uint32_t path = payload_bytes_of(lines_[peers_.at(peer).port], paths_[peer].mtu.mtu());
+  return std::min(path, capabilities_.payload_max_bytes);
+}
+
+void DpdkTransport::want_path(PeerId id) {
+  if (paths_.size() <= id) paths_.resize(id + 1);
+  const Peer& peer = peers_.at(id);
+  auto& [to, path] = paths_[id];
+  if (!(to == peer.source)) {
+    to = peer.source;
+    path.reset();
+    std::erase(searching_, id);
+  }
+  const bool before = path.searching();
+  path.want(lines_[peer.port].port->mtu(), rng_.next(), now_ns_);
+  if (path.searching() && !before) searching_.push_back(id);
+}
+
+void DpdkTransport::search_paths(TimeNs now) {
+  std::erase_if(searching_, [&](PeerId id) {
+    PathMtu& path = paths_[id].mtu;
+    if (now < path.next_round_ns()) return false;
+    const Peer& peer = peers_.at(id);
+    Line& line = lines_[peer.port];
+    if (line.down_since_ns != 0) {
+      path.postpone(now);
+      return false;
+    }
+    const uint16_t before = path.mtu();
+    for (const uint16_t ip_bytes : path.begin_round(now)) ask_path(peer, path, ip_bytes);
+    if (path.mtu() < before) {  // once per search, so there are not more of these than peers
+      LinkEvent event;
+      event.peer = id;
+      event.kind = LinkEvent::Kind::kRefused;
+      event.why = absl::OutOfRangeError(
+          absl::StrCat("the path from DPDK port ", line.port->name(), " to the peer carries IP packets of ", path.mtu(),
+                       " bytes, not of ", before,
+                       ": its sessions are opened anew with packets that fit. Set the MTU of the "
+                       "switches between, or --dpdk-mtu ",
+                       path.mtu(), " on both sides"));
+      events_.push_back(std::move(event));
+    }
+    return !path.searching();
+  });
+}
+
+void DpdkTransport::ask_path(const Peer& peer, const PathMtu& path, uint16_t ip_bytes) {
+  Line& line = lines_[peer.port];
+  if (line.pending_count == kPendingMax || !take_frames()) return;
+  rte_mbuf* packet = spare_[--spare_count_];
+  auto* at = reinterpret_cast<std::byte*>(rte_pktmbuf_append(packet, static_cast<uint16_t>(kEthernetBytes + ip_bytes)));
+  std::memset(at, 0, kEthernetBytes + ip_bytes);
+  peer.frame.write(at, ip_bytes - ip_udp_bytes(line.port->address().family));
+  PathProbe{path.nonce(), ip_bytes, PathProbe::Kind::kAsk}.write(at + peer.frame.size());
+  line.pending[line.pending_count++] = packet;
+  flush(line);
+}
+
+void DpdkTransport::on_path_echo(ByteSpan frame, const ParsedFrame& parsed) {
+  PathProbe echo;
+  if (!PathProbe::read(frame.subspan(parsed.payload_offset, parsed.payload_bytes), echo)) return;
+  const PeerId id = peers_.find(parsed.source);
+  if (id < paths_.size()) paths_[id].mtu.on_echo(echo.nonce, echo.ip_bytes);
 }
 
 // --- Memory, sleep ---------------------------------------------------------------------------------------------------

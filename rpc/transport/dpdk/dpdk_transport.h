@@ -24,8 +24,11 @@
 #include <string>
 #include <vector>
 
+#include "rpc/base/rng.h"
+#include "rpc/transport/dpdk/path_mtu.h"
 #include "rpc/transport/dpdk/peers.h"
 #include "rpc/transport/dpdk/port.h"
+#include "rpc/transport/path_limits.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {
@@ -38,7 +41,7 @@ struct SharedPools {
   rte_mempool* attached = nullptr;
 };
 
-class DpdkTransport final : public Transport {
+class DpdkTransport final : public Transport, public PathLimits {
  public:
   DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
                 const EndpointIdentity& self);
@@ -59,6 +62,7 @@ class DpdkTransport final : public Transport {
   void unregister_region(MutableByteSpan region) override;
   void wait(DurationNs timeout_ns) override;
   void wake() override;
+  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
 
  private:
   static constexpr size_t kPendingMax = 2 * kBurstMax;
@@ -95,8 +99,21 @@ class DpdkTransport final : public Transport {
   void not_for_engine(Line& line, rte_mbuf* packet);
   bool hand_over(Line& line, rte_mbuf* packet, uint16_t to_port);
 
+  void send_small(Line& line, ByteSpan frame);
+
   // Links.
   void watch(Line& line, size_t index, TimeNs now);
+
+  // Paths.
+  struct Path {
+    FrameSource to;
+    PathMtu mtu;
+  };
+  void want_path(PeerId id);
+  void search_paths(TimeNs now);
+  void ask_path(const Peer& peer, const PathMtu& path, uint16_t ip_bytes);
+  void on_path_echo(ByteSpan frame, const ParsedFrame& parsed);
+  [[nodiscard]] uint32_t payload_bytes_of(const Line& line, uint16_t mtu) const;
 
   const DpdkOptions& options_;
   const SharedPools pools_;
@@ -125,6 +142,9 @@ class DpdkTransport final : public Transport {
 
   std::vector<MutableByteSpan> regions_;
   std::vector<LinkEvent> events_;
+  std::vector<Path> paths_;        // by peer
+  std::vector<PeerId> searching_;  // those whose path is being searched
+  Rng rng_;
   int wake_fd_ = -1;
 };
 

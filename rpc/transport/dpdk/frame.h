@@ -68,9 +68,19 @@ struct ParsedFrame {
   uint32_t payload_bytes = 0;
 };
 
-/// True for a whole, unfragmented UDP datagram with at least `payload_bytes_min` of payload that fits the frame. Padding behind
+/// What the payload of a transport's own datagrams (path_mtu.h) begins with. The engine's begin with their version and type,
+/// which these bytes are none of.
+inline constexpr uint64_t kTransportMagic = 0x3150'5544'4b53'00ff;
+
+/// True for a whole, unfragmented UDP datagram for the engine with at least `payload_bytes_min` of payload that fits the frame. Padding behind
 /// it is cut off. Addresses are not compared: the device and the UDP port decide what is ours.
 [[nodiscard]] bool parse_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out);
+/// The same for a datagram that begins with kTransportMagic.
+[[nodiscard]] bool parse_transport_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out);
+/// 4 or 6.
+[[nodiscard]] uint8_t address_family(const ParsedFrame& frame);
+/// Who sent it, as far as its IP header tells.
+[[nodiscard]] InterfaceAddress interface_of(const ParsedFrame& frame);
 
 /// Answers an ARP request for `self`: writes the reply (42 bytes) into `to` and returns its size, else 0. Routers ask before
 /// they forward anything to us.

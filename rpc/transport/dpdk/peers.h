@@ -48,6 +48,7 @@ class PeerTable {
     return find_slowly(source, cached);
   }
   [[nodiscard]] Peer& at(PeerId id) { return peers_[id]; }
+  [[nodiscard]] const Peer& at(PeerId id) const { return peers_[id]; }
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
  private:

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "rpc/base/rng.h"
+#include "rpc/transport/path_limits.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -21,7 +22,7 @@ struct FaultOptions {
   uint64_t seed = 1;
 };
 
-class FaultyTransport final : public Transport {
+class FaultyTransport final : public Transport, public PathLimits {
  public:
   FaultyTransport(std::unique_ptr<Transport> wire, const FaultOptions& options);
 
@@ -41,6 +42,7 @@ class FaultyTransport final : public Transport {
   void unregister_region(MutableByteSpan region) override { wire_->unregister_region(region); }
   void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
   void wake() override { wire_->wake(); }
+  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override { return path_payload_max_bytes(*wire_, peer); }
 
   [[nodiscard]] uint64_t lost_count() const { return lost_count_; }
   [[nodiscard]] uint64_t duplicated_count() const { return duplicated_count_; }
