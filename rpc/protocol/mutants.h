@@ -16,6 +16,9 @@ enum class Mutant {
   kIgnoreDeadline,       // calls wait for ever
   kFreeBeforeTxDone,     // a message is released while the transport may still read it
   kAcceptStaleResponse,  // an old request number's response completes the new call
+  kKeepBudget,           // pulled packets that arrived stay counted in the receive budget, now and then
+  kIgnoreBudget,         // sessions pull whether there is room in the receive budget or not
+  kIgnoreDeparture,      // paced packets leave at once
 };
 
 #ifdef SKUA_WITH_MUTANTS

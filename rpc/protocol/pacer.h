@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "rpc/protocol/congestion.h"
+#include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
 
@@ -22,7 +23,7 @@ class Pacer {
   static constexpr DurationNs kBurstNs = 10 * kMicrosecond;
 
   void reset() { departure_ns_ = 0; }
-  [[nodiscard]] bool due(TimeNs now) const { return departure_ns_ <= now; }
+  [[nodiscard]] bool due(TimeNs now) const { return departure_ns_ <= now || mutant(Mutant::kIgnoreDeparture); }
   [[nodiscard]] TimeNs departure_ns() const { return departure_ns_; }
   /// A packet of `bytes` left.
   void charge(const CongestionLimits& limits, size_t bytes, TimeNs now) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "rpc/base/intrusive_list.h"
+#include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
 
@@ -36,13 +37,16 @@ class ReceiveBudget {
   ReceiveBudget(size_t packets_max, size_t bytes_max) : packets_max_(packets_max), bytes_max_(bytes_max) {}
 
   /// `own_packets`: what the asking session has out.
-  [[nodiscard]] bool may_take(uint32_t own_packets) const { return own_packets == 0 || has_room(); }
+  [[nodiscard]] bool may_take(uint32_t own_packets) const {
+    return own_packets == 0 || has_room() || mutant(Mutant::kIgnoreBudget);
+  }
   void take(uint32_t packet_bytes) {
     ++packets_;
     bytes_ += packet_bytes;
   }
   /// Wakes as many waiters as packets came back.
   void give(uint32_t packets, uint32_t packet_bytes) {
+    if (mutant(Mutant::kKeepBudget) && packets_ % 7 == 3) return;
     packets_ -= packets;
     bytes_ -= size_t{packets} * packet_bytes;
     for (uint32_t i = 0; i < packets && has_room() && !waiters_.empty(); ++i) waiters_.pop_front()->on_budget_room();
