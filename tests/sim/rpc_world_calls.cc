@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "tests/sim/rpc_world_internal.h"
+
+namespace skua::rpc::sim {
+namespace {
+
+constexpr DurationNs kDeadlineSlack = 2 * kMillisecond;
+
+std::byte pattern(uint64_t call_id, size_t at) {
+  return static_cast<std::byte>(mix64(call_id * 0x9e37 + at / 8) >> (8 * (at % 8)));
+}
+
+std::string make_pattern(uint64_t call_id, size_t bytes) {
+  std::string out(bytes, '\0');
+  for (size_t at = 0; at < bytes; at += 8) {
+    const uint64_t word = mix64(call_id * 0x9e37 + at / 8);
+    std::memcpy(out.data() + at, &word, std::min<size_t>(8, bytes - at));
+  }
+  return out;
+}
+
+void release_body(void* context) {
+  auto* body = static_cast<std::string*>(context);
+  std::fill(body->begin(), body->end(), '\xee');  // whoever still reads it is found out
+  delete body;
+}
+
+void append_pattern(Message& message, uint64_t call_id, size_t bytes) {
+  auto* body = new std::string(make_pattern(call_id, bytes));
+  if (!message.add_body(as_byte_span(*body), release_body, body)) release_body(body);
+}
+
+}  // namespace
+
+bool matches_pattern(uint64_t call_id, ByteSpan bytes) {
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    if (load_le<uint64_t>(bytes.data() + at) != mix64(call_id * 0x9e37 + at / 8)) return false;
+  }
+  for (; at < bytes.size(); ++at) {
+    if (bytes[at] != pattern(call_id, at)) return false;
+  }
+  return true;
+}
+
+// --- Handlers --------------------------------------------------------------------------------------------------------
+
+void World::serve(Node& node) {
+  for (MethodId method : {kEcho, kDeferred, kNested, kDropToken, kRefuse}) {
+    node.endpoint->serve(method, [this, &node](IncomingCall&& call) { handle(node, std::move(call)); });
+  }
+}
+
+void World::handle(Node& node, IncomingCall&& call) {
+  ByteReader reader(call.request.bytes());
+  RequestHead head;
+  head.call_id = reader.read<uint64_t>();
+  head.response_bytes = reader.read<uint32_t>();
+  static_cast<void>(reader.read<uint32_t>());
+  const ByteSpan body = reader.read_rest();
+  if (!reader.ok() || head.call_id >= calls_.size()) return violate("a request without its head");
+  CallRecord& record = calls_[head.call_id];
+  if (++record.handler_runs > 1) violate("the handler of call ", head.call_id, " ran twice");
+  if (record.to != node.index || record.method != call.method) violate("call ", head.call_id, " went astray");
+  if (!matches_pattern(head.call_id, body)) violate("request ", head.call_id, " arrived damaged");
+  result_.bytes_verified += body.size();
+  if (call.one_way) return;
+  switch (call.method) {
+    case kDropToken: return;
+    case kRefuse: return call.reply.fail(absl::FailedPreconditionError("refused on purpose"));
+    case kEcho: return reply(std::move(call.reply), head.call_id, head.response_bytes, *node.endpoint);
+    default: break;
+  }
+  Deferred deferred;
+  deferred.due_ns = now() + static_cast<DurationNs>(rng_.below(3 * kMillisecond));
+  deferred.call_id = head.call_id;
+  deferred.response_bytes = head.response_bytes;
+  deferred.nested = call.method == kNested;
+  deferred.caller = call.session;
+  deferred.request = std::move(call.request);
+  deferred.reply = std::move(call.reply);
+  node.deferred.push_back(std::move(deferred));
+}
+
+void World::reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint) {
+  MessagePtr message = endpoint.make_message();
+  append_pattern(*message, call_id + 1, response_bytes);
+  token.reply(std::move(message));
+}
+
+void World::run_due(Node& node) {
+  for (size_t i = 0; i < node.deferred.size();) {
+    if (node.deferred[i].due_ns > now()) {
+      ++i;
+      continue;
+    }
+    Deferred deferred = std::move(node.deferred[i]);
+    node.deferred.erase(node.deferred.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!matches_pattern(deferred.call_id, deferred.request.bytes().subspan(sizeof(RequestHead)))) {
+      violate("a lease kept past its handler changed, call ", deferred.call_id);
+    }
+    ++result_.coverage["deferred reply"];
+    if (deferred.nested) {
+      nested_then_reply(node, std::move(deferred));
+    } else {
+      reply(std::move(deferred.reply), deferred.call_id, deferred.response_bytes, *node.endpoint);
+    }
+  }
+  while (!node.kept.empty() && node.kept.front().until_ns <= now()) {
+    if (!matches_pattern(node.kept.front().call_id, node.kept.front().lease.bytes())) {
+      violate("a kept response lease changed");
+    }
+    node.kept.pop_front();
+  }
+}
+
+/// Calls the caller back on its own session, then answers.
+void World::nested_then_reply(Node& node, Deferred&& deferred) {
+  const uint64_t inner = calls_.size();
+  const CallRecord outer = calls_[deferred.call_id];
+  calls_.push_back({.from = node.index,
+                    .to = outer.from,
+                    .method = kEcho,
+                    .response_bytes = 32,
+                    .deadline_ns = now() + kSecond,
+                    .handle = {}});
+  MessagePtr request = node.endpoint->make_message();
+  const RequestHead head{inner, 32, 0};
+  static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
+  append_pattern(*request, inner, 100);
+  auto token = std::make_shared<ReplyToken>(std::move(deferred.reply));
+  auto done = [this, &node, token, inner, outer_id = deferred.call_id,
+               bytes = deferred.response_bytes](CallResult&& result) mutable {
+    on_complete(inner, std::move(result));
+    ++result_.coverage["call to the caller"];
+    if (node.up()) reply(std::move(*token), outer_id, bytes, *node.endpoint);
+  };
+  ++open_calls_;
+  absl::StatusOr<CallId> started =
+      node.endpoint->call(deferred.caller, kEcho, std::move(request), {.timeout_ns = kSecond, .one_way = false}, done);
+  if (!started.ok()) {
+    calls_[inner].completed = true;
+    --open_calls_;
+    reply(std::move(*token), deferred.call_id, deferred.response_bytes, *node.endpoint);
+  }
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+size_t World::random_size() {
+  const uint64_t kind = rng_.below(options_.large_one_in);
+  if (kind == 0) return rng_.below(options_.message_max_bytes - sizeof(RequestHead) + 1);
+  if (kind < 4) return rng_.below(8) + (rng_.chance(0.5) ? 1024 - 20 : 1024 * rng_.between(1, 4) - 20);
+  if (kind == 4) return 0;
+  return static_cast<size_t>(std::exp2(rng_.uniform() * 10));
+}
+
+void World::start_call(Node& from, uint32_t to, MethodId method, DurationNs timeout_ns) {
+  if (from.sessions.count(to) == 0) {
+    absl::StatusOr<SessionId> session =
+        from.endpoint->connect(nodes_[to].up() ? nodes_[to].endpoint->local_descriptor() : Descriptor{});
+    if (!session.ok()) return;
+    from.sessions[to] = *session;
+  }
+  const uint64_t id = calls_.size();
+  CallOptions call_options;
+  call_options.timeout_ns = options_.fixed_loss >= 0 ? 600 * kSecond
+                            : rng_.chance(0.2)       ? static_cast<DurationNs>(rng_.between(1, 2000)) * kMicrosecond
+                                                     : static_cast<DurationNs>(rng_.between(100, 5000)) * kMillisecond;
+  if (timeout_ns > 0) call_options.timeout_ns = timeout_ns;
+  call_options.one_way = timeout_ns == 0 && rng_.chance(0.05);
+  const auto response_bytes = static_cast<uint32_t>(random_size());
+  calls_.push_back({.from = from.index,
+                    .to = to,
+                    .method = method,
+                    .one_way = call_options.one_way,
+                    .response_bytes = response_bytes,
+                    .deadline_ns = now() + call_options.timeout_ns,
+                    .handle = {}});
+  MessagePtr request = from.endpoint->make_message();
+  const RequestHead head{id, response_bytes, 0};
+  static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
+  append_pattern(*request, id, random_size());
+  ++open_calls_;
+  absl::StatusOr<CallId> started =
+      from.endpoint->call(from.sessions[to], method, std::move(request), call_options,
+                          [this, id](CallResult&& result) { on_complete(id, std::move(result)); });
+  if (started.ok()) {
+    calls_[id].handle = *started;
+    ++result_.calls;
+  } else {
+    --open_calls_;
+    calls_[id].completed = true;
+    calls_[id].claimed_not_executed = true;
+    ++result_.outcomes[absl::StrCat("refused ", absl::StatusCodeToString(started.status().code()))];
+    if (started.status().code() == absl::StatusCode::kNotFound) from.sessions.erase(to);
+  }
+}
+
+void World::on_complete(uint64_t call_id, CallResult&& result) {
+  CallRecord& record = calls_[call_id];
+  if (record.completed) violate("call ", call_id, " completed twice");
+  record.completed = true;
+  --open_calls_;
+  last_completion_ns_ = now();
+  record.claimed_not_executed = !result.may_have_executed;
+  ++result_.outcomes[absl::StatusCodeToString(result.status.code())];
+  if (now() > record.deadline_ns + kDeadlineSlack) {
+    violate("call ", call_id, " completed ", (now() - record.deadline_ns) / kMicrosecond, " us after its deadline");
+  }
+  if (!result.status.ok()) {
+    last_error_ = result.status.ToString();
+    const bool asked_for = record.method == kRefuse || record.method == kDropToken;
+    if (result.from_peer && !asked_for && result.status.code() == absl::StatusCode::kInternal) {
+      // A node that crashed dropped its tokens; anything else is a lost duty.
+      if (crash_chance_ == 0) violate("call ", call_id, " got ", std::string(result.status.message()));
+    }
+    return;
+  }
+  record.ok = true;
+  ++result_.ok;
+  if (record.one_way) return;
+  if (!result.from_peer) violate("OK that did not come from the peer");
+  if (result.response.size() != record.response_bytes || !matches_pattern(call_id + 1, result.response.bytes())) {
+    violate("response ", call_id, " arrived damaged: ", result.response.size(), " of ", record.response_bytes,
+            " bytes");
+  }
+  result_.bytes_verified += result.response.size();
+  if (rng_.chance(0.2) && nodes_[record.from].up()) {
+    nodes_[record.from].kept.push_back(
+        {now() + static_cast<DurationNs>(rng_.below(5 * kMillisecond)), call_id + 1, std::move(result.response)});
+  }
+}
+
+}  // namespace skua::rpc::sim

@@ -1,0 +1,131 @@
+// World, the inside of run_world(): nodes under faults, and what is known of each of their calls.
+//
+// Files: rpc_world.cc (faults, nodes that come and go, time, what is checked at the end), rpc_world_calls.cc (what the nodes say
+// to each other, and what is checked with each call).
+#ifndef SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
+#define SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/rpc_world.h"
+
+namespace skua::rpc::sim {
+
+enum Method : MethodId { kEcho = 1, kDeferred = 2, kNested = 3, kDropToken = 4, kRefuse = 5 };
+
+/// The first bytes of each request.
+struct RequestHead {
+  uint64_t call_id = 0;
+  uint32_t response_bytes = 0;
+  uint32_t reserved = 0;
+};
+
+/// `bytes` are what a message of `call_id` is filled with.
+bool matches_pattern(uint64_t call_id, ByteSpan bytes);
+
+struct CallRecord {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  MethodId method = 0;
+  bool one_way = false;
+  bool completed = false;
+  bool claimed_not_executed = false;
+  bool ok = false;
+  uint32_t handler_runs = 0;
+  uint32_t response_bytes = 0;
+  TimeNs deadline_ns = 0;
+  CallId handle;
+};
+
+class World {
+ public:
+  explicit World(const WorldOptions& options) : options_(options), rng_(options.seed), network_(rng_.next()) {}
+  ~World() {
+    for (Node& node : nodes_) crash(node);
+  }
+
+  WorldResult run();
+
+ private:
+  struct Deferred {
+    TimeNs due_ns = 0;
+    uint64_t call_id = 0;
+    uint32_t response_bytes = 0;
+    bool nested = false;
+    SessionId caller;
+    Lease request;
+    ReplyToken reply;
+  };
+  struct KeptLease {
+    TimeNs until_ns = 0;
+    uint64_t call_id = 0;
+    Lease lease;
+  };
+  struct Node {
+    uint32_t index = 0;
+    uint64_t incarnation = 0;
+    std::unique_ptr<SimTransport> transport;
+    std::unique_ptr<Endpoint> endpoint;
+    std::map<uint32_t, SessionId> sessions;  // to node
+    std::deque<Deferred> deferred;
+    std::deque<KeptLease> kept;
+    TimeNs restart_ns = kTimeNever;
+    [[nodiscard]] bool up() const { return endpoint != nullptr; }
+  };
+
+  static constexpr size_t kViolationsKept = 10;
+
+  template <typename... Args>
+  void violate(const Args&... args) {
+    if (result_.violations.size() < kViolationsKept) {
+      result_.violations.push_back(absl::StrCat("t=", now() / kMicrosecond, "us: ", args...));
+    }
+  }
+  [[nodiscard]] TimeNs now() const { return network_.now_ns(); }
+
+  void choose_faults();
+  void start(Node& node);
+  void choose_congestion(ProtocolOptions& protocol);
+  void crash(Node& node);
+  void serve(Node& node);
+  void handle(Node& node, IncomingCall&& call);
+  void reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint);
+  void run_due(Node& node);
+  void nested_then_reply(Node& node, Deferred&& deferred);
+  void start_call(Node& from, uint32_t to, MethodId method, DurationNs timeout_ns = 0);
+  void on_complete(uint64_t call_id, CallResult&& result);
+  size_t random_size();
+  void act();
+  void step_to(TimeNs when);
+  [[nodiscard]] TimeNs next_event() const;
+  void poll_nodes();
+  void settle();
+  void check_liveness();
+  void final_checks();
+  void check_balance(const Node& node);
+
+  const WorldOptions options_;
+  Rng rng_;
+  SimNetwork network_;
+  std::vector<Node> nodes_;
+  std::vector<CallRecord> calls_;
+  uint32_t open_calls_ = 0;
+  bool faulty_ = true;
+  double crash_chance_ = 0;
+  double partition_chance_ = 0;
+  uint64_t retransmits_of_dead_ = 0;
+  TimeNs next_action_ns_ = 0;
+  TimeNs heal_ns_ = kTimeNever;
+  std::string last_error_;
+  TimeNs last_completion_ns_ = 0;
+  WorldResult result_;
+};
+
+}  // namespace skua::rpc::sim
+
+#endif  // SKUA_TESTS_SIM_RPC_WORLD_INTERNAL_H_
