@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/config.h"
@@ -27,6 +28,8 @@ struct Settings {
   std::string listen = "127.0.0.1:18520";
   bool json = false;
   bool once = false;
+  /// Clients that a server serves at a time, each by a thread and a lane of its own.
+  uint16_t clients = 1;
 };
 
 std::string text_of(const absl::Status& status) {
@@ -41,7 +44,7 @@ std::string text_of(const absl::Status& status) {
   app::fail(kProgram, text_of(status));
 }
 
-/// Serves clients one after another until `stop`.
+/// Serves clients one after another until `stop`; several threads may share the listener.
 absl::Status serve_all(const Socket& listener, const Place& place, bool once, const std::atomic<bool>& stop) {
   while (!stop) {
     absl::StatusOr<Socket> control = accept_from(listener, kAcceptPollMs);
@@ -58,20 +61,24 @@ int run_server(const Settings& settings, app::StopSignal& signal) {
   if (!address.ok()) app::fail_usage(kProgram, text_of(address.status()));
   absl::StatusOr<Socket> listener = listen_on(*address);
   if (!listener.ok()) app::fail_usage(kProgram, text_of(listener.status()));
-  absl::StatusOr<std::unique_ptr<TransportSource>> source = TransportSource::open(settings.test.transport, 1);
+  absl::StatusOr<std::unique_ptr<TransportSource>> source =
+      TransportSource::open(settings.test.transport, settings.clients);
   if (!source.ok()) fail(source.status());
-  const Place place{**source, 0, address->host};
   std::fprintf(stderr, "%s: serving on %s; stop with Ctrl-C\n", kProgram, settings.listen.c_str());
   std::atomic<bool> stop = false;
-  absl::Status status;
-  std::thread server([&] {
-    status = serve_all(*listener, place, settings.once, stop);
-    signal.request_stop();
-  });
+  std::atomic<bool> all_well = true;
+  std::atomic<uint16_t> serving = settings.clients;
+  std::vector<std::thread> servers;
+  for (uint16_t lane = 0; lane < settings.clients; ++lane) {
+    servers.emplace_back([&, lane] {
+      if (!serve_all(*listener, {**source, lane, address->host}, settings.once, stop).ok()) all_well = false;
+      if (--serving == 0) signal.request_stop();
+    });
+  }
   signal.wait();
   stop = true;
-  server.join();
-  return status.ok() ? app::kExitOk : app::kExitFailure;
+  for (std::thread& server : servers) server.join();
+  return all_well ? app::kExitOk : app::kExitFailure;
 }
 
 int run_test(const std::string& mode, const Settings& settings) {
@@ -211,9 +218,12 @@ int run(int argc, char** argv) {
                             "endpoint descriptors over a plain TCP connection, then run the test over the "
                             "chosen transport. A test without a server runs both ends in one process."});
   program.add_choice<bool>("output", &settings.json, {{"text", false}, {"json", true}}, "How results are printed.");
-  app::Command& server = program.add_command("server", "Serves tests, one client after another.");
+  app::Command& server = program.add_command("server", "Serves tests, one client after another or several at a time.");
   server.add_string("listen", &settings.listen, "Where clients find the server.").value_name("HOST:PORT");
-  server.add_bool("once", &settings.once, "End after one client.");
+  server.add_bool("once", &settings.once, "End after one client (after --clients of them).");
+  server.add_int("clients", &settings.clients, "Clients served at a time, each by a thread of its own.")
+      .range(1, 64)
+      .unit("clients");
   add_transport_options(server, settings);
   server.action([&] { return run_server(settings, **signal); });
   server.example("skua-perf server --listen 0.0.0.0:18520", "serve tests to other machines");

@@ -93,7 +93,7 @@ absl::StatusOr<HostPort> HostPort::parse(const std::string& text) {
 absl::StatusOr<Socket> listen_on(const HostPort& address) {
   absl::StatusOr<AddressList> list = look_up(address, AI_PASSIVE);
   if (!list.ok()) return list.status();
-  Socket socket(::socket((*list)->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket socket(::socket((*list)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(socket.fd(), (*list)->ai_addr, (*list)->ai_addrlen) != 0 || listen(socket.fd(), 4) != 0) {

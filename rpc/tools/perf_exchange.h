@@ -49,7 +49,7 @@ struct HostPort {
 absl::StatusOr<Socket> listen_on(const HostPort& address);
 /// The port that was bound.
 uint16_t bound_port(const Socket& socket);
-/// Waits for a client at most `timeout_ms`; DEADLINE_EXCEEDED if none came.
+/// Waits for a client at most `timeout_ms`; DEADLINE_EXCEEDED if none came, UNAVAILABLE if another thread took it.
 absl::StatusOr<Socket> accept_from(const Socket& listener, int timeout_ms);
 /// UNAVAILABLE: nobody listens there.
 absl::StatusOr<Socket> connect_to(const HostPort& address);

@@ -84,6 +84,7 @@ std::string json_report(const std::string& mode, const TestOptions& options, con
       {"rx_zero_copy_bytes", result.engine.rx_zero_copy_bytes},
       {"rx_copied_bytes", result.engine.rx_copied_bytes + result.transport.rx_copied_bytes},
       {"retransmits", result.engine.retransmits},
+      {"rx_dropped", result.transport.rx_dropped},
   };
   return out.dump(2) + "\n";
 }

@@ -7,9 +7,12 @@ usage: tests/perf/dpdk_behaviour.py [--runs N] [--plots FOLDER] [TEST]...
   sessions   calls per second with 64 active of 64, 1,000, 5,000 and 20,000 open sessions, over 64 of 64
   idle       the first call after one second of idling, over the median of calls in a row
   copies     bytes copied on transmit per 64 KiB request
+  incast     a bystander's small calls while 1, 2 and 4 clients fetch 1 MiB responses, each over a link of its own to one server:
+             p99 over that without them, and what was dropped or repeated
 
-Each figure is the median of --runs (3), alternating. With --plots, loss.svg and sessions.svg are drawn there (gnuplot). Incast is measured
-in the simulator, where a switch has a buffer: build/release/bin/rpc_sim --incast 100.
+Each figure is the median of --runs (3), alternating. With --plots, loss.svg and sessions.svg are drawn there (gnuplot). A memif pair has no
+switch, so incast is about the ends: rings, threads and their processors (all clients share one here, all of the server's threads the other).
+What a switch's buffer does to it is measured in the simulator: build/release/bin/rpc_sim --incast 100.
 
 Examples:
   tests/perf/dpdk_behaviour.py
@@ -26,6 +29,7 @@ import memif_pair as pair
 
 LOSSES = ('0', '1e-5', '1e-4', '1e-3', '1e-2')
 SESSIONS = (64, 1000, 5000, 20000)
+CROWDS = (0, 1, 2, 4)
 
 
 def alternate(runs, cases, measure):
@@ -92,7 +96,24 @@ def copies(_runs, _plots):
           f'{r["tx_zero_copy_bytes"] / max(r["calls"], 1):.0f} in place', flush=True)
 
 
-TESTS = {'loss': loss, 'sessions': sessions, 'idle': idle, 'copies': copies}
+def incast(runs, _plots):
+    fetch = ['bandwidth', '--size', '4', '--response-size', '1MiB', '--outstanding', '1']
+    call = ['latency', '--size', '64', '--response-size', '64']
+    harm = {count: [] for count in CROWDS}
+
+    def measure(count):
+        bystander, crowd = pair.skua_crowd(count, fetch, call)
+        harm[count].append((sum(r['rx_dropped'] for r in [bystander, *crowd]), sum(r['retransmits'] for r in [bystander, *crowd]),
+                            sum(r['response_gbit_per_s'] for r in crowd)))
+        return bystander['round_trip_us']['p99']
+    seen = alternate(runs, CROWDS, measure)
+    for count, p99 in seen.items():
+        dropped, repeated, gbit = (statistics.median(column) for column in zip(*harm[count]))
+        print(f'incast {count} clients  {gbit:6.2f} Gbit/s  dropped {dropped:.0f}, repeated {repeated:.0f}  bystander p99 {p99:8.1f} us'
+              f'  of alone {p99 / seen[0]:.2f}', flush=True)
+
+
+TESTS = {'loss': loss, 'sessions': sessions, 'idle': idle, 'copies': copies, 'incast': incast}
 
 
 def main():

@@ -97,6 +97,42 @@ def skua(mode, *arguments, server=(), buffer_bytes=0, seconds=3):
         return json.loads(result.stdout)
 
 
+def skua_crowd(crowd_size, crowd, bystander, seconds=3):
+    """A bystander's skua-perf test beside `crowd_size` others, each over a memif link of its own to one server, which has a port and
+    a thread for each of them. `crowd` and `bystander`: mode and more arguments. The bystander's report, and those of the crowd."""
+    size = crowd_size + 1
+    program = os.path.join(BIN, 'skua-perf')
+    def device(role, i):
+        return memif(role, pair.socket + str(i), 0).replace('net_memif0', f'net_memif{i if role == "server" else 0}')
+    def client(i, words, core):
+        mode, *arguments = words
+        return pair.start('taskset', '-c', str(core), program, mode, CONTROL, '--transport', 'dpdk', '--polling', 'adaptive',
+                          '--dpdk-devices', device('client', i), '--dpdk-addresses', f'10.77.{i}.2/24',
+                          '--output', 'json', *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with Pair() as pair:
+        ports = range(size)
+        server = pair.start('taskset', '-c', str(SERVER_CORE), program, 'server', '--listen', CONTROL, '--clients', str(size),
+                            '--transport', 'dpdk', '--dpdk-devices', ';'.join(device('server', i) for i in ports),
+                            '--dpdk-addresses', ';'.join(f'10.77.{i}.1/24' for i in ports), stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while not all(os.path.exists(pair.socket + str(i)) for i in ports):
+            if server.poll() is not None or time.monotonic() > deadline:
+                fail(f'the server did not start: {server.communicate()[1].strip()}')
+            time.sleep(0.05)
+        time.sleep(0.3)
+        # The crowd is at it before the bystander begins and after it has ended.
+        others = [client(i, [*crowd, '--duration', f'{seconds + 4}s'], CLIENT_CORE) for i in range(1, size)]
+        if others:
+            time.sleep(2)
+        reports = []
+        for process in [client(0, [*bystander, '--duration', f'{seconds}s'], CLIENT_CORE), *others]:
+            out, err = process.communicate(timeout=120)
+            if process.returncode != 0:
+                fail(f'a client of {size} failed: {err.strip()}')
+            reports.append(json.loads(out))
+        return reports[0], reports[1:]
+
+
 def testpmd(server_mode, client_mode, measure, seconds=4, frame_bytes=None):
     """Median over the last seconds of `measure` ('Rx-pps' or 'Rx-bps') as the server's end counts it."""
     with Pair() as pair:
