@@ -1,0 +1,184 @@
+// Remote memory: regions at a peer that are read, written and updated without a handler of the application taking part.
+//
+//   user                                           owner
+//   RemoteMemory                                   RemoteMemoryHost (nothing is offered without one)
+//     allocate(session, bytes, rights, lease) ----->  a region in an arena of its own, zeroed, under a random key
+//     read / write / fetch_add / compare_swap ----->  bounds, rights, session and lease are checked for each
+//     write with a notice -------------------------->  ... and the owner is told: on_notice(key, notice, offset, bytes)
+//     renew, free --------------------------------->  a region ends by free, by its lease, by revoke(), or with the session
+//                                                      that allocated it; its key is then worth nothing
+//
+// The operations travel as calls of the engine, so a program written to this runs over every transport, with deadlines, at most
+// once, and with typed outcomes:
+//   OK                     done; for atomics CallOutcome's counterpart RemoteOutcome::previous is what was there before
+//   NOT_FOUND              no such region: freed, expired, revoked, or never granted to this session
+//   OUT_OF_RANGE           not within the region
+//   PERMISSION_DENIED      the region was granted without this right
+//   INVALID_ARGUMENT       an atomic that is not 8-byte aligned; more bytes than one message carries
+//   RESOURCE_EXHAUSTED     a bound here or there; the message says which
+//   UNIMPLEMENTED          the peer has no RemoteMemoryHost
+//   and what any call can end with (DEADLINE_EXCEEDED, UNAVAILABLE, ABORTED, CANCELLED); `may_have_executed` tells the rest.
+//
+// Order: operations of one session may run in any order; wait for one to complete before what depends on it is started. Reads and
+// writes of the same bytes at the same time see any mixture; atomics (8 bytes, little endian) are atomic towards each other.
+#ifndef SKUA_RPC_REMOTE_MEMORY_H_
+#define SKUA_RPC_REMOTE_MEMORY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/endpoint.h"
+
+namespace skua::rpc {
+
+/// The last method number: an endpoint that hosts or uses remote memory cannot serve another handler under it.
+inline constexpr MethodId kRemoteMemoryMethod = kMethodMax - 1;
+
+namespace remote_rights {
+inline constexpr uint8_t kRead = 1;
+inline constexpr uint8_t kWrite = 2;
+inline constexpr uint8_t kAtomic = 4;
+inline constexpr uint8_t kAll = kRead | kWrite | kAtomic;
+}  // namespace remote_rights
+
+/// A region granted by a peer. A plain value; knowing it is not enough, it is bound to its session.
+struct RemoteRegion {
+  SessionId session;
+  uint64_t key = 0;
+  uint64_t bytes = 0;
+  uint8_t rights = 0;
+  /// When the lease ends unless renewed, by this side's clock (counted from the request, so never late).
+  TimeNs expires_ns = 0;
+};
+
+struct RemoteOutcome {
+  absl::Status status;
+  /// Atomics that are OK: the value before.
+  uint64_t previous = 0;
+  /// Not OK: it ran or may have run at the peer.
+  bool may_have_executed = false;
+};
+
+/// One operation. Memory named here is used until the operation's completion ran: by then no transport touches it.
+struct RemoteOperation {
+  enum class Kind : uint8_t { kRead, kWrite, kWriteWithNotice, kFetchAdd, kCompareSwap };
+  Kind kind = Kind::kRead;
+  uint64_t offset = 0;
+  MutableByteSpan to{};   ///< kRead: filled
+  ByteSpan from{};        ///< kWrite, kWriteWithNotice: sent
+  uint32_t notice = 0;    ///< kWriteWithNotice
+  uint64_t operand = 0;   ///< kFetchAdd: addend (wraps); kCompareSwap: the value to put
+  uint64_t expected = 0;  ///< kCompareSwap: it is put only if this is there
+};
+
+/// The using side, over one endpoint. Thread: the endpoint's. Outlives its operations: destroy it after the endpoint, or when all
+/// have completed.
+class RemoteMemory {
+ public:
+  struct Options {
+    /// Operations in flight; one more is RESOURCE_EXHAUSTED.
+    uint32_t operations_max = 4096;
+    DurationNs timeout_ns = 5 * kSecond;
+    /// Largest read or write: what one message carries.
+    uint32_t operation_max_bytes = 16u << 20;
+  };
+  using Granted = absl::AnyInvocable<void(absl::StatusOr<RemoteRegion>)>;
+  using Done = absl::AnyInvocable<void(RemoteOutcome&&)>;
+  /// `index`: which of the batch.
+  using BatchDone = absl::AnyInvocable<void(size_t index, RemoteOutcome&&)>;
+
+  RemoteMemory(Endpoint& endpoint, const Options& options);
+  ~RemoteMemory();
+  RemoteMemory(const RemoteMemory&) = delete;
+  RemoteMemory& operator=(const RemoteMemory&) = delete;
+
+  /// Asks the peer for `bytes` of zeroed memory for `lease_ns`. An error returned here: `granted` never runs.
+  absl::Status allocate(SessionId session, uint64_t bytes, uint8_t rights, DurationNs lease_ns, Granted granted);
+  /// Prolongs the lease, counted from now; `granted` gets the region with its new end.
+  absl::Status renew(const RemoteRegion& region, DurationNs lease_ns, Granted granted);
+  absl::Status free(const RemoteRegion& region, Done done);
+
+  /// Starts one operation; `done` runs exactly once unless an error is returned here.
+  absl::Status submit(const RemoteRegion& region, const RemoteOperation& operation, Done done);
+  /// Starts all of them; if the first cannot start, returns why and `done` never runs. Else it runs once for each, in any order.
+  absl::Status submit_batch(const RemoteRegion& region, std::span<const RemoteOperation> operations, BatchDone done);
+
+  absl::Status read(const RemoteRegion& region, uint64_t offset, MutableByteSpan to, Done done);
+  absl::Status write(const RemoteRegion& region, uint64_t offset, ByteSpan from, Done done);
+  absl::Status fetch_add(const RemoteRegion& region, uint64_t offset, uint64_t addend, Done done);
+  absl::Status compare_swap(const RemoteRegion& region, uint64_t offset, uint64_t expected, uint64_t desired,
+                            Done done);
+
+  [[nodiscard]] size_t operations_in_flight() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The owning side, over one endpoint. Thread: the endpoint's. Make it before the endpoint's first poll(); it may end before or after
+/// the endpoint (answers on their way keep its memory). Once it has ended, requests are refused.
+class RemoteMemoryHost {
+ public:
+  struct Options {
+    /// Of all regions together, an arena of their own.
+    size_t memory_max_bytes = size_t{256} << 20;
+    uint64_t region_max_bytes = uint64_t{16} << 20;
+    uint32_t regions_max = 4096;
+    /// Leases are cut to this.
+    DurationNs lease_max_ns = 60 * kSecond;
+    /// Says no to a peer by an error; null: every peer of the cluster may allocate.
+    std::function<absl::Status(const EndpointIdentity& peer, uint64_t bytes, uint8_t rights)> admit;
+    /// Seeds the keys; two hosts of one seed give out the same. 0: from the system.
+    uint64_t seed = 0;
+  };
+  struct Notice {
+    uint64_t key = 0;
+    uint32_t notice = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  struct Counters {
+    uint64_t granted = 0;
+    uint64_t freed = 0;    ///< by their users
+    uint64_t expired = 0;  ///< by lease
+    uint64_t revoked = 0;  ///< by revoke() or with their session
+    uint64_t operations = 0;
+    uint64_t refused = 0;  ///< malformed, out of bounds, without right, stale key
+  };
+
+  RemoteMemoryHost(Endpoint& endpoint, const Options& options);
+  ~RemoteMemoryHost();
+  RemoteMemoryHost(const RemoteMemoryHost&) = delete;
+  RemoteMemoryHost& operator=(const RemoteMemoryHost&) = delete;
+
+  /// Runs after a write with a notice is in the region.
+  void on_notice(std::function<void(const Notice&)> observer);
+  /// Pass every event of the endpoint on (Endpoint::on_session_event has one observer): regions go with their session.
+  void on_session_event(const SessionEvent& event);
+  /// Takes back what has expired; call now and then. Operations on expired regions are refused in any case.
+  void reclaim();
+
+  /// The region's memory, for the owner's own use; empty if there is no such region.
+  [[nodiscard]] MutableByteSpan local(uint64_t key) const;
+  /// The region ends now. False: there is none.
+  bool revoke(uint64_t key);
+
+  [[nodiscard]] const Counters& counters() const;
+  [[nodiscard]] size_t region_count() const;
+  /// Of living regions and of ended ones that answers are still being sent from.
+  [[nodiscard]] size_t bytes_in_use() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_REMOTE_MEMORY_H_

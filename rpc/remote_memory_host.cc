@@ -1,0 +1,360 @@
+// The owning side of remote memory.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "rpc/base/rng.h"
+#include "rpc/memory/arena.h"
+#include "rpc/memory/buffer_pool.h"
+#include "rpc/remote_memory.h"
+#include "rpc/wire/remote_memory_wire.h"
+
+namespace skua::rpc {
+namespace {
+
+using Kind = RemoteMemoryRequest::Kind;
+constexpr size_t kAtomicBytes = sizeof(uint64_t);
+
+uint64_t entropy() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) ^ device();
+}
+
+uint32_t to_ms(DurationNs lease_ns) {
+  return static_cast<uint32_t>(std::clamp<DurationNs>(lease_ns / kMillisecond, 0, UINT32_MAX));
+}
+
+}  // namespace
+
+/// Shared by the host, the endpoint's handler and answers on their way: whichever goes last ends it.
+class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(Endpoint& endpoint, const Options& options)
+      : options_(options),
+        endpoint_(&endpoint),
+        arena_({.limit_bytes = options.memory_max_bytes,
+                .try_huge_pages = false,
+                .on_map = [this](MutableByteSpan region) { return endpoint_->register_memory(region); },
+                .on_unmap =
+                    [this](MutableByteSpan region) {
+                      if (endpoint_ != nullptr) endpoint_->unregister_memory(region);
+                    }}),
+        buffers_(arena_),
+        keys_(options.seed != 0 ? options.seed : entropy()) {}
+
+  void serve();
+  void close();
+  void on_request(IncomingCall&& call);
+  void end_session(SessionId session);
+  void reclaim();
+  bool revoke(uint64_t key);
+  [[nodiscard]] MutableByteSpan local(uint64_t key) const;
+
+  std::function<void(const Notice&)> notice_observer_;
+  Counters counters_;
+  [[nodiscard]] size_t region_count() const { return regions_.size(); }
+  [[nodiscard]] size_t bytes_in_use() const { return buffers_.outstanding_bytes(); }
+
+ private:
+  struct Region {
+    uint64_t key = 0;
+    SessionId session;
+    uint64_t bytes = 0;
+    uint8_t rights = 0;
+    TimeNs expires_ns = 0;
+    Buffer memory;
+    // While answers are being sent from the memory: how many, and what keeps us.
+    uint32_t sending = 0;
+    bool ended = false;
+    std::shared_ptr<Impl> owner;
+  };
+  using Regions = absl::flat_hash_map<uint64_t, std::unique_ptr<Region>>;
+  /// In the handler: its end is the endpoint's.
+  struct HandlerHold {
+    explicit HandlerHold(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+    HandlerHold(HandlerHold&&) = default;
+    HandlerHold& operator=(HandlerHold&&) = delete;
+    ~HandlerHold() {
+      if (impl_ != nullptr) impl_->endpoint_ = nullptr;
+    }
+    std::shared_ptr<Impl> impl_;
+  };
+
+  absl::Status allocate(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
+  absl::Status renew(const RemoteMemoryRequest& request, Region& region, TimeNs now, Message& answer);
+  absl::Status read(const RemoteMemoryRequest& request, Region& region, Message& answer);
+  absl::Status write(const RemoteMemoryRequest& request, Region& region);
+  absl::Status update(const RemoteMemoryRequest& request, Region& region, Message& answer);
+  absl::Status dispatch(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
+  absl::StatusOr<Region*> find(const RemoteMemoryRequest& request, const IncomingCall& call);
+  void end(Regions::iterator region, uint64_t& counter);
+  static absl::Status check(const Region& region, uint8_t right, uint64_t offset, uint64_t bytes);
+  static void sent(void* region);
+
+  const Options options_;
+  Endpoint* endpoint_;  // null once it goes
+  Arena arena_;
+  BufferPool buffers_;
+  Rng keys_;
+  Regions regions_;
+  std::vector<std::unique_ptr<Region>> ending_;  // ended, still being sent from
+  bool closed_ = false;
+};
+
+void RemoteMemoryHost::Impl::serve() {
+  endpoint_->serve(kRemoteMemoryMethod, [hold = HandlerHold(shared_from_this())](IncomingCall&& call) {
+    hold.impl_->on_request(std::move(call));
+  });
+}
+
+void RemoteMemoryHost::Impl::close() {
+  closed_ = true;
+  notice_observer_ = nullptr;
+  while (!regions_.empty()) end(regions_.begin(), counters_.revoked);
+}
+
+void RemoteMemoryHost::Impl::on_request(IncomingCall&& call) {
+  if (call.one_way) return;
+  RemoteMemoryRequest request;
+  MessagePtr answer = endpoint_->make_message();
+  absl::Status status = absl::InvalidArgumentError("not a request for remote memory");
+  if (closed_) {
+    status = absl::UnimplementedError("the peer does not offer remote memory any more");
+  } else if (RemoteMemoryRequest::decode(call.request.bytes(), request)) {
+    status = dispatch(request, call, *answer);
+  }
+  if (!status.ok()) {
+    ++counters_.refused;
+    return call.reply.fail(status);
+  }
+  call.reply.reply(std::move(answer));
+}
+
+absl::Status RemoteMemoryHost::Impl::dispatch(const RemoteMemoryRequest& request, const IncomingCall& call,
+                                              Message& answer) {
+  if (request.kind == Kind::kAllocate) return allocate(request, call, answer);
+  absl::StatusOr<Region*> found = find(request, call);
+  if (!found.ok()) return found.status();
+  Region& region = **found;
+  ++counters_.operations;
+  switch (request.kind) {
+    case Kind::kAllocate: break;
+    case Kind::kFree: end(regions_.find(region.key), counters_.freed); break;
+    case Kind::kRenew: return renew(request, region, call.received_ns, answer);
+    case Kind::kRead: return read(request, region, answer);
+    case Kind::kWrite: return write(request, region);
+    case Kind::kFetchAdd:
+    case Kind::kCompareSwap: return update(request, region, answer);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RemoteMemoryHost::Impl::Region*> RemoteMemoryHost::Impl::find(const RemoteMemoryRequest& request,
+                                                                             const IncomingCall& call) {
+  const auto found = regions_.find(request.key);
+  // To others than its session a region is not there: keys are not to be found out by trying.
+  if (found == regions_.end() || found->second->session != call.session) {
+    return absl::NotFoundError("no such region: it was freed, revoked, or granted to another session; allocate again");
+  }
+  if (found->second->expires_ns <= call.received_ns) {
+    end(found, counters_.expired);
+    return absl::NotFoundError("the region's lease has ended: allocate again, and renew in time");
+  }
+  return found->second.get();
+}
+
+absl::Status RemoteMemoryHost::Impl::allocate(const RemoteMemoryRequest& request, const IncomingCall& call,
+                                              Message& answer) {
+  if (request.bytes == 0 || request.rights == 0 || (request.rights & ~remote_rights::kAll) != 0) {
+    return absl::InvalidArgumentError("a region has at least one byte and one right");
+  }
+  if (request.bytes > std::min<uint64_t>(options_.region_max_bytes, BufferPool::kLargest)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a region of ", request.bytes, " bytes; the peer grants at most ",
+                     std::min<uint64_t>(options_.region_max_bytes, BufferPool::kLargest)));
+  }
+  if (options_.admit) {
+    const EndpointIdentity peer = endpoint_->peer_identity(call.session);
+    if (absl::Status status = options_.admit(peer, request.bytes, request.rights); !status.ok()) return status;
+  }
+  reclaim();
+  if (regions_.size() >= options_.regions_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the peer has regions_max (", options_.regions_max, ") regions: free some"));
+  }
+  absl::StatusOr<Buffer> memory = buffers_.allocate(request.bytes);
+  if (!memory.ok()) return memory.status();
+  std::memset(memory->data(), 0, request.bytes);
+  auto region = std::make_unique<Region>();
+  do {
+    region->key = keys_.next();
+  } while (regions_.contains(region->key));
+  const DurationNs lease_ns = std::min<DurationNs>(request.lease_ms * kMillisecond, options_.lease_max_ns);
+  region->session = call.session;
+  region->bytes = request.bytes;
+  region->rights = request.rights;
+  region->expires_ns = call.received_ns + lease_ns;
+  region->memory = *std::move(memory);
+  ByteWriter writer(answer.head_room());
+  writer.write(region->key);
+  writer.write(to_ms(lease_ns));
+  answer.set_head_size(writer.size());
+  const uint64_t key = region->key;
+  regions_.emplace(key, std::move(region));
+  ++counters_.granted;
+  return absl::OkStatus();
+}
+
+absl::Status RemoteMemoryHost::Impl::renew(const RemoteMemoryRequest& request, Region& region, TimeNs now,
+                                           Message& answer) {
+  const DurationNs lease_ns = std::min<DurationNs>(request.lease_ms * kMillisecond, options_.lease_max_ns);
+  region.expires_ns = now + lease_ns;
+  ByteWriter writer(answer.head_room());
+  writer.write(to_ms(lease_ns));
+  answer.set_head_size(writer.size());
+  return absl::OkStatus();
+}
+
+absl::Status RemoteMemoryHost::Impl::check(const Region& region, uint8_t right, uint64_t offset, uint64_t bytes) {
+  if ((region.rights & right) == 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the region was granted without the right to ", right == remote_rights::kRead    ? "read"
+                                                                     : right == remote_rights::kWrite ? "write"
+                                                                                                      : "use atomics"));
+  }
+  if (offset > region.bytes || bytes > region.bytes - offset) {
+    return absl::OutOfRangeError(
+        absl::StrCat(bytes, " bytes at offset ", offset, " are not within the region of ", region.bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteMemoryHost::Impl::read(const RemoteMemoryRequest& request, Region& region, Message& answer) {
+  if (absl::Status status = check(region, remote_rights::kRead, request.offset, request.bytes); !status.ok()) {
+    return status;
+  }
+  const ByteSpan bytes(region.memory.data() + request.offset, request.bytes);
+  if (answer.append_head(bytes)) return absl::OkStatus();
+  static_cast<void>(answer.add_body(bytes, &Impl::sent, &region));
+  if (region.sending++ == 0) region.owner = shared_from_this();
+  return absl::OkStatus();
+}
+
+/// The transport reads the memory no longer.
+void RemoteMemoryHost::Impl::sent(void* context) {
+  auto* region = static_cast<Region*>(context);
+  if (--region->sending > 0) return;
+  const std::shared_ptr<Impl> impl = std::move(region->owner);  // until the end of this function
+  if (region->ended) std::erase_if(impl->ending_, [&](const auto& known) { return known.get() == region; });
+}
+
+absl::Status RemoteMemoryHost::Impl::write(const RemoteMemoryRequest& request, Region& region) {
+  if (absl::Status status = check(region, remote_rights::kWrite, request.offset, request.bytes); !status.ok()) {
+    return status;
+  }
+  copy_bytes(region.memory.data() + request.offset, request.content);
+  if (request.has_notice && notice_observer_) {
+    notice_observer_({request.key, request.notice, request.offset, request.bytes});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteMemoryHost::Impl::update(const RemoteMemoryRequest& request, Region& region, Message& answer) {
+  if (absl::Status status = check(region, remote_rights::kAtomic, request.offset, kAtomicBytes); !status.ok()) {
+    return status;
+  }
+  if (request.offset % kAtomicBytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("atomics work on multiples of 8; the offset is ", request.offset));
+  }
+  // The owner's own threads may use the memory through std::atomic_ref.
+  std::atomic_ref<uint64_t> cell(*reinterpret_cast<uint64_t*>(region.memory.data() + request.offset));
+  uint64_t previous = request.expected;
+  if (request.kind == Kind::kFetchAdd) {
+    previous = cell.fetch_add(request.operand);
+  } else {
+    cell.compare_exchange_strong(previous, request.operand);
+  }
+  ByteWriter writer(answer.head_room());
+  writer.write(previous);
+  answer.set_head_size(writer.size());
+  return absl::OkStatus();
+}
+
+void RemoteMemoryHost::Impl::end(Regions::iterator found, uint64_t& counter) {
+  ++counter;
+  std::unique_ptr<Region> region = std::move(found->second);
+  regions_.erase(found);
+  region->ended = true;
+  if (region->sending > 0) ending_.push_back(std::move(region));
+}
+
+void RemoteMemoryHost::Impl::end_session(SessionId session) {
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto next = std::next(region);
+    if (region->second->session == session) end(region, counters_.revoked);
+    region = next;
+  }
+}
+
+void RemoteMemoryHost::Impl::reclaim() {
+  const TimeNs now = endpoint_ == nullptr ? kTimeNever : endpoint_->now_ns();
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto next = std::next(region);
+    if (region->second->expires_ns <= now) end(region, counters_.expired);
+    region = next;
+  }
+}
+
+bool RemoteMemoryHost::Impl::revoke(uint64_t key) {
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) return false;
+  end(found, counters_.revoked);
+  return true;
+}
+
+MutableByteSpan RemoteMemoryHost::Impl::local(uint64_t key) const {
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) return {};
+  return {found->second->memory.data(), found->second->bytes};
+}
+
+// --- The public face -------------------------------------------------------------------------------------------------
+
+RemoteMemoryHost::RemoteMemoryHost(Endpoint& endpoint, const Options& options)
+    : impl_(std::make_shared<Impl>(endpoint, options)) {
+  impl_->serve();
+}
+RemoteMemoryHost::~RemoteMemoryHost() {
+  impl_->close();
+}
+void RemoteMemoryHost::on_notice(std::function<void(const Notice&)> observer) {
+  impl_->notice_observer_ = std::move(observer);
+}
+void RemoteMemoryHost::on_session_event(const SessionEvent& event) {
+  if (event.kind == SessionEvent::Kind::kClosed || event.kind == SessionEvent::Kind::kBroken) {
+    impl_->end_session(event.session);
+  }
+}
+void RemoteMemoryHost::reclaim() {
+  impl_->reclaim();
+}
+MutableByteSpan RemoteMemoryHost::local(uint64_t key) const {
+  return impl_->local(key);
+}
+bool RemoteMemoryHost::revoke(uint64_t key) {
+  return impl_->revoke(key);
+}
+const RemoteMemoryHost::Counters& RemoteMemoryHost::counters() const {
+  return impl_->counters_;
+}
+size_t RemoteMemoryHost::region_count() const {
+  return impl_->region_count();
+}
+size_t RemoteMemoryHost::bytes_in_use() const {
+  return impl_->bytes_in_use();
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,61 @@
+// Requests of remote memory as messages: how regions are asked for and given back, and how the operations travel where a transport
+// has none of its own (rpc/remote_memory.h).
+//
+//   request     u8 kind, then by kind
+//     allocate      u64 bytes, u8 rights, u32 lease in ms
+//     free          u64 key
+//     renew         u64 key, u32 lease in ms
+//     read          u64 key, u64 offset, u32 length
+//     write         u64 key, u64 offset, u8 notice wanted, u32 notice, the bytes (all that is left)
+//     fetch-add     u64 key, u64 offset, u64 addend
+//     compare-swap  u64 key, u64 offset, u64 expected, u64 desired
+//
+//   answer (when OK)
+//     allocate      u64 key, u32 lease granted in ms
+//     renew         u32 lease granted in ms
+//     read          the bytes
+//     fetch-add,
+//     compare-swap  u64 what was there before
+#ifndef SKUA_RPC_WIRE_REMOTE_MEMORY_WIRE_H_
+#define SKUA_RPC_WIRE_REMOTE_MEMORY_WIRE_H_
+
+#include <cstdint>
+
+#include "rpc/base/bytes.h"
+
+namespace skua::rpc {
+
+struct RemoteMemoryRequest {
+  enum class Kind : uint8_t {
+    kAllocate = 1,
+    kFree = 2,
+    kRenew = 3,
+    kRead = 4,
+    kWrite = 5,
+    kFetchAdd = 6,
+    kCompareSwap = 7,
+  };
+  /// Of every kind but for the bytes of a write.
+  static constexpr size_t kEncodedMax = 1 + 4 * 8;
+
+  Kind kind = Kind::kRead;
+  uint64_t key = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;     ///< allocate, read (there at most UINT32_MAX); write: of `content`
+  uint8_t rights = 0;     ///< allocate
+  uint32_t lease_ms = 0;  ///< allocate, renew
+  bool has_notice = false;
+  uint32_t notice = 0;
+  uint64_t operand = 0;   ///< addend, or the value to swap in
+  uint64_t expected = 0;  ///< compare-swap
+  ByteSpan content{};     ///< write; a view into what was decoded
+
+  /// Writes all but `content` to `to` (kEncodedMax bytes) and returns how much.
+  size_t encode(MutableByteSpan to) const;
+  /// False for anything malformed.
+  [[nodiscard]] static bool decode(ByteSpan from, RemoteMemoryRequest& out);
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_WIRE_REMOTE_MEMORY_WIRE_H_

@@ -1,0 +1,111 @@
+#include "rpc/wire/remote_memory_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "tests/rpc/wire/wire_testing.h"
+
+namespace skua::rpc {
+namespace {
+
+using Kind = RemoteMemoryRequest::Kind;
+using testing::from_hex;
+using testing::to_hex;
+
+std::string encoded(const RemoteMemoryRequest& request) {
+  std::array<std::byte, RemoteMemoryRequest::kEncodedMax> bytes;
+  return std::string(as_string_view(ByteSpan(bytes).first(request.encode(bytes))));
+}
+
+RemoteMemoryRequest sample(Kind kind) {
+  RemoteMemoryRequest request;
+  request.kind = kind;
+  request.key = 0x1122334455667788;
+  request.offset = 0x10;
+  request.bytes = 0x20;
+  request.rights = 3;
+  request.lease_ms = 1000;
+  request.has_notice = true;
+  request.notice = 0xabcd;
+  request.operand = 5;
+  request.expected = 6;
+  return request;
+}
+
+TEST(RemoteMemoryRequest, Golden) {
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kAllocate))),
+            "01"
+            "2000000000000000"
+            "03"
+            "e8030000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kFree))),
+            "02"
+            "8877665544332211");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kRenew))),
+            "03"
+            "8877665544332211"
+            "e8030000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kRead))),
+            "04"
+            "8877665544332211"
+            "1000000000000000"
+            "20000000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kWrite))),
+            "05"
+            "8877665544332211"
+            "1000000000000000"
+            "01"
+            "cdab0000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kFetchAdd))),
+            "06"
+            "8877665544332211"
+            "1000000000000000"
+            "0500000000000000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kCompareSwap))),
+            "07"
+            "8877665544332211"
+            "1000000000000000"
+            "0600000000000000"
+            "0500000000000000");
+}
+
+TEST(RemoteMemoryRequest, Decode_GivesBackWhatWasEncoded) {
+  for (uint8_t kind = 1; kind <= 7; ++kind) {
+    const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
+    RemoteMemoryRequest out;
+    ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(bytes), out)) << int{kind};
+    EXPECT_EQ(encoded(out), bytes) << int{kind};
+  }
+}
+
+TEST(RemoteMemoryRequest, Decode_WriteTakesTheRest) {
+  const std::string bytes = encoded(sample(Kind::kWrite)) + "content";
+  RemoteMemoryRequest out;
+  ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(bytes), out));
+  EXPECT_EQ(as_string_view(out.content), "content");
+  EXPECT_EQ(out.bytes, 7u);
+}
+
+TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
+  for (uint8_t kind = 1; kind <= 7; ++kind) {
+    const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
+    RemoteMemoryRequest out;
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(bytes).first(size), out)) << int{kind} << " of " << size;
+    }
+    const bool has_content = static_cast<Kind>(kind) == Kind::kWrite;
+    EXPECT_EQ(RemoteMemoryRequest::decode(as_byte_span(bytes + "x"), out), has_content) << int{kind};
+  }
+}
+
+TEST(RemoteMemoryRequest, Decode_RefusesUnknownKindsAndFlags) {
+  RemoteMemoryRequest out;
+  for (const char* bytes : {"00", "08 8877665544332211", "ff", "05 8877665544332211 1000000000000000 02 cdab0000"}) {
+    EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(from_hex(bytes)), out)) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace skua::rpc
