@@ -248,7 +248,9 @@ EndpointImpl::~EndpointImpl() {
   handlers_.clear();
   session_observer_ = nullptr;
   mailbox_->detach();
-  for (size_t i = 0; i < staged_count_; ++i) staged_holds_[i].reset();
+  for (size_t i = 0; i < staged_count_; ++i) {
+    if (staged_[i].token != kNoToken) let_go(staged_[i].token);
+  }
   for (auto& entry : entries_) {
     if (entry->session != nullptr) entry->session->ready_hook.unlink();
     entry->session.reset();

@@ -161,12 +161,12 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
 
   // endpoint_packets.cc
   void dispatch(RxPacket& packet);
-  void dispatch_to_session(const Arrival& arrival, PeerId from);
+  void dispatch_aside(const Arrival& arrival, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
   void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
+  static void let_go(TxToken token);
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
-  [[nodiscard]] PeerId peer_of(const Session& session) const;
   size_t transmit();
   void send_offers();
   size_t flush_staged();
@@ -224,9 +224,8 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   std::array<RxPacket, kBurstMax / 2> received_;
   std::array<LinkEvent, 8> link_events_;
 
-  // Transmit.
+  // Transmit. A staged packet's token is a hold on its message.
   std::array<TxPacket, kBurstMax> staged_;
-  std::array<MessagePtr, kBurstMax> staged_holds_;
   size_t staged_count_ = 0;
   bool flushing_ = false;     // released bodies may call us from inside
   size_t in_wire_count_ = 0;  // messages whose token has not come back

@@ -106,16 +106,22 @@ void EndpointImpl::abandon(uint64_t cookie) {
 void EndpointImpl::dispatch(RxPacket& packet) {
   current_ = &packet;
   current_kept_ = false;
-  const DecodedHeader decoded = decode_header(packet.header);
-  if (!decoded.ok) {
-    count_drop(decoded.reason);
-  } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) {
+  Arrival arrival;
+  if (const std::optional<DropReason> bad = decode_header(packet.header, arrival.header); bad.has_value())
+      [[unlikely]] {
+    count_drop(*bad);
+  } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
   } else {
-    const Arrival arrival{decoded.header, packet.payload};
-    const bool control = decoded.header.type == PacketType::kConnect || decoded.header.type == PacketType::kAccept ||
-                         decoded.header.type == PacketType::kUnknownSession;
-    control ? dispatch_control(arrival, packet.from) : dispatch_to_session(arrival, packet.from);
+    arrival.payload = packet.payload;
+    const PacketHeader& header = arrival.header;
+    SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+    if (entry != nullptr && entry->state == SessionEntry::State::kOpen &&
+        entry->wire_generation == header.session_generation && header.type <= PacketType::kPong) [[likely]] {
+      entry->session->on_packet(arrival, now_ns_);
+    } else {
+      dispatch_aside(arrival, packet.from);
+    }
   }
   if (!current_kept_) discard_current();
   current_ = nullptr;
@@ -129,8 +135,13 @@ void EndpointImpl::discard_current() {
   }
 }
 
-void EndpointImpl::dispatch_to_session(const Arrival& arrival, PeerId from) {
+/// Packets that are not for an open session.
+void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
   const PacketHeader& header = arrival.header;
+  if (header.type == PacketType::kConnect || header.type == PacketType::kAccept ||
+      header.type == PacketType::kUnknownSession) {
+    return dispatch_control(arrival, from);
+  }
   SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
                      (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
@@ -149,10 +160,7 @@ void EndpointImpl::dispatch_to_session(const Arrival& arrival, PeerId from) {
     return;
   }
   if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
-  if (header.type == PacketType::kDisconnect) {
-    return doom(*entry, absl::UnavailableError("the peer closed the session"));
-  }
-  entry->session->on_packet(arrival, now_ns_);
+  doom(*entry, absl::UnavailableError("the peer closed the session"));  // what is left: kDisconnect
 }
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
@@ -164,39 +172,40 @@ void EndpointImpl::mark_ready(Session& session) {
 PacketSink* EndpointImpl::express(const Session& session) {
   // Not past sessions that wait for the wire, not to a peer that takes nothing now (its packets would hold up the burst), and not
   // from a body's release while the burst is being counted off.
-  if (flushing_ || !ready_.empty() || !transport_.has_room(peer_of(session))) return nullptr;
+  if (flushing_ || !ready_.empty() || !transport_.has_room(session.route())) return nullptr;
   return has_room() || flush_staged() > 0 ? this : nullptr;
-}
-
-PeerId EndpointImpl::peer_of(const Session& session) const {
-  return entries_[session.address().local_index]->peer;
 }
 
 void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                         size_t length) {
-  stage(peer_of(session), header, payload, offset, length);
+  stage(session.route(), header, payload, offset, length);
 }
 
 void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                          size_t length) {
   SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
-  TxPacket& packet = staged_[staged_count_];
+  TxPacket& packet = staged_[staged_count_++];
   packet.peer = peer;
   packet.done = false;
   packet.payload_bytes = static_cast<uint32_t>(length);
-  packet.token = kNoToken;
-  packet.segment_count = 0;
+  size_t segments = 0;
   if (length > 0) {
-    packet.segment_count = static_cast<uint8_t>(payload->slice(offset, length, packet.segments));
-    packet.token = reinterpret_cast<uintptr_t>(payload.get());
-    staged_holds_[staged_count_] = payload;
+    segments = payload->slice(offset, length, packet.segments);
+    packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
+  } else {
+    packet.token = kNoToken;
   }
+  packet.segment_count = static_cast<uint8_t>(segments);
   if (capabilities_.integrity) {
     encode_header(header, packet.header.data());
   } else {
-    encode_sealed_header(header, packet.segments.data(), packet.segment_count, packet.header.data());
+    encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
   }
-  ++staged_count_;
+}
+
+/// Ends a staged packet's hold on its message.
+void EndpointImpl::let_go(TxToken token) {
+  MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
 }
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
@@ -212,17 +221,16 @@ size_t EndpointImpl::flush_staged() {
   flushing_ = true;
   const size_t taken = transport_.tx_burst(std::span(staged_).first(staged_count_));
   for (size_t i = 0; i < taken; ++i) {
-    if (staged_[i].done || staged_[i].token == kNoToken || mutant(Mutant::kFreeBeforeTxDone)) {
-      staged_holds_[i].reset();
+    if (staged_[i].token == kNoToken) continue;
+    if (staged_[i].done || mutant(Mutant::kFreeBeforeTxDone)) {
+      let_go(staged_[i].token);
     } else {
-      ++in_wire_count_;
-      static_cast<void>(staged_holds_[i].leak());  // the token owns the hold until reap()
+      ++in_wire_count_;  // until reap()
     }
   }
   counters_.packets_sent += taken;
-  for (size_t i = taken; i < staged_count_; ++i) {
-    staged_[i - taken] = staged_[i];
-    staged_holds_[i - taken] = std::move(staged_holds_[i]);
+  if (taken < staged_count_) {
+    std::copy(staged_.begin() + taken, staged_.begin() + staged_count_, staged_.begin());
   }
   staged_count_ -= taken;
   flushing_ = false;
@@ -245,7 +253,7 @@ size_t EndpointImpl::transmit() {
   if (!offers_due_.empty()) send_offers();
   for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
     Session* next = parked_.next(*session);
-    if (transport_.has_room(peer_of(*session))) {
+    if (transport_.has_room(session->route())) {
       session->ready_hook.unlink();
       ready_.push_back(*session);
     }
@@ -254,7 +262,7 @@ size_t EndpointImpl::transmit() {
   while (!ready_.empty()) {
     Session& session = ready_.front();
     session.ready_hook.unlink();
-    if (!transport_.has_room(peer_of(session))) {
+    if (!transport_.has_room(session.route())) {
       parked_.push_back(session);
       continue;
     }
@@ -276,7 +284,7 @@ void EndpointImpl::reap() {
     for (size_t i = 0; i < count; ++i) {
       if (mutant(Mutant::kFreeBeforeTxDone)) continue;
       --in_wire_count_;
-      MessagePtr::adopt(reinterpret_cast<Message*>(tokens[i])).reset();  // NOLINT(performance-no-int-to-ptr)
+      let_go(tokens[i]);
     }
     if (count < tokens.size()) break;
   }

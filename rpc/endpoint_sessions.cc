@@ -81,8 +81,8 @@ absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiato
   entry.next_attempt_ns = now_ns_;
   entry.resend_at_ns = kTimeNever;
   entry.answer.clear();
-  entry.session =
-      std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index, &receive_budget_);
+  entry.session = std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index,
+                                            &receive_budget_, peer);
   return &entry;
 }
 

@@ -31,6 +31,14 @@ inline constexpr size_t kCrcLongBytes = 256;
   uint64_t state = static_cast<uint32_t>(~crc);
   const std::byte* p = bytes.data();
   size_t left = bytes.size();
+  for (const std::byte* blocks_end = p + (left & ~size_t{31}); p != blocks_end; p += 32) {
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p));
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p + 8));
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p + 16));
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p + 24));
+  }
+  left &= 31;
+  if (left == 0) return ~static_cast<uint32_t>(state);
   for (; left >= 8; p += 8, left -= 8) state = _mm_crc32_u64(state, load_le<uint64_t>(p));
   auto tail = static_cast<uint32_t>(state);
   if (left >= 4) {

@@ -46,8 +46,8 @@ class Lease {
   [[nodiscard]] size_t size() const { return bytes_.size(); }
 
   void reset() {
-    bytes_ = {};
     if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->return_lease(cookie_);
+    bytes_ = {};
   }
 
  private:

@@ -50,7 +50,7 @@ void MessagePtr::free(Message* message) {
 
 MessagePool::~MessagePool() {
   SKUA_CHECK(outstanding_count_ == 0, "a message outlives its pool");
-  for (Message* message : free_) delete message;
+  while (free_ != nullptr) delete std::exchange(free_, free_->next_free_);
 }
 
 Message* MessagePool::make_new() {

@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
@@ -77,7 +76,7 @@ class Message {
   /// kBodiesMax + 1).
   size_t slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {
     if (body_count_ > 0) return slice_bodies(offset, length, out);
-    out[0] = ByteSpan(head_).subspan(offset, length);
+    out[0] = ByteSpan(head_.data() + offset, length);
     return length > 0 ? 1 : 0;
   }
 
@@ -103,6 +102,7 @@ class Message {
   uint16_t body_count_ = 0;
   size_t body_bytes_ = 0;
   MessagePool* pool_ = nullptr;
+  Message* next_free_ = nullptr;  // in the pool
   // A small message is all in its first cache lines.
   std::array<std::byte, kHeadMax> head_;
   std::array<Body, kBodiesMax> bodies_;
@@ -169,16 +169,17 @@ class MessagePtr {
 class MessagePool {
  public:
   /// Keeps up to `kept_max` free messages; beyond that they go back to the heap.
-  explicit MessagePool(size_t kept_max) : kept_max_(kept_max) { free_.reserve(kept_max); }
+  explicit MessagePool(size_t kept_max) : kept_max_(kept_max) {}
   ~MessagePool();
   MessagePool(const MessagePool&) = delete;
   MessagePool& operator=(const MessagePool&) = delete;
 
   [[nodiscard]] MessagePtr make() {
     ++outstanding_count_;
-    if (free_.empty()) return MessagePtr(make_new());
-    Message* message = free_.back();
-    free_.pop_back();
+    if (free_ == nullptr) return MessagePtr(make_new());
+    Message* message = free_;
+    free_ = message->next_free_;
+    --free_count_;
     return MessagePtr(message);
   }
   [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
@@ -188,15 +189,18 @@ class MessagePool {
   Message* make_new();
   void recycle(Message* message) {
     --outstanding_count_;
-    if (free_.size() < kept_max_) {
-      free_.push_back(message);
-    } else {
+    if (free_count_ == kept_max_) {
       delete message;
+      return;
     }
+    ++free_count_;
+    message->next_free_ = free_;
+    free_ = message;
   }
 
   const size_t kept_max_;
-  std::vector<Message*> free_;
+  Message* free_ = nullptr;
+  size_t free_count_ = 0;
   size_t outstanding_count_ = 0;
 };
 

@@ -131,8 +131,10 @@ struct SessionAddress {
 /// Thread: the endpoint's. `host`, `options` and `budget` (may be null: no bound) outlive it.
 class Session final : private ReceiveBudget::Waiter {
  public:
-  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index, ReceiveBudget* budget = nullptr)
-      : host_(host), options_(options), budget_(budget) {
+  /// `route` is the driver's: whatever it wants to know of a session for each packet.
+  Session(SessionHost& host, const ProtocolOptions& options, uint32_t index, ReceiveBudget* budget = nullptr,
+          uint32_t route = 0)
+      : host_(host), options_(options), route_(route), budget_(budget) {
     address_.local_index = index;
   }
   ~Session();
@@ -181,6 +183,7 @@ class Session final : private ReceiveBudget::Waiter {
   void on_unplaceable(const PacketHeader& header, TimeNs now);
 
   [[nodiscard]] const SessionAddress& address() const { return address_; }
+  [[nodiscard]] uint32_t route() const { return route_; }
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
@@ -316,6 +319,7 @@ class Session final : private ReceiveBudget::Waiter {
 
   SessionHost& host_;
   const ProtocolOptions& options_;
+  const uint32_t route_;
   SessionAddress address_;
   SessionTerms terms_;
   bool open_ = false;

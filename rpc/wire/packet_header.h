@@ -20,7 +20,9 @@
 #define SKUA_RPC_WIRE_PACKET_HEADER_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/clock.h"
@@ -62,6 +64,7 @@ inline constexpr DurationNs kTickNs = 64;
 /// "Nothing said" in the deadline field.
 inline constexpr uint16_t kDeadlineUnlimited = UINT16_MAX;
 
+/// Its fields lie as on the wire, so that it is written and read in words (internal::HeaderWords).
 struct PacketHeader {
   PacketType type = PacketType::kRequest;
   uint8_t flags = 0;
@@ -79,11 +82,28 @@ struct PacketHeader {
 
 namespace internal {
 inline constexpr size_t kCrcOffset = 28;
+static_assert(sizeof(PacketHeader) == kCrcOffset && offsetof(PacketHeader, method) == 2 &&
+              offsetof(PacketHeader, session_index) == 4 && offsetof(PacketHeader, session_generation) == 8 &&
+              offsetof(PacketHeader, req_num) == 12 && offsetof(PacketHeader, message_bytes) == 16 &&
+              offsetof(PacketHeader, packet_index) == 20 && offsetof(PacketHeader, deadline_ms) == 22 &&
+              offsetof(PacketHeader, stamp) == 24);
 
-/// Bytes 0..27 of a header as words, as they lie in memory.
+/// Bytes 0..27 of a header as words, as they lie in memory. What is stored in words can be loaded in words or parts of them at
+/// once; what was stored in parts cannot be loaded in words before it has reached the cache.
 struct HeaderWords {
+  static constexpr uint64_t kVersion = uint64_t{kProtocolVersion} << 4;
+
   uint64_t first, second, third;
   uint32_t stamp;
+
+  [[nodiscard]] static HeaderWords load(const std::byte* p) {
+    return {load_le<uint64_t>(p), load_le<uint64_t>(p + 8), load_le<uint64_t>(p + 16), load_le<uint32_t>(p + 24)};
+  }
+  /// Our version, and one of our types.
+  [[nodiscard]] bool is_known() const { return static_cast<uint8_t>(first - kVersion - 1) < kPacketTypeMax; }
+  void store(PacketHeader& to) const {
+    HeaderWords{first & ~uint64_t{0xf0}, second, third, stamp}.store(reinterpret_cast<std::byte*>(&to));
+  }
 
   [[nodiscard]] uint32_t crc(const ByteSpan* pieces, size_t piece_count) const {
 #if defined(__SSE4_2__)
@@ -109,12 +129,9 @@ struct HeaderWords {
 };
 
 inline HeaderWords words_of(const PacketHeader& header) {
-  const auto first = static_cast<uint8_t>(kProtocolVersion << 4 | static_cast<uint8_t>(header.type));
-  return {uint64_t{first} | uint64_t{header.flags} << 8 | uint64_t{header.method} << 16 |
-              uint64_t{header.session_index} << 32,
-          uint64_t{header.session_generation} | uint64_t{header.req_num} << 32,
-          uint64_t{header.message_bytes} | uint64_t{header.packet_index} << 32 | uint64_t{header.deadline_ms} << 48,
-          header.stamp};
+  HeaderWords words = HeaderWords::load(reinterpret_cast<const std::byte*>(&header));
+  words.first |= HeaderWords::kVersion;
+  return words;
 }
 }  // namespace internal
 
@@ -136,38 +153,29 @@ struct DecodedHeader {
   DropReason reason = DropReason::kTooShort;  // if !ok
   PacketHeader header;
 };
-/// Checks size, version and type; believes nothing else.
+/// Checks size, version and type; believes nothing else. Fills `out`, or says what is wrong.
+[[nodiscard]] inline std::optional<DropReason> decode_header(ByteSpan bytes, PacketHeader& out) {
+  if (bytes.size() < kHeaderBytes) [[unlikely]] {
+    return DropReason::kTooShort;
+  }
+  const auto words = internal::HeaderWords::load(bytes.data());
+  if (!words.is_known()) [[unlikely]] {
+    return (words.first & 0xf0) != internal::HeaderWords::kVersion ? DropReason::kBadVersion : DropReason::kBadType;
+  }
+  words.store(out);
+  return std::nullopt;
+}
 [[nodiscard]] inline DecodedHeader decode_header(ByteSpan bytes) {
   DecodedHeader out;
-  if (bytes.size() < kHeaderBytes) [[unlikely]] {
-    return out;
-  }
-  const std::byte* p = bytes.data();
-  const auto first = static_cast<uint8_t>(p[0]);
-  const uint8_t type = first & 15;
-  if (first >> 4 != kProtocolVersion || type == 0 || type > kPacketTypeMax) [[unlikely]] {
-    out.reason = first >> 4 != kProtocolVersion ? DropReason::kBadVersion : DropReason::kBadType;
-    return out;
-  }
-  out.ok = true;
-  out.header.type = static_cast<PacketType>(type);
-  out.header.flags = static_cast<uint8_t>(p[1]);
-  out.header.method = load_le<uint16_t>(p + 2);
-  out.header.session_index = load_le<uint32_t>(p + 4);
-  out.header.session_generation = load_le<uint32_t>(p + 8);
-  out.header.req_num = load_le<uint32_t>(p + 12);
-  out.header.message_bytes = load_le<uint32_t>(p + 16);
-  out.header.packet_index = load_le<uint16_t>(p + 20);
-  out.header.deadline_ms = load_le<uint16_t>(p + 22);
-  out.header.stamp = load_le<uint32_t>(p + 24);
+  const std::optional<DropReason> bad = decode_header(bytes, out.header);
+  out.ok = !bad.has_value();
+  out.reason = bad.value_or(out.reason);
   return out;
 }
 /// True if the CRC field matches header and payload. `header` has kHeaderBytes.
 [[nodiscard]] inline bool verify_checksum(ByteSpan header, ByteSpan payload) {
-  const std::byte* p = header.data();
-  const internal::HeaderWords words{load_le<uint64_t>(p), load_le<uint64_t>(p + 8), load_le<uint64_t>(p + 16),
-                                    load_le<uint32_t>(p + 24)};
-  return words.crc(&payload, 1) == load_le<uint32_t>(p + internal::kCrcOffset);
+  const auto words = internal::HeaderWords::load(header.data());
+  return words.crc(&payload, 1) == load_le<uint32_t>(header.data() + internal::kCrcOffset);
 }
 
 /// A set of packet indices: `base + bit`, as carried by kAck and kPull behind the header.

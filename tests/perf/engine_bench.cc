@@ -157,7 +157,13 @@ void BM_SmallCalls(benchmark::State& state) {
   state.counters["ns_per_call"] =
       benchmark::Counter(static_cast<double>(done) / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(BM_SmallCalls)->Args({32, 1, 1})->Args({1, 1, 1})->Args({64, 64, 64})->Args({64, 64, 20'000});
+BENCHMARK(BM_SmallCalls)
+    ->Args({32, 1, 1})
+    ->Args({1, 1, 1})
+    ->Args({128, 1, 1})
+    ->Args({256, 1, 1})
+    ->Args({64, 64, 64})
+    ->Args({64, 64, 20'000});
 
 /// The wire alone: two packets there and back.
 void BM_Wire(benchmark::State& state) {
