@@ -86,17 +86,18 @@ class TokenHold {
 
 }  // namespace
 
-void ReplyToken::answer(const absl::Status& status, MessagePtr message) {
+void ReplyToken::answer(const absl::Status& status, MessagePtr&& message) {
   SKUA_CHECK(mailbox_ != nullptr, "a reply token answers once; this one was used or moved from");
-  TokenHold hold(std::exchange(mailbox_, nullptr));
-  if (hold.mailbox()->on_owner_thread()) {
-    EndpointImpl* endpoint = hold.mailbox()->endpoint();
+  EndpointMailbox* mailbox = std::exchange(mailbox_, nullptr);
+  if (mailbox->on_owner_thread()) {
+    EndpointImpl* endpoint = mailbox->endpoint();
+    mailbox->let_go();
     if (endpoint == nullptr) return;
     endpoint->handler_done();
     endpoint->answer(session_, slot_, req_num_, status, std::move(message));
     return;
   }
-  EndpointMailbox* mailbox = hold.mailbox();
+  TokenHold hold(mailbox);
   // The hold travels with the answer; the endpoint may be gone, then nobody waits for the answer either.
   static_cast<void>(mailbox->post_waiting([hold = std::move(hold), session = session_, slot = slot_, req_num = req_num_,
                                            status, message = std::move(message)]() mutable {
@@ -264,17 +265,6 @@ EndpointImpl::~EndpointImpl() {
   transport_.set_placer(nullptr);
 }
 
-void EndpointImpl::check_thread() const {
-  SKUA_CHECK(mailbox_->on_owner_thread(),
-             "an endpoint was used from another thread than its owner's: use post(), or "
-             "adopt_thread() after a hand-over");
-}
-
-void EndpointImpl::enter() {
-  check_thread();
-  if (!in_turn_) now_ns_ = clock_.now_ns();
-}
-
 void EndpointImpl::adopt_thread() {
   mailbox_->set_owner();
 }
@@ -337,12 +327,6 @@ void EndpointImpl::cancel(CallId id) {
   run_completions();
 }
 
-void EndpointImpl::complete(Call& call, CallOutcome&& outcome) {
-  call.outcome = std::move(outcome);
-  call.session_index = UINT32_MAX;
-  completed_.push_back(call);
-}
-
 size_t EndpointImpl::run_completions() {
   size_t count = 0;
   while (Call* call = completed_.pop_front()) {
@@ -354,7 +338,9 @@ size_t EndpointImpl::run_completions() {
     if (call->completion) call->completion(std::move(call->outcome));
     --completing_count_;
     call->completion = nullptr;
-    call->outcome = {};
+    call->outcome.response.reset();
+    if (!call->outcome.status.ok()) call->outcome.status = absl::OkStatus();
+    call->outcome.from_peer = call->outcome.may_have_executed = false;
     ++call->pool_generation;
     free_calls_.push_back(call->pool_index);
   }
@@ -363,18 +349,21 @@ size_t EndpointImpl::run_completions() {
 
 // --- Handlers --------------------------------------------------------------------------------------------------------
 
+void EndpointImpl::refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code,
+                          const std::string& text) {
+  ++counters_.requests_refused;
+  MessagePtr message = make_message();
+  message->append_copy(as_byte_span(text));
+  session.respond(request.slot, request.req_num, code, true, std::move(message), now_ns_);
+}
+
 void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
-  auto refuse = [&](absl::StatusCode code, const std::string& text) {
-    ++counters_.requests_refused;
-    MessagePtr message = make_message();
-    message->append_copy(as_byte_span(text));
-    session.respond(request.slot, request.req_num, code, true, std::move(message), now_ns_);
-  };
   if (request.method >= kMethodMax || !handlers_[request.method]) {
-    return refuse(absl::StatusCode::kUnimplemented, absl::StrCat("no handler for method ", request.method));
+    return refuse(session, request, absl::StatusCode::kUnimplemented,
+                  absl::StrCat("no handler for method ", request.method));
   }
   if (handlers_running_ >= options_.handlers_max) {
-    return refuse(absl::StatusCode::kResourceExhausted,
+    return refuse(session, request, absl::StatusCode::kResourceExhausted,
                   absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
   }
   ++counters_.requests_served;

@@ -108,7 +108,7 @@ class ReplyToken {
 
  private:
   friend class EndpointImpl;
-  void answer(const absl::Status& status, MessagePtr message);
+  void answer(const absl::Status& status, MessagePtr&& message);
   void dropped();
 
   EndpointMailbox* mailbox_ = nullptr;  // held (EndpointMailbox::hold)

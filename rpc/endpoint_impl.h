@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/endpoint.h"
 #include "rpc/mailbox.h"
@@ -69,9 +70,16 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~EndpointImpl() override;
 
-  void check_thread() const;
+  void check_thread() const {
+    SKUA_CHECK(mailbox_->on_owner_thread(),
+               "an endpoint was used from another thread than its owner's: use post(), or "
+               "adopt_thread() after a hand-over");
+  }
   /// For entry points that use time: outside a turn the last turn's time may be long past.
-  void enter();
+  void enter() {
+    check_thread();
+    if (!in_turn_) now_ns_ = clock_.now_ns();
+  }
   void adopt_thread();
 
   void serve(MethodId method, HandlerFn handler);
@@ -80,10 +88,15 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   absl::Status finish_connect(SessionId session, ByteSpan answer);
   std::string accept_offer(ByteSpan offer);
   void close(SessionId session);
-  [[nodiscard]] const SessionEntry* find(SessionId session) const;
+  [[nodiscard]] const SessionEntry* find(SessionId session) const {
+    if (session.index >= entries_.size()) return nullptr;
+    const SessionEntry& entry = *entries_[session.index];
+    const bool alive = entry.state != SessionEntry::State::kFree && entry.state != SessionEntry::State::kDoomed;
+    return alive && entry.handle_generation == session.generation ? &entry : nullptr;
+  }
 
-  absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request, const CallOptions& options,
-                              CompletionFn&& completion);
+  inline absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request,
+                                     const CallOptions& options, CompletionFn&& completion);
   void cancel(CallId call);
   /// Answers a request; counts it as stale if the session or slot has moved on.
   void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
@@ -135,10 +148,13 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void mark_ready(Session& session) override;
   PacketSink* express(const Session& session) override;
   void arm_timer(Session& session, TimeNs when) override;
-  std::optional<Lease> keep(const Arrival& arrival) override;
+  bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(size_t bytes) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
-  void complete(Call& call, CallOutcome&& outcome) override;
+  void complete(Call& call) override {
+    call.session_index = UINT32_MAX;
+    completed_.push_back(call);
+  }
   void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
   void count_retransmit() override { ++counters_.retransmits; }
   void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
@@ -157,6 +173,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   [[nodiscard]] bool nothing_to_do() const;
   size_t run_mailbox();
   size_t run_completions();
+  void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
   void run_timers();
 
   // endpoint_packets.cc
@@ -165,7 +182,10 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
   void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
-  static void let_go(TxToken token);
+  /// Ends a staged packet's hold on its message.
+  static void let_go(TxToken token) {
+    MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
+  }
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   size_t transmit();
   void send_offers();
@@ -178,7 +198,9 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void flush_releases();
 
   // endpoint_sessions.cc
-  SessionEntry* entry_of(SessionId session);
+  SessionEntry* entry_of(SessionId session) {
+    return find(session) == nullptr ? nullptr : entries_[session.index].get();
+  }
   absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator);
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;

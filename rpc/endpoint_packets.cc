@@ -41,29 +41,35 @@ void EndpointImpl::flush_releases() {
   to_release_count_ = 0;
 }
 
-std::optional<Lease> EndpointImpl::keep(const Arrival& arrival) {
-  if (arrival.payload.empty()) return Lease();
+bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
+  if (arrival.payload.empty()) return true;
   if (current_->placed) {
     current_kept_ = true;
     counters_.rx_zero_copy_bytes += arrival.payload.size();
-    return Lease(arrival.payload, &pool_leases_, current_->placement);
+    lease.reset(arrival.payload, &pool_leases_, current_->placement);
+    return true;
   }
   const bool lendable = current_->buffer != kNoBuffer;
-  if (!lendable || lent_count_ >= lent_watermark_) {
+  if (!lendable || lent_count_ >= lent_watermark_) [[unlikely]] {
     if (std::optional<Assembly> copy = assemble(arrival.payload.size()); copy.has_value()) {
       copy_bytes(copy->data, arrival.payload);
       counters_.rx_copied_bytes += arrival.payload.size();
       ++counters_.leases_copied_out;
-      return std::move(copy->lease);
+      lease = std::move(copy->lease);
+      return true;
     }
     // Without memory to copy to, lending above the watermark is the lesser evil.
-    if (!lendable) return std::nullopt;
+    if (!lendable) return false;
   }
   counters_.rx_zero_copy_bytes += arrival.payload.size();
-  if (mutant(Mutant::kReleaseLeaseEarly)) return Lease(arrival.payload, nullptr, 0);
+  if (mutant(Mutant::kReleaseLeaseEarly)) {
+    lease.reset(arrival.payload, nullptr, 0);
+    return true;
+  }
   current_kept_ = true;
   ++lent_count_;
-  return Lease(arrival.payload, &transport_leases_, current_->buffer);
+  lease.reset(arrival.payload, &transport_leases_, current_->buffer);
+  return true;
 }
 
 std::optional<Assembly> EndpointImpl::assemble(size_t bytes) {
@@ -201,11 +207,6 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
   } else {
     encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
   }
-}
-
-/// Ends a staged packet's hold on its message.
-void EndpointImpl::let_go(TxToken token) {
-  MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
 }
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {

@@ -40,20 +40,7 @@ SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId pee
 
 }  // namespace
 
-// --- Lookup ----------------------------------------------------------------------------------------------------------
-
-const SessionEntry* EndpointImpl::find(SessionId session) const {
-  if (session.index >= entries_.size()) return nullptr;
-  const SessionEntry& entry = *entries_[session.index];
-  if (entry.handle_generation != session.generation || entry.state == State::kFree || entry.state == State::kDoomed) {
-    return nullptr;
-  }
-  return &entry;
-}
-
-SessionEntry* EndpointImpl::entry_of(SessionId session) {
-  return find(session) == nullptr ? nullptr : entries_[session.index].get();
-}
+// --- Opening -------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator) {
   if (session_count_ >= options_.sessions_max) {
@@ -85,8 +72,6 @@ absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiato
                                             &receive_budget_, peer);
   return &entry;
 }
-
-// --- Opening ---------------------------------------------------------------------------------------------------------
 
 SessionTerms EndpointImpl::own_terms() const {
   const Capabilities& caps = transport_.capabilities();

@@ -45,6 +45,13 @@ class Lease {
   [[nodiscard]] ByteSpan bytes() const { return bytes_; }
   [[nodiscard]] size_t size() const { return bytes_.size(); }
 
+  /// Takes over `bytes` instead.
+  void reset(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) {
+    reset();
+    bytes_ = bytes;
+    owner_ = owner;
+    cookie_ = cookie;
+  }
   void reset() {
     if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->return_lease(cookie_);
     bytes_ = {};

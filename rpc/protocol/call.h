@@ -48,7 +48,7 @@ struct Call {
   absl::AnyInvocable<void(CallOutcome&&)> completion;
   uint32_t session_index = 0;
   uint32_t slot = kNoSlot;
-  /// Set when the call is complete; the completion runs when the endpoint's turn ends.
+  /// The session fills it in, then it says that the call is complete; the completion runs when the endpoint's turn ends.
   CallOutcome outcome;
   // The endpoint's pool:
   uint32_t pool_index = 0;

@@ -16,7 +16,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "rpc/base/clock.h"
 
@@ -30,8 +31,8 @@ class LossDetector {
   }
 
   void on_sent(uint32_t unit, TimeNs now) {
-    if (count_ == ring_.size()) grow();
-    ring_[(head_ + count_) & (ring_.size() - 1)] = {unit, now};
+    if (count_ == capacity_) grow();
+    ring_[(head_ + count_) & (capacity_ - 1)] = {unit, now};
     ++count_;
   }
 
@@ -39,7 +40,7 @@ class LossDetector {
   /// in flight.
   void on_arrived(uint32_t unit) {
     for (uint32_t i = 0; i < count_; ++i) {
-      const Entry& entry = ring_[(head_ + i) & (ring_.size() - 1)];
+      const Entry& entry = ring_[(head_ + i) & (capacity_ - 1)];
       if (entry.unit != unit) continue;
       newest_arrived_sent_ns_ = std::max(newest_arrived_sent_ns_, entry.sent_ns);
       if (i == 0) pop_oldest();
@@ -73,7 +74,7 @@ class LossDetector {
   template <typename IsSettled>
   bool take_probe(IsSettled&& is_settled, uint32_t& unit) {
     while (count_ > 0) {
-      unit = ring_[(head_ + count_ - 1) & (ring_.size() - 1)].unit;
+      unit = ring_[(head_ + count_ - 1) & (capacity_ - 1)].unit;
       --count_;
       if (!is_settled(unit)) return true;
     }
@@ -89,18 +90,21 @@ class LossDetector {
   };
 
   void pop_oldest() {
-    head_ = (head_ + 1) & (static_cast<uint32_t>(ring_.size()) - 1);
+    head_ = (head_ + 1) & (capacity_ - 1);
     --count_;
   }
 
   void grow() {
-    std::vector<Entry> larger(ring_.empty() ? 4 : 2 * ring_.size());
-    for (uint32_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-    ring_.swap(larger);
+    const uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
+    auto larger = std::make_unique<Entry[]>(capacity);
+    for (uint32_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) & (capacity_ - 1)];
+    ring_ = std::move(larger);
+    capacity_ = capacity;
     head_ = 0;
   }
 
-  std::vector<Entry> ring_;
+  std::unique_ptr<Entry[]> ring_;
+  uint32_t capacity_ = 0;  // a power of two
   uint32_t head_ = 0;
   uint32_t count_ = 0;
   TimeNs newest_arrived_sent_ns_ = 0;

@@ -29,13 +29,15 @@ class PacketBits {
   void reset(uint32_t size) {
     size_ = size;
     first_ = 0;
-    const uint32_t more = size > 64 ? (size - 1) / 64 : 0;
-    if (more > 0 || !rest_.empty()) rest_.assign(more, 0);
+    if (size > 64) rest_.assign((size - 1) / 64, 0);
   }
   /// Adds indices at the end, all clear.
   void extend(uint32_t size) {
+    if (size > 64) {
+      rest_.resize(size_ > 64 ? (size_ - 1) / 64 : 0);  // what lies behind is an earlier message's
+      rest_.resize((size - 1) / 64, 0);
+    }
     size_ = size;
-    if (size > 64) rest_.resize((size - 1) / 64, 0);
   }
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] uint32_t word_count() const { return (size_ + 63) / 64; }
@@ -62,7 +64,7 @@ class PacketBits {
  private:
   uint32_t size_ = 0;
   uint64_t first_ = 0;
-  std::vector<uint64_t> rest_;
+  std::vector<uint64_t> rest_;  // meaningful as far as size_ reaches
 };
 
 class ReceivedSet {

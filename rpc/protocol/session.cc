@@ -48,17 +48,16 @@ void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
       slot.ready_hook.unlink();
       if (slot.call == nullptr) continue;
       if (slot.call->sent) {
-        finish(slot, local_failure(sent_status, true), now);
+        fail(slot, local_failure(sent_status, true), now);
       } else {
-        Call& unsent = *slot.call;
-        vacate(slot);
+        Call& unsent = take_out(slot);
         backlog_.push_front(unsent);
         ++backlog_count_;
       }
     }
   }
   if (server_slots_ != nullptr) {
-    for (uint32_t i = 0; i < terms_.window; ++i) forget(server_slots_[i]);
+    for (uint32_t i = 0; i < terms_.window; ++i) server_slots_[i].forget();
   }
 }
 
@@ -66,7 +65,7 @@ void Session::abort_all(const absl::Status& status, TimeNs now) {
   interrupt(status, now);
   while (Call* call = backlog_.pop_front()) {
     --backlog_count_;
-    host_.complete(*call, local_failure(status, false));
+    complete(*call, local_failure(status, false));
   }
 }
 
@@ -163,11 +162,6 @@ bool Session::transmit(PacketSink& sink, TimeNs now) {
   return false;
 }
 
-void Session::arm(TimeNs when) {
-  due_ns_ = std::min(due_ns_, when);
-  host_.arm_timer(*this, when);
-}
-
 TimeNs Session::on_timer(TimeNs now) {
   if (now >= departure_wait_ns_) {
     departure_wait_ns_ = kTimeNever;
@@ -188,10 +182,10 @@ TimeNs Session::run_due_timers(TimeNs now) {
     if (call->deadline_ns <= now && !mutant(Mutant::kIgnoreDeadline)) {
       call->hook.unlink();
       --backlog_count_;
-      host_.complete(*call, local_failure(absl::DeadlineExceededError(
-                                              open_ ? "deadline exceeded while waiting for a free slot in the session"
-                                                    : "deadline exceeded while waiting for the session to connect"),
-                                          false));
+      complete(*call, local_failure(absl::DeadlineExceededError(
+                                        open_ ? "deadline exceeded while waiting for a free slot in the session"
+                                              : "deadline exceeded while waiting for the session to connect"),
+                                    false));
     } else {
       next = std::min(next, call->deadline_ns);
     }

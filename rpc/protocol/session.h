@@ -46,6 +46,7 @@
 #include "rpc/protocol/call.h"
 #include "rpc/protocol/congestion.h"
 #include "rpc/protocol/loss_detector.h"
+#include "rpc/protocol/mutants.h"
 #include "rpc/protocol/options.h"
 #include "rpc/protocol/pacer.h"
 #include "rpc/protocol/packet_sets.h"
@@ -103,15 +104,15 @@ class SessionHost {
   virtual PacketSink* express(const Session& session) = 0;
   /// on_timer() wants to run at `when` (or earlier than what was asked for before).
   virtual void arm_timer(Session& session, TimeNs when) = 0;
-  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure). Nothing if there
-  /// is no memory to copy them to.
-  virtual std::optional<Lease> keep(const Arrival& arrival) = 0;
+  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure) by `lease`, which is
+  /// empty before. False if there is no memory to copy them to.
+  virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
   /// Memory for a message of `bytes`, or nothing if there is none.
   virtual std::optional<Assembly> assemble(size_t bytes) = 0;
   virtual MessagePtr make_message() = 0;
   virtual void deliver(Session& session, ArrivedRequest&& request) = 0;
-  /// The call left the session for good.
-  virtual void complete(Call& call, CallOutcome&& outcome) = 0;
+  /// The call left the session for good; its outcome is in it.
+  virtual void complete(Call& call) = 0;
   virtual void count_drop(DropReason reason) = 0;
   virtual void count_retransmit() = 0;
   virtual void count_copied(size_t bytes) = 0;
@@ -163,7 +164,7 @@ class Session final : private ReceiveBudget::Waiter {
 
   // --- Calls coming in ---
   /// Answers a delivered request. False if the slot has moved on (the answer is stale).
-  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr response,
+  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr&& response,
                TimeNs now);
 
   // --- The driver's side ---
@@ -245,9 +246,18 @@ class Session final : private ReceiveBudget::Waiter {
     WantedSet wanted;
     Assembly request;
     MessagePtr response;
+
+    /// Lets go of what was received or answered; whatever comes next has a newer number.
+    void forget() {
+      ready_hook.unlink();
+      ack_due = false;
+      if (request.data != nullptr) request = {};
+      response.reset();
+      state = State::kReleased;
+    }
   };
 
-  // Common.
+  // Inline functions are used in their own file only.
   void make_ready(ClientSlot& slot);
   void make_ready(ServerSlot& slot);
   [[nodiscard]] uint32_t pieces_of(size_t bytes) const {
@@ -257,6 +267,15 @@ class Session final : private ReceiveBudget::Waiter {
   [[nodiscard]] uint32_t piece_bytes(size_t message_bytes, uint32_t index) const {
     const size_t offset = size_t{index} * terms_.payload_bytes;
     return static_cast<uint32_t>(std::min<size_t>(terms_.payload_bytes, message_bytes - offset));
+  }
+  /// The packet's payload is as long as this piece of its message is.
+  [[nodiscard]] bool is_whole_piece(const Arrival& arrival) const {
+    const PacketHeader& header = arrival.header;
+    if (header.message_bytes <= terms_.payload_bytes) {
+      return header.packet_index == 0 && arrival.payload.size() == header.message_bytes;
+    }
+    return header.packet_index < pieces_of(header.message_bytes) &&
+           arrival.payload.size() == piece_bytes(header.message_bytes, header.packet_index);
   }
   [[nodiscard]] PacketHeader header_for(PacketType type, uint32_t req_num) const {
     PacketHeader header;
@@ -272,20 +291,33 @@ class Session final : private ReceiveBudget::Waiter {
 
   // Client side.
   void start_backlog(TimeNs now);
-  void assign(ClientSlot& slot, Call& call, TimeNs now);
-  void finish(ClientSlot& slot, CallOutcome&& outcome, TimeNs now);
-  void vacate(ClientSlot& slot);
-  ClientSlot* client_slot_for(const PacketHeader& header);
+  inline void assign(ClientSlot& slot, Call& call, TimeNs now);
+  void complete(Call& call, CallOutcome&& outcome);
+  void fail(ClientSlot& slot, CallOutcome&& outcome, TimeNs now);
+  Call& take_out(ClientSlot& slot);
+  inline void finish(ClientSlot& slot, TimeNs now);
+  inline void vacate(ClientSlot& slot);
+  /// The slot whose call this packet is for; else counts a drop.
+  ClientSlot* client_slot_for(const PacketHeader& header) {
+    ClientSlot* slot = client_slots_ == nullptr ? nullptr : &client_slots_[slot_of(header.req_num)];
+    if (slot != nullptr && slot->call != nullptr && slot->call->sent &&
+        (slot->req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse))) [[likely]] {
+      return slot;
+    }
+    drop(DropReason::kUnexpectedResponse);
+    return nullptr;
+  }
   void on_response(const Arrival& arrival, TimeNs now);
   void on_ack(const Arrival& arrival, TimeNs now);
   void accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now);
-  void complete_with_response(ClientSlot& slot, const PacketHeader& header, Lease&& response);
-  bool settle(ClientSlot& slot, uint32_t unit);
+  inline void complete_with_response(ClientSlot& slot, const PacketHeader& header);
+  inline bool settle(ClientSlot& slot, uint32_t unit);
   void settle_request(ClientSlot& slot);
   void after_progress(ClientSlot& slot, TimeNs now);
-  void sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now);
+  inline void sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now);
+  void tell_congestion(const ClientSlot& slot, const Arrival& arrival, DurationNs sample, uint32_t acked, TimeNs now);
   void observe_packet_size(const ClientSlot& slot, const Arrival& arrival);
-  bool take_credit(ClientSlot& slot);
+  inline bool take_credit(ClientSlot& slot);
   void return_credits(ClientSlot& slot, uint32_t keep);
   bool may_pull(ClientSlot& slot);
   void take_pull(ClientSlot& slot);
@@ -294,28 +326,33 @@ class Session final : private ReceiveBudget::Waiter {
   void on_budget_room() override;
   bool may_depart(TimeNs now);
   void apply_limits();
-  void arm(TimeNs when);
+  void arm(TimeNs when) {
+    if (when >= due_ns_) return;  // the host will come by then
+    due_ns_ = when;
+    host_.arm_timer(*this, when);
+  }
+  inline void arm_for(const ClientSlot& slot, TimeNs now);
   TimeNs run_due_timers(TimeNs now);
   bool transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now);
-  PacketSink* express_for(ClientSlot& slot);
-  void emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  inline PacketSink* express_for(ClientSlot& slot);
+  inline void emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
   bool emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now);
   void emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink, TimeNs now);
   void on_slot_timer(ClientSlot& slot, TimeNs now);
   [[nodiscard]] TimeNs slot_timer_ns(const ClientSlot& slot) const;
 
   // Server side.
-  ServerSlot* server_slot_for(const PacketHeader& header);
+  inline ServerSlot* server_slot_for(const PacketHeader& header);
   void on_request(const Arrival& arrival, TimeNs now);
-  void begin_request(ServerSlot& slot, const PacketHeader& header);
-  void accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now);
-  void deliver(ServerSlot& slot, const PacketHeader& header, Lease&& request, TimeNs now);
+  inline void begin_request(ServerSlot& slot, const PacketHeader& header);
+  inline void accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now);
+  inline void deliver(ServerSlot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now);
   void on_duplicate_request(ServerSlot& slot);
   void on_pull(const Arrival& arrival, TimeNs now);
   void on_release(const PacketHeader& header);
   bool transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now);
-  void emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
-  void forget(ServerSlot& slot);
+  inline void emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  void make_server_slots();
 
   SessionHost& host_;
   const ProtocolOptions& options_;

@@ -78,10 +78,10 @@ void Session::start_backlog(TimeNs now) {
     Call& call = *backlog_.pop_front();
     --backlog_count_;
     if (call.request->size() > terms_.message_max_bytes) {
-      host_.complete(call, local_failure(absl::InvalidArgumentError(absl::StrCat(
-                                             "request of ", call.request->size(),
-                                             " bytes; this session carries at most ", terms_.message_max_bytes)),
-                                         false));
+      complete(call, local_failure(absl::InvalidArgumentError(absl::StrCat("request of ", call.request->size(),
+                                                                           " bytes; this session carries at most ",
+                                                                           terms_.message_max_bytes)),
+                                   false));
       continue;
     }
     ClientSlot& slot = client_slots_[free_slots_.back()];
@@ -115,6 +115,13 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   } else {
     make_ready(slot);
   }
+  arm_for(slot, now);
+}
+
+/// A new call's timers. Usually those of calls before it are due earlier than any of this one's can be.
+void Session::arm_for(const ClientSlot& slot, TimeNs now) {
+  const TimeNs soonest = now + std::min(options_.rto_min_ns, options_.ping_after_ns);
+  if (due_ns_ <= std::min(soonest, slot.call->deadline_ns)) return;
   arm(std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
 }
 
@@ -124,21 +131,35 @@ PacketSink* Session::express_for(ClientSlot& slot) {
       reliable_ || slot.request_pieces != 1 || limits_.paced() || !ready_clients_.empty() || !waiting_clients_.empty();
   if (held_back) return nullptr;
   PacketSink* sink = host_.express(*this);
-  return sink != nullptr && take_credit(slot) ? sink : nullptr;
+  if (sink == nullptr || credits_ <= credits_barred_) return nullptr;
+  --credits_;
+  slot.credits_held = 1;
+  return sink;
 }
 
 // --- Finishing -------------------------------------------------------------------------------------------------------
 
-void Session::finish(ClientSlot& slot, CallOutcome&& outcome, TimeNs now) {
+void Session::complete(Call& call, CallOutcome&& outcome) {
+  call.outcome = std::move(outcome);
+  host_.complete(call);
+}
+
+void Session::fail(ClientSlot& slot, CallOutcome&& outcome, TimeNs now) {
+  slot.call->outcome = std::move(outcome);
+  finish(slot, now);
+}
+
+/// The call's outcome is known.
+void Session::finish(ClientSlot& slot, TimeNs now) {
   Call& call = *slot.call;
   vacate(slot);
   // An answer that is no longer wanted, or a request that is half there: the server may let go of it.
-  if (open_ && call.sent && !outcome.from_peer) {
+  if (!call.outcome.from_peer && open_ && call.sent) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
   }
   if (slot.release_due) make_ready(slot);
-  host_.complete(call, std::move(outcome));
+  host_.complete(call);
   if (open_ && !backlog_.empty()) start_backlog(now);
 }
 
@@ -151,21 +172,25 @@ void Session::vacate(ClientSlot& slot) {
   return_pulls(slot, 0);
   return_credits(slot, 0);
   if (slot.response.data != nullptr) slot.response = {};
-  slot.lost.clear();
-  slot.in_flight.reset();
   --active_count_;
   free_slots_.push_back(slot.index);
+}
+
+Call& Session::take_out(ClientSlot& slot) {
+  Call& call = *slot.call;
+  vacate(slot);
+  return call;
 }
 
 void Session::cancel(Call& call, const absl::Status& status, TimeNs now) {
   if (call.slot == kNoSlot) {
     call.hook.unlink();
     --backlog_count_;
-    host_.complete(call, local_failure(status, false));
+    complete(call, local_failure(status, false));
     return;
   }
   const bool sent = call.sent;
-  finish(client_slots_[call.slot], local_failure(status, sent), now);
+  fail(client_slots_[call.slot], local_failure(status, sent), now);
 }
 
 // --- Credits, window, budget -----------------------------------------------------------------------------------------
@@ -186,7 +211,7 @@ void Session::return_credits(ClientSlot& slot, uint32_t keep) {
     slot.credits_held = keep;
     credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
   }
-  wake_waiters();
+  if (!waiting_clients_.empty()) wake_waiters();
 }
 
 void Session::wake_waiters() {
@@ -250,21 +275,6 @@ void Session::apply_limits() {
 
 // --- Receiving -------------------------------------------------------------------------------------------------------
 
-Session::ClientSlot* Session::client_slot_for(const PacketHeader& header) {
-  if (client_slots_ == nullptr) {
-    drop(DropReason::kUnexpectedResponse);
-    return nullptr;
-  }
-  ClientSlot& slot = client_slots_[slot_of(header.req_num)];
-  const bool expected = slot.call != nullptr && slot.call->sent &&
-                        (slot.req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse));
-  if (!expected) {
-    drop(DropReason::kUnexpectedResponse);
-    return nullptr;
-  }
-  return &slot;
-}
-
 void Session::sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now) {
   acked_since_loss_ += acked_packets;
   const auto ticks = static_cast<int32_t>(to_ticks(now) - arrival.header.stamp);
@@ -272,7 +282,12 @@ void Session::sample_rtt(const ClientSlot& slot, const Arrival& arrival, uint32_
   const DurationNs sample = ticks * kTickNs;
   rtt_.add_sample(sample);
   if (sample >= limits_.quiet_from_ns && sample < limits_.quiet_until_ns) return;
-  congestion_->on_sample(sample, acked_packets, now);
+  tell_congestion(slot, arrival, sample, acked_packets, now);
+}
+
+void Session::tell_congestion(const ClientSlot& slot, const Arrival& arrival, DurationNs sample, uint32_t acked,
+                              TimeNs now) {
+  congestion_->on_sample(sample, acked, now);
   observe_packet_size(slot, arrival);
   apply_limits();
 }
@@ -318,17 +333,13 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
   if (slot == nullptr) return;
   const PacketHeader& header = arrival.header;
   if (header.message_bytes > terms_.message_max_bytes) return drop(DropReason::kTooLarge);
-  const uint32_t pieces = pieces_of(header.message_bytes);
-  if (header.packet_index >= pieces ||
-      arrival.payload.size() != piece_bytes(header.message_bytes, header.packet_index) ||
-      (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
+  if (!is_whole_piece(arrival) || (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
     return drop(DropReason::kBadLength);
   }
   sample_rtt(*slot, arrival, 1, now);
-  if (pieces == 1) {
-    std::optional<Lease> response = host_.keep(arrival);
-    if (!response.has_value()) return on_unplaceable(header, now);
-    return complete_with_response(*slot, header, *std::move(response));
+  if (header.message_bytes <= terms_.payload_bytes) {
+    if (!host_.keep(arrival, slot->call->outcome.response)) return on_unplaceable(header, now);
+    return complete_with_response(*slot, header);
   }
   accept_response_piece(*slot, arrival, now);
 }
@@ -339,7 +350,7 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
     std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
     if (!assembly.has_value()) {
       drop(DropReason::kNoMemory);
-      return finish(
+      return fail(
           slot,
           local_failure(absl::ResourceExhaustedError(absl::StrCat("no memory for a response of ", header.message_bytes,
                                                                   " bytes; raise the endpoint's memory_limit_bytes")),
@@ -362,28 +373,28 @@ void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, Ti
   copy_bytes(slot.response.data + size_t{header.packet_index} * terms_.payload_bytes, arrival.payload);
   host_.count_copied(arrival.payload.size());
   if (slot.settled.all()) {
-    return complete_with_response(slot, header, std::move(slot.response.lease));
+    slot.call->outcome.response = std::move(slot.response.lease);
+    return complete_with_response(slot, header);
   }
   after_progress(slot, now);
 }
 
-void Session::complete_with_response(ClientSlot& slot, const PacketHeader& header, Lease&& response) {
-  CallOutcome outcome;
+/// The response's bytes are in the call's outcome.
+void Session::complete_with_response(ClientSlot& slot, const PacketHeader& header) {
+  CallOutcome& outcome = slot.call->outcome;
   outcome.from_peer = true;
   outcome.may_have_executed = (header.flags & packet_flags::kEngineStatus) == 0;
-  const auto code = static_cast<absl::StatusCode>(std::min<uint16_t>(header.method, 16));
-  if (code == absl::StatusCode::kOk) {
-    outcome.response = std::move(response);
-  } else {
-    const ByteSpan text = response.bytes();
+  if (header.method != static_cast<uint16_t>(absl::StatusCode::kOk)) [[unlikely]] {
+    const auto code = static_cast<absl::StatusCode>(std::min<uint16_t>(header.method, 16));
+    const ByteSpan text = outcome.response.bytes();
     outcome.status = absl::Status(code, absl_view(text.first(std::min(text.size(), kErrorTextMaxBytes))));
-    response.reset();
+    outcome.response.reset();
   }
   if (header.message_bytes > kReleaseAboveBytes) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
   }
-  finish(slot, std::move(outcome), last_heard_ns_);
+  finish(slot, last_heard_ns_);
 }
 
 bool Session::settle(ClientSlot& slot, uint32_t unit) {
@@ -456,13 +467,16 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
 
 void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
   const Call& call = *slot.call;
-  PacketHeader header = header_for(PacketType::kRequest, slot.req_num);
-  header.method = call.method;
-  header.flags = call.one_way ? packet_flags::kOneWay : uint8_t{0};
-  header.message_bytes = static_cast<uint32_t>(call.request->size());
-  header.packet_index = static_cast<uint16_t>(piece);
-  header.deadline_ms = deadline_field(call.deadline_ns, now);
-  header.stamp = to_ticks(now);
+  const PacketHeader header = make_header({.type = PacketType::kRequest,
+                                           .flags = call.one_way ? packet_flags::kOneWay : uint8_t{0},
+                                           .method = call.method,
+                                           .session_index = address_.remote_index,
+                                           .session_generation = address_.remote_generation,
+                                           .req_num = slot.req_num,
+                                           .message_bytes = static_cast<uint32_t>(call.request->size()),
+                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .deadline_ms = deadline_field(call.deadline_ns, now),
+                                           .stamp = to_ticks(now)});
   if (slot.in_flight.empty()) slot.last_progress_ns = now;  // it may have waited long to leave
   slot.call->sent = true;
   slot.in_flight.on_sent(piece, now);
@@ -546,13 +560,12 @@ TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
 void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
   if (now >= slot.call->deadline_ns && !mutant(Mutant::kIgnoreDeadline)) {
     const bool sent = slot.call->sent;
-    finish(
-        slot,
-        local_failure(absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
-                                                                      (now - last_heard_ns_) / kMillisecond, " ms ago")
-                                                       : "deadline exceeded before the request could be sent"),
-                      sent),
-        now);
+    fail(slot,
+         local_failure(absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
+                                                                       (now - last_heard_ns_) / kMillisecond, " ms ago")
+                                                        : "deadline exceeded before the request could be sent"),
+                       sent),
+         now);
     return;
   }
   if (reliable_) return;

@@ -17,31 +17,24 @@ Ticks echoed(Ticks stamp, TimeNs arrival_ns, TimeNs now) {
 }  // namespace
 
 Session::ServerSlot* Session::server_slot_for(const PacketHeader& header) {
-  if (server_slots_ == nullptr) {
-    server_slots_ = std::make_unique<ServerSlot[]>(terms_.window);
-    for (uint32_t i = 0; i < terms_.window; ++i) {
-      server_slots_[i].index = i;
-      server_slots_[i].req_num = i - terms_.window;
-    }
+  if (server_slots_ == nullptr) [[unlikely]] {
+    make_server_slots();
   }
   return &server_slots_[slot_of(header.req_num)];
 }
 
-void Session::forget(ServerSlot& slot) {
-  slot.ready_hook.unlink();
-  slot.ack_due = false;
-  if (slot.request.data != nullptr) slot.request = {};
-  slot.response.reset();
-  slot.state = ServerSlot::State::kReleased;
+void Session::make_server_slots() {
+  server_slots_ = std::make_unique<ServerSlot[]>(terms_.window);
+  for (uint32_t i = 0; i < terms_.window; ++i) {
+    server_slots_[i].index = i;
+    server_slots_[i].req_num = i - terms_.window;
+  }
 }
 
 void Session::on_request(const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
   if (header.message_bytes > terms_.message_max_bytes) return drop(DropReason::kTooLarge);
-  if (header.packet_index >= pieces_of(header.message_bytes) ||
-      arrival.payload.size() != piece_bytes(header.message_bytes, header.packet_index)) {
-    return drop(DropReason::kBadLength);
-  }
+  if (!is_whole_piece(arrival)) return drop(DropReason::kBadLength);
   ServerSlot& slot = *server_slot_for(header);
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
   if (age < 0) return drop(DropReason::kStaleRequest);
@@ -55,13 +48,15 @@ void Session::on_request(const Arrival& arrival, TimeNs now) {
   if (slot.state == ServerSlot::State::kReceiving) return accept_request_piece(slot, arrival, now);
   drop(DropReason::kDuplicate);
   if (mutant(Mutant::kRunHandlerTwice) && slot.state == ServerSlot::State::kResponding && slot.received.size() == 1) {
-    return deliver(slot, header, host_.keep(arrival).value_or(Lease()), now);
+    ArrivedRequest again;
+    static_cast<void>(host_.keep(arrival, again.request));
+    return deliver(slot, header, std::move(again), now);
   }
   on_duplicate_request(slot);
 }
 
 void Session::begin_request(ServerSlot& slot, const PacketHeader& header) {
-  forget(slot);
+  slot.forget();
   slot.req_num = header.req_num;
   slot.message_bytes = header.message_bytes;
   slot.method = header.method;
@@ -73,10 +68,10 @@ void Session::begin_request(ServerSlot& slot, const PacketHeader& header) {
 void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
   if (slot.received.size() == 1) {
-    std::optional<Lease> request = host_.keep(arrival);
-    if (!request.has_value()) return drop(DropReason::kNoMemory);
+    ArrivedRequest arrived;
+    if (!host_.keep(arrival, arrived.request)) return drop(DropReason::kNoMemory);
     slot.received.insert(0);
-    return deliver(slot, header, *std::move(request), now);
+    return deliver(slot, header, std::move(arrived), now);
   }
   if (slot.request.data == nullptr) {
     std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
@@ -93,19 +88,20 @@ void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, Tim
   }
   if (slot.received.all()) {
     slot.request.data = nullptr;
-    deliver(slot, header, std::move(slot.request.lease), now);
+    ArrivedRequest arrived;
+    arrived.request = std::move(slot.request.lease);
+    deliver(slot, header, std::move(arrived), now);
   }
 }
 
-void Session::deliver(ServerSlot& slot, const PacketHeader& header, Lease&& request, TimeNs now) {
+/// `arrived` holds the request's bytes; the rest is filled in here.
+void Session::deliver(ServerSlot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now) {
   slot.state = ServerSlot::State::kExecuting;
-  ArrivedRequest arrived;
   arrived.slot = slot.index;
   arrived.req_num = slot.req_num;
   arrived.method = slot.method;
   arrived.one_way = slot.one_way;
   if (header.deadline_ms != kDeadlineUnlimited) arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
-  arrived.request = std::move(request);
   // Answered before the handler runs: "delivered" is all the caller wants to know.
   if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
   host_.deliver(*this, std::move(arrived));
@@ -116,7 +112,7 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
     ClientSlot* slot = client_slot_for(header);
     if (slot == nullptr) return;
     drop(DropReason::kNoMemory);
-    return finish(
+    return fail(
         *slot,
         local_failure(
             absl::ResourceExhaustedError("no memory for the response; raise the endpoint's memory_limit_bytes"), true),
@@ -148,12 +144,12 @@ void Session::on_duplicate_request(ServerSlot& slot) {
 }
 
 bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code, bool engine_status,
-                      MessagePtr response, TimeNs now) {
+                      MessagePtr&& response, TimeNs now) {
   if (!open_ || server_slots_ == nullptr || slot_index >= terms_.window) return false;
   ServerSlot& slot = server_slots_[slot_index];
   if (slot.req_num != req_num || slot.state != ServerSlot::State::kExecuting) return false;
   if (!response) response = host_.make_message();
-  if (response->size() > terms_.message_max_bytes) {
+  if (response->size() > terms_.message_max_bytes) [[unlikely]] {
     code = absl::StatusCode::kInternal;
     engine_status = false;
     response = host_.make_message();
@@ -203,16 +199,19 @@ void Session::on_pull(const Arrival& arrival, TimeNs now) {
 void Session::on_release(const PacketHeader& header) {
   ServerSlot& slot = *server_slot_for(header);
   if (header.req_num != slot.req_num) return drop(DropReason::kStaleRequest);
-  forget(slot);  // a handler that still runs answers into the void
+  slot.forget();  // a handler that still runs answers into the void
 }
 
 void Session::emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
-  PacketHeader header = header_for(kResponse, slot.req_num);
-  header.method = slot.status;
-  header.flags = slot.response_flags;
-  header.message_bytes = static_cast<uint32_t>(slot.response->size());
-  header.packet_index = static_cast<uint16_t>(piece);
-  header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
+  const PacketHeader header = make_header({.type = kResponse,
+                                           .flags = slot.response_flags,
+                                           .method = slot.status,
+                                           .session_index = address_.remote_index,
+                                           .session_generation = address_.remote_generation,
+                                           .req_num = slot.req_num,
+                                           .message_bytes = static_cast<uint32_t>(slot.response->size()),
+                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now)});
   sink.emit(*this, header, slot.response, size_t{piece} * terms_.payload_bytes,
             piece_bytes(slot.response->size(), piece));
 }

@@ -135,6 +135,19 @@ inline HeaderWords words_of(const PacketHeader& header) {
 }
 }  // namespace internal
 
+/// The same from parts that are in registers: cheaper than field by field, see HeaderWords.
+inline PacketHeader make_header(const PacketHeader& parts) {
+  const internal::HeaderWords words{
+      uint64_t{static_cast<uint8_t>(parts.type)} | uint64_t{parts.flags} << 8 | uint64_t{parts.method} << 16 |
+          uint64_t{parts.session_index} << 32,
+      uint64_t{parts.session_generation} | uint64_t{parts.req_num} << 32,
+      uint64_t{parts.message_bytes} | uint64_t{parts.packet_index} << 32 | uint64_t{parts.deadline_ms} << 48,
+      parts.stamp};
+  PacketHeader out;
+  words.store(out);
+  return out;
+}
+
 /// Writes the header with a zero CRC field. `to` has kHeaderBytes.
 inline void encode_header(const PacketHeader& header, std::byte* to) {
   internal::words_of(header).store(to);

@@ -57,13 +57,15 @@ void Side::arm_timer(Session&, TimeNs when) {
   timer = std::min(timer, when);
 }
 
-std::optional<Lease> Side::keep(const Arrival& arrival) {
-  if (keep_fails) return std::nullopt;
-  if (arrival.payload.empty()) return Lease();
+bool Side::keep(const Arrival& arrival, Lease& lease) {
+  if (keep_fails) return false;
+  EXPECT_EQ(lease.size(), 0u);
+  if (arrival.payload.empty()) return true;
   const uint64_t cookie = next_cookie++;
   std::vector<std::byte>& bytes = lent[cookie];
   bytes.assign(arrival.payload.begin(), arrival.payload.end());
-  return Lease(bytes, this, cookie);
+  lease = Lease(bytes, this, cookie);
+  return true;
 }
 
 std::optional<Assembly> Side::assemble(size_t bytes) {
@@ -96,13 +98,13 @@ void Side::deliver(Session& which, ArrivedRequest&& request) {
   }
 }
 
-void Side::complete(Call& call, CallOutcome&& outcome) {
+void Side::complete(Call& call) {
   auto found = std::find_if(calls.begin(), calls.end(), [&](const TestCall& c) { return &c.call == &call; });
   ASSERT_NE(found, calls.end());
   EXPECT_FALSE(call.hook.linked());
   EXPECT_EQ(call.slot, kNoSlot);
   EXPECT_EQ(++found->completions, 1);
-  found->outcome = std::move(outcome);
+  found->outcome = std::exchange(call.outcome, {});
   call.request.reset();
 }
 

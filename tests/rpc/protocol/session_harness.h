@@ -63,11 +63,11 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   void mark_ready(Session& session) override;
   PacketSink* express(const Session& /*session*/) override { return express_open && has_room() ? this : nullptr; }
   void arm_timer(Session& session, TimeNs when) override;
-  std::optional<Lease> keep(const Arrival& arrival) override;
+  bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(size_t bytes) override;
   MessagePtr make_message() override { return messages.make(); }
   void deliver(Session& session, ArrivedRequest&& request) override;
-  void complete(Call& call, CallOutcome&& outcome) override;
+  void complete(Call& call) override;
   void count_drop(DropReason reason) override { ++drops[reason]; }
   void count_retransmit() override { ++retransmits; }
   void count_copied(size_t bytes) override { copied_bytes += bytes; }
