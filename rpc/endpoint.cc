@@ -97,6 +97,10 @@ void ReplyToken::answer(const absl::Status& status, MessagePtr&& message) {
     endpoint->answer(session_, slot_, req_num_, status, std::move(message));
     return;
   }
+  answer_from_afar(mailbox, status, std::move(message));
+}
+
+void ReplyToken::answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message) {
   TokenHold hold(mailbox);
   // The hold travels with the answer; the endpoint may be gone, then nobody waits for the answer either.
   static_cast<void>(mailbox->post_waiting([hold = std::move(hold), session = session_, slot = slot_, req_num = req_num_,
@@ -169,11 +173,6 @@ void Endpoint::unregister_memory(MutableByteSpan region) {
 MessagePtr Endpoint::make_message() {
   impl_->check_thread();
   return impl_->make_message();
-}
-absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
-                                      const CallOptions& options, CompletionFn completion) {
-  impl_->enter();
-  return impl_->call(session, method, std::move(request), options, std::move(completion));
 }
 void Endpoint::cancel(CallId call) {
   impl_->enter();
@@ -319,6 +318,12 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
   return CallId{call.pool_index, call.pool_generation};
 }
 
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
+                                      const CallOptions& options, CompletionFn completion) {
+  impl_->enter();
+  return impl_->call(session, method, std::move(request), options, std::move(completion));
+}
+
 void EndpointImpl::cancel(CallId id) {
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
@@ -386,6 +391,13 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   handlers_[call.method](std::move(call));
 }
 
+MessagePtr EndpointImpl::error_message(const absl::Status& status) {
+  MessagePtr message = make_message();
+  message->append_copy(
+      as_byte_span(std::string_view(status.message().data(), status.message().size()).substr(0, kErrorTextMax)));
+  return message;
+}
+
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                           MessagePtr&& message) {
   SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
@@ -394,13 +406,12 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     ++counters_.stale_replies;
     return;
   }
-  if (!status.ok()) {
-    message = make_message();
-    message->append_copy(
-        as_byte_span(std::string_view(status.message().data(), status.message().size()).substr(0, kErrorTextMax)));
+  absl::StatusCode code = absl::StatusCode::kOk;
+  if (!status.ok()) [[unlikely]] {
+    code = status.code();
+    message = error_message(status);
   }
-  if (!entry->session->respond(slot, req_num, status.code(), false, std::move(message), now_ns_))
-    ++counters_.stale_replies;
+  if (!entry->session->respond(slot, req_num, code, false, std::move(message), now_ns_)) ++counters_.stale_replies;
 }
 
 // --- The loop --------------------------------------------------------------------------------------------------------

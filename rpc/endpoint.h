@@ -108,7 +108,8 @@ class ReplyToken {
 
  private:
   friend class EndpointImpl;
-  void answer(const absl::Status& status, MessagePtr&& message);
+  inline void answer(const absl::Status& status, MessagePtr&& message);
+  void answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message);
   void dropped();
 
   EndpointMailbox* mailbox_ = nullptr;  // held (EndpointMailbox::hold)

@@ -95,12 +95,14 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
     return alive && entry.handle_generation == session.generation ? &entry : nullptr;
   }
 
-  inline absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request,
-                                     const CallOptions& options, CompletionFn&& completion);
+  /// Inline: nobody but Endpoint::call() calls it.
+  [[gnu::always_inline]] inline absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request,
+                                                            const CallOptions& options, CompletionFn&& completion);
   void cancel(CallId call);
   /// Answers a request; counts it as stale if the session or slot has moved on.
-  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
-              MessagePtr&& message);
+  inline void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+                     MessagePtr&& message);
+  [[gnu::noinline]] MessagePtr error_message(const absl::Status& status);
   void handler_done() { --handlers_running_; }
 
   size_t poll();
@@ -177,6 +179,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void run_timers();
 
   // endpoint_packets.cc
+  [[gnu::noinline]] bool copy_out(ByteSpan payload, Lease& lease);
   void dispatch(RxPacket& packet);
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);

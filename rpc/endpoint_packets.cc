@@ -41,34 +41,38 @@ void EndpointImpl::flush_releases() {
   to_release_count_ = 0;
 }
 
+bool EndpointImpl::copy_out(ByteSpan payload, Lease& lease) {
+  std::optional<Assembly> copy = assemble(payload.size());
+  if (!copy.has_value()) return false;
+  copy_bytes(copy->data, payload);
+  counters_.rx_copied_bytes += payload.size();
+  ++counters_.leases_copied_out;
+  lease = std::move(copy->lease);
+  return true;
+}
+
 bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
   if (current_->placed) {
     current_kept_ = true;
     counters_.rx_zero_copy_bytes += arrival.payload.size();
-    lease.reset(arrival.payload, &pool_leases_, current_->placement);
+    lease.fill(arrival.payload, &pool_leases_, current_->placement);
     return true;
   }
   const bool lendable = current_->buffer != kNoBuffer;
   if (!lendable || lent_count_ >= lent_watermark_) [[unlikely]] {
-    if (std::optional<Assembly> copy = assemble(arrival.payload.size()); copy.has_value()) {
-      copy_bytes(copy->data, arrival.payload);
-      counters_.rx_copied_bytes += arrival.payload.size();
-      ++counters_.leases_copied_out;
-      lease = std::move(copy->lease);
-      return true;
-    }
+    if (copy_out(arrival.payload, lease)) return true;
     // Without memory to copy to, lending above the watermark is the lesser evil.
     if (!lendable) return false;
   }
   counters_.rx_zero_copy_bytes += arrival.payload.size();
   if (mutant(Mutant::kReleaseLeaseEarly)) {
-    lease.reset(arrival.payload, nullptr, 0);
+    lease.fill(arrival.payload, nullptr, 0);
     return true;
   }
   current_kept_ = true;
   ++lent_count_;
-  lease.reset(arrival.payload, &transport_leases_, current_->buffer);
+  lease.fill(arrival.payload, &transport_leases_, current_->buffer);
   return true;
 }
 
@@ -195,11 +199,10 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
   packet.done = false;
   packet.payload_bytes = static_cast<uint32_t>(length);
   size_t segments = 0;
+  packet.token = kNoToken;
   if (length > 0) {
     segments = payload->slice(offset, length, packet.segments);
     packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
-  } else {
-    packet.token = kNoToken;
   }
   packet.segment_count = static_cast<uint8_t>(segments);
   if (capabilities_.integrity) {

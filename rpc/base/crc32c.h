@@ -27,7 +27,9 @@ inline constexpr size_t kCrcLongBytes = 256;
 /// crc32c("123456789") == 0xe3069283.
 [[nodiscard]] inline uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes) {
 #if defined(__SSE4_2__)
-  if (bytes.size() >= internal::kCrcLongBytes) return internal::crc32c_extend_long(crc, bytes);
+  if (bytes.size() >= internal::kCrcLongBytes) [[unlikely]] {
+    return internal::crc32c_extend_long(crc, bytes);
+  }
   uint64_t state = static_cast<uint32_t>(~crc);
   const std::byte* p = bytes.data();
   size_t left = bytes.size();

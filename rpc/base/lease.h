@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
 
 namespace skua::rpc {
 
@@ -45,9 +46,9 @@ class Lease {
   [[nodiscard]] ByteSpan bytes() const { return bytes_; }
   [[nodiscard]] size_t size() const { return bytes_.size(); }
 
-  /// Takes over `bytes` instead.
-  void reset(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) {
-    reset();
+  /// What the constructor does, for a lease that is empty (checked).
+  void fill(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) {
+    SKUA_CHECK(owner_ == nullptr, "this lease has bytes that somebody waits for");
     bytes_ = bytes;
     owner_ = owner;
     cookie_ = cookie;

@@ -31,7 +31,9 @@ class LossDetector {
   }
 
   void on_sent(uint32_t unit, TimeNs now) {
-    if (count_ == capacity_) grow();
+    if (count_ == capacity_) [[unlikely]] {
+      grow();
+    }
     ring_[(head_ + count_) & (capacity_ - 1)] = {unit, now};
     ++count_;
   }
@@ -94,7 +96,7 @@ class LossDetector {
     --count_;
   }
 
-  void grow() {
+  [[gnu::noinline]] void grow() {
     const uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
     auto larger = std::make_unique<Entry[]>(capacity);
     for (uint32_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) & (capacity_ - 1)];

@@ -29,7 +29,9 @@ class PacketBits {
   void reset(uint32_t size) {
     size_ = size;
     first_ = 0;
-    if (size > 64) rest_.assign((size - 1) / 64, 0);
+    if (size > 64) [[unlikely]] {
+      clear_rest();
+    }
   }
   /// Adds indices at the end, all clear.
   void extend(uint32_t size) {
@@ -62,6 +64,8 @@ class PacketBits {
   }
 
  private:
+  [[gnu::noinline]] void clear_rest() { rest_.assign((size_ - 1) / 64, 0); }
+
   uint32_t size_ = 0;
   uint64_t first_ = 0;
   std::vector<uint64_t> rest_;  // meaningful as far as size_ reaches

@@ -331,6 +331,7 @@ class Session final : private ReceiveBudget::Waiter {
     due_ns_ = when;
     host_.arm_timer(*this, when);
   }
+  [[nodiscard]] inline bool is_armed_for(const ClientSlot& slot, TimeNs now) const;
   inline void arm_for(const ClientSlot& slot, TimeNs now);
   TimeNs run_due_timers(TimeNs now);
   bool transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now);

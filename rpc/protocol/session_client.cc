@@ -118,10 +118,14 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   arm_for(slot, now);
 }
 
+/// on_timer() comes before a timer of a slot that made progress now can be due.
+bool Session::is_armed_for(const ClientSlot& slot, TimeNs now) const {
+  return due_ns_ <= std::min(now + options_.rto_min_ns, slot.call->deadline_ns);
+}
+
 /// A new call's timers. Usually those of calls before it are due earlier than any of this one's can be.
 void Session::arm_for(const ClientSlot& slot, TimeNs now) {
-  const TimeNs soonest = now + std::min(options_.rto_min_ns, options_.ping_after_ns);
-  if (due_ns_ <= std::min(soonest, slot.call->deadline_ns)) return;
+  if (due_ns_ <= now + options_.ping_after_ns && is_armed_for(slot, now)) return;
   arm(std::min(slot_timer_ns(slot), now + options_.ping_after_ns));
 }
 
@@ -310,19 +314,10 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
   }
   if (slot->response_pieces != 0) return sample_rtt(*slot, arrival, 0, now);  // the response overtook it
   // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
-  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
-    if (set.contains_bit(i) && set.base + i >= slot->next_unit) return drop(DropReason::kBadLength);
-  }
+  if (set.end() > std::min(slot->next_unit, slot->request_pieces)) return drop(DropReason::kBadLength);
   const uint32_t settled_before = slot->settled.count();
   for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) settle(*slot, unit);
-  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
-    if ((set.words[i / 64] >> (i % 64) & 1) == 0) continue;
-    const uint32_t unit = set.base + i;
-    // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would
-    // lose data.
-    if (unit >= slot->request_pieces || unit >= slot->next_unit) return drop(DropReason::kBadLength);
-    settle(*slot, unit);
-  }
+  set.for_each([&](uint32_t unit) { settle(*slot, unit); });
   const uint32_t acked = slot->settled.count() - settled_before;
   sample_rtt(*slot, arrival, acked, now);
   if (acked > 0) after_progress(*slot, now);
@@ -422,7 +417,7 @@ void Session::after_progress(ClientSlot& slot, TimeNs now) {
   return_pulls(slot, slot.outstanding());
   return_credits(slot, std::max(slot.outstanding(), 1u));
   make_ready(slot);
-  arm(slot_timer_ns(slot));
+  if (!is_armed_for(slot, now)) arm(slot_timer_ns(slot));
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------

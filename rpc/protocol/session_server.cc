@@ -187,12 +187,8 @@ void Session::on_pull(const Arrival& arrival, TimeNs now) {
     return make_ready(slot);
   }
   if (slot.state != ServerSlot::State::kResponding) return drop(DropReason::kDuplicate);
-  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
-    if (set.contains_bit(i) && set.base + i >= slot.response_pieces) return drop(DropReason::kBadLength);
-  }
-  for (uint32_t i = 0; i < 64u * set.word_count; ++i) {
-    if (set.contains_bit(i)) slot.wanted.insert(set.base + i);
-  }
+  if (set.end() > slot.response_pieces) return drop(DropReason::kBadLength);
+  set.for_each([&](uint32_t piece) { slot.wanted.insert(piece); });
   make_ready(slot);
 }
 

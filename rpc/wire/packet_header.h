@@ -20,6 +20,7 @@
 #define SKUA_RPC_WIRE_PACKET_HEADER_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -206,6 +207,23 @@ struct PacketSet {
   bool operator==(const PacketSet&) const = default;
 
   [[nodiscard]] bool contains_bit(uint32_t bit) const { return (words[bit / 64] >> (bit % 64) & 1) != 0; }
+
+  /// Calls f(index) for each index, in rising order.
+  template <typename F>
+  void for_each(F&& f) const {
+    for (uint32_t w = 0; w < word_count; ++w) {
+      for (uint64_t bits = words[w]; bits != 0; bits &= bits - 1) {
+        f(base + 64 * w + static_cast<uint32_t>(std::countr_zero(bits)));
+      }
+    }
+  }
+  /// One more than the highest index; 0 if there is none.
+  [[nodiscard]] uint32_t end() const {
+    for (uint32_t w = word_count; w-- > 0;) {
+      if (words[w] != 0) return base + 64 * (w + 1) - static_cast<uint32_t>(std::countl_zero(words[w]));
+    }
+    return 0;
+  }
 
   /// Writes into `to` (kEncodedMax bytes) and returns the size.
   size_t encode(std::byte* to) const;

@@ -3,9 +3,10 @@
 //   build/release/bin/engine_bench                                         time per call, client and server together
 //   perf stat -e instructions:u build/release/bin/engine_bench --benchmark_min_time=5
 //
-// A call is 2 packets sent and 2 received; the wire's own cost (BM_Wire) is to be subtracted. Instructions repeat, times drift.
+// BM_SmallCalls: a call is 2 packets sent and 2 received; the wire's own cost (BM_Wire) is to be subtracted. Instructions repeat, times drift.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -20,7 +21,7 @@ using namespace skua;       // NOLINT(google-build-using-namespace)
 using namespace skua::rpc;  // NOLINT(google-build-using-namespace)
 
 constexpr size_t kWirePackets = 128;
-constexpr size_t kWirePayload = 256;
+constexpr size_t kWirePayload = 960;
 
 struct WirePacket {
   std::array<std::byte, kPacketHeaderBytes> header;
@@ -164,6 +165,37 @@ BENCHMARK(BM_SmallCalls)
     ->Args({256, 1, 1})
     ->Args({64, 64, 64})
     ->Args({64, 64, 20'000});
+
+/// Messages of range(0) bytes there and range(1) bytes back, one at a time.
+void BM_LargeMessages(benchmark::State& state) {
+  Pair pair(false, 1);
+  const std::vector<std::byte> content(static_cast<size_t>(std::max(state.range(0), state.range(1))));
+  auto message = [&](Endpoint& endpoint, int64_t bytes) {
+    MessagePtr out = endpoint.make_message();
+    SKUA_CHECK(out->add_body(ByteSpan(content).first(static_cast<size_t>(bytes)), nullptr, nullptr), "one body");
+    return out;
+  };
+  pair.server->serve(2, [&](IncomingCall&& call) { call.reply.reply(message(*pair.server, state.range(1))); });
+  const uint64_t packets_before = pair.client->counters().packets_sent + pair.server->counters().packets_sent;
+  for (auto iteration : state) {
+    static_cast<void>(iteration);
+    bool done = false;
+    const auto call =
+        pair.client->call(pair.session[0], 2, message(*pair.client, state.range(0)), {}, [&done](CallResult&& result) {
+          SKUA_CHECK(result.status.ok(), "a call over a perfect wire failed");
+          done = true;
+        });
+    SKUA_CHECK(call.ok(), "a call was refused");
+    while (!done) pair.turn();
+  }
+  const uint64_t packets = pair.client->counters().packets_sent + pair.server->counters().packets_sent - packets_before;
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * (state.range(0) + state.range(1)));
+  state.counters["packets_per_message"] =
+      benchmark::Counter(static_cast<double>(packets), benchmark::Counter::kAvgIterations);
+  state.counters["ns_per_packet"] =
+      benchmark::Counter(static_cast<double>(packets) / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(BM_LargeMessages)->Args({1 << 20, 4})->Args({4, 1 << 20});
 
 /// The wire alone: two packets there and back.
 void BM_Wire(benchmark::State& state) {

@@ -7,7 +7,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -47,6 +47,7 @@ class PeerTable {
     if (cached.id != kNoPeer && cached.source == source) return cached.id;
     return find_slowly(source, cached);
   }
+  /// Until the next put().
   [[nodiscard]] Peer& at(PeerId id) { return peers_[id]; }
   [[nodiscard]] const Peer& at(PeerId id) const { return peers_[id]; }
   [[nodiscard]] size_t size() const { return peers_.size(); }
@@ -66,7 +67,7 @@ class PeerTable {
   absl::StatusOr<PeerId> new_id(TimeNs now);
 
   const size_t peers_max_;
-  std::deque<Peer> peers_;
+  std::vector<Peer> peers_;
   absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> by_uuid_;
   absl::flat_hash_map<FrameSource, PeerId> by_source_;
   std::array<Cached, kCacheSlots> cache_;
