@@ -373,21 +373,18 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   }
   ++counters_.requests_served;
   const SessionEntry& entry = *entries_[session.address().local_index];
-  IncomingCall call;
-  call.session = {entry.index, entry.handle_generation};
-  call.method = request.method;
-  call.one_way = request.one_way;
-  call.deadline_ns = request.deadline_ns;
-  call.received_ns = now_ns_;
-  call.request = std::move(request.request);
   if (!request.one_way) {
     ++handlers_running_;
     mailbox_->hold();
-    call.reply.mailbox_ = mailbox_.get();
-    call.reply.session_ = {entry.index, entry.wire_generation};
-    call.reply.slot_ = request.slot;
-    call.reply.req_num_ = request.req_num;
   }
+  IncomingCall call{.session = {entry.index, entry.handle_generation},
+                    .method = request.method,
+                    .one_way = request.one_way,
+                    .deadline_ns = request.deadline_ns,
+                    .received_ns = now_ns_,
+                    .request = std::move(request.request),
+                    .reply = ReplyToken(request.one_way ? nullptr : mailbox_.get(),
+                                        {entry.index, entry.wire_generation}, request.slot, request.req_num)};
   handlers_[call.method](std::move(call));
 }
 

@@ -108,6 +108,8 @@ class ReplyToken {
 
  private:
   friend class EndpointImpl;
+  ReplyToken(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num)
+      : mailbox_(mailbox), session_(session), slot_(slot), req_num_(req_num) {}
   inline void answer(const absl::Status& status, MessagePtr&& message);
   void answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message);
   void dropped();

@@ -117,9 +117,8 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   current_ = &packet;
   current_kept_ = false;
   Arrival arrival;
-  if (const std::optional<DropReason> bad = decode_header(packet.header, arrival.header); bad.has_value())
-      [[unlikely]] {
-    count_drop(*bad);
+  if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
+    count_drop(decode_header(packet.header).reason);
   } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
   } else {

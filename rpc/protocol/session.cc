@@ -105,12 +105,8 @@ void Session::send_ping() {
   host_.mark_ready(*this);
 }
 
-void Session::on_packet(const Arrival& arrival, TimeNs now) {
-  last_heard_ns_ = now;
-  pinged_since_ns_ = 0;
+void Session::on_other_packet(const Arrival& arrival, TimeNs now) {
   switch (arrival.header.type) {
-    case PacketType::kRequest: return on_request(arrival, now);
-    case PacketType::kResponse: return on_response(arrival, now);
     case PacketType::kAck: return on_ack(arrival, now);
     case PacketType::kPull: return on_pull(arrival, now);
     case PacketType::kRelease: return on_release(arrival.header);

@@ -168,7 +168,13 @@ class Session final : private ReceiveBudget::Waiter {
                TimeNs now);
 
   // --- The driver's side ---
-  void on_packet(const Arrival& arrival, TimeNs now);
+  void on_packet(const Arrival& arrival, TimeNs now) {
+    last_heard_ns_ = now;
+    pinged_since_ns_ = 0;
+    if (arrival.header.type == PacketType::kResponse) return on_response(arrival, now);
+    if (arrival.header.type == PacketType::kRequest) return on_request(arrival, now);
+    on_other_packet(arrival, now);
+  }
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
   /// Deadlines, probes and liveness. Returns when to come back; kTimeNever if nothing is pending.
@@ -257,7 +263,7 @@ class Session final : private ReceiveBudget::Waiter {
     }
   };
 
-  // Inline functions are used in their own file only.
+  // Inline functions are used in their own file only; always_inline: the compiler finds them too large, on a path of small calls.
   void make_ready(ClientSlot& slot);
   void make_ready(ServerSlot& slot);
   [[nodiscard]] uint32_t pieces_of(size_t bytes) const {
@@ -287,11 +293,12 @@ class Session final : private ReceiveBudget::Waiter {
   }
   /// Windows are powers of two.
   [[nodiscard]] uint32_t slot_of(uint32_t req_num) const { return req_num & (terms_.window - 1u); }
+  void on_other_packet(const Arrival& arrival, TimeNs now);
   void drop(DropReason reason) { host_.count_drop(reason); }
 
   // Client side.
   void start_backlog(TimeNs now);
-  inline void assign(ClientSlot& slot, Call& call, TimeNs now);
+  [[gnu::always_inline]] inline void assign(ClientSlot& slot, Call& call, TimeNs now);
   void complete(Call& call, CallOutcome&& outcome);
   void fail(ClientSlot& slot, CallOutcome&& outcome, TimeNs now);
   Call& take_out(ClientSlot& slot);
@@ -310,7 +317,7 @@ class Session final : private ReceiveBudget::Waiter {
   void on_response(const Arrival& arrival, TimeNs now);
   void on_ack(const Arrival& arrival, TimeNs now);
   void accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now);
-  inline void complete_with_response(ClientSlot& slot, const PacketHeader& header);
+  [[gnu::always_inline]] inline void complete_with_response(ClientSlot& slot, const PacketHeader& header);
   inline bool settle(ClientSlot& slot, uint32_t unit);
   void settle_request(ClientSlot& slot);
   void after_progress(ClientSlot& slot, TimeNs now);

@@ -23,7 +23,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/clock.h"
@@ -167,23 +166,25 @@ struct DecodedHeader {
   DropReason reason = DropReason::kTooShort;  // if !ok
   PacketHeader header;
 };
-/// Checks size, version and type; believes nothing else. Fills `out`, or says what is wrong.
-[[nodiscard]] inline std::optional<DropReason> decode_header(ByteSpan bytes, PacketHeader& out) {
+/// Checks size, version and type; believes nothing else. False: nothing is written, and decode_header(bytes) tells why.
+[[nodiscard]] inline bool decode_header(ByteSpan bytes, PacketHeader& out) {
   if (bytes.size() < kHeaderBytes) [[unlikely]] {
-    return DropReason::kTooShort;
+    return false;
   }
   const auto words = internal::HeaderWords::load(bytes.data());
   if (!words.is_known()) [[unlikely]] {
-    return (words.first & 0xf0) != internal::HeaderWords::kVersion ? DropReason::kBadVersion : DropReason::kBadType;
+    return false;
   }
   words.store(out);
-  return std::nullopt;
+  return true;
 }
 [[nodiscard]] inline DecodedHeader decode_header(ByteSpan bytes) {
   DecodedHeader out;
-  const std::optional<DropReason> bad = decode_header(bytes, out.header);
-  out.ok = !bad.has_value();
-  out.reason = bad.value_or(out.reason);
+  out.ok = decode_header(bytes, out.header);
+  if (!out.ok && bytes.size() >= kHeaderBytes) {
+    out.reason =
+        static_cast<uint8_t>(bytes[0]) >> 4 != kProtocolVersion ? DropReason::kBadVersion : DropReason::kBadType;
+  }
   return out;
 }
 /// True if the CRC field matches header and payload. `header` has kHeaderBytes.
