@@ -1,0 +1,155 @@
+// Hash index over items in the arena: one cache line per lookup, most of the time.
+//
+//    bucket (64 bytes)   [ overflow : 32 | write count : 32 | slot 0 | slot 1 | ... | slot 6 ]
+//    slot   (8 bytes)    [ tag : 16 | used : 1 | place : 47 ]        0: empty
+//
+// The place is in units of 8 bytes, so 47 bits reach 2^50 bytes. The tag is the hash's upper 16 bits; a bucket with six
+// other items has one of the wanted tag by chance in 1 of 10,000 lookups, and only then is a second item looked at. The
+// used bit is the reference bit of the eviction's CLOCK: it lies here because a lookup has this line anyway, and because
+// items should not be written to by reads.
+//
+// The slots of a bucket are filled from the front. One that is full continues in an overflow bucket from a bounded pool.
+// With n items per bucket on average the number in one of them is Poisson(n):
+//
+//    items per bucket      2.6     3.5     4.4     5.25    5.75
+//    items in overflow     0.3 %   1.2 %   3.1 %   6.1 %   8.3 %     (their lookups need a second line)
+//    bytes per item        24      18      15      14      14        (overflow buckets included)
+//
+// Growth is linear hashing in rounds. When there are more than 5.25 items per bucket a round begins; during it every
+// insertion splits two buckets, so that a round over N buckets lasts N/2 insertions, and no operation does more than
+// that. A bucket not yet split has at most 5.75 items on average by then, one that is split half of it. Which half an
+// item belongs to only its full hash tells: the items of the buckets that come next are prefetched one insertion ahead.
+//
+//    [ split | split | ... | split | not yet ... | new | new | ... | (untouched memory) ]
+//       0       1           next-1    next         N     N+1         up to buckets_max
+//
+// The memory is handed in at its full size, but untouched until it is needed: a small index is small. Three quarters of
+// it are for buckets, one for the overflow. When both are used up insert() says so, and something has to be erased.
+//
+// `write_count` counts the writes to a bucket's keys (not the fills of clean copies). A split hands it on. A value that
+// was fetched from elsewhere after a miss is current if the count is still what it was at the miss.
+#ifndef SKUA_KVSTORE_MEMORY_INDEX_H_
+#define SKUA_KVSTORE_MEMORY_INDEX_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kvstore/memory/item.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+/// Thread: one. Knows the items only to compare keys and to read hashes.
+class Index {
+ public:
+  static constexpr size_t kSlotsPerBucket = 7;
+  /// Keys that find_batch works on together.
+  static constexpr size_t kBatch = 16;
+
+  /// A key's entry. Pointers to slots are valid until the next insert or erase.
+  class Slot {
+   public:
+    [[nodiscard]] ItemPlace place() const { return word_ & kPlaceMask; }
+    void set_place(ItemPlace place) { word_ = (word_ & ~kPlaceMask) | place; }
+    [[nodiscard]] bool used() const { return (word_ & kUsedBit) != 0; }
+    void set_used() {
+      if (!used()) word_ |= kUsedBit;  // a line that is not written need not be written back
+    }
+    void clear_used() { word_ &= ~kUsedBit; }
+
+   private:
+    friend class Index;
+    static constexpr uint64_t kUsedBit = uint64_t{1} << 47;
+    static constexpr uint64_t kPlaceMask = kUsedBit - 1;
+    [[nodiscard]] uint16_t tag() const { return static_cast<uint16_t>(word_ >> 48); }
+
+    uint64_t word_ = 0;
+  };
+
+  /// `memory` is zeroed, aligned to 64 bytes and at least kBytesMin large; `items` is what places count from.
+  Index(MutableByteSpan memory, std::byte* items);
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  static constexpr size_t kBytesMin = size_t{8} << 10;
+
+  /// The key's slot, or null.
+  [[nodiscard]] Slot* find(const ItemKey& key);
+  /// The same for many keys, with the cache misses of kBatch of them at a time overlapping. `out` is as long as `keys`.
+  void find_batch(std::span<const ItemKey> keys, std::span<Slot*> out);
+  /// The slot that holds this place; null if none does. The item is not looked at.
+  [[nodiscard]] Slot* find_place(uint64_t hash, ItemPlace place);
+  /// Fetches the bucket of a find_place, find or insert to come.
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&home(hash)); }
+
+  /// Adds an item whose key is not in the index. False: no overflow bucket is left, nothing was done.
+  [[nodiscard]] bool insert(uint64_t hash, ItemPlace place);
+  /// Removes an entry that find or find_place returned for `hash`.
+  void erase(uint64_t hash, Slot* slot);
+
+  [[nodiscard]] uint32_t write_count(uint64_t hash) const { return home(hash).write_count; }
+  void count_write(uint64_t hash) { ++home(hash).write_count; }
+
+  [[nodiscard]] size_t items() const { return items_; }
+  [[nodiscard]] size_t buckets() const { return bucket_count_; }
+  [[nodiscard]] size_t buckets_max() const { return buckets_max_; }
+  [[nodiscard]] size_t overflow_buckets() const { return overflow_used_; }
+  /// Bytes that were written to so far.
+  [[nodiscard]] size_t touched_bytes() const { return (bucket_count_ + overflow_fresh_) * sizeof(Bucket); }
+
+ private:
+  struct alignas(64) Bucket {
+    uint32_t overflow = 0;  // 1 + number in the pool; 0: none
+    uint32_t write_count = 0;
+    std::array<Slot, kSlotsPerBucket> slots{};
+  };
+  static_assert(sizeof(Bucket) == 64);
+  struct Lookup;
+
+  [[nodiscard]] static uint16_t tag_of(uint64_t hash) { return static_cast<uint16_t>(hash >> 48); }
+  [[nodiscard]] static uint64_t word_of(uint64_t hash, ItemPlace place) {
+    return (static_cast<uint64_t>(tag_of(hash)) << 48) | place;
+  }
+  [[nodiscard]] static uint32_t candidates(const Bucket& bucket, uint16_t tag);
+
+  [[nodiscard]] size_t home_number(uint64_t hash) const {
+    const size_t number = hash & (2 * round_buckets_ - 1);
+    return number < bucket_count_ ? number : number - round_buckets_;
+  }
+  [[nodiscard]] Bucket& home(uint64_t hash) const { return buckets_[home_number(hash)]; }
+  [[nodiscard]] Bucket* overflow_of(const Bucket& bucket) const {
+    return bucket.overflow == 0 ? nullptr : &pool_[bucket.overflow - 1];
+  }
+  [[nodiscard]] Item* item_at(ItemPlace place) const {
+    return reinterpret_cast<Item*>(items_base_ + (place - 1) * kItemAlignment);
+  }
+  void prefetch_item(ItemPlace place) const;
+
+  void find_chunk(std::span<const ItemKey> keys, std::span<Slot*> out);
+  void look_ahead(Lookup& lookup) const;
+  bool look(Lookup& lookup, const ItemKey& key) const;
+  [[nodiscard]] bool append(Bucket& home, Slot slot);
+  [[nodiscard]] uint32_t take_overflow();
+  void give_overflow(uint32_t number);
+  void grow();
+  void split_next();
+  void prefetch_split(size_t ahead) const;
+
+  Bucket* buckets_ = nullptr;
+  size_t bucket_count_ = 0;
+  size_t round_buckets_ = 0;  // bucket_count_ when the round began; a power of two
+  size_t items_ = 0;
+  std::byte* const items_base_;
+  Bucket* pool_ = nullptr;
+  size_t buckets_max_ = 0;
+  size_t pool_buckets_ = 0;
+  size_t overflow_fresh_ = 0;  // pool buckets from here on were never used
+  size_t overflow_used_ = 0;
+  uint32_t overflow_free_ = 0;  // head of the list of used ones, linked by `overflow`
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_MEMORY_INDEX_H_
