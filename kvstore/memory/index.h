@@ -92,6 +92,8 @@ class Index {
   [[nodiscard]] uint32_t write_count(uint64_t hash) const { return home(hash).write_count; }
   void count_write(uint64_t hash) { ++home(hash).write_count; }
 
+  /// Little is left of the overflow: time to erase.
+  [[nodiscard]] bool crowded() const { return overflow_used_ > pool_buckets_ - pool_buckets_ / 8; }
   [[nodiscard]] size_t items() const { return items_; }
   [[nodiscard]] size_t buckets() const { return bucket_count_; }
   [[nodiscard]] size_t buckets_max() const { return buckets_max_; }

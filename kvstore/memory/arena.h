@@ -1,0 +1,176 @@
+// Memory that items lie in: one slab, cut into regions, that is registered with the transports once.
+//
+//    slot      0         1         2         3         4         5         6         7
+//          +---------+---------+---------+---------+---------+---------+---------+---------+
+//          | sealed  | open    | free    | sealed  | free    | run of three slots: one     |  2 MiB each
+//          | items.. | items.. |         | items.. |         | large item                  |
+//          +---------+---------+---------+---------+---------+---------+---------+---------+
+//
+// A region's life:
+//
+//    free --open--> open --seal--> sealed --victim--> scanning --retire--> condemned --pins gone--> free
+//                   appended to    full               its items leave the   only if somebody still reads it
+//                                                     index one by one
+//
+// Only a sealed region without dirty segments (writes that the durable tier does not have) and without pins becomes a
+// victim; a pin that comes while it is scanned keeps it condemned. So nothing is overwritten that a reader holds.
+//
+// Pins are counted where they are cheap: taken ones by the owner's thread, in a plain counter; returned ones by the
+// owner's thread in another, by all other threads (a transport's completion) in an atomic one on a line of its own. The
+// region is unpinned when as many were returned as were taken.
+//
+// Small regions come from the lowest free slot, runs from the highest, so that long runs stay possible.
+#ifndef SKUA_KVSTORE_MEMORY_ARENA_H_
+#define SKUA_KVSTORE_MEMORY_ARENA_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore/memory/item.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/thread_mark.h"
+#include "rpc/memory/arena.h"
+
+namespace skua::kv {
+
+class ItemArena {
+ public:
+  struct Options {
+    /// Rounded down to whole regions; at least kRegionsMin of them.
+    size_t bytes = 0;
+    /// A power of two.
+    size_t region_bytes = size_t{2} << 20;
+    bool try_huge_pages = true;
+    /// Called for the slab, once; see rpc/memory/arena.h.
+    rpc::Arena::OnMap on_map = nullptr;
+    rpc::Arena::OnUnmap on_unmap = nullptr;
+  };
+
+  static constexpr size_t kRegionsMin = 4;
+
+  enum class State : uint8_t { kFree, kOpen, kSealed, kScanning, kCondemned, kRunTail };
+
+  /// Fields are the owner's thread's, but for `returned_elsewhere`.
+  struct alignas(64) Region {
+    uint64_t pins_taken = 0;
+    uint64_t pins_returned_here = 0;
+    const void* owner_mark = nullptr;
+    uint32_t number = 0;    ///< of its (first) slot
+    uint32_t slots = 1;     ///< more than one: a run
+    uint32_t run_head = 0;  ///< kRunTail: number of the run's first slot
+    uint32_t used_bytes = 0;
+    uint32_t live_items = 0;
+    uint32_t dirty_segments = 0;
+    State state = State::kFree;
+    alignas(64) std::atomic<uint64_t> returned_elsewhere{0};
+  };
+
+  /// INVALID_ARGUMENT for too few regions; RESOURCE_EXHAUSTED if the memory cannot be had; what on_map says.
+  static absl::StatusOr<std::unique_ptr<ItemArena>> create(Options options);
+  /// Every pin must have been returned (checked).
+  ~ItemArena();
+  ItemArena(const ItemArena&) = delete;
+  ItemArena& operator=(const ItemArena&) = delete;
+
+  /// From now on pins returned on this thread cost no atomic operation. Before the first pin.
+  void bind_to_this_thread();
+
+  // -- Items
+
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] Item* item_at(ItemPlace place) const {
+    return reinterpret_cast<Item*>(base_ + (place - 1) * kItemAlignment);
+  }
+  [[nodiscard]] ItemPlace place_of(const Item* item) const {
+    return static_cast<size_t>(item->start() - base_) / kItemAlignment + 1;
+  }
+  /// Of an item, by where it begins.
+  [[nodiscard]] Region& region_of(ItemPlace place) const {
+    return regions_[((place - 1) * kItemAlignment) >> region_shift_];
+  }
+  [[nodiscard]] std::byte* start_of(const Region& region) const {
+    return base_ + (static_cast<size_t>(region.number) << region_shift_);
+  }
+
+  // -- Regions
+
+  [[nodiscard]] size_t region_bytes() const { return size_t{1} << region_shift_; }
+  [[nodiscard]] size_t region_count() const { return region_count_; }
+  [[nodiscard]] size_t free_regions() const { return free_count_; }
+  [[nodiscard]] Region& region(size_t number) const { return regions_[number]; }
+  /// Sealed regions without dirty segments; they may be pinned.
+  [[nodiscard]] size_t clean_regions() const { return clean_count_; }
+  /// Bytes of slots that were ever opened.
+  [[nodiscard]] size_t touched_bytes() const { return touched_count_ << region_shift_; }
+
+  /// Null if no slot is free.
+  [[nodiscard]] Region* open_region();
+  /// A run of free slots, open; null if there is none.
+  [[nodiscard]] Region* open_run(size_t slots);
+  /// Takes slots that claim() took out of the free ones.
+  [[nodiscard]] Region* open_claimed_run(size_t first, size_t slots);
+  /// Where `slots` neighbours are free or could be evicted now; the highest such place.
+  [[nodiscard]] std::optional<size_t> find_evictable_run(size_t slots) const;
+  /// Keeps the free ones of these slots from being opened.
+  void claim(size_t first, size_t slots);
+
+  void seal(Region& region);
+  void add_dirty_segment(Region& region);
+  void remove_dirty_segment(Region& region);
+
+  /// CLOCK: the next region that may be evicted, looking at up to `steps_max` slots; now kScanning. Null: none found.
+  [[nodiscard]] Region* next_victim(size_t steps_max);
+  /// The region may be evicted: it becomes kScanning.
+  void begin_scan(Region& region);
+  /// A scanned region holds no live item any more: it is free, now or when it is unpinned.
+  void retire(Region& region);
+  /// Frees the condemned regions whose pins are gone.
+  void collect_condemned();
+
+  // -- Pins
+
+  void pin(Region& region) { ++region.pins_taken; }
+  /// Thread: any.
+  static void unpin(void* region_pointer) {
+    auto* region = static_cast<Region*>(region_pointer);
+    if (region->owner_mark == this_thread_mark()) {
+      ++region->pins_returned_here;
+    } else {
+      region->returned_elsewhere.fetch_add(1, std::memory_order_release);
+    }
+  }
+  /// An upper bound: other threads may be returning pins.
+  [[nodiscard]] static uint64_t pins(const Region& region) {
+    return region.pins_taken - region.pins_returned_here - region.returned_elsewhere.load(std::memory_order_acquire);
+  }
+
+ private:
+  explicit ItemArena(Options options);
+  [[nodiscard]] absl::Status map_slab(size_t bytes);
+  [[nodiscard]] static bool unpinned(const Region& region);
+  [[nodiscard]] static bool evictable(const Region& region);
+  void take_free(Region& region);
+  void make_free(Region& region);
+
+  const unsigned region_shift_;
+  const size_t region_count_;
+  rpc::Arena slab_;
+  std::byte* base_ = nullptr;
+  std::unique_ptr<Region[]> regions_;
+  size_t free_count_ = 0;
+  size_t clean_count_ = 0;
+  size_t touched_count_ = 0;
+  size_t lowest_free_hint_ = 0;
+  size_t hand_ = 0;
+  std::vector<uint32_t> condemned_;
+  std::vector<bool> touched_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_MEMORY_ARENA_H_
