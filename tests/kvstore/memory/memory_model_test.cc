@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kvstore/memory/mutants.h"
+#include "tests/kvstore/memory/memory_world.h"
+
+namespace skua::kv {
+
+MemoryMutant g_memory_mutant = MemoryMutant::kNone;
+
+namespace {
+
+constexpr int kSteps = 8000;
+constexpr uint64_t kSeeds = 150;
+
+TEST(MemoryModelTest, Property_AgreesWithTheModel) {
+  MemoryTier::Counters sum;
+  uint64_t large_worlds = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    MemoryWorld world(seed);
+    ASSERT_EQ(world.run(kSteps), "") << "seed " << seed;
+    sum.hits += world.counters().hits;
+    sum.absent_hits += world.counters().absent_hits;
+    sum.misses += world.counters().misses;
+    sum.fills += world.counters().fills;
+    sum.puts_refused += world.counters().puts_refused;
+    sum.evicted_regions += world.counters().evicted_regions;
+    sum.forwarded_items += world.counters().forwarded_items;
+    if (world.data_bytes() > 4 * world.budget_bytes()) ++large_worlds;
+  }
+  // That the worlds have all of it in them, or the checks above are of little worth.
+  EXPECT_GT(sum.hits, kSeeds * 1000);
+  EXPECT_GT(sum.absent_hits, kSeeds * 10);
+  EXPECT_GT(sum.misses, kSeeds * 500);
+  EXPECT_GT(sum.fills, kSeeds * 100);
+  EXPECT_GT(sum.puts_refused, 0U);
+  EXPECT_GT(sum.evicted_regions, kSeeds * 20);
+  EXPECT_GT(sum.forwarded_items, kSeeds * 100);
+  EXPECT_GT(large_worlds, 0U);
+  RecordProperty("large_worlds", static_cast<int>(large_worlds));
+}
+
+class MemoryMutantTest : public testing::TestWithParam<MemoryMutant> {
+ protected:
+  void TearDown() override { g_memory_mutant = MemoryMutant::kNone; }
+};
+
+TEST_P(MemoryMutantTest, Mutant_IsCaught) {
+  g_memory_mutant = GetParam();
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    MemoryWorld world(seed);
+    const std::string failure = world.run(kSteps);
+    if (failure.empty()) continue;
+    GTEST_LOG_(INFO) << "seed " << seed << ": " << failure;
+    return;
+  }
+  FAIL() << "no world noticed the fault";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MemoryMutantTest,
+                         testing::Values(MemoryMutant::kReuseRegionEarly, MemoryMutant::kEvictDirty,
+                                         MemoryMutant::kDropTombstone, MemoryMutant::kStaleFill,
+                                         MemoryMutant::kIgnoreTicket, MemoryMutant::kMarkCleanTooFar,
+                                         MemoryMutant::kForwardDropsExpiry, MemoryMutant::kKeepDroppedShard,
+                                         MemoryMutant::kLoseItemOnSplit));
+
+}  // namespace
+}  // namespace skua::kv
