@@ -1,6 +1,7 @@
 #include "kvstore/memory/memory_tier.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -229,6 +230,14 @@ void MemoryTier::get_batch(std::span<const ItemKey> keys, uint64_t now, std::spa
     const size_t count = std::min(slots.size(), keys.size() - at);
     index_.find_batch(keys.subspan(at, count), std::span(slots).first(count));
     for (size_t i = 0; i < count; ++i) finish_lookup(keys[at + i], slots[i], now, out[at + i]);
+  }
+}
+
+void MemoryTier::prefetch(std::span<const ItemKey> keys) {
+  std::array<Index::Slot*, Index::kBatch> ignored;
+  for (size_t at = 0; at < keys.size(); at += ignored.size()) {
+    const size_t count = std::min(ignored.size(), keys.size() - at);
+    index_.find_batch(keys.subspan(at, count), std::span(ignored).first(count));
   }
 }
 

@@ -152,6 +152,9 @@ class MemoryTier {
   /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
 
+  /// Brings what puts or gets of these keys will touch into the cache: for a burst of puts, before the first of them.
+  void prefetch(std::span<const ItemKey> keys);
+
   /// Keeps a clean copy of what the durable tier had after the miss that gave `ticket`. False: not kept, and the caller
   /// answers from what it has. True: a get finds it.
   bool fill_from_disk(const ItemKey& key, ByteSpan value, const Version& version, Ticket ticket);

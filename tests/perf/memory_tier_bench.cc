@@ -1,11 +1,14 @@
 // memory_tier_bench [ITEMS] [ROUNDS]: gets and puts per second of the memory tier, one thread, 100-byte values.
 //
 //    get x1, get x16    all items in memory, uniform keys, hits pinned and released
-//    put                overwrites of uniform keys, clean soon after; eviction runs all the time
+//    put x1, x16        overwrites of uniform keys, clean soon after; eviction runs all the time
 //    get, 10x           ten times more items than fit, read with a skew; a miss is filled from where it would have been
 //                       read, which costs nothing here
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +39,14 @@ class Bench {
     const auto outcome = tier_->put(ItemKey(shard_, key.view()), as_byte_span(value_), {.index = ++last_index_});
     SKUA_CHECK(outcome == MemoryTier::Put::kDone, "a put was refused");
     if (last_index_ % 64 == 0) tier_->mark_clean(shard_, last_index_ - 32);
+  }
+  void put_all(const std::vector<BenchKey>& keys) {
+    std::array<ItemKey, 16> batch;
+    for (size_t at = 0; at + batch.size() <= keys.size(); at += batch.size()) {
+      for (size_t i = 0; i < batch.size(); ++i) batch[i] = ItemKey(shard_, keys[at + i].view());
+      tier_->prefetch(batch);
+      for (size_t i = 0; i < batch.size(); ++i) put(keys[at + i]);
+    }
   }
   void get(const BenchKey& key) { hits_ += tier_->get(ItemKey(shard_, key.view()), 0).value.bytes().size(); }
   void get_or_fill(const BenchKey& key_text) {
@@ -93,14 +104,27 @@ void bench_in_memory(size_t items, int rounds) {
   std::printf("  misses: %.2f %%\n", 100 * static_cast<double>(bench.counters().misses) /
                                          static_cast<double>(2 * kOperations * static_cast<size_t>(rounds)));
   for (int round = 0; round < rounds; ++round) {
-    const auto keys = random_keys(kOperations, items, static_cast<uint64_t>(round));
-    report("put (overwrite)", ns_each(kOperations, [&] {
-             for (const BenchKey& key : keys) bench.put(key);
+    const auto seed = static_cast<uint64_t>(round) * 2;
+    const auto single = random_keys(kOperations, items, seed);
+    const auto batched = random_keys(kOperations, items, seed + 1);
+    report("put x1", ns_each(kOperations, [&] {
+             for (const BenchKey& key : single) bench.put(key);
            }));
+    report("put x16, prefetched", ns_each(kOperations, [&] { bench.put_all(batched); }));
   }
 }
 
+/// Of this process.
+double resident_mib() {
+  std::ifstream statm("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
 void bench_beyond_memory(size_t items, int rounds) {
+  const double resident_before = resident_mib();
   Bench bench(items * kItemBudgetBytes / 10);
   std::printf("%zu items, memory for a tenth of them, skewed gets with fills\n", items);
   MemoryTier::Counters before;
@@ -110,13 +134,16 @@ void bench_beyond_memory(size_t items, int rounds) {
              for (const BenchKey& key : keys) bench.get_or_fill(key);
            }));
     const MemoryTier::Counters after = bench.counters();
-    std::printf("    hits %.1f %%, forwarded per evicted item %.2f, resident / budget %.3f\n",
+    std::printf("    hits %.1f %%, forwarded per evicted item %.2f\n",
                 100 * static_cast<double>(after.hits - before.hits) / static_cast<double>(kOperations),
                 static_cast<double>(after.forwarded_items - before.forwarded_items) /
-                    static_cast<double>(1 + after.evicted_items - before.evicted_items),
-                static_cast<double>(after.resident_bytes) / (static_cast<double>(items * kItemBudgetBytes) / 10));
+                    static_cast<double>(1 + after.evicted_items - before.evicted_items));
     before = after;
   }
+  const double budget_mib = static_cast<double>(items * kItemBudgetBytes) / 10 / (1 << 20);
+  std::printf("  resident / budget: %.3f as counted, %.3f of the process\n",
+              static_cast<double>(before.resident_bytes) / (1 << 20) / budget_mib,
+              (resident_mib() - resident_before) / budget_mib);
 }
 
 }  // namespace

@@ -90,6 +90,10 @@ std::string MemoryWorld::random_value() {
 
 void MemoryWorld::write(ShardState& shard) {
   const std::string key = random_key();
+  if (rng_.chance(0.1)) {
+    const ItemKey prefetched(shard.number, key);
+    tier_->prefetch({&prefetched, 1});
+  }
   if (rng_.chance(0.2)) {
     erase(shard, key);
   } else {
