@@ -107,6 +107,27 @@ TEST(MemoryTierTest, Put_EmptyAndLargeValues) {
   EXPECT_EQ(get(*tier, shard, "larger"), "(miss)");
 }
 
+TEST(MemoryTierTest, Put_AStaleLargeValueTakesNothing) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  EXPECT_EQ(put(*tier, shard, "key", "value", 2), Put::kDone);
+  const uint64_t free_regions = tier->counters().free_regions;
+  EXPECT_EQ(put(*tier, shard, "key", std::string(3 * kRegionBytes, 'L'), 1), Put::kStale);
+  EXPECT_EQ(tier->counters().free_regions, free_regions);
+  EXPECT_EQ(get(*tier, shard, "key"), "value");
+}
+
+TEST(MemoryTierTest, Put_ALargeValueEvictsNeighbours) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  const size_t fillers = fill_up(*tier, shard, 1);
+  const std::string large(4 * kRegionBytes, 'L');
+  EXPECT_EQ(put(*tier, shard, "large", large, fillers + 1), Put::kBackPressure);
+  tier->mark_clean(shard, fillers);
+  EXPECT_EQ(put(*tier, shard, "large", large, fillers + 1), Put::kDone);
+  EXPECT_EQ(get(*tier, shard, "large"), large);
+}
+
 TEST(MemoryTierTest, Put_BackPressureWhenAllIsDirtyEndsWithMarkClean) {
   auto tier = make_tier();
   const uint32_t shard = tier->add_shard(0);
