@@ -77,11 +77,9 @@ class Bench {
 };
 
 /// Numbers below `bound` of which a tenth gets eight of ten lookups, in no order.
-std::vector<BenchKey> skewed_keys(size_t count, uint64_t bound, uint64_t seed) {
+void make_skewed_keys(std::vector<BenchKey>& keys, uint64_t bound, uint64_t seed) {
   Rng rng(seed);
-  std::vector<BenchKey> keys;
-  for (size_t i = 0; i < count; ++i) keys.push_back(BenchKey::of(rng.below(rng.below(10) < 8 ? bound / 10 : bound)));
-  return keys;
+  for (BenchKey& key : keys) key = BenchKey::of(rng.below(rng.below(10) < 8 ? bound / 10 : bound));
 }
 
 void report(const char* what, double ns) {
@@ -124,12 +122,13 @@ double resident_mib() {
 }
 
 void bench_beyond_memory(size_t items, int rounds) {
+  std::vector<BenchKey> keys(kOperations, BenchKey::of(0));
   const double resident_before = resident_mib();
   Bench bench(items * kItemBudgetBytes / 10);
   std::printf("%zu items, memory for a tenth of them, skewed gets with fills\n", items);
   MemoryTier::Counters before;
   for (int round = 0; round < rounds + 2; ++round) {
-    const auto keys = skewed_keys(kOperations, items, static_cast<uint64_t>(round));
+    make_skewed_keys(keys, items, static_cast<uint64_t>(round));
     report("get or fill", ns_each(kOperations, [&] {
              for (const BenchKey& key : keys) bench.get_or_fill(key);
            }));
