@@ -144,6 +144,7 @@ void MemoryWorld::get_some(size_t which) {
   }
   std::vector<std::string> names(rng_.below(40));
   std::vector<ItemKey> keys;
+  keys.reserve(names.size());
   for (std::string& name : names) name = random_key();
   for (const std::string& name : names) keys.emplace_back(number, name);
   std::vector<MemoryTier::Lookup> found(keys.size());
