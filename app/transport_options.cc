@@ -4,9 +4,11 @@
 #include <type_traits>
 
 namespace skua::app {
+namespace {
 
-void add_dpdk_options(Command& command, rpc::DpdkSettings* settings) {
-  declare_dpdk_settings(*settings, [&](const char* name, auto* target, const char* help) {
+/// Declares each setting as an option of its type.
+auto declare_in(Command& command) {
+  return [&command](const char* name, auto* target, const char* help) {
     using Value = std::remove_pointer_t<decltype(target)>;
     if constexpr (std::is_same_v<Value, std::string>) {
       command.add_string(name, target, help);
@@ -15,7 +17,17 @@ void add_dpdk_options(Command& command, rpc::DpdkSettings* settings) {
     } else {
       command.add_int(name, target, help);
     }
-  });
+  };
+}
+
+}  // namespace
+
+void add_dpdk_options(Command& command, rpc::DpdkSettings* settings) {
+  declare_dpdk_settings(*settings, declare_in(command));
+}
+
+void add_verbs_options(Command& command, rpc::VerbsSettings* settings) {
+  declare_verbs_settings(*settings, declare_in(command));
 }
 
 void add_traffic_options(Command& command, rpc::TrafficSettings* settings) {

@@ -5,11 +5,14 @@
 #include "app/config.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/verbs/verbs_settings.h"
 
 namespace skua::app {
 
 /// The --dpdk-* options; what `settings` holds is the default.
 void add_dpdk_options(Command& command, rpc::DpdkSettings* settings);
+/// The --verbs-* options, likewise.
+void add_verbs_options(Command& command, rpc::VerbsSettings* settings);
 
 /// Congestion control, receive budget and what they follow from; what `settings` holds is the default. What the options accept
 /// passes TrafficSettings::check().

@@ -118,11 +118,12 @@ int run_test(const std::string& mode, const Settings& settings) {
 
 void add_transport_options(app::Command& command, Settings& settings) {
   TransportChoice& choice = settings.test.transport;
-  command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk"});
+  command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk", "verbs"});
   command.add_double("loss", &choice.loss, "Share of this side's packets to throw away, 0 to 1 (not over tcp).")
       .range_double(0, 1);
   app::add_traffic_options(command, &choice.traffic);
   app::add_dpdk_options(command, &choice.dpdk);
+  app::add_verbs_options(command, &choice.verbs);
 }
 
 /// Bursts through the device and nothing else: what the engine's figures are compared with.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/tsc_clock.h"
+#include "rpc/memory/arena.h"
 #include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
@@ -31,24 +32,46 @@ EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   return options;
 }
 
+/// What messages are made of, in memory that the transport knows, so that it can be sent from where it lies. Outlives the endpoint.
+class Source {
+ public:
+  Source(Transport& transport, size_t bytes, char filling)
+      : arena_({.limit_bytes = bytes + (size_t{4} << 20),
+                .on_map = [&transport](MutableByteSpan region) { return transport.register_region(region); },
+                .on_unmap = [&transport](MutableByteSpan region) { transport.unregister_region(region); }}),
+        memory_(arena_.map(bytes)) {
+    if (!memory_.ok()) return;
+    memory_ = memory_->first(bytes);
+    std::fill(memory_->begin(), memory_->end(), static_cast<std::byte>(filling));
+  }
+
+  [[nodiscard]] absl::Status status() const { return memory_.status(); }
+  [[nodiscard]] MutableByteSpan bytes() const { return *memory_; }
+
+ private:
+  Arena arena_;
+  absl::StatusOr<MutableByteSpan> memory_;
+};
+
 /// Puts `bytes` of `source` into the message: inline if they fit, else from where they are.
-void fill(Message& message, const std::string& source, size_t bytes) {
-  const ByteSpan content = as_byte_span(source).first(bytes);
+void fill(Message& message, ByteSpan source, size_t bytes) {
+  const ByteSpan content = source.first(bytes);
   if (!message.append_head(content)) static_cast<void>(message.add_body(content, nullptr, nullptr));
 }
 
 /// Keeps `outstanding` calls in flight until told to stop.
 class Client {
  public:
-  /// Calls go round `sessions`.
-  Client(Endpoint& endpoint, const Clock& clock, std::vector<SessionId> sessions, const TestOptions& options)
+  /// Calls go round `sessions`; `body` is what each sends.
+  Client(Endpoint& endpoint, const Clock& clock, std::vector<SessionId> sessions, MutableByteSpan body,
+         const TestOptions& options)
       : endpoint_(endpoint),
         clock_(clock),
         sessions_(std::move(sessions)),
         options_(options),
-        body_(std::max<size_t>(options.request_bytes, 4), 'q'),
+        body_(body),
         started_(options.outstanding) {
-    store_le(reinterpret_cast<std::byte*>(body_.data()), options.response_bytes);
+    store_le(body_.data(), options.response_bytes);
   }
 
   /// Runs for the time given and waits for what is in flight.
@@ -116,7 +139,7 @@ class Client {
   const Clock& clock_;
   const std::vector<SessionId> sessions_;
   const TestOptions& options_;
-  std::string body_;
+  const MutableByteSpan body_;
   std::vector<TimeNs> started_;
   uint32_t in_flight_ = 0;
   bool measuring_ = false;
@@ -154,8 +177,17 @@ absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const Tra
     if (choice.loss > 0) return absl::InvalidArgumentError("TCP loses nothing: --loss is for transports that may");
     return source;
   }
+  if (choice.name == "verbs") {
+    absl::StatusOr<VerbsOptions> options = choice.verbs.to_options();
+    if (!options.ok()) return options.status();
+    absl::StatusOr<std::unique_ptr<VerbsFabric>> fabric = VerbsFabric::start(*options);
+    if (!fabric.ok()) return fabric.status();
+    source->verbs_ = *std::move(fabric);
+    return source;
+  }
   if (choice.name != "dpdk") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown transport \"", choice.name, "\"; there are: tcp, dpdk"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown transport \"", choice.name, "\"; there are: tcp, dpdk, verbs"));
   }
   absl::StatusOr<DpdkOptions> options = choice.dpdk.to_options(lanes);
   if (!options.ok()) return options.status();
@@ -180,6 +212,7 @@ absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t 
   for (uint8_t& byte : self.uuid.bytes) byte = static_cast<uint8_t>(rng.next());
   self.incarnation = 1;
   if (dpdk_ != nullptr) return dpdk_->make_transport(lane, self);
+  if (verbs_ != nullptr) return verbs_->make_transport(self);
   TcpOptions options;
   options.listen_ip = listen_host;
   options.self = self;
@@ -194,16 +227,17 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, place.listen_host);
   if (!transport.ok()) return transport.status();
   const TscClock clock;
-  const std::string source(plan->response_bytes_max, 'r');
+  const Source source(**transport, std::max<size_t>(plan->response_bytes_max, 1), 'r');
+  if (!source.status().ok()) return source.status();
   Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), plan->busy));
   endpoint.serve(kEchoSize, [&](IncomingCall&& call) {
     ByteReader reader(call.request.bytes());
     const auto wanted = reader.read<uint32_t>();
-    if (!reader.ok() || wanted > source.size()) {
+    if (!reader.ok() || wanted > source.bytes().size()) {
       return call.reply.fail(absl::InvalidArgumentError("the request does not follow the test's plan"));
     }
     MessagePtr response = endpoint.make_message();
-    fill(*response, source, wanted);
+    fill(*response, source.bytes(), wanted);
     call.reply.reply(std::move(response));
   });
   if (absl::Status status = send_descriptor(control, endpoint.local_descriptor()); !status.ok()) return status;
@@ -224,6 +258,8 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
   const TscClock clock;
+  const Source body(**transport, std::max<size_t>(options.request_bytes, sizeof options.response_bytes), 'q');
+  if (!body.status().ok()) return body.status();
   Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), options.busy));
   absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions);
   if (!sessions.ok()) return sessions.status();
@@ -231,7 +267,7 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
       options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
   std::vector<SessionId> calling;
   for (uint32_t i = 0; i < active; ++i) calling.push_back((*sessions)[size_t{i} * options.sessions / active]);
-  Client client(endpoint, clock, std::move(calling), options);
+  Client client(endpoint, clock, std::move(calling), body.bytes(), options);
   client.run(options.warm_up_ns, false);
   const EndpointCounters before = endpoint.counters();
   const TransportCounters wire_before = (*transport)->counters();

@@ -18,6 +18,8 @@
 #include "rpc/tools/perf_exchange.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/verbs/verbs_fabric.h"
+#include "rpc/transport/verbs/verbs_settings.h"
 
 namespace skua::rpc::perf {
 
@@ -27,6 +29,7 @@ inline constexpr MethodId kEchoSize = 1;
 struct TransportChoice {
   std::string name = "tcp";
   DpdkSettings dpdk;
+  VerbsSettings verbs;
   /// Share of the packets sent by this side that are thrown away (unreliable transports).
   double loss = 0;
   /// Of this side.
@@ -51,6 +54,7 @@ class TransportSource {
 
   const TransportChoice choice_;
   std::unique_ptr<DpdkFabric> dpdk_;
+  std::unique_ptr<VerbsFabric> verbs_;
 };
 
 struct TestOptions {

@@ -2,15 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/endpoint.h"
+#include "rpc/memory/buffer_pool.h"
 #include "tests/conformance/fabric.h"
 
 namespace skua::rpc::conformance {
@@ -36,12 +40,18 @@ std::string bytes_of(size_t size, uint64_t seed = 1) {
 /// One end: transport and endpoint, made and lost together.
 struct Host {
   std::unique_ptr<Transport> transport;
+  /// For bodies: where transports that need to know memory before they send from it know it.
+  Arena arena;
+  BufferPool bodies;
   std::unique_ptr<Endpoint> endpoint;
   std::deque<IncomingCall> held;
   uint64_t echoes = 0;
 
   Host(Fabric& fabric, uint32_t index, EndpointOptions options)
       : transport(fabric.make_transport(index)),
+        arena({.on_map = [this](MutableByteSpan region) { return transport->register_region(region); },
+               .on_unmap = [this](MutableByteSpan region) { transport->unregister_region(region); }}),
+        bodies(arena),
         endpoint(std::make_unique<Endpoint>(*transport, fabric.clock(), std::move(options))) {
     serve();
   }
@@ -79,7 +89,12 @@ struct Host {
 
   MessagePtr copy(ByteSpan bytes) {
     MessagePtr message = endpoint->make_message();
-    message->append_copy(bytes);
+    if (message->append_head(bytes)) return message;
+    auto body = std::make_unique<Buffer>(bodies.allocate(bytes.size()).value());
+    copy_bytes(body->data(), bytes);
+    const auto release = [](void* owned) { delete static_cast<Buffer*>(owned); };
+    const ByteSpan content(body->data(), bytes.size());
+    SKUA_CHECK(message->add_body(content, release, body.release()), "a message has room for a body");
     return message;
   }
 
@@ -512,6 +527,18 @@ TEST_P(Conformance, WrongThread_IsReportedInEveryBuild) {
         other.join();
       },
       "used from another thread");
+}
+
+/// Where a device is promised (SKUA_CONFORMANCE_REQUIRED names kinds), leaving its tests out is a failure.
+TEST(Fabrics, RequiredOnesAreThere) {
+  const char* required = std::getenv("SKUA_CONFORMANCE_REQUIRED");  // NOLINT(concurrency-mt-unsafe): one thread yet
+  std::istringstream names(required == nullptr ? "" : required);
+  for (std::string name; names >> name;) {
+    std::string why_not = "no such device, or not built";
+    bool there = false;
+    for (const FabricKind& kind : all_fabrics()) there = there || (kind.name == name && kind.make(why_not) != nullptr);
+    EXPECT_TRUE(there) << name << ": " << why_not;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(all_fabrics()),

@@ -9,6 +9,7 @@
 #include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/transport/tcp/tcp_transport.h"
+#include "rpc/transport/verbs/verbs_fabric.h"
 
 namespace skua::rpc::conformance {
 namespace {
@@ -104,10 +105,40 @@ FabricKind dpdk_kind(const char* name, const FaultOptions& faults) {
           }};
 }
 
+class VerbsTestFabric : public Fabric {
+ public:
+  VerbsTestFabric(std::unique_ptr<VerbsFabric> fabric, const FaultOptions& faults)
+      : fabric_(std::move(fabric)), faults_(faults) {}
+
+  std::unique_ptr<Transport> make_transport(uint32_t host) override {
+    auto transport = fabric_->make_transport(identity_of(host, ++incarnations_[host]));
+    SKUA_CHECK(transport.ok(), std::string(transport.status().message()).c_str());
+    if (faults_.loss == 0) return *std::move(transport);
+    return std::make_unique<FaultyTransport>(*std::move(transport), faults_);
+  }
+  const Clock& clock() const override { return clock_; }
+  void let_time_pass(TimeNs) override {}
+
+ private:
+  const std::unique_ptr<VerbsFabric> fabric_;
+  const FaultOptions faults_;
+  SteadyClock clock_;
+  std::map<uint32_t, uint64_t> incarnations_;
+};
+
+FabricKind verbs_kind(const char* name, const FaultOptions& faults) {
+  return {name, [faults](std::string& why_not) -> std::unique_ptr<Fabric> {
+            absl::StatusOr<std::unique_ptr<VerbsFabric>> fabric = VerbsFabric::start({});
+            if (fabric.ok()) return std::make_unique<VerbsTestFabric>(*std::move(fabric), faults);
+            why_not = std::string(fabric.status().message());
+            return nullptr;
+          }};
+}
+
 }  // namespace
 
 std::vector<FabricKind> all_fabrics() {
-  return {
+  std::vector<FabricKind> kinds = {
       {"Sim", [](std::string&) { return std::make_unique<SimFabric>(SimFaults{}); }},
       {"SimLossy",
        [](std::string&) {
@@ -118,6 +149,11 @@ std::vector<FabricKind> all_fabrics() {
       dpdk_kind("DpdkRing", {}),
       dpdk_kind("DpdkRingLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}),
   };
+  if (!describe_verbs_ports().empty()) {
+    kinds.push_back(verbs_kind("Verbs", {}));
+    kinds.push_back(verbs_kind("VerbsLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}));
+  }
+  return kinds;
 }
 
 }  // namespace skua::rpc::conformance

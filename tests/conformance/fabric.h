@@ -35,7 +35,7 @@ inline void PrintTo(const FabricKind& kind, std::ostream* out) {
   *out << kind.name;
 }
 
-/// All kinds that this build has.
+/// All kinds that this build has. Those that need a device of their own are there where such a device is.
 std::vector<FabricKind> all_fabrics();
 
 }  // namespace skua::rpc::conformance

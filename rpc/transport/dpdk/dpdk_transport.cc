@@ -98,9 +98,9 @@ absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer) {
   }
   auto route = [&](size_t line, const InterfaceAddress& to, const MacAddress& next_hop) {
     const InterfaceAddress& from = lines_[line].port->address();
-    const Route out{static_cast<uint16_t>(line), source_of(to, address->udp_port),
-                    FrameTemplate(from, udp_port_, to, address->udp_port, next_hop)};
-    absl::StatusOr<PeerId> id = peers_.put(peer.identity.uuid, out, now_ns_);
+    absl::StatusOr<PeerId> id =
+        peers_.put({peer.identity.uuid, source_of(to, address->udp_port), static_cast<uint16_t>(line),
+                    FrameTemplate(from, udp_port_, to, address->udp_port, next_hop), now_ns_});
     if (id.ok()) want_path(*id);
     return id;
   };

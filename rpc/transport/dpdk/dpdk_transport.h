@@ -122,7 +122,7 @@ class DpdkTransport final : public Transport, public PathLimits {
   const EndpointIdentity self_;
   Capabilities capabilities_;
   TransportCounters counters_;
-  PeerTable peers_;
+  Peers peers_;
   std::vector<Line> lines_;
   size_t next_line_ = 0;
   TimeNs now_ns_ = 0;  // coarse; of the last look at the links

@@ -52,6 +52,7 @@ struct FrameSource {
   uint16_t udp_port = 0;
 
   bool operator==(const FrameSource&) const = default;
+  [[nodiscard]] uint64_t mix() const { return (ip_high ^ ip_low ^ (uint64_t{udp_port} << 32)) * 0x9e3779b97f4a7c15; }
   template <typename H>
   friend H AbslHashValue(H state, const FrameSource& source) {
     return H::combine(std::move(state), source.ip_high, source.ip_low, source.udp_port);

@@ -1,0 +1,361 @@
+#include "rpc/transport/verbs/ud_queue.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+
+namespace skua::rpc::verbs {
+namespace {
+
+constexpr size_t kLine = 64;
+/// Puts the engine's header, behind the network's, on a cache line of its own.
+constexpr size_t kReceivePad = kLine - kGrhBytes;
+/// Fewer than this are not worth a call of their own.
+constexpr uint32_t kRefillBatch = 16;
+constexpr uint32_t kQkeyMask = 0x7fffffff;
+constexpr uint32_t kPsnMask = 0xffffff;
+/// Acknowledging events takes a lock, so they are gathered.
+constexpr unsigned kEventsUnacknowledgedMax = 64;
+
+size_t round_up(size_t bytes, size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+uint64_t request_id(uint32_t epoch, uint32_t index) {
+  return uint64_t{epoch} << 32 | index;
+}
+
+}  // namespace
+
+// --- Making and restarting -------------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<UdQueue>> UdQueue::create(Device& device, const UdQueueOptions& options, Rng rng) {
+  std::unique_ptr<UdQueue> out(new UdQueue(device, rng));
+  if (absl::Status status = out->make_memory(options); !status.ok()) return status;
+  if (absl::Status status = out->make_pair(options); !status.ok()) return status;
+  if (absl::Status status = out->to_ready(); !status.ok()) return status;
+  return out;
+}
+
+UdQueue::~UdQueue() {
+  if (pair_ != nullptr) ibv_destroy_qp(pair_);
+  if (receive_events_ > 0) ibv_ack_cq_events(receive_queue_, receive_events_);
+  if (send_events_ > 0) ibv_ack_cq_events(send_queue_, send_events_);
+  if (send_queue_ != nullptr) ibv_destroy_cq(send_queue_);
+  if (receive_queue_ != nullptr) ibv_destroy_cq(receive_queue_);
+  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
+  if (memory_key_ != 0) device_.memory().release(memory_);
+}
+
+absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
+  const ibv_device_attr& limits = device_.limits();
+  const auto depth_max = static_cast<uint32_t>(std::min(limits.max_qp_wr, limits.max_cqe / 2));
+  const uint32_t send_depth = std::min(options.send_depth, depth_max);
+  receive_depth_ = std::min(options.receive_depth, depth_max);
+  if (send_depth < 2 * kBurstMax || receive_depth_ < 2 * kBurstMax) {
+    return absl::InvalidArgumentError(absl::StrCat(device_.name(), ": send and receive queues hold at least ",
+                                                   2 * kBurstMax, " packets, and ", depth_max,
+                                                   " is the most that the device takes"));
+  }
+  slot_bytes_ = round_up(device_.mtu_bytes(), kLine);
+  receive_stride_ = round_up(kReceivePad + kGrhBytes + device_.mtu_bytes(), kLine);
+  const size_t send_bytes = send_depth * slot_bytes_;
+  const size_t bytes = send_bytes + size_t{2} * receive_depth_ * receive_stride_;
+  arena_ = std::make_unique<Arena>(Arena::Options{.limit_bytes = 2 * bytes + (size_t{4} << 20)});
+  absl::StatusOr<MutableByteSpan> memory = arena_->map(bytes);
+  if (!memory.ok()) return memory.status();
+  memory_ = memory->first(bytes);
+  absl::StatusOr<uint32_t> key = device_.memory().acquire(memory_);
+  if (!key.ok()) return key.status();
+  memory_key_ = *key;
+  receive_memory_ = memory_.data() + send_bytes;
+  slots_.resize(send_depth);
+  states_.assign(size_t{2} * receive_depth_, BufferState::kFree);
+  for (auto i = static_cast<uint32_t>(states_.size()); i-- > 0;) free_.push_back(i);
+  requests_.resize(receive_depth_);
+  request_pieces_.resize(receive_depth_);
+  return absl::OkStatus();
+}
+
+absl::Status UdQueue::make_pair(const UdQueueOptions& options) {
+  channel_ = ibv_create_comp_channel(device_.context());
+  if (channel_ == nullptr) return failed(device_.name(), "ibv_create_comp_channel", errno);
+  fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+  // Room for what an earlier life left as well.
+  send_queue_ = ibv_create_cq(device_.context(), static_cast<int>(2 * slots_.size()), nullptr, channel_, 0);
+  if (send_queue_ == nullptr) return failed(device_.name(), "ibv_create_cq", errno);
+  receive_queue_ = ibv_create_cq(device_.context(), static_cast<int>(2 * receive_depth_), nullptr, channel_, 0);
+  if (receive_queue_ == nullptr) return failed(device_.name(), "ibv_create_cq", errno);
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = send_queue_;
+  wanted.recv_cq = receive_queue_;
+  wanted.qp_type = IBV_QPT_UD;
+  wanted.cap.max_send_wr = static_cast<uint32_t>(slots_.size());
+  wanted.cap.max_recv_wr = receive_depth_;
+  wanted.cap.max_send_sge = std::min<uint32_t>(kGatherMax, static_cast<uint32_t>(device_.limits().max_sge));
+  wanted.cap.max_recv_sge = 1;
+  gather_max_ = wanted.cap.max_send_sge;
+  // Nothing says how much a device takes inline: ask for less until it agrees.
+  for (uint32_t bytes = options.inline_bytes;; bytes /= 2) {
+    wanted.cap.max_inline_data = bytes;
+    ibv_qp_init_attr attempt = wanted;
+    pair_ = ibv_create_qp(device_.domain(), &attempt);
+    if (pair_ != nullptr) {
+      number_ = pair_->qp_num;
+      inline_max_bytes_ = std::min(attempt.cap.max_inline_data, options.inline_bytes);
+      return absl::OkStatus();
+    }
+    if (bytes < kPacketHeaderBytes) return failed(device_.name(), "ibv_create_qp (UD)", errno);
+  }
+}
+
+absl::Status UdQueue::to_ready() {
+  if (qkey_ == 0) qkey_ = static_cast<uint32_t>(rng_.next()) & kQkeyMask;
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_INIT;
+  to.pkey_index = 0;
+  to.port_num = device_.port();
+  to.qkey = qkey_;
+  if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)) {
+    return failed(device_.name(), "ibv_modify_qp (INIT)", error);
+  }
+  // Posted before the first packet can arrive.
+  refill();
+  to.qp_state = IBV_QPS_RTR;
+  if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE))
+    return failed(device_.name(), "ibv_modify_qp (RTR)", error);
+  to.qp_state = IBV_QPS_RTS;
+  to.sq_psn = static_cast<uint32_t>(rng_.next()) & kPsnMask;
+  if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_SQ_PSN)) {
+    return failed(device_.name(), "ibv_modify_qp (RTS)", error);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UdQueue::restart() {
+  in_error_ = true;
+  if (pair_ == nullptr) return absl::UnavailableError(absl::StrCat(device_.name(), ": the queue pair is gone"));
+  drop_completions();
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_RESET;
+  if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE))
+    return failed(device_.name(), "ibv_modify_qp (RESET)", error);
+  // From here on the device touches no memory of ours.
+  drop_completions();
+  ++epoch_;
+  completed_ = posted_ = signalled_ = built_;
+  token_unsignalled_ = false;
+  for (uint32_t i = 0; i < buffer_count(); ++i) {
+    if (states_[i] != BufferState::kPosted) continue;
+    states_[i] = BufferState::kFree;
+    free_.push_back(i);
+  }
+  posted_buffers_ = 0;
+  in_error_ = false;
+  absl::Status status = to_ready();
+  if (!status.ok()) in_error_ = true;
+  return status;
+}
+
+void UdQueue::give_up() {
+  if (pair_ != nullptr) ibv_destroy_qp(pair_);
+  pair_ = nullptr;
+  in_error_ = true;
+  completed_ = posted_ = signalled_ = built_;
+}
+
+/// What has arrived is lost with the queue: the engine sends it again.
+void UdQueue::drop_completions() {
+  std::array<ibv_wc, kBurstMax> unwanted;
+  for (ibv_cq* queue : {send_queue_, receive_queue_}) {
+    while (ibv_poll_cq(queue, static_cast<int>(unwanted.size()), unwanted.data()) > 0) {
+    }
+  }
+  stash_count_ = stash_at_ = 0;
+}
+
+void UdQueue::look_for_error() {
+  if (pair_ == nullptr) return;
+  ibv_qp_attr now{};
+  ibv_qp_init_attr unused{};
+  if (ibv_query_qp(pair_, &now, IBV_QP_STATE, &unused) != 0 || now.qp_state != IBV_QPS_RTS) in_error_ = true;
+}
+
+void UdQueue::fail_for_test() {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_ERR;
+  ibv_modify_qp(pair_, &to, IBV_QP_STATE);
+}
+
+// --- Send ------------------------------------------------------------------------------------------------------------
+
+uint32_t UdQueue::send_room() {
+  // Slots without a token need nobody to reap them.
+  while (reaped_ < completed_ && slots_[reaped_ % slots_.size()].token == kNoToken) ++reaped_;
+  return static_cast<uint32_t>(slots_.size() - (built_ - reaped_));
+}
+
+UdQueue::SendSlot& UdQueue::next_slot(std::byte*& room) {
+  const size_t index = built_ % slots_.size();
+  room = memory_.data() + index * slot_bytes_;
+  return slots_[index];
+}
+
+void UdQueue::commit(SendSlot& slot, uint32_t packet_bytes, TxToken token) {
+  slot.token = token;
+  ibv_send_wr& request = slot.request;
+  request.wr_id = request_id(epoch_, static_cast<uint32_t>(built_));
+  request.next = nullptr;
+  request.sg_list = slot.pieces.data();
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = packet_bytes <= inline_max_bytes_ ? IBV_SEND_INLINE : 0;
+  ++built_;
+  if (token != kNoToken) {
+    ++tokens_waiting_;
+    token_unsignalled_ = true;
+  }
+  if (built_ - signalled_ >= slots_.size() / 4) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    signalled_ = built_;
+    token_unsignalled_ = false;
+  }
+}
+
+void UdQueue::post() {
+  if (posted_ == built_) return;
+  const size_t depth = slots_.size();
+  ibv_send_wr& last = slots_[(built_ - 1) % depth].request;
+  if (token_unsignalled_) {
+    last.send_flags |= IBV_SEND_SIGNALED;
+    signalled_ = built_;
+    token_unsignalled_ = false;
+  }
+  for (uint64_t i = posted_; i + 1 < built_; ++i) slots_[i % depth].request.next = &slots_[(i + 1) % depth].request;
+  ibv_send_wr* first_refused = nullptr;
+  // What is refused counts as lost; restart() completes it.
+  if (!in_error_ && ibv_post_send(pair_, &slots_[posted_ % depth].request, &first_refused) != 0) in_error_ = true;
+  posted_ = built_;
+}
+
+void UdQueue::poll_sent() {
+  if (completed_ == signalled_) return;
+  std::array<ibv_wc, kBurstMax> completions;
+  const int count = ibv_poll_cq(send_queue_, static_cast<int>(completions.size()), completions.data());
+  for (int i = 0; i < count; ++i) on_sent(completions.at(static_cast<size_t>(i)));
+  if (count < 0) in_error_ = true;
+}
+
+void UdQueue::on_sent(const ibv_wc& completion) {
+  if (completion.wr_id >> 32 != epoch_) return;
+  if (completion.status != IBV_WC_SUCCESS) {
+    in_error_ = true;
+    return;
+  }
+  // The id has the low half of the slot's number, which is at most a ring ahead of what is completed.
+  const auto ahead = static_cast<uint32_t>(static_cast<uint32_t>(completion.wr_id) - static_cast<uint32_t>(completed_));
+  SKUA_CHECK(ahead < slots_.size(), "a send completed that was not posted");
+  completed_ += uint64_t{ahead} + 1;
+}
+
+size_t UdQueue::reap(std::span<TxToken> tokens) {
+  poll_sent();
+  size_t count = 0;
+  for (; reaped_ < completed_ && count < tokens.size(); ++reaped_) {
+    const TxToken token = slots_[reaped_ % slots_.size()].token;
+    if (token == kNoToken) continue;
+    tokens[count++] = token;
+    --tokens_waiting_;
+  }
+  return count;
+}
+
+// --- Receive ---------------------------------------------------------------------------------------------------------
+
+size_t UdQueue::poll_received(std::span<Received> out) {
+  size_t count = 0;
+  while (stash_at_ < stash_count_ && count < out.size()) accept(stash_[stash_at_++], out, count);
+  if (count == out.size()) return count;
+  std::array<ibv_wc, kBurstMax> completions;
+  const size_t wanted = std::min(completions.size(), out.size() - count);
+  const int found = ibv_poll_cq(receive_queue_, static_cast<int>(wanted), completions.data());
+  for (int i = 0; i < found; ++i) accept(completions.at(static_cast<size_t>(i)), out, count);
+  if (found < 0) in_error_ = true;
+  return count;
+}
+
+void UdQueue::accept(const ibv_wc& completion, std::span<Received> out, size_t& count) {
+  if (completion.wr_id >> 32 != epoch_) return;
+  const auto index = static_cast<uint32_t>(completion.wr_id);
+  SKUA_CHECK(index < buffer_count() && states_[index] == BufferState::kPosted,
+             "a buffer was filled that was not posted");
+  --posted_buffers_;
+  states_[index] = BufferState::kLent;
+  if (completion.status != IBV_WC_SUCCESS) {
+    in_error_ = true;
+    give_back(index);
+    return;
+  }
+  Received& received = out[count++];
+  received.buffer = index;
+  received.source_qp = completion.src_qp;
+  received.source_lid = completion.slid;
+  received.has_grh = (completion.wc_flags & IBV_WC_GRH) != 0;
+  received.bytes = {buffer_at(index) + kReceivePad, completion.byte_len};
+}
+
+void UdQueue::give_back(uint32_t buffer) {
+  SKUA_CHECK(is_lent(buffer), "a receive buffer was given back that is not lent");
+  states_[buffer] = BufferState::kFree;
+  free_.push_back(buffer);
+}
+
+void UdQueue::refill() {
+  const uint32_t missing = std::min(receive_depth_ - posted_buffers_, free_buffers());
+  if (in_error_ || missing == 0 || (missing < kRefillBatch && posted_buffers_ > receive_depth_ / 2)) return;
+  for (uint32_t i = 0; i < missing; ++i) {
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    states_[index] = BufferState::kPosted;
+    request_pieces_[i] = {reinterpret_cast<uintptr_t>(buffer_at(index) + kReceivePad),
+                          static_cast<uint32_t>(kGrhBytes + device_.mtu_bytes()), memory_key_};
+    requests_[i] = {request_id(epoch_, index), i + 1 < missing ? &requests_[i + 1] : nullptr, &request_pieces_[i], 1};
+  }
+  posted_buffers_ += missing;
+  ibv_recv_wr* first_refused = nullptr;
+  // Those refused count as posted until restart() takes them back.
+  if (ibv_post_recv(pair_, requests_.data(), &first_refused) != 0) in_error_ = true;
+}
+
+// --- Sleep -----------------------------------------------------------------------------------------------------------
+
+bool UdQueue::arm() {
+  if (stash_at_ < stash_count_) return false;
+  if (!armed_) {
+    if (ibv_req_notify_cq(receive_queue_, 0) != 0 || ibv_req_notify_cq(send_queue_, 0) != 0) in_error_ = true;
+    armed_ = true;
+  }
+  // What came before the request was made raises no event.
+  const int found = ibv_poll_cq(receive_queue_, static_cast<int>(stash_.size()), stash_.data());
+  stash_at_ = 0;
+  stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
+  const uint64_t completed = completed_;
+  poll_sent();
+  return stash_count_ == 0 && completed == completed_ && !in_error_;
+}
+
+void UdQueue::disarm() {
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (ibv_get_cq_event(channel_, &queue, &unused) == 0) {
+    ++(queue == receive_queue_ ? receive_events_ : send_events_);
+    armed_ = false;
+  }
+  if (receive_events_ >= kEventsUnacknowledgedMax) ibv_ack_cq_events(receive_queue_, std::exchange(receive_events_, 0));
+  if (send_events_ >= kEventsUnacknowledgedMax) ibv_ack_cq_events(send_queue_, std::exchange(send_events_, 0));
+}
+
+}  // namespace skua::rpc::verbs

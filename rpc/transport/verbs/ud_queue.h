@@ -1,0 +1,194 @@
+// UdQueue: one UD queue pair with its memory: a ring of send slots and a set of receive buffers.
+//
+// Send: slots in the order of the ring, which is also the order of completion.
+//
+//      reaped            completed                     posted              built
+//        |  tokens to be    |   the device may still      |   not yet handed  |
+//   -----+---- handed out --+----- read the memory -------+---- to it --------+----> slots, modulo depth
+//
+//   A completion costs, so only some packets ask for one; it stands for all before it. Each quarter of the ring asks, and the last packet
+//   of a post that has tokens before it: so no token waits for later traffic.
+//
+// Receive: each buffer is free, posted or lent. There are more of them than the ring holds: while some are lent the ring is full all
+// the same. They are posted again in whatever order they come back.
+//
+//      |pad 24| network header 40 | engine header 32 | payload ... |      the engine's header is on a cache line of its own
+//
+// A queue in error (a protection fault, a device reset, an administrator) completes everything with errors. restart() takes it
+// through RESET to work again: same number, same key, so that peers need to know nothing. Work requests carry the number of the life they
+// were posted in (epoch), so that what is still heard of an earlier one is ignored.
+#ifndef SKUA_RPC_TRANSPORT_VERBS_UD_QUEUE_H_
+#define SKUA_RPC_TRANSPORT_VERBS_UD_QUEUE_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/base/rng.h"
+#include "rpc/memory/arena.h"
+#include "rpc/transport/transport.h"
+#include "rpc/transport/verbs/address.h"
+#include "rpc/transport/verbs/device.h"
+
+namespace skua::rpc::verbs {
+
+struct UdQueueOptions {
+  /// Packets on their way to the device.
+  uint32_t send_depth = 256;
+  /// Buffers posted, and as many more to lend.
+  uint32_t receive_depth = 512;
+  /// Packets up to this many bytes (engine header and payload) travel in the work request, if the device can.
+  uint32_t inline_bytes = 0;
+};
+
+/// Thread: the transport's.
+class UdQueue {
+ public:
+  /// The first gathers header and copied pieces.
+  static constexpr size_t kGatherMax = 1 + kTxSegmentsMax;
+
+  /// `rng`: keys and sequence numbers that nobody guesses. RESOURCE_EXHAUSTED names the limit.
+  static absl::StatusOr<std::unique_ptr<UdQueue>> create(Device& device, const UdQueueOptions& options, Rng rng);
+  ~UdQueue();
+  UdQueue(const UdQueue&) = delete;
+  UdQueue& operator=(const UdQueue&) = delete;
+
+  [[nodiscard]] uint32_t number() const { return number_; }
+  [[nodiscard]] uint32_t qkey() const { return qkey_; }
+  /// What the device took of inline_bytes.
+  [[nodiscard]] uint32_t inline_max_bytes() const { return inline_max_bytes_; }
+  [[nodiscard]] uint32_t gather_max() const { return gather_max_; }
+  [[nodiscard]] uint32_t receive_depth() const { return receive_depth_; }
+
+  // --- Send
+
+  struct SendSlot {
+    ibv_send_wr request;
+    std::array<ibv_sge, kGatherMax> pieces;
+    TxToken token;
+  };
+  /// Slots that can be built now.
+  [[nodiscard]] uint32_t send_room();
+  /// The next slot: `room` is its own registered memory, for a whole packet. Only with send_room(); then fill in
+  /// request.{num_sge, wr.ud} and pieces, and call commit().
+  SendSlot& next_slot(std::byte*& room);
+  [[nodiscard]] uint32_t slot_key() const { return memory_key_; }
+  /// `packet_bytes`: of all pieces. kNoToken: nobody waits for it.
+  void commit(SendSlot& slot, uint32_t packet_bytes, TxToken token);
+  /// Hands what was committed to the device, as one list.
+  void post();
+  /// Tokens whose memory the device no longer reads.
+  size_t reap(std::span<TxToken> tokens);
+  /// All tokens are done, or can be after reap().
+  [[nodiscard]] bool tokens_waiting() const { return tokens_waiting_ > 0; }
+  [[nodiscard]] uint64_t built_count() const { return built_; }
+  [[nodiscard]] uint64_t completed_count() const { return completed_; }
+  void poll_sent();
+
+  // --- Receive
+
+  struct Received {
+    uint32_t buffer = 0;
+    uint32_t source_qp = 0;
+    uint16_t source_lid = 0;
+    bool has_grh = false;
+    /// With the network header, kGrhBytes.
+    ByteSpan bytes;
+  };
+  /// What arrived; each buffer is lent until give_back().
+  size_t poll_received(std::span<Received> out);
+  void give_back(uint32_t buffer);
+  /// Posts free buffers as far as the ring has room.
+  void refill();
+  [[nodiscard]] uint32_t buffer_count() const { return static_cast<uint32_t>(states_.size()); }
+  [[nodiscard]] bool is_lent(uint32_t buffer) const {
+    return buffer < states_.size() && states_[buffer] == BufferState::kLent;
+  }
+  [[nodiscard]] uint32_t posted_buffers() const { return posted_buffers_; }
+  [[nodiscard]] uint32_t free_buffers() const { return static_cast<uint32_t>(free_.size()); }
+
+  // --- Errors and sleep
+
+  /// Something completed with an error: nothing works until restart().
+  [[nodiscard]] bool in_error() const { return in_error_; }
+  /// Asks the device, which a queue that nobody uses would not tell by itself.
+  void look_for_error();
+  /// All sends are done (their tokens can be reaped), all posted buffers empty, and the queue works again.
+  absl::Status restart();
+  /// For a device that does not even reset: sends are done, and the queue is gone for good.
+  void give_up();
+  /// The queue fails as after a fault of the device.
+  void fail_for_test();
+
+  /// Readable after a completion, once arm() said so.
+  [[nodiscard]] int fd() const { return channel_->fd; }
+  /// False: something is there already.
+  bool arm();
+  /// Takes note of what made fd() readable.
+  void disarm();
+
+ private:
+  enum class BufferState : uint8_t { kFree, kPosted, kLent };
+
+  UdQueue(Device& device, Rng rng) : device_(device), rng_(rng) {}
+  absl::Status make_memory(const UdQueueOptions& options);
+  absl::Status make_pair(const UdQueueOptions& options);
+  absl::Status to_ready();
+  void drop_completions();
+  void accept(const ibv_wc& completion, std::span<Received> out, size_t& count);
+  void on_sent(const ibv_wc& completion);
+  [[nodiscard]] std::byte* buffer_at(uint32_t index) const { return receive_memory_ + size_t{index} * receive_stride_; }
+
+  Device& device_;
+  Rng rng_;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* send_queue_ = nullptr;
+  ibv_cq* receive_queue_ = nullptr;
+  ibv_qp* pair_ = nullptr;  // null after give_up()
+  uint32_t number_ = 0;
+  uint32_t qkey_ = 0;
+  uint32_t epoch_ = 0;
+  bool in_error_ = false;
+  uint32_t inline_max_bytes_ = 0;
+  uint32_t gather_max_ = 0;
+
+  std::unique_ptr<Arena> arena_;
+  MutableByteSpan memory_;
+  uint32_t memory_key_ = 0;
+  std::byte* receive_memory_ = nullptr;
+  size_t slot_bytes_ = 0;
+  size_t receive_stride_ = 0;
+
+  std::vector<SendSlot> slots_;
+  uint64_t built_ = 0;
+  uint64_t posted_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t reaped_ = 0;
+  uint64_t signalled_ = 0;  // slots before this one are covered by a signal
+  uint32_t tokens_waiting_ = 0;
+  bool token_unsignalled_ = false;
+
+  uint32_t receive_depth_ = 0;
+  uint32_t posted_buffers_ = 0;
+  std::vector<BufferState> states_;
+  std::vector<uint32_t> free_;
+  std::vector<ibv_recv_wr> requests_;
+  std::vector<ibv_sge> request_pieces_;
+
+  // Taken from the device by arm(), for the next poll_received().
+  std::array<ibv_wc, kBurstMax> stash_;
+  size_t stash_count_ = 0;
+  size_t stash_at_ = 0;
+  bool armed_ = false;
+  unsigned receive_events_ = 0;
+  unsigned send_events_ = 0;
+};
+
+}  // namespace skua::rpc::verbs
+
+#endif  // SKUA_RPC_TRANSPORT_VERBS_UD_QUEUE_H_

@@ -1,0 +1,15 @@
+// Stands in for verbs_fabric.cc where libibverbs was not found: programs link and say so when asked for it.
+#include "rpc/transport/verbs/verbs_fabric.h"
+
+namespace skua::rpc {
+
+absl::StatusOr<std::unique_ptr<VerbsFabric>> VerbsFabric::start(const VerbsOptions& /*options*/) {
+  return absl::UnimplementedError(
+      "this build has no RDMA verbs: install libibverbs-dev (deploy/install-deps), configure and build again");
+}
+
+std::vector<std::string> describe_verbs_ports() {
+  return {};
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,377 @@
+#include "rpc/transport/verbs/verbs_transport.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+
+namespace skua::rpc::verbs {
+namespace {
+
+constexpr char kTransportName[] = "verbs";
+constexpr size_t kPeersMax = 65'536;
+constexpr size_t kLinkEventsMax = 1024;
+constexpr uint32_t kTurnsPerLook = 64;
+constexpr DurationNs kWatchEvery = 50 * kMillisecond;
+constexpr DurationNs kDownForGood = 500 * kMillisecond;
+/// Between two restarts: a queue that fails at once again must not keep its endpoint busy.
+constexpr DurationNs kRestartEvery = 10 * kMillisecond;
+/// Neighbours are mostly known: a resolved handle at once saves the first packet.
+constexpr DurationNs kResolvePatience = 2 * kMillisecond;
+/// An address may have moved to another machine since.
+constexpr DurationNs kResolveAgainAfter = 10 * kSecond;
+constexpr DurationNs kLettingGo = 5 * kMillisecond;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device, AddressResolver& resolver,
+                                                                  const VerbsOptions& options,
+                                                                  const EndpointIdentity& self, Rng rng) {
+  UdQueueOptions queue_options;
+  queue_options.send_depth = options.send_depth;
+  queue_options.receive_depth = options.receive_depth;
+  queue_options.inline_bytes = static_cast<uint32_t>(kPacketHeaderBytes + options.inline_max_bytes);
+  absl::StatusOr<std::unique_ptr<UdQueue>> queue = UdQueue::create(device, queue_options, rng);
+  if (!queue.ok()) return queue.status();
+  return std::make_unique<VerbsTransport>(device, resolver, options, self, *std::move(queue));
+}
+
+VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options,
+                               const EndpointIdentity& self, std::unique_ptr<UdQueue> queue)
+    : device_(device),
+      resolver_(resolver),
+      inline_max_bytes_(
+          std::min(options.inline_max_bytes, uint32_t{device.mtu_bytes()} - uint32_t{kPacketHeaderBytes})),
+      self_(self),
+      queue_(std::move(queue)),
+      peers_(kPeersMax),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  SKUA_CHECK(wake_fd_ >= 0, "no file descriptor for the transport's wake-up");
+  address_.network = device_.gid().network;
+  address_.lid = device_.lid();
+  address_.mtu_bytes = device_.mtu_bytes();
+  address_.qp_number = queue_->number();
+  address_.qkey = queue_->qkey();
+  address_.gid = device_.gid().gid;
+  capabilities_.payload_max_bytes = static_cast<uint32_t>(device_.mtu_bytes() - kPacketHeaderBytes);
+  capabilities_.segments_max = queue_->gather_max() - 1;
+  capabilities_.inline_max_bytes = inline_max_bytes_;
+  capabilities_.lendable_count = queue_->receive_depth();
+  capabilities_.integrity = true;
+  capabilities_.tx_completion = true;
+  capabilities_.needs_registration = true;
+  capabilities_.loopback = true;
+  capabilities_.wakes_on_receive = true;
+  now_ns_ = clock_.now_ns();
+}
+
+VerbsTransport::~VerbsTransport() {
+  abandon_tx();
+  for (const RegionTable::Region& region : regions_.all()) device_.memory().release(region.bytes);
+  close(wake_fd_);
+}
+
+Descriptor VerbsTransport::local_descriptor() const {
+  return {kTransportName, self_, address_.encode()};
+}
+
+// --- Peers -----------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
+  if (peer.transport != kTransportName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer speaks ", peer.transport, ", this endpoint verbs: start both with the same transport"));
+  }
+  absl::StatusOr<EndpointAddress> address = EndpointAddress::decode(as_byte_span(peer.address));
+  if (!address.ok()) return address.status();
+  const Uuid& cluster = peer.identity.cluster_id;
+  if (!cluster.is_zero() && !self_.cluster_id.is_zero() && cluster != self_.cluster_id) {
+    return absl::FailedPreconditionError(absl::StrCat("the peer belongs to cluster ", cluster.to_string(),
+                                                      ", this endpoint to ", self_.cluster_id.to_string()));
+  }
+  if (address->network != address_.network || address->gid.is_ipv4() != address_.gid.is_ipv4()) {
+    const auto kind = [](const EndpointAddress& a) {
+      return absl::StrCat(to_string(a.network), " ", a.gid.to_string());
+    };
+    return absl::InvalidArgumentError(absl::StrCat("the peer's RDMA address is ", kind(*address), ", this endpoint's ",
+                                                   kind(address_), ": choose GIDs of one kind (--verbs-gid-index)"));
+  }
+  const TimeNs now = clock_.now_ns();
+  const PeerId known = peers_.find_uuid(peer.identity.uuid);
+  if (known != kNoPeer) {
+    Peer& entry = peers_.at(known);
+    entry.last_used_ns = now;
+    const bool fresh = now - entry.resolved_ns < kResolveAgainAfter && entry.handle->error() == 0;
+    if (entry.address == *address && fresh) return known;
+  }
+  absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
+      resolver_.resolve(*address, needs_grh(address_, *address), kResolvePatience);
+  if (!handle.ok()) return handle.status();
+  if (known != kNoPeer) bury(peers_.at(known).handle);
+  absl::StatusOr<PeerId> id =
+      peers_.put({peer.identity.uuid, source_of(*address, address_), *address, *handle, now, now});
+  if (id.ok() && (*handle)->get() == nullptr) unresolved_.push_back(*id);
+  return id;
+}
+
+void VerbsTransport::bury(std::shared_ptr<AddressHandle> handle) {
+  if (queue_->completed_count() < queue_->built_count())
+    replaced_.emplace_back(queue_->built_count(), std::move(handle));
+}
+
+// --- Transmit --------------------------------------------------------------------------------------------------------
+
+size_t VerbsTransport::tx_burst(std::span<TxPacket> packets) {
+  if (queue_->in_error()) recover(clock_.now_ns());
+  size_t taken = 0;
+  uint32_t room = queue_->send_room();
+  for (; taken < packets.size(); ++taken) {
+    TxPacket& packet = packets[taken];
+    Peer& peer = peers_.at(packet.peer);
+    if (!usable(peer) || packet.payload_bytes > capabilities_.payload_max_bytes) {
+      packet.done = true;
+      ++stats_.tx_unsendable;
+      continue;
+    }
+    if (room == 0) {
+      queue_->poll_sent();
+      room = queue_->send_room();
+      if (room == 0) break;
+    }
+    --room;
+    peer.last_used_ns = now_ns_;
+    build(peer, packet);
+    ++counters_.tx_packets;
+    counters_.tx_bytes += packet.payload_bytes;
+  }
+  queue_->post();
+  if (taken < packets.size()) ++counters_.tx_full;
+  return taken;
+}
+
+void VerbsTransport::build(const Peer& peer, TxPacket& packet) {
+  std::byte* room = nullptr;
+  UdQueue::SendSlot& slot = queue_->next_slot(room);
+  std::memcpy(room, packet.header.data(), kPacketHeaderBytes);
+  const uint32_t copied = gather(slot, room, packet);
+  slot.request.wr.ud.ah = peer.handle->get();
+  slot.request.wr.ud.remote_qpn = peer.address.qp_number;
+  slot.request.wr.ud.remote_qkey = peer.address.qkey;
+  packet.done = copied == packet.payload_bytes;
+  queue_->commit(slot, static_cast<uint32_t>(kPacketHeaderBytes + packet.payload_bytes),
+                 packet.done ? kNoToken : packet.token);
+  counters_.tx_copied_bytes += copied;
+  counters_.tx_zero_copy_bytes += packet.payload_bytes - copied;
+}
+
+uint32_t VerbsTransport::gather(UdQueue::SendSlot& slot, std::byte* room, const TxPacket& packet) {
+  uint32_t used = kPacketHeaderBytes;
+  slot.pieces[0] = {reinterpret_cast<uintptr_t>(room), used, queue_->slot_key()};
+  int count = 1;
+  // All in one where the device takes fewer pieces than there are, and where nobody would hear that it has read them.
+  const bool copy_all = packet.payload_bytes <= inline_max_bytes_ || packet.segment_count >= queue_->gather_max() ||
+                        packet.token == kNoToken;
+  for (size_t i = 0; i < packet.segment_count; ++i) {
+    const ByteSpan piece = packet.segments[i];
+    const auto bytes = static_cast<uint32_t>(piece.size());
+    const RegionTable::Region* region = copy_all || piece.size() <= inline_max_bytes_ ? nullptr : regions_.find(piece);
+    if (region != nullptr) {
+      slot.pieces[static_cast<size_t>(count++)] = {reinterpret_cast<uintptr_t>(piece.data()), bytes, region->local_key};
+      continue;
+    }
+    copy_bytes(room + used, piece);
+    // What is copied right behind what was copied belongs to the same piece of the work request.
+    ibv_sge& last = slot.pieces[static_cast<size_t>(count - 1)];
+    if (last.addr + last.length == reinterpret_cast<uintptr_t>(room) + used) {
+      last.length += bytes;
+    } else {
+      slot.pieces[static_cast<size_t>(count++)] = {reinterpret_cast<uintptr_t>(room) + used, bytes, queue_->slot_key()};
+    }
+    used += bytes;
+  }
+  slot.request.num_sge = count;
+  return static_cast<uint32_t>(used - kPacketHeaderBytes);
+}
+
+bool VerbsTransport::has_room(PeerId /*peer*/) {
+  if (queue_->send_room() >= kBurstMax) return true;
+  queue_->poll_sent();
+  return queue_->send_room() >= kBurstMax;
+}
+
+size_t VerbsTransport::reap(std::span<TxToken> tokens) {
+  return queue_->tokens_waiting() ? queue_->reap(tokens) : 0;
+}
+
+void VerbsTransport::abandon_tx() {
+  const TimeNs give_up = clock_.now_ns() + kLettingGo;
+  while (queue_->tokens_waiting() && queue_->completed_count() < queue_->built_count() && !queue_->in_error() &&
+         clock_.now_ns() < give_up) {
+    queue_->poll_sent();
+  }
+  if (!queue_->tokens_waiting() || queue_->completed_count() == queue_->built_count()) return;
+  // A queue that was reset reads nothing any more.
+  if (!queue_->restart().ok()) queue_->give_up();
+}
+
+// --- Receive ---------------------------------------------------------------------------------------------------------
+
+size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
+  std::array<UdQueue::Received, kBurstMax> received;
+  const size_t wanted = std::min(packets.size(), received.size());
+  const size_t count = queue_->poll_received(std::span(received).first(wanted));
+  if (count == 0) {
+    if (queue_->in_error()) recover(clock_.now_ns());
+    return 0;
+  }
+  size_t filled = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (accept(received[i], packets[filled])) {
+      ++filled;
+    } else {
+      queue_->give_back(received[i].buffer);
+      ++counters_.rx_dropped;
+    }
+  }
+  counters_.rx_packets += filled;
+  queue_->refill();
+  return filled;
+}
+
+bool VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
+  if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
+    ++stats_.rx_short;
+    return false;
+  }
+  Source source{0, received.source_lid, received.source_qp};
+  if (received.has_grh) {
+    const std::optional<Source> parsed =
+        parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
+    if (!parsed.has_value()) {
+      ++stats_.rx_bad_network_header;
+      return false;
+    }
+    source = *parsed;
+  }
+  out.from = peers_.find(source);
+  out.placed = false;
+  out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
+  out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
+  out.buffer = received.buffer;
+  out.placement = 0;
+  counters_.rx_bytes += out.payload.size();
+  counters_.rx_zero_copy_bytes += out.payload.size();
+  return true;
+}
+
+void VerbsTransport::release(std::span<const RxBufferId> buffers) {
+  for (const RxBufferId buffer : buffers) queue_->give_back(static_cast<uint32_t>(buffer));
+  queue_->refill();
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+size_t VerbsTransport::poll_links(std::span<LinkEvent> events) {
+  if (++turns_ % kTurnsPerLook != 0 && events_.empty()) return 0;
+  if (const TimeNs now = clock_.now_ns(); now >= next_watch_ns_) {
+    next_watch_ns_ = now + kWatchEvery;
+    now_ns_ = now;
+    watch(now);
+  }
+  if (!unresolved_.empty()) report_unresolved();
+  const size_t count = std::min(events.size(), events_.size());
+  std::move(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count), events.begin());
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+void VerbsTransport::recover(TimeNs now) {
+  if (now < next_restart_ns_) return;
+  next_restart_ns_ = now + kRestartEvery;
+  trouble_ = queue_->restart();
+  if (trouble_.ok()) ++stats_.restarts;
+}
+
+void VerbsTransport::watch(TimeNs now) {
+  device_.drain_events();
+  queue_->look_for_error();
+  if (queue_->in_error()) recover(now);
+  std::erase_if(replaced_, [&](const auto& handle) { return handle.first <= queue_->completed_count(); });
+  const bool up = device_.link_up();
+  if (up && trouble_.ok()) {
+    down_since_ns_ = 0;
+    return;
+  }
+  if (down_since_ns_ == 0) {
+    down_since_ns_ = now;
+    next_complaint_ns_ = now + kDownForGood;
+  }
+  if (now < next_complaint_ns_) return;
+  next_complaint_ns_ = now + kDownForGood;
+  const absl::Status why = absl::UnavailableError(
+      up ? absl::StrCat("RDMA port ", device_.name(),
+                        ": its queue pair is in error and does not restart: ", trouble_.message())
+         : absl::StrCat("RDMA port ", device_.name(), " has had no link for ", (now - down_since_ns_) / kMillisecond,
+                        " ms: is the cable in, the interface up, and on InfiniBand a subnet manager there?"));
+  for (PeerId id = 0; id < peers_.size(); ++id) complain(id, why);
+}
+
+void VerbsTransport::report_unresolved() {
+  std::erase_if(unresolved_, [&](PeerId id) {
+    const Peer& peer = peers_.at(id);
+    if (peer.handle->pending()) return false;
+    if (const int error = peer.handle->error(); error != 0) {
+      complain(id, absl::UnavailableError(absl::StrCat("no way from ", device_.name(), " (", address_.gid.to_string(),
+                                                       ") to ", peer.address.gid.to_string(), ": ",
+                                                       std::generic_category().message(error),
+                                                       "; is it up, and in a network that this port reaches?")));
+    }
+    return true;
+  });
+}
+
+void VerbsTransport::complain(PeerId peer, absl::Status why) {
+  if (events_.size() >= kLinkEventsMax) return;
+  LinkEvent& event = events_.emplace_back();
+  event.peer = peer;
+  event.kind = LinkEvent::Kind::kRefused;
+  event.why = std::move(why);
+}
+
+// --- Memory, sleep ---------------------------------------------------------------------------------------------------
+
+absl::Status VerbsTransport::register_region(MutableByteSpan region) {
+  absl::StatusOr<uint32_t> key = device_.memory().acquire(region);
+  if (!key.ok()) return key.status();
+  regions_.add(region, *key);
+  return absl::OkStatus();
+}
+
+void VerbsTransport::unregister_region(MutableByteSpan region) {
+  if (regions_.remove(region)) device_.memory().release(region);
+}
+
+void VerbsTransport::wait(DurationNs timeout_ns) {
+  queue_->refill();
+  if (!queue_->arm()) return;
+  const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
+  std::array<pollfd, 2> ready = {pollfd{queue_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
+  if (ppoll(ready.data(), ready.size(), &time, nullptr) <= 0) return;
+  if (ready[0].revents != 0) queue_->disarm();
+  if (ready[1].revents != 0) {
+    eventfd_t value;
+    eventfd_read(wake_fd_, &value);
+  }
+}
+
+void VerbsTransport::wake() {
+  eventfd_write(wake_fd_, 1);
+}
+
+}  // namespace skua::rpc::verbs

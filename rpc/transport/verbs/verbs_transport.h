@@ -1,0 +1,134 @@
+// VerbsTransport: packets as unreliable datagrams (UD) over RDMA verbs, one queue pair per endpoint.
+//
+// TX:   | engine header, copied pieces |  body span  |  body span |      one work request, gathered by the device
+//         the slot's own memory          registered memory, in place; its token comes back after the completion
+//
+//       Pieces up to the inline limit are copied behind the header, and so is everything outside registered memory. A packet that is
+//       small enough travels in the work request itself. A burst is one list, handed over at once.
+// RX:   buffers are lent as they are, their number being the RxBufferId, and posted again when they come back, in any order. What
+//       is malformed is given back at once and counted: nothing that arrives takes a buffer out of the ring.
+//
+// A datagram is from whom its network header says (GID or LID, and QP number): that finds the PeerId. The device checks the key
+// (QKEY, drawn at random for each endpoint) and the invariant CRC, so the engine adds none of its own.
+//
+// Room for what builds on this: connected queue pairs (for READ, WRITE and atomics) would stand next to UdQueue, with completion
+// queues on the same channel; Device, MemoryRegistry and AddressResolver know nothing of datagrams.
+#ifndef SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
+#define SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/base/clock.h"
+#include "rpc/base/rng.h"
+#include "rpc/transport/peer_table.h"
+#include "rpc/transport/transport.h"
+#include "rpc/transport/verbs/address.h"
+#include "rpc/transport/verbs/address_resolver.h"
+#include "rpc/transport/verbs/device.h"
+#include "rpc/transport/verbs/memory_registry.h"
+#include "rpc/transport/verbs/ud_queue.h"
+#include "rpc/transport/verbs/verbs_fabric.h"
+
+namespace skua::rpc::verbs {
+
+struct Peer {
+  Uuid uuid;
+  Source source;
+  EndpointAddress address;
+  std::shared_ptr<AddressHandle> handle;
+  TimeNs resolved_ns = 0;
+  TimeNs last_used_ns = 0;
+};
+
+class VerbsTransport final : public Transport {
+ public:
+  struct Stats {
+    /// Times the queue pair was taken out of an error state.
+    uint64_t restarts = 0;
+    /// Packets thrown away because their peer's address is not resolved (yet), or the queue is in error.
+    uint64_t tx_unsendable = 0;
+    /// Of rx_dropped: shorter than the headers, and with a network header that is none.
+    uint64_t rx_short = 0;
+    uint64_t rx_bad_network_header = 0;
+  };
+
+  static absl::StatusOr<std::unique_ptr<Transport>> create(Device& device, AddressResolver& resolver,
+                                                           const VerbsOptions& options, const EndpointIdentity& self,
+                                                           Rng rng);
+  VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options, const EndpointIdentity& self,
+                 std::unique_ptr<UdQueue> queue);
+  ~VerbsTransport() override;
+
+  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+  [[nodiscard]] Descriptor local_descriptor() const override;
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  size_t tx_burst(std::span<TxPacket> packets) override;
+  bool has_room(PeerId peer) override;
+  size_t rx_burst(std::span<RxPacket> packets) override;
+  void release(std::span<const RxBufferId> buffers) override;
+  size_t reap(std::span<TxToken> tokens) override;
+  void abandon_tx() override;
+  size_t poll_links(std::span<LinkEvent> events) override;
+  absl::Status register_region(MutableByteSpan region) override;
+  void unregister_region(MutableByteSpan region) override;
+  void wait(DurationNs timeout_ns) override;
+  void wake() override;
+
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+  /// For tests: the queue pair fails as after a fault of the device.
+  void fail_queue_for_test() { queue_->fail_for_test(); }
+  [[nodiscard]] const UdQueue& queue() const { return *queue_; }
+
+ private:
+  using Peers = PeerTable<Source, Peer>;
+
+  // TX.
+  void build(const Peer& peer, TxPacket& packet);
+  /// Copies or gathers the payload behind the header; returns the bytes copied.
+  uint32_t gather(UdQueue::SendSlot& slot, std::byte* room, const TxPacket& packet);
+  [[nodiscard]] bool usable(const Peer& peer) const { return !queue_->in_error() && peer.handle->get() != nullptr; }
+
+  // RX.
+  bool accept(const UdQueue::Received& received, RxPacket& out);
+
+  // Links.
+  void recover(TimeNs now);
+  void watch(TimeNs now);
+  void report_unresolved();
+  void complain(PeerId peer, absl::Status why);
+  void bury(std::shared_ptr<AddressHandle> handle);
+
+  Device& device_;
+  AddressResolver& resolver_;
+  const uint32_t inline_max_bytes_;
+  const EndpointIdentity self_;
+  const SteadyClock clock_;
+  const std::unique_ptr<UdQueue> queue_;
+  EndpointAddress address_;
+  Capabilities capabilities_;
+  TransportCounters counters_;
+  Stats stats_;
+  Peers peers_;
+  RegionTable regions_;
+  std::vector<PeerId> unresolved_;
+  /// Handles that were replaced, and how many sends had been built then: until those are done they may be in use.
+  std::vector<std::pair<uint64_t, std::shared_ptr<AddressHandle>>> replaced_;
+
+  TimeNs now_ns_ = 0;  // coarse; of the last look at the links
+  TimeNs next_watch_ns_ = 0;
+  TimeNs next_restart_ns_ = 0;
+  TimeNs down_since_ns_ = 0;
+  TimeNs next_complaint_ns_ = 0;
+  absl::Status trouble_;  // why the queue does not restart
+  uint32_t turns_ = 0;
+  std::vector<LinkEvent> events_;
+  int wake_fd_ = -1;
+};
+
+}  // namespace skua::rpc::verbs
+
+#endif  // SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
