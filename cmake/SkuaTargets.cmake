@@ -2,6 +2,7 @@
 #              [PRECOMPILED common|grpc|none]  the headers that it gets precompiled (cmake/precompiled; default common)
 # skua_program(NAME SOURCES ... DEPS ...)   an executable in bin/
 # skua_test(NAME SOURCES ... DEPS ...)      a GoogleTest executable, registered with CTest
+#           [ELSEWHERE]                     not registered: it runs where its device is (tests/vm/run)
 # skua_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer target over one decoder (preset `fuzz`)
 # skua_proto(NAME FILES ...)                protobuf and gRPC code from .proto files, without our warnings
 
@@ -78,13 +79,16 @@ function(skua_program name)
 endfunction()
 
 function(skua_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ELSEWHERE" "TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE skua_flags ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   skua_use_precompiled(${name} test)
+  if(ARG_ELSEWHERE)
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()
