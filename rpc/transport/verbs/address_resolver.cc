@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 namespace skua::rpc::verbs {
 namespace {
@@ -16,8 +17,8 @@ AddressHandle::~AddressHandle() {
   if (ibv_ah* handle = get(); handle != nullptr) ibv_destroy_ah(handle);
 }
 
-AddressResolver::AddressResolver(Device& device, uint8_t traffic_class)
-    : device_(device), traffic_class_(traffic_class), thread_([this] { run(); }) {}
+AddressResolver::AddressResolver(Device& device, uint8_t traffic_class, MakeFn make)
+    : device_(device), traffic_class_(traffic_class), make_(std::move(make)), thread_([this] { run(); }) {}
 
 AddressResolver::~AddressResolver() {
   {
@@ -63,7 +64,7 @@ void AddressResolver::run() {
     Request request = std::move(requests_.front());
     requests_.pop_front();
     lock.unlock();
-    ibv_ah* made = ibv_create_ah(device_.domain(), &request.attributes);
+    ibv_ah* made = make_(device_.domain(), &request.attributes);
     if (made != nullptr) {
       request.handle->handle_.store(made, std::memory_order_release);
     } else {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -45,7 +46,10 @@ class AddressHandle {
 /// Thread: any. Made once per device; outlives the endpoints.
 class AddressResolver {
  public:
-  AddressResolver(Device& device, uint8_t traffic_class);
+  /// Asks the kernel for a handle: null and errno if there is none. Thread: the resolver's.
+  using MakeFn = std::function<ibv_ah*(ibv_pd*, ibv_ah_attr*)>;
+
+  AddressResolver(Device& device, uint8_t traffic_class, MakeFn make = ibv_create_ah);
   ~AddressResolver();
   AddressResolver(const AddressResolver&) = delete;
   AddressResolver& operator=(const AddressResolver&) = delete;
@@ -65,6 +69,7 @@ class AddressResolver {
 
   Device& device_;
   const uint8_t traffic_class_;
+  const MakeFn make_;
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable answered_;

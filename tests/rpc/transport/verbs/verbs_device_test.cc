@@ -8,9 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -407,18 +411,77 @@ TEST_F(VerbsTransportTest, Resolve_RefusesOtherTransportsClustersAndGarbage) {
   EXPECT_EQ(sender_->resolve(receiver_->local_descriptor()).value(), to_receiver_) << "the same uuid, the same id";
 }
 
-TEST_F(VerbsTransportTest, Resolve_AnAddressThatNobodyReachesIsReported) {
-  EndpointAddress address = EndpointAddress::decode(as_byte_span(receiver_->local_descriptor().address)).value();
-  address.gid = Gid::parse("192.0.2.1").value();
-  const PeerId nowhere = sender_->resolve({"verbs", identity_of(9), address.encode()}).value();
-  TxPacket lost = packet(as_byte_span("x"), 1);
-  lost.peer = nowhere;
-  ASSERT_TRUE(send(lost));
-  EXPECT_TRUE(lost.done);
-  ASSERT_TRUE(until([&] { return !links_.empty(); }));
-  EXPECT_EQ(links_[0].peer, nowhere);
-  EXPECT_EQ(links_[0].kind, LinkEvent::Kind::kRefused);
-  EXPECT_THAT(std::string(links_[0].why.message()), HasSubstr("192.0.2.1"));
+/// A transport whose address handles are made as a test says: Soft-RoCE itself takes any address.
+class VerbsResolving : public testing::Test {
+ protected:
+  void open(AddressResolver::MakeFn make) {
+    device_ = Device::open({"rxe0"}, 0).value();
+    resolver_ = std::make_unique<AddressResolver>(*device_, uint8_t{0}, std::move(make));
+    transport_ = VerbsTransport::create(*device_, *resolver_, {}, identity_of(1), Rng(1)).value();
+    peer_ = EndpointAddress::decode(as_byte_span(transport_->local_descriptor().address)).value();
+    peer_.gid = Gid::parse("10.77.0.9").value();
+  }
+  ~VerbsResolving() override { transport_.reset(); }
+
+  [[nodiscard]] Descriptor peer() const { return {"verbs", identity_of(9), peer_.encode()}; }
+  /// Sends a packet; true if it went out rather than being thrown away.
+  bool goes_out(PeerId to) {
+    const uint64_t before = transport_->counters().tx_packets;
+    TxPacket one;
+    one.peer = to;
+    one.header.fill(std::byte{1});
+    EXPECT_EQ(transport_->tx_burst(std::span(&one, 1)), 1u);
+    EXPECT_TRUE(one.done);
+    return transport_->counters().tx_packets > before;
+  }
+  std::optional<LinkEvent> next_link_event(int turns) {
+    std::array<LinkEvent, 1> event;
+    for (; turns > 0; --turns) {
+      if (transport_->poll_links(event) == 1) return event[0];
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<AddressResolver> resolver_;
+  std::unique_ptr<Transport> transport_;
+  EndpointAddress peer_;
+};
+
+TEST_F(VerbsResolving, AnAddressThatNobodyReachesIsReported) {
+  open([](ibv_pd*, ibv_ah_attr*) -> ibv_ah* {
+    errno = EHOSTUNREACH;
+    return nullptr;
+  });
+  const PeerId nowhere = transport_->resolve(peer()).value();
+  EXPECT_FALSE(goes_out(nowhere));
+  std::optional<LinkEvent> event;
+  while (!event.has_value()) event = next_link_event(1000);
+  EXPECT_EQ(event->peer, nowhere);
+  EXPECT_EQ(event->kind, LinkEvent::Kind::kRefused);
+  EXPECT_THAT(std::string(event->why.message()), HasSubstr("10.77.0.9"));
+}
+
+TEST_F(VerbsResolving, ASlowAnswerHoldsUpNobody) {
+  std::mutex mutex;
+  std::condition_variable may_answer;
+  bool answer = false;
+  open([&](ibv_pd* domain, ibv_ah_attr* attributes) {
+    std::unique_lock lock(mutex);
+    may_answer.wait(lock, [&] { return answer; });
+    return ibv_create_ah(domain, attributes);
+  });
+  const PeerId slow = transport_->resolve(peer()).value();
+  EXPECT_FALSE(goes_out(slow));
+  EXPECT_FALSE(next_link_event(1000).has_value());
+  {
+    const std::lock_guard lock(mutex);
+    answer = true;
+  }
+  may_answer.notify_all();
+  while (!goes_out(slow)) {
+  }
+  EXPECT_EQ(transport_->resolve(peer()).value(), slow);
 }
 
 // --- Faults ----------------------------------------------------------------------------------------------------------
