@@ -358,16 +358,24 @@ void VerbsTransport::unregister_region(MutableByteSpan region) {
 }
 
 void VerbsTransport::wait(DurationNs timeout_ns) {
-  queue_->refill();
-  if (!queue_->arm()) return;
+  // Who sleeps has few turns: each looks at the links.
+  turns_ = kTurnsPerLook - 1;
+  if (queue_->in_error()) recover(clock_.now_ns());
+  if (queue_->in_error()) {
+    // Nothing but time helps a queue that does not restart.
+    timeout_ns = std::min(timeout_ns, kRestartEvery);
+  } else {
+    queue_->refill();
+    if (!queue_->arm()) return;
+  }
   const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
-  std::array<pollfd, 2> ready = {pollfd{queue_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
-  if (ppoll(ready.data(), ready.size(), &time, nullptr) <= 0) return;
-  if (ready[0].revents != 0) queue_->disarm();
-  if (ready[1].revents != 0) {
+  std::array<pollfd, 2> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{queue_->fd(), POLLIN, 0}};
+  if (ppoll(ready.data(), queue_->in_error() ? 1 : 2, &time, nullptr) <= 0) return;
+  if (ready[0].revents != 0) {
     eventfd_t value;
     eventfd_read(wake_fd_, &value);
   }
+  if (ready[1].revents != 0) queue_->disarm();
 }
 
 void VerbsTransport::wake() {

@@ -226,6 +226,15 @@ TEST_F(VerbsTransportTest, Send_AllSizesArriveAsTheyWere) {
   EXPECT_EQ(receiver_->counters().rx_zero_copy_bytes, counters.tx_bytes);
 }
 
+TEST_F(VerbsTransportTest, Send_ToItself) {
+  const PeerId self = receiver_->resolve(receiver_->local_descriptor()).value();
+  TxPacket one = packet(as_byte_span("note to self"), kNoToken);
+  one.peer = self;
+  ASSERT_EQ(receiver_->tx_burst(std::span(&one, 1)), 1u);
+  ASSERT_TRUE(until([&] { return !arrived_.empty(); }));
+  EXPECT_EQ(arrived_[0].from, self);
+}
+
 TEST_F(VerbsTransportTest, Send_PiecesOfBothKindsKeepTheirOrder) {
   const Registered body(*sender_, 2000);
   const std::string plain(300, 'p');
