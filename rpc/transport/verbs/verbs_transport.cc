@@ -120,6 +120,11 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
   return id;
 }
 
+uint32_t VerbsTransport::payload_max_bytes(PeerId peer) const {
+  return std::min(capabilities_.payload_max_bytes,
+                  peers_.at(peer).address.mtu_bytes - static_cast<uint32_t>(kPacketHeaderBytes));
+}
+
 void VerbsTransport::bury(std::shared_ptr<AddressHandle> handle) {
   if (queue_->completed_count() < queue_->built_count())
     replaced_.emplace_back(queue_->built_count(), std::move(handle));

@@ -23,6 +23,7 @@
 
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
+#include "rpc/transport/path_limits.h"
 #include "rpc/transport/peer_table.h"
 #include "rpc/transport/transport.h"
 #include "rpc/transport/verbs/address.h"
@@ -43,7 +44,7 @@ struct Peer {
   TimeNs last_used_ns = 0;
 };
 
-class VerbsTransport final : public Transport {
+class VerbsTransport final : public Transport, public PathLimits {
  public:
   struct Stats {
     /// Times the queue pair was taken out of an error state.
@@ -77,6 +78,8 @@ class VerbsTransport final : public Transport {
   void unregister_region(MutableByteSpan region) override;
   void wait(DurationNs timeout_ns) override;
   void wake() override;
+  /// Of the two ports' MTUs the smaller one counts; the peer's came with its address.
+  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
   /// For tests: the queue pair fails as after a fault of the device.
