@@ -82,6 +82,8 @@ class VerbsTransport final : public Transport, public PathLimits {
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
+  /// Packets for the peer are sent rather than thrown away: its address handle is there.
+  [[nodiscard]] bool resolved(PeerId peer) const { return peers_.at(peer).handle->get() != nullptr; }
   /// For tests: the queue pair fails as after a fault of the device.
   void fail_queue_for_test() { queue_->fail_for_test(); }
   [[nodiscard]] const UdQueue& queue() const { return *queue_; }

@@ -60,6 +60,15 @@ class VerbsTransportTest : public testing::Test {
     receiver_ = fabric_->make_transport(identity_of(2)).value();
     to_receiver_ = sender_->resolve(receiver_->local_descriptor()).value();
     to_sender_ = receiver_->resolve(sender_->local_descriptor()).value();
+    wait_for(*sender_, to_receiver_);
+    wait_for(*receiver_, to_sender_);
+  }
+
+  /// On a busy machine an address handle takes longer than resolve() waits for it.
+  void wait_for(Transport& transport, PeerId peer) const {
+    const TimeNs limit = clock_.now_ns() + kPatience;
+    while (!inside(transport).resolved(peer) && clock_.now_ns() < limit) std::this_thread::yield();
+    ASSERT_TRUE(inside(transport).resolved(peer));
   }
 
   TxPacket packet(ByteSpan body, TxToken token, uint8_t mark = 7) const {
@@ -228,6 +237,7 @@ TEST_F(VerbsTransportTest, Send_AllSizesArriveAsTheyWere) {
 
 TEST_F(VerbsTransportTest, Send_ToItself) {
   const PeerId self = receiver_->resolve(receiver_->local_descriptor()).value();
+  wait_for(*receiver_, self);
   TxPacket one = packet(as_byte_span("note to self"), kNoToken);
   one.peer = self;
   ASSERT_EQ(receiver_->tx_burst(std::span(&one, 1)), 1u);
