@@ -1,0 +1,265 @@
+#include "kvstore/log/log_recovery.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint64_t kAllShards = ~uint64_t{0};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LogRecovery>> LogRecovery::scan(Device& device, const LogIdentity& identity,
+                                                               Progress progress) {
+  std::unique_ptr<LogRecovery> recovery(new LogRecovery(device, identity));
+  if (absl::Status found = recovery->find_segments(); !found.ok()) return found;
+  if (absl::Status read = recovery->read_headers(); !read.ok()) return read;
+  LogProgress done{0, recovery->bytes_total_};
+  for (size_t i = 0; i < recovery->segments_.size(); ++i) {
+    if (absl::Status scanned = recovery->scan_segment(i); !scanned.ok()) return scanned;
+    done.bytes_done += recovery->segments_[i].bytes;
+    progress(done);
+  }
+  recovery->bytes_ = {};
+  return recovery;
+}
+
+absl::Status LogRecovery::find_segments() {
+  auto names = device_.list();
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    const std::optional<uint64_t> sequence = parse_segment_name(name);
+    if (!sequence) continue;
+    Segment segment;
+    segment.sequence = *sequence;
+    segment.name = name;
+    segments_.push_back(std::move(segment));
+  }
+  std::ranges::sort(segments_, {}, &Segment::sequence);
+  return absl::OkStatus();
+}
+
+/// Before anything else of a segment is read, the header of the one after it must be known.
+absl::Status LogRecovery::read_headers() {
+  for (Segment& segment : segments_) {
+    auto file = device_.open(segment.name);
+    if (!file.ok()) return file.status();
+    segment.bytes = (*file)->size();
+    bytes_total_ += segment.bytes;
+    bytes_.resize(std::min<uint64_t>(segment.bytes, segment_data_offset(kLogShardsMax)));
+    auto got = (*file)->read(0, bytes_);
+    if (!got.ok()) return got.status();
+    auto header = decode_segment_header(ByteSpan(bytes_).first(*got));
+    if (!header.ok() && header.status().code() != absl::StatusCode::kDataLoss) {
+      return absl::Status(header.status().code(),
+                          absl::StrCat(device_.path_of(segment.name), ": ", header.status().message()));
+    }
+    if (!header.ok()) continue;
+    if (header->identity != identity_) {
+      return absl::FailedPreconditionError(absl::StrCat(device_.path_of(segment.name),
+                                                        " belongs to another cluster, node or log; is this the right "
+                                                        "directory?"));
+    }
+    if (header->sequence == segment.sequence) segment.header = *std::move(header);
+  }
+  for (size_t i = 0; i + 1 < segments_.size(); ++i) {
+    // Behind a damaged header the groups of this one are told by their own vouchers, as in a newest segment.
+    if (segments_[i + 1].header) segments_[i].next_first_group = segments_[i + 1].header->first_group;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogRecovery::read_segment(const Segment& segment, bool from_medium) {
+  auto file = device_.open(segment.name);
+  if (!file.ok()) return file.status();
+  if (from_medium) {
+    // What only the cache has is made durable, or, if a sync failed in an earlier life, forgotten.
+    if (absl::Status synced = (*file)->sync(); !synced.ok()) return synced;
+    (*file)->drop_cache();
+  }
+  bytes_.resize(segment.bytes);
+  auto got = (*file)->read(0, bytes_);
+  if (!got.ok()) return got.status();
+  bytes_.resize(*got);
+  return absl::OkStatus();
+}
+
+absl::Status LogRecovery::scan_segment(size_t position) {
+  Segment& segment = segments_[position];
+  const bool newest = position + 1 == segments_.size();
+  if (position > 0 && segments_[position - 1].sequence + 1 != segment.sequence) {
+    add_damage(segment, 0, next_group_, segment.header ? segment.header->first_group - 1 : next_group_, kAllShards);
+  }
+  if (!segment.header) {
+    add_damage(segment, 0, next_group_, next_group_, kAllShards);
+    if (newest) tail_ = {.path = device_.path_of(segment.name)};
+    return absl::OkStatus();
+  }
+  if (absl::Status read = read_segment(segment, newest); !read.ok()) return read;
+  take_header(segment);
+  SegmentReader reader(bytes_, *segment.header, segment.next_first_group);
+  for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
+    if (event == SegmentReader::Event::kGroup) {
+      const uint64_t number = reader.group().number;
+      reader.visit_records([&](const RecordView& record) { take_record(segment, record, number); });
+    }
+    if (reader.damaged()) {
+      add_damage(segment, reader.offset(), reader.first_lost(), reader.last_lost(), reader.lost_shard_bits());
+    }
+  }
+  next_group_ = std::max(next_group_, reader.next_group());
+  if (newest) {
+    tail_ = {reader.closed(), reader.torn(), reader.groups_cut(), reader.sync_groups_cut(),
+             device_.path_of(segment.name), reader.offset()};
+  }
+  return absl::OkStatus();
+}
+
+/// The header says where every shard stood: whoever stands elsewhere has lost something before it.
+void LogRecovery::take_header(Segment& segment) {
+  absl::flat_hash_map<LogShard, Shard> present;
+  for (const ShardPosition& position : segment.header->shards) {
+    const auto known = shards_.find(position.shard);
+    Shard& shard = present[position.shard];
+    if (known != shards_.end()) shard = std::move(known->second);
+    join(shard, position.last_index + 1, position.last_index);
+    shard.last_epoch = position.last_epoch;
+  }
+  shards_ = std::move(present);  // a shard that is not named has left
+  header_proved_ = damages_.size();
+  next_group_ = segment.header->first_group;
+}
+
+void LogRecovery::take_record(Segment& segment, const RecordView& record, uint64_t group) {
+  const RecordHeader& header = record.header;
+  if (header.kind == RecordKind::kShardEnd) {
+    shards_.erase(header.shard);
+    std::erase_if(segment.last_records, [&](const LastRecord& last) { return last.shard == header.shard; });
+    return;
+  }
+  Shard& shard = shards_[header.shard];
+  if (header.kind == RecordKind::kShardStart) {
+    shard = {};
+    shard.start_group = group;
+    join(shard, header.index + 1, header.index);
+  } else {
+    if (header.index <= shard.last_index) forget_suffix(header.shard, header.index);
+    join(shard, header.index, header.index);
+  }
+  shard.last_epoch = header.epoch;
+  const auto last = std::ranges::find(segment.last_records, header.shard, &LastRecord::shard);
+  if (last == segment.last_records.end()) {
+    segment.last_records.push_back({header.shard, header.index});
+  } else {
+    last->index = header.index;
+  }
+}
+
+/// Records from `index` on were replaced: they do not pin their segments.
+void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
+  for (Segment& segment : segments_) {
+    for (LastRecord& last : segment.last_records) {
+      if (last.shard == shard) last.index = std::min(last.index, index - 1);
+    }
+  }
+}
+
+/// The shard goes on with `next_index`, after which it stands at `joined_index`.
+void LogRecovery::join(Shard& shard, uint64_t next_index, uint64_t joined_index) {
+  if (next_index > shard.last_index + 1) {
+    shard.gaps.push_back({shard.last_index, next_index, damages_.empty() ? 0 : damages_.size() - 1});
+  } else {
+    // A suffix is replaced: gaps in it went with it.
+    while (!shard.gaps.empty() && shard.gaps.back().before > next_index) {
+      Gap& gap = shard.gaps.back();
+      gap.before = next_index;
+      if (gap.before > gap.after + 1) break;
+      shard.gaps.pop_back();
+    }
+  }
+  shard.last_index = joined_index;
+  shard.proved = damages_.size();
+}
+
+void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group,
+                             uint64_t shard_bits) {
+  segment.damaged = true;
+  damages_.push_back({device_.path_of(segment.name), offset, first_group, last_group, shard_bits});
+}
+
+std::vector<ShardPosition> LogRecovery::shards() const {
+  std::vector<ShardPosition> positions;
+  positions.reserve(shards_.size());
+  for (const auto& [id, shard] : shards_) positions.push_back({id, shard.last_index, shard.last_epoch});
+  return positions;
+}
+
+uint64_t LogRecovery::next_index(AppliedIndex applied) const {
+  const auto known = shards_.find(applied.shard);
+  return std::max(applied.index, known == shards_.end() ? 0 : known->second.last_index) + 1;
+}
+
+absl::Status LogRecovery::status(AppliedIndex applied) const {
+  const auto data_loss = [&](const char* what, uint64_t from, const LogDamage& damage) {
+    return absl::DataLossError(absl::StrCat("log damaged at offset ", damage.offset, " of ", damage.path, ": records of shard ",
+                                            applied.shard, " from index ", from, " on ", what,
+                                            "; restore the shard from a replica or a backup"));
+  };
+  const auto known = shards_.find(applied.shard);
+  Shard unknown;
+  unknown.proved = header_proved_;
+  const Shard& shard = known == shards_.end() ? unknown : known->second;
+  for (const Gap& gap : shard.gaps) {
+    if (gap.before <= applied.index + 1) continue;
+    const uint64_t first_lost = std::max(gap.after, applied.index) + 1;
+    if (damages_.empty()) {
+      return absl::DataLossError(absl::StrCat("the log begins after what was applied: records of shard ", applied.shard,
+                                              " from index ", first_lost, " to ", gap.before - 1, " are in neither"));
+    }
+    return data_loss("are missing", first_lost, damages_[gap.damage]);
+  }
+  for (size_t i = shard.proved; i < damages_.size(); ++i) {
+    if ((damages_[i].shard_bits & shard_bit(applied.shard)) == 0) continue;
+    return data_loss("may be missing", std::max(shard.last_index, applied.index) + 1, damages_[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
+                                 absl::FunctionRef<void(const RecordView&)> visit, Progress progress) {
+  absl::flat_hash_map<LogShard, uint64_t> wanted;
+  for (const AppliedIndex& one : applied) {
+    if (status(one).ok()) wanted[one.shard] = one.index;
+  }
+  const auto is_wanted = [&](LogShard shard, uint64_t index) {
+    const auto found = wanted.find(shard);
+    return found != wanted.end() && index > found->second;
+  };
+  LogProgress done{0, bytes_total_};
+  for (const Segment& segment : segments_) {
+    done.bytes_done += segment.bytes;
+    const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const LastRecord& last) {
+      return is_wanted(last.shard, last.index);
+    });
+    if (needed) {
+      if (absl::Status read = read_segment(segment, false); !read.ok()) return read;
+      SegmentReader reader(bytes_, *segment.header, segment.next_first_group);
+      for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
+        if (event != SegmentReader::Event::kGroup) continue;
+        reader.visit_records([&](const RecordView& record) {
+          const RecordHeader& header = record.header;
+          if (header.kind != RecordKind::kData || !is_wanted(header.shard, header.index)) return;
+          const auto shard = shards_.find(header.shard);
+          if (shard != shards_.end() && reader.group().number >= shard->second.start_group) visit(record);
+        });
+      }
+    }
+    progress(done);
+  }
+  bytes_ = {};
+  return absl::OkStatus();
+}
+
+}  // namespace skua::kv

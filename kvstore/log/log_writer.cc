@@ -1,0 +1,261 @@
+#include "kvstore/log/log_writer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "rpc/base/mpsc_ring.h"
+
+namespace skua::kv {
+namespace {
+
+/// One thread sleeps until another signals; a signal before the wait is not lost.
+class Signal {
+ public:
+  void raise() {
+    if (state_.exchange(kRaised, std::memory_order_acq_rel) == kSleeping) state_.notify_one();
+  }
+
+  void wait() {
+    int expected = kIdle;
+    if (state_.compare_exchange_strong(expected, kSleeping, std::memory_order_acq_rel)) {
+      while (state_.load(std::memory_order_acquire) == kSleeping) state_.wait(kSleeping, std::memory_order_acquire);
+    }
+    state_.exchange(kIdle, std::memory_order_acq_rel);
+  }
+
+ private:
+  static constexpr int kIdle = 0;
+  static constexpr int kSleeping = 1;
+  static constexpr int kRaised = 2;
+
+  std::atomic<int> state_{kIdle};
+};
+
+size_t payload_bytes(const LogSubmission& submission) {
+  size_t bytes = 0;
+  for (ByteSpan piece : submission.payload) bytes += piece.size();
+  return bytes;
+}
+
+}  // namespace
+
+class LogWriter::Impl {
+ public:
+  Impl(std::unique_ptr<Log> log, const Options& options, GroupDone on_group_done)
+      : options_(options),
+        on_group_done_(std::move(on_group_done)),
+        log_(std::move(log)),
+        ring_(options.queue_records_max) {
+    group_.reserve(options_.group_records_max);
+    publish(true);
+    thread_ = std::thread([this] { run(); });
+  }
+
+  absl::Status submit(LogSubmission&& submission) {
+    if (stopping_.load(std::memory_order_relaxed)) {
+      return absl::UnavailableError("the log has been stopped; the record was not written");
+    }
+    const size_t bytes = payload_bytes(submission);
+    if (queued_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > options_.queue_bytes_max && bytes > 0) {
+      queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+      return absl::ResourceExhaustedError(absl::StrCat("the log's queue holds its limit queue_bytes_max of ",
+                                                       options_.queue_bytes_max, " bytes; the disk is behind"));
+    }
+    if (!ring_.try_push(std::move(submission))) {
+      queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+      return absl::ResourceExhaustedError(absl::StrCat("the log's queue holds its limit queue_records_max of ",
+                                                       ring_.capacity(), " records; the disk is behind"));
+    }
+    submitted_.raise();
+    return absl::OkStatus();
+  }
+
+  void set_durable(LogShard shard, uint64_t index) {
+    {
+      const std::lock_guard lock(mutex_);
+      uint64_t& durable = durable_[shard];
+      durable = std::max(durable, index);
+    }
+    has_durable_.store(true, std::memory_order_release);
+    submitted_.raise();
+  }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    stopping_.store(true, std::memory_order_release);
+    submitted_.raise();
+    thread_.join();
+  }
+
+  absl::Status health() const {
+    const std::lock_guard lock(mutex_);
+    return health_;
+  }
+  LogCounters counters() const {
+    const std::lock_guard lock(mutex_);
+    return counters_;
+  }
+  std::vector<AppliedIndex> pins() const {
+    const std::lock_guard lock(mutex_);
+    return pins_;
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
+      const bool last_round = stopping_.load(std::memory_order_acquire);
+      gather();
+      if (!group_.empty()) {
+        commit();
+        finish_group();
+        truncate();
+      } else if (!truncate()) {
+        if (last_round) break;
+        submitted_.wait();
+      }
+    }
+    (void)log_->close();  // a failed log has said so already
+  }
+
+  /// Takes what is queued, as much as one group holds, into the log's group buffer.
+  void gather() {
+    while (group_.size() < options_.group_records_max) {
+      LogSubmission next;
+      if (left_over_) {
+        next = std::move(*left_over_);
+        left_over_.reset();
+      } else if (!ring_.try_pop(next)) {
+        return;
+      }
+      if (!group_.empty() && !log_->fits(payload_bytes(next))) {
+        left_over_ = std::move(next);
+        return;
+      }
+      next.outcome = add(next);
+      group_.push_back(std::move(next));
+    }
+  }
+
+  absl::Status add(const LogSubmission& submission) {
+    const RecordHeader& header = submission.header;
+    switch (header.kind) {
+      case RecordKind::kData: return log_->append(header, submission.payload, submission.urgent);
+      case RecordKind::kShardStart: return log_->start_shard(header.shard, header.index, header.epoch, header.time);
+      case RecordKind::kShardEnd: return log_->end_shard(header.shard, header.time);
+    }
+    return absl::InvalidArgumentError("unknown record kind");
+  }
+
+  void commit() {
+    absl::StatusOr<LogDurability> written = log_->commit();
+    settle(written);
+    if (!absl::IsResourceExhausted(written.status())) return;
+    // No room for all; those that free space may use the reserve.
+    bool any = false;
+    for (LogSubmission& one : group_) {
+      if (!one.urgent && one.header.kind == RecordKind::kData) continue;
+      if (!absl::IsResourceExhausted(one.outcome)) continue;
+      one.outcome = add(one);
+      any = true;
+    }
+    if (any) settle(log_->commit());
+  }
+
+  void settle(const absl::StatusOr<LogDurability>& written) {
+    for (LogSubmission& one : group_) {
+      if (!one.outcome.ok()) continue;
+      one.outcome = written.status();
+      if (written.ok()) one.achieved = *written;
+    }
+  }
+
+  void finish_group() {
+    size_t bytes = 0;
+    for (const LogSubmission& one : group_) bytes += payload_bytes(one);
+    queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    publish(false);
+    on_group_done_(group_);
+    group_.clear();
+  }
+
+  bool truncate() {
+    if (!has_durable_.exchange(false, std::memory_order_acq_rel)) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [shard, index] : durable_) log_->set_durable(shard, index);
+      durable_.clear();
+    }
+    (void)log_->recycle();  // a failure is the log's health
+    publish(true);
+    return true;
+  }
+
+  void publish(bool truncated) {
+    const std::lock_guard lock(mutex_);
+    if (health_.ok()) health_ = log_->health();
+    const bool rotated = counters_.rotations != log_->counters().rotations;
+    counters_ = log_->counters();
+    if (rotated || truncated) pins_ = log_->pins();
+  }
+
+  const Options options_;
+  const GroupDone on_group_done_;
+  const std::unique_ptr<Log> log_;
+
+  // Shared with submitters.
+  MpscRing<LogSubmission> ring_;
+  Signal submitted_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<size_t> queued_bytes_{0};
+  std::atomic<bool> has_durable_{false};
+  mutable std::mutex mutex_;
+  absl::flat_hash_map<LogShard, uint64_t> durable_;
+  absl::Status health_;
+  LogCounters counters_;
+  std::vector<AppliedIndex> pins_;
+
+  // The thread's.
+  std::vector<LogSubmission> group_;
+  std::optional<LogSubmission> left_over_;
+  std::thread thread_;
+};
+
+LogWriter::LogWriter(std::unique_ptr<Log> log, const Options& options, GroupDone on_group_done)
+    : impl_(std::make_unique<Impl>(std::move(log), options, std::move(on_group_done))) {}
+
+LogWriter::~LogWriter() {
+  stop();
+}
+
+absl::Status LogWriter::submit(LogSubmission submission) {
+  return impl_->submit(std::move(submission));
+}
+
+void LogWriter::set_durable(LogShard shard, uint64_t index) {
+  impl_->set_durable(shard, index);
+}
+
+void LogWriter::stop() {
+  impl_->stop();
+}
+
+absl::Status LogWriter::health() const {
+  return impl_->health();
+}
+
+LogCounters LogWriter::counters() const {
+  return impl_->counters();
+}
+
+std::vector<AppliedIndex> LogWriter::pins() const {
+  return impl_->pins();
+}
+
+}  // namespace skua::kv

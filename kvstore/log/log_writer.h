@@ -1,0 +1,83 @@
+// Drives a Log on a thread of its own, so that no submitter waits for a disk.
+//
+//    workers --submit--> bounded ring --take what is there--> append.. commit --> on_group_done (once per group)
+//                          ^                                     |
+//                          +----- the next gather here while the disk syncs these
+//
+// Group commit without timers: a group is what gathered while the last one was written; a lone record on an idle thread is
+// written at once.
+//
+// Order: what one thread submits of a shard is written in that order. When a record of a shard is refused (disk full, a
+// wrong index), the ones of that shard submitted after it do not follow any more and are refused too (FAILED_PRECONDITION):
+// the owner waits for its outstanding ones and numbers again from the last that was written.
+#ifndef SKUA_KVSTORE_LOG_LOG_WRITER_H_
+#define SKUA_KVSTORE_LOG_LOG_WRITER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kvstore/log/log.h"
+
+namespace skua::kv {
+
+/// A record to be written, and what became of it.
+struct LogSubmission {
+  RecordHeader header;                ///< kind: kData, kShardStart (index: where it goes on) or kShardEnd
+  std::array<ByteSpan, 3> payload{};  ///< written one after the other; valid until the group is done
+  bool urgent = false;                ///< may use the reserve of segments (log.h)
+  void* context = nullptr;            ///< the submitter's
+
+  absl::Status outcome{};                           ///< of append or commit
+  LogDurability achieved = LogDurability::kMemory;  ///< if OK
+};
+
+class LogWriter {
+ public:
+  /// All submissions of a group, outcomes filled in, on the log's thread. The span is valid during the call. Must not
+  /// block and must not call back into the LogWriter.
+  using GroupDone = std::function<void(std::span<const LogSubmission> group)>;
+
+  struct Options {
+    size_t queue_records_max = 4096;               ///< rounded up to a power of two
+    size_t queue_bytes_max = size_t{64} << 20;     ///< of payload, waiting or being written
+    size_t group_records_max = 1024;
+  };
+
+  /// Starts the thread.
+  LogWriter(std::unique_ptr<Log> log, const Options& options, GroupDone on_group_done);
+  /// stop()s.
+  ~LogWriter();
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+
+  /// Queues a record. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED naming the limit that the queue has reached,
+  /// UNAVAILABLE after stop(); then on_group_done will not tell of it. Thread: any, but not while stop() runs.
+  [[nodiscard]] absl::Status submit(LogSubmission submission);
+
+  /// The shard's records up to `index` are durable elsewhere: segments may go. Takes a lock for a moment. Thread: any.
+  void set_durable(LogShard shard, uint64_t index);
+
+  /// Writes what is queued, reports it, closes the log and ends the thread. A second call does nothing.
+  void stop();
+
+  // Thread: any; as after the last group.
+  /// OK, or why everything is refused.
+  [[nodiscard]] absl::Status health() const;
+  [[nodiscard]] LogCounters counters() const;
+  /// Log::pins().
+  [[nodiscard]] std::vector<AppliedIndex> pins() const;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_LOG_LOG_WRITER_H_

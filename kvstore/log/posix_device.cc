@@ -1,0 +1,209 @@
+#include "kvstore/log/posix_device.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv {
+namespace {
+
+absl::Status errno_status(int error, const char* what, const std::string& path) {
+  const absl::Status text = absl::ErrnoToStatus(error, absl::StrCat(what, " ", path));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT: return absl::ResourceExhaustedError(text.message());
+    case ENOENT: return absl::NotFoundError(text.message());
+    case EACCES:
+    case EPERM:
+    case EROFS: return absl::PermissionDeniedError(text.message());
+    default: return absl::InternalError(text.message());
+  }
+}
+
+/// A file descriptor; closes it.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class PosixFile final : public LogFile {
+ public:
+  PosixFile(Descriptor fd, std::string path, uint64_t size, bool use_rwf_dsync)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(size), use_rwf_dsync_(use_rwf_dsync) {}
+
+  absl::Status write(uint64_t offset, ByteSpan bytes, WriteMode mode) override {
+    const bool durable = mode == WriteMode::kDurable;
+    while (!bytes.empty()) {
+      const ssize_t written = write_some(offset, bytes, durable && use_rwf_dsync_);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && use_rwf_dsync_ && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)) {
+        use_rwf_dsync_ = false;
+        continue;
+      }
+      if (written < 0) return errno_status(errno, "write", path_);
+      if (written == 0) return errno_status(EIO, "write of nothing", path_);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += static_cast<uint64_t>(written);
+    }
+    return durable && !use_rwf_dsync_ ? sync() : absl::OkStatus();
+  }
+
+  absl::Status sync() override {
+    // Not again after EINTR: fdatasync does not report it on Linux, and a failed sync is never repeated.
+    return ::fdatasync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, "fdatasync", path_);
+  }
+
+  absl::StatusOr<size_t> read(uint64_t offset, MutableByteSpan into) override {
+    size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got =
+          ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno_status(errno, "read", path_);
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+
+  void drop_cache() override { (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
+
+  [[nodiscard]] uint64_t size() const override { return size_; }
+
+ private:
+  ssize_t write_some(uint64_t offset, ByteSpan bytes, bool rwf_dsync) {
+    if (!rwf_dsync) return ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    return ::pwritev2(fd_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
+  }
+
+  const Descriptor fd_;
+  const std::string path_;
+  const uint64_t size_;
+  bool use_rwf_dsync_;
+};
+
+class PosixDevice final : public Device {
+ public:
+  PosixDevice(std::string directory, Descriptor fd, const PosixDeviceOptions& options)
+      : directory_(std::move(directory)), fd_(std::move(fd)), options_(options) {}
+
+  absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override {
+    Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (fd.get() < 0) return errno_status(errno, "create", path_of(name));
+    absl::Status made = reserve(fd.get(), name, bytes);
+    if (made.ok() && fill == Fill::kZeros) made = write_zeros(fd.get(), name, bytes);
+    if (made.ok() && ::fsync(fd.get()) != 0) made = errno_status(errno, "fsync", path_of(name));
+    if (made.ok()) made = sync_directory();
+    if (!made.ok()) {
+      (void)::unlinkat(fd_.get(), name.c_str(), 0);
+      return made;
+    }
+    return file(std::move(fd), name, bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override {
+    Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC));
+    if (fd.get() < 0) return errno_status(errno, "open", path_of(name));
+    struct stat about {};
+    if (::fstat(fd.get(), &about) != 0) return errno_status(errno, "stat", path_of(name));
+    return file(std::move(fd), name, static_cast<uint64_t>(about.st_size));
+  }
+
+  absl::Status rename(const std::string& from, const std::string& to) override {
+    if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) {
+      return errno_status(errno, "rename", absl::StrCat(path_of(from), " to ", to));
+    }
+    return sync_directory();
+  }
+
+  absl::Status remove(const std::string& name) override {
+    if (::unlinkat(fd_.get(), name.c_str(), 0) != 0) return errno_status(errno, "remove", path_of(name));
+    return sync_directory();
+  }
+
+  absl::StatusOr<std::vector<std::string>> list() override {
+    DIR* stream = ::opendir(directory_.c_str());
+    if (stream == nullptr) return errno_status(errno, "list", directory_);
+    std::vector<std::string> names;
+    // Another stream's readdir does not disturb this one.
+    while (const dirent* entry = ::readdir(stream)) {  // NOLINT(concurrency-mt-unsafe)
+      struct stat about {};
+      if (::fstatat(fd_.get(), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) continue;
+      names.emplace_back(entry->d_name);
+    }
+    ::closedir(stream);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  [[nodiscard]] std::string path_of(const std::string& name) const override {
+    return absl::StrCat(directory_, "/", name);
+  }
+
+ private:
+  absl::Status reserve(int fd, const std::string& name, uint64_t bytes) {
+    const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    return error == 0 ? absl::OkStatus() : errno_status(error, "reserve space for", path_of(name));
+  }
+
+  absl::Status write_zeros(int fd, const std::string& name, uint64_t bytes) {
+    const std::vector<std::byte> zeros(size_t{1} << 20);
+    for (uint64_t offset = 0; offset < bytes;) {
+      const size_t piece = std::min<uint64_t>(zeros.size(), bytes - offset);
+      const ssize_t written = ::pwrite(fd, zeros.data(), piece, static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return errno_status(written == 0 ? EIO : errno, "write zeros to", path_of(name));
+      offset += static_cast<uint64_t>(written);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status sync_directory() {
+    return ::fsync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, "fsync directory", directory_);
+  }
+
+  std::unique_ptr<LogFile> file(Descriptor fd, const std::string& name, uint64_t bytes) {
+    return std::make_unique<PosixFile>(std::move(fd), path_of(name), bytes, options_.use_rwf_dsync);
+  }
+
+  const std::string directory_;
+  const Descriptor fd_;
+  const PosixDeviceOptions options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& directory,
+                                                          const PosixDeviceOptions& options) {
+  const bool made = ::mkdir(directory.c_str(), 0755) == 0;
+  if (!made && errno != EEXIST) return errno_status(errno, "make", directory);
+  Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return errno_status(errno, "open", directory);
+  if (made) {
+    const Descriptor parent(::openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (parent.get() < 0 || ::fsync(parent.get()) != 0) return errno_status(errno, "fsync the directory of", directory);
+  }
+  return std::make_unique<PosixDevice>(directory, std::move(fd), options);
+}
+
+}  // namespace skua::kv

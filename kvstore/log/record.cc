@@ -1,0 +1,120 @@
+#include "kvstore/log/record.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kvstore/log/mutants.h"
+#include "rpc/base/crc32c.h"
+
+namespace skua::kv {
+
+#ifdef SKUA_WITH_MUTANTS
+LogMutant g_active_log_mutant = LogMutant::kNone;
+#endif
+
+namespace {
+
+constexpr size_t kCrcBytes = sizeof(uint32_t);
+constexpr size_t kPayloadBytesAt = 4;
+constexpr size_t kGroupNumberAt = 16;
+
+bool known_kind(uint8_t kind) {
+  return kind >= static_cast<uint8_t>(RecordKind::kData) && kind <= static_cast<uint8_t>(RecordKind::kShardEnd);
+}
+
+}  // namespace
+
+void encode_record_header(const RecordHeader& header, size_t payload_bytes, std::byte* to) {
+  ByteWriter writer(MutableByteSpan(to, kRecordHeaderBytes));
+  writer.write(uint32_t{0});
+  writer.write(static_cast<uint32_t>(payload_bytes));
+  writer.write(header.shard);
+  writer.write(header.index);
+  writer.write(header.epoch);
+  writer.write(header.time);
+  writer.write(static_cast<uint8_t>(header.kind));
+  writer.write(static_cast<uint8_t>(header.durability));
+  writer.write(header.flags);
+  writer.write(uint32_t{0});
+}
+
+size_t seal_record(std::byte* record, uint32_t seed) {
+  const size_t payload_bytes = load_le<uint32_t>(record + kPayloadBytesAt);
+  const ByteSpan covered(record + kCrcBytes, kRecordHeaderBytes - kCrcBytes + payload_bytes);
+  store_le(record, crc32c_extend(seed, covered));
+  return record_bytes(payload_bytes);
+}
+
+void encode_group_header(const GroupHeader& header, uint32_t seed, std::byte* to) {
+  ByteWriter writer(MutableByteSpan(to, kGroupHeaderBytes));
+  writer.write(uint32_t{0});
+  writer.write(kGroupMagic);
+  writer.write(header.bytes);
+  writer.write(header.records);
+  writer.write(header.number);
+  writer.write(header.synced_number);
+  writer.write(header.shard_bits);
+  writer.write(header.previous_shard_bits);
+  writer.write(header.flags);
+  writer.write(uint32_t{0});
+  writer.write(uint64_t{0});
+  store_le(to, crc32c_extend(seed, ByteSpan(to + kCrcBytes, kGroupHeaderBytes - kCrcBytes)));
+}
+
+std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& consumed) {
+  consumed = 0;
+  ByteReader reader(bytes);
+  const auto crc = reader.read<uint32_t>();
+  const auto payload_bytes = reader.read<uint32_t>();
+  RecordView view;
+  view.header.shard = reader.read<uint64_t>();
+  view.header.index = reader.read<uint64_t>();
+  view.header.epoch = reader.read<uint64_t>();
+  view.header.time = reader.read<int64_t>();
+  const auto kind = reader.read<uint8_t>();
+  const auto durability = reader.read<uint8_t>();
+  view.header.flags = reader.read<uint16_t>();
+  const auto zero = reader.read<uint32_t>();
+  view.payload = reader.read_bytes(payload_bytes);
+  if (!reader.ok() || record_bytes(payload_bytes) > bytes.size()) return std::nullopt;
+  consumed = record_bytes(payload_bytes);
+  const ByteSpan covered = bytes.subspan(kCrcBytes, kRecordHeaderBytes - kCrcBytes + payload_bytes);
+  if (crc32c_extend(seed, covered) != crc && !log_mutant(LogMutant::kAcceptBadCrc)) return std::nullopt;
+  if (!known_kind(kind) || durability > static_cast<uint8_t>(LogDurability::kSync) || zero != 0) return std::nullopt;
+  view.header.kind = static_cast<RecordKind>(kind);
+  view.header.durability = static_cast<LogDurability>(durability);
+  return view;
+}
+
+std::optional<GroupHeader> decode_group_header(ByteSpan bytes, uint32_t seed) {
+  if (bytes.size() < kGroupHeaderBytes || load_le<uint32_t>(bytes.data() + kCrcBytes) != kGroupMagic) {
+    return std::nullopt;
+  }
+  ByteReader reader(bytes.first(kGroupHeaderBytes));
+  const auto crc = reader.read<uint32_t>();
+  if (crc32c_extend(seed, bytes.subspan(kCrcBytes, kGroupHeaderBytes - kCrcBytes)) != crc) return std::nullopt;
+  (void)reader.read<uint32_t>();
+  GroupHeader header;
+  header.bytes = reader.read<uint32_t>();
+  header.records = reader.read<uint32_t>();
+  header.number = reader.read<uint64_t>();
+  header.synced_number = reader.read<uint64_t>();
+  header.shard_bits = reader.read<uint64_t>();
+  header.previous_shard_bits = reader.read<uint64_t>();
+  header.flags = reader.read<uint32_t>();
+  const bool zeros = reader.read<uint32_t>() == 0 && reader.read<uint64_t>() == 0;
+  if (!zeros || header.bytes < kGroupHeaderBytes || header.synced_number >= header.number) return std::nullopt;
+  return header;
+}
+
+bool resembles_group(ByteSpan bytes, uint32_t seed, uint64_t number) {
+  if (bytes.size() < kGroupHeaderBytes) return false;
+  if (load_le<uint64_t>(bytes.data() + kGroupNumberAt) == number) return true;
+  // The number itself may be what is damaged.
+  std::array<std::byte, kGroupHeaderBytes> copy;
+  std::copy_n(bytes.begin(), copy.size(), copy.begin());
+  store_le(copy.data() + kGroupNumberAt, number);
+  return decode_group_header(copy, seed).has_value();
+}
+
+}  // namespace skua::kv

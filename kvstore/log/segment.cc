@@ -1,0 +1,229 @@
+#include "kvstore/log/segment.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kvstore/log/mutants.h"
+#include "rpc/base/crc32c.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint64_t kSegmentMagic = 0x0a474f4c41554b53;  // "SKUALOG\n"
+constexpr uint64_t kAllShards = ~uint64_t{0};
+constexpr std::string_view kSegmentPrefix = "segment-";
+constexpr std::string_view kSegmentSuffix = ".log";
+constexpr std::string_view kSparePrefix = "spare-";
+constexpr size_t kNameDigits = 16;
+
+std::optional<uint64_t> parse_name(std::string_view name, std::string_view prefix, std::string_view suffix) {
+  if (name.size() != prefix.size() + kNameDigits + suffix.size()) return std::nullopt;
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
+  const char* first = name.data() + prefix.size();
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(first, first + kNameDigits, number, 16);
+  if (error != std::errc() || end != first + kNameDigits) return std::nullopt;
+  return number;
+}
+
+ShardPosition read_position(ByteReader& reader) {
+  ShardPosition position;
+  position.shard = reader.read<uint64_t>();
+  position.last_index = reader.read<uint64_t>();
+  position.last_epoch = reader.read<uint64_t>();
+  return position;
+}
+
+}  // namespace
+
+std::string segment_name(uint64_t sequence) {
+  return absl::StrFormat("segment-%016x.log", sequence);
+}
+
+std::optional<uint64_t> parse_segment_name(std::string_view name) {
+  return parse_name(name, kSegmentPrefix, kSegmentSuffix);
+}
+
+std::string spare_name(uint64_t number) {
+  return absl::StrFormat("spare-%016x.log", number);
+}
+
+std::optional<uint64_t> parse_spare_name(std::string_view name) {
+  return parse_name(name, kSparePrefix, kSegmentSuffix);
+}
+
+uint32_t segment_seed(const LogIdentity& identity, uint64_t sequence) {
+  if (log_mutant(LogMutant::kSameSeed)) return 0;
+  uint32_t seed = crc32c_extend(crc32c(identity.cluster_id), identity.node_id);
+  std::array<std::byte, sizeof(uint32_t) + sizeof(uint64_t)> rest;
+  store_le(rest.data(), identity.log_number);
+  store_le(rest.data() + sizeof(uint32_t), sequence);
+  return crc32c_extend(seed, rest);
+}
+
+void encode_segment_header(const SegmentHeader& header, std::vector<std::byte>& out) {
+  const size_t bytes = kSegmentHeaderFixedBytes + header.shards.size() * kSegmentHeaderShardBytes;
+  out.assign(segment_data_offset(header.shards.size()), std::byte{0});
+  ByteWriter writer(out);
+  writer.write(uint32_t{0});
+  writer.write(static_cast<uint32_t>(bytes));
+  writer.write(kSegmentMagic);
+  writer.write(kLogFormatVersion);
+  writer.write(header.identity.log_number);
+  writer.write_bytes(header.identity.cluster_id);
+  writer.write_bytes(header.identity.node_id);
+  writer.write(header.sequence);
+  writer.write(header.first_group);
+  writer.write(header.segment_bytes);
+  writer.write(static_cast<uint32_t>(header.shards.size()));
+  writer.write(uint32_t{0});
+  for (const ShardPosition& position : header.shards) {
+    writer.write(position.shard);
+    writer.write(position.last_index);
+    writer.write(position.last_epoch);
+  }
+  store_le(out.data(), crc32c(ByteSpan(out).subspan(sizeof(uint32_t), bytes - sizeof(uint32_t))));
+}
+
+absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  const auto crc = reader.read<uint32_t>();
+  const auto header_bytes = reader.read<uint32_t>();
+  const auto magic = reader.read<uint64_t>();
+  if (!reader.ok() || magic != kSegmentMagic || header_bytes < kSegmentHeaderFixedBytes ||
+      header_bytes > bytes.size()) {
+    return absl::DataLossError("the segment's header is damaged: this is not the beginning of a segment");
+  }
+  if (crc32c(bytes.subspan(sizeof(uint32_t), header_bytes - sizeof(uint32_t))) != crc) {
+    return absl::DataLossError("the segment's header is damaged: its checksum is wrong");
+  }
+  const auto version = reader.read<uint32_t>();
+  if (version != kLogFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("the segment has log format ", version,
+                                                      ", this program reads format ", kLogFormatVersion));
+  }
+  SegmentHeader header;
+  header.identity.log_number = reader.read<uint32_t>();
+  std::ranges::copy(reader.read_bytes(header.identity.cluster_id.size()), header.identity.cluster_id.begin());
+  std::ranges::copy(reader.read_bytes(header.identity.node_id.size()), header.identity.node_id.begin());
+  header.sequence = reader.read<uint64_t>();
+  header.first_group = reader.read<uint64_t>();
+  header.segment_bytes = reader.read<uint64_t>();
+  const auto shards = reader.read<uint32_t>();
+  (void)reader.read<uint32_t>();
+  if (shards > kLogShardsMax || kSegmentHeaderFixedBytes + shards * kSegmentHeaderShardBytes != header_bytes ||
+      header.first_group == 0 || segment_data_offset(shards) > bytes.size()) {
+    return absl::DataLossError("the segment's header contradicts itself");
+  }
+  header.shards.reserve(shards);
+  for (uint32_t i = 0; i < shards; ++i) header.shards.push_back(read_position(reader));
+  return header;
+}
+
+SegmentReader::SegmentReader(ByteSpan segment, const SegmentHeader& header, std::optional<uint64_t> next_first_group)
+    : segment_(segment),
+      seed_(segment_seed(header.identity, header.sequence)),
+      next_first_group_(next_first_group),
+      expected_(header.first_group),
+      next_offset_(segment_data_offset(header.shards.size())) {}
+
+SegmentReader::Event SegmentReader::next() {
+  offset_ = next_offset_;
+  damaged_ = false;
+  if (ended_ || (next_first_group_ && expected_ >= *next_first_group_)) return Event::kEnd;
+  const std::optional<GroupHeader> header = header_at(offset_);
+  if (!header || header->number != expected_) return bad_place(nullptr);
+  if (!records_sound(*header)) return bad_place(&*header);
+  ended_ = closed_ = (header->flags & GroupHeader::kClosed) != 0;
+  return take_group(*header);
+}
+
+/// `header`: the group's own if that is sound and its records are not, else null.
+SegmentReader::Event SegmentReader::bad_place(const GroupHeader* header) {
+  const std::vector<Found> later = headers_after(offset_);
+  uint64_t synced = next_first_group_ ? *next_first_group_ - 1 : 0;
+  for (const Found& found : later) synced = std::max(synced, found.header.synced_number);
+  if (synced < expected_ || log_mutant(LogMutant::kCutInTheMiddle)) return cut(header, later);
+  damaged_ = true;
+  first_lost_ = expected_;
+  if (header != nullptr) {
+    last_lost_ = expected_;
+    lost_shard_bits_ = header->shard_bits;
+    return take_group(*header);
+  }
+  lost_shard_bits_ = kAllShards;
+  if (later.empty()) {
+    expected_ = *next_first_group_;
+    next_offset_ = segment_.size();
+  } else {
+    expected_ = later.front().header.number;
+    next_offset_ = later.front().offset;
+    if (expected_ == first_lost_ + 1) lost_shard_bits_ = later.front().header.previous_shard_bits;
+  }
+  last_lost_ = expected_ - 1;
+  return Event::kDamage;
+}
+
+SegmentReader::Event SegmentReader::cut(const GroupHeader* header, std::span<const Found> later) {
+  ended_ = true;
+  torn_ = header != nullptr || !later.empty() || resembles_group(bytes_at(offset_), seed_, expected_);
+  groups_cut_ = later.size();
+  for (const Found& found : later) sync_groups_cut_ += (found.header.flags & GroupHeader::kSync) != 0 ? 1 : 0;
+  if (header != nullptr && (header->flags & GroupHeader::kSync) != 0) ++sync_groups_cut_;
+  return Event::kEnd;
+}
+
+SegmentReader::Event SegmentReader::take_group(const GroupHeader& header) {
+  group_ = header;
+  next_offset_ = round_up(offset_ + header.bytes, kSectorBytes);
+  ++expected_;
+  return Event::kGroup;
+}
+
+bool SegmentReader::records_sound(const GroupHeader& header) const {
+  ByteSpan rest = segment_.subspan(offset_, header.bytes).subspan(kGroupHeaderBytes);
+  for (uint32_t i = 0; i < header.records; ++i) {
+    size_t consumed = 0;
+    if (!decode_record(rest, seed_, consumed)) return false;
+    rest = rest.subspan(consumed);
+  }
+  return rest.empty();
+}
+
+void SegmentReader::visit_records(absl::FunctionRef<void(const RecordView&)> visit) const {
+  ByteSpan rest = group_bytes().subspan(kGroupHeaderBytes);
+  for (uint32_t i = 0; i < group_.records && !rest.empty(); ++i) {
+    size_t consumed = 0;
+    if (const auto record = decode_record(rest, seed_, consumed)) visit(*record);
+    // Behind a damaged record whose length survived the next one is found; its own checksum says whether that is so.
+    if (consumed == 0) return;
+    rest = rest.subspan(consumed);
+  }
+}
+
+ByteSpan SegmentReader::bytes_at(uint64_t offset) const {
+  return segment_.subspan(std::min<uint64_t>(offset, segment_.size()));
+}
+
+std::optional<GroupHeader> SegmentReader::header_at(uint64_t offset) const {
+  const ByteSpan bytes = bytes_at(offset);
+  std::optional<GroupHeader> header = decode_group_header(bytes, seed_);
+  if (header && header->bytes > bytes.size()) header.reset();
+  return header;
+}
+
+std::vector<SegmentReader::Found> SegmentReader::headers_after(uint64_t offset) const {
+  std::vector<Found> found;
+  uint64_t least = expected_ + 1;
+  for (offset += kSectorBytes; offset < segment_.size(); offset += kSectorBytes) {
+    const std::optional<GroupHeader> header = header_at(offset);
+    if (!header || header->number < least || (next_first_group_ && header->number >= *next_first_group_)) continue;
+    found.push_back({offset, *header});
+    least = header->number + 1;
+  }
+  return found;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,99 @@
+// A disk under a seed: it keeps only what was synced, and fails in every way that disks do.
+//
+//    write --> what reads see --sync--> what a power cut leaves
+//                     |
+//                  crash(): each sector of 512 bytes that was written since its last sync is old or new, by chance
+//
+//  - power cut: at the n-th operation from now (crash_after), in the middle of it; every later call fails. restart() settles
+//    what survived.
+//  - EIO: a write leaves any of its sectors; a failed sync loses what it could not write, although reads still show it
+//    until drop_cache() or a restart (as Linux does).
+//  - ENOSPC by a capacity; bit flips at rest; stalls in virtual time.
+// Directory operations are atomic and durable when they return; one that the power cut hits happened or did not.
+#ifndef SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
+#define SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/log/device.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/rng.h"
+
+namespace skua::kv::sim {
+
+struct SimDeviceFaults {
+  double write_error = 0;  ///< chance that a write fails
+  double sync_error = 0;   ///< chance that a sync, or the sync of a durable write, fails
+  double stall = 0;        ///< chance that an operation takes stall_ns instead of latency_ns
+  DurationNs latency_ns = 100 * kMicrosecond;
+  DurationNs stall_ns = 2 * kSecond;
+};
+
+/// Thread: one at a time, its files included.
+class SimDevice final : public Device {
+ public:
+  SimDevice(uint64_t seed, uint64_t capacity_bytes);
+  ~SimDevice() override;
+
+  absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override;
+  absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override;
+  absl::Status rename(const std::string& from, const std::string& to) override;
+  absl::Status remove(const std::string& name) override;
+  absl::StatusOr<std::vector<std::string>> list() override;
+  [[nodiscard]] std::string path_of(const std::string& name) const override { return "sim/" + name; }
+
+  void set_faults(const SimDeviceFaults& faults) { faults_ = faults; }
+  void set_capacity(uint64_t bytes) { capacity_bytes_ = bytes; }
+  /// The power fails in the middle of the `operations`-th changing operation from now; 0: before anything else.
+  void crash_after(uint64_t operations) { crash_at_ = operations_ + operations; }
+  [[nodiscard]] bool crashed() const { return crashed_; }
+
+  /// The power fails now, if it has not; then the machine is on again. Open files are dead. Each sector that was not
+  /// synced survives with a chance drawn anew for each restart.
+  void restart();
+
+  /// The process ends and starts again, the machine runs on: nothing is lost. Open files are dead.
+  void reopen();
+
+  /// Inverts a bit on the medium (and what reads see).
+  void flip_bit(const std::string& name, uint64_t offset, unsigned bit);
+
+  /// What reads see; for tests. Empty if there is no such file.
+  [[nodiscard]] ByteSpan contents(const std::string& name) const;
+
+  [[nodiscard]] uint64_t operations() const { return operations_; }
+  [[nodiscard]] TimeNs now_ns() const { return now_ns_; }
+
+ private:
+  struct Data;
+  class File;
+
+  /// What to do with an operation: go on, or fail (`hit`: the power cut is in the middle of it).
+  absl::Status begin_operation(bool& hit);
+  absl::Status write(Data& data, uint64_t offset, ByteSpan bytes, WriteMode mode);
+  absl::Status sync(Data& data, uint64_t begin, uint64_t end);
+  absl::Status power_cut();
+  [[nodiscard]] uint64_t used_bytes() const;
+
+  Rng rng_;
+  uint64_t capacity_bytes_;
+  SimDeviceFaults faults_;
+  std::map<std::string, std::shared_ptr<Data>> files_;
+  uint64_t life_ = 0;
+  uint64_t operations_ = 0;
+  uint64_t crash_at_ = ~uint64_t{0};
+  bool crashed_ = false;
+  TimeNs now_ns_ = 0;
+};
+
+}  // namespace skua::kv::sim
+
+#endif  // SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
