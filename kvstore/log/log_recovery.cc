@@ -103,7 +103,10 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
     if (event == SegmentReader::Event::kGroup) {
       const uint64_t number = reader.group().number;
-      reader.visit_records([&](const RecordView& record) { take_record(segment, record, number); });
+      uint64_t position_in_group = 0;
+      reader.visit_records([&](const RecordView& record) {
+        take_record(segment, record, {number, ++position_in_group});
+      });
     }
     if (reader.damaged()) {
       add_damage(segment, reader.offset(), reader.first_lost(), reader.last_lost(), reader.lost_shard_bits());
@@ -124,31 +127,30 @@ void LogRecovery::take_header(Segment& segment) {
     const auto known = shards_.find(position.shard);
     Shard& shard = present[position.shard];
     if (known != shards_.end()) shard = std::move(known->second);
-    join(shard, position.last_index + 1, position.last_index);
-    shard.last_epoch = position.last_epoch;
+    join(position, position.last_index + 1, {segment.header->first_group, 0}, shard);
   }
   shards_ = std::move(present);  // a shard that is not named has left
   header_proved_ = damages_.size();
   next_group_ = segment.header->first_group;
 }
 
-void LogRecovery::take_record(Segment& segment, const RecordView& record, uint64_t group) {
+void LogRecovery::take_record(Segment& segment, const RecordView& record, const Place& at) {
   const RecordHeader& header = record.header;
   if (header.kind == RecordKind::kShardEnd) {
     shards_.erase(header.shard);
-    std::erase_if(segment.last_records, [&](const LastRecord& last) { return last.shard == header.shard; });
+    forget_suffix(header.shard, 1);
     return;
   }
   Shard& shard = shards_[header.shard];
   if (header.kind == RecordKind::kShardStart) {
     shard = {};
-    shard.start_group = group;
-    join(shard, header.index + 1, header.index);
+    forget_suffix(header.shard, 1);
+    shard.start = at;
+    shard.proved = damages_.size();
+    join({header.shard, header.index, header.epoch}, header.index + 1, at, shard);
   } else {
-    if (header.index <= shard.last_index) forget_suffix(header.shard, header.index);
-    join(shard, header.index, header.index);
+    join({header.shard, header.index, header.epoch}, header.index, at, shard);
   }
-  shard.last_epoch = header.epoch;
   const auto last = std::ranges::find(segment.last_records, header.shard, &LastRecord::shard);
   if (last == segment.last_records.end()) {
     segment.last_records.push_back({header.shard, header.index});
@@ -166,11 +168,17 @@ void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
   }
 }
 
-/// The shard goes on with `next_index`, after which it stands at `joined_index`.
-void LogRecovery::join(Shard& shard, uint64_t next_index, uint64_t joined_index) {
-  if (next_index > shard.last_index + 1) {
-    shard.gaps.push_back({shard.last_index, next_index, damages_.empty() ? 0 : damages_.size() - 1});
-  } else {
+/// The shard goes on with `next_index` and then stands at `position`.
+void LogRecovery::join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard) {
+  if (next_index <= shard.last_index) {
+    forget_suffix(position.shard, next_index);
+    while (!shard.replaced.empty() && shard.replaced.back().index >= next_index) shard.replaced.pop_back();
+    shard.replaced.push_back({at, next_index});
+  }
+  // A new epoch may replace records, and after damage nobody knows from which index on it did.
+  const bool unsure = position.last_epoch != shard.last_epoch && first_suspect(position.shard, shard.proved).has_value();
+  const uint64_t after = unsure ? 0 : shard.last_index;
+  if (!unsure) {
     // A suffix is replaced: gaps in it went with it.
     while (!shard.gaps.empty() && shard.gaps.back().before > next_index) {
       Gap& gap = shard.gaps.back();
@@ -179,8 +187,17 @@ void LogRecovery::join(Shard& shard, uint64_t next_index, uint64_t joined_index)
       shard.gaps.pop_back();
     }
   }
-  shard.last_index = joined_index;
+  if (next_index > after + 1) shard.gaps.push_back({after, next_index, damages_.empty() ? 0 : damages_.size() - 1});
+  shard.last_index = position.last_index;
+  shard.last_epoch = position.last_epoch;
   shard.proved = damages_.size();
+}
+
+std::optional<size_t> LogRecovery::first_suspect(LogShard shard, size_t proved) const {
+  for (size_t i = proved; i < damages_.size(); ++i) {
+    if ((damages_[i].shard_bits & shard_bit(shard)) != 0) return i;
+  }
+  return std::nullopt;
 }
 
 void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group,
@@ -220,11 +237,20 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
     }
     return data_loss("are missing", first_lost, damages_[gap.damage]);
   }
-  for (size_t i = shard.proved; i < damages_.size(); ++i) {
-    if ((damages_[i].shard_bits & shard_bit(applied.shard)) == 0) continue;
-    return data_loss("may be missing", std::max(shard.last_index, applied.index) + 1, damages_[i]);
+  if (const auto suspect = first_suspect(applied.shard, shard.proved)) {
+    return data_loss("may be missing", std::max(shard.last_index, applied.index) + 1, damages_[*suspect]);
   }
   return absl::OkStatus();
+}
+
+/// Whether the record still stands: the shard did not begin anew after it, and nothing has replaced it.
+bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
+  const auto known = shards_.find(header.shard);
+  if (known == shards_.end() || at <= known->second.start) return false;
+  const std::vector<Replaced>& replaced = known->second.replaced;
+  // By place and index: the first one after this record has the smallest index of all that are.
+  const auto later = std::ranges::upper_bound(replaced, at, {}, &Replaced::by);
+  return later == replaced.end() || later->index > header.index;
 }
 
 absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
@@ -248,11 +274,12 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
       SegmentReader reader(bytes_, *segment.header, segment.next_first_group);
       for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
         if (event != SegmentReader::Event::kGroup) continue;
+        Place at{reader.group().number, 0};
         reader.visit_records([&](const RecordView& record) {
           const RecordHeader& header = record.header;
+          ++at.record;
           if (header.kind != RecordKind::kData || !is_wanted(header.shard, header.index)) return;
-          const auto shard = shards_.find(header.shard);
-          if (shard != shards_.end() && reader.group().number >= shard->second.start_group) visit(record);
+          if (counts(header, at)) visit(record);
         });
       }
     }

@@ -91,13 +91,20 @@ class LogRecovery {
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
 
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK; other shards are
-  /// passed over. A record whose index does not exceed one already visited, with a higher epoch, replaces that one
-  /// and all behind it. The views are valid during the call. Errors: the device's.
+  /// passed over, and so are records that a higher epoch replaced: a shard's indices come in order, each once. The views
+  /// are valid during the call. Errors: the device's.
   [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
                                     absl::FunctionRef<void(const RecordView&)> visit, Progress progress);
 
  private:
   friend class Log;
+
+  /// A record's place in the log: its group's number, and which of the group's sound records, from 1.
+  struct Place {
+    uint64_t group = 0;
+    uint64_t record = 0;
+    friend auto operator<=>(const Place&, const Place&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14
+  };
 
   struct Gap {
     uint64_t after = 0;   // last index before it
@@ -105,10 +112,17 @@ class LogRecovery {
     size_t damage = 0;    // in damages_
   };
 
+  /// Records from `index` on that stand before `by` were replaced there.
+  struct Replaced {
+    Place by;
+    uint64_t index = 0;
+  };
+
   struct Shard {
     uint64_t last_index = 0;
     uint64_t last_epoch = 0;
-    uint64_t start_group = 0;  // earlier groups do not count
+    Place start;  // records up to it do not count
+    std::vector<Replaced> replaced;  // by place, and by index too: what a later one covers is left out
     std::vector<Gap> gaps;
     size_t proved = 0;  // of damages_, those that are known to have taken nothing or made a gap
   };
@@ -135,9 +149,11 @@ class LogRecovery {
   absl::Status scan_segment(size_t position);
   absl::Status read_segment(const Segment& segment, bool from_medium);
   void take_header(Segment& segment);
-  void take_record(Segment& segment, const RecordView& record, uint64_t group);
+  void take_record(Segment& segment, const RecordView& record, const Place& at);
+  [[nodiscard]] bool counts(const RecordHeader& header, const Place& at) const;
   void forget_suffix(LogShard shard, uint64_t index);
-  void join(Shard& shard, uint64_t next_index, uint64_t joined_index);
+  void join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard);
+  [[nodiscard]] std::optional<size_t> first_suspect(LogShard shard, size_t proved) const;
   void add_damage(Segment& segment, uint64_t offset, uint64_t first_group, uint64_t last_group, uint64_t shard_bits);
 
   Device& device_;

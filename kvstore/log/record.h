@@ -101,8 +101,7 @@ size_t seal_record(std::byte* record, uint32_t seed);
 
 void encode_group_header(const GroupHeader& header, uint32_t seed, std::byte* to);
 
-/// The record that `bytes` begin with, or nullopt if there is no sound one. `consumed` is record_bytes() of it; it is
-/// also set, if the length is plausible, when the checksum is wrong, else 0: where the next record may be.
+/// The record that `bytes` begin with, or nullopt if there is no sound one. `consumed` is record_bytes() of it.
 [[nodiscard]] std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& consumed);
 
 /// The group header that `bytes` begin with, or nullopt. Only the header: its records are not looked at.

@@ -196,9 +196,9 @@ void SegmentReader::visit_records(absl::FunctionRef<void(const RecordView&)> vis
   ByteSpan rest = group_bytes().subspan(kGroupHeaderBytes);
   for (uint32_t i = 0; i < group_.records && !rest.empty(); ++i) {
     size_t consumed = 0;
-    if (const auto record = decode_record(rest, seed_, consumed)) visit(*record);
-    // Behind a damaged record whose length survived the next one is found; its own checksum says whether that is so.
-    if (consumed == 0) return;
+    const auto record = decode_record(rest, seed_, consumed);
+    if (!record) return;
+    visit(*record);
     rest = rest.subspan(consumed);
   }
 }

@@ -96,7 +96,7 @@ void encode_segment_header(const SegmentHeader& header, std::vector<std::byte>& 
 class SegmentReader {
  public:
   enum class Event : uint8_t {
-    kGroup,   ///< group(): its sound records are to be visited; if damaged(), some are missing
+    kGroup,   ///< group(): its records are to be visited; if damaged(), the last ones are missing
     kDamage,  ///< nothing of groups first_lost() to last_lost() can be read
     kEnd,
   };
@@ -121,7 +121,7 @@ class SegmentReader {
   /// Damage: shards that are not in this set have lost nothing.
   [[nodiscard]] uint64_t lost_shard_bits() const { return lost_shard_bits_; }
 
-  /// Calls `visit` for each sound record of the present group, in order.
+  /// Calls `visit` for each record of the present group, in order, up to the first damaged one.
   void visit_records(absl::FunctionRef<void(const RecordView&)> visit) const;
 
   // After kEnd of the newest segment.

@@ -88,8 +88,8 @@ void LogWorld::begin_sudden_end() {
       break;
     default: {
       const bool writes = log_->counters().groups > 0;
-      if (!log_->close().ok()) break;
       if (writes) groups_.emplace_back();
+      if (!log_->close().ok()) break;
       exact_ = synced_ = groups_.size();
       closed_ = writes;
       device_.restart();
@@ -198,7 +198,12 @@ void LogWorld::advance_durable(bool all) {
   const uint64_t before = log_->counters().segments_recycled;
   if (!log_->recycle().ok()) return;
   tally_.recycled += log_->counters().segments_recycled - before;
-  if (all && (log_->counters().segments_in_use > 1 || !log_->pins().empty())) broken("an idle shard pins a segment");
+  if (!all || log_->counters().segments_in_use <= 1) return;
+  std::string text = "an idle shard pins a segment:";
+  for (const AppliedIndex& pin : log_->pins()) {
+    absl::StrAppend(&text, " ", pin.shard, " at ", pin.index, ", the log has ", log_->last_index(pin.shard));
+  }
+  broken(text);
 }
 
 void LogWorld::restart() {
@@ -294,7 +299,7 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
         const std::vector<std::byte> payload = payload_of(header.time, payload_max_);
         if (!std::ranges::equal(payload, record.payload) || header.flags != 7) wrong = "a record's payload is wrong";
         auto& records = replayed[header.shard];
-        records.erase(records.lower_bound(header.index), records.end());
+        if (!records.empty() && records.rbegin()->first + 1 != header.index) wrong = "records are out of order";
         records[header.index] = {RecordKind::kData, header.shard, header.index, header.epoch, header.time};
       },
       no_progress);
@@ -314,7 +319,10 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
       if (index <= one.index) continue;
       const auto found = records.find(index);
       if (found == records.end()) return absl::StrCat("record ", index, " of shard ", one.shard, " is missing");
-      if (found->second.nonce != op.nonce || found->second.epoch != op.epoch) return "a record is not the last one";
+      if (found->second.nonce != op.nonce || found->second.epoch != op.epoch) {
+        return absl::StrCat("record ", index, " of shard ", one.shard, " is of epoch ", found->second.epoch, " nonce ",
+                            found->second.nonce, " instead of ", op.epoch, " nonce ", op.nonce, "; applied ", one.index);
+      }
       records.erase(found);
     }
     if (!records.empty()) {
