@@ -11,7 +11,6 @@
 namespace skua::kv {
 namespace {
 
-
 absl::Status check_options(const LogOptions& options) {
   if (options.segment_bytes % kPageBytes != 0 || options.segment_bytes < 8 * kPageBytes) {
     return absl::InvalidArgumentError("segment_bytes must be a multiple of 4096 and at least 32768");
@@ -39,8 +38,8 @@ void Log::FreeDeleter::operator()(std::byte* memory) const {
 Log::Log(Device& device, const LogOptions& options)
     : device_(device),
       options_(options),
-      pool_(device, {options.segment_bytes, options.reserve_segments,
-                     std::max(options.spares_max, options.reserve_segments)}),
+      pool_(device,
+            {options.segment_bytes, options.reserve_segments, std::max(options.spares_max, options.reserve_segments)}),
       buffer_(allocate_pages(options.group_bytes_max + kPageBytes)) {
   begin_group();
 }
@@ -97,8 +96,8 @@ absl::Status Log::check_index(const RecordHeader& header) const {
 absl::Status Log::start_shard(LogShard shard, uint64_t index, uint64_t epoch, int64_t time) {
   if (!failure_.ok()) return failure_;
   if (shards_.size() >= kLogShardsMax && !shards_.contains(shard)) {
-    return absl::ResourceExhaustedError(absl::StrCat("the log holds its limit kLogShardsMax of ", kLogShardsMax,
-                                                     " shards"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the log holds its limit kLogShardsMax of ", kLogShardsMax, " shards"));
   }
   const RecordHeader header{shard, index, epoch, time, RecordKind::kShardStart, LogDurability::kSync, 0};
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
@@ -113,8 +112,8 @@ absl::Status Log::end_shard(LogShard shard, int64_t time) {
   if (!failure_.ok()) return failure_;
   const auto found = shards_.find(shard);
   if (found == shards_.end()) return absl::OkStatus();
-  const RecordHeader header{shard, found->second.last_index, found->second.last_epoch, time, RecordKind::kShardEnd,
-                            LogDurability::kSync, 0};
+  const RecordHeader header{
+      shard, found->second.last_index, found->second.last_epoch, time, RecordKind::kShardEnd, LogDurability::kSync, 0};
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
   shards_.erase(shard);
   return absl::OkStatus();
@@ -125,8 +124,9 @@ absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpa
   for (ByteSpan piece : payload) payload_bytes += piece.size();
   const size_t bytes = record_bytes(payload_bytes);
   if (kGroupHeaderBytes + bytes > options_.group_bytes_max) {
-    return absl::InvalidArgumentError(absl::StrCat("a record of ", payload_bytes, " bytes does not fit into a group of ",
-                                                   options_.group_bytes_max, " (group_bytes_max)"));
+    return absl::InvalidArgumentError(absl::StrCat("a record of ", payload_bytes,
+                                                   " bytes does not fit into a group of ", options_.group_bytes_max,
+                                                   " (group_bytes_max)"));
   }
   if (!fits(payload_bytes)) return absl::ResourceExhaustedError("the group is full");
   remember(header.shard);
@@ -246,8 +246,13 @@ absl::Status Log::write_bytes(ByteSpan bytes, bool sync) {
 ByteSpan Log::seal_group(uint32_t flags) {
   std::byte* record = buffer_.get() + kGroupHeaderBytes;
   for (uint32_t i = 0; i < group_records_; ++i) record += seal_record(record, seed_);
-  const GroupHeader header{static_cast<uint32_t>(group_bytes_), group_records_,    next_group_, synced_group_,
-                           group_shard_bits_,                   previous_shard_bits_, flags};
+  const GroupHeader header{static_cast<uint32_t>(group_bytes_),
+                           group_records_,
+                           next_group_,
+                           synced_group_,
+                           group_shard_bits_,
+                           previous_shard_bits_,
+                           flags};
   encode_group_header(header, seed_, buffer_.get());
   const uint64_t end = round_up(offset_ + group_bytes_, kPageBytes);
   std::fill(buffer_.get() + group_bytes_, buffer_.get() + (end - offset_), std::byte{0});
@@ -331,8 +336,8 @@ absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
   if (log_mutant(LogMutant::kForgetTable)) header.shards.clear();
   encode_segment_header(header, header_bytes_);
   if (header_bytes_.size() + options_.group_bytes_max + kPageBytes > options_.segment_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("segment_bytes ", options_.segment_bytes, " is too small for ",
-                                                     header.shards.size(), " shards"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("segment_bytes ", options_.segment_bytes, " is too small for ", header.shards.size(), " shards"));
   }
   return spare.file->write(0, header_bytes_, WriteMode::kDurable);
 }
@@ -422,8 +427,8 @@ absl::Status Log::fail(const absl::Status& why) {
   // Not RESOURCE_EXHAUSTED, which would say that it may pass.
   const auto code = absl::IsResourceExhausted(why) ? absl::StatusCode::kInternal : why.code();
   failure_ = absl::Status(code, absl::StrCat("the log has failed and takes no more writes until it is opened "
-                                                   "again: ",
-                                                   why.message()));
+                                             "again: ",
+                                             why.message()));
   active_.reset();
   return failure_;
 }

@@ -82,7 +82,8 @@ class Log {
     return group_bytes_ + record_bytes(payload_bytes) <= options_.group_bytes_max;
   }
 
-  /// Adds a record after which the shard goes on with `index` + 1; everything before is forgotten. For a new shard, and one
+  /// Adds a record after which the shard goes on with `index` + 1; everything before is forgotten. `epoch` is higher than
+  /// any that the shard had, so that recovery tells its lives apart. For a new shard, and one
   /// whose state came from elsewhere up to `index`. Errors: RESOURCE_EXHAUSTED (as append, or kLogShardsMax).
   [[nodiscard]] absl::Status start_shard(LogShard shard, uint64_t index, uint64_t epoch, int64_t time);
 

@@ -114,20 +114,29 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   }
   next_group_ = std::max(next_group_, reader.next_group());
   if (newest) {
-    tail_ = {reader.closed(), reader.torn(), reader.groups_cut(), reader.sync_groups_cut(),
-             device_.path_of(segment.name), reader.offset()};
+    tail_ = {
+        reader.closed(), reader.torn(), reader.groups_cut(), reader.sync_groups_cut(), device_.path_of(segment.name),
+        reader.offset()};
   }
   return absl::OkStatus();
 }
 
 /// The header says where every shard stood: whoever stands elsewhere has lost something before it.
 void LogRecovery::take_header(Segment& segment) {
+  const Place here{segment.header->first_group, 0};
   absl::flat_hash_map<LogShard, Shard> present;
   for (const ShardPosition& position : segment.header->shards) {
     const auto known = shards_.find(position.shard);
     Shard& shard = present[position.shard];
-    if (known != shards_.end()) shard = std::move(known->second);
-    join(position, position.last_index + 1, {segment.header->first_group, 0}, shard);
+    if (known != shards_.end()) {
+      shard = std::move(known->second);
+    } else {
+      shard.start = here;  // its start is damaged; what came before that was an earlier life
+    }
+    join(position, position.last_index + 1, here, shard);
+  }
+  for (const auto& [id, shard] : shards_) {
+    if (!present.contains(id)) ended_[id] = here;
   }
   shards_ = std::move(present);  // a shard that is not named has left
   header_proved_ = damages_.size();
@@ -138,10 +147,14 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   const RecordHeader& header = record.header;
   if (header.kind == RecordKind::kShardEnd) {
     shards_.erase(header.shard);
+    ended_[header.shard] = at;
     forget_suffix(header.shard, 1);
     return;
   }
-  Shard& shard = shards_[header.shard];
+  const auto [entry, is_new] = shards_.try_emplace(header.shard);
+  Shard& shard = entry->second;
+  // Without a start, which damage may have taken, at least what was before the end does not count.
+  if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second;
   if (header.kind == RecordKind::kShardStart) {
     shard = {};
     forget_suffix(header.shard, 1);
@@ -176,7 +189,8 @@ void LogRecovery::join(const ShardPosition& position, uint64_t next_index, const
     shard.replaced.push_back({at, next_index});
   }
   // A new epoch may replace records, and after damage nobody knows from which index on it did.
-  const bool unsure = position.last_epoch != shard.last_epoch && first_suspect(position.shard, shard.proved).has_value();
+  const bool unsure =
+      position.last_epoch != shard.last_epoch && first_suspect(position.shard, shard.proved).has_value();
   const uint64_t after = unsure ? 0 : shard.last_index;
   if (!unsure) {
     // A suffix is replaced: gaps in it went with it.
@@ -220,8 +234,8 @@ uint64_t LogRecovery::next_index(AppliedIndex applied) const {
 
 absl::Status LogRecovery::status(AppliedIndex applied) const {
   const auto data_loss = [&](const char* what, uint64_t from, const LogDamage& damage) {
-    return absl::DataLossError(absl::StrCat("log damaged at offset ", damage.offset, " of ", damage.path, ": records of shard ",
-                                            applied.shard, " from index ", from, " on ", what,
+    return absl::DataLossError(absl::StrCat("log damaged at offset ", damage.offset, " of ", damage.path,
+                                            ": records of shard ", applied.shard, " from index ", from, " on ", what,
                                             "; restore the shard from a replica or a backup"));
   };
   const auto known = shards_.find(applied.shard);
@@ -267,8 +281,8 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
   for (const Segment& segment : segments_) {
     done.bytes_done += segment.bytes;
     const bool needed = segment.header && std::ranges::any_of(segment.last_records, [&](const LastRecord& last) {
-      return is_wanted(last.shard, last.index);
-    });
+                          return is_wanted(last.shard, last.index);
+                        });
     if (needed) {
       if (absl::Status read = read_segment(segment, false); !read.ok()) return read;
       SegmentReader reader(bytes_, *segment.header, segment.next_first_group);

@@ -44,8 +44,8 @@ struct LogDamage {
 };
 
 struct LogTail {
-  bool closed = false;  ///< the log was closed in order: nothing after it was ever written
-  bool torn = false;    ///< something was cut
+  bool closed = false;           ///< the log was closed in order: nothing after it was ever written
+  bool torn = false;             ///< something was cut
   uint64_t groups_cut = 0;       ///< sound groups behind the torn one
   uint64_t sync_groups_cut = 0;  ///< cut groups that asked for a sync, as far as their headers can be read
   std::string path;              ///< of the newest segment; empty if there is none
@@ -121,7 +121,7 @@ class LogRecovery {
   struct Shard {
     uint64_t last_index = 0;
     uint64_t last_epoch = 0;
-    Place start;  // records up to it do not count
+    Place start;                     // records up to it do not count
     std::vector<Replaced> replaced;  // by place, and by index too: what a later one covers is left out
     std::vector<Gap> gaps;
     size_t proved = 0;  // of damages_, those that are known to have taken nothing or made a gap
@@ -136,7 +136,7 @@ class LogRecovery {
     uint64_t sequence = 0;
     std::string name;
     uint64_t bytes = 0;
-    std::optional<SegmentHeader> header;      // nullopt: damaged
+    std::optional<SegmentHeader> header;       // nullopt: damaged
     std::optional<uint64_t> next_first_group;  // nullopt: the newest
     std::vector<LastRecord> last_records;
     bool damaged = false;
@@ -163,7 +163,8 @@ class LogRecovery {
   std::vector<LogDamage> damages_;
   LogTail tail_;
   absl::flat_hash_map<LogShard, Shard> shards_;
-  size_t header_proved_ = 0;  // damages before the newest sound header
+  absl::flat_hash_map<LogShard, Place> ended_;  // where shards left last
+  size_t header_proved_ = 0;                    // damages before the newest sound header
   uint64_t next_group_ = 1;
   uint64_t bytes_total_ = 0;
 };

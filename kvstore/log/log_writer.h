@@ -44,8 +44,8 @@ class LogWriter {
   using GroupDone = std::function<void(std::span<const LogSubmission> group)>;
 
   struct Options {
-    size_t queue_records_max = 4096;               ///< rounded up to a power of two
-    size_t queue_bytes_max = size_t{64} << 20;     ///< of payload, waiting or being written
+    size_t queue_records_max = 4096;            ///< rounded up to a power of two
+    size_t queue_bytes_max = size_t{64} << 20;  ///< of payload, waiting or being written
     size_t group_records_max = 1024;
   };
 

@@ -75,8 +75,7 @@ class PosixFile final : public LogFile {
   absl::StatusOr<size_t> read(uint64_t offset, MutableByteSpan into) override {
     size_t done = 0;
     while (done < into.size()) {
-      const ssize_t got =
-          ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      const ssize_t got = ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return errno_status(errno, "read", path_);
       if (got == 0) break;

@@ -101,8 +101,8 @@ absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes) {
   }
   const auto version = reader.read<uint32_t>();
   if (version != kLogFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("the segment has log format ", version,
-                                                      ", this program reads format ", kLogFormatVersion));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the segment has log format ", version, ", this program reads format ", kLogFormatVersion));
   }
   SegmentHeader header;
   header.identity.log_number = reader.read<uint32_t>();

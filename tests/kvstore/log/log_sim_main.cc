@@ -17,14 +17,10 @@ namespace skua::kv::sim {
 namespace {
 
 constexpr std::pair<const char*, LogMutant> kMutants[] = {
-    {"skip-sync", LogMutant::kSkipSync},
-    {"acknowledge-early", LogMutant::kAcknowledgeEarly},
-    {"sync-own-only", LogMutant::kSyncOwnOnly},
-    {"truncate-too-far", LogMutant::kTruncateTooFar},
-    {"accept-bad-crc", LogMutant::kAcceptBadCrc},
-    {"cut-in-the-middle", LogMutant::kCutInTheMiddle},
-    {"same-seed", LogMutant::kSameSeed},
-    {"forget-table", LogMutant::kForgetTable},
+    {"skip-sync", LogMutant::kSkipSync},          {"acknowledge-early", LogMutant::kAcknowledgeEarly},
+    {"sync-own-only", LogMutant::kSyncOwnOnly},   {"truncate-too-far", LogMutant::kTruncateTooFar},
+    {"accept-bad-crc", LogMutant::kAcceptBadCrc}, {"cut-in-the-middle", LogMutant::kCutInTheMiddle},
+    {"same-seed", LogMutant::kSameSeed},          {"forget-table", LogMutant::kForgetTable},
 };
 
 struct Arguments {
@@ -87,8 +83,8 @@ int run(const Arguments& arguments) {
   }
   std::printf("%" PRIu64 " seeds: %" PRIu64 " groups, %" PRIu64 " restarts, %" PRIu64 " failures, %" PRIu64
               " refusals, %" PRIu64 " segments recycled, %" PRIu64 " bits flipped, %" PRIu64 " of them reported\n",
-              arguments.seeds, tally.groups, tally.restarts, tally.failures, tally.refusals, tally.recycled, tally.flips,
-              tally.flips_reported);
+              arguments.seeds, tally.groups, tally.restarts, tally.failures, tally.refusals, tally.recycled,
+              tally.flips, tally.flips_reported);
   if (arguments.mutant != nullptr) std::printf("not caught: %s\n", arguments.mutant);
   return arguments.mutant == nullptr ? 0 : 1;
 }

@@ -9,14 +9,8 @@ namespace skua::kv::sim {
 namespace {
 
 constexpr int kSteps = 250;
-
-/// A record's payload follows from its nonce, so that a wrong one shows.
-std::vector<std::byte> payload_of(int64_t nonce, size_t bytes_max) {
-  Rng rng(static_cast<uint64_t>(nonce));
-  std::vector<std::byte> payload(rng.below(bytes_max + 1));
-  for (std::byte& byte : payload) byte = static_cast<std::byte>(rng.next());
-  return payload;
-}
+/// With this one, group header and record fill a sector.
+constexpr size_t kSectorFillingPayload = kSectorBytes - kGroupHeaderBytes - kRecordHeaderBytes;
 
 void no_progress(const LogProgress& /*progress*/) {}
 
@@ -36,6 +30,8 @@ LogWorld::LogWorld(uint64_t seed) : rng_(seed), device_(mix64(seed), 0) {
   options_.identity.log_number = static_cast<uint32_t>(seed);
   options_.segment_bytes = kPageBytes * rng_.between(8, 20);
   options_.group_bytes_max = rng_.between(1000, options_.segment_bytes / 4);
+  fixed_layout_ = rng_.chance(0.15);
+  if (fixed_layout_) options_.group_bytes_max = 3 * kSectorBytes;
   options_.unsynced_bytes_max = rng_.between(0, 40000);
   options_.reserve_segments = rng_.between(1, 2);
   options_.segments_max = rng_.between(3, 10);
@@ -48,6 +44,14 @@ LogWorld::LogWorld(uint64_t seed) : rng_(seed), device_(mix64(seed), 0) {
   if (rng_.chance(0.3)) faults_.write_error = 0.003;
   if (rng_.chance(0.3)) faults_.sync_error = 0.01;
   if (rng_.chance(0.3)) faults_.stall = 0.01;
+}
+
+/// A record's payload follows from its nonce, so that a wrong one shows.
+std::vector<std::byte> LogWorld::payload_of(int64_t nonce) const {
+  Rng rng(static_cast<uint64_t>(nonce));
+  std::vector<std::byte> payload(fixed_layout_ ? kSectorFillingPayload : rng.below(payload_max_ + 1));
+  for (std::byte& byte : payload) byte = static_cast<std::byte>(rng.next());
+  return payload;
 }
 
 std::optional<std::string> LogWorld::run() {
@@ -79,9 +83,7 @@ void LogWorld::step() {
 void LogWorld::begin_sudden_end() {
   const uint64_t last = log_->last_group();
   switch (rng_.below(3)) {
-    case 0:
-      device_.restart();
-      break;
+    case 0: device_.restart(); break;
     case 1:
       device_.reopen();
       if (log_->health().ok()) exact_ = last;
@@ -102,7 +104,7 @@ void LogWorld::write_group(bool urgent) {
   Model model = model_;
   Group group;
   bool sync = false;
-  const uint64_t ops = rng_.between(1, 6);
+  const uint64_t ops = fixed_layout_ ? 2 : rng_.between(1, 6);
   for (uint64_t i = 0; i < ops; ++i) {
     const std::optional<Op> op = random_op(model);
     if (!op) continue;
@@ -139,18 +141,18 @@ std::optional<LogWorld::Op> LogWorld::random_op(Model& model) {
   const auto found = model.find(shard);
   if (found == model.end()) {
     const uint64_t index = rng_.chance(0.5) ? 0 : rng_.below(1000);
-    return Op{RecordKind::kShardStart, shard, index, rng_.below(5), next_nonce_++};
+    return Op{RecordKind::kShardStart, shard, index, ++epochs_[shard], next_nonce_++};
   }
   ShardModel& known = found->second;
   if (rng_.chance(0.01)) return Op{RecordKind::kShardEnd, shard, known.last_index, known.last_epoch, 0};
   if (rng_.chance(0.01)) {
     const uint64_t index = known.last_index + rng_.below(20);
-    return Op{RecordKind::kShardStart, shard, index, known.last_epoch + 1, next_nonce_++};
+    return Op{RecordKind::kShardStart, shard, index, ++epochs_[shard], next_nonce_++};
   }
   const uint64_t least = durable(shard, known.life) + 1;
   if (rng_.chance(0.03) && least <= known.last_index) {
     const uint64_t index = rng_.between(least, known.last_index);
-    return Op{RecordKind::kData, shard, index, known.last_epoch + 1, next_nonce_++};
+    return Op{RecordKind::kData, shard, index, ++epochs_[shard], next_nonce_++};
   }
   return Op{RecordKind::kData, shard, known.last_index + 1, known.last_epoch, next_nonce_++};
 }
@@ -163,7 +165,7 @@ bool LogWorld::submit(const Op& op, bool urgent, LogDurability durability) {
   } else if (op.kind == RecordKind::kShardEnd) {
     added = log_->end_shard(op.shard, 0);
   } else {
-    const std::vector<std::byte> payload = payload_of(op.nonce, payload_max_);
+    const std::vector<std::byte> payload = payload_of(op.nonce);
     const size_t split = payload.size() / 3;
     const ByteSpan pieces[] = {ByteSpan(payload).first(split), ByteSpan(payload).subspan(split)};
     added = log_->append({op.shard, op.index, op.epoch, op.nonce, RecordKind::kData, durability, 7}, pieces, urgent);
@@ -250,7 +252,7 @@ bool LogWorld::scan_and_check() {
   if (rng_.chance(0.4)) flip_and_check();
   if (broken_) return false;
   open_log(**recovery);
-  return log_ != nullptr;
+  return log_ != nullptr && log_->health().ok() && !device_.crashed() && !broken_;
 }
 
 void LogWorld::open_log(const LogRecovery& recovery) {
@@ -267,7 +269,7 @@ void LogWorld::open_log(const LogRecovery& recovery) {
     log_->set_durable(shard, index);
     if (index <= known.last_index) continue;
     // The log lost unsynced records that are durable elsewhere.
-    const Op op{RecordKind::kShardStart, shard, index, known.last_epoch, next_nonce_++};
+    const Op op{RecordKind::kShardStart, shard, index, ++epochs_[shard], next_nonce_++};
     if (!submit(op, true, LogDurability::kSync)) return;
     starts.push_back(op);
   }
@@ -296,10 +298,13 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
       applied_now,
       [&](const RecordView& record) {
         const RecordHeader& header = record.header;
-        const std::vector<std::byte> payload = payload_of(header.time, payload_max_);
+        const std::vector<std::byte> payload = payload_of(header.time);
         if (!std::ranges::equal(payload, record.payload) || header.flags != 7) wrong = "a record's payload is wrong";
         auto& records = replayed[header.shard];
-        if (!records.empty() && records.rbegin()->first + 1 != header.index) wrong = "records are out of order";
+        if (!records.empty() && records.rbegin()->first + 1 != header.index) {
+          wrong =
+              absl::StrCat("record ", header.index, " of shard ", header.shard, " follows ", records.rbegin()->first);
+        }
         records[header.index] = {RecordKind::kData, header.shard, header.index, header.epoch, header.time};
       },
       no_progress);
@@ -321,7 +326,8 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
       if (found == records.end()) return absl::StrCat("record ", index, " of shard ", one.shard, " is missing");
       if (found->second.nonce != op.nonce || found->second.epoch != op.epoch) {
         return absl::StrCat("record ", index, " of shard ", one.shard, " is of epoch ", found->second.epoch, " nonce ",
-                            found->second.nonce, " instead of ", op.epoch, " nonce ", op.nonce, "; applied ", one.index);
+                            found->second.nonce, " instead of ", op.epoch, " nonce ", op.nonce, "; applied ",
+                            one.index);
       }
       records.erase(found);
     }
@@ -352,7 +358,8 @@ void LogWorld::flip_and_check() {
     const uint64_t found = (*recovery)->next_group_number() - 1;
     const bool reported = !(*recovery)->damages().empty() || (*recovery)->tail().torn;
     if (reported) ++tally_.flips_reported;
-    if (found < groups_.size() && !reported) broken(absl::StrCat("a flip at ", offset, " of ", name, " cut the log silently"));
+    if (found < groups_.size() && !reported)
+      broken(absl::StrCat("a flip at ", offset, " of ", name, " cut the log silently"));
     const std::string wrong = check_recovery(**recovery, model_at(std::min<uint64_t>(found, groups_.size())), true);
     if (!wrong.empty()) broken(absl::StrCat("after a flip at ", offset, " of ", name, ": ", wrong));
   }

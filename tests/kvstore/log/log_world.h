@@ -73,6 +73,7 @@ class LogWorld {
   std::string check_recovery(LogRecovery& recovery, const Model& model, bool flipped);
   void open_log(const LogRecovery& recovery);
 
+  [[nodiscard]] std::vector<std::byte> payload_of(int64_t nonce) const;
   static void apply(Model& model, const Op& op);
   [[nodiscard]] Model model_at(uint64_t group) const;
   [[nodiscard]] uint64_t& durable(LogShard shard, int64_t life) { return durable_[{shard, life}]; }
@@ -87,6 +88,7 @@ class LogWorld {
   size_t shard_count_;
   double sync_share_;
   size_t payload_max_;
+  bool fixed_layout_;  // two records a group, the second one in a sector of its own: stale ones would fit
   std::unique_ptr<Log> log_;
 
   std::vector<Group> groups_;  // number 1 first
@@ -95,6 +97,7 @@ class LogWorld {
   bool closed_ = false;
   Model model_;  // after the last group
   std::map<std::pair<LogShard, int64_t>, uint64_t> durable_;
+  std::map<LogShard, uint64_t> epochs_;  // highest ever used
   int64_t next_nonce_ = 1;
 
   std::optional<std::string> broken_;
