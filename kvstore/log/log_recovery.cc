@@ -65,8 +65,11 @@ absl::Status LogRecovery::read_headers() {
     if (header->sequence == segment.sequence) segment.header = *std::move(header);
   }
   for (size_t i = 0; i + 1 < segments_.size(); ++i) {
-    // Behind a damaged header the groups of this one are told by their own vouchers, as in a newest segment.
-    if (segments_[i + 1].header) segments_[i].next_first_group = segments_[i + 1].header->first_group;
+    // Before a missing segment or a damaged header, groups are told by their own vouchers, as in a newest segment.
+    const Segment& next = segments_[i + 1];
+    if (next.header && next.sequence == segments_[i].sequence + 1) {
+      segments_[i].next_first_group = next.header->first_group;
+    }
   }
   return absl::OkStatus();
 }

@@ -1,1 +1,181 @@
+#include "kvstore/log/log_writer.h"
+
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/kvstore/log/log_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::header_of;
+using testing::scan;
+using testing::small_options;
+
+LogSubmission submission(LogShard shard, uint64_t index, std::string_view payload = "x") {
+  LogSubmission one;
+  one.header = header_of(shard, index);
+  one.payload[1] = as_byte_span(payload);
+  return one;
+}
+
+LogSubmission start_of(LogShard shard) {
+  LogSubmission one;
+  one.header = {shard, 0, 1, 0, RecordKind::kShardStart, LogDurability::kSync, 0};
+  return one;
+}
+
+/// Collects what groups tell.
+class Outcomes {
+ public:
+  LogWriter::GroupDone callback() {
+    return [this](std::span<const LogSubmission> group) {
+      const std::lock_guard lock(mutex_);
+      for (const LogSubmission& one : group) all_.push_back(one);
+      count_.fetch_add(group.size());
+      count_.notify_all();
+    };
+  }
+  void wait_for(size_t count) {
+    for (size_t seen = count_; seen < count; seen = count_) count_.wait(seen);
+  }
+  std::vector<LogSubmission> all() {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<LogSubmission> all_;
+  std::atomic<size_t> count_{0};
+};
+
+class LogWriterTest : public ::testing::Test {
+ protected:
+  void start(const LogWriter::Options& options = {}) {
+    writer_ = std::make_unique<LogWriter>(testing::open_log(device_, options_), options, outcomes_.callback());
+  }
+
+  sim::SimDevice device_{1, uint64_t{16} << 20};
+  LogOptions options_ = small_options();
+  Outcomes outcomes_;
+  std::unique_ptr<LogWriter> writer_;
+};
+
+TEST_F(LogWriterTest, Submit_WrittenInOrderAndReported) {
+  start();
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  for (uint64_t index = 1; index <= 50; ++index) ASSERT_TRUE(writer_->submit(submission(1, index)).ok());
+  writer_->stop();
+  const auto all = outcomes_.all();
+  ASSERT_EQ(all.size(), 51U);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_TRUE(all[i].outcome.ok()) << all[i].outcome;
+    EXPECT_EQ(all[i].achieved, LogDurability::kSync);
+    EXPECT_EQ(all[i].header.index, i);
+  }
+  device_.restart();
+  auto recovery = scan(device_);
+  EXPECT_TRUE(recovery->tail().closed);
+  EXPECT_EQ(recovery->next_index({1, 0}), 51U);
+}
+
+TEST_F(LogWriterTest, Submit_ManyThreadsAShardEach) {
+  options_.segments_max = 64;
+  start({.queue_records_max = 64});
+  constexpr uint64_t kRecords = 300;
+  std::vector<std::thread> threads;
+  for (LogShard shard = 1; shard <= 4; ++shard) {
+    threads.emplace_back([this, shard] {
+      while (!writer_->submit(start_of(shard)).ok()) std::this_thread::yield();
+      for (uint64_t index = 1; index <= kRecords; ++index) {
+        while (!writer_->submit(submission(shard, index, "some bytes")).ok()) std::this_thread::yield();
+        if (index % 50 == 0) writer_->set_durable(shard, index - 49);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  writer_->stop();
+  for (const LogSubmission& one : outcomes_.all()) ASSERT_TRUE(one.outcome.ok()) << one.outcome;
+  EXPECT_EQ(writer_->counters().records, 4 * (kRecords + 1));
+  auto recovery = scan(device_);
+  for (LogShard shard = 1; shard <= 4; ++shard) EXPECT_EQ(recovery->next_index({shard, 0}), kRecords + 1);
+}
+
+TEST_F(LogWriterTest, Submit_GroupsLargerThanTheBufferAreSplit) {
+  start();
+  const std::string large(5000, 'x');
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  for (uint64_t index = 1; index <= 4; ++index) ASSERT_TRUE(writer_->submit(submission(1, index, large)).ok());
+  writer_->stop();
+  for (const LogSubmission& one : outcomes_.all()) EXPECT_TRUE(one.outcome.ok()) << one.outcome;
+}
+
+TEST_F(LogWriterTest, Submit_AWrongIndexConcernsItsOwnRecord) {
+  start();
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  ASSERT_TRUE(writer_->submit(submission(1, 7)).ok());
+  ASSERT_TRUE(writer_->submit(submission(1, 1)).ok());
+  writer_->stop();
+  const auto all = outcomes_.all();
+  EXPECT_TRUE(absl::IsFailedPrecondition(all[1].outcome));
+  EXPECT_TRUE(all[2].outcome.ok());
+}
+
+TEST_F(LogWriterTest, Submit_BytesAreBounded) {
+  start({.queue_bytes_max = 10});
+  EXPECT_TRUE(absl::IsResourceExhausted(writer_->submit(submission(1, 1, "eleven bytes"))));
+}
+
+TEST_F(LogWriterTest, Submit_AfterStopIsRefused) {
+  start();
+  writer_->stop();
+  EXPECT_TRUE(absl::IsUnavailable(writer_->submit(submission(1, 1))));
+}
+
+TEST_F(LogWriterTest, NoSpace_UrgentRecordsOfTheSameGroupPass) {
+  start();
+  const std::string large(4000, 'x');
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  ASSERT_TRUE(writer_->submit(start_of(2)).ok());
+  outcomes_.wait_for(2);
+  uint64_t index = 0;
+  do {
+    ASSERT_TRUE(writer_->submit(submission(1, ++index, large)).ok());
+    outcomes_.wait_for(2 + index);
+  } while (outcomes_.all().back().outcome.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(outcomes_.all().back().outcome));
+  ASSERT_TRUE(writer_->submit(submission(1, index, large)).ok());
+  LogSubmission urgent = submission(2, 1);
+  urgent.urgent = true;
+  ASSERT_TRUE(writer_->submit(urgent).ok());
+  outcomes_.wait_for(4 + index);
+  EXPECT_TRUE(outcomes_.all().back().outcome.ok()) << outcomes_.all().back().outcome;
+  EXPECT_FALSE(writer_->pins().empty());
+  writer_->set_durable(1, index - 1);
+  writer_->set_durable(2, 1);
+  writer_->stop();
+  EXPECT_TRUE(writer_->pins().empty());
+  EXPECT_TRUE(writer_->health().ok());
+}
+
+TEST_F(LogWriterTest, Failure_EveryRecordAndHealthTell) {
+  start();
+  ASSERT_TRUE(writer_->submit(start_of(1)).ok());
+  outcomes_.wait_for(1);
+  device_.set_faults({.sync_error = 1});
+  ASSERT_TRUE(writer_->submit(submission(1, 1)).ok());
+  outcomes_.wait_for(2);
+  ASSERT_TRUE(writer_->submit(submission(1, 2)).ok());
+  outcomes_.wait_for(3);
+  EXPECT_TRUE(absl::IsInternal(outcomes_.all()[1].outcome));
+  EXPECT_EQ(outcomes_.all()[2].outcome, writer_->health());
+}
+
+}  // namespace
+}  // namespace skua::kv

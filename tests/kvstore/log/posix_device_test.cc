@@ -1,1 +1,85 @@
+#include "kvstore/log/posix_device.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/kvstore/log/log_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class PosixDeviceTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "skua-log-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    device_ = open_posix_device(directory_ + "/log", {.use_rwf_dsync = GetParam()}).value();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_;
+  std::unique_ptr<Device> device_;
+};
+
+TEST_P(PosixDeviceTest, Create_WriteReadRenameRemove) {
+  for (const auto fill : {Device::Fill::kReserve, Device::Fill::kZeros}) {
+    auto file = device_->create("a", 4 * kPageBytes, fill).value();
+    EXPECT_EQ(file->size(), 4 * kPageBytes);
+    const std::vector<std::byte> page(kPageBytes, std::byte{7});
+    EXPECT_TRUE(file->write(kPageBytes, page, WriteMode::kDurable).ok());
+    EXPECT_TRUE(file->write(2 * kPageBytes, page, WriteMode::kBuffered).ok());
+    EXPECT_TRUE(file->sync().ok());
+    EXPECT_TRUE(device_->rename("a", "b").ok());
+    EXPECT_THAT(*device_->list(), ElementsAre("b"));
+    auto again = device_->open("b").value();
+    again->drop_cache();
+    std::vector<std::byte> all(5 * kPageBytes);
+    EXPECT_EQ(*again->read(0, all), 4 * kPageBytes);
+    EXPECT_EQ(all[0], std::byte{0});
+    EXPECT_EQ(all[kPageBytes], std::byte{7});
+    EXPECT_EQ(all[3 * kPageBytes - 1], std::byte{7});
+    EXPECT_EQ(all[3 * kPageBytes], std::byte{0});
+    EXPECT_TRUE(device_->remove("b").ok());
+  }
+}
+
+TEST_P(PosixDeviceTest, Errors_NameThePath) {
+  const absl::Status missing = device_->open("none").status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr(directory_ + "/log/none"));
+  EXPECT_TRUE(absl::IsNotFound(device_->remove("none")));
+  EXPECT_TRUE(absl::IsNotFound(device_->rename("none", "b")));
+  EXPECT_TRUE(absl::IsNotFound(open_posix_device(directory_ + "/x/y").status()));
+}
+
+TEST_P(PosixDeviceTest, Log_OnIt) {
+  {
+    auto log = testing::open_log(*device_, testing::small_options());
+    ASSERT_TRUE(log->start_shard(1, 0, 1, 0).ok());
+    for (uint64_t index = 1; index <= 100; ++index) {
+      ASSERT_TRUE(testing::append(*log, 1, index, std::string(3000, 'x')).ok());
+      ASSERT_TRUE(log->commit().ok());
+      log->set_durable(1, index - 1);
+      ASSERT_TRUE(log->recycle().ok());
+    }
+    ASSERT_TRUE(log->close().ok());
+  }
+  auto recovery = testing::scan(*device_);
+  EXPECT_TRUE(recovery->tail().closed);
+  EXPECT_EQ(testing::replayed(*recovery, {{1, 99}}).size(), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Writes, PosixDeviceTest, ::testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "RwfDsync" : "Fdatasync"; });
+
+}  // namespace
+}  // namespace skua::kv
