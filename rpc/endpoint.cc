@@ -30,6 +30,7 @@ void check_options(const EndpointOptions& options) {
   SKUA_CHECK(protocol.credits > 0 && protocol.credits <= kCreditsMax, "credits must be 1..4096");
   SKUA_CHECK(protocol.message_max_bytes > 0 && protocol.message_max_bytes <= BufferPool::kLargest,
              "message_max_bytes must be 1..32 MiB");
+  SKUA_CHECK(protocol.reads_max > 0 && protocol.read_chunk_bytes > 0, "reads_max and read_chunk_bytes must be above 0");
   SKUA_CHECK(protocol.rto_min_ns > 0 && protocol.rto_min_ns <= protocol.rto_max_ns, "0 < rto_min_ns <= rto_max_ns");
   SKUA_CHECK(is_valid(protocol.swift) && is_valid(protocol.timely),
              "congestion control's options are out of range or contradict each other (rpc/protocol/options.h)");
@@ -223,6 +224,8 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
       buffers_(arena_),
       messages_(4096),
       lent_watermark_(transport.capabilities().lendable_count / 2),
+      one_sided_(transport.one_sided()),
+      read_pulls_({.reads_max = options_.protocol.reads_max, .chunk_bytes = options_.protocol.read_chunk_bytes}),
       rng_(seed_of(options_.seed, clock.now_ns(), transport.local_descriptor().identity)) {
   check_options(options_);
   handlers_.resize(kMethodMax);
@@ -244,6 +247,7 @@ EndpointImpl::~EndpointImpl() {
       entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
     }
   }
+  end_reads();
   run_completions();
   handlers_.clear();
   session_observer_ = nullptr;
@@ -443,6 +447,7 @@ size_t EndpointImpl::turn(size_t received) {
   work += handle_links();
   counters_.packets_received += received;
   for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
+  work += run_reads();
   run_timers();
   work += run_completions();
   work += transmit();
@@ -455,7 +460,7 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
-         offers_due_.empty() && completed_.empty() && mailbox_->empty();
+         offers_due_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty();
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {

@@ -189,6 +189,9 @@ struct EndpointCounters {
   /// Payload bytes handed to the application where the transport put them.
   uint64_t rx_zero_copy_bytes = 0;
   uint64_t leases_copied_out = 0;
+  /// Of messages read from peers' memory (rpc/transport/one_sided.h): bytes, and messages that went in packets after all.
+  uint64_t rx_read_bytes = 0;
+  uint64_t reads_failed = 0;
   uint64_t sessions_broken = 0;
   uint64_t sessions_reconnected = 0;
   uint64_t stale_replies = 0;

@@ -1,6 +1,6 @@
 // The inside of an Endpoint. One turn of the loop:
 //
-//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> timers -> completions
+//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> READs -> timers -> completions
 //      -> tx_burst -> reap, release
 //
 // Sessions say what they want (SessionHost); packets leave when the transport has room: ready
@@ -8,7 +8,7 @@
 // take stays staged. Completions run at the end of the turn's receive half, so no session is
 // changed under its own feet; sessions are destroyed at the end of the turn for the same reason.
 //
-// Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit),
+// Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit), endpoint_reads.cc (large messages that we read),
 // endpoint_sessions.cc (handshake, life and death of sessions).
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
@@ -27,9 +27,11 @@
 #include "rpc/mailbox.h"
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
+#include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/timer_heap.h"
+#include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
 
@@ -152,6 +154,9 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(size_t bytes) override;
+  MessagePtr announce(const Session& session, const Message& message) override;
+  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override;
+  void sever(const Session& session) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
   void complete(Call& call) override {
     call.session_index = UINT32_MAX;
@@ -199,6 +204,11 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
     if (to_release_count_ == to_release_.size()) flush_releases();
   }
   void flush_releases();
+
+  // endpoint_reads.cc
+  size_t run_reads();
+  void on_fetched(ReadPulls::Finished&& finished);
+  void end_reads();
 
   // endpoint_sessions.cc
   SessionEntry* entry_of(SessionId session) {
@@ -254,6 +264,10 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   size_t staged_count_ = 0;
   bool flushing_ = false;     // released bodies may call us from inside
   size_t in_wire_count_ = 0;  // messages whose token has not come back
+
+  // Large messages that we read ourselves; null where the transport cannot.
+  OneSided* const one_sided_;
+  ReadPulls read_pulls_;
 
   // Sessions.
   ReceiveBudget receive_budget_{

@@ -79,6 +79,14 @@ struct ProtocolOptions {
   /// Largest request or response.
   uint32_t message_max_bytes = (16u << 20) + (64u << 10);
 
+  /// Messages of more bytes than this are read by their receiver where the transport can (rpc/transport/one_sided.h) instead of
+  /// being sent in packets; what fits one packet never is. UINT32_MAX: none are. A READ costs a round trip more than a packet
+  /// and saves each side a copy and per-packet work.
+  uint32_t read_above_bytes = 16u << 10;
+  /// READs that an endpoint has in flight at once, over all sessions, and what one asks for.
+  uint32_t reads_max = 16;
+  uint32_t read_chunk_bytes = 256u << 10;
+
   /// Pulled response data that may be on its way to one endpoint, over all of its sessions (and one packet per session in
   /// any case): rpc/protocol/receive_budget.h. Bandwidth x delay of the endpoint's link: less leaves it idle, more stands
   /// in the last switch's queue. The default keeps 100 Gbit/s busy over 20 us, or 25 Gbit/s over 80 us.

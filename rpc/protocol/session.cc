@@ -31,13 +31,17 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   departure_wait_ns_ = kTimeNever;
   ping_due_ = pong_due_ = false;
   free_slots_.clear();
+  lingering_count_ = 0;
   client_slots_.reset();
   server_slots_.reset();
   if (!backlog_.empty()) start_backlog(now);
 }
 
 void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
+  // Before anybody gets the memory back.
+  if (peer_may_read()) host_.sever(*this);
   open_ = false;
+  lingering_count_ = 0;
   ping_due_ = pong_due_ = false;
   pinged_since_ns_ = 0;
   budget_hook.unlink();
@@ -46,6 +50,7 @@ void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
       ClientSlot& slot = client_slots_[i];
       slot.release_due = false;
       slot.ready_hook.unlink();
+      slot.source.reset();
       if (slot.call == nullptr) continue;
       if (slot.call->sent) {
         fail(slot, local_failure(sent_status, true), now);
@@ -112,6 +117,7 @@ void Session::on_other_packet(const Arrival& arrival, TimeNs now) {
     case PacketType::kRelease: return on_release(arrival.header);
     case PacketType::kPing: pong_due_ = true; return host_.mark_ready(*this);
     case PacketType::kPong: return;
+    case PacketType::kReleased: return on_released(arrival.header, now);
     default: return drop(DropReason::kBadType);
   }
 }
@@ -188,15 +194,16 @@ TimeNs Session::run_due_timers(TimeNs now) {
     call = following;
   }
   if (!open_) return next;
-  if (client_slots_ != nullptr && active_count_ > 0) {
+  if (client_slots_ != nullptr && active_count_ + lingering_count_ > 0) {
     for (uint32_t i = 0; i < terms_.window; ++i) {
       ClientSlot& slot = client_slots_[i];
-      if (slot.call == nullptr) continue;
-      on_slot_timer(slot, now);
+      if (slot.lingers()) on_linger_timer(slot, now);
+      if (slot.call != nullptr) on_slot_timer(slot, now);
       if (slot.call != nullptr) next = std::min(next, slot_timer_ns(slot));
+      if (slot.lingers()) next = std::min(next, slot.release_again_ns);
     }
   }
-  if (active_count_ > 0) {
+  if (active_count_ + lingering_count_ > 0) {
     const TimeNs silent_since = std::max(last_heard_ns_, waiting_since_ns_);
     if (now - silent_since >= options_.ping_after_ns && now - last_ping_ns_ >= options_.ping_after_ns) {
       last_ping_ns_ = now;
@@ -210,7 +217,7 @@ TimeNs Session::run_due_timers(TimeNs now) {
 
 bool Session::peer_silent(TimeNs now) const {
   // Counted from the first ping that got no answer: a process that was stopped itself has asked nobody yet.
-  return open_ && active_count_ > 0 && pinged_since_ns_ != 0 &&
+  return open_ && active_count_ + lingering_count_ > 0 && pinged_since_ns_ != 0 &&
          now - pinged_since_ns_ >= options_.peer_timeout_ns - options_.ping_after_ns;
 }
 
@@ -218,7 +225,7 @@ Session::Retained Session::retained() const {
   Retained out;
   if (server_slots_ == nullptr) return out;
   for (uint32_t i = 0; i < terms_.window; ++i) {
-    out.responses += server_slots_[i].response ? 1 : 0;
+    out.responses += (server_slots_[i].response ? 1 : 0) + (server_slots_[i].announced ? 1 : 0);
     out.requests +=
         server_slots_[i].state == ServerSlot::State::kReceiving && server_slots_[i].request.data != nullptr ? 1 : 0;
   }

@@ -50,6 +50,7 @@
 #include "rpc/protocol/options.h"
 #include "rpc/protocol/pacer.h"
 #include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/rtt_estimator.h"
 #include "rpc/wire/handshake.h"
@@ -110,6 +111,13 @@ class SessionHost {
   /// Memory for a message of `bytes`, or nothing if there is none.
   virtual std::optional<Assembly> assemble(size_t bytes) = 0;
   virtual MessagePtr make_message() = 0;
+  /// A ReadList by which the peer can read `message` itself, as a message to be sent; null: it has to go in packets.
+  virtual MessagePtr announce(const Session& session, const Message& message) = 0;
+  /// Reads what the peer announced. The session hears of the end by on_fetched(), if it is kStarted.
+  enum class Fetch : uint8_t { kStarted, kNoMemory, kImpossible };
+  virtual Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) = 0;
+  /// When this returns the peer reads no memory of ours any more, whatever it was told.
+  virtual void sever(const Session& session) = 0;
   virtual void deliver(Session& session, ArrivedRequest&& request) = 0;
   /// The call left the session for good; its outcome is in it.
   virtual void complete(Call& call) = 0;
@@ -184,6 +192,9 @@ class Session final : private ReceiveBudget::Waiter {
   [[nodiscard]] TimeNs last_heard_ns() const { return last_heard_ns_; }
   void send_ping();
 
+  /// A message that host.fetch() was asked for is here as a whole, or cannot be had.
+  void on_fetched(const PullOwner& owner, bool ok, Lease&& message, TimeNs now);
+
   /// Before the bytes of a stream payload arrive: is this packet one that on_packet() would use?
   [[nodiscard]] bool expects(const PacketHeader& header) const;
   /// There is no memory for its payload: the call ends with RESOURCE_EXHAUSTED, here or at the caller.
@@ -194,6 +205,8 @@ class Session final : private ReceiveBudget::Waiter {
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
+  /// Slots of calls that are over, whose memory a READ still needs; 0 when the session is quiet.
+  [[nodiscard]] uint32_t lingering_slots() const { return lingering_count_; }
   /// Credits in use; 0 when the session is quiet.
   [[nodiscard]] uint32_t credits_missing() const { return open_ && !reliable_ ? terms_.credits - credits_ : 0; }
   /// What server slots keep until they are used again: responses, for at-most-once, and requests
@@ -229,12 +242,22 @@ class Session final : private ReceiveBudget::Waiter {
     LossDetector in_flight;
     std::vector<uint32_t> lost;  // units to send again; bounded by what is in flight
     Assembly response;
+    // session_read.cc
+    MessagePtr announced;         // the request's ReadList: the peer may be reading the request
+    MessagePtr source;            // the request itself, when its call is gone before the peer has let go of it
+    bool fetching = false;        // we are reading the response
+    bool packets_wanted = false;  // it could not be read
+    uint8_t response_flags = 0;   // of a response that is being read
+    uint16_t response_status = 0;
+    TimeNs release_again_ns = kTimeNever;
 
     [[nodiscard]] uint32_t outstanding() const;
+    /// Without a call, and not free yet: memory of it is still in use.
+    [[nodiscard]] bool lingers() const { return call == nullptr && (fetching || source); }
   };
 
   struct ServerSlot {
-    enum class State : uint8_t { kIdle, kReceiving, kExecuting, kResponding, kReleased };
+    enum class State : uint8_t { kIdle, kReceiving, kFetching, kExecuting, kResponding, kReleased };
     ListHook ready_hook;
     uint32_t index = 0;
     uint32_t req_num = 0;
@@ -252,6 +275,13 @@ class Session final : private ReceiveBudget::Waiter {
     WantedSet wanted;
     Assembly request;
     MessagePtr response;
+    // session_read.cc
+    MessagePtr announced;             // the response's ReadList: the peer may be reading the response
+    TimeNs deadline_ns = kTimeNever;  // of a request that is being read
+    bool packets_wanted = false;      // it could not be read
+    bool release_wanted = false;      // its caller gave up, and waits for us to stop reading
+    bool released_due = false;
+    uint32_t released_req_num = 0;
 
     /// Lets go of what was received or answered; whatever comes next has a newer number.
     void forget() {
@@ -259,6 +289,8 @@ class Session final : private ReceiveBudget::Waiter {
       ack_due = false;
       if (request.data != nullptr) request = {};
       response.reset();
+      if (announced) announced.reset();
+      packets_wanted = release_wanted = false;
       state = State::kReleased;
     }
   };
@@ -290,6 +322,11 @@ class Session final : private ReceiveBudget::Waiter {
     header.session_generation = address_.remote_generation;
     header.req_num = req_num;
     return header;
+  }
+  /// Time left, as requests carry it.
+  [[nodiscard]] static uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
+    const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
+    return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
   }
   /// Windows are powers of two.
   [[nodiscard]] uint32_t slot_of(uint32_t req_num) const { return req_num & (terms_.window - 1u); }
@@ -349,6 +386,30 @@ class Session final : private ReceiveBudget::Waiter {
   void on_slot_timer(ClientSlot& slot, TimeNs now);
   [[nodiscard]] TimeNs slot_timer_ns(const ClientSlot& slot) const;
 
+  // Messages that are read by their receiver: session_read.cc.
+  void announce_request(ClientSlot& slot);
+  void emit_announced_request(ClientSlot& slot, PacketSink& sink, TimeNs now);
+  void on_announced_response(const Arrival& arrival, TimeNs now);
+  void note_rtt(const ClientSlot& slot, const Arrival& arrival, TimeNs now);
+  void on_response_fetched(ClientSlot& slot, bool ok, Lease&& message, TimeNs now);
+  void complete_fetched(ClientSlot& slot, Lease&& message);
+  void fetch_in_packets(ClientSlot& slot, TimeNs now);
+  void send_in_packets(ClientSlot& slot, TimeNs now);
+  void linger(ClientSlot& slot, TimeNs now);
+  void end_linger(ClientSlot& slot, TimeNs now);
+  void on_linger_timer(ClientSlot& slot, TimeNs now);
+  void on_released(const PacketHeader& header, TimeNs now);
+  void on_announced_request(const Arrival& arrival, TimeNs now);
+  void on_request_fetched(ServerSlot& slot, bool ok, Lease&& message, TimeNs now);
+  void deliver_fetched(ServerSlot& slot, Lease&& message, TimeNs now);
+  void refuse_for_memory(ServerSlot& slot, TimeNs now);
+  void want_packets(ServerSlot& slot);
+  void emit_announced_response(ServerSlot& slot, PacketSink& sink, TimeNs now);
+  bool emit_released(ServerSlot& slot, PacketSink& sink);
+  void respond_in_packets(ServerSlot& slot);
+  void on_read_release(const PacketHeader& header);
+  [[nodiscard]] bool peer_may_read() const;
+
   // Server side.
   inline ServerSlot* server_slot_for(const PacketHeader& header);
   void on_request(const Arrival& arrival, TimeNs now);
@@ -373,6 +434,7 @@ class Session final : private ReceiveBudget::Waiter {
   bool pong_due_ = false;
   uint32_t credits_ = 0;
   uint32_t active_count_ = 0;
+  uint32_t lingering_count_ = 0;
   uint32_t backlog_count_ = 0;
   TimeNs last_heard_ns_ = 0;
   /// Since when calls have been waiting without a break; liveness counts from here or from what was

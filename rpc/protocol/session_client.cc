@@ -21,11 +21,6 @@ constexpr size_t kErrorTextMaxBytes = 1024;
 // One or two unanswered probes in a row are an accident, or a handler that takes its time.
 constexpr uint32_t kProbesThatMeanTimeout = 3;
 
-uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
-  const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
-  return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
-}
-
 }  // namespace
 
 uint32_t Session::ClientSlot::outstanding() const {
@@ -95,6 +90,7 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   call.slot = slot.index;
   slot.req_num += terms_.window;
   slot.request_pieces = pieces_of(call.request->size());
+  if (slot.request_pieces > 1) announce_request(slot);
   slot.response_pieces = 0;
   slot.response_bytes = 0;
   slot.next_unit = 0;
@@ -156,9 +152,12 @@ void Session::fail(ClientSlot& slot, CallOutcome&& outcome, TimeNs now) {
 /// The call's outcome is known.
 void Session::finish(ClientSlot& slot, TimeNs now) {
   Call& call = *slot.call;
+  if (slot.announced || slot.fetching) [[unlikely]] {
+    linger(slot, now);
+  }
   vacate(slot);
   // An answer that is no longer wanted, or a request that is half there: the server may let go of it.
-  if (!call.outcome.from_peer && open_ && call.sent) {
+  if (!call.outcome.from_peer && open_ && call.sent && !slot.fetching) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
   }
@@ -176,8 +175,10 @@ void Session::vacate(ClientSlot& slot) {
   return_pulls(slot, 0);
   return_credits(slot, 0);
   if (slot.response.data != nullptr) slot.response = {};
+  if (slot.announced) slot.announced.reset();
+  slot.packets_wanted = false;
   --active_count_;
-  free_slots_.push_back(slot.index);
+  if (!slot.lingers()) free_slots_.push_back(slot.index);
 }
 
 Call& Session::take_out(ClientSlot& slot) {
@@ -308,6 +309,7 @@ void Session::observe_packet_size(const ClientSlot& slot, const Arrival& arrival
 void Session::on_ack(const Arrival& arrival, TimeNs now) {
   ClientSlot* slot = client_slot_for(arrival.header);
   if (slot == nullptr) return;
+  if ((arrival.header.flags & packet_flags::kByRead) != 0 && slot->announced) return send_in_packets(*slot, now);
   PacketSet set;
   if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {
     return drop(DropReason::kBadLength);
@@ -324,6 +326,9 @@ void Session::on_ack(const Arrival& arrival, TimeNs now) {
 }
 
 void Session::on_response(const Arrival& arrival, TimeNs now) {
+  if ((arrival.header.flags & packet_flags::kByRead) != 0) [[unlikely]] {
+    return on_announced_response(arrival, now);
+  }
   ClientSlot* slot = client_slot_for(arrival.header);
   if (slot == nullptr) return;
   const PacketHeader& header = arrival.header;
@@ -337,6 +342,19 @@ void Session::on_response(const Arrival& arrival, TimeNs now) {
     return complete_with_response(*slot, header);
   }
   accept_response_piece(*slot, arrival, now);
+}
+
+void Session::note_rtt(const ClientSlot& slot, const Arrival& arrival, TimeNs now) {
+  sample_rtt(slot, arrival, 1, now);
+}
+
+void Session::complete_fetched(ClientSlot& slot, Lease&& message) {
+  slot.call->outcome.response = std::move(message);
+  PacketHeader header;
+  header.flags = slot.response_flags;
+  header.method = slot.response_status;
+  header.message_bytes = slot.response_bytes;
+  complete_with_response(slot, header);
 }
 
 void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now) {
@@ -426,7 +444,9 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
   if (slot.release_due) {
     if (!sink.has_room()) return false;
     slot.release_due = false;
-    sink.emit(*this, header_for(PacketType::kRelease, slot.release_req_num), MessagePtr(), 0, 0);
+    PacketHeader header = header_for(PacketType::kRelease, slot.release_req_num);
+    if (slot.source) header.flags = packet_flags::kByRead;
+    sink.emit(*this, header, MessagePtr(), 0, 0);
   }
   if (slot.call == nullptr) return true;
   // Request pieces: lost ones first, they hold their credits already.
@@ -462,6 +482,9 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
 
 void Session::emit_request_piece(ClientSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
   const Call& call = *slot.call;
+  if (slot.announced) [[unlikely]] {
+    return emit_announced_request(slot, sink, now);
+  }
   const PacketHeader header = make_header({.type = PacketType::kRequest,
                                            .flags = call.one_way ? packet_flags::kOneWay : uint8_t{0},
                                            .method = call.method,
@@ -538,6 +561,7 @@ bool Session::emit_pulls(ClientSlot& slot, PacketSink& sink, TimeNs now) {
 
 void Session::emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink, TimeNs now) {
   PacketHeader header = header_for(PacketType::kPull, slot.req_num);
+  if (slot.packets_wanted) header.flags = packet_flags::kByRead;
   header.stamp = to_ticks(now);
   MessagePtr extension = host_.make_message();
   extension->set_head_size(set.encode(extension->head_room().data()));
@@ -548,7 +572,7 @@ void Session::emit_pull(ClientSlot& slot, const PacketSet& set, PacketSink& sink
 
 TimeNs Session::slot_timer_ns(const ClientSlot& slot) const {
   const TimeNs deadline = mutant(Mutant::kIgnoreDeadline) ? kTimeNever : slot.call->deadline_ns;
-  if (reliable_) return deadline;
+  if (reliable_ || slot.fetching) return deadline;
   return std::min(deadline, slot.last_progress_ns + rtt_.probe_timeout_ns(options_, slot.probes));
 }
 
@@ -563,7 +587,7 @@ void Session::on_slot_timer(ClientSlot& slot, TimeNs now) {
          now);
     return;
   }
-  if (reliable_) return;
+  if (reliable_ || slot.fetching) return;
   if (!slot.call->sent) {
     slot.last_progress_ns = now;
     return;

@@ -33,6 +33,9 @@ void Session::make_server_slots() {
 
 void Session::on_request(const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
+  if ((header.flags & packet_flags::kByRead) != 0) [[unlikely]] {
+    return on_announced_request(arrival, now);
+  }
   if (header.message_bytes > terms_.message_max_bytes) return drop(DropReason::kTooLarge);
   if (!is_whole_piece(arrival)) return drop(DropReason::kBadLength);
   ServerSlot& slot = *server_slot_for(header);
@@ -126,6 +129,10 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
   begin_request(slot, header);
   slot.echo_stamp = header.stamp;
   slot.echo_arrival_ns = now;
+  refuse_for_memory(slot, now);
+}
+
+void Session::refuse_for_memory(ServerSlot& slot, TimeNs now) {
   slot.state = ServerSlot::State::kExecuting;
   MessagePtr text = host_.make_message();
   text->append_copy(as_byte_span("the peer has no memory for a request of this size now: try again later"));
@@ -133,7 +140,7 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
 }
 
 void Session::on_duplicate_request(ServerSlot& slot) {
-  if (slot.state == ServerSlot::State::kExecuting) {
+  if (slot.state == ServerSlot::State::kExecuting || slot.state == ServerSlot::State::kFetching) {
     slot.ack_due = true;  // "it arrived, wait"
   } else if (slot.state == ServerSlot::State::kResponding) {
     slot.wanted.insert(0);
@@ -161,6 +168,10 @@ bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode co
   slot.response_flags = engine_status ? packet_flags::kEngineStatus : uint8_t{0};
   slot.response = std::move(response);
   slot.response_pieces = pieces_of(slot.response->size());
+  if (slot.response_pieces > 1 && !reliable_ && slot.response->size() > options_.read_above_bytes) {
+    slot.announced = host_.announce(*this, *slot.response);
+    if (slot.announced) slot.response_pieces = 1;
+  }
   slot.wanted.reset(slot.response_pieces);
   slot.ack_due = false;
   // As requests do: the first packet goes out at once where nothing holds it back.
@@ -182,23 +193,29 @@ void Session::on_pull(const Arrival& arrival, TimeNs now) {
   if (header.req_num != slot.req_num) return drop(DropReason::kStaleRequest);
   slot.echo_stamp = header.stamp;
   slot.echo_arrival_ns = now;
-  if (slot.state == ServerSlot::State::kExecuting || slot.state == ServerSlot::State::kReceiving) {
+  if (slot.state == ServerSlot::State::kExecuting || slot.state == ServerSlot::State::kReceiving ||
+      slot.state == ServerSlot::State::kFetching) {
     slot.ack_due = true;
     return make_ready(slot);
   }
   if (slot.state != ServerSlot::State::kResponding) return drop(DropReason::kDuplicate);
+  if ((header.flags & packet_flags::kByRead) != 0 && slot.announced) respond_in_packets(slot);
   if (set.end() > slot.response_pieces) return drop(DropReason::kBadLength);
   set.for_each([&](uint32_t piece) { slot.wanted.insert(piece); });
   make_ready(slot);
 }
 
 void Session::on_release(const PacketHeader& header) {
+  if ((header.flags & packet_flags::kByRead) != 0) return on_read_release(header);
   ServerSlot& slot = *server_slot_for(header);
   if (header.req_num != slot.req_num) return drop(DropReason::kStaleRequest);
   slot.forget();  // a handler that still runs answers into the void
 }
 
 void Session::emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+  if (slot.announced) [[unlikely]] {
+    return emit_announced_response(slot, sink, now);
+  }
   const PacketHeader header = make_header({.type = kResponse,
                                            .flags = slot.response_flags,
                                            .method = slot.status,
@@ -213,6 +230,7 @@ void Session::emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& 
 }
 
 bool Session::transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now) {
+  if (slot.released_due && !emit_released(slot, sink)) return false;
   if (slot.state == ServerSlot::State::kResponding) {
     while (!slot.wanted.empty()) {
       if (!sink.has_room()) return false;
@@ -225,11 +243,29 @@ bool Session::transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now) {
   if (!sink.has_room()) return false;
   slot.ack_due = false;
   PacketHeader header = header_for(kAck, slot.req_num);
+  if (slot.packets_wanted) header.flags = packet_flags::kByRead;
   header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
   MessagePtr extension = host_.make_message();
   extension->set_head_size(slot.received.snapshot().encode(extension->head_room().data()));
   sink.emit(*this, header, extension, 0, extension->size());
   return true;
+}
+
+/// A request that was read as a whole.
+void Session::deliver_fetched(ServerSlot& slot, Lease&& message, TimeNs now) {
+  ArrivedRequest arrived;
+  arrived.request = std::move(message);
+  arrived.deadline_ns = slot.deadline_ns;
+  deliver(slot, PacketHeader(), std::move(arrived), now);
+}
+
+void Session::emit_announced_response(ServerSlot& slot, PacketSink& sink, TimeNs now) {
+  PacketHeader header = header_for(kResponse, slot.req_num);
+  header.method = slot.status;
+  header.flags = slot.response_flags | packet_flags::kByRead;
+  header.message_bytes = static_cast<uint32_t>(slot.response->size());
+  header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
+  sink.emit(*this, header, slot.announced, 0, slot.announced->size());
 }
 
 }  // namespace skua::rpc

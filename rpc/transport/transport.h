@@ -157,6 +157,8 @@ struct TransportCounters {
   uint64_t tx_full = 0;
 };
 
+class OneSided;
+
 /// Thread: all calls on the endpoint's thread, but for wake(). An implementation is made before its
 /// endpoint and destroyed after it.
 class Transport {
@@ -202,6 +204,10 @@ class Transport {
   /// to raise it.
   virtual absl::Status register_region(MutableByteSpan /*region*/) { return absl::OkStatus(); }
   virtual void unregister_region(MutableByteSpan /*region*/) {}
+
+  /// Operations on memory of peers, where Capabilities::one_sided says so (rpc/transport/one_sided.h); else null. Their completions
+  /// end wait() as packets do.
+  [[nodiscard]] virtual OneSided* one_sided() { return nullptr; }
 
   /// Sleeps until something may be received, a socket can take more, wake() is called, or
   /// `timeout_ns` passed.

@@ -46,12 +46,16 @@ enum class PacketType : uint8_t {
   kConnect = 9,         // a session offer, where no side channel carries it
   kAccept = 10,         // the answer to an offer
   kDisconnect = 11,     // the session is closed
+  kReleased = 12,  // callee -> caller: nothing of an announced request is being read any more (answer to a kRelease)
 };
-inline constexpr uint8_t kPacketTypeMax = 11;
+inline constexpr uint8_t kPacketTypeMax = 12;
 
 namespace packet_flags {
 inline constexpr uint8_t kOneWay = 1;        // request: the receiver answers on its own, empty
 inline constexpr uint8_t kEngineStatus = 2;  // response: the status is the engine's, no handler ran
+/// request, response: the payload is a ReadList, the receiver reads the message itself;
+/// ack, pull: that cannot be done, send it in packets;     release: answer when nothing of it is being read any more
+inline constexpr uint8_t kByRead = 4;
 }  // namespace packet_flags
 
 /// 64 ns units of some clock, modulo 2^32 (275 s).

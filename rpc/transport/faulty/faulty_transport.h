@@ -42,6 +42,7 @@ class FaultyTransport final : public Transport, public PathLimits {
   void unregister_region(MutableByteSpan region) override { wire_->unregister_region(region); }
   void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
   void wake() override { wire_->wake(); }
+  [[nodiscard]] OneSided* one_sided() override { return wire_->one_sided(); }
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override { return path_payload_max_bytes(*wire_, peer); }
 
   [[nodiscard]] uint64_t lost_count() const { return lost_count_; }

@@ -1,6 +1,7 @@
 #include "tests/rpc/protocol/session_harness.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 #include "rpc/base/crc32c.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr std::byte kScribble{0xdd};
 constexpr uint32_t kClientIndex = 3;
 constexpr uint32_t kServerIndex = 9;
+constexpr uint32_t kReadKey = 77;
 
 }  // namespace
 
@@ -43,6 +45,7 @@ Side::~Side() {
   session->ready_hook.unlink();
   session->abort_all(absl::CancelledError("the test is over"), harness.now);
   session.reset();
+  fetches.clear();
   requests.clear();
   calls.clear();
   EXPECT_TRUE(lent.empty()) << "a lease was never returned";
@@ -85,6 +88,59 @@ void Side::return_lease(uint64_t cookie) {
   ASSERT_NE(found, lent.end()) << "a lease was returned twice";
   std::fill(found->second.begin(), found->second.end(), kScribble);
   lent.erase(found);
+}
+
+MessagePtr Side::announce(const Session& which, const Message& message) {
+  EXPECT_EQ(&which, session.get());
+  if (!harness.can_read || message.body_count() == 0) return {};
+  ReadList list;
+  list.head = message.head();
+  for (size_t i = 0; i < message.body_count(); ++i) {
+    const ByteSpan body = message.body(i);
+    list.spans[list.span_count++] = {reinterpret_cast<uintptr_t>(body.data()), kReadKey,
+                                     static_cast<uint32_t>(body.size())};
+  }
+  MessagePtr out = messages.make();
+  out->set_head_size(list.encode(out->head_room()));
+  return out;
+}
+
+SessionHost::Fetch Side::fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) {
+  if (!harness.can_read) return Fetch::kImpossible;
+  std::optional<Assembly> assembly = assemble(message_bytes);
+  if (!assembly.has_value()) return Fetch::kNoMemory;
+  copy_bytes(assembly->data, list.head);
+  const bool ok = !read_works || read_works();
+  std::byte* to = assembly->data + list.head.size();
+  fetches.push_back({harness.now + harness.read_ns, owner, list, to, std::move(assembly->lease), ok});
+  return Fetch::kStarted;
+}
+
+void Side::sever(const Session& which) {
+  EXPECT_EQ(&which, session.get());
+  ++harness.severed;
+  for (Side* side : {&harness.client, &harness.server}) {
+    for (Fetching& fetch : side->fetches) fetch.ok = false;
+  }
+}
+
+bool Side::run_fetches() {
+  bool any = false;
+  while (!fetches.empty() && fetches.front().when <= harness.now) {
+    any = true;
+    Fetching fetch = std::move(fetches.front());
+    fetches.pop_front();
+    std::byte* to = fetch.to;
+    for (uint32_t i = 0; fetch.ok && i < fetch.list.span_count; ++i) {
+      const RemoteSpan& span = fetch.list.spans[i];
+      EXPECT_EQ(span.key, kReadKey);
+      std::memcpy(to, reinterpret_cast<const void*>(span.address), span.bytes);
+      to += span.bytes;
+    }
+    fetched += fetch.ok ? 1 : 0;
+    session->on_fetched(fetch.owner, fetch.ok, std::move(fetch.message), harness.now);
+  }
+  return any;
 }
 
 void Side::deliver(Session& which, ArrivedRequest&& request) {
@@ -240,6 +296,9 @@ void Harness::transmit() {
 TimeNs Harness::next_event_ns() const {
   TimeNs next = std::min(client.timer, server.timer);
   for (const Arriving& arriving : wire_) next = std::min(next, arriving.when);
+  for (const Side* side : {&client, &server}) {
+    if (!side->fetches.empty()) next = std::min(next, side->fetches.front().when);
+  }
   return next;
 }
 
@@ -257,6 +316,7 @@ bool Harness::run_due() {
     wire_.erase(next);
     deliver(flight);
   }
+  for (Side* side : {&client, &server}) any |= side->run_fetches();
   for (Side* side : {&client, &server}) {
     if (side->timer > now) continue;
     any = true;
@@ -309,6 +369,8 @@ void Harness::expect_rest() {
     SCOPED_TRACE(side->is_server ? "server" : "client");
     EXPECT_EQ(side->session->outstanding_calls(), 0u);
     EXPECT_EQ(side->session->credits_missing(), 0u);
+    EXPECT_EQ(side->session->lingering_slots(), 0u);
+    EXPECT_TRUE(side->fetches.empty());
     for (TestCall& call : side->calls) {
       EXPECT_EQ(call.completions, 1);
       call.outcome.response.reset();

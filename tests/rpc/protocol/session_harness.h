@@ -66,6 +66,9 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(size_t bytes) override;
   MessagePtr make_message() override { return messages.make(); }
+  MessagePtr announce(const Session& session, const Message& message) override;
+  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override;
+  void sever(const Session& session) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
   void complete(Call& call) override;
   void count_drop(DropReason reason) override { ++drops[reason]; }
@@ -77,6 +80,9 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
             size_t length) override;
   // LeaseOwner.
   void return_lease(uint64_t cookie) override;
+
+  /// READs that are due now have brought their bytes; false if there were none.
+  bool run_fetches();
 
   /// Starts a call of `request` bytes; it must be accepted.
   TestCall& call(std::string request, DurationNs timeout_ns = 10 * kSecond, bool one_way = false);
@@ -105,6 +111,19 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   /// express() lets single packets out ahead of transmit().
   bool express_open = false;
   TimeNs timer = kTimeNever;
+  /// Messages being read from the other side's memory.
+  struct Fetching {
+    TimeNs when = 0;
+    PullOwner owner;
+    ReadList list;
+    std::byte* to = nullptr;
+    Lease message;
+    bool ok = true;
+  };
+  std::deque<Fetching> fetches;
+  int fetched = 0;
+  /// Called when a fetch begins; false: its READ will fail. Unset: it will not.
+  std::function<bool()> read_works;
   std::map<uint64_t, std::vector<std::byte>> lent;
   uint64_t next_cookie = 1;
   std::unique_ptr<Session> session;
@@ -149,6 +168,10 @@ class Harness {
 
   Setup setup;
   TimeNs now = kSecond;
+  /// Large messages may be read by their receiver (when options.read_above_bytes says so), which takes this long.
+  bool can_read = false;
+  DurationNs read_ns = 30 * kMicrosecond;
+  int severed = 0;
   /// Decides about each packet; unset: it arrives once, after the latency.
   std::function<Fate(const Flight&)> fate;
   /// All packets that were sent, in order.
