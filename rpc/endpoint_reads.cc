@@ -3,6 +3,7 @@
 
 #include "rpc/base/check.h"
 #include "rpc/endpoint_impl.h"
+#include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
 
@@ -38,7 +39,7 @@ EndpointImpl::Fetch EndpointImpl::fetch(const PullOwner& owner, const ReadList& 
 }
 
 void EndpointImpl::sever(const Session& session) {
-  if (one_sided_ != nullptr) one_sided_->sever(session.route());
+  if (one_sided_ != nullptr && !mutant(Mutant::kNoSever)) one_sided_->sever(session.route());
 }
 
 /// Takes in what READs have brought, and asks for more.

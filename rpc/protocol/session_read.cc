@@ -20,6 +20,7 @@
 // in an ack, the caller in its pulls, each with kByRead.
 #include <algorithm>
 
+#include "rpc/protocol/mutants.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {
@@ -157,7 +158,7 @@ void Session::fetch_in_packets(ClientSlot& slot, TimeNs now) {
 /// The call is about to leave the slot. Keeps what is needed for as long as memory is in use.
 void Session::linger(ClientSlot& slot, TimeNs now) {
   const bool peer_is_done = slot.call->outcome.from_peer || !slot.call->sent;
-  if (open_ && slot.announced && !peer_is_done) {
+  if (open_ && slot.announced && !peer_is_done && !mutant(Mutant::kDropSource)) {
     slot.source = slot.call->request;
     slot.probes = 0;
     slot.release_again_ns = now + rtt_.probe_timeout_ns(options_, 0);
@@ -262,7 +263,7 @@ void Session::on_read_release(const PacketHeader& header) {
     slot.release_wanted = true;
     return;
   }
-  if (age >= 0) {
+  if (age >= 0 && !mutant(Mutant::kIgnoreRelease)) {
     slot.forget();
     slot.req_num = header.req_num;  // should the request come yet, it is a duplicate
   }

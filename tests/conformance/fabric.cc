@@ -24,10 +24,13 @@ EndpointIdentity identity_of(uint32_t host, uint64_t incarnation) {
 
 class SimFabric : public Fabric {
  public:
-  explicit SimFabric(const SimFaults& faults) : network_(7) { network_.set_faults(faults); }
+  explicit SimFabric(const SimFaults& faults, bool one_sided = false) : network_(7) {
+    network_.set_faults(faults);
+    options_.one_sided = one_sided;
+  }
 
   std::unique_ptr<Transport> make_transport(uint32_t host) override {
-    return network_.attach(host, identity_of(host, ++incarnations_[host]), {});
+    return network_.attach(host, identity_of(host, ++incarnations_[host]), options_);
   }
   const Clock& clock() const override { return network_.clock(); }
   void let_time_pass(TimeNs next_timer_ns) override {
@@ -37,6 +40,7 @@ class SimFabric : public Fabric {
 
  private:
   SimNetwork network_;
+  SimTransportOptions options_;
   std::map<uint32_t, uint64_t> incarnations_;
 };
 
@@ -140,6 +144,17 @@ FabricKind verbs_kind(const char* name, const FaultOptions& faults) {
 std::vector<FabricKind> all_fabrics() {
   std::vector<FabricKind> kinds = {
       {"Sim", [](std::string&) { return std::make_unique<SimFabric>(SimFaults{}); }},
+      {"SimOneSided", [](std::string&) { return std::make_unique<SimFabric>(SimFaults{}, true); }},
+      {"SimOneSidedLossy",
+       [](std::string&) {
+         return std::make_unique<SimFabric>(SimFaults{.loss = 0.1,
+                                                      .duplicate = 0.1,
+                                                      .reorder = 0.2,
+                                                      .late_tx = 0.5,
+                                                      .one_sided_failure = 0.2,
+                                                      .one_sided_max_ns = kMillisecond},
+                                            true);
+       }},
       {"SimLossy",
        [](std::string&) {
          return std::make_unique<SimFabric>(

@@ -58,8 +58,11 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"keep-budget", Mutant::kKeepBudget},
       {"ignore-budget", Mutant::kIgnoreBudget},
       {"ignore-departure", Mutant::kIgnoreDeparture},
+      {"drop-source", Mutant::kDropSource},
+      {"ignore-release", Mutant::kIgnoreRelease},
+      {"no-sever", Mutant::kNoSever},
   };
-  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kIgnoreDeparture), "a mutant without a name");
+  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kNoSever), "a mutant without a name");
   for (const auto& [known, mutant] : kNames) {
     if (std::strcmp(known, name) == 0) {
       out = mutant;

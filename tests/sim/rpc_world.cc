@@ -26,6 +26,8 @@ void World::choose_faults() {
     faults.late_tx = rng_.chance(0.7) ? rng_.uniform() : 0;
     faults.tx_full = maybe(options_.fault_max);
     faults.clog = maybe(0.02);
+    faults.one_sided_failure = maybe(0.3);
+    faults.one_sided_max_ns = static_cast<DurationNs>(rng_.below(3 * kMillisecond));
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(10, 2000)) * kMicrosecond;
     crash_chance_ = options_.crashes && rng_.chance(0.5) ? 0.02 * rng_.uniform() : 0;
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
@@ -46,6 +48,7 @@ void World::start(Node& node) {
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
   transport.payload_max_bytes = 1024;
+  transport.one_sided = options_.fixed_loss < 0 && rng_.chance(0.5);
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   node.transport = network_.attach(100 + node.index, identity, transport);
   EndpointOptions options;
@@ -54,6 +57,9 @@ void World::start(Node& node) {
   options.protocol.window = static_cast<uint16_t>(1u << rng_.below(6));
   options.protocol.credits = static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));
   options.protocol.message_max_bytes = std::max(options_.message_max_bytes + 64, 4096u);
+  options.protocol.read_above_bytes = static_cast<uint32_t>(rng_.below(20'000));
+  options.protocol.reads_max = static_cast<uint32_t>(rng_.between(1, 16));
+  options.protocol.read_chunk_bytes = static_cast<uint32_t>(rng_.between(200, 64 << 10));
   options.protocol.peer_timeout_ns = 2 * kSecond;
   options.protocol.connect_timeout_ns = 3 * kSecond;
   if (options_.fixed_loss >= 0) options.protocol.window = 32;
@@ -272,6 +278,8 @@ WorldResult World::run() {
         result_.coverage[absl::StrCat("drop ", std::string(drop_reason_name(static_cast<DropReason>(i))))] += count;
       }
     }
+    result_.coverage["bytes read by their receiver"] += node.endpoint->counters().rx_read_bytes;
+    result_.coverage["READ failed"] += node.endpoint->counters().reads_failed;
     result_.coverage["session broken"] += node.endpoint->counters().sessions_broken;
     result_.coverage["session reconnected"] += node.endpoint->counters().sessions_reconnected;
     result_.coverage["stale reply"] += node.endpoint->counters().stale_replies;

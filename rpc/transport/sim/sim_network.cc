@@ -135,6 +135,8 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
 }
 
 void SimNetwork::happen(Event& event) {
+  if (event.place == Event::Place::kMemory) return perform(event);
+  if (event.place == Event::Place::kConnect) return connect(event);
   if (event.bytes == nullptr) return read_memory(event);
   if (event.place == Event::Place::kSwitch) return enter_switch(event);
   if (event.place == Event::Place::kSwitchOutput) switch_bytes_ -= event.bytes->size();
@@ -208,6 +210,7 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
   capabilities_.lendable_count = options.rx_ring;
   capabilities_.tx_completion = true;
   capabilities_.loopback = true;
+  capabilities_.one_sided = options.one_sided;
 }
 
 SimTransport::~SimTransport() {
@@ -305,7 +308,8 @@ size_t SimTransport::reap(std::span<TxToken> tokens) {
 
 void SimTransport::abandon_tx() {
   for (SimNetwork::Event& event : network_.events_) {
-    if (event.bytes != nullptr || event.sender != serial_) continue;
+    if (event.bytes != nullptr || event.sender != serial_ || event.place != SimNetwork::Event::Place::kReceiver)
+      continue;
     completed_.push_back(event.token);
     event.sender = 0;
   }

@@ -19,6 +19,9 @@
 //     B ---+--> latency --> [ buffer ]
 //     D --/                      +--> [queue for B] --rate--> B
 //
+// With SimTransportOptions::one_sided endpoints also read each other's memory (sim_one_sided.cc), any of it: over a connection that
+// takes a while to come, breaks when a READ fails, the peer dies or the path is blocked, and is made anew when asked for.
+//
 // Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
 // address reach whoever has it by then.
 #ifndef SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
@@ -32,6 +35,7 @@
 
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
+#include "rpc/transport/one_sided.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -54,6 +58,10 @@ struct SimFaults {
   DurationNs late_tx_max_ns = 100 * kMicrosecond;
   /// tx_burst takes only a part of what it is offered.
   double tx_full = 0;
+  /// An operation on a peer's memory fails, and with it the connection.
+  double one_sided_failure = 0;
+  /// They take up to this much longer.
+  DurationNs one_sided_max_ns = 0;
 };
 
 /// The switch between all endpoints. Senders' own links are as fast as they like, which makes bursts worse than they are.
@@ -69,6 +77,8 @@ struct SimTransportOptions {
   /// Packets the receive ring holds, waiting and lent; what comes beyond is dropped.
   uint32_t rx_ring = 1024;
   DurationNs latency_ns = 5 * kMicrosecond;
+  /// Reads and writes memory of peers that have it too.
+  bool one_sided = false;
 };
 
 class SimTransport;
@@ -82,6 +92,8 @@ class SimNetwork {
   struct Fates {
     uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0, blocked = 0,
              unaddressed = 0;
+    /// Operations on memory of peers, and those that failed.
+    uint64_t one_sided = 0, one_sided_failed = 0;
     /// Found the switch's buffer full.
     uint64_t tail_dropped = 0;
   };
@@ -128,11 +140,20 @@ class SimNetwork {
     uint32_t from = 0;
     uint32_t to = 0;
     std::unique_ptr<PacketBytes> bytes;  // a delivery, or an arrival at the switch
-    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput } place = Place::kReceiver;
+    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput, kMemory, kConnect } place = Place::kReceiver;
     uint32_t sender = 0;           // a DMA read: the sending transport's serial number ...
     TxToken token = kNoToken;      // ... its token, or kNoToken
     std::vector<ByteSpan> memory;  // ... and what it reads
     uint64_t fingerprint = 0;
+    OneSidedOperation operation;   // kMemory: by `sender` on the memory of `target` ...
+    uint32_t target = 0;           // ... a serial number too; kConnect: both ends of the connection
+    uint64_t link_generation = 0;  // ... if the connection is still the same
+  };
+  /// What two transports read each other's memory by.
+  struct Link {
+    bool up = false;
+    bool asked_for = false;
+    uint64_t generation = 0;
   };
 
   void send(SimTransport& sender, TxPacket& packet);
@@ -142,6 +163,13 @@ class SimNetwork {
   void enter_switch(Event& event);
   void deliver(Event& event);
   void read_memory(Event& event);
+  // sim_one_sided.cc
+  Link& link_of(uint32_t serial, uint32_t other);
+  SimTransport* reachable(const SimTransport& from, PeerId peer);
+  void post(SimTransport& sender, const OneSidedOperation& operation);
+  void perform(Event& event);
+  bool perform_on(SimTransport& target, const OneSidedOperation& operation);
+  void connect(Event& event);
   void trace(uint64_t what, ByteSpan bytes);
   std::unique_ptr<PacketBytes> take_bytes();
   void recycle(std::unique_ptr<PacketBytes> bytes);
@@ -156,7 +184,8 @@ class SimNetwork {
   std::set<std::pair<uint32_t, uint32_t>> blocked_;
   std::map<uint32_t, SimTransport*> by_address_;
   std::map<uint32_t, SimTransport*> by_serial_;
-  std::vector<Event> events_;  // a heap
+  std::map<std::pair<uint32_t, uint32_t>, Link> links_;  // by serial numbers, the smaller one first
+  std::vector<Event> events_;                            // a heap
   std::vector<std::unique_ptr<PacketBytes>> free_bytes_;
   uint64_t next_number_ = 0;
   uint32_t next_serial_ = 1;
@@ -166,7 +195,7 @@ class SimNetwork {
 };
 
 /// Thread: the simulation's.
-class SimTransport final : public Transport {
+class SimTransport final : public Transport, private OneSided {
  public:
   ~SimTransport() override;
 
@@ -181,15 +210,23 @@ class SimTransport final : public Transport {
   void abandon_tx() override;
   void wait(DurationNs) override {}
   void wake() override {}
+  OneSided* one_sided() override { return options_.one_sided ? this : nullptr; }
 
   /// Packets wait in the ring: poll() would find work.
-  [[nodiscard]] bool has_received() const { return ring_head_ < ring_.size() || !completed_.empty(); }
+  [[nodiscard]] bool has_received() const { return ring_head_ < ring_.size() || !completed_.empty() || !done_.empty(); }
   [[nodiscard]] size_t lent_count() const { return lent_count_; }
 
  private:
   friend class SimNetwork;
   SimTransport(SimNetwork& network, uint32_t address, uint32_t serial, const EndpointIdentity& identity,
                const SimTransportOptions& options);
+
+  // OneSided.
+  bool ready(PeerId peer) override;
+  std::optional<uint32_t> key_of(ByteSpan bytes) override;
+  size_t post(std::span<const OneSidedOperation> operations) override;
+  size_t reap(std::span<OneSidedCompletion> completions) override;
+  void sever(PeerId peer) override;
 
   struct Peer {
     Uuid uuid;
@@ -218,6 +255,7 @@ class SimTransport final : public Transport {
   std::vector<uint32_t> lent_free_;
   size_t lent_count_ = 0;
   std::vector<TxToken> completed_;
+  std::vector<OneSidedCompletion> done_;
 };
 
 }  // namespace skua::rpc

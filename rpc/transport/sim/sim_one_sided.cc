@@ -1,0 +1,147 @@
+// Operations on memory of simulated peers.
+#include <algorithm>
+#include <cstring>
+
+#include "rpc/transport/sim/sim_network.h"
+
+namespace skua::rpc {
+namespace {
+
+/// All memory has the same.
+constexpr uint32_t kSimKey = 0x51a;
+
+}  // namespace
+
+// --- SimNetwork ------------------------------------------------------------------------------------------------------
+
+SimNetwork::Link& SimNetwork::link_of(uint32_t serial, uint32_t other) {
+  return links_[{std::min(serial, other), std::max(serial, other)}];
+}
+
+/// Who has the peer's address now, if that is one whose memory can be reached.
+SimTransport* SimNetwork::reachable(const SimTransport& from, PeerId peer) {
+  const auto found = by_address_.find(from.peers_[peer].address);
+  return found == by_address_.end() || !found->second->options_.one_sided ? nullptr : found->second;
+}
+
+void SimNetwork::connect(Event& event) {
+  Link& link = link_of(event.sender, event.target);
+  link.asked_for = false;
+  const auto from = by_serial_.find(event.sender);
+  const auto to = by_serial_.find(event.target);
+  if (from == by_serial_.end() || to == by_serial_.end()) return;
+  const bool blocked = blocked_.contains({from->second->address_, to->second->address_}) ||
+                       blocked_.contains({to->second->address_, from->second->address_});
+  link.up = !blocked;
+}
+
+void SimNetwork::post(SimTransport& sender, const OneSidedOperation& operation) {
+  SimTransport* target = reachable(sender, operation.peer);
+  Link* link = target == nullptr ? nullptr : &link_of(sender.serial_, target->serial_);
+  if (link == nullptr || !link->up) {
+    sender.done_.push_back({operation.cookie, false});
+    return;
+  }
+  Event event;
+  event.place = Event::Place::kMemory;
+  event.sender = sender.serial_;
+  event.target = target->serial_;
+  event.operation = operation;
+  event.link_generation = link->generation;
+  schedule(std::move(event), 2 * sender.options_.latency_ns +
+                                 static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.one_sided_max_ns))));
+}
+
+void SimNetwork::perform(Event& event) {
+  const auto sender = by_serial_.find(event.sender);
+  if (sender == by_serial_.end()) return;  // it crashed, and its memory with it
+  ++fates_.one_sided;
+  const auto target = by_serial_.find(event.target);
+  Link& link = link_of(event.sender, event.target);
+  bool ok = link.up && link.generation == event.link_generation;
+  if (ok) {
+    const bool blocked = target == by_serial_.end() ||
+                         blocked_.contains({sender->second->address_, target->second->address_}) ||
+                         blocked_.contains({target->second->address_, sender->second->address_});
+    ok = !blocked && !rng_.chance(faults_.one_sided_failure) && perform_on(*target->second, event.operation);
+    if (!ok) {
+      link.up = false;
+      ++link.generation;
+    }
+  }
+  if (ok) trace(4, event.operation.local);
+  if (!ok) ++fates_.one_sided_failed;
+  sender->second->done_.push_back({event.operation.cookie, ok});
+}
+
+bool SimNetwork::perform_on(SimTransport& /*target*/, const OneSidedOperation& operation) {
+  if (operation.key != kSimKey) return false;
+  auto* there = reinterpret_cast<std::byte*>(operation.address);  // NOLINT(performance-no-int-to-ptr)
+  std::byte* here = operation.local.data();
+  if (operation.kind == OneSidedOperation::Kind::kRead) {
+    std::memcpy(here, there, operation.local.size());
+  } else if (operation.kind == OneSidedOperation::Kind::kWrite) {
+    std::memcpy(there, here, operation.local.size());
+  } else {
+    const auto previous = load_le<uint64_t>(there);
+    const bool add = operation.kind == OneSidedOperation::Kind::kFetchAdd;
+    if (add || previous == operation.expected) store_le(there, add ? previous + operation.operand : operation.operand);
+    store_le(here, previous);
+  }
+  return true;
+}
+
+// --- SimTransport ----------------------------------------------------------------------------------------------------
+
+bool SimTransport::ready(PeerId peer) {
+  SimTransport* other = network_.reachable(*this, peer);
+  if (other == nullptr) return false;
+  SimNetwork::Link& link = network_.link_of(serial_, other->serial_);
+  if (!link.up && !link.asked_for) {
+    link.asked_for = true;
+    SimNetwork::Event event;
+    event.place = SimNetwork::Event::Place::kConnect;
+    event.sender = serial_;
+    event.target = other->serial_;
+    network_.schedule(std::move(event), 4 * options_.latency_ns);
+  }
+  return link.up;
+}
+
+std::optional<uint32_t> SimTransport::key_of(ByteSpan /*bytes*/) {
+  return kSimKey;
+}
+
+size_t SimTransport::post(std::span<const OneSidedOperation> operations) {
+  for (const OneSidedOperation& operation : operations) network_.post(*this, operation);
+  return operations.size();
+}
+
+size_t SimTransport::reap(std::span<OneSidedCompletion> completions) {
+  const size_t count = std::min(completions.size(), done_.size());
+  std::copy_n(done_.begin(), count, completions.begin());
+  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+void SimTransport::sever(PeerId peer) {
+  const uint32_t address = peers_[peer].address;
+  for (auto& [ends, link] : network_.links_) {
+    if (ends.first != serial_ && ends.second != serial_) continue;
+    const uint32_t other = ends.first == serial_ ? ends.second : ends.first;
+    const auto found = network_.by_serial_.find(other);
+    const bool meant = found == network_.by_serial_.end() || found->second->address_ == address;
+    if (!meant) continue;
+    link.up = false;
+    ++link.generation;
+    for (SimNetwork::Event& event : network_.events_) {
+      const bool ours =
+          event.place == SimNetwork::Event::Place::kMemory && event.sender == serial_ && event.target == other;
+      if (!ours) continue;
+      event.sender = 0;
+      done_.push_back({event.operation.cookie, false});
+    }
+  }
+}
+
+}  // namespace skua::rpc
