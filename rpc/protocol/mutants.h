@@ -20,7 +20,6 @@ enum class Mutant {
   kIgnoreBudget,         // sessions pull whether there is room in the receive budget or not
   kIgnoreDeparture,      // paced packets leave at once
   kDropSource,           // an announced request's memory goes when its call ends, read or not
-  kIgnoreRelease,        // a release does not keep a late announcement from being read
   kNoSever,              // a broken session's memory goes while its peer may read it
 };
 

@@ -263,7 +263,7 @@ void Session::on_read_release(const PacketHeader& header) {
     slot.release_wanted = true;
     return;
   }
-  if (age >= 0 && !mutant(Mutant::kIgnoreRelease)) {
+  if (age >= 0) {
     slot.forget();
     slot.req_num = header.req_num;  // should the request come yet, it is a duplicate
   }

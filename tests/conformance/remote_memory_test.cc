@@ -285,22 +285,24 @@ TEST_P(RemoteMemoryTest, Key_IsWorthNothingToAnotherSessionOrAfterwards) {
 }
 
 TEST_P(RemoteMemoryTest, Lease_EndsUnlessRenewed) {
-  host_options_.lease_max_ns = 200 * kMillisecond;
   offer();
   connect();
-  auto kept = allocate(64);
-  auto left = allocate(64);
-  ASSERT_TRUE(kept.ok() && left.ok());
-  const TimeNs until = left->expires_ns + 100 * kMillisecond;
-  EXPECT_LE(left->expires_ns, fabric_->clock().now_ns() + 200 * kMillisecond) << "the owner cuts leases";
+  const auto left = allocate(64, remote_rights::kAll, 50 * kMillisecond);
+  ASSERT_TRUE(left.ok()) << left.status();
+  const TimeNs until = fabric_->clock().now_ns() + 100 * kMillisecond;
+  // Asks for more than it gets, and again and again.
+  auto kept = allocate(64, remote_rights::kAll, 3600 * kSecond);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_LE(kept->expires_ns, fabric_->clock().now_ns() + kLease) << "the owner cuts leases";
   do {
     std::optional<absl::StatusOr<RemoteRegion>> renewed;
-    const absl::Status asked =
-        user_->memory->renew(*kept, kLease, [&](absl::StatusOr<RemoteRegion> region) { renewed = std::move(region); });
+    const absl::Status asked = user_->memory->renew(
+        *kept, 3600 * kSecond, [&](absl::StatusOr<RemoteRegion> region) { renewed = std::move(region); });
     ASSERT_TRUE(asked.ok()) << asked;
     ASSERT_TRUE(run_until([&] { return renewed.has_value(); }));
     ASSERT_TRUE(renewed->ok()) << renewed->status();
     EXPECT_EQ((*renewed)->key, kept->key);
+    EXPECT_GE((*renewed)->expires_ns, kept->expires_ns);
     kept = *std::move(renewed);
   } while (fabric_->clock().now_ns() < until);
   const RemoteOutcome late = fetch_add(*left, 0, 1);

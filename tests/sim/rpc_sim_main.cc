@@ -59,7 +59,6 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"ignore-budget", Mutant::kIgnoreBudget},
       {"ignore-departure", Mutant::kIgnoreDeparture},
       {"drop-source", Mutant::kDropSource},
-      {"ignore-release", Mutant::kIgnoreRelease},
       {"no-sever", Mutant::kNoSever},
   };
   static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kNoSever), "a mutant without a name");

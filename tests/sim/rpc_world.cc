@@ -27,7 +27,8 @@ void World::choose_faults() {
     faults.tx_full = maybe(options_.fault_max);
     faults.clog = maybe(0.02);
     faults.one_sided_failure = maybe(0.3);
-    faults.one_sided_max_ns = static_cast<DurationNs>(rng_.below(3 * kMillisecond));
+    faults.one_sided_max_ns =
+        static_cast<DurationNs>(rng_.below(rng_.chance(0.5) ? 3 * kMillisecond : 200 * kMillisecond));
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(10, 2000)) * kMicrosecond;
     crash_chance_ = options_.crashes && rng_.chance(0.5) ? 0.02 * rng_.uniform() : 0;
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
