@@ -188,7 +188,7 @@ TimeNs Session::run_due_timers(TimeNs now) {
                                         open_ ? "deadline exceeded while waiting for a free slot in the session"
                                               : "deadline exceeded while waiting for the session to connect"),
                                     false));
-    } else {
+    } else if (call->deadline_ns > now) {
       next = std::min(next, call->deadline_ns);
     }
     call = following;
