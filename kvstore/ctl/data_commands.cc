@@ -40,8 +40,9 @@ int with_client(const Globals& globals, Use&& use) {
   ClientOptions options;
   options.control_address = globals.control_address;
   options.timeout = std::chrono::nanoseconds(globals.timeout_ns);
-  if (globals.use_dpdk) {
-    absl::StatusOr<TransportMaker> maker = dpdk_transports(globals.dpdk, 1);
+  if (globals.transport != TransportKind::kTcp) {
+    absl::StatusOr<TransportMaker> maker =
+        globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);
     if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
     options.make_transport = *std::move(maker);
   }

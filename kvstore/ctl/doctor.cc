@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kvstore/ctl/host_files.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
@@ -29,19 +30,6 @@ namespace fs = std::filesystem;
 constexpr uint64_t kFileLimitWanted = 4096;
 constexpr uint64_t kFreeBytesWanted = uint64_t{1} << 30;
 constexpr int kSyncs = 20;
-
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-bool has_entries(const std::string& directory) {
-  std::error_code error;
-  fs::directory_iterator it(directory, error);
-  return !error && it != fs::directory_iterator();
-}
 
 std::string errno_text(int error) {
   return std::generic_category().message(error);
@@ -146,22 +134,6 @@ void examine_tcp(std::vector<Finding>& out) {
                  "large messages fill the socket's buffer while the peer is busy"});
 }
 
-void examine_verbs(std::vector<Finding>& out) {
-  out.push_back({"verbs", "transport", Verdict::kWarning, "this build has no verbs transport", "use --transport tcp",
-                 "RDMA cards move data without the processor"});
-  const bool devices = has_entries("/sys/class/infiniband");
-  out.push_back({"verbs", "devices", devices ? Verdict::kOk : Verdict::kWarning,
-                 devices ? "RDMA devices are there" : "no RDMA device in /sys/class/infiniband",
-                 devices ? "" : "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0   (Soft-RoCE)",
-                 "verbs need an RDMA card, or one in software"});
-  rlimit locked{};
-  getrlimit(RLIMIT_MEMLOCK, &locked);
-  const bool enough = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (uint64_t{1} << 30);
-  out.push_back({"verbs", "locked memory", enough ? Verdict::kOk : Verdict::kWarning,
-                 locked.rlim_cur == RLIM_INFINITY ? "unlimited" : absl::StrCat("limit ", locked.rlim_cur, " bytes"),
-                 enough ? "" : "ulimit -l unlimited", "memory that an RDMA card uses is locked"});
-}
-
 }  // namespace
 
 std::vector<Finding> examine(const DoctorOptions& options) {
@@ -171,7 +143,8 @@ std::vector<Finding> examine(const DoctorOptions& options) {
   examine_tcp(out);
   std::vector<Finding> dpdk = examine_dpdk(dpdk_host(), options.dpdk);
   std::move(dpdk.begin(), dpdk.end(), std::back_inserter(out));
-  examine_verbs(out);
+  std::vector<Finding> verbs = examine_verbs(verbs_host(), options.verbs);
+  std::move(verbs.begin(), verbs.end(), std::back_inserter(out));
   return out;
 }
 

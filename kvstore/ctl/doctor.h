@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kvstore/ctl/doctor_dpdk.h"
+#include "kvstore/ctl/doctor_verbs.h"
 #include "kvstore/ctl/finding.h"
 
 namespace skua::kv::ctl {
@@ -14,6 +15,7 @@ struct DoctorOptions {
   /// Where a node would keep its data; the disk is tried there.
   std::string data_dir = ".";
   DpdkPlan dpdk;
+  VerbsPlan verbs;
 };
 
 /// Looks at the machine; takes less than a second.

@@ -54,18 +54,22 @@ void add_doctor_command(app::Program& program, const Globals& globals) {
   app::Command& command = program.add_command(
       "doctor", "Says what would stop this machine from running each transport, and what mends it.");
   command.description(
-      "With --transport dpdk, what DPDK cannot do without is a failure instead of a warning, and the devices that "
-      "--dpdk-devices names are looked at.");
+      "With --transport dpdk or verbs, what that transport cannot do without is a failure instead of a warning, and "
+      "the "
+      "devices that --dpdk-devices or --verbs-device name are looked at.");
   command.add_string("data-dir", &options->data_dir, "Where a node would keep its data.").value_name("DIR");
   command.add_list("interface", &options->dpdk.interfaces, "Interfaces whose link and MTU to look at.")
       .value_name("NAME,...");
   command.example("skuactl doctor --data-dir /var/lib/skua", "");
   command.example("skuactl doctor --interface eth1 --output json", "also the link and the MTU of eth1");
   command.example("skuactl doctor --transport dpdk --dpdk-devices 0000:3b:00.0", "can DPDK drive this card?");
+  command.example("skuactl doctor --transport verbs --verbs-device mlx5_0", "can this RDMA adapter be used?");
   command.action([&globals, options] {
-    options->dpdk.wanted = globals.use_dpdk;
+    options->dpdk.wanted = globals.transport == TransportKind::kDpdk;
     options->dpdk.devices = globals.dpdk.devices;
     options->dpdk.huge_pages = globals.dpdk.huge_pages;
+    options->verbs.wanted = globals.transport == TransportKind::kVerbs;
+    options->verbs.device = globals.verbs.device;
     return report(examine(*options), globals.json);
   });
 }

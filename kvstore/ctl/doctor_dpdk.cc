@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kvstore/ctl/host_files.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -37,49 +38,12 @@ constexpr Capability kCapabilities[] = {
     {14, "cap_ipc_lock", "locking memory for devices"},
     {21, "cap_sys_admin", "af_xdp, physical addresses"},
 };
-constexpr int kIpcLock = 14;
 
 /// Drivers under which DPDK gets at a network card.
 bool serves_dpdk(const std::string& driver) {
   // The last ones share the card: the kernel keeps its interface, and DPDK has queues of its own.
   static constexpr const char* kDrivers[] = {"vfio-pci", "igb_uio", "uio_pci_generic", "mlx5_core", "mlx4_core"};
   return std::find(std::begin(kDrivers), std::end(kDrivers), driver) != std::end(kDrivers);
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-uint64_t number_in(const std::string& path) {
-  uint64_t value = 0;
-  static_cast<void>(absl::SimpleAtoi(first_line(path), &value));
-  return value;
-}
-
-/// Names in a directory, sorted; none if there is no such directory.
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> out;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error); !error && it != fs::directory_iterator(); it.increment(error)) {
-    out.push_back(it->path().filename().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-/// The last part of what a symbolic link points at: a device's driver, an interface's bridge.
-std::string link_name(const std::string& path) {
-  std::error_code error;
-  const fs::path target = fs::read_symlink(path, error);
-  return error ? "" : target.filename().string();
-}
-
-bool exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
 }
 
 /// The kernel's interfaces on a card, also those with a device of their own in between (virtio).
@@ -147,7 +111,6 @@ class Examiner {
   void cards();
   void named_devices();
   void interface(const std::string& name);
-  [[nodiscard]] uint64_t capabilities() const;
   [[nodiscard]] bool has_default_route(const std::string& interface) const;
 
   const DpdkHost& host_;
@@ -257,7 +220,7 @@ void Examiner::huge_page_mount() {
 }
 
 void Examiner::locked_memory() {
-  const bool unlimited = host_.memlock_bytes == UINT64_MAX || (capabilities() >> kIpcLock & 1) != 0;
+  const bool unlimited = host_.memlock_bytes == UINT64_MAX || (capabilities(host_.root) >> kCapIpcLock & 1) != 0;
   const bool enough = unlimited || host_.memlock_bytes >= kLockedBytesWanted;
   add("locked memory", enough ? Verdict::kOk : lack(drives_hardware()),
       unlimited ? "unlimited" : absl::StrCat("limit ", host_.memlock_bytes, " bytes"), "ulimit -l unlimited",
@@ -282,17 +245,8 @@ void Examiner::vfio() {
       "sudo modprobe vfio-pci", "the kernel's driver that hands a card over to a program");
 }
 
-uint64_t Examiner::capabilities() const {
-  std::ifstream status(path("/proc/self/status"));
-  std::string line;
-  while (std::getline(status, line)) {
-    if (absl::StartsWith(line, "CapEff:")) return std::strtoull(line.c_str() + 7, nullptr, 16);
-  }
-  return 0;
-}
-
 void Examiner::privileges() {
-  const uint64_t held = capabilities();
+  const uint64_t held = capabilities(host_.root);
   std::vector<std::string> missing;
   std::vector<std::string> names;
   for (const Capability& capability : kCapabilities) {

@@ -9,9 +9,12 @@
 namespace {
 
 void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& globals) {
-  program.add_choice<bool>("transport", &globals.use_dpdk, {{"tcp", false}, {"dpdk", true}},
-                           "What requests travel by; the nodes' --transport.");
+  using Kind = skua::kv::ctl::TransportKind;
+  program.add_choice("transport", &globals.transport,
+                     {{"tcp", Kind::kTcp}, {"dpdk", Kind::kDpdk}, {"verbs", Kind::kVerbs}},
+                     "What requests travel by; the nodes' --transport.");
   skua::app::add_dpdk_options(program, &globals.dpdk);
+  skua::app::add_verbs_options(program, &globals.verbs);
 }
 
 }  // namespace

@@ -2,25 +2,30 @@
 #ifndef SKUA_KVSTORE_CTL_OUTPUT_H_
 #define SKUA_KVSTORE_CTL_OUTPUT_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kvstore/client/dpdk.h"
+#include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
 
 inline constexpr char kProgram[] = "skuactl";
 
+enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
+
 /// The options that every command has.
 struct Globals {
   std::string control_address = "127.0.0.1:7400";
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
-  bool use_dpdk = false;
+  TransportKind transport = TransportKind::kTcp;
   rpc::DpdkSettings dpdk = dpdk_client_settings();
+  rpc::VerbsSettings verbs;
 };
 
 /// Prints `skuactl: message` on stderr and returns the exit code 1.

@@ -27,6 +27,8 @@
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 #include "rpc/transport/dpdk/dpdk_settings.h"
 #include "rpc/transport/tcp/tcp_transport.h"
+#include "rpc/transport/verbs/verbs_fabric.h"
+#include "rpc/transport/verbs/verbs_settings.h"
 
 namespace skua::kv {
 namespace {
@@ -37,7 +39,7 @@ constexpr int64_t kFormatVersion = 1;
 constexpr uint16_t kSessionWindow = 256;
 
 enum class Polling : uint8_t { kAdaptive, kBusy };
-enum class TransportKind : uint8_t { kTcp, kDpdk };
+enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
 
 struct Config {
   std::string data_dir;
@@ -50,6 +52,7 @@ struct Config {
   DurationNs spin = 50 * kMicrosecond;
   TransportKind transport = TransportKind::kTcp;
   rpc::DpdkSettings dpdk;
+  rpc::VerbsSettings verbs;
   rpc::TrafficSettings traffic;
   int reader_threads = 2;
   uint32_t sessions_max = 4096;
@@ -97,9 +100,12 @@ void declare_storage(app::Program& program, Config& config) {
 }
 
 void declare_transport(app::Program& program, Config& config) {
-  program.add_choice("transport", &config.transport, {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}},
-                     "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options.");
+  program.add_choice(
+      "transport", &config.transport,
+      {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}, {"verbs", TransportKind::kVerbs}},
+      "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
   app::add_dpdk_options(program, &config.dpdk);
+  app::add_verbs_options(program, &config.verbs);
   app::add_traffic_options(program, &config.traffic);
 }
 
@@ -144,6 +150,7 @@ void declare(app::Program& program, Config& config) {
                   "one of several nodes on this machine");
   program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
                   "sessions over a network card that DPDK drives");
+  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
 }
 
 TransportFactory tcp_factory(const Config& config) {
@@ -169,6 +176,10 @@ TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
   return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
     return fabric.make_transport(static_cast<uint16_t>(worker), self);
   };
+}
+
+TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
+  return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
 }
 
 rpc::EndpointOptions endpoint_options(const Config& config) {
@@ -232,6 +243,15 @@ std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
   return *std::move(fabric);
 }
 
+/// The RDMA device; null unless sessions run over it. What is missing is for people to mend.
+std::unique_ptr<rpc::VerbsFabric> start_verbs(const Config& config) {
+  if (config.transport != TransportKind::kVerbs) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
+      rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options()));
+  if (!fabric.ok()) app::fail_usage(kProgram, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
 /// Why the node must end, told by one of its threads to main.
 class Ending {
  public:
@@ -264,6 +284,8 @@ int serve(const Config& config, app::StopSignal& stop) {
   if (dpdk != nullptr) {
     for (const std::string& port : dpdk->describe()) logger.info(port);
   }
+  const std::unique_ptr<rpc::VerbsFabric> verbs = start_verbs(config);  // likewise
+  if (verbs != nullptr) logger.info(verbs->describe());
 
   NodeOptions options;
   options.data_dir = config.data_dir;
@@ -276,7 +298,9 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.advertise_host = config.advertise_host;
   options.workers = config.workers;
   options.reader_threads = config.reader_threads;
-  options.make_transport = dpdk != nullptr ? dpdk_factory(*dpdk) : tcp_factory(config);
+  options.make_transport = dpdk != nullptr    ? dpdk_factory(*dpdk)
+                           : verbs != nullptr ? verbs_factory(*verbs)
+                                              : tcp_factory(config);
   // A DPDK port that was opened is ours, and a worker's lane of it takes one transport at a time.
   options.probe_transports = dpdk == nullptr;
   options.endpoint = endpoint_options(config);
@@ -313,6 +337,7 @@ int run(int argc, const char* const* argv) {
   declare(program, config);
   program.parse_or_exit(argc, argv);
   if (config.transport == TransportKind::kDpdk) static_cast<void>(value_or_fail(dpdk_options(config)));
+  if (config.transport == TransportKind::kVerbs) static_cast<void>(value_or_fail(config.verbs.to_options()));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::kExitOk;

@@ -34,6 +34,20 @@ TEST(TransportOptions, DpdkIntegersHaveTheirTypesRange) {
   EXPECT_FALSE(program.parse({"--dpdk-mtu", "70000"}, {}).go_on);
 }
 
+TEST(TransportOptions, VerbsSettingsOfEveryType) {
+  rpc::VerbsSettings settings;
+  Program program({.name = "p", .summary = "s"});
+  add_verbs_options(program, &settings);
+  const ParseOutcome outcome =
+      program.parse({"--verbs-device", "mlx5_0:2", "--verbs-gid-index=3", "--verbs-mtu", "1024"},
+                    {{"SKUA_VERBS_TRAFFIC_CLASS", "106"}});
+  ASSERT_TRUE(outcome.go_on) << outcome.err;
+  EXPECT_EQ(settings.device, "mlx5_0:2");
+  EXPECT_EQ(settings.gid_index, 3);
+  EXPECT_EQ(settings.mtu, 1024u);
+  EXPECT_EQ(settings.traffic_class, 106);
+}
+
 TEST(TransportOptions, TrafficSettings) {
   rpc::TrafficSettings settings;
   Program program({.name = "p", .summary = "s"});

@@ -225,6 +225,16 @@ class ClusterTest(unittest.TestCase):
                                 timeout=LIMIT_S, check=False)
         self.assertIn('dpdk_addresses = "10.77.0.1/24"', result.stdout)
 
+    def test_CommandLine_VerbsSettingsAreCheckedWithoutADevice(self):
+        node = (f"{BIN}/skuad", "--data-dir", "/nowhere", "--check-config", "--transport", "verbs")
+        self.refused(*node, "--verbs-mtu", "1500", words=["--verbs-mtu"])
+        self.refused(*node, "--verbs-gid-index", "300", words=["--verbs-gid-index"])
+        self.refused(*node, "--verbs-send-packets", "1", words=["--verbs-send-packets"])
+        result = subprocess.run([*node, "--verbs-device", "mlx5_0:2"], capture_output=True, text=True, timeout=LIMIT_S,
+                                check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("valid", result.stdout)
+
     def test_Limits_AreNamed(self):
         cluster = self.make_cluster(1)
         self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))

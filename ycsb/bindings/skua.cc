@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/client/dpdk.h"
+#include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/status.h"
 #include "ycsb/core/row_format.h"
@@ -169,8 +172,8 @@ void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result
 
 class SkuaBinding final : public Binding {
  public:
-  SkuaBinding(const BindingContext& context, kv::ClientOptions options)
-      : schema_(context.schema), options_(std::move(options)) {}
+  SkuaBinding(const BindingContext& context, kv::ClientOptions options, std::string_view transport)
+      : schema_(context.schema), options_(std::move(options)), transport_(transport) {}
 
   absl::StatusOr<std::unique_ptr<BindingSession>> open_session(const SessionOptions& session) override {
     kv::ClientOptions options = options_;
@@ -185,7 +188,7 @@ class SkuaBinding final : public Binding {
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"Store", "skua, control plane " + options_.control_address},
-            {"Transport", options_.make_transport ? "dpdk" : "tcp"},
+            {"Transport", std::string(transport_)},
             {"Durability", "sync"},
             {"Replicas", "1"}};
   }
@@ -193,6 +196,7 @@ class SkuaBinding final : public Binding {
  private:
   const Schema& schema_;
   const kv::ClientOptions options_;
+  const std::string_view transport_;
 };
 
 rpc::TrafficSettings read_traffic(PropertyReader& in) {
@@ -221,23 +225,41 @@ std::string property_of(std::string_view option) {
   return "skua." + name;
 }
 
-/// A client for each driver thread, all on the same devices. What DPDK lacks is for people to mend.
-absl::StatusOr<kv::TransportMaker> make_dpdk(PropertyReader& in) {
-  rpc::DpdkSettings settings = kv::dpdk_client_settings();
-  declare_dpdk_settings(settings, [&](const char* option, auto* target, const char* /*help*/) {
+/// Reads each setting from the property of its name.
+auto declare_in(PropertyReader& in) {
+  return [&in](const char* option, auto* target, const char* /*help*/) {
     using Value = std::remove_pointer_t<decltype(target)>;
     const std::string name = property_of(option);
     if constexpr (std::is_same_v<Value, std::string>) {
       *target = in.text(name, *target);
     } else if constexpr (std::is_same_v<Value, bool>) {
       *target = in.flag(name, *target);
+    } else if constexpr (std::is_signed_v<Value>) {
+      const std::string text = in.text(name, absl::StrCat(*target));
+      if (!absl::SimpleAtoi(text, target)) in.fail(absl::StrCat(name, " must be a whole number, not \"", text, "\""));
     } else {
       *target = static_cast<Value>(in.whole(name, *target, 0, std::numeric_limits<Value>::max()));
     }
-  });
+  };
+}
+
+/// A client for each driver thread, all on the same devices. What DPDK lacks is for people to mend.
+absl::StatusOr<kv::TransportMaker> make_dpdk(PropertyReader& in) {
+  rpc::DpdkSettings settings = kv::dpdk_client_settings();
+  declare_dpdk_settings(settings, declare_in(in));
   const uint64_t threads = in.whole("threadcount", 1, 1, kDpdkThreadsMax);
   if (!in.status().ok()) return in.status();
   absl::StatusOr<kv::TransportMaker> maker = kv::dpdk_transports(settings, static_cast<uint16_t>(threads));
+  if (!maker.ok()) return absl::InvalidArgumentError(maker.status().message());
+  return maker;
+}
+
+/// Likewise on an RDMA device.
+absl::StatusOr<kv::TransportMaker> make_verbs(PropertyReader& in) {
+  rpc::VerbsSettings settings;
+  declare_verbs_settings(settings, declare_in(in));
+  if (!in.status().ok()) return in.status();
+  absl::StatusOr<kv::TransportMaker> maker = kv::verbs_transports(settings);
   if (!maker.ok()) return absl::InvalidArgumentError(maker.status().message());
   return maker;
 }
@@ -250,22 +272,26 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
   options.traffic = read_traffic(in);
-  const bool over_dpdk = in.choice("skua.transport", "tcp", {"tcp", "dpdk"}) == 1;
+  using MakeTransports = absl::StatusOr<kv::TransportMaker> (*)(PropertyReader&);
+  constexpr std::array<std::pair<std::string_view, MakeTransports>, 3> kTransports = {
+      {{"tcp", nullptr}, {"dpdk", &make_dpdk}, {"verbs", &make_verbs}}};
+  const auto& [transport, make_transports] =
+      kTransports.at(in.choice("skua.transport", "tcp", {"tcp", "dpdk", "verbs"}));
   if (absl::Status status = in.status(); !status.ok()) return status;
   if (absl::Status status = kv::check_options(options); !status.ok()) return status;
-  if (over_dpdk) {
-    absl::StatusOr<kv::TransportMaker> maker = make_dpdk(in);
+  if (make_transports != nullptr) {
+    absl::StatusOr<kv::TransportMaker> maker = make_transports(in);
     if (!maker.ok()) return maker.status();
     options.make_transport = *std::move(maker);
   }
-  return std::make_unique<SkuaBinding>(context, std::move(options));
+  return std::make_unique<SkuaBinding>(context, std::move(options), transport);
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 18> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 24> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
-    {"skua.transport", "tcp", "what requests travel by: tcp or dpdk, as the nodes' --transport"},
+    {"skua.transport", "tcp", "what requests travel by: tcp, dpdk or verbs, as the nodes' --transport"},
     {"skua.congestion", "swift",
      "what keeps a thread's packets from filling the network: swift, timely or none (not over tcp)"},
     {"skua.queue_target_us", "100", "queueing delay that swift allows, in microseconds"},
@@ -281,6 +307,12 @@ constexpr std::array<std::array<std::string_view, 3>, 18> kProperties = {{
     {"skua.dpdk.mbufs", "16383", "packet buffers of the process"},
     {"skua.dpdk.huge_pages", "true", "packet buffers in huge pages, or in plain memory"},
     {"skua.dpdk.eal", "", "more arguments for DPDK's EAL"},
+    {"skua.verbs.device", "", "RDMA device, port of one, or IP address that one has; empty: the first active port"},
+    {"skua.verbs.gid_index", "-1 (the best)", "entry of the port's GID table"},
+    {"skua.verbs.mtu", "0 (the port's)", "bytes of an RDMA packet"},
+    {"skua.verbs.traffic_class", "0", "DSCP and ECN bits of packets"},
+    {"skua.verbs.receive_packets", "512", "packet buffers that each thread keeps posted"},
+    {"skua.verbs.send_packets", "256", "packets that each thread may have under way"},
 }};
 
 }  // namespace

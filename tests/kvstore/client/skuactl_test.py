@@ -52,6 +52,11 @@ class SkuactlTest(unittest.TestCase):
         self.refused(2, ["10.77.0.1"], *dpdk, "--dpdk-devices", "net_memif0", "--dpdk-addresses", "10.77.0.1")
         self.refused(2, ["transport"], "get", "t", "k", "--transport", "pigeon")
 
+    def test_Verbs_SettingsAreRefusedInOneLineWithCode2(self):
+        verbs = ("get", "t", "k", "--transport", "verbs")
+        self.refused(2, ["--verbs-mtu"], *verbs, "--verbs-mtu", "1500")
+        self.refused(2, [], *verbs, "--verbs-device", "nothing9")
+
     def test_Drop_WantsYesWhenNobodyCanBeAsked(self):
         self.refused(2, ["--yes"], "table", "drop", "t")
 
