@@ -1,19 +1,20 @@
 #include "kvstore/ctl/doctor_verbs.h"
 
+#include <arpa/inet.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "kvstore/ctl/host_files.h"
-#include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -46,15 +47,25 @@ struct Port {
   [[nodiscard]] bool active() const { return state == "ACTIVE"; }
 };
 
-/// 10.77.0.1 from 0000:0000:0000:0000:0000:ffff:0a4d:0001; other GIDs as they are.
-std::string address_of(const Gid& gid) {
-  if (!gid.is_ipv4()) return gid.text;
-  const uint64_t bits = std::strtoull(absl::StrCat(gid.text.substr(30, 4), gid.text.substr(35)).c_str(), nullptr, 16);
-  return absl::StrCat(bits >> 24 & 255, ".", bits >> 16 & 255, ".", bits >> 8 & 255, ".", bits & 255);
+using GidBytes = std::array<unsigned char, 16>;
+
+/// What an address is as a GID; nothing if the text is none.
+std::optional<GidBytes> gid_of(const std::string& address) {
+  GidBytes out{};
+  if (inet_pton(AF_INET6, address.c_str(), out.data()) == 1) return out;
+  out = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (inet_pton(AF_INET, address.c_str(), out.data() + 12) == 1) return out;
+  return std::nullopt;
 }
 
-bool is_address(const std::string& wish) {
-  return absl::StrContains(wish, '.') || std::count(wish.begin(), wish.end(), ':') > 1;
+/// As people write it: 10.77.0.1, fe80::1.
+std::string address_of(const Gid& gid) {
+  const std::optional<GidBytes> bytes = gid_of(gid.text);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (!bytes.has_value()) return gid.text;
+  const bool ok = gid.is_ipv4() ? inet_ntop(AF_INET, bytes->data() + 12, text.data(), text.size()) != nullptr
+                                : inet_ntop(AF_INET6, bytes->data(), text.data(), text.size()) != nullptr;
+  return ok ? text.data() : gid.text;
 }
 
 class Examiner {
@@ -69,7 +80,7 @@ class Examiner {
     devices();
     named_device();
     for (const Port& port : ports_) {
-      if (!may_be_meant(port)) continue;
+      if (!is_meant(port)) continue;
       port_state(port);
       if (!port.active()) continue;
       gids(port);
@@ -91,7 +102,7 @@ class Examiner {
   [[nodiscard]] bool has_module(const std::string& name) const { return exists(path("/sys/module/") + name); }
   [[nodiscard]] bool can_load(const std::string& folder, const std::string& name) const;
   [[nodiscard]] std::string soft_roce_remedy() const;
-  [[nodiscard]] bool may_be_meant(const Port& port) const;
+  [[nodiscard]] bool is_meant(const Port& port) const;
 
   void find_ports();
   void library();
@@ -133,12 +144,12 @@ void Examiner::find_ports() {
   }
 }
 
-/// Of the device, or with the address, that the plan names; any if it names none.
-bool Examiner::may_be_meant(const Port& port) const {
-  if (plan_.device.empty()) return true;
-  if (!is_address(plan_.device)) return plan_.device == port.device || plan_.device == port.name();
-  return std::any_of(port.gids.begin(), port.gids.end(),
-                     [&](const Gid& gid) { return address_of(gid) == plan_.device || !gid.is_ipv4(); });
+/// The plan names it, its device or one of its addresses; or nothing.
+bool Examiner::is_meant(const Port& port) const {
+  if (plan_.device.empty() || plan_.device == port.device || plan_.device == port.name()) return true;
+  const std::optional<GidBytes> wish = gid_of(plan_.device);
+  return wish.has_value() &&
+         std::any_of(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid_of(gid.text) == wish; });
 }
 
 // --- Software
@@ -215,20 +226,14 @@ void Examiner::devices() {
 }
 
 void Examiner::named_device() {
-  if (plan_.device.empty()) return;
-  bool found = false;
+  if (ports_.empty() || std::any_of(ports_.begin(), ports_.end(), [&](const Port& port) { return is_meant(port); })) {
+    return;
+  }
   std::vector<std::string> there;
   for (const Port& port : ports_) {
-    found = found || plan_.device == port.device || plan_.device == port.name();
     there.push_back(port.name());
-    for (const Gid& gid : port.gids) {
-      // IPv6 addresses can be written in many ways: whether one is there, skuad says.
-      found = found || address_of(gid) == plan_.device ||
-              (is_address(plan_.device) && !absl::StrContains(plan_.device, '.'));
-      if (gid.is_ipv4()) there.push_back(address_of(gid));
-    }
+    for (const Gid& gid : port.gids) there.push_back(address_of(gid));
   }
-  if (found || ports_.empty()) return;
   add("device", Verdict::kFailure, absl::StrCat(plan_.device, ": no such RDMA device, port or address"),
       absl::StrCat("--verbs-device with one of: ", absl::StrJoin(there, ", ")), "--verbs-device names it");
 }

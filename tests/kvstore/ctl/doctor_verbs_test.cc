@@ -93,7 +93,7 @@ class DoctorVerbs : public ::testing::Test {
 };
 
 TEST_F(DoctorVerbs, AMachineThatHasAllPasses) {
-  for (const char* device : {"", "mlx5_0", "mlx5_0:1", "10.77.0.1"}) {
+  for (const char* device : {"", "mlx5_0", "mlx5_0:1", "10.77.0.1", "fe80::c42:a1ff:fe00:1"}) {
     for (const Finding& finding : examine_verbs(host_, {.wanted = true, .device = device})) {
       EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.name << ": " << finding.detail;
     }
@@ -143,7 +143,7 @@ TEST_F(DoctorVerbs, Devices_WithoutOneSoftRoceIsOffered) {
 }
 
 TEST_F(DoctorVerbs, Device_ThatIsNotThereIsSaidWithWhatIs) {
-  for (const char* device : {"mlx5_1", "mlx5_0:2", "10.77.0.9"}) {
+  for (const char* device : {"mlx5_1", "mlx5_0:2", "10.77.0.9", "fe80::1"}) {
     const Finding finding = one("device", {.wanted = true, .device = device});
     EXPECT_EQ(finding.verdict, Verdict::kFailure) << device;
     EXPECT_THAT(finding.remedy, AllOf(HasSubstr("mlx5_0:1"), HasSubstr("10.77.0.1")));
@@ -170,7 +170,8 @@ TEST_F(DoctorVerbs, Port_OfInfiniBandWaitsForASubnetManager) {
 }
 
 TEST_F(DoctorVerbs, Gids_WantAnAddressThatOthersCanReach) {
-  EXPECT_THAT(one("GIDs").detail, AllOf(HasSubstr("0: fe80:"), HasSubstr("1: 10.77.0.1 RoCE v2")));
+  EXPECT_THAT(one("GIDs").detail,
+              AllOf(HasSubstr("0: fe80::c42:a1ff:fe00:1 RoCE v2"), HasSubstr("1: 10.77.0.1 RoCE v2")));
   remove("/sys/class/infiniband/mlx5_0/ports/1/gids/1");
   EXPECT_EQ(one("GIDs", {.wanted = true}).verdict, Verdict::kWarning) << "within one network it works";
   EXPECT_THAT(one("GIDs").remedy, HasSubstr("ip address add 10.1.0.7/16 dev eth1"));
