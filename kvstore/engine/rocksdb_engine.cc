@@ -27,7 +27,7 @@ namespace internal {
 std::string encode_meta(const Meta& meta) {
   std::array<std::byte, kMetaBytes> bytes{};
   ByteWriter writer(bytes);
-  writer.write(kMetaFormat);
+  writer.write(meta.format);
   writer.write(meta.id.table_id);
   writer.write(meta.id.shard);
   writer.write(uint32_t{0});
@@ -37,15 +37,15 @@ std::string encode_meta(const Meta& meta) {
 
 absl::StatusOr<Meta> decode_meta(std::string_view bytes) {
   ByteReader reader(as_byte_span(bytes));
-  const auto format = reader.read<uint32_t>();
   Meta meta;
+  meta.format = reader.read<uint32_t>();
   meta.id.table_id = reader.read<uint32_t>();
   meta.id.shard = reader.read<uint32_t>();
   (void)reader.read<uint32_t>();
   meta.last_index = reader.read<uint64_t>();
-  if (reader.ok() && format != kMetaFormat) {
+  if (reader.ok() && (meta.format < 1 || meta.format > kMetaFormat)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the shard's data has format ", format, "; this build reads format ", kMetaFormat));
+        absl::StrCat("the shard's data has format ", meta.format, "; this build reads formats 1 to ", kMetaFormat));
   }
   if (!reader.complete()) {
     return absl::DataLossError(absl::StrCat("the shard's own record has ", bytes.size(), " bytes"));
@@ -160,6 +160,7 @@ class Engine final : public RocksdbEngine {
 
   absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(const std::string& dir, ShardId id,
                                                          IfMissing if_missing) override;
+  absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id, IfMissing if_missing) override;
   absl::Status destroy_shard(const std::string& dir, ShardId id) override;
   absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) override;
 
@@ -203,6 +204,11 @@ class Engine final : public RocksdbEngine {
     db_options_.blob_cache = block_cache;
   }
 
+  struct Opened {
+    std::unique_ptr<rocksdb::DB> db;
+    Meta meta;
+  };
+  absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
   absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
 
@@ -222,7 +228,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   const std::unique_ptr<rocksdb::DB> db(raw);
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0}));
+  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0, 1}));
   if (status.ok()) status = db->Flush({});
   if (status.ok()) status = db->Close();
   if (!status.ok()) return to_status(status, "writing the first record", aside);
@@ -248,8 +254,7 @@ absl::StatusOr<Meta> Engine::check_database(rocksdb::DB& db, const std::string& 
   return meta;
 }
 
-absl::StatusOr<std::unique_ptr<ShardStore>> Engine::open_shard(const std::string& dir, ShardId id,
-                                                               IfMissing if_missing) {
+absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, ShardId id, IfMissing if_missing) {
   const std::string path = absl::StrCat(dir, "/", shard_name(id));
   std::error_code code;
   const bool exists = fs::exists(path, code);
@@ -272,7 +277,32 @@ absl::StatusOr<std::unique_ptr<ShardStore>> Engine::open_shard(const std::string
   std::unique_ptr<rocksdb::DB> db(raw);
   const auto meta = check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
-  return make_rocksdb_shard_store(std::move(db), *meta, shared_);
+  return Opened{std::move(db), *meta};
+}
+
+absl::StatusOr<std::unique_ptr<ShardStore>> Engine::open_shard(const std::string& dir, ShardId id,
+                                                               IfMissing if_missing) {
+  auto opened = open_database(dir, id, if_missing);
+  if (!opened.ok()) return opened.status();
+  return make_rocksdb_shard_store(std::move(opened->db), opened->meta, shared_);
+}
+
+absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir, ShardId id, IfMissing if_missing) {
+  auto opened = open_database(dir, id, if_missing);
+  if (!opened.ok()) return opened.status();
+  if (opened->meta.format < kMetaFormat) {
+    // From here on a build that does not know the worker's log must not open it.
+    opened->meta.format = kMetaFormat;
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    const rocksdb::Status status = opened->db->Put(synced, to_slice(kMetaKey), encode_meta(opened->meta));
+    if (!status.ok()) return to_status(status, "raising the format", opened->db->GetName());
+  }
+  // What RocksDB's own log held has been replayed into memory: from now on nothing else vouches for it.
+  if (const rocksdb::Status status = opened->db->Flush({}); !status.ok()) {
+    return to_status(status, "flushing", opened->db->GetName());
+  }
+  return make_rocksdb_shard_db(std::move(opened->db), opened->meta, shared_.open_stores);
 }
 
 absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {

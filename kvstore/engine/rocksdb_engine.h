@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/shard_store.h"
 
 namespace skua::kv {
@@ -36,6 +37,10 @@ class RocksdbEngine {
   /// directory holds another shard or a newer format), DATA_LOSS (corrupt), INTERNAL (I/O), each naming the path.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(
       const std::string& dir, ShardId id, IfMissing if_missing = IfMissing::kCreate) = 0;
+
+  /// The same, as the durable tier below a worker's log. Data of format 1 becomes format 2, which open_shard refuses.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id,
+                                                                         IfMissing if_missing = IfMissing::kCreate) = 0;
 
   /// Removes the shard's data for good; its store must be destroyed. OK if there is none.
   [[nodiscard]] virtual absl::Status destroy_shard(const std::string& dir, ShardId id) = 0;

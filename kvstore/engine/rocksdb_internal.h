@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/engine/read_cache.h"
 #include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/shard_store.h"
 
 namespace skua::kv::internal {
@@ -27,16 +28,18 @@ inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
 
 /// The database's record about itself lies at the empty key, which no user key can be:
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
-/// It is written with each batch, so last_index survives deletes and restarts.
+/// It is written with each batch, so last_index survives deletes and restarts. Format 1 had a log of its own in RocksDB; it
+/// is read, and becomes format 2 when it is opened.
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;
+  uint32_t format = 1;
 };
 inline constexpr std::string_view kMetaKey{};
-inline constexpr uint32_t kMetaFormat = 1;
+inline constexpr uint32_t kMetaFormat = 2;
 inline constexpr size_t kMetaBytes = 24;
 [[nodiscard]] std::string encode_meta(const Meta& meta);
-/// FAILED_PRECONDITION for another format, DATA_LOSS for another size.
+/// FAILED_PRECONDITION for a newer format, DATA_LOSS for another size.
 [[nodiscard]] absl::StatusOr<Meta> decode_meta(std::string_view bytes);
 
 inline rocksdb::Slice to_slice(std::string_view text) {
@@ -74,6 +77,10 @@ struct SharedByStores {
 
 [[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                                    SharedByStores& shared);
+
+/// `open_count` counts the databases that are open.
+[[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                                             std::atomic<int>& open_count);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine, and with SharedByStores::between_writes: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env,

@@ -146,6 +146,7 @@ MemoryTier::Put MemoryTier::write(const Draft& draft, bool dirty) {
     const Item* item = stale ? nullptr : write_item(*region, draft);
     const bool entered = item != nullptr && enter(draft.key, slot, item);
     if (entered) {
+      last_written_ = item;
       region->used_bytes += static_cast<uint32_t>(bytes);
       ++region->live_items;
       if (dirty) note_dirty(draft.key.shard, *region, draft.version, bytes);

@@ -148,6 +148,14 @@ class MemoryTier {
   /// Leaves a tombstone if `version` is dirty, else nothing. The expiry has no meaning.
   [[nodiscard]] Put erase(const ItemKey& key, const Version& version);
 
+  /// Key and value where the last put or erase that was kDone, and dirty, wrote them. They stay readable until that version
+  /// is marked clean, also when a newer one comes.
+  struct Written {
+    std::string_view key{};
+    ByteSpan value{};
+  };
+  [[nodiscard]] Written last_written() const { return {last_written_->key(), last_written_->value()}; }
+
   [[nodiscard]] Lookup get(const ItemKey& key, uint64_t now);
   /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
@@ -230,6 +238,7 @@ class MemoryTier {
   const size_t run_slots_max_;
   const size_t free_regions_wanted_;
 
+  const Item* last_written_ = nullptr;
   std::array<Region*, kHeads> heads_{};
   Region* victim_ = nullptr;
   size_t victim_offset_ = 0;

@@ -1,0 +1,167 @@
+#include "kvstore/engine/applier.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
+    : options_(options), log_(log), on_round_(std::move(on_round)), ring_(2 * options.queue_max) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Applier::~Applier() {
+  stop();
+}
+
+void Applier::stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_release);
+  wake_up_.signal();
+  thread_.join();
+}
+
+// --- The worker's side
+
+void Applier::add(AppliedShard& shard, const AppliedEffect& effect) {
+  const bool added = ring_.try_push({&shard, effect, false});
+  SKUA_CHECK(added, "add() comes after has_room()");
+  ++queued_;
+  ++unannounced_;
+  unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
+  if (unannounced_ >= options_.batch_min || unannounced_bytes_ >= options_.batch_bytes_min) hurry();
+}
+
+void Applier::hurry() {
+  if (unannounced_ == 0) return;
+  unannounced_ = 0;
+  unannounced_bytes_ = 0;
+  wake_up_.signal();
+}
+
+void Applier::close(AppliedShard& shard) {
+  // The ring has as much room again as has_room() lets in: far more than there can be shards to close.
+  const bool added = ring_.try_push({&shard, {}, true});
+  SKUA_CHECK(added, "more shards close at a time than the applier's queue has room for");
+  unannounced_ = 0;
+  wake_up_.signal();
+}
+
+Applier::Counters Applier::counters() const {
+  return {effects_.load(std::memory_order_relaxed), effects_written_.load(std::memory_order_relaxed),
+          batches_.load(std::memory_order_relaxed), flushes_.load(std::memory_order_relaxed)};
+}
+
+// --- The thread
+
+void Applier::run() {
+  // For people looking at top(1); a failure changes nothing.
+  static_cast<void>(pthread_setname_np(pthread_self(), "applier"));
+  for (;;) {
+    // Read before the queue: what was added before stop() is seen by the round that follows.
+    const bool last_round = stopping_.load(std::memory_order_acquire);
+    if (take_round()) {
+      for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
+      for (AppliedShard* shard : closing_) close_in_round(*shard);
+      closing_.clear();
+      on_round_(std::exchange(reports_, {}));
+      flush_pinning();
+    } else if (last_round) {
+      for (AppliedShard* shard : attached_) flush(*shard);
+      return;
+    } else {
+      wake_up_.wait();
+    }
+  }
+}
+
+/// Sorts what is queued, as much as a round carries, by shard.
+bool Applier::take_round() {
+  size_t count = 0;
+  size_t bytes = 0;
+  Item item;
+  while (count < options_.batch_max && bytes < options_.batch_bytes_max && ring_.try_pop(item)) {
+    ++count;
+    AppliedShard& shard = *item.shard;
+    if (!shard.attached) {
+      shard.attached = true;
+      attached_.push_back(&shard);
+    }
+    Report& report = report_of(shard);
+    if (item.close) {
+      closing_.push_back(&shard);
+      continue;
+    }
+    ++report.effects;
+    bytes += item.effect.key.size() + (item.effect.value ? item.effect.value->size() : 0);
+    shard.batch.push_back(item.effect);
+  }
+  return count > 0;
+}
+
+Applier::Report& Applier::report_of(AppliedShard& shard) {
+  for (Report& report : reports_) {
+    if (report.shard == &shard) return report;
+  }
+  return reports_.emplace_back(Report{.shard = &shard, .applied_index = shard.db->applied_index()});
+}
+
+void Applier::apply(AppliedShard& shard) {
+  Report& report = report_of(shard);
+  if (!shard.batch.empty() && shard.failure.ok()) {
+    // Backwards, so that the first one seen of a key is its last.
+    for (size_t i = shard.batch.size(); i-- > 0;) {
+      if (last_of_key_.try_emplace(shard.batch[i].key, i).second) coalesced_.push_back(shard.batch[i]);
+    }
+    last_of_key_.clear();
+    std::reverse(coalesced_.begin(), coalesced_.end());
+    effects_.fetch_add(shard.batch.size(), std::memory_order_relaxed);
+    effects_written_.fetch_add(coalesced_.size(), std::memory_order_relaxed);
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    shard.failure = shard.db->apply(coalesced_, shard.batch.back().version);
+    coalesced_.clear();
+  }
+  shard.batch.clear();
+  report.applied_index = shard.db->applied_index();
+  report.failure = shard.failure;
+}
+
+void Applier::flush(AppliedShard& shard) {
+  if (!shard.failure.ok()) return;
+  absl::StatusOr<uint64_t> durable = shard.db->flush();
+  flushes_.fetch_add(1, std::memory_order_relaxed);
+  if (!durable.ok()) {
+    shard.failure = durable.status();
+    return;
+  }
+  log_.set_durable(shard.log_shard, *durable);
+}
+
+void Applier::close_in_round(AppliedShard& shard) {
+  flush(shard);
+  Report& report = report_of(shard);
+  report.failure = shard.failure;
+  report.closed = true;
+  std::erase(attached_, &shard);
+  shard.attached = false;
+}
+
+/// Keeps the log's window small: flushes the shards that hold its oldest segment.
+void Applier::flush_pinning() {
+  if (log_.counters().segments_in_use <= options_.flush_segments) return;
+  for (const AppliedIndex& pin : log_.pins()) {
+    const auto pinning = std::find_if(attached_.begin(), attached_.end(),
+                                      [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
+    if (pinning == attached_.end() || (*pinning)->db->applied_index() < pin.index) continue;
+    flush(**pinning);
+    if ((*pinning)->failure.ok()) continue;
+    on_round_(
+        {Report{.shard = *pinning, .applied_index = (*pinning)->db->applied_index(), .failure = (*pinning)->failure}});
+  }
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,147 @@
+// Brings what a worker's log has committed into the shards' databases, on a thread of its own.
+//
+//    worker --add--> bounded queue --take what is there--> per shard: last write of each key --> one batch with the index
+//      ^                                                                                              |
+//      +----- report: (shard, applied index) ... -----------------------------------------------------+
+//                                                    now and then: flush --> LogWriter::set_durable
+//
+// The worker does not wake it for each write: the more there is, the more writes of one key become one. It sleeps until
+// there is a batch's worth, or until hurry() (a scan waits, memory is short, the end).
+//
+// The log's window is what bounds a restart. When it holds more than flush_segments segments, the shards that pin the
+// oldest one are flushed, and the log may let it go.
+//
+// Keys and values are views into the memory tier, which keeps them until the worker has seen the report and marked them
+// clean. A shard whose batch failed gets no further one: its writes stay in memory and in the log.
+#ifndef SKUA_KVSTORE_ENGINE_APPLIER_H_
+#define SKUA_KVSTORE_ENGINE_APPLIER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "kvstore/engine/shard_db.h"
+#include "kvstore/engine/wake_up.h"
+#include "kvstore/log/log_writer.h"
+#include "rpc/base/mpsc_ring.h"
+
+namespace skua::kv {
+
+/// A shard as the applier knows it. The owner fills in the first part and keeps it until the shard was closed.
+struct AppliedShard {
+  ShardDb* db = nullptr;
+  LogShard log_shard = 0;
+  void* context = nullptr;  ///< the owner's
+
+  // The applier thread's.
+  std::vector<AppliedEffect> batch{};
+  absl::Status failure{};
+  bool attached = false;
+};
+
+class Applier {
+ public:
+  struct Options {
+    size_t queue_max = size_t{1} << 16;  ///< effects; rounded up to a power of two
+    size_t batch_min = 1024;             ///< effects that wake it
+    size_t batch_bytes_min = size_t{4} << 20;
+    size_t batch_max = size_t{1} << 13;  ///< effects of one round
+    size_t batch_bytes_max = size_t{16} << 20;
+    uint64_t flush_segments = 6;
+  };
+
+  /// What became of a shard in one round.
+  struct Report {
+    AppliedShard* shard = nullptr;
+    size_t effects = 0;          ///< taken from the queue
+    uint64_t applied_index = 0;  ///< everything up to it is in the database
+    absl::Status failure{};      ///< why nothing more will come
+    bool closed = false;         ///< the last report of this shard
+  };
+  /// Once per round, on the applier's thread. Must not block for long.
+  using OnRound = std::function<void(std::vector<Report>)>;
+
+  struct Counters {
+    uint64_t effects = 0;
+    uint64_t effects_written = 0;  ///< the rest was coalesced
+    uint64_t batches = 0;
+    uint64_t flushes = 0;
+  };
+
+  /// Starts the thread. `log` outlives the applier.
+  Applier(const Options& options, LogWriter& log, OnRound on_round);
+  /// stop()s.
+  ~Applier();
+  Applier(const Applier&) = delete;
+  Applier& operator=(const Applier&) = delete;
+
+  // --- Thread: one, the worker's.
+  /// Room for another effect: fewer than queue_max were added and not yet reported as taken (see taken()).
+  [[nodiscard]] bool has_room() const { return queued_ < options_.queue_max; }
+  /// An effect that the log has committed, after has_room(). Of one shard in the order of their versions.
+  void add(AppliedShard& shard, const AppliedEffect& effect);
+  /// The owner tells back the effects of a report.
+  void taken(size_t effects) { queued_ -= effects; }
+  [[nodiscard]] size_t queued() const { return queued_; }
+  /// Applies what was added without waiting for more.
+  void hurry();
+  /// Applies what was added of the shard, makes it durable, and reports `closed`; its database may be closed then.
+  void close(AppliedShard& shard);
+
+  /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while nobody
+  /// adds.
+  void stop();
+
+  /// Thread: any.
+  [[nodiscard]] Counters counters() const;
+
+ private:
+  struct Item {
+    AppliedShard* shard = nullptr;
+    AppliedEffect effect{};
+    bool close = false;
+  };
+
+  void run();
+  bool take_round();
+  void apply(AppliedShard& shard);
+  void flush(AppliedShard& shard);
+  void close_in_round(AppliedShard& shard);
+  void flush_pinning();
+  Report& report_of(AppliedShard& shard);
+
+  const Options options_;
+  LogWriter& log_;
+  const OnRound on_round_;
+  MpscRing<Item> ring_;
+  WakeUp wake_up_;
+  std::atomic<bool> stopping_{false};
+
+  // The worker's.
+  size_t queued_ = 0;
+  size_t unannounced_ = 0;
+  size_t unannounced_bytes_ = 0;
+
+  // The thread's.
+  std::vector<AppliedShard*> attached_;
+  std::vector<Report> reports_;
+  std::vector<AppliedShard*> closing_;
+  absl::flat_hash_map<std::string_view, size_t> last_of_key_;
+  std::vector<AppliedEffect> coalesced_;
+
+  std::atomic<uint64_t> effects_{0};
+  std::atomic<uint64_t> effects_written_{0};
+  std::atomic<uint64_t> batches_{0};
+  std::atomic<uint64_t> flushes_{0};
+  std::thread thread_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_ENGINE_APPLIER_H_

@@ -1,0 +1,193 @@
+#include "kvstore/engine/recovery.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/limits.h"
+#include "kvstore/engine/effect.h"
+#include "kvstore/engine/shard_db.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
+
+ShardId id_of(LogShard shard) {
+  return {static_cast<uint32_t>(shard >> 32), static_cast<uint32_t>(shard)};
+}
+
+struct ShardState {
+  LogShard log_shard = 0;
+  std::unique_ptr<ShardDb> db;  // null: missing, or refused
+  absl::Status refused{};
+  uint64_t last_index = 0;             // replayed
+  std::vector<AppliedEffect> effects;  // views into the chunk
+};
+
+class Recovery {
+ public:
+  Recovery(Device& device, const RecoveryOptions& options, RocksdbEngine& engine)
+      : device_(device), options_(options), engine_(engine) {}
+
+  absl::StatusOr<RecoveredLog> run() {
+    auto scanned = LogRecovery::scan(device_, options_.log.identity, [this](const LogProgress& p) { tell("read", p); });
+    if (!scanned.ok()) return scanned.status();
+    recovery_ = *std::move(scanned);
+    tell_findings();
+    for (const ShardPosition& position : recovery_->shards()) open(position.shard);
+    if (absl::Status replayed = replay(); !replayed.ok()) return replayed;
+    side_by_side([this](ShardState& shard) { finish(shard); });
+    return reopen();
+  }
+
+ private:
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
+  void tell(const char* what, const LogProgress& progress) {
+    if (progress.bytes_done < told_bytes_) told_bytes_ = 0;
+    if (progress.bytes_done - told_bytes_ < kProgressBytes) return;
+    told_bytes_ = progress.bytes_done;
+    tell(absl::StrCat("log ", what, " ", progress.bytes_done >> 20, " of ", progress.bytes_total >> 20, " MiB"));
+  }
+
+  void tell_findings() const {
+    const LogTail& tail = recovery_->tail();
+    if (tail.torn) {
+      tell(absl::StrCat("log ends torn file=", tail.path, " offset=", tail.offset, " groups_cut=", tail.groups_cut));
+    }
+    for (const LogDamage& damage : recovery_->damages()) {
+      tell(absl::StrCat("log damaged file=", damage.path, " offset=", damage.offset));
+    }
+  }
+
+  void open(LogShard log_shard) {
+    const ShardId id = id_of(log_shard);
+    shards_.push_back(std::make_unique<ShardState>());
+    ShardState& shard = *shards_.back();
+    shard.log_shard = log_shard;
+    auto db = engine_.open_db(options_.shards_dir, id, RocksdbEngine::IfMissing::kFail);
+    if (absl::IsNotFound(db.status())) {
+      tell(absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
+      return;
+    }
+    if (!db.ok()) {
+      shard.refused = db.status();
+      return;
+    }
+    shard.last_index = (*db)->applied_index();
+    shard.refused = recovery_->status({log_shard, shard.last_index});
+    if (shard.refused.ok()) shard.db = *std::move(db);
+  }
+
+  absl::Status replay() {
+    std::vector<AppliedIndex> applied;
+    for (const auto& shard : shards_) {
+      if (shard->db == nullptr) continue;
+      applied.push_back({shard->log_shard, shard->last_index});
+      by_log_shard_[shard->log_shard] = shard.get();
+    }
+    if (applied.empty()) return absl::OkStatus();
+    chunk_.reserve(options_.chunk_bytes + kValueBytesMax + kKeyBytesMax + kEffectHeadBytes);
+    absl::Status status = recovery_->replay(
+        applied, [this](const RecordView& record) { take(record); },
+        [this](const LogProgress& progress) { tell("replayed", progress); });
+    apply_chunk();
+    return status;
+  }
+
+  void take(const RecordView& record) {
+    ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
+    if (!shard.refused.ok()) return;
+    if (chunk_.size() + record.payload.size() > chunk_.capacity()) apply_chunk();
+    const size_t begin = chunk_.size();
+    chunk_.insert(chunk_.end(), record.payload.begin(), record.payload.end());
+    EffectReader reader(ByteSpan(chunk_).subspan(begin));
+    while (const auto effect = reader.next()) {
+      shard.effects.push_back({.key = effect->key, .value = effect->value, .version = record.header.index});
+    }
+    if (!reader.complete() || record.header.index <= shard.last_index) {
+      shard.refused = absl::DataLossError(absl::StrCat("record ", record.header.index, " of the shard in the log ",
+                                                       device_.path_of(""), " is not one of this build's"));
+      return;
+    }
+    shard.last_index = record.header.index;
+    ++records_;
+  }
+
+  void apply_chunk() {
+    side_by_side([](ShardState& shard) { apply(shard); });
+    chunk_.clear();
+  }
+
+  /// The last effect of each key, in the order of the keys, which databases take fastest.
+  static void apply(ShardState& shard) {
+    if (shard.effects.empty() || !shard.refused.ok()) return;
+    std::sort(shard.effects.begin(), shard.effects.end(), [](const AppliedEffect& a, const AppliedEffect& b) {
+      return a.key != b.key ? a.key < b.key : a.version > b.version;
+    });
+    const auto end = std::unique(shard.effects.begin(), shard.effects.end(),
+                                 [](const AppliedEffect& a, const AppliedEffect& b) { return a.key == b.key; });
+    shard.effects.erase(end, shard.effects.end());
+    shard.refused = shard.db->apply(shard.effects, shard.last_index);
+    shard.effects.clear();
+  }
+
+  static void finish(ShardState& shard) {
+    if (shard.db == nullptr) return;
+    if (shard.refused.ok()) shard.refused = shard.db->flush().status();
+    shard.db.reset();
+  }
+
+  template <typename Work>
+  void side_by_side(Work work) {
+    std::atomic<size_t> next{0};
+    const auto take_some = [&] {
+      for (size_t i = next.fetch_add(1); i < shards_.size(); i = next.fetch_add(1)) work(*shards_[i]);
+    };
+    std::vector<std::thread> helpers;
+    for (int i = 1; i < options_.threads; ++i) helpers.emplace_back(take_some);
+    take_some();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
+  absl::StatusOr<RecoveredLog> reopen() {
+    auto log = Log::open(device_, options_.log, *recovery_);
+    if (!log.ok()) return log.status();
+    RecoveredLog out{.log = *std::move(log), .refused = {}, .records_replayed = records_};
+    for (const auto& shard : shards_) {
+      if (!shard->refused.ok()) {
+        out.refused[id_of(shard->log_shard)] = shard->refused;
+        continue;
+      }
+      if (absl::Status ended = out.log->end_shard(shard->log_shard, 0); !ended.ok()) return ended;
+    }
+    if (const auto committed = out.log->commit(); !committed.ok()) return committed.status();
+    if (absl::Status recycled = out.log->recycle(); !recycled.ok()) return recycled;
+    return out;
+  }
+
+  Device& device_;
+  const RecoveryOptions& options_;
+  RocksdbEngine& engine_;
+  std::unique_ptr<LogRecovery> recovery_;
+  std::vector<std::unique_ptr<ShardState>> shards_;
+  absl::flat_hash_map<LogShard, ShardState*> by_log_shard_;
+  std::vector<std::byte> chunk_;
+  uint64_t records_ = 0;
+  uint64_t told_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options, RocksdbEngine& engine) {
+  return Recovery(device, options, engine).run();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,49 @@
+// Empties a worker's log into the databases when the node starts, before any shard is served.
+//
+//    LogRecovery::scan --> per shard: open its database, is anything missing?  --> replay what is above its applied index
+//                                |                                                     in chunks, sorted by key
+//                                +--> refused: the shard is not served                 flush, close
+//    Log::open --> every shard that is whole is ended in the log --> its segments are spares again
+//
+// Afterwards the log holds records of refused shards only, so the shards may go to any worker. It may be repeated: a crash in
+// the middle leaves the log as it was, and effects that are applied twice are the same.
+#ifndef SKUA_KVSTORE_ENGINE_RECOVERY_H_
+#define SKUA_KVSTORE_ENGINE_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/log/device.h"
+#include "kvstore/log/log.h"
+
+namespace skua::kv {
+
+struct RecoveryOptions {
+  LogOptions log;
+  std::string shards_dir;
+  size_t chunk_bytes = size_t{64} << 20;           ///< records gathered before they are applied
+  int threads = 2;                                 ///< shards applied side by side
+  std::function<void(const std::string&)> tell{};  ///< progress and what was found, a line at a time
+};
+
+struct RecoveredLog {
+  std::unique_ptr<Log> log;
+  /// Shards whose records or databases are damaged or cannot be opened, and why. They must not be served; their
+  /// records stay in the log.
+  std::map<ShardId, absl::Status> refused;
+  uint64_t records_replayed = 0;
+};
+
+/// Waits for the disk. Errors: LogRecovery::scan's and Log::open's.
+[[nodiscard]] absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options,
+                                                       RocksdbEngine& engine);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_ENGINE_RECOVERY_H_

@@ -1,0 +1,149 @@
+// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version (u64 little
+// endian) and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
+// every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
+#include <rocksdb/write_batch.h>
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/rocksdb_internal.h"
+
+namespace skua::kv::internal {
+namespace {
+
+/// A batch whose buffer grew above this is replaced after its use.
+constexpr size_t kBatchBytesKept = size_t{4} << 20;
+
+void release_slice(void* slice) {
+  delete static_cast<rocksdb::PinnableSlice*>(slice);
+}
+
+class RocksdbShardDb final : public ShardDb {
+ public:
+  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count)
+      : db_(std::move(db)), id_(meta.id), open_count_(open_count), applied_index_(meta.last_index) {
+    write_options_.disableWAL = true;
+    open_count_.fetch_add(1);
+  }
+
+  ~RocksdbShardDb() override {
+    // Close reports a failed flush of the info log and the like; what is not flushed is in the worker's log.
+    (void)db_->Close();
+    open_count_.fetch_sub(1);
+  }
+
+  [[nodiscard]] ShardId id() const override { return id_; }
+
+  [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) override {
+    if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
+    batch_.Clear();
+    rocksdb::Status status;
+    for (const AppliedEffect& effect : effects) {
+      if (status = add_to_batch(effect); !status.ok()) break;
+    }
+    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta({id_, applied_index, kMetaFormat}));
+    if (status.ok()) status = db_->Write(write_options_, &batch_);
+    if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
+    applied_index_.store(applied_index, std::memory_order_release);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::StatusOr<uint64_t> flush() override {
+    const uint64_t index = applied_index();
+    const rocksdb::Status status = db_->Flush({});
+    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
+    return index;
+  }
+
+  [[nodiscard]] uint64_t applied_index() const override { return applied_index_.load(std::memory_order_acquire); }
+
+  [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
+    if (key.empty()) return absl::NotFoundError("no such key");  // the empty key holds the shard's own record
+    auto stored = std::make_unique<rocksdb::PinnableSlice>();
+    const rocksdb::Status status = db_->Get(read_options_, db_->DefaultColumnFamily(), to_slice(key), stored.get());
+    if (status.IsNotFound()) return absl::NotFoundError("no such key");
+    if (!status.ok()) return to_status(status, "reading a key", db_->GetName());
+    const auto versioned = split_version(*stored);
+    if (!versioned) return truncated_value();
+    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) override {
+    rocksdb::ReadOptions options;
+    const rocksdb::Slice end = to_slice(range.end);
+    if (!range.end.empty()) options.iterate_upper_bound = &end;
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+    it->SeekToFirst();
+    if (!it->Valid()) return iterator_failed(*it);
+    const auto meta = decode_meta(to_view(it->value()));
+    if (!meta.ok()) return meta.status();
+    if (range.start.empty()) {
+      it->Next();  // past the shard's own record
+    } else {
+      it->Seek(to_slice(range.start));
+      if (range.start_exclusive && it->Valid() && to_view(it->key()) == range.start) it->Next();
+    }
+    ScanEnd ended{.has_more = false, .index = meta->last_index};
+    for (; it->Valid(); it->Next()) {
+      const auto row = split_version(it->value());
+      if (!row) return truncated_value();
+      if (!visit({to_view(it->key()), row->version, row->value})) {
+        ended.has_more = true;
+        return ended;
+      }
+    }
+    if (!it->status().ok()) return iterator_failed(*it);
+    return ended;
+  }
+
+  [[nodiscard]] StoreStats stats() const override {
+    StoreStats stats{.last_index = applied_index()};
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &stats.keys_estimate);
+    if (stats.keys_estimate > 0) --stats.keys_estimate;  // the shard's own record
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &stats.disk_bytes);
+    uint64_t blob_bytes = 0;
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &blob_bytes);
+    stats.disk_bytes += blob_bytes;
+    return stats;
+  }
+
+ private:
+  rocksdb::Status add_to_batch(const AppliedEffect& effect) {
+    const rocksdb::Slice key = to_slice(effect.key);
+    if (!effect.value) return batch_.Delete(key);
+    std::array<std::byte, kVersionPrefixBytes> version;
+    store_le(version.data(), effect.version);
+    const std::array<rocksdb::Slice, 2> value = {to_slice(as_string_view(version)),
+                                                 to_slice(as_string_view(*effect.value))};
+    return batch_.Put(rocksdb::SliceParts(&key, 1), rocksdb::SliceParts(value.data(), 2));
+  }
+
+  [[nodiscard]] absl::Status truncated_value() const {
+    return absl::DataLossError(absl::StrCat("a value in ", db_->GetName(), " is shorter than its version"));
+  }
+
+  [[nodiscard]] absl::Status iterator_failed(const rocksdb::Iterator& it) const {
+    if (!it.status().ok()) return to_status(it.status(), "scanning", db_->GetName());
+    return absl::DataLossError(absl::StrCat(db_->GetName(), " lacks the shard's own record"));
+  }
+
+  const std::unique_ptr<rocksdb::DB> db_;
+  const ShardId id_;
+  std::atomic<int>& open_count_;
+  const rocksdb::ReadOptions read_options_;
+  rocksdb::WriteOptions write_options_;
+  rocksdb::WriteBatch batch_;  // apply's
+  std::atomic<uint64_t> applied_index_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                               std::atomic<int>& open_count) {
+  return std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count);
+}
+
+}  // namespace skua::kv::internal

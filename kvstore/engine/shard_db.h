@@ -1,0 +1,61 @@
+// The durable, ordered tier of a shard: everything that the worker's log has committed ends here.
+//
+//    worker --- committed effects ---> Applier --- apply(effects, index) ---> ShardDb --- flush() ---> durable up to index
+//       |                                                                        ^
+//       +--- what memory does not have --- ReaderPool --- get, scan -------------+
+//
+// It has no log of its own. After a crash it is as it was at some apply(), not older than the last flush(); applied_index()
+// tells which, and the worker's log has what is behind it. Every value carries its version: the index of its last write.
+#ifndef SKUA_KVSTORE_ENGINE_SHARD_DB_H_
+#define SKUA_KVSTORE_ENGINE_SHARD_DB_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/pinned_value.h"
+#include "kvstore/engine/shard_store.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+/// A key's state after the write of that index.
+struct AppliedEffect {
+  std::string_view key{};
+  std::optional<ByteSpan> value{};  ///< nullopt: deleted
+  uint64_t version = 0;
+};
+
+/// Thread: apply and flush: one at a time; the others: any, also meanwhile.
+class ShardDb {
+ public:
+  virtual ~ShardDb() = default;
+
+  [[nodiscard]] virtual ShardId id() const = 0;
+
+  /// Makes `effects` (in the order of their versions) visible, all at once, together with `applied_index`. May wait for
+  /// the disk. An error leaves what was there before.
+  [[nodiscard]] virtual absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) = 0;
+
+  /// Makes what was applied durable; waits for the disk. Returns the index up to which everything is durable.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;
+
+  /// Index of the last apply.
+  [[nodiscard]] virtual uint64_t applied_index() const = 0;
+
+  /// May wait for the disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong).
+  [[nodiscard]] virtual absl::Status get(std::string_view key, PinnedValue& out) = 0;
+
+  /// Visits the rows of `range` on one snapshot; may wait for the disk.
+  [[nodiscard]] virtual absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) = 0;
+
+  /// For operators; estimates may be far off. May wait for a lock.
+  [[nodiscard]] virtual StoreStats stats() const = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_ENGINE_SHARD_DB_H_

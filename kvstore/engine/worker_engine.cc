@@ -1,0 +1,270 @@
+// Shards, reads, and what comes back from the applier.
+#include "kvstore/engine/worker_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/engine_shard.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+// --- Beginning and end
+
+absl::StatusOr<std::unique_ptr<WorkerEngine>> WorkerEngine::create(const Options& options, Events events,
+                                                                   std::unique_ptr<Device> device,
+                                                                   std::unique_ptr<Log> log, ReaderPool& readers) {
+  auto memory = MemoryTier::create(options.memory);
+  if (!memory.ok()) return memory.status();
+  std::unique_ptr<WorkerEngine> engine(
+      new WorkerEngine(options, std::move(events), std::move(device), *std::move(memory), readers));
+  engine->start(std::move(log));
+  return engine;
+}
+
+WorkerEngine::WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
+                           std::unique_ptr<MemoryTier> memory, ReaderPool& readers)
+    : options_(options),
+      events_(std::move(events)),
+      device_(std::move(device)),
+      memory_(std::move(memory)),
+      readers_(readers) {}
+
+void WorkerEngine::start(std::unique_ptr<Log> log) {
+  log_ = std::make_unique<LogWriter>(std::move(log), options_.log,
+                                     [this](std::span<const LogSubmission> group) { group_done(group); });
+  applier_ = std::make_unique<Applier>(options_.applier, *log_, [this](std::vector<Applier::Report> reports) {
+    events_.post([this, reports = std::move(reports)]() mutable { round_done(reports); });
+  });
+}
+
+WorkerEngine::~WorkerEngine() {
+  SKUA_CHECK(unfinished_ == 0, "stop the engine when every write was answered");
+  applier_.reset();  // uses the log
+  log_.reset();
+}
+
+void WorkerEngine::stop() {
+  applier_->stop();
+  log_->stop();
+}
+
+void WorkerEngine::tick() {
+  if (!stalled_.empty()) retry_stalled();
+}
+
+WorkerEngine::Counters WorkerEngine::counters() const {
+  Counters now;
+  now.memory = memory_->counters();
+  now.log = log_->counters();
+  now.applier = applier_->counters();
+  now.writes_refused = writes_refused_;
+  now.fetches = fetch_count_;
+  now.fetches_shared = fetches_shared_;
+  now.unfinished = unfinished_;
+  now.unfinished_bytes = unfinished_bytes_;
+  now.applier_queue = applier_->queued();
+  now.log_health = log_->health();
+  return now;
+}
+
+// --- Shards
+
+EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
+  EngineShard& shard = *shards_.emplace_back(std::make_unique<EngineShard>());
+  const ShardId id = db.id();
+  shard.db = &db;
+  shard.log_shard = uint64_t{id.table_id} << 32 | id.shard;
+  shard.epoch = epoch;
+  shard.last_index = db.applied_index();
+  shard.written_index = shard.committed_index = shard.applied_index = shard.last_index;
+  shard.number = memory_->add_shard(shard.last_index);
+  shard.applied.db = &db;
+  shard.applied.log_shard = shard.log_shard;
+  shard.applied.context = &shard;
+  shard.start_op.shard = shard.end_op.shard = &shard;
+  return shard;
+}
+
+void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed) {
+  SKUA_CHECK(shard.front == nullptr && shard.parked.empty() && shard.reading.empty() && shard.waits.empty(),
+             "close a shard when nothing of it is unfinished");
+  shard.on_closed = std::move(closed);
+  applier_->close(shard.applied);
+}
+
+/// The applier has let go of the shard.
+void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed) {
+  const bool whole = flushed.ok() && shard.failure.ok() && log_failure_.ok() && !shard.lost_one;
+  if (whole && shard.started) {
+    LogSubmission end;
+    end.header = {.shard = shard.log_shard, .kind = RecordKind::kShardEnd};
+    end.context = &shard.end_op;
+    // Refused: the log keeps a shard that needs nothing of it; recovery finds that out.
+    if (log_->submit(std::move(end)).ok()) return;
+  }
+  forget(shard);
+}
+
+void WorkerEngine::forget(EngineShard& shard) {
+  auto closed = std::move(shard.on_closed);
+  memory_->drop_shard(shard.number);
+  std::erase(touched_, &shard);  // a start in the log that no write followed
+  std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
+  if (closed) closed();
+}
+
+const absl::Status& WorkerEngine::health(const EngineShard& shard) {
+  return shard.failure;
+}
+
+ShardDb& WorkerEngine::db(const EngineShard& shard) {
+  return *shard.db;
+}
+
+// --- Reads
+
+MemoryTier::Lookup WorkerEngine::get(const EngineShard& shard, std::string_view key) {
+  return memory_->get(ItemKey(shard.number, key), 0);
+}
+
+void WorkerEngine::fill(const EngineShard& shard, std::string_view key, const PinnedValue& value,
+                        MemoryTier::Ticket ticket) {
+  static_cast<void>(memory_->fill_from_disk(ItemKey(shard.number, key), value.bytes(),
+                                            {.index = value.version(), .expiry = 0, .dirty = false}, ticket));
+}
+
+EngineFetch& WorkerEngine::acquire_fetch(EngineShard& shard, std::string_view key, MemoryTier::Ticket ticket) {
+  if (free_fetch_ == nullptr) free_fetch_ = fetches_.emplace_back(std::make_unique<EngineFetch>(*this)).get();
+  EngineFetch& fetch = *std::exchange(free_fetch_, free_fetch_->next_free);
+  fetch.shard = &shard;
+  fetch.key = key;
+  fetch.ticket = ticket;
+  ++fetch_count_;
+  return fetch;
+}
+
+void WorkerEngine::release_fetch(EngineFetch& fetch) {
+  fetch.shard = nullptr;
+  fetch.first_read = fetch.last_read = nullptr;
+  fetch.first_write = fetch.last_write = nullptr;
+  fetch.status = absl::OkStatus();
+  fetch.value.reset();
+  fetch.next_free = std::exchange(free_fetch_, &fetch);
+}
+
+void WorkerEngine::fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket ticket) {
+  op.behind = nullptr;
+  op.status = absl::OkStatus();
+  const auto under_way = shard.reading.find(op.key);
+  if (under_way != shard.reading.end() && under_way->second->ticket == ticket) {
+    EngineFetch& shared = *under_way->second;
+    shared.last_read = shared.last_read->behind = &op;
+    ++fetches_shared_;
+    return;
+  }
+  EngineFetch& fetch = acquire_fetch(shard, op.key, ticket);
+  fetch.first_read = fetch.last_read = &op;
+  if (absl::Status submitted = readers_.submit(fetch); !submitted.ok()) {
+    release_fetch(fetch);
+    op.status = std::move(submitted);
+    return events_.fetch_done(op);
+  }
+  if (under_way != shard.reading.end()) shard.reading.erase(under_way);  // its key is the other one's
+  shard.reading.emplace(fetch.key, &fetch);
+}
+
+void EngineFetch::run() {
+  status = shard->db->get(key, value);
+  engine_.events_.post([this] { engine_.fetch_done(*this); });
+}
+
+void WorkerEngine::fetch_done(EngineFetch& fetch) {
+  EngineShard& shard = *fetch.shard;
+  const bool filled =
+      fetch.status.ok() &&
+      memory_->fill_from_disk(ItemKey(shard.number, fetch.key), fetch.value.bytes(),
+                              {.index = fetch.value.version(), .expiry = 0, .dirty = false}, fetch.ticket);
+  if (fetch.first_write != nullptr) {
+    unpark(shard, fetch);
+  } else {
+    const auto under_way = shard.reading.find(fetch.key);
+    if (under_way != shard.reading.end() && under_way->second == &fetch) shard.reading.erase(under_way);
+    answer_reads(fetch, filled);
+  }
+  release_fetch(fetch);
+}
+
+/// What was filled is sent from memory. What was not goes to the first one; the others ask again.
+void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
+  EngineShard& shard = *fetch.shard;
+  for (FetchOp *op = fetch.first_read, *next = nullptr; op != nullptr; op = next) {
+    next = op->behind;
+    if (!fetch.status.ok()) {
+      op->status = fetch.status;
+    } else if (!filled && op == fetch.first_read) {
+      op->value = std::move(fetch.value);
+    } else {
+      MemoryTier::Lookup found = get(shard, op->key);
+      if (found.found == MemoryTier::Found::kMiss) {
+        this->fetch(shard, *op, found.ticket);
+        continue;
+      }
+      if (found.found == MemoryTier::Found::kAbsent) op->status = absl::NotFoundError("no such key");
+      op->value = std::move(found.value);
+    }
+    events_.fetch_done(*op);
+  }
+}
+
+bool WorkerEngine::is_applied(EngineShard& shard, AppliedWait& wait) {
+  wait.status = absl::OkStatus();
+  if (shard.applied_index >= shard.committed_index) return true;
+  wait.index = shard.committed_index;
+  if (!shard.failure.ok()) {
+    wait.status = shard.failure;
+    events_.applied(wait);
+    return false;
+  }
+  shard.waits.push_back(&wait);
+  applier_->hurry();
+  return false;
+}
+
+// --- What the applier reports
+
+void WorkerEngine::round_done(std::vector<Applier::Report>& reports) {
+  for (const Applier::Report& report : reports) {
+    applier_->taken(report.effects);
+    auto& shard = *static_cast<EngineShard*>(report.shard->context);
+    applied(shard, report);
+    if (report.closed) finish_close(shard, report.failure);
+  }
+  retry_stalled();
+}
+
+void WorkerEngine::applied(EngineShard& shard, const Applier::Report& report) {
+  if (report.applied_index > shard.applied_index) {
+    shard.applied_index = report.applied_index;
+    memory_->mark_clean(shard.number, report.applied_index);
+  }
+  if (!report.failure.ok() && shard.failure.ok()) {
+    shard.failure = absl::Status(report.failure.code(),
+                                 absl::StrCat("the shard's database failed, and the shard refuses writes until it is "
+                                              "opened again: ",
+                                              report.failure.message()));
+  }
+  for (size_t i = 0; i < shard.waits.size();) {
+    AppliedWait& wait = *shard.waits[i];
+    if (wait.index > shard.applied_index && shard.failure.ok()) {
+      ++i;
+      continue;
+    }
+    if (wait.index > shard.applied_index) wait.status = shard.failure;
+    shard.waits.erase(shard.waits.begin() + static_cast<std::ptrdiff_t>(i));
+    events_.applied(wait);
+  }
+}
+
+}  // namespace skua::kv

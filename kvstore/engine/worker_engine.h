@@ -1,0 +1,257 @@
+// The storage engine of one worker: what happens between a request and its answer. All of it runs on the worker's thread,
+// without locks; three others wait for disks in its stead.
+//
+//    worker thread                                          log thread          applier thread         readers
+//    write: evaluate against the shard's pending effects,
+//           else memory, else (parked meanwhile) the disk  ------------------------------------------> ShardDb::get
+//           index = last + 1, into the log            -----> group write, sync
+//    group done: into memory (dirty), answered         <----+
+//           handed on                                  -------------------> ShardDb::apply
+//    applied: marked clean                             <------------------- report
+//    read:  memory, else the disk; what came is kept    -----------------------------------------------> ShardDb::get
+//    scan:  waits until the commit index of its arrival is applied, then goes to the readers
+//
+// What it promises:
+//   - A write is answered when its record is durable (Options::durability) and memory has it. Readers see nothing
+//     earlier. Writes of a key take effect in the order of their arrival; so do all writes of a shard whose keys need no
+//     read.
+//   - Effects that are in the log but not committed are seen by later evaluations only ("pending"). An answer that rests
+//     on one, such as ALREADY_EXISTS, waits for it. So all writes of a shard, with effect or without, are answered in the
+//     order of their evaluation: one queue per shard.
+//   - A shard's indices rise by one. If the log has no room for a record (nothing was written), it and all behind it of
+//     that shard are answered RESOURCE_EXHAUSTED, and the shard counts on from the last that was written. If the log
+//     fails, writes under way are STORAGE_FAILED and all shards of the worker refuse writes from then on.
+//   - When all memory is dirty or pinned, committed writes wait in their order until the applier has made room.
+//     unfinished_bytes_max and unfinished_max bound all writes that wait for anything; one more is RESOURCE_EXHAUSTED.
+//   - Misses of one key that nothing wrote to in between share one read.
+//
+// A shard's first write starts it in the log at the index that its database has; close_shard ends it there when the
+// database has everything. So a log only ever holds what the databases may lack, and recovery.h can bring any log into the
+// databases without asking who will serve them.
+#ifndef SKUA_KVSTORE_ENGINE_WORKER_ENGINE_H_
+#define SKUA_KVSTORE_ENGINE_WORKER_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/applier.h"
+#include "kvstore/engine/effect.h"
+#include "kvstore/engine/evaluate.h"
+#include "kvstore/engine/pinned_value.h"
+#include "kvstore/engine/reader_pool.h"
+#include "kvstore/engine/shard_db.h"
+#include "kvstore/log/log_writer.h"
+#include "kvstore/memory/memory_tier.h"
+
+namespace skua::kv {
+
+struct EngineShard;
+class EngineFetch;
+
+/// Something that the log is told, on its way there and back.
+struct LogOp {
+  enum class Kind : uint8_t { kWrite, kShardStart, kShardEnd };
+  explicit LogOp(Kind what) : kind(what) {}
+
+  const Kind kind;
+  EngineShard* shard = nullptr;
+  LogOp* next = nullptr;   // in a group on its way back
+  absl::Status outcome{};  // the log's
+};
+
+/// A write: the submitter's, who keeps it and the mutation's bytes until write_done, and reuses it.
+struct WriteOp final : LogOp {
+  WriteOp() : LogOp(Kind::kWrite) {}
+
+  Mutation mutation{};
+  void* context = nullptr;
+  MutationResult result{};
+  std::string why;  ///< for people, if the status needs it; empty otherwise
+
+  // The engine's.
+  enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };
+  State state = State::kAnswered;
+  uint64_t index = 0;
+  std::optional<ByteSpan> value{};
+  EffectHead head{};
+  std::string scratch{};
+  WriteOp* behind = nullptr;  // in the shard's queue, or parked
+};
+
+/// A read that memory could not answer: the submitter's until fetch_done.
+struct FetchOp {
+  std::string_view key{};
+  void* context = nullptr;
+  absl::Status status{};  ///< OK, NOT_FOUND, or what the storage says
+  PinnedValue value{};
+
+  FetchOp* behind = nullptr;  // the engine's
+};
+
+/// Somebody who wants the database to show what is committed now; the submitter's until applied.
+struct AppliedWait {
+  void* context = nullptr;
+  absl::Status status{};  ///< why that will not be
+
+  uint64_t index = 0;  // the engine's
+};
+
+/// Thread: the worker's for all but what is marked.
+class WorkerEngine {
+ public:
+  struct Options {
+    MemoryTier::Options memory{.budget_bytes = size_t{256} << 20};
+    LogWriter::Options log;
+    Applier::Options applier;
+    LogDurability durability = LogDurability::kSync;
+    size_t unfinished_max = size_t{1} << 15;
+    size_t unfinished_bytes_max = size_t{64} << 20;
+  };
+
+  struct Events {
+    /// Runs a task on the worker's thread. Thread: any; may wait for room.
+    std::function<void(absl::AnyInvocable<void()>)> post;
+    /// On the worker's thread, perhaps before write() or fetch() returns. May reuse the op and submit others.
+    std::function<void(WriteOp&)> write_done;
+    std::function<void(FetchOp&)> fetch_done;
+    std::function<void(AppliedWait&)> applied;
+    /// Writes that one group of the log held.
+    std::function<void(size_t)> group_done;
+  };
+
+  struct Counters {
+    MemoryTier::Counters memory;
+    LogCounters log;
+    Applier::Counters applier;
+    uint64_t writes_refused = 0;  ///< RESOURCE_EXHAUSTED
+    uint64_t fetches = 0;         ///< reads of databases for GETs and writes
+    uint64_t fetches_shared = 0;  ///< misses that an earlier one's read answered
+    uint64_t unfinished = 0;
+    uint64_t unfinished_bytes = 0;
+    uint64_t applier_queue = 0;
+    absl::Status log_health;
+  };
+
+  /// Starts the threads. `device` is the log's; it is kept until the end. Errors: MemoryTier::create's.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<WorkerEngine>> create(const Options& options, Events events,
+                                                                            std::unique_ptr<Device> device,
+                                                                            std::unique_ptr<Log> log,
+                                                                            ReaderPool& readers);
+  /// stop() must have run; nothing may be unfinished, and every PinnedValue released (checked).
+  ~WorkerEngine();
+  WorkerEngine(const WorkerEngine&) = delete;
+  WorkerEngine& operator=(const WorkerEngine&) = delete;
+
+  /// Once, on the worker's thread, before the first hit: makes releases cheaper.
+  void bind_to_this_thread() { memory_->bind_to_this_thread(); }
+
+  // --- Shards
+
+  /// `db` stays open until close_shard's `closed`. `epoch` goes into the log.
+  [[nodiscard]] EngineShard& open_shard(ShardDb& db, uint64_t epoch);
+  /// No op of the shard may be unfinished, and none may follow. `closed` runs later, when the database has everything
+  /// and the shard is forgotten here; not if the engine stops before.
+  void close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed);
+  /// OK, or why the shard refuses writes.
+  [[nodiscard]] static const absl::Status& health(const EngineShard& shard);
+  [[nodiscard]] static ShardDb& db(const EngineShard& shard);
+
+  // --- Reads
+
+  /// What memory knows of a key.
+  [[nodiscard]] MemoryTier::Lookup get(const EngineShard& shard, std::string_view key);
+  /// Reads what was a miss in memory; ends in fetch_done.
+  void fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket ticket);
+  /// Keeps what the caller read from the database after a miss.
+  void fill(const EngineShard& shard, std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket);
+  /// True: the database shows all that is committed now. False: `wait` comes back by Events::applied.
+  [[nodiscard]] bool is_applied(EngineShard& shard, AppliedWait& wait);
+
+  // --- Writes
+
+  /// Ends in write_done, with op.result.
+  void write(EngineShard& shard, WriteOp& op);
+
+  // --- The rest
+
+  /// Now and then: looks after writes that wait for memory which only a release frees.
+  void tick();
+  /// From now on committed writes do not wait for memory: they are in the log.
+  void drain() { draining_ = true; }
+  /// Applies, flushes, closes the log, and ends the threads. When nothing is unfinished. Thread: any but the worker's,
+  /// which must go on running what is posted, or any if it has ended.
+  void stop();
+  [[nodiscard]] Counters counters() const;
+
+ private:
+  friend class EngineFetch;
+
+  WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
+               std::unique_ptr<MemoryTier> memory, ReaderPool& readers);
+  void start(std::unique_ptr<Log> log);
+
+  // worker_engine.cc: reads, shards
+  EngineFetch& acquire_fetch(EngineShard& shard, std::string_view key, MemoryTier::Ticket ticket);
+  void release_fetch(EngineFetch& fetch);
+  void fetch_done(EngineFetch& fetch);
+  void answer_reads(EngineFetch& fetch, bool filled);
+  void round_done(std::vector<Applier::Report>& reports);
+  void applied(EngineShard& shard, const Applier::Report& report);
+  void finish_close(EngineShard& shard, const absl::Status& flushed);
+  void forget(EngineShard& shard);
+
+  // worker_engine_writes.cc
+  [[nodiscard]] bool refuse(const EngineShard& shard, WriteOp& op);
+  void evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known);
+  void take_effect(EngineShard& shard, WriteOp& op, std::optional<ByteSpan> value);
+  [[nodiscard]] absl::Status submit(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] absl::Status start_in_log(EngineShard& shard);
+  void park(EngineShard& shard, WriteOp& op, MemoryTier::Ticket ticket);
+  void unpark(EngineShard& shard, EngineFetch& fetch);
+  void enqueue(EngineShard& shard, WriteOp& op);
+  void answer(WriteOp& op, KvStatus status, std::string_view why);
+  void finish(WriteOp& op);
+  void group_done(std::span<const LogSubmission> group);
+  void finish_group(LogOp* first, size_t writes);
+  void take_outcome(LogOp& op);
+  void advance(EngineShard& shard);
+  void fail(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] bool store_in_memory(EngineShard& shard, WriteOp& op);
+  void stall(EngineShard& shard);
+  void retry_stalled();
+
+  const Options options_;
+  const Events events_;
+  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<MemoryTier> memory_;
+  ReaderPool& readers_;
+
+  std::vector<std::unique_ptr<EngineShard>> shards_;
+  std::vector<EngineShard*> touched_;
+  std::vector<EngineShard*> stalled_;
+  std::vector<std::unique_ptr<EngineFetch>> fetches_;
+  EngineFetch* free_fetch_ = nullptr;
+  bool draining_ = false;
+  absl::Status log_failure_;
+  size_t unfinished_ = 0;
+  size_t unfinished_bytes_ = 0;
+  uint64_t writes_refused_ = 0;
+  uint64_t fetch_count_ = 0;
+  uint64_t fetches_shared_ = 0;
+
+  std::unique_ptr<LogWriter> log_;
+  std::unique_ptr<Applier> applier_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_ENGINE_WORKER_ENGINE_H_
