@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/mutation.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {

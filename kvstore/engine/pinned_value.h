@@ -1,7 +1,6 @@
 // A value that stays readable, where it lies, for as long as somebody holds this.
 //
-// Whatever keeps the bytes alive (an entry of the read cache, a pinned RocksDB block, later a region of the memory
-// tier) hides behind one pointer and one function, so that a server can send the bytes without copying and give them
+// Whatever keeps the bytes alive (a region of the memory tier, a pinned RocksDB block) hides behind one pointer and one function, so that a server can send the bytes without copying and give them
 // back when the transport is done.
 #ifndef SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_
 #define SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_

@@ -135,8 +135,7 @@ rocksdb::CompressionType best_compression() {
 
 class Engine final : public RocksdbEngine {
  public:
-  Engine(const RocksdbOptions& options, rocksdb::Env* env, std::function<void()> between_writes) : shared_(options) {
-    shared_.between_writes = std::move(between_writes);
+  Engine(const RocksdbOptions& options, rocksdb::Env* env) {
     env->SetBackgroundThreads(std::max(1, options.background_threads), rocksdb::Env::LOW);
     env->SetBackgroundThreads(1, rocksdb::Env::HIGH);
     auto block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
@@ -156,18 +155,16 @@ class Engine final : public RocksdbEngine {
     set_table_options(block_cache);
   }
 
-  ~Engine() override { SKUA_CHECK(shared_.open_stores.load() == 0, "destroy the stores before their engine"); }
+  ~Engine() override { SKUA_CHECK(open_count_.load() == 0, "destroy the databases before their engine"); }
 
-  absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(const std::string& dir, ShardId id,
-                                                         IfMissing if_missing) override;
   absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id, IfMissing if_missing) override;
   absl::Status destroy_shard(const std::string& dir, ShardId id) override;
   absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) override;
 
  private:
   void set_durability_options() {
-    // Every batch is synced, so only a record cut short at the end can be torn; a bad record before the end is
-    // corruption and must not pass for the end of the log.
+    // For data of format 1, whose batches were all synced: only a record cut short at the end can be torn; a bad record
+    // before the end is corruption and must not pass for the end of the log.
     db_options_.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
     db_options_.track_and_verify_wals_in_manifest = true;
     db_options_.max_bgerror_resume_count = 0;  // a failed sync is not tried again behind our back
@@ -213,7 +210,7 @@ class Engine final : public RocksdbEngine {
   absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
 
   rocksdb::Options db_options_;
-  SharedByStores shared_;
+  std::atomic<int> open_count_{0};
 };
 
 absl::Status Engine::create_database(const std::string& dir, ShardId id) {
@@ -228,7 +225,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   const std::unique_ptr<rocksdb::DB> db(raw);
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0, 1}));
+  status = db->Put(synced, to_slice(kMetaKey), encode_meta({id, 0}));
   if (status.ok()) status = db->Flush({});
   if (status.ok()) status = db->Close();
   if (!status.ok()) return to_status(status, "writing the first record", aside);
@@ -280,13 +277,6 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   return Opened{std::move(db), *meta};
 }
 
-absl::StatusOr<std::unique_ptr<ShardStore>> Engine::open_shard(const std::string& dir, ShardId id,
-                                                               IfMissing if_missing) {
-  auto opened = open_database(dir, id, if_missing);
-  if (!opened.ok()) return opened.status();
-  return make_rocksdb_shard_store(std::move(opened->db), opened->meta, shared_);
-}
-
 absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir, ShardId id, IfMissing if_missing) {
   auto opened = open_database(dir, id, if_missing);
   if (!opened.ok()) return opened.status();
@@ -302,7 +292,7 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
   if (const rocksdb::Status status = opened->db->Flush({}); !status.ok()) {
     return to_status(status, "flushing", opened->db->GetName());
   }
-  return make_rocksdb_shard_db(std::move(opened->db), opened->meta, shared_.open_stores);
+  return make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_);
 }
 
 absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {
@@ -330,9 +320,8 @@ absl::StatusOr<std::vector<ShardId>> Engine::list_shards(const std::string& dir)
 
 }  // namespace
 
-std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env,
-                                                      std::function<void()> between_writes) {
-  return std::make_unique<Engine>(options, env, std::move(between_writes));
+std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env) {
+  return std::make_unique<Engine>(options, env);
 }
 
 }  // namespace internal

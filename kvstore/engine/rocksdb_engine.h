@@ -13,36 +13,30 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/engine/shard_db.h"
-#include "kvstore/engine/shard_store.h"
 
 namespace skua::kv {
 
 struct RocksdbOptions {
   size_t block_cache_bytes = size_t{256} << 20;   ///< uncompressed blocks, indexes, filters
   size_t write_buffer_bytes = size_t{256} << 20;  ///< memtables of all shards together; above, the largest is flushed
-  size_t read_cache_bytes = size_t{256} << 20;    ///< hot values (read_cache.h); 0: none
   int background_threads = 2;                     ///< flushes and compactions of all shards
-  bool sync_writes = true;                        ///< false only for benchmarks: acknowledged writes may be lost
 };
 
-/// Thread: any. Stores that it opened must be destroyed before it.
+/// Thread: any. Databases that it opened must be destroyed before it.
 class RocksdbEngine {
  public:
   virtual ~RocksdbEngine() = default;
 
   enum class IfMissing { kCreate, kFail };
 
-  /// Opens the shard's database below `dir`. `dir` must exist. Waits for the disk: replays the database's log. Errors:
-  /// NOT_FOUND (kFail and it is missing), FAILED_PRECONDITION (open in another process or already here, or the
-  /// directory holds another shard or a newer format), DATA_LOSS (corrupt), INTERNAL (I/O), each naming the path.
-  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(
-      const std::string& dir, ShardId id, IfMissing if_missing = IfMissing::kCreate) = 0;
-
-  /// The same, as the durable tier below a worker's log. Data of format 1 becomes format 2, which open_shard refuses.
+  /// Opens the shard's database below `dir`, which must exist. Waits for the disk. Data of format 1, which RocksDB's own
+  /// log vouched for, becomes format 2, which builds that know format 1 only refuse. Errors: NOT_FOUND (kFail and it is
+  /// missing), FAILED_PRECONDITION (open in another process or already here, or the directory holds another shard or a
+  /// newer format), DATA_LOSS (corrupt), INTERNAL (I/O), each naming the path.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id,
                                                                          IfMissing if_missing = IfMissing::kCreate) = 0;
 
-  /// Removes the shard's data for good; its store must be destroyed. OK if there is none.
+  /// Removes the shard's data for good; its ShardDb must be destroyed. OK if there is none.
   [[nodiscard]] virtual absl::Status destroy_shard(const std::string& dir, ShardId id) = 0;
 
   /// The shards that have a database below `dir`, sorted.

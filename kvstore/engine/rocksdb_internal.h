@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,10 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/engine/read_cache.h"
 #include "kvstore/engine/rocksdb_engine.h"
 #include "kvstore/engine/shard_db.h"
-#include "kvstore/engine/shard_store.h"
 
 namespace skua::kv::internal {
 
@@ -30,13 +27,13 @@ inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
 /// It is written with each batch, so last_index survives deletes and restarts. Format 1 had a log of its own in RocksDB; it
 /// is read, and becomes format 2 when it is opened.
+inline constexpr uint32_t kMetaFormat = 2;
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;
-  uint32_t format = 1;
+  uint32_t format = kMetaFormat;
 };
 inline constexpr std::string_view kMetaKey{};
-inline constexpr uint32_t kMetaFormat = 2;
 inline constexpr size_t kMetaBytes = 24;
 [[nodiscard]] std::string encode_meta(const Meta& meta);
 /// FAILED_PRECONDITION for a newer format, DATA_LOSS for another size.
@@ -62,29 +59,12 @@ struct Versioned {
 };
 [[nodiscard]] std::optional<Versioned> split_version(const rocksdb::Slice& stored);
 
-/// What the stores of one engine have in common; outlives them.
-struct SharedByStores {
-  explicit SharedByStores(const RocksdbOptions& options)
-      : read_cache(options.read_cache_bytes), sync_writes(options.sync_writes) {}
-
-  ReadCache read_cache;
-  const bool sync_writes;
-  /// Tests: called by apply between RocksDB's write and the read cache's; empty otherwise.
-  std::function<void()> between_writes;
-  std::atomic<uint32_t> next_store_number{1};
-  std::atomic<int> open_stores{0};
-};
-
-[[nodiscard]] std::unique_ptr<ShardStore> make_rocksdb_shard_store(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                                                   SharedByStores& shared);
-
 /// `open_count` counts the databases that are open.
 [[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                              std::atomic<int>& open_count);
 
-/// As make_rocksdb_engine, over an Env that outlives the engine, and with SharedByStores::between_writes: fault injection.
-[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env,
-                                                                    std::function<void()> between_writes = {});
+/// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
+[[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);
 
 }  // namespace skua::kv::internal
 

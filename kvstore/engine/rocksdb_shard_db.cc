@@ -43,7 +43,7 @@ class RocksdbShardDb final : public ShardDb {
     for (const AppliedEffect& effect : effects) {
       if (status = add_to_batch(effect); !status.ok()) break;
     }
-    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta({id_, applied_index, kMetaFormat}));
+    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta({id_, applied_index}));
     if (status.ok()) status = db_->Write(write_options_, &batch_);
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);

@@ -14,13 +14,41 @@
 #include <span>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/engine/mutation.h"
 #include "kvstore/engine/pinned_value.h"
-#include "kvstore/engine/shard_store.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
+
+/// Which keys a scan visits, in byte order.
+struct ScanRange {
+  std::string_view start{};      ///< empty: from the first key
+  bool start_exclusive = false;  ///< begin after `start`
+  std::string_view end{};        ///< exclusive; empty: to the last key
+};
+
+/// The range of a SCAN request, its resume token applied. INVALID_ARGUMENT if the token is foreign.
+[[nodiscard]] absl::StatusOr<ScanRange> scan_range(const ScanRequest& request);
+
+/// How a scan ended.
+struct ScanEnd {
+  bool has_more = false;  ///< the visitor refused a row
+  uint64_t index = 0;     ///< the page shows every write up to this index, and perhaps later ones
+};
+
+/// Called per row; false stops the scan and says that the row was not taken. The views are valid during the call.
+using RowVisitor = absl::FunctionRef<bool(const ScanRow&)>;
+
+struct StoreStats {
+  uint64_t last_index = 0;
+  uint64_t keys_estimate = 0;
+  uint64_t disk_bytes = 0;
+};
 
 /// A key's state after the write of that index.
 struct AppliedEffect {
@@ -36,7 +64,7 @@ class ShardDb {
 
   [[nodiscard]] virtual ShardId id() const = 0;
 
-  /// Makes `effects` (in the order of their versions) visible, all at once, together with `applied_index`. May wait for
+  /// Makes `effects` (no key twice) visible, all at once, together with `applied_index`. May wait for
   /// the disk. An error leaves what was there before.
   [[nodiscard]] virtual absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) = 0;
 

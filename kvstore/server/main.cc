@@ -1,6 +1,7 @@
 // skuad: the storage node. Options, the data directory, signals and the log are here; the rest is Node.
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,9 @@ struct Config {
   uint32_t sessions_max = 4096;
   size_t message_memory = size_t{1} << 30;
   RocksdbOptions storage;
+  size_t memory = size_t{256} << 20;
+  bool sync_writes = true;
+  LogOptions log_files;
   bool check_config = false;
   app::LogOptions log;
 };
@@ -87,16 +91,27 @@ std::optional<std::string> complain_about_address(const std::string& text) {
 }
 
 void declare_storage(app::Program& program, Config& config) {
-  program.add_size("read-cache", &config.storage.read_cache_bytes, "Memory for hot values.");
+  program
+      .add_size("memory", &config.memory,
+                "Memory for keys and values, shared by the workers: what RocksDB does not have yet, and what was used "
+                "lately.")
+      .at_least(16 << 20);
   program.add_size("block-cache", &config.storage.block_cache_bytes, "Memory for RocksDB's blocks.").at_least(1 << 20);
   program.add_size("write-buffer", &config.storage.write_buffer_bytes, "Memory for RocksDB's unflushed writes.")
       .at_least(4 << 20);
   program.add_int("background-threads", &config.storage.background_threads, "Flushes and compactions at a time.")
       .range(1, 64)
       .unit("threads");
-  program.add_bool("sync-writes", &config.storage.sync_writes,
+  program.add_bool("sync-writes", &config.sync_writes,
                    "Sync each group of writes before it is acknowledged. Turning it off loses acknowledged writes in a "
                    "power failure; for benchmarks.");
+  program.add_size("log-segment", &config.log_files.segment_bytes, "Size of the log's files; a multiple of 4 KiB.")
+      .at_least(40 << 20);
+  program
+      .add_int("log-segments-max", &config.log_files.segments_max,
+               "Files of one worker's log; writes are refused when all are in use.")
+      .range(8, 4096)
+      .unit("files");
 }
 
 void declare_transport(app::Program& program, Config& config) {
@@ -305,6 +320,10 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.probe_transports = dpdk == nullptr;
   options.endpoint = endpoint_options(config);
   options.storage = config.storage;
+  options.memory_bytes = config.memory;
+  options.log_files = config.log_files;
+  options.log_files.group_bytes_max = std::min(options.log_files.group_bytes_max, config.log_files.segment_bytes / 2);
+  options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
   options.adopt_cluster = [&](const std::string& cluster_id) {
     return app::adopt_cluster(config.data_dir, identity, cluster_id);
   };

@@ -3,7 +3,9 @@
 #include <grpcpp/impl/codegen/service_type.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -15,6 +17,8 @@
 #include "control/core/protocol_version.h"
 #include "control/core/uuid.h"
 #include "control/server/bootstrap_server.h"
+#include "kvstore/engine/recovery.h"
+#include "kvstore/log/posix_device.h"
 #include "kvstore/server/admin_service.h"
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/shard_manager.h"
@@ -66,6 +70,10 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
 
   absl::Status prepare_data_dir();
   absl::StatusOr<std::vector<std::unique_ptr<rpc::Transport>>> make_transports(const std::string& cluster_id);
+  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id,
+                                                    std::map<ShardId, absl::Status>& refused);
+  absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
+                                      std::map<ShardId, absl::Status>& refused);
   absl::Status start_workers(const std::string& cluster_id);
   void make_map_cache(const std::string& cluster_id);
   absl::Status start_grpc();
@@ -152,16 +160,71 @@ absl::StatusOr<std::vector<std::unique_ptr<rpc::Transport>>> NodeImpl::make_tran
   return transports;
 }
 
+/// Brings what the logs hold into the databases. Logs of workers that this start has not are emptied too.
+absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& cluster_id,
+                                                            std::map<ShardId, absl::Status>& refused) {
+  const std::string parent = options_.data_dir + "/log";
+  std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
+  std::vector<OpenLog> logs;
+  for (uint32_t i = 0;; ++i) {
+    const std::string directory = absl::StrCat(parent, "/", i);
+    if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
+    auto log = recover_one(directory, i, cluster_id, refused);
+    if (!log.ok()) return log.status();
+    if (i < options_.workers) {
+      logs.push_back(*std::move(log));
+    } else if (absl::Status closed = log->log->close(); !closed.ok()) {
+      return closed;
+    }
+  }
+}
+
+absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint32_t number,
+                                              const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+  const auto node = parse_uuid(options_.node_uuid);
+  if (!node.ok()) return node.status();
+  const auto cluster = parse_uuid(cluster_id);
+  if (!cluster.ok()) return cluster.status();
+  auto device = open_posix_device(directory);
+  if (!device.ok()) return device.status();
+  RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
+  recovery.log.identity.log_number = number;
+  std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
+  std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
+  recovery.tell = [this, number](const std::string& line) {
+    log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
+  };
+  const TimeNs started = clock_.now_ns();
+  auto recovered = recover_log(**device, recovery, *engine_);
+  if (!recovered.ok()) return recovered.status();
+  log(LogSeverity::kInfo,
+      absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
+                   " refused_shards=", recovered->refused.size(), " ms=", (clock_.now_ns() - started) / kMillisecond));
+  for (const auto& [id, why] : recovered->refused) {
+    log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
+    refused[id] = why;
+  }
+  return OpenLog{*std::move(device), std::move(recovered->log)};
+}
+
 absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   auto transports = make_transports(cluster_id);
   if (!transports.ok()) return transports.status();
+  std::map<ShardId, absl::Status> refused;
+  auto logs = recover_logs(cluster_id, refused);
+  if (!logs.ok()) return logs.status();
   make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
   std::vector<ShardHost*> hosts;
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < options_.workers; ++i) {
     WorkerOptions worker{.index = i, .endpoint = options_.endpoint, .server = options_.server};
     worker.endpoint.seed ^= state_.incarnation << 8 | i;
-    workers_.push_back(std::make_unique<Worker>(worker, std::move((*transports)[i]), clock_, readers_));
+    worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
+    auto made = Worker::create(worker, std::move((*transports)[i]), clock_, readers_, std::move((*logs)[i]));
+    if (!made.ok()) return made.status();
+    workers_.push_back(*std::move(made));
     workers_.back()->on_newer_map([this](uint64_t) { map_cache_->hurry(); });
     hosts.push_back(workers_.back().get());
     const rpc::Descriptor& descriptor = workers_.back()->descriptor();
@@ -174,6 +237,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                                                   .node_uuid = options_.node_uuid,
                                                                   .cluster_id = cluster_id,
                                                                   .state = state_,
+                                                                  .refused = std::move(refused),
                                                                   .on_applied =
                                                                       [this](uint64_t revision) {
                                                                         applied_revision_.store(revision);
@@ -303,7 +367,7 @@ void NodeImpl::stop() {
   if (map_cache_ != nullptr) map_cache_->stop();
   if (manager_ != nullptr) manager_->stop();
   for (const auto& worker : workers_) worker->drain();
-  for (const auto& worker : workers_) worker->stop_log();
+  for (const auto& worker : workers_) worker->stop_engine();
   readers_.stop();
   for (const auto& worker : workers_) worker->stop();
   {

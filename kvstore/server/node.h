@@ -1,23 +1,23 @@
 // Node: skuad without its main(): workers, storage, gRPC and the node's part in the cluster.
 //
-//   gRPC threads --- Bootstrap, Admin ---+            +--- worker 0 --- log thread 0 (and its lanes)
-//   NodeAgent's  --- register, heartbeat |            +--- worker 1 --- log thread 1
+//   gRPC threads --- Bootstrap, Admin ---+            +--- worker 0 --- log thread 0, applier 0
+//   NodeAgent's  --- register, heartbeat |            +--- worker 1 --- log thread 1, applier 1
 //   map cache's  --- shard map ----> shard manager ---+        |
 //                                        |                 reader pool (shared)
 //                                        +--- opens, closes, deletes --- RocksDB engine (shared)
 //
 // Starting. The data directory says which cluster the node belongs to. If it does, the workers listen
 // at once; a node that joins its first cluster registers first and starts its workers when it knows the
-// cluster. Shards are served as soon as the first shard map is there. A control plane that is away is
+// cluster. Before workers start, what their logs hold goes into the databases (recovery.h). Shards are served as soon as the first shard map is there. A control plane that is away is
 // waited for, and once the node serves it goes on serving whatever happens to the control plane.
 //
 // Stopping, in the order in which parts depend on each other (stop()):
 //   1. gRPC server       no new sessions
 //   2. map cache, agent  no new maps; the control plane is told that the node stops
 //   3. shard manager     no shard is opened or closed any longer
-//   4. workers drain     requests are refused (WRONG_SHARD, not executed)
-//   5. log threads       every accepted write is synced, its answer goes to the worker
-//   6. reader pool       every accepted read is done, its answer goes to the worker
+//   4. workers drain     requests are refused (WRONG_SHARD, not executed); accepted ones are answered
+//   5. engines stop      what is committed is applied and flushed; logs are closed
+//   6. reader pool       has nothing left to do
 //   7. workers stop      answers leave; endpoints and transports go
 //   8. databases close
 #ifndef SKUA_KVSTORE_SERVER_NODE_H_
@@ -68,6 +68,10 @@ struct NodeOptions {
   rpc::EndpointOptions endpoint;
   ShardServer::Options server;
   RocksdbOptions storage;
+  /// Shared by the workers: what they keep in memory, unapplied writes first.
+  size_t memory_bytes = size_t{256} << 20;
+  /// Identities are filled in.
+  LogOptions log_files;
 
   /// Binds the data directory to the cluster. FAILED_PRECONDITION if it belongs to another.
   std::function<absl::Status(const std::string& cluster_id)> adopt_cluster;

@@ -7,51 +7,49 @@
 #include "rpc/base/check.h"
 
 namespace skua::kv {
-namespace {
 
-/// One key's value; kDeferred only if the store may not wait.
-MultiGetPage::Outcome look_up(ShardStore& store, std::string_view key, bool may_wait, PinnedValue& value,
-                              KvStatus& status, absl::Status& failure) {
-  using enum MultiGetPage::Outcome;
-  status = KvStatus::kOk;
-  if (!may_wait) {
-    switch (store.try_get(key, value)) {
-      case ReadOutcome::kHit: return kDone;
-      case ReadOutcome::kNotFound: status = KvStatus::kNotFound; return kDone;
-      case ReadOutcome::kWouldBlock: return kDeferred;
-    }
+bool MultiGetPage::look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+  slots.clear();
+  size_t total = 0;
+  bool all = true;
+  for (const std::string_view key : keys) {
+    Slot& slot = slots.emplace_back();
+    slot.memory = engine.get(shard, key);
+    all = all && slot.memory.found != MemoryTier::Found::kMiss;
+    total += slot.memory.value.bytes().size();
   }
-  absl::Status got = store.get(key, value);
-  if (got.ok()) return kDone;
-  if (!absl::IsNotFound(got)) {
-    failure = std::move(got);
-    return kFailed;
-  }
-  status = KvStatus::kNotFound;
-  return kDone;
+  return all && total <= kMultiGetPollingBytesMax;
 }
 
-}  // namespace
+bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
+  size_t i = 0;
+  for (const std::string_view key : keys) {
+    Slot& slot = slots[i++];
+    if (slot.memory.found != MemoryTier::Found::kMiss) continue;
+    absl::Status got = db.get(key, slot.from_disk);
+    if (got.ok() || absl::IsNotFound(got)) continue;
+    failure = std::move(got);
+    return false;
+  }
+  return true;
+}
 
-MultiGetPage::Outcome MultiGetPage::collect(ShardStore& store, const KeyList& keys, bool may_wait) {
-  const size_t head_bytes = multi_get_reply_head_bytes(keys.size());
-  const size_t values_max = may_wait ? kBatchBytesMax : kMultiGetPollingBytesMax;
+void MultiGetPage::build() {
+  const size_t head_bytes = multi_get_reply_head_bytes(slots.size());
   entries.clear();
   bytes.assign(head_bytes, '\0');
-  for (const std::string_view key : keys) {
-    PinnedValue value;
+  for (const Slot& slot : slots) {
+    const PinnedValue& value = slot.memory.found == MemoryTier::Found::kHit ? slot.memory.value : slot.from_disk;
     MultiGetEntry entry;
-    const Outcome outcome = look_up(store, key, may_wait, value, entry.status, failure);
-    if (outcome != Outcome::kDone) return outcome;
-    if (entry.status == KvStatus::kOk) {
+    entry.status = KvStatus::kNotFound;
+    if (value.version() != 0) {
+      entry.status = KvStatus::kOk;
       entry.version = value.version();
-      if (bytes.size() - head_bytes + value.bytes().size() <= values_max) {
+      if (bytes.size() - head_bytes + value.bytes().size() <= kBatchBytesMax) {
         entry.value = value.bytes();
         bytes.append(as_string_view(value.bytes()));
-      } else if (may_wait) {
-        entry.status = KvStatus::kResourceExhausted;
       } else {
-        return Outcome::kDeferred;
+        entry.status = KvStatus::kResourceExhausted;
       }
     }
     entries.push_back(entry);
@@ -63,7 +61,15 @@ MultiGetPage::Outcome MultiGetPage::collect(ShardStore& store, const KeyList& ke
     entry.value = rest.first(size);
     rest = rest.subspan(size);
   }
-  return Outcome::kDone;
+}
+
+void MultiGetPage::let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+  size_t i = 0;
+  for (const std::string_view key : keys) {
+    const Slot& slot = slots[i++];
+    if (slot.from_disk.version() != 0) engine.fill(shard, key, slot.from_disk, slot.memory.ticket);
+  }
+  slots.clear();
 }
 
 ByteSpan MultiGetPage::finish(const ReplyHead& head) {
@@ -77,16 +83,23 @@ void MultiGetPage::trim() {
   if (bytes.capacity() > kReplyBufferBytesKept) std::string().swap(bytes);
 }
 
+PendingRequest::PendingRequest(ShardServer& owner) : server(owner) {
+  write.context = this;
+  fetch.context = this;
+  applied.context = this;
+}
+
 void PendingRequest::run() {
   switch (method) {
-    case Method::kGet: status = store->get(key, value); break;
     case Method::kMultiGet:
-      if (multi_get.collect(*store, keys, true) == MultiGetPage::Outcome::kFailed) {
+      if (multi_get.read_missing(WorkerEngine::db(*shard->engine), keys)) {
+        multi_get.build();
+      } else {
         status = multi_get.failure;
       }
       break;
     case Method::kScan: run_scan(); break;
-    default: status = absl::InternalError("not a read"); break;
+    default: status = absl::InternalError("not a read of many keys"); break;
   }
   server.read_done(*this);
 }
@@ -102,7 +115,7 @@ void PendingRequest::run_scan() {
   } else {
     page->reset(scan.rows_max, scan.bytes_max);
   }
-  const auto end = store->scan(*range, [this](const ScanRow& row) { return page->add(row); });
+  const auto end = WorkerEngine::db(*shard->engine).scan(*range, [this](const ScanRow& row) { return page->add(row); });
   status = end.status();
   has_more = end.ok() && end->has_more;
 }
@@ -125,12 +138,11 @@ PendingRequest* PendingRequestPool::acquire() {
 
 void PendingRequestPool::release(PendingRequest& pending) {
   pending.request.reset();
-  pending.value.reset();
+  pending.fetch.value.reset();
   pending.status = absl::OkStatus();
   pending.multi_get.trim();
   if (std::exchange(pending.page_bytes, 0) > kReplyBufferBytesKept) pending.page.reset();
   pending.shard = nullptr;
-  pending.store = nullptr;
   pending.has_more = false;
   pending.next = std::exchange(free_, &pending);
   --in_use_count_;

@@ -1,15 +1,15 @@
 // PendingRequest: a request that outlives its handler, because it waits for a disk or a wire.
 //
-//                        PUT DELETE PATCH            GET SCAN MULTI_GET           GET of a large value
-//      handler ------> log thread                 reader pool                   message body
-//        acquire()         | group done, in one         | read_done()                 | released
-//                          v mailbox task               v by the mailbox              v
-//      worker  <----- answer, release()           answer, release()              release()
+//                        PUT DELETE PATCH    GET that misses      SCAN MULTI_GET           GET from the disk
+//      handler ------> engine: write       engine: fetch       engine: is_applied       message body
+//        acquire()         |                   |                 reader pool                | released
+//                          v write_done        v fetch_done      v read_done() by the       v
+//      worker  <----- answer, release()   answer, release()    mailbox: answer, ...       release()
 //
 // It keeps the request's lease (keys and values are views into it), the duty to answer, and the shard
 // from being closed. It is recycled with its buffers, so that steady state allocates nothing. The
-// worker's thread owns it, except between the hand-over to the log thread or the reader pool and the
-// mailbox task that brings it back; those threads touch only what is marked.
+// worker's thread owns it, except between the hand-over to the reader pool and the mailbox task that brings
+// it back; readers touch only what is marked.
 #ifndef SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
 #define SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
 
@@ -24,7 +24,7 @@
 #include "kvstore/codec/request.h"
 #include "kvstore/engine/pinned_value.h"
 #include "kvstore/engine/reader_pool.h"
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/worker_engine.h"
 #include "kvstore/server/limits.h"
 #include "rpc/endpoint.h"
 
@@ -35,15 +35,25 @@ struct HeldShard;
 
 /// The reply to a MULTI_GET while it is put together: values in key order behind room for the head.
 struct MultiGetPage {
-  enum class Outcome : uint8_t { kDone, kDeferred, kFailed };
+  /// What is known of a key.
+  struct Slot {
+    MemoryTier::Lookup memory;
+    PinnedValue from_disk;
+  };
 
+  std::vector<Slot> slots;
   std::vector<MultiGetEntry> entries;
   std::string bytes;
   absl::Status failure;
 
-  /// Looks up each key. With `may_wait` false: kDeferred if a disk is needed, or if the values are
-  /// more than kMultiGetPollingBytesMax. kFailed: see `failure`.
-  Outcome collect(ShardStore& store, const KeyList& keys, bool may_wait);
+  /// Looks up each key in memory. False: a disk is needed, or the values are more than kMultiGetPollingBytesMax.
+  bool look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
+  /// Reads what memory does not have. False: see `failure`.
+  bool read_missing(ShardDb& db, const KeyList& keys);
+  /// Copies the values.
+  void build();
+  /// Keeps in memory what was read, and gives all values back.
+  void let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
   /// Writes the head into its room; the whole reply.
   [[nodiscard]] ByteSpan finish(const ReplyHead& head);
   void trim();
@@ -52,27 +62,25 @@ struct MultiGetPage {
 /// See the head of this file.
 class PendingRequest final : public ReadJob {
  public:
-  explicit PendingRequest(ShardServer& server) : server(server) {}
+  explicit PendingRequest(ShardServer& owner);
 
-  /// On a reader thread: does the read that `method` says and goes back to the server.
+  /// On a reader thread: does the MULTI_GET's or SCAN's read and goes back to the server.
   void run() override;
 
   ShardServer& server;
-  PendingRequest* next = nullptr;  // in the pool's free list, or in a group on its way back
+  PendingRequest* next = nullptr;  // in the pool's free list
   HeldShard* shard = nullptr;
-  ShardStore* store = nullptr;
   Method method = Method::kGet;
   rpc::Lease request;
   rpc::ReplyToken reply;
 
-  MutationResult result;  // filled by the log thread
-
-  std::string_view key;  // GET
-  KeyList keys;          // MULTI_GET
-  ScanRequest scan;      // SCAN
+  WriteOp write;        // PUT, DELETE, PATCH
+  FetchOp fetch;        // GET
+  AppliedWait applied;  // SCAN
+  KeyList keys;         // MULTI_GET
+  ScanRequest scan;     // SCAN
   // Filled by a reader thread:
   absl::Status status;
-  PinnedValue value;
   MultiGetPage multi_get;
   std::unique_ptr<ScanReplyBuilder> page;
   bool has_more = false;

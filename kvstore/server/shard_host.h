@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/shard_db.h"
 
 namespace skua::kv {
 
@@ -17,9 +17,9 @@ class ShardHost {
   virtual ~ShardHost() = default;
 
   virtual void expect(ShardId id, uint64_t epoch) = 0;
-  virtual void serve(ShardId id, ShardStore& store) = 0;
+  virtual void serve(ShardId id, ShardDb& db) = 0;
   virtual void set_failed(ShardId id, std::string why) = 0;
-  /// `on_idle` runs on the worker's thread, once, when nothing uses the store; it must not block. It
+  /// `on_idle` runs on the worker's thread, once, when nothing uses the database; it must not block. It
   /// does not run if the worker stops first.
   virtual void remove(ShardId id, std::function<void()> on_idle) = 0;
   virtual void set_map_revision(uint64_t revision) = 0;

@@ -167,18 +167,22 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
 }
 
 bool ShardManager::open(ShardId id, Local& local) {
-  auto store = engine_.open_shard(dir_, id);
-  if (!store.ok()) {
+  const auto refused = options_.refused.find(id);
+  auto db = refused == options_.refused.end() ? engine_.open_db(dir_, id) : refused->second;
+  if (!db.ok()) {
+    const bool is_news = local.phase != Phase::kFailed;
     local.phase = Phase::kFailed;
-    log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(id), ": ", store.status().ToString()));
-    hosts_[local.worker]->set_failed(id, absl::StrCat("the shard cannot be opened: ", store.status().message()));
+    if (is_news || refused == options_.refused.end()) {
+      log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(id), ": ", db.status().ToString()));
+    }
+    hosts_[local.worker]->set_failed(id, absl::StrCat("the shard cannot be opened: ", db.status().message()));
     return false;
   }
-  local.store = *std::move(store);
+  local.db = *std::move(db);
   local.phase = Phase::kServing;
   log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
-                                       " last_index=", local.store->last_index()));
-  hosts_[local.worker]->serve(id, *local.store);
+                                       " last_index=", local.db->applied_index()));
+  hosts_[local.worker]->serve(id, *local.db);
   return true;
 }
 

@@ -45,6 +45,8 @@ class ShardManager {
     std::string cluster_id;
     /// What the data directory's state file says now.
     NodeState state;
+    /// Shards that must not be opened in this life of the node, and why (recovery.h).
+    std::map<ShardId, absl::Status> refused{};
     /// Every shard that this map wants here is being served. On the manager's thread.
     std::function<void(uint64_t revision)> on_applied;
     NodeLog log;
@@ -74,7 +76,7 @@ class ShardManager {
     uint64_t epoch = 0;
     uint32_t worker = 0;
     Phase phase = Phase::kOpening;
-    std::unique_ptr<ShardStore> store;
+    std::unique_ptr<ShardDb> db;
   };
 
   void run();

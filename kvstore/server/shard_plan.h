@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "control/core/shard_map.h"
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/mutation.h"
 
 namespace skua::kv {
 

@@ -13,12 +13,29 @@ using rpc::MessagePtr;
 using rpc::MethodId;
 using rpc::ReplyToken;
 
+absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& endpoint, ReaderPool& readers,
+                                                                 const Options& options, OpenLog log) {
+  std::unique_ptr<ShardServer> server(new ShardServer(endpoint, readers, options));
+  if (absl::Status started = server->start(options, std::move(log)); !started.ok()) return started;
+  return server;
+}
+
 ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options)
-    : endpoint_(endpoint),
-      mailbox_(endpoint.mailbox()),
-      readers_(readers),
-      pool_(*this, options.pending_max),
-      log_(options.log, [this](std::span<const LogEntry> group) { group_done(group); }) {
+    : endpoint_(endpoint), mailbox_(endpoint.mailbox()), readers_(readers), pool_(*this, options.pending_max) {}
+
+absl::Status ShardServer::start(const Options& options, OpenLog log) {
+  WorkerEngine::Options engine = options.engine;
+  engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
+  WorkerEngine::Events events;
+  // False: the endpoint is gone, and so is whoever waited.
+  events.post = [this](absl::AnyInvocable<void()> task) { static_cast<void>(mailbox_->post_waiting(std::move(task))); };
+  events.write_done = [this](WriteOp& op) { write_done(op); };
+  events.fetch_done = [this](FetchOp& op) { fetch_done(op); };
+  events.applied = [this](AppliedWait& wait) { applied(wait); };
+  events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
+  auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
+  if (!created.ok()) return created.status();
+  engine_ = *std::move(created);
   const auto serve_method = [&](Method method, void (ShardServer::*handler)(IncomingCall &&)) {
     endpoint_.serve(static_cast<MethodId>(method),
                     [this, handler](IncomingCall&& call) { (this->*handler)(std::move(call)); });
@@ -29,10 +46,22 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
   serve_method(Method::kPut, &ShardServer::on_put);
   serve_method(Method::kDelete, &ShardServer::on_delete);
   serve_method(Method::kPatch, &ShardServer::on_patch);
+  return absl::OkStatus();
 }
 
 ShardServer::~ShardServer() {
-  SKUA_CHECK(waiting_count_ == 0, "stop the log and the reader pool, and poll, before the server");
+  SKUA_CHECK(waiting_count_ == 0, "stop the engine and the reader pool, and poll, before the server");
+}
+
+void ShardServer::tick() {
+  engine_->tick();
+  if (on_drained_ && waiting_count_ == 0) std::exchange(on_drained_, {})();
+}
+
+void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {
+  draining_ = true;
+  on_drained_ = std::move(on_drained);
+  engine_->drain();
 }
 
 // --- The shards
@@ -49,10 +78,10 @@ void ShardServer::expect(ShardId id, uint64_t epoch) {
   table_.insert(id, &shard);
 }
 
-void ShardServer::serve(ShardId id, ShardStore& store) {
+void ShardServer::serve(ShardId id, ShardDb& db) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
-  shard->store = &store;
+  shard->engine = &engine_->open_shard(db, shard->epoch);
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
 }
@@ -74,8 +103,10 @@ void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
 void ShardServer::forget_if_idle(HeldShard& shard) {
   if (!shard.on_idle || shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
+  EngineShard* const engine = shard.engine;
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
-  on_idle();
+  if (engine == nullptr) return on_idle();
+  engine_->close_shard(*engine, std::move(on_idle));
 }
 
 // --- What all methods share
@@ -155,7 +186,6 @@ PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard&
   }
   pending->method = method;
   pending->shard = &shard;
-  pending->store = shard.store;
   pending->request = std::move(call.request);
   pending->reply = std::move(call.reply);
   ++shard.use_count;
@@ -169,9 +199,8 @@ void ShardServer::end(PendingRequest& pending) {
   forget_if_idle(shard);
 }
 
-MessagePtr ShardServer::message_holding(PendingRequest& pending, ByteSpan bytes) {
-  MessagePtr message = endpoint_.make_message();
-  const bool added = message->add_body(
+void ShardServer::hold(rpc::Message& message, PendingRequest& pending, ByteSpan bytes) {
+  const bool added = message.add_body(
       bytes,
       [](void* context) {
         auto* held = static_cast<PendingRequest*>(context);
@@ -179,7 +208,6 @@ MessagePtr ShardServer::message_holding(PendingRequest& pending, ByteSpan bytes)
       },
       &pending);
   SKUA_CHECK(added, "a new message has room for a body");
-  return message;
 }
 
 WorkerStats ShardServer::stats() const {
@@ -187,7 +215,7 @@ WorkerStats ShardServer::stats() const {
   stats.shards = table_.size();
   stats.pending_requests = pool_.in_use_count();
   stats.requests = stats_;
-  stats.log_refused = log_.counters().refused;
+  stats.storage = engine_->counters();
   return stats;
 }
 

@@ -1,14 +1,14 @@
 // ShardServer: answers the key-value service's requests for the shards that one worker holds.
 //
 //            request                        +-----------------------------------------------+
-//   Endpoint -------> handler --admit------>| shard table  (table, shard) -> epoch, store   |
+//   Endpoint -------> handler --admit------>| shard table  (table, shard) -> epoch, engine  |
 //      ^                |                   +-----------------------------------------------+
 //      |                |  deadline passed, unknown shard, wrong epoch, opening: answered at once
 //      |                v
-//      |   GET, MULTI_GET   store.try_get: memory only --- hit, not found ---> answered at once
-//      |                       `-- would wait for a disk --> ReaderPool --+
-//      |   SCAN             --------------------------------> ReaderPool --+-- mailbox --> answer
-//      |   PUT DELETE PATCH --------------------------------> LogThread  --+
+//      |   GET, MULTI_GET   engine: memory --- hit, known to be absent ---> answered at once
+//      |                       `-- a miss: the engine fetches, or ReaderPool ---+
+//      |   SCAN             engine: is it applied? --------> ReaderPool --------+-- mailbox --> answer
+//      |   PUT DELETE PATCH engine: evaluated, logged, in memory ---------------+
 //      +------------------------------------------------------------------------------- replies
 //
 // A shard is served in one epoch of its assignment. A request that names another epoch, or a shard
@@ -19,7 +19,7 @@
 //
 // Removing a shard takes it from the table at once; requests that are being served keep it
 // (HeldShard::use_count), and `on_idle` runs when the last one is answered and its memory is
-// back: only then may the store be closed.
+// back: only then may the database be closed.
 #ifndef SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
 #define SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
 
@@ -31,9 +31,9 @@
 
 #include "absl/functional/any_invocable.h"
 #include "kvstore/codec/reply.h"
-#include "kvstore/engine/log_thread.h"
 #include "kvstore/engine/reader_pool.h"
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/shard_db.h"
+#include "kvstore/engine/worker_engine.h"
 #include "kvstore/server/pending_request.h"
 #include "kvstore/server/shard_table.h"
 #include "kvstore/server/stats.h"
@@ -53,39 +53,54 @@ struct HeldShard {
   uint64_t epoch = 0;
   State state = State::kOpening;
   std::string why;
-  ShardStore* store = nullptr;
-  /// Requests that use `store`, and message bodies that lie in it.
+  EngineShard* engine = nullptr;  ///< kServing
+  /// Requests that use it, and message bodies that lie in its database.
   size_t use_count = 0;
-  /// Set when removed: runs at use_count 0.
+  /// Set when removed: runs when the engine has let go, which is asked to at use_count 0.
   absl::AnyInvocable<void()> on_idle;
 };
 
-/// Thread: the endpoint's, but for stop_log() and what is marked. Made after the endpoint and
-/// destroyed after it, because replies that the endpoint still holds lie in pending requests; the reader
-/// pool and the stores outlive both.
+/// A worker's log as recovery left it.
+struct OpenLog {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Log> log;
+};
+
+/// Thread: the endpoint's, but for stop_engine() and what is marked. Made after the endpoint and
+/// destroyed after it, because replies that the endpoint still holds lie in pending requests and in the
+/// engine's memory; the reader pool and the databases outlive both.
 class ShardServer {
  public:
   struct Options {
-    LogThread::Options log;
+    /// The memory's mappings are registered with the endpoint.
+    WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
   };
 
-  /// Registers the handlers of the service's methods at `endpoint` and starts the log thread.
-  ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
-  /// Nothing may wait for the log thread or the reader pool any longer (checked).
+  /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the memory
+  /// cannot be had, or not be registered.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardServer>> create(rpc::Endpoint& endpoint, ReaderPool& readers,
+                                                                           const Options& options, OpenLog log);
+  /// Nothing may wait for the engine or the reader pool any longer (checked).
   ~ShardServer();
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
+  /// Once, on the thread that polls the endpoint.
+  void bind_to_this_thread() { engine_->bind_to_this_thread(); }
+  /// After each poll.
+  void tick();
+
   // --- The shards. Ids that are not held are ignored by set_* and remove().
   /// Holds the shard, opening; or gives the one that is held a new epoch.
   void expect(ShardId id, uint64_t epoch);
-  /// From now on the shard is served from `store`, which stays open until `on_idle` of remove().
-  void serve(ShardId id, ShardStore& store);
+  /// From now on the shard is served from `db` and what the engine has in memory and log; it stays open until `on_idle`
+  /// of remove().
+  void serve(ShardId id, ShardDb& db);
   /// The shard's data cannot be opened: requests are told `why`.
   void set_failed(ShardId id, std::string why);
-  /// No further request is served. `on_idle` runs once nothing uses the store any longer, perhaps
-  /// at once.
+  /// No further request is served. `on_idle` runs once nothing uses the database any longer and it has everything;
+  /// at once if the shard was never served.
   void remove(ShardId id, absl::AnyInvocable<void()> on_idle);
   /// The newest map whose changes have been made here; told in every reply.
   void set_map_revision(uint64_t revision) { map_revision_ = revision; }
@@ -93,11 +108,10 @@ class ShardServer {
   void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
 
   // --- The end
-  /// From now on requests are answered WRONG_SHARD.
-  void drain() { draining_ = true; }
-  /// Makes durable what was submitted and returns when each result is in the mailbox. After drain()
-  /// took effect. Thread: any but the endpoint's, which must go on polling.
-  void stop_log() { log_.stop(); }
+  /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all that were accepted have been answered.
+  void drain(absl::AnyInvocable<void()> on_drained = {});
+  /// Applies and flushes everything. After `on_drained` ran. Thread: any but the endpoint's, which must go on polling.
+  void stop_engine() { engine_->stop(); }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
 
@@ -109,6 +123,9 @@ class ShardServer {
   void read_done(PendingRequest& pending);
 
  private:
+  ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
+  [[nodiscard]] absl::Status start(const Options& options, OpenLog log);
+
   // shard_server.cc: what all methods share.
   HeldShard* admit(rpc::IncomingCall& call, Method method);
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
@@ -123,24 +140,27 @@ class ShardServer {
   PendingRequest* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
   void end(PendingRequest& pending);
   void forget_if_idle(HeldShard& shard);
-  /// Sends `bytes`, which lie in the pending request, and ends it when the wire has let go.
-  rpc::MessagePtr message_holding(PendingRequest& pending, ByteSpan bytes);
+  /// Sends `bytes`, which the pending request keeps, and ends it when the wire has let go.
+  void hold(rpc::Message& message, PendingRequest& pending, ByteSpan bytes);
 
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
-  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value);
+  rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value);
+  void answer_from_memory(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value);
+  void fetch_done(FetchOp& op);
+  void applied(AppliedWait& wait);
   void submit_read(PendingRequest& pending);
   void finish_read(PendingRequest& pending);
+  void answer_page(PendingRequest& pending);
 
   // shard_server_writes.cc
   void on_put(rpc::IncomingCall&& call);
   void on_delete(rpc::IncomingCall&& call);
   void on_patch(rpc::IncomingCall&& call);
-  void submit_write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
-  void group_done(std::span<const LogEntry> group);
-  void finish_group(PendingRequest* first);
+  void write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
+  void write_done(WriteOp& op);
   void answer_write(PendingRequest& pending);
 
   rpc::Endpoint& endpoint_;
@@ -155,7 +175,8 @@ class ShardServer {
   bool draining_ = false;
   size_t waiting_count_ = 0;
   RequestStats stats_;
-  LogThread log_;  // last: its thread calls group_done()
+  absl::AnyInvocable<void()> on_drained_;
+  std::unique_ptr<WorkerEngine> engine_;  // last: its threads post to the mailbox
 };
 
 }  // namespace skua::kv

@@ -18,24 +18,24 @@ void ShardServer::on_get(IncomingCall&& call) {
   if (!request.ok()) [[unlikely]] {
     return answer_failure(call.reply, Method::kGet, *shard, request.status());
   }
-  PinnedValue value;
-  switch (shard->store->try_get(request->key, value)) {
-    case ReadOutcome::kHit: return answer_value(call.reply, *shard, value);
-    case ReadOutcome::kNotFound: return answer_error(call.reply, Method::kGet, head_of(*shard, KvStatus::kNotFound));
-    case ReadOutcome::kWouldBlock: break;
+  MemoryTier::Lookup found = engine_->get(*shard->engine, request->key);
+  if (found.found == MemoryTier::Found::kHit) return answer_from_memory(call.reply, *shard, found.value);
+  if (found.found == MemoryTier::Found::kAbsent) {
+    return answer_error(call.reply, Method::kGet, head_of(*shard, KvStatus::kNotFound));
   }
   PendingRequest* const pending = begin(call, Method::kGet, *shard);
   if (pending == nullptr) return;
-  pending->key = request->key;
-  submit_read(*pending);
+  ++stats_.reads_deferred;
+  ++waiting_count_;
+  pending->fetch.key = request->key;
+  engine_->fetch(*shard->engine, pending->fetch, found.ticket);
 }
 
 /// Three ways for a value to travel:
-///   up to 224 bytes    copied behind the head: no release to wait for
-///   up to 16 KiB       from the read cache's entry, which lives as long as it is pinned, whatever
-///                      becomes of the store
-///   larger             from RocksDB's block: the pending request keeps the store open until it is sent
-void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value) {
+///   up to 224 bytes              copied behind the head: no release to wait for
+///   larger, from memory          from its place in the memory tier, which a pin keeps, whatever becomes of the shard
+///   larger, and not in memory    from RocksDB's block: the pending request keeps the database open until it is sent
+MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
   const ByteSpan head = encode_get_reply_head(head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer);
@@ -46,25 +46,42 @@ void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue&
     stats_.value_copied_bytes += bytes.size();
   } else {
     stats_.value_zero_copy_bytes += bytes.size();
-    PinnedValue::Pin pin{};
-    if (bytes.size() <= kReadCacheValueBytesMax) {
-      pin = value.detach();
-    } else if (PendingRequest* const holder = pool_.acquire(); holder != nullptr) {
-      holder->shard = &shard;
-      holder->value = std::move(value);
-      ++shard.use_count;
-      pin = {holder, [](void* context) {
-               auto* held = static_cast<PendingRequest*>(context);
-               held->server.end(*held);
-             }};
-    } else {
-      return answer_error(reply, Method::kGet,
-                          head_of(shard, KvStatus::kResourceExhausted, 0,
-                                  "the worker has kPendingRequestsMax replies under way; try later"));
-    }
-    fits = message->add_body(bytes, pin.release, pin.owner) && fits;
   }
   SKUA_CHECK(fits, "a reply head and an inline value fit a message's head");
+  return message;
+}
+
+void ShardServer::answer_from_memory(ReplyToken& reply, HeldShard& shard, PinnedValue& value) {
+  MessagePtr message = value_head(shard, value);
+  const ByteSpan bytes = value.bytes();
+  if (bytes.size() > kInlineValueBytesMax) {
+    const PinnedValue::Pin pin = value.detach();
+    const bool added = message->add_body(bytes, pin.release, pin.owner);
+    SKUA_CHECK(added, "a new message has room for a body");
+  }
+  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+void ShardServer::fetch_done(FetchOp& op) {
+  PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
+  --waiting_count_;
+  HeldShard& shard = *pending.shard;
+  if (absl::IsNotFound(op.status)) {
+    answer_error(pending.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
+    return end(pending);
+  }
+  if (!op.status.ok()) {
+    answer_failure(pending.reply, Method::kGet, shard, op.status);
+    return end(pending);
+  }
+  MessagePtr message = value_head(shard, op.value);
+  ReplyToken reply = std::move(pending.reply);
+  pending.request.reset();
+  if (op.value.bytes().size() <= kInlineValueBytesMax) {
+    end(pending);
+  } else {
+    hold(*message, pending, op.value.bytes());
+  }
   answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
@@ -78,10 +95,9 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   PendingRequest* const pending = begin(call, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
-  if (pending->multi_get.collect(*shard->store, request->keys, false) == MultiGetPage::Outcome::kDone) {
-    return finish_read(*pending);
-  }
-  submit_read(*pending);
+  if (!pending->multi_get.look_up(*engine_, *shard->engine, request->keys)) return submit_read(*pending);
+  pending->multi_get.build();
+  answer_page(*pending);
 }
 
 void ShardServer::on_scan(IncomingCall&& call) {
@@ -92,11 +108,22 @@ void ShardServer::on_scan(IncomingCall&& call) {
   PendingRequest* const pending = begin(call, Method::kScan, *shard);
   if (pending == nullptr) return;
   pending->scan = *request;
-  submit_read(*pending);
+  ++waiting_count_;
+  if (engine_->is_applied(*shard->engine, pending->applied)) applied(pending->applied);
+}
+
+/// A SCAN's database shows everything that was committed when it came.
+void ShardServer::applied(AppliedWait& wait) {
+  PendingRequest& pending = *static_cast<PendingRequest*>(wait.context);
+  --waiting_count_;
+  if (wait.status.ok()) return submit_read(pending);
+  answer_failure(pending.reply, pending.method, *pending.shard, wait.status);
+  end(pending);
 }
 
 void ShardServer::submit_read(PendingRequest& pending) {
   if (const absl::Status status = readers_.submit(pending); !status.ok()) {
+    pending.multi_get.slots.clear();
     answer_failure(pending.reply, pending.method, *pending.shard, status);
     return end(pending);
   }
@@ -113,25 +140,20 @@ void ShardServer::read_done(PendingRequest& pending) {
 }
 
 void ShardServer::finish_read(PendingRequest& pending) {
+  if (pending.status.ok()) return answer_page(pending);
+  answer_failure(pending.reply, pending.method, *pending.shard, pending.status);
+  pending.multi_get.slots.clear();
+  end(pending);
+}
+
+void ShardServer::answer_page(PendingRequest& pending) {
   HeldShard& shard = *pending.shard;
   const Method method = pending.method;
   ReplyToken reply = std::move(pending.reply);
-  if (absl::IsNotFound(pending.status) && method == Method::kGet) {
-    answer_error(reply, method, head_of(shard, KvStatus::kNotFound));
-    return end(pending);
-  }
-  if (!pending.status.ok()) {
-    answer_failure(reply, method, shard, pending.status);
-    return end(pending);
-  }
   const ReplyHead head = head_of(shard, KvStatus::kOk);
-  if (method == Method::kGet) {
-    PinnedValue value = std::move(pending.value);
-    answer_value(reply, shard, value);
-    return end(pending);
-  }
   ByteSpan bytes;
   if (method == Method::kMultiGet) {
+    pending.multi_get.let_go(*engine_, *shard.engine, pending.keys);
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);
@@ -139,7 +161,8 @@ void ShardServer::finish_read(PendingRequest& pending) {
   }
   stats_.value_copied_bytes += bytes.size();
   pending.request.reset();
-  MessagePtr message = message_holding(pending, bytes);
+  MessagePtr message = endpoint_.make_message();
+  hold(*message, pending, bytes);
   answer(reply, method, KvStatus::kOk, std::move(message));
 }
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/mutation.h"
 
 namespace skua::kv {
 

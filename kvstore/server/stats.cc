@@ -67,8 +67,54 @@ void format_commits(std::string& out, std::span<const WorkerStats> workers) {
                     "_sum{worker=\"", worker.worker, "\"} ", sizes.sum, "\n", name, "_count{worker=\"", worker.worker,
                     "\"} ", sizes.count, "\n");
   }
-  simple(out, workers, "skua_log_refused_total", "counter", "Mutations refused because the log queue was full.",
-         [](const WorkerStats& w) { return w.log_refused; });
+}
+
+void format_memory(std::string& out, std::span<const WorkerStats> workers) {
+  const auto memory = [&](const char* name, const char* type, const char* help, auto field) {
+    simple(out, workers, name, type, help, [field](const WorkerStats& w) { return w.storage.memory.*field; });
+  };
+  using Memory = MemoryTier::Counters;
+  memory("skua_memory_hits_total", "counter", "Lookups that found their key in memory.", &Memory::hits);
+  memory("skua_memory_absent_hits_total", "counter", "Lookups that memory knew to be absent.", &Memory::absent_hits);
+  memory("skua_memory_misses_total", "counter", "Lookups that needed the database.", &Memory::misses);
+  memory("skua_memory_evicted_items_total", "counter", "Items that left memory for others.", &Memory::evicted_items);
+  memory("skua_memory_value_copied_bytes_total", "counter", "Value bytes copied into memory, by writes and reads.",
+         &Memory::value_bytes_copied);
+  memory("skua_memory_items", "gauge", "Items in memory.", &Memory::items);
+  memory("skua_memory_dirty_bytes", "gauge", "Bytes in memory that their databases do not have yet.",
+         &Memory::dirty_bytes);
+  memory("skua_memory_resident_bytes", "gauge", "Bytes of memory in use, of the worker's share of --memory.",
+         &Memory::resident_bytes);
+  memory("skua_memory_pinned_regions", "gauge", "Regions that replies under way are sent from.",
+         &Memory::pinned_regions);
+}
+
+void format_storage(std::string& out, std::span<const WorkerStats> workers) {
+  const auto figure = [&](const char* name, const char* type, const char* help, auto value) {
+    simple(out, workers, name, type, help, [value](const WorkerStats& w) { return value(w.storage); });
+  };
+  using Storage = WorkerEngine::Counters;
+  figure("skua_writes_refused_total", "counter", "Writes answered RESOURCE_EXHAUSTED.",
+         [](const Storage& s) { return s.writes_refused; });
+  figure("skua_writes_unfinished", "gauge", "Writes that wait for a disk or for memory.",
+         [](const Storage& s) { return s.unfinished; });
+  figure("skua_log_syncs_total", "counter", "Syncs of the log.", [](const Storage& s) { return s.log.syncs; });
+  figure("skua_log_written_bytes_total", "counter", "Bytes written to the log.",
+         [](const Storage& s) { return s.log.bytes_written; });
+  figure("skua_log_segments", "gauge", "Segments of the log that are in use.",
+         [](const Storage& s) { return s.log.segments_in_use; });
+  figure("skua_log_failed", "gauge", "1 if the log failed and the worker's shards refuse writes.",
+         [](const Storage& s) { return s.log_health.ok() ? 0 : 1; });
+  figure("skua_applied_effects_total", "counter", "Committed effects that went to the databases.",
+         [](const Storage& s) { return s.applier.effects; });
+  figure("skua_applied_effects_written_total", "counter", "Of these, those that no later one of their batch replaced.",
+         [](const Storage& s) { return s.applier.effects_written; });
+  figure("skua_database_flushes_total", "counter", "Flushes that let the log go.",
+         [](const Storage& s) { return s.applier.flushes; });
+  figure("skua_fetches_total", "counter", "Reads of databases for single keys.",
+         [](const Storage& s) { return s.fetches; });
+  figure("skua_fetches_shared_total", "counter", "Misses that the read for an earlier one answered.",
+         [](const Storage& s) { return s.fetches_shared; });
 }
 
 void format_engine(std::string& out, std::span<const WorkerStats> workers) {
@@ -113,6 +159,8 @@ std::string format_metrics(std::span<const WorkerStats> workers) {
          [](const WorkerStats& w) { return w.pending_requests; });
   format_requests(out, workers);
   format_commits(out, workers);
+  format_memory(out, workers);
+  format_storage(out, workers);
   format_engine(out, workers);
   return out;
 }

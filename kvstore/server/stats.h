@@ -12,6 +12,7 @@
 
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/status.h"
+#include "kvstore/engine/worker_engine.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -41,7 +42,7 @@ struct RequestStats {
   /// Value bytes of replies that were copied into the message, or sent from where they lie.
   uint64_t value_copied_bytes = 0;
   uint64_t value_zero_copy_bytes = 0;
-  /// Reads that memory could not answer and the reader pool did.
+  /// Requests that memory could not answer and the reader pool did.
   uint64_t reads_deferred = 0;
   /// Requests whose deadline had passed on arrival.
   uint64_t deadline_expired = 0;
@@ -64,8 +65,7 @@ struct WorkerStats {
   RequestStats requests;
   rpc::EndpointCounters endpoint;
   rpc::TransportCounters transport;
-  /// Mutations that the log thread's full queue refused.
-  uint64_t log_refused = 0;
+  WorkerEngine::Counters storage;
 };
 
 /// The figures in Prometheus' text format, `skua_` names, HELP and TYPE for each.

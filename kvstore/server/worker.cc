@@ -16,22 +16,29 @@ constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
 
 }  // namespace
 
-Worker::Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock,
-               ReaderPool& readers)
+absl::StatusOr<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
+                                                       std::unique_ptr<rpc::Transport> transport, const Clock& clock,
+                                                       ReaderPool& readers, OpenLog log) {
+  std::unique_ptr<Worker> worker(new Worker(options, std::move(transport), clock));
+  auto server = ShardServer::create(*worker->endpoint_, readers, options.server, std::move(log));
+  if (!server.ok()) return server.status();
+  worker->server_ = *std::move(server);
+  worker->thread_ = std::thread([self = worker.get()] { self->run(); });
+  return worker;
+}
+
+Worker::Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock)
     : options_(options),
       clock_(clock),
       transport_(std::move(transport)),
       endpoint_(std::make_unique<rpc::Endpoint>(*transport_, clock, options.endpoint)),
       mailbox_(endpoint_->mailbox()),
-      descriptor_(endpoint_->local_descriptor()) {
-  server_ = std::make_unique<ShardServer>(*endpoint_, readers, options.server);
-  thread_ = std::thread([this] { run(); });
-}
+      descriptor_(endpoint_->local_descriptor()) {}
 
 Worker::~Worker() {
   if (!thread_.joinable()) return;
   drain();
-  stop_log();
+  stop_engine();
   stop();
 }
 
@@ -39,7 +46,11 @@ void Worker::run() {
   // For people looking at top(1); a failure changes nothing.
   static_cast<void>(pthread_setname_np(pthread_self(), absl::StrCat("worker-", options_.index).c_str()));
   endpoint_->adopt_thread();
-  while (!stopping_) endpoint_->poll_or_wait(kIdleWaitNs);
+  server_->bind_to_this_thread();
+  while (!stopping_) {
+    endpoint_->poll_or_wait(kIdleWaitNs);
+    server_->tick();
+  }
   flush();
   endpoint_.reset();
 }
@@ -63,8 +74,8 @@ void Worker::expect(ShardId id, uint64_t epoch) {
   post([this, id, epoch] { server_->expect(id, epoch); });
 }
 
-void Worker::serve(ShardId id, ShardStore& store) {
-  post([this, id, &store] { server_->serve(id, store); });
+void Worker::serve(ShardId id, ShardDb& db) {
+  post([this, id, &db] { server_->serve(id, db); });
 }
 
 void Worker::set_failed(ShardId id, std::string why) {
@@ -116,17 +127,14 @@ WorkerStats Worker::collect_stats() const {
 }
 
 void Worker::drain() {
-  // Waits: the log may only be stopped when nothing is submitted to it any longer.
+  // Waits: the engine may only be stopped when nothing is asked of it any longer.
   const auto done = std::make_shared<std::promise<void>>();
-  const bool posted = mailbox_->post_waiting([this, done] {
-    server_->drain();
-    done->set_value();
-  });
+  const bool posted = mailbox_->post_waiting([this, done] { server_->drain([done] { done->set_value(); }); });
   if (posted) done->get_future().wait();
 }
 
-void Worker::stop_log() {
-  server_->stop_log();
+void Worker::stop_engine() {
+  server_->stop_engine();
 }
 
 void Worker::stop() {

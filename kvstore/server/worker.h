@@ -1,15 +1,15 @@
-// Worker: one polling thread with its endpoint, its shards and its log thread.
+// Worker: one polling thread with its endpoint, its shards and its storage engine.
 //
 //      other threads                         the worker's thread
 //      shard manager, gRPC --- mailbox --->  poll_or_wait(): mailbox, receive, handlers, transmit
-//      log thread, readers --- mailbox --->     Endpoint --- ShardServer --- stores (not owned)
+//      log, applier, readers --- mailbox ->     Endpoint --- ShardServer --- WorkerEngine --- databases (not owned)
 //
 // Nothing here is locked: whoever is on another thread posts a task. The thread polls; it never
 // waits for a disk, and sleeps only in the transport's wait (adaptive polling).
 //
 // The end, in this order, because each step needs what the next one takes away:
-//   drain()        requests are refused from now on
-//   stop_log()     what was accepted is synced, and its answers are in the mailbox; the thread polls
+//   drain()        requests are refused from now on; returns when all that were accepted have been answered
+//   stop_engine()  everything is applied and flushed, the log is closed; the thread polls
 //   (readers stop)
 //   stop()         answers leave, the endpoint goes on its own thread, the thread is joined
 //   ~Worker        server, transport
@@ -41,10 +41,11 @@ struct WorkerOptions {
 class Worker final : public ShardHost {
  public:
   /// Starts the thread. The reader pool and the clock outlive the worker, and it stops before the
-  /// stores that it was given are closed.
-  Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock,
-         ReaderPool& readers);
-  /// drain(), stop_log() and stop() if that was not done; the reader pool must be stopped.
+  /// databases that it was given are closed. Errors: ShardServer::create's.
+  static absl::StatusOr<std::unique_ptr<Worker>> create(const WorkerOptions& options,
+                                                        std::unique_ptr<rpc::Transport> transport, const Clock& clock,
+                                                        ReaderPool& readers, OpenLog log);
+  /// drain(), stop_engine() and stop() if that was not done; the reader pool must be stopped.
   ~Worker() override;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -56,7 +57,7 @@ class Worker final : public ShardHost {
   // ShardHost: what ShardServer does, on the worker's thread, in the order of the calls. They wait for
   // room in the mailbox; after stop() they do nothing.
   void expect(ShardId id, uint64_t epoch) override;
-  void serve(ShardId id, ShardStore& store) override;
+  void serve(ShardId id, ShardDb& db) override;
   void set_failed(ShardId id, std::string why) override;
   void remove(ShardId id, std::function<void()> on_idle) override;
   void set_map_revision(uint64_t revision) override;
@@ -71,10 +72,11 @@ class Worker final : public ShardHost {
   absl::StatusOr<WorkerStats> stats();
 
   void drain();
-  void stop_log();
+  void stop_engine();
   void stop();
 
  private:
+  Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock);
   void run();
   void flush();
   void post(absl::AnyInvocable<void()> task);

@@ -1,19 +1,19 @@
-// What one shard costs a worker: nanoseconds per point lookup by where the value is, and group commits by size.
-//
-//   build/release/bin/kv_engine_bench --benchmark_filter=TryGet
-//
-// Arguments: keys, and for the lookups bytes of read cache per key (0: none, RocksDB answers).
+// Costs of the storage engine: lookups in memory and in databases, durable writes with a real log and real databases.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
+#include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "kvstore/engine/log_thread.h"
+#include "kvstore/engine/recovery.h"
 #include "kvstore/engine/rocksdb_engine.h"
-#include "kvstore/engine/wake_up.h"
+#include "kvstore/engine/worker_engine.h"
+#include "kvstore/log/posix_device.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 
@@ -22,147 +22,161 @@ namespace {
 
 constexpr size_t kValueBytes = 100;
 
-/// A shard of `keys` keys as YCSB names them, in a directory of its own.
-class LoadedShard {
+/// A worker's engine on a directory of its own; the benchmark's thread is the worker's.
+class EngineHome {
  public:
-  LoadedShard(size_t keys, size_t read_cache_bytes, bool in_table_file) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "skua-bench-XXXXXX").string();
-    SKUA_CHECK(::mkdtemp(pattern.data()) != nullptr, "no temporary directory");
-    dir_ = pattern;
-    options_.block_cache_bytes = size_t{1} << 30;
-    options_.write_buffer_bytes = size_t{1} << 30;
-    options_.read_cache_bytes = read_cache_bytes;
-    options_.sync_writes = false;
-    open();
-    for (size_t i = 0; i < keys; ++i) keys_.push_back("user" + std::to_string(mix64(i)));
-    load();
-    if (in_table_file) open();  // replays the log into a table file
-    for (const std::string& key : keys_) SKUA_CHECK(store_->get(key, value_).ok(), "a key is missing");
+  explicit EngineHome(size_t shards) {
+    dir_ = (std::filesystem::temp_directory_path() / "skua-bench-XXXXXX").string();
+    SKUA_CHECK(::mkdtemp(dir_.data()) != nullptr, "no temporary directory");
+    databases_ = make_rocksdb_engine({});
+    auto device = open_posix_device(dir_ + "/log").value();
+    RecoveryOptions recovery;
+    recovery.shards_dir = dir_;
+    auto log = recover_log(*device, recovery, *databases_).value();
+    WorkerEngine::Events events;
+    events.post = [this](absl::AnyInvocable<void()> task) {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+      posted_.notify_one();
+    };
+    events.write_done = [this](WriteOp& op) {
+      SKUA_CHECK(op.result.status == KvStatus::kOk, "a write failed");
+      free_.push_back(&op);
+    };
+    events.fetch_done = [this](FetchOp&) { ++fetched_; };
+    events.applied = [](AppliedWait& wait) { *static_cast<bool*>(wait.context) = true; };
+    engine_ = WorkerEngine::create({}, std::move(events), std::move(device), std::move(log.log), readers_).value();
+    for (uint32_t i = 0; i < shards; ++i) {
+      dbs_.push_back(databases_->open_db(dir_, {1, i}).value());
+      shards_.push_back(&engine_->open_shard(*dbs_.back(), 1));
+    }
+    ops_.resize(1024);
+    for (auto& op : ops_) free_.push_back((op = std::make_unique<WriteOp>()).get());
   }
-  ~LoadedShard() {
-    value_.reset();
-    store_.reset();
+  ~EngineHome() {
+    finish();
+    engine_->stop();
+    run_tasks(false);
     engine_.reset();
+    dbs_.clear();
+    databases_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(dir_, ignored);
   }
 
-  ShardStore& store() { return *store_; }
-  const std::string& random_key(Rng& rng) const { return keys_[rng.below(keys_.size())]; }
+  void write(size_t shard, const Mutation& mutation, size_t in_flight) {
+    while (ops_.size() - free_.size() >= in_flight) run_tasks(true);
+    WriteOp& op = *free_.back();
+    free_.pop_back();
+    op.mutation = mutation;
+    engine_->write(*shards_[shard], op);
+  }
+  void finish() {
+    while (free_.size() < ops_.size()) run_tasks(true);
+  }
+  void wait_applied() {
+    for (EngineShard* shard : shards_) {
+      bool done = false;
+      AppliedWait wait{.context = &done};
+      if (engine_->is_applied(*shard, wait)) continue;
+      while (!done) run_tasks(true);
+    }
+  }
+  WorkerEngine& engine() { return *engine_; }
+  EngineShard& shard(size_t i) { return *shards_[i]; }
+  ShardDb& db(size_t i) { return *dbs_[i]; }
 
  private:
-  void open() {
-    store_.reset();
-    engine_ = make_rocksdb_engine(options_);
-    store_ = engine_->open_shard(dir_, {1, 0}).value();
-  }
-
-  void load() {
-    const std::string value(kValueBytes, 'v');
-    std::vector<Mutation> group;
-    std::vector<MutationResult> results;
-    for (size_t i = 0; i < keys_.size(); ++i) {
-      group.push_back(Mutation::put(keys_[i], as_byte_span(value)));
-      if (group.size() < 1000 && i + 1 < keys_.size()) continue;
-      results.resize(group.size());
-      SKUA_CHECK(store_->apply(group, results).ok(), "loading failed");
-      group.clear();
+  void run_tasks(bool wait) {
+    std::deque<absl::AnyInvocable<void()>> tasks;
+    {
+      std::unique_lock lock(mutex_);
+      if (wait) posted_.wait(lock, [&] { return !tasks_.empty(); });
+      tasks.swap(tasks_);
     }
+    for (auto& task : tasks) task();
+    engine_->tick();
   }
 
-  RocksdbOptions options_;
   std::string dir_;
-  std::unique_ptr<RocksdbEngine> engine_;
-  std::unique_ptr<ShardStore> store_;
-  std::vector<std::string> keys_;
-  PinnedValue value_;
+  std::unique_ptr<RocksdbEngine> databases_;
+  ReaderPool readers_{{.threads = 1}};
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<absl::AnyInvocable<void()>> tasks_;
+  std::vector<std::unique_ptr<ShardDb>> dbs_;
+  std::vector<EngineShard*> shards_;
+  std::vector<std::unique_ptr<WriteOp>> ops_;
+  std::vector<WriteOp*> free_;
+  size_t fetched_ = 0;
+  std::unique_ptr<WorkerEngine> engine_;
 };
 
-void try_get(benchmark::State& state, bool in_table_file) {
-  const auto keys = static_cast<size_t>(state.range(0));
-  LoadedShard shard(keys, keys * static_cast<size_t>(state.range(1)), in_table_file);
+std::vector<std::string> make_keys(size_t count) {
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < count; ++i) keys.push_back("user" + std::to_string(mix64(i)));
+  return keys;
+}
+
+void BM_GetFromMemory(benchmark::State& state) {
+  const auto keys = make_keys(static_cast<size_t>(state.range(0)));
+  const std::string value(kValueBytes, 'v');
+  EngineHome home(1);
+  for (const std::string& key : keys) home.write(0, Mutation::put(key, as_byte_span(value)), 512);
+  home.finish();
   Rng rng(1);
-  PinnedValue value;
   int64_t misses = 0;
   for (auto _ : state) {
-    if (shard.store().try_get(shard.random_key(rng), value) != ReadOutcome::kHit) ++misses;
-    benchmark::DoNotOptimize(value.bytes().data());
+    MemoryTier::Lookup found = home.engine().get(home.shard(0), keys[rng.below(keys.size())]);
+    if (found.found != MemoryTier::Found::kHit) ++misses;
+    benchmark::DoNotOptimize(found.value.bytes().data());
   }
-  state.counters["would_block"] = static_cast<double>(misses);
+  state.counters["misses"] = static_cast<double>(misses);
   state.SetItemsProcessed(state.iterations());
 }
+BENCHMARK(BM_GetFromMemory)->Arg(100'000);
 
-void BM_TryGetMemtable(benchmark::State& state) {
-  try_get(state, false);
-}
-void BM_TryGetTableFile(benchmark::State& state) {
-  try_get(state, true);
-}
-void BM_TryGetReadCache(benchmark::State& state) {
-  try_get(state, true);
-}
-
-void BM_TryGetAbsent(benchmark::State& state) {
-  LoadedShard shard(static_cast<size_t>(state.range(0)), 0, true);
+void BM_GetFromDatabase(benchmark::State& state) {
+  const auto keys = make_keys(static_cast<size_t>(state.range(0)));
+  const std::string value(kValueBytes, 'v');
+  EngineHome home(1);
+  for (const std::string& key : keys) home.write(0, Mutation::put(key, as_byte_span(value)), 512);
+  home.finish();
+  home.wait_applied();
+  SKUA_CHECK(home.db(0).flush().ok(), "flush failed");
   Rng rng(1);
-  PinnedValue value;
   for (auto _ : state) {
-    const std::string key = "none" + std::to_string(rng.next());
-    benchmark::DoNotOptimize(shard.store().try_get(key, value));
-  }
-}
-
-BENCHMARK(BM_TryGetMemtable)->Args({100'000, 0})->Args({1'000'000, 0});
-BENCHMARK(BM_TryGetTableFile)->Args({100'000, 0})->Args({1'000'000, 0});
-BENCHMARK(BM_TryGetReadCache)->Args({100'000, 400})->Args({1'000'000, 400});
-BENCHMARK(BM_TryGetAbsent)->Args({1'000'000});
-
-/// Durable puts through a LogThread: `in_flight` mutations over `shards` shards, each resubmitted when it is done.
-void BM_DurablePut(benchmark::State& state) {
-  std::string dir = (std::filesystem::temp_directory_path() / "skua-bench-XXXXXX").string();
-  SKUA_CHECK(::mkdtemp(dir.data()) != nullptr, "no temporary directory");
-  const auto in_flight = static_cast<size_t>(state.range(0));
-  const auto shards = static_cast<size_t>(state.range(1));
-  auto engine = make_rocksdb_engine({});
-  std::vector<std::unique_ptr<ShardStore>> stores;
-  for (uint32_t i = 0; i < shards; ++i) stores.push_back(engine->open_shard(dir, {1, i}).value());
-  {
-    WakeUp done;
-    std::atomic<size_t> completed{0};
-    LogThread log({.lanes = static_cast<int>(state.range(2))}, [&](std::span<const LogEntry> group) {
-      completed.fetch_add(group.size());
-      done.signal();
-    });
-    std::vector<std::string> keys;
-    for (size_t i = 0; i < 100'000; ++i) keys.push_back("user" + std::to_string(mix64(i)));
-    const std::string value(kValueBytes, 'v');
-    size_t submitted = 0;
-    for (auto _ : state) {
-      while (submitted - completed.load() >= in_flight) done.wait();
-      const std::string& key = keys[submitted % keys.size()];
-      SKUA_CHECK(log.submit(*stores[submitted % shards], Mutation::put(key, as_byte_span(value)), nullptr).ok(),
-                 "refused");
-      ++submitted;
-    }
-    log.stop();
-    const LogThread::Counters counters = log.counters();
-    state.counters["per_group"] = static_cast<double>(counters.mutations) / static_cast<double>(counters.groups);
+    PinnedValue found;
+    benchmark::DoNotOptimize(home.db(0).get(keys[rng.below(keys.size())], found));
   }
   state.SetItemsProcessed(state.iterations());
-  stores.clear();
-  engine.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(dir, ignored);
+}
+BENCHMARK(BM_GetFromDatabase)->Arg(100'000);
+
+/// Durable puts: `in_flight` over `shards` shards, each followed by another when it is done.
+void BM_DurablePut(benchmark::State& state) {
+  const auto keys = make_keys(100'000);
+  const std::string value(kValueBytes, 'v');
+  const auto shards = static_cast<size_t>(state.range(1));
+  EngineHome home(shards);
+  size_t n = 0;
+  for (auto _ : state) {
+    home.write(n % shards, Mutation::put(keys[n % keys.size()], as_byte_span(value)),
+               static_cast<size_t>(state.range(0)));
+    ++n;
+  }
+  home.finish();
+  const LogCounters log = home.engine().counters().log;
+  state.counters["per_group"] = static_cast<double>(log.records) / static_cast<double>(log.groups);
+  state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(BM_DurablePut)
-    ->ArgNames({"in_flight", "shards", "lanes"})
-    ->Args({1, 1, 1})
-    ->Args({64, 1, 1})
-    ->Args({64, 8, 1})
-    ->Args({64, 8, 2})
-    ->Args({64, 8, 4})
-    ->Args({64, 8, 8})
-    ->Args({256, 16, 4})
+    ->ArgNames({"in_flight", "shards"})
+    ->Args({1, 1})
+    ->Args({32, 1})
+    ->Args({64, 1})
+    ->Args({64, 8})
+    ->Args({256, 16})
     ->UseRealTime();
 
 }  // namespace

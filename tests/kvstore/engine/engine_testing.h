@@ -1,20 +1,18 @@
-// What the engine's tests share: a directory that cleans up after itself, a dumb twin of a shard, a store whose disk
-// the test holds.
+// What the engine's tests share: a directory that cleans up after itself, a dumb twin of a shard.
 #ifndef SKUA_TESTS_KVSTORE_ENGINE_ENGINE_TESTING_H_
 #define SKUA_TESTS_KVSTORE_ENGINE_ENGINE_TESTING_H_
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "kvstore/codec/row.h"
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/mutation.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv::testing {
@@ -140,81 +138,6 @@ class MutationMaker {
 
   Rng rng_;
   std::vector<std::unique_ptr<std::string>> bytes_;
-};
-
-/// A shard in memory whose apply() the test can hold up and let fail. Records the groups it was given.
-class FakeShardStore final : public ShardStore {
- public:
-  explicit FakeShardStore(ShardId id = {}) : id_(id) {}
-
-  /// apply() waits at its start until open().
-  void close() { set_closed(true); }
-  void open() { set_closed(false); }
-  void wait_until_applying() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return applying_; });
-  }
-  /// The n-th apply from now (1: the next) fails, and all after it are refused.
-  void fail_after(int groups) {
-    const std::lock_guard lock(mutex_);
-    fail_in_ = groups;
-  }
-
-  [[nodiscard]] std::vector<std::vector<std::string>> groups() const {
-    const std::lock_guard lock(mutex_);
-    return groups_;
-  }
-
-  [[nodiscard]] ShardId id() const override { return id_; }
-  [[nodiscard]] ReadOutcome try_get(std::string_view, PinnedValue&) override { return ReadOutcome::kWouldBlock; }
-  [[nodiscard]] absl::Status get(std::string_view, PinnedValue&) override { return absl::NotFoundError("fake"); }
-  [[nodiscard]] absl::Status apply(std::span<const Mutation> group, std::span<MutationResult> results) override {
-    std::unique_lock lock(mutex_);
-    EXPECT_FALSE(applying_) << "two threads apply to one store";
-    applying_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return !closed_; });
-    applying_ = false;
-    if (read_only_) {
-      for (MutationResult& result : results) result = {KvStatus::kShardReadOnly, 0};
-      return absl::InternalError("refused");
-    }
-    if (fail_in_ > 0 && --fail_in_ == 0) {
-      read_only_ = true;
-      for (MutationResult& result : results) result = {KvStatus::kStorageFailed, 0};
-      return absl::InternalError("failed");
-    }
-    groups_.emplace_back();
-    for (size_t i = 0; i < group.size(); ++i) {
-      groups_.back().emplace_back(group[i].key);
-      results[i] = twin_.apply(group[i]);
-    }
-    return absl::OkStatus();
-  }
-  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange&, RowVisitor) override { return ScanEnd{}; }
-  [[nodiscard]] uint64_t last_index() const override {
-    const std::lock_guard lock(mutex_);
-    return twin_.last_index();
-  }
-  [[nodiscard]] absl::Status health() const override { return absl::OkStatus(); }
-  [[nodiscard]] StoreStats stats() const override { return {}; }
-
- private:
-  void set_closed(bool closed) {
-    const std::lock_guard lock(mutex_);
-    closed_ = closed;
-    changed_.notify_all();
-  }
-
-  const ShardId id_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool closed_ = false;
-  bool applying_ = false;
-  bool read_only_ = false;
-  int fail_in_ = 0;
-  TwinShard twin_;
-  std::vector<std::vector<std::string>> groups_;
 };
 
 }  // namespace skua::kv::testing

@@ -63,10 +63,6 @@ class FakeDisk {
 class FakeDbEngine final : public RocksdbEngine {
  public:
   FakeDisk& disk(ShardId id) { return disks_[id]; }
-  [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardStore>> open_shard(const std::string&, ShardId,
-                                                                       IfMissing) override {
-    return absl::UnimplementedError("fake");
-  }
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id,
                                                                  IfMissing if_missing) override;
   [[nodiscard]] absl::Status destroy_shard(const std::string&, ShardId id) override {

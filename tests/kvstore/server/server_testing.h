@@ -1,5 +1,5 @@
 // What the server's tests share: a ShardServer and a client of it on one simulated network, polled
-// by the test's thread, with a real log thread and real readers behind.
+// by the test's thread, with real engine threads and readers behind, and the log on a simulated disk.
 #ifndef SKUA_TESTS_KVSTORE_SERVER_SERVER_TESTING_H_
 #define SKUA_TESTS_KVSTORE_SERVER_SERVER_TESTING_H_
 
@@ -18,9 +18,12 @@
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/engine/reader_pool.h"
+#include "kvstore/log/log_recovery.h"
+#include "kvstore/log/sim/sim_device.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
+#include "tests/kvstore/engine/engine_world.h"
 
 namespace skua::kv::testing {
 
@@ -83,7 +86,12 @@ struct Answer {
 
 class ServerWorld {
  public:
-  explicit ServerWorld(const ShardServer::Options& options = {}) {
+  explicit ServerWorld(ShardServer::Options options = {}, LogOptions log_options = log_files(4 << 20)) {
+    if (options.engine.memory.budget_bytes == MemoryTier::Options{}.budget_bytes ||
+        options.engine.memory.budget_bytes == WorkerEngine::Options{}.memory.budget_bytes) {
+      options.engine.memory.budget_bytes = 4 * log_options.segment_bytes;
+    }
+    options.engine.memory.try_huge_pages = false;
     const rpc::SimTransportOptions transport{.payload_max_bytes = 8192, .rx_ring = 4096};
     client_transport_ = network_.attach(1, identity(1), transport);
     server_transport_ = network_.attach(2, identity(2), transport);
@@ -91,22 +99,42 @@ class ServerWorld {
     endpoint.protocol.window = 256;
     client_ = std::make_unique<rpc::Endpoint>(*client_transport_, network_.clock(), endpoint);
     endpoint_ = std::make_unique<rpc::Endpoint>(*server_transport_, network_.clock(), endpoint);
-    server_ = std::make_unique<ShardServer>(*endpoint_, readers_, options);
+    auto device = std::make_unique<BorrowedDevice>(device_, &gate_);
+    const auto recovery = LogRecovery::scan(*device, log_options.identity, [](const LogProgress&) {}).value();
+    auto log = Log::open(*device, log_options, *recovery).value();
+    server_ = ShardServer::create(*endpoint_, readers_, options, {std::move(device), std::move(log)}).value();
+    server_->bind_to_this_thread();
     session_ = client_->connect(server_transport_->local_descriptor()).value();
     wait_for([&] { return client_->is_connected(session_); });
   }
 
   ~ServerWorld() {
-    server_->drain();
-    server_->stop_log();
+    gate_.open();
+    bool drained = false;
+    server_->drain([&] { drained = true; });
+    wait_for([&] { return drained; });
+    server_->stop_engine();
     readers_.stop();
-    wait_for([&] { return server_->waiting_count() == 0; });
+    pump();
     client_.reset();
     endpoint_.reset();
   }
 
   ShardServer& server() { return *server_; }
   rpc::Endpoint& endpoint() { return *endpoint_; }
+  /// The log's disk: what holds its writes up, and what breaks it.
+  BorrowedDevice::Gate& gate() { return gate_; }
+  sim::SimDevice& device() { return device_; }
+
+  /// A log whose records have up to a quarter of this.
+  static LogOptions log_files(uint64_t segment_bytes) {
+    LogOptions options;
+    options.segment_bytes = segment_bytes;
+    options.group_bytes_max = segment_bytes / 2;
+    options.reserve_segments = 1;
+    options.spares_at_open = 1;
+    return options;
+  }
 
   /// Sends a request; the answer is filled in while pump() or wait_for() runs.
   std::shared_ptr<Answer> send(Method method, std::string_view request, DurationNs timeout_ns = 600 * kSecond) {
@@ -149,12 +177,13 @@ class ServerWorld {
     size_t work = 0;
     if (client_ != nullptr) work += client_->poll();
     if (endpoint_ != nullptr) work += endpoint_->poll();
+    server_->tick();
     const TimeNs next = network_.next_event_ns();
     if (next != kTimeNever) {
       network_.advance_to(next);
     } else if (work == 0) {
       network_.advance_to(network_.now_ns() + kMicrosecond);
-      std::this_thread::yield();  // the log thread or a reader has the floor
+      std::this_thread::yield();  // another thread has the floor
     }
   }
 
@@ -169,6 +198,8 @@ class ServerWorld {
   rpc::SimNetwork network_{7};
   std::unique_ptr<rpc::SimTransport> client_transport_;
   std::unique_ptr<rpc::SimTransport> server_transport_;
+  sim::SimDevice device_{7, uint64_t{1} << 30};
+  BorrowedDevice::Gate gate_;
   ReaderPool readers_{{.threads = 2}};
   std::unique_ptr<ShardServer> server_;  // outlives its endpoint
   std::unique_ptr<rpc::Endpoint> client_;

@@ -23,7 +23,7 @@ class FakeHost final : public ShardHost {
  public:
   struct Shard {
     uint64_t epoch = 0;
-    ShardStore* store = nullptr;
+    ShardDb* db = nullptr;
     std::string failure;
     friend bool operator==(const Shard&, const Shard&) = default;
   };
@@ -33,9 +33,9 @@ class FakeHost final : public ShardHost {
     shards_[id].epoch = epoch;
     changed_.notify_all();
   }
-  void serve(ShardId id, ShardStore& store) override {
+  void serve(ShardId id, ShardDb& db) override {
     const std::lock_guard lock(mutex_);
-    shards_[id].store = &store;
+    shards_[id].db = &db;
     changed_.notify_all();
   }
   void set_failed(ShardId id, std::string why) override {
@@ -120,17 +120,15 @@ class ShardManagerTest : public ::testing::Test {
     EXPECT_EQ(on_disk(), shards);
   }
   std::vector<ShardId> on_disk() { return engine_->list_shards(dir_).value(); }
-  void write(ShardStore& store, std::string_view key) {
-    const Mutation put = Mutation::put(key, as_byte_span("v"));
-    MutationResult result;
-    ASSERT_TRUE(store.apply(std::span(&put, 1), std::span(&result, 1)).ok());
-    ASSERT_EQ(result.status, KvStatus::kOk);
+  void write(ShardDb& db, std::string_view key) {
+    const AppliedEffect put{key, as_byte_span("v"), db.applied_index() + 1};
+    ASSERT_TRUE(db.apply(std::span(&put, 1), put.version).ok());
   }
 
   testing::TemporaryDirectory directory_;
   const std::string dir_ = ShardManager::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ =
-      make_rocksdb_engine({.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .read_cache_bytes = 1 << 20});
+      make_rocksdb_engine({.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
   std::array<FakeHost, 2> hosts_;
   std::unique_ptr<ShardManager> manager_;
 
@@ -152,7 +150,7 @@ TEST_F(ShardManagerTest, SetMap_OpensWhatWeOwnOnTheRightWorker) {
   const auto second = hosts_[1].shards();
   ASSERT_EQ(first.size(), 1u);
   ASSERT_EQ(second.size(), 1u);
-  EXPECT_NE(first.at({1, 0}).store, nullptr);
+  EXPECT_NE(first.at({1, 0}).db, nullptr);
   EXPECT_EQ(second.at({1, 2}).epoch, 4u);
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{1, 2}));
   EXPECT_EQ(read_state(directory_.path())->map_revision, 3u);
@@ -166,18 +164,18 @@ TEST_F(ShardManagerTest, SetMap_OlderAndEmptyMapsAreIgnored) {
   EXPECT_EQ(hosts_[0].shards().size(), 2u);
 }
 
-TEST_F(ShardManagerTest, SetMap_ANewEpochKeepsTheStore) {
+TEST_F(ShardManagerTest, SetMap_ANewEpochKeepsTheDatabase) {
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
-  ShardStore* const store = hosts_[0].shards().at({1, 0}).store;
+  ShardDb* const db = hosts_[0].shards().at({1, 0}).db;
   set_map_and_wait(MapMaker(4).table(1, {{0, 0, 2}}));
-  EXPECT_EQ(hosts_[0].shards().at({1, 0}), (FakeHost::Shard{2, store, ""}));
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}), (FakeHost::Shard{2, db, ""}));
 }
 
 TEST_F(ShardManagerTest, SetMap_ADroppedTableIsDeletedWhenNothingUsesIt) {
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}).table(2, {{0, 0, 1}}));
-  ShardStore* const store = hosts_[0].shards().at({1, 0}).store;
+  ShardDb* const db = hosts_[0].shards().at({1, 0}).db;
   set_map_and_wait(MapMaker(4).table(2, {{0, 0, 1}}));
-  write(*store, "still in flight");
+  write(*db, "still in flight");
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
   hosts_[0].let_go({1, 0});
   wait_on_disk({{2, 0}});
@@ -193,7 +191,7 @@ TEST_F(ShardManagerTest, SetMap_AShardThatIsMovedAwayIsKeptOnDisk) {
 
 TEST_F(ShardManagerTest, SetMap_AShardMovesBetweenWorkersWithItsData) {
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
-  write(*hosts_[0].shards().at({1, 0}).store, "key");
+  write(*hosts_[0].shards().at({1, 0}).db, "key");
   manager_->set_map(MapMaker(4).table(1, {{0, 1, 2}}).share());
   hosts_[0].let_go({1, 0});
   wait_applied(4);
@@ -201,7 +199,7 @@ TEST_F(ShardManagerTest, SetMap_AShardMovesBetweenWorkersWithItsData) {
   const auto moved = hosts_[1].shards().at({1, 0});
   EXPECT_EQ(moved.epoch, 2u);
   PinnedValue value;
-  EXPECT_TRUE(moved.store->get("key", value).ok());
+  EXPECT_TRUE(moved.db->get("key", value).ok());
 }
 
 TEST_F(ShardManagerTest, SetMap_AShardThatCannotBeOpenedIsTriedAgain) {
@@ -211,16 +209,16 @@ TEST_F(ShardManagerTest, SetMap_AShardThatCannotBeOpenedIsTriedAgain) {
   hosts_[0].wait_for([](const auto& shards) { return shards.contains({1, 0}) && !shards.at({1, 0}).failure.empty(); });
   std::filesystem::remove(dir_ + "/1-0");
   wait_applied(3);
-  EXPECT_NE(hosts_[0].shards().at({1, 0}).store, nullptr);
+  EXPECT_NE(hosts_[0].shards().at({1, 0}).db, nullptr);
 }
 
 TEST_F(ShardManagerTest, Restart_FindsItsDataAgain) {
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
-  write(*hosts_[0].shards().at({1, 0}).store, "key");
+  write(*hosts_[0].shards().at({1, 0}).db, "key");
   restart();
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
   PinnedValue value;
-  EXPECT_TRUE(hosts_[0].shards().at({1, 0}).store->get("key", value).ok());
+  EXPECT_TRUE(hosts_[0].shards().at({1, 0}).db->get("key", value).ok());
 }
 
 TEST_F(ShardManagerTest, Restart_DeletesWhatWasDroppedMeanwhile) {

@@ -22,7 +22,7 @@ using testing::encoded_multi_get;
 using testing::encoded_patch;
 using testing::encoded_put;
 using testing::encoded_scan;
-using testing::FakeShardStore;
+using testing::FakeDbEngine;
 using ::testing::HasSubstr;
 using testing::ServerWorld;
 using testing::TemporaryDirectory;
@@ -36,26 +36,30 @@ constexpr Route kRoute{3, 1, kEpoch, kRevision};
 /// One shard in RocksDB, served.
 class RocksdbServerTest : public ::testing::Test {
  protected:
-  explicit RocksdbServerTest(RocksdbOptions options = small()) {
-    engine_ = make_rocksdb_engine(options);
-    store_ = engine_->open_shard(directory_.path(), kShard).value();
-    world_ = std::make_unique<ServerWorld>();
-    world_->server().set_map_revision(kRevision);
-    world_->server().expect(kShard, kEpoch);
-    world_->server().serve(kShard, *store_);
-  }
-  ~RocksdbServerTest() override {
-    world_.reset();
-    store_.reset();
-  }
-
-  static RocksdbOptions small() {
+  explicit RocksdbServerTest(LogOptions log_options = ServerWorld::log_files(8 << 20)) {
     RocksdbOptions options;
     options.block_cache_bytes = 64 << 20;
     options.write_buffer_bytes = 64 << 20;
-    options.read_cache_bytes = 16 << 20;
-    options.sync_writes = false;
-    return options;
+    engine_ = make_rocksdb_engine(options);
+    world_ = std::make_unique<ServerWorld>(ShardServer::Options{}, log_options);
+    world_->server().set_map_revision(kRevision);
+    serve();
+  }
+  ~RocksdbServerTest() override {
+    world_.reset();
+    db_.reset();
+  }
+
+  void serve() {
+    db_ = engine_->open_db(directory_.path(), kShard).value();
+    world_->server().expect(kShard, kEpoch);
+    world_->server().serve(kShard, *db_);
+  }
+  /// Closed and opened again: nothing is left in memory.
+  void serve_again() {
+    world_->server().remove(kShard, [&] { db_.reset(); });
+    world_->wait_for([&] { return db_ == nullptr; });
+    serve();
   }
 
   Answer get(std::string_view key) { return world_->ask(Method::kGet, encoded_get(kRoute, key)); }
@@ -65,8 +69,13 @@ class RocksdbServerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   std::unique_ptr<RocksdbEngine> engine_;
-  std::unique_ptr<ShardStore> store_;
+  std::unique_ptr<ShardDb> db_;
   std::unique_ptr<ServerWorld> world_;
+};
+
+class LargeValuesServerTest : public RocksdbServerTest {
+ protected:
+  LargeValuesServerTest() : RocksdbServerTest(ServerWorld::log_files(64 << 20)) {}
 };
 
 TEST_F(RocksdbServerTest, Get_TellsVersionEpochAndRevision) {
@@ -83,17 +92,19 @@ TEST_F(RocksdbServerTest, Get_NotFound) {
 }
 
 TEST_F(RocksdbServerTest, Get_ValuesOfEverySize) {
-  // Around what is copied, cached, and pinned.
-  for (const size_t size :
-       std::initializer_list<size_t>{0, 1, 223, 224, 225, 4096, 16383, 16384, 16385, 65535, 70000, 1 << 20}) {
+  // Around what is copied, and what is kept in memory.
+  for (const size_t size : std::initializer_list<size_t>{0, 1, 223, 224, 225, 4096, 16383, 16384, 16385, 65535, 70000,
+                                                         260000, 270000, 1 << 20}) {
     const std::string value(size, static_cast<char>('a' + size % 26));
     ASSERT_EQ(put("key", value).status(), KvStatus::kOk);
     EXPECT_EQ(get("key").value(), value) << size;
+    serve_again();
+    EXPECT_EQ(get("key").value(), value) << size << " from the disk";
     EXPECT_EQ(get("key").value(), value) << size;
   }
 }
 
-TEST_F(RocksdbServerTest, Put_SixteenMebibytes) {
+TEST_F(LargeValuesServerTest, Put_SixteenMebibytes) {
   const std::string value(kValueBytesMax, 'v');
   ASSERT_EQ(put("large", value).status(), KvStatus::kOk);
   EXPECT_TRUE(get("large").value() == value);
@@ -163,7 +174,7 @@ TEST_F(RocksdbServerTest, MultiGet_KeepsTheOrderOfTheKeys) {
   EXPECT_THAT(seen, ::testing::ElementsAre(std::string(300, '2'), "NOT_FOUND", "1", std::string(300, '2')));
 }
 
-TEST_F(RocksdbServerTest, MultiGet_LeavesOutWhatGoesOverTheLimit) {
+TEST_F(LargeValuesServerTest, MultiGet_LeavesOutWhatGoesOverTheLimit) {
   const std::string half(kBatchBytesMax / 2, 'h');
   for (const char* key : {"a", "b", "c"}) ASSERT_EQ(put(key, half).status(), KvStatus::kOk);
   ASSERT_EQ(put("small", "s").status(), KvStatus::kOk);
@@ -234,7 +245,7 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
   // versions that come back tell the order of the writes that took effect.
   TwinShard twin;
   testing::MutationMaker maker(Rng(11));
-  size_t sent = 0;
+  size_t took_effect = 0;
   for (int round = 0; round < 60; ++round) {
     maker.clear();
     std::map<std::string, PendingWrite> writes;
@@ -247,7 +258,6 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
       const auto [method, request] = encoded(m);
       writes[std::string(m.key)] = {m, world_->send(method, request)};
       world_->send(Method::kGet, encoded_get(kRoute, m.key));
-      ++sent;
     }
     world_->wait_for_answers();
     std::map<uint64_t, PendingWrite> effective;
@@ -259,6 +269,7 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
         ASSERT_EQ(twin.apply(write.mutation), (MutationResult{head.status, head.version})) << key;
       }
     }
+    took_effect += effective.size();
     for (const auto& [version, write] : effective) {
       ASSERT_EQ(twin.apply(write.mutation), (MutationResult{KvStatus::kOk, version}));
     }
@@ -273,48 +284,69 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
     }
   }
   const WorkerStats stats = world_->server().stats();
-  EXPECT_EQ(stats.requests.commit_groups.sum, sent);
-  EXPECT_LT(stats.requests.commit_groups.count, sent) << "writes should share commits";
+  EXPECT_EQ(stats.requests.commit_groups.sum, took_effect);
+  EXPECT_LT(stats.requests.commit_groups.count, took_effect) << "writes should share commits";
 }
 
-class NoCacheServerTest : public RocksdbServerTest {
- protected:
-  NoCacheServerTest() : RocksdbServerTest(no_cache()) {}
-  static RocksdbOptions no_cache() {
-    RocksdbOptions options = small();
-    options.block_cache_bytes = 0;
-    options.read_cache_bytes = 0;
-    return options;
-  }
-};
-
-TEST_F(NoCacheServerTest, Get_FromDiskThroughTheReaders) {
+TEST_F(RocksdbServerTest, Get_FromDiskThroughTheReaders) {
   for (int i = 0; i < 50; ++i) {
     world_->send(Method::kPut,
                  encoded_put(kRoute, "key" + std::to_string(i), std::string(100'000, static_cast<char>('a' + i % 26))));
   }
   world_->wait_for_answers();
-  // Out of the memtable: closed and opened again.
-  world_->server().remove(kShard, [&] { store_.reset(); });
-  world_->wait_for([&] { return store_ == nullptr; });
-  store_ = engine_->open_shard(directory_.path(), kShard).value();
-  world_->server().expect(kShard, kEpoch);
-  world_->server().serve(kShard, *store_);
+  serve_again();
   std::vector<std::shared_ptr<Answer>> answers;
-  for (int i = 0; i < 50; ++i) {
-    answers.push_back(world_->send(Method::kGet, encoded_get(kRoute, "key" + std::to_string(i))));
+  for (int i = 0; i < 100; ++i) {
+    answers.push_back(world_->send(Method::kGet, encoded_get(kRoute, "key" + std::to_string(i % 50))));
   }
   world_->wait_for_answers();
   for (size_t i = 0; i < answers.size(); ++i) {
-    EXPECT_EQ(answers[i]->value(), std::string(100'000, static_cast<char>('a' + i % 26)));
+    EXPECT_EQ(answers[i]->value(), std::string(100'000, static_cast<char>('a' + i % 50 % 26)));
   }
-  EXPECT_GT(world_->server().stats().requests.reads_deferred, 0u);
+  const WorkerStats stats = world_->server().stats();
+  EXPECT_GE(stats.requests.reads_deferred, 50u);
+  EXPECT_EQ(stats.storage.fetches, 50u) << "misses of one key share a read";
+}
+
+TEST_F(RocksdbServerTest, MultiGet_PartlyFromTheDisk) {
+  for (const char* key : {"a", "b", "c"}) ASSERT_EQ(put(key, std::string(5000, *key)).status(), KvStatus::kOk);
+  serve_again();
+  EXPECT_EQ(get("b").value(), std::string(5000, 'b'));
+  for (int round = 0; round < 2; ++round) {
+    const Answer answer = world_->ask(Method::kMultiGet, encoded_multi_get(kRoute, {"a", "none", "b", "c"}));
+    auto reply = decode_multi_get_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(as_string_view(reply->entries.next()->value), std::string(5000, 'a'));
+    EXPECT_EQ(reply->entries.next()->status, KvStatus::kNotFound);
+    EXPECT_EQ(as_string_view(reply->entries.next()->value), std::string(5000, 'b'));
+    EXPECT_EQ(as_string_view(reply->entries.next()->value), std::string(5000, 'c'));
+  }
+}
+
+TEST_F(RocksdbServerTest, Scan_ShowsEveryWriteThatWasAnswered) {
+  for (int i = 0; i < 30; ++i) {
+    const std::string value = "value " + std::to_string(i);
+    ASSERT_EQ(put("key", value).status(), KvStatus::kOk);
+    const Answer answer = world_->ask(Method::kScan, encoded_scan({.route = kRoute, .rows_max = 9, .bytes_max = 999}));
+    auto reply = decode_scan_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(as_string_view(reply->rows.next()->value), value);
+  }
 }
 
 // --- Shards that are not there, or not yet.
 
 class ShardServerTest : public ::testing::Test {
  protected:
+  explicit ShardServerTest(const ShardServer::Options& options = {}) : world_(options) {}
+
+  void serve() {
+    server_.expect(kShard, kEpoch);
+    server_.serve(kShard, *db_);
+  }
+
+  FakeDbEngine databases_;
+  std::unique_ptr<ShardDb> db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
   ServerWorld world_;
   ShardServer& server_ = world_.server();
 };
@@ -328,10 +360,9 @@ TEST_F(ShardServerTest, Admit_UnknownShardIsWrongShard) {
 }
 
 TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
-  FakeShardStore store(kShard);
   server_.set_map_revision(kRevision);
   server_.expect(kShard, kEpoch + 1);
-  server_.serve(kShard, store);
+  server_.serve(kShard, *db_);
   const std::pair<Method, std::string> requests[] = {
       {Method::kGet, encoded_get(kRoute, "k")},
       {Method::kPut, encoded_put(kRoute, "k", "v")},
@@ -344,7 +375,7 @@ TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
     EXPECT_EQ(answer.status(), KvStatus::kWrongShard) << method_name(method);
     EXPECT_EQ(answer.head().epoch, kEpoch + 1);
   }
-  EXPECT_TRUE(store.groups().empty());
+  EXPECT_EQ(server_.stats().storage.log.records, 0u);
 }
 
 TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedOnce) {
@@ -358,12 +389,11 @@ TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedOnce) {
 }
 
 TEST_F(ShardServerTest, Admit_OpeningShardIsRefusedAndThenServed) {
-  FakeShardStore store(kShard);
   server_.expect(kShard, kEpoch);
   const Answer opening = world_.ask(Method::kPut, encoded_put(kRoute, "k", "v"));
   EXPECT_EQ(opening.status(), KvStatus::kWrongShard);
   EXPECT_THAT(std::string(opening.head().text), HasSubstr("being opened"));
-  server_.serve(kShard, store);
+  server_.serve(kShard, *db_);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
 }
 
@@ -376,17 +406,13 @@ TEST_F(ShardServerTest, Admit_FailedShardSaysWhy) {
 }
 
 TEST_F(ShardServerTest, Admit_DrainingServesNothing) {
-  FakeShardStore store(kShard);
-  server_.expect(kShard, kEpoch);
-  server_.serve(kShard, store);
+  serve();
   server_.drain();
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kWrongShard);
 }
 
 TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
-  FakeShardStore store(kShard);
-  server_.expect(kShard, kEpoch);
-  server_.serve(kShard, store);
+  serve();
   EXPECT_EQ(world_.ask(Method::kGet, "").status(), KvStatus::kInvalidArgument);
   EXPECT_EQ(world_.ask(Method::kGet, "too short for a header").status(), KvStatus::kInvalidArgument);
   const std::string get = encoded_get(kRoute, "key");
@@ -399,78 +425,83 @@ TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
 // --- Bounds and lifetimes.
 
 TEST_F(ShardServerTest, Write_FailureOfTheStorageIsToldAndEndsWrites) {
-  FakeShardStore store(kShard);
-  store.fail_after(1);
-  server_.expect(kShard, kEpoch);
-  server_.serve(kShard, store);
+  serve();
+  world_.device().crash_after(0);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kStorageFailed);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kShardReadOnly);
 }
 
-TEST(ShardServer, Write_FullLogQueueIsRefusedAndTheRestIsKept) {
-  ShardServer::Options options;
-  options.log.queue_ops_max = 8;
-  FakeShardStore store(kShard);
-  ServerWorld world(options);
-  world.server().expect(kShard, kEpoch);
-  world.server().serve(kShard, store);
-  store.close();
+class FewWritesServerTest : public ShardServerTest {
+ protected:
+  static ShardServer::Options few() {
+    ShardServer::Options options;
+    options.engine.unfinished_max = 8;
+    return options;
+  }
+  FewWritesServerTest() : ShardServerTest(few()) {}
+};
+
+TEST_F(FewWritesServerTest, Write_MoreThanMayWaitAreRefusedAndTheRestIsKept) {
+  serve();
+  world_.gate().close();
   std::vector<std::shared_ptr<Answer>> answers;
   for (int i = 0; i < 40; ++i) {
-    answers.push_back(world.send(Method::kPut, encoded_put(kRoute, "key" + std::to_string(i), "v")));
+    answers.push_back(world_.send(Method::kPut, encoded_put(kRoute, "key" + std::to_string(i), "v")));
   }
-  world.wait_for([&] { return world.server().stats().log_refused > 0; });
-  store.open();
-  world.wait_for_answers();
+  world_.wait_for([&] { return server_.stats().storage.writes_refused > 0; });
+  world_.gate().open();
+  world_.wait_for_answers();
   std::map<KvStatus, size_t> count;
   for (const auto& answer : answers) ++count[answer->status()];
   EXPECT_EQ(count[KvStatus::kOk] + count[KvStatus::kResourceExhausted], answers.size());
   EXPECT_GE(count[KvStatus::kOk], 8u);
   EXPECT_GE(count[KvStatus::kResourceExhausted], 1u);
-  EXPECT_EQ(store.last_index(), count[KvStatus::kOk]);
 }
 
-TEST(ShardServer, Begin_RefusesAboveTheBoundOfOperations) {
-  ShardServer::Options options;
-  options.pending_max = 4;
-  FakeShardStore store(kShard);
-  ServerWorld world(options);
-  world.server().expect(kShard, kEpoch);
-  world.server().serve(kShard, store);
-  store.close();
-  std::vector<std::shared_ptr<Answer>> answers;
-  for (int i = 0; i < 6; ++i) {
-    answers.push_back(world.send(Method::kPut, encoded_put(kRoute, "key", "v")));
+class FewRequestsServerTest : public ShardServerTest {
+ protected:
+  static ShardServer::Options few() {
+    ShardServer::Options options;
+    options.pending_max = 4;
+    return options;
   }
-  world.wait_for([&] { return world.server().waiting_count() == 4; });
-  store.open();
-  world.wait_for_answers();
-  EXPECT_EQ(world.server().stats().requests.answers[2][static_cast<size_t>(KvStatus::kResourceExhausted)], 2u);
+  FewRequestsServerTest() : ShardServerTest(few()) {}
+};
+
+TEST_F(FewRequestsServerTest, Begin_RefusesAboveTheBoundOfOperations) {
+  serve();
+  world_.gate().close();
+  for (int i = 0; i < 6; ++i) world_.send(Method::kPut, encoded_put(kRoute, "key", "v"));
+  world_.wait_for(
+      [&] { return server_.stats().requests.answers[2][static_cast<size_t>(KvStatus::kResourceExhausted)] == 2; });
+  EXPECT_EQ(server_.waiting_count(), 4u);
+  world_.gate().open();
+  world_.wait_for_answers();
+  EXPECT_EQ(server_.stats().requests.answers[2][static_cast<size_t>(KvStatus::kOk)], 4u);
 }
 
-TEST(ShardServer, Remove_WaitsForOperationsInFlight) {
-  FakeShardStore store(kShard);
-  ServerWorld world;
-  world.server().expect(kShard, kEpoch);
-  world.server().serve(kShard, store);
-  store.close();
-  const auto answer = world.send(Method::kPut, encoded_put(kRoute, "key", "v"));
-  world.wait_for([&] { return world.server().waiting_count() == 1; });
-  store.wait_until_applying();
+TEST_F(ShardServerTest, Remove_WaitsForOperationsInFlight) {
+  serve();
+  world_.gate().close();
+  const auto answer = world_.send(Method::kPut, encoded_put(kRoute, "key", "v"));
+  world_.wait_for([&] { return server_.waiting_count() == 1; });
+  world_.gate().wait_until_waiting();
   bool idle = false;
-  world.server().remove(kShard, [&] { idle = true; });
-  const auto late = world.send(Method::kGet, encoded_get({3, 1, kEpoch, 0}, "key"));
-  world.wait_for([&] { return late->rpc.ok(); });
+  server_.remove(kShard, [&] { idle = true; });
+  const auto late = world_.send(Method::kGet, encoded_get({3, 1, kEpoch, 0}, "key"));
+  world_.wait_for([&] { return late->rpc.ok(); });
   EXPECT_EQ(late->status(), KvStatus::kWrongShard);
   EXPECT_FALSE(idle);
-  store.open();
-  world.wait_for([&] { return idle; });
-  world.wait_for_answers();
+  world_.gate().open();
+  world_.wait_for([&] { return idle; });
+  world_.wait_for_answers();
   EXPECT_EQ(answer->status(), KvStatus::kOk);
+  EXPECT_EQ(databases_.disk(kShard).state().index, 1u) << "the database has everything";
 }
 
 TEST_F(RocksdbServerTest, Remove_WaitsForALargeValueOnItsWay) {
   ASSERT_EQ(put("large", std::string(1 << 20, 'v')).status(), KvStatus::kOk);
+  serve_again();  // so large a value is sent from the database
   const auto answer = world_->send(Method::kGet, encoded_get(kRoute, "large"));
   world_->wait_for([&] { return world_->server().stats().pending_requests > 0; });
   bool idle = false;
@@ -480,16 +511,21 @@ TEST_F(RocksdbServerTest, Remove_WaitsForALargeValueOnItsWay) {
   EXPECT_EQ(answer->value(), std::string(1 << 20, 'v'));
   // The client says that it has it all; only then may the database be closed.
   world_->wait_for([&] { return idle; });
-  store_.reset();
+  db_.reset();
 }
 
-TEST_F(ShardServerTest, Remove_AtOnceWhenIdle) {
-  FakeShardStore store(kShard);
+TEST_F(ShardServerTest, Remove_AtOnceIfNeverServed) {
   server_.expect(kShard, kEpoch);
-  server_.serve(kShard, store);
   bool idle = false;
   server_.remove(kShard, [&] { idle = true; });
   EXPECT_TRUE(idle);
+}
+
+TEST_F(ShardServerTest, Remove_SoonWhenIdle) {
+  serve();
+  bool idle = false;
+  server_.remove(kShard, [&] { idle = true; });
+  world_.wait_for([&] { return idle; });
   EXPECT_EQ(server_.stats().shards, 0u);
 }
 

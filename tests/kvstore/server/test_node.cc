@@ -60,7 +60,11 @@ NodeOptions TestNode::Impl::options(const app::DataDirIdentity& identity) {
   out.endpoint.memory_limit_bytes = 256 << 20;
   out.storage.block_cache_bytes = 16 << 20;
   out.storage.write_buffer_bytes = 64 << 20;
-  out.storage.read_cache_bytes = 16 << 20;
+  out.memory_bytes = workers * (size_t{128} << 20);
+  out.log_files.segment_bytes = 40 << 20;
+  out.log_files.group_bytes_max = 20 << 20;
+  out.log_files.reserve_segments = 1;
+  out.log_files.spares_at_open = 1;
   out.adopt_cluster = [this, bound = identity](const std::string& cluster_id) mutable {
     return app::adopt_cluster(directory.path(), bound, cluster_id);
   };

@@ -1,4 +1,4 @@
-#include "kvstore/engine/shard_store.h"
+#include "kvstore/engine/shard_db.h"
 
 namespace skua::kv {
 

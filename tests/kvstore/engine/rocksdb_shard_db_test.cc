@@ -1,0 +1,190 @@
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kvstore/codec/limits.h"
+#include "kvstore/engine/rocksdb_internal.h"
+#include "rpc/base/rng.h"
+#include "tests/kvstore/engine/engine_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::TemporaryDirectory;
+
+constexpr ShardId kId = {1, 0};
+
+RocksdbOptions small_options() {
+  return {.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
+}
+
+class RocksdbShardDbTest : public ::testing::Test {
+ protected:
+  struct Row {
+    uint64_t version = 0;
+    std::string value;
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+  using Rows = std::map<std::string, Row>;
+
+  RocksdbShardDbTest() { open(); }
+  void open() {
+    db_.reset();
+    engine_ = make_rocksdb_engine(small_options());
+    db_ = engine_->open_db(dir_.path(), kId).value();
+  }
+  void put(std::string_view key, std::string_view value) {
+    const AppliedEffect effect{key, as_byte_span(value), db_->applied_index() + 1};
+    ASSERT_TRUE(db_->apply({&effect, 1}, effect.version).ok());
+  }
+  void remove(std::string_view key) {
+    const AppliedEffect effect{key, std::nullopt, db_->applied_index() + 1};
+    ASSERT_TRUE(db_->apply({&effect, 1}, effect.version).ok());
+  }
+  static std::string get(ShardDb& db, std::string_view key) {
+    PinnedValue value;
+    const absl::Status status = db.get(key, value);
+    if (!status.ok()) return absl::IsNotFound(status) ? "(none)" : status.ToString();
+    return std::string(as_string_view(value.bytes())) + "@" + std::to_string(value.version());
+  }
+  static Rows scan(ShardDb& db, const ScanRange& range = {}) {
+    Rows rows;
+    const auto end = db.scan(range, [&](const ScanRow& row) {
+      rows[std::string(row.key)] = {row.version, std::string(as_string_view(row.value))};
+      return true;
+    });
+    EXPECT_TRUE(end.ok()) << end.status();
+    if (end.ok()) {
+      EXPECT_EQ(end->index, db.applied_index());
+    }
+    return rows;
+  }
+
+  TemporaryDirectory dir_;
+  std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<ShardDb> db_;
+};
+
+TEST_F(RocksdbShardDbTest, Apply_IsSeenWithVersionsAndSurvivesAnOrderlyEnd) {
+  put("a", "1");
+  put("b", "2");
+  remove("a");
+  EXPECT_EQ(get(*db_, "a"), "(none)");
+  EXPECT_EQ(get(*db_, "b"), "2@2");
+  EXPECT_EQ(get(*db_, ""), "(none)") << "the shard's own record is nobody's";
+  open();
+  EXPECT_EQ(db_->applied_index(), 3u);
+  EXPECT_EQ(get(*db_, "b"), "2@2");
+  EXPECT_EQ(scan(*db_), (Rows{{"b", {2, "2"}}}));
+}
+
+TEST_F(RocksdbShardDbTest, Get_PinsWhatChangesMeanwhile) {
+  put("key", std::string(100'000, 'a'));
+  ASSERT_TRUE(db_->flush().ok());
+  PinnedValue value;
+  ASSERT_TRUE(db_->get("key", value).ok());
+  put("key", "b");
+  ASSERT_TRUE(db_->flush().ok());
+  EXPECT_EQ(as_string_view(value.bytes()), std::string(100'000, 'a'));
+}
+
+TEST_F(RocksdbShardDbTest, Apply_LargestKeyAndValue) {
+  const std::string key(kKeyBytesMax, 'k');
+  put(key, std::string(kValueBytesMax, 'v'));
+  ASSERT_TRUE(db_->flush().ok());
+  PinnedValue value;
+  ASSERT_TRUE(db_->get(key, value).ok());
+  EXPECT_EQ(value.bytes().size(), kValueBytesMax);
+}
+
+TEST_F(RocksdbShardDbTest, CopyTakenWhileOpen_IsAsAtSomeApplyNotOlderThanTheLastFlush) {
+  Rng rng(4);
+  std::vector<Rows> history = {{}};
+  uint64_t flushed = 0;
+  for (int i = 0; i < 400; ++i) {
+    Rows rows = history.back();
+    const std::string key = "key" + std::to_string(rng.below(50));
+    if (rng.chance(0.2)) {
+      remove(key);
+      rows.erase(key);
+    } else {
+      const std::string value(rng.below(3000), static_cast<char>('a' + i % 26));
+      put(key, value);
+      rows[key] = {db_->applied_index(), value};
+    }
+    history.push_back(rows);
+    if (rng.chance(0.05)) flushed = db_->flush().value();
+    if (i % 100 != 99) continue;
+    // What a process leaves that is killed now.
+    const TemporaryDirectory copy;
+    std::filesystem::copy(dir_.path(), copy.path(), std::filesystem::copy_options::recursive);
+    auto engine = make_rocksdb_engine(small_options());
+    auto left = engine->open_db(copy.path(), kId, RocksdbEngine::IfMissing::kFail);
+    ASSERT_TRUE(left.ok()) << left.status();
+    const uint64_t index = (*left)->applied_index();
+    EXPECT_GE(index, flushed);
+    ASSERT_LT(index, history.size());
+    EXPECT_EQ(scan(**left), history[index]);
+  }
+}
+
+TEST_F(RocksdbShardDbTest, Scan_RangesAndPages) {
+  for (char c = 'a'; c <= 'j'; ++c) put(std::string(1, c), "v");
+  EXPECT_EQ(scan(*db_, {.start = "c", .end = "f"}).size(), 3u);
+  EXPECT_EQ(scan(*db_, {.start = "c", .start_exclusive = true, .end = "f"}).size(), 2u);
+  EXPECT_EQ(scan(*db_).size(), 10u);
+  int taken = 0;
+  const auto end = db_->scan({}, [&](const ScanRow&) { return ++taken <= 4; });
+  ASSERT_TRUE(end.ok());
+  EXPECT_TRUE(end->has_more);
+}
+
+TEST(ScanRangeTest, ScanRange_RefusesForeignTokens) {
+  ScanRequest request;
+  request.resume_token = "made up";
+  EXPECT_FALSE(scan_range(request).ok());
+}
+
+TEST_F(RocksdbShardDbTest, Stats_CountKeysAndIndex) {
+  for (int i = 0; i < 10; ++i) put("key" + std::to_string(i), "v");
+  EXPECT_EQ(db_->stats().last_index, 10u);
+  EXPECT_GE(db_->stats().keys_estimate, 10u);
+}
+
+TEST(RocksdbFormatTest, OpenDb_TakesOverDataWithALogOfItsOwn) {
+  const TemporaryDirectory dir;
+  {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, dir.path() + "/1-0", &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    ASSERT_TRUE(db->Put(synced, "", internal::encode_meta({kId, 7, 1})).ok());
+    ASSERT_TRUE(db->Put(synced, "key", std::string("\x07\0\0\0\0\0\0\0old", 11)).ok());
+  }
+  for (int i = 0; i < 2; ++i) {
+    auto engine = make_rocksdb_engine(small_options());
+    auto db = engine->open_db(dir.path(), kId, RocksdbEngine::IfMissing::kFail);
+    ASSERT_TRUE(db.ok()) << db.status();
+    EXPECT_EQ((*db)->applied_index(), 7u);
+    PinnedValue value;
+    ASSERT_TRUE((*db)->get("key", value).ok());
+    EXPECT_EQ(as_string_view(value.bytes()), "old");
+    EXPECT_EQ(value.version(), 7u);
+  }
+  rocksdb::DB* raw = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, dir.path() + "/1-0", &raw).ok());
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::string meta;
+  ASSERT_TRUE(db->Get({}, "", &meta).ok());
+  EXPECT_EQ(internal::decode_meta(meta)->format, 2u);
+}
+
+}  // namespace
+}  // namespace skua::kv
