@@ -141,25 +141,62 @@ void BorrowedDevice::Gate::wait_until_waiting() {
 
 class BorrowedDevice::File final : public LogFile {
  public:
-  File(std::unique_ptr<LogFile> file, Gate* gate) : file_(std::move(file)), gate_(gate) {}
+  File(std::unique_ptr<LogFile> file, Gate& gate) : file_(std::move(file)), gate_(gate) {}
+  ~File() override {
+    const std::lock_guard lock(gate_.device);
+    file_.reset();
+  }
   absl::Status write(uint64_t offset, ByteSpan bytes, WriteMode mode) override {
-    if (gate_ != nullptr) gate_->pass();
+    gate_.pass();
+    const std::lock_guard lock(gate_.device);
     return file_->write(offset, bytes, mode);
   }
-  absl::Status sync() override { return file_->sync(); }
-  absl::StatusOr<size_t> read(uint64_t offset, MutableByteSpan into) override { return file_->read(offset, into); }
-  void drop_cache() override { file_->drop_cache(); }
+  absl::Status sync() override {
+    const std::lock_guard lock(gate_.device);
+    return file_->sync();
+  }
+  absl::StatusOr<size_t> read(uint64_t offset, MutableByteSpan into) override {
+    const std::lock_guard lock(gate_.device);
+    return file_->read(offset, into);
+  }
+  void drop_cache() override {
+    const std::lock_guard lock(gate_.device);
+    file_->drop_cache();
+  }
   [[nodiscard]] uint64_t size() const override { return file_->size(); }
 
  private:
-  const std::unique_ptr<LogFile> file_;
-  Gate* const gate_;
+  std::unique_ptr<LogFile> file_;
+  Gate& gate_;
 };
 
 absl::StatusOr<std::unique_ptr<LogFile>> BorrowedDevice::create(const std::string& name, uint64_t bytes, Fill fill) {
+  const std::lock_guard lock(gate_.device);
   auto file = device_.create(name, bytes, fill);
   if (!file.ok()) return file.status();
   return std::make_unique<File>(*std::move(file), gate_);
+}
+
+absl::StatusOr<std::unique_ptr<LogFile>> BorrowedDevice::open(const std::string& name) {
+  const std::lock_guard lock(gate_.device);
+  auto file = device_.open(name);
+  if (!file.ok()) return file.status();
+  return std::make_unique<File>(*std::move(file), gate_);
+}
+
+absl::Status BorrowedDevice::rename(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(gate_.device);
+  return device_.rename(from, to);
+}
+
+absl::Status BorrowedDevice::remove(const std::string& name) {
+  const std::lock_guard lock(gate_.device);
+  return device_.remove(name);
+}
+
+absl::StatusOr<std::vector<std::string>> BorrowedDevice::list() {
+  const std::lock_guard lock(gate_.device);
+  return device_.list();
 }
 
 // --- Options and tasks

@@ -19,6 +19,7 @@
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/worker_engine.h"
 #include "kvstore/log/device.h"
+#include "kvstore/log/sim/sim_device.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv::testing {
@@ -75,10 +76,12 @@ class FakeDbEngine final : public RocksdbEngine {
   std::map<ShardId, FakeDisk> disks_;
 };
 
-/// Hands a device that somebody else owns to a log, and holds its writes up on demand.
+/// Hands a device that somebody else owns to a log, and holds its writes up on demand. Uses the device under the gate's
+/// lock, so that the test's thread may, too.
 class BorrowedDevice final : public Device {
  public:
   struct Gate {
+    std::mutex device;
     std::mutex mutex;
     std::condition_variable changed;
     bool closed = false;
@@ -90,18 +93,25 @@ class BorrowedDevice final : public Device {
     void wait_until_waiting();
   };
 
-  explicit BorrowedDevice(Device& device, Gate* gate = nullptr) : device_(device), gate_(gate) {}
+  BorrowedDevice(Device& device, Gate& gate) : device_(device), gate_(gate) {}
   absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override;
-  absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override { return device_.open(name); }
-  absl::Status rename(const std::string& from, const std::string& to) override { return device_.rename(from, to); }
-  absl::Status remove(const std::string& name) override { return device_.remove(name); }
-  absl::StatusOr<std::vector<std::string>> list() override { return device_.list(); }
+  absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override;
+  absl::Status rename(const std::string& from, const std::string& to) override;
+  absl::Status remove(const std::string& name) override;
+  absl::StatusOr<std::vector<std::string>> list() override;
   [[nodiscard]] std::string path_of(const std::string& name) const override { return device_.path_of(name); }
 
  private:
   class File;
   Device& device_;
-  Gate* const gate_;
+  Gate& gate_;
+};
+
+/// A simulated disk while the log's thread keeps off.
+struct LockedDevice {
+  std::unique_lock<std::mutex> lock;
+  sim::SimDevice* device;
+  sim::SimDevice* operator->() const { return device; }
 };
 
 /// A log small enough for many rotations.

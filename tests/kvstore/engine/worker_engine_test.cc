@@ -49,7 +49,7 @@ class World {
   }
 
   void start() {
-    auto device = std::make_unique<BorrowedDevice>(device_, &gate);
+    auto device = std::make_unique<BorrowedDevice>(device_, gate);
     RecoveryOptions recovery{.log = small_log_options(), .shards_dir = ""};
     recovery.chunk_bytes = 1 << 10;
     auto recovered = recover_log(*device, recovery, databases_);
@@ -86,7 +86,7 @@ class World {
 
   /// The power fails, now or at the moment set before.
   void crash() {
-    device_.crash_after(0);
+    device()->crash_after(0);
     for (const ShardId id : kIds) databases_.disk(id).fail();
     stop();
     device_.restart();
@@ -179,7 +179,7 @@ class World {
 
   WorkerEngine& engine() { return *engine_; }
   EngineShard& shard(size_t i) { return *shards_[i]; }
-  sim::SimDevice& device() { return device_; }
+  testing::LockedDevice device() { return {std::unique_lock(gate.device), &device_}; }
   FakeDisk& disk(size_t i) { return databases_.disk(kIds[i]); }
   TaskQueue& tasks() { return tasks_; }
   Rng& rng() { return rng_; }
@@ -355,7 +355,7 @@ TEST(WorkerEngine, Write_FullDiskIsRefusedAndEndsWhenThereIsRoom) {
   world.start();
   // The database takes nothing, so the log may not let anything go.
   world.disk(0).hold(true);
-  world.device().set_capacity(0);
+  world.device()->set_capacity(0);
   for (int i = 0; world.counts[KvStatus::kResourceExhausted] == 0 && i < 2000; ++i) {
     for (int n = 0; n < 5; ++n) world.write(0, put_of("key" + std::to_string(n), std::string(200, 'x')));
     world.tasks().run_until(
@@ -363,7 +363,7 @@ TEST(WorkerEngine, Write_FullDiskIsRefusedAndEndsWhenThereIsRoom) {
     if (world.engine().counters().memory.puts_refused > 0) world.disk(0).hold(false);
   }
   EXPECT_GT(world.counts[KvStatus::kResourceExhausted], 0u);
-  world.device().set_capacity(64 << 20);
+  world.device()->set_capacity(64 << 20);
   world.disk(0).hold(false);
   world.wait_for_answers();
   EXPECT_EQ(world.put(0, "key9", "room again").status, KvStatus::kOk);
@@ -374,7 +374,7 @@ TEST(WorkerEngine, Write_AFailedLogIsToldAndEndsWrites) {
   World world(10);
   world.start();
   world.put(0, "key0", "kept");
-  world.device().crash_after(0);
+  world.device()->crash_after(0);
   EXPECT_EQ(world.put(0, "key0", "in doubt").status, KvStatus::kStorageFailed);
   EXPECT_EQ(world.put(1, "key0", "v").status, KvStatus::kShardReadOnly);
   EXPECT_NE(world.last_why.find("log failed"), std::string::npos);
@@ -430,8 +430,8 @@ void live_and_die(uint64_t seed) {
     world.adopt_recovered();
     world.check_all();
     if (::testing::Test::HasFatalFailure()) return;
-    if (world.rng().chance(0.7)) world.device().crash_after(world.rng().below(200));
-    for (int round = 0; round < 30 && !world.device().crashed(); ++round) {
+    if (world.rng().chance(0.7)) world.device()->crash_after(world.rng().below(200));
+    for (int round = 0; round < 30 && !world.device()->crashed(); ++round) {
       maker.clear();
       for (uint64_t n = world.rng().between(1, 25); n > 0; --n) {
         const size_t shard = world.rng().below(2);
@@ -442,14 +442,14 @@ void live_and_die(uint64_t seed) {
         if (world.rng().chance(0.2)) world.tasks().run();
       }
       if (world.rng().chance(0.5)) world.wait_for_answers();
-      if (world.rng().chance(0.1) && !world.device().crashed()) {
+      if (world.rng().chance(0.1) && !world.device()->crashed()) {
         world.wait_for_answers();
-        if (!world.device().crashed()) world.check_all();
+        if (!world.device()->crashed()) world.check_all();
       }
       if (world.rng().chance(0.1) && world.answered[0].in_doubt.empty()) world.wait_applied(0);
     }
-    if (world.rng().chance(0.3) && !world.device().crashed()) {
-      world.device().crash_after(~uint64_t{0} / 2);
+    if (world.rng().chance(0.3) && !world.device()->crashed()) {
+      world.device()->crash_after(~uint64_t{0} / 2);
       world.stop();
     } else {
       world.crash();

@@ -99,7 +99,7 @@ class ServerWorld {
     endpoint.protocol.window = 256;
     client_ = std::make_unique<rpc::Endpoint>(*client_transport_, network_.clock(), endpoint);
     endpoint_ = std::make_unique<rpc::Endpoint>(*server_transport_, network_.clock(), endpoint);
-    auto device = std::make_unique<BorrowedDevice>(device_, &gate_);
+    auto device = std::make_unique<BorrowedDevice>(device_, gate_);
     const auto recovery = LogRecovery::scan(*device, log_options.identity, [](const LogProgress&) {}).value();
     auto log = Log::open(*device, log_options, *recovery).value();
     server_ = ShardServer::create(*endpoint_, readers_, options, {std::move(device), std::move(log)}).value();
@@ -124,7 +124,7 @@ class ServerWorld {
   rpc::Endpoint& endpoint() { return *endpoint_; }
   /// The log's disk: what holds its writes up, and what breaks it.
   BorrowedDevice::Gate& gate() { return gate_; }
-  sim::SimDevice& device() { return device_; }
+  LockedDevice device() { return {std::unique_lock(gate_.device), &device_}; }
 
   /// A log whose records have up to a quarter of this.
   static LogOptions log_files(uint64_t segment_bytes) {

@@ -426,7 +426,7 @@ TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
 
 TEST_F(ShardServerTest, Write_FailureOfTheStorageIsToldAndEndsWrites) {
   serve();
-  world_.device().crash_after(0);
+  world_.device()->crash_after(0);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kStorageFailed);
   EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kShardReadOnly);
 }
