@@ -16,6 +16,7 @@
 namespace skua::kv {
 namespace {
 
+constexpr size_t kIngestMin = 4096;
 constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
 
 ShardId id_of(LogShard shard) {
@@ -135,7 +136,10 @@ class Recovery {
     const auto end = std::unique(shard.effects.begin(), shard.effects.end(),
                                  [](const AppliedEffect& a, const AppliedEffect& b) { return a.key == b.key; });
     shard.effects.erase(end, shard.effects.end());
-    shard.refused = shard.db->apply(shard.effects, shard.last_index);
+    // A table file costs about half of a batch and its flush, but few effects are not worth a file.
+    const bool many = shard.effects.size() >= kIngestMin;
+    shard.refused =
+        many ? shard.db->ingest(shard.effects, shard.last_index) : shard.db->apply(shard.effects, shard.last_index);
     shard.effects.clear();
   }
 

@@ -1,6 +1,7 @@
 // One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version (u64 little
 // endian) and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
 // every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
+#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
 
 #include <array>
@@ -46,6 +47,34 @@ class RocksdbShardDb final : public ShardDb {
     if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta({id_, applied_index}));
     if (status.ok()) status = db_->Write(write_options_, &batch_);
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
+    applied_index_.store(applied_index, std::memory_order_release);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> sorted_effects, uint64_t applied_index) override {
+    const std::string path = db_->GetName() + "/ingest.sst";
+    (void)db_->GetEnv()->DeleteFile(path);  // what a crash left
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
+    rocksdb::Status status = writer.Open(path);
+    // The empty key is the first one.
+    if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta({id_, applied_index}));
+    std::string value;
+    for (const AppliedEffect& effect : sorted_effects) {
+      if (!status.ok()) break;
+      if (!effect.value) {
+        status = writer.Delete(to_slice(effect.key));
+        continue;
+      }
+      value.assign(kVersionPrefixBytes, '\0');
+      store_le(std::as_writable_bytes(std::span(value)).data(), effect.version);
+      value.append(as_string_view(*effect.value));
+      status = writer.Put(to_slice(effect.key), value);
+    }
+    if (status.ok()) status = writer.Finish();
+    rocksdb::IngestExternalFileOptions options;
+    options.move_files = true;
+    if (status.ok()) status = db_->IngestExternalFile({path}, options);
+    if (!status.ok()) return to_status(status, "ingesting writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
     return absl::OkStatus();
   }

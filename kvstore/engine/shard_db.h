@@ -57,7 +57,7 @@ struct AppliedEffect {
   uint64_t version = 0;
 };
 
-/// Thread: apply and flush: one at a time; the others: any, also meanwhile.
+/// Thread: apply, ingest and flush: one at a time; the others: any, also meanwhile.
 class ShardDb {
  public:
   virtual ~ShardDb() = default;
@@ -67,6 +67,9 @@ class ShardDb {
   /// Makes `effects` (no key twice) visible, all at once, together with `applied_index`. May wait for
   /// the disk. An error leaves what was there before.
   [[nodiscard]] virtual absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) = 0;
+
+  /// As apply, for very many effects, sorted by key: they come as a table file, past the memtable, and are durable.
+  [[nodiscard]] virtual absl::Status ingest(std::span<const AppliedEffect> sorted_effects, uint64_t applied_index) = 0;
 
   /// Makes what was applied durable; waits for the disk. Returns the index up to which everything is durable.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;

@@ -75,6 +75,10 @@ class FakeShardDb final : public ShardDb {
   [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t index) override {
     return disk_.apply(effects, index);
   }
+  [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> effects, uint64_t index) override {
+    absl::Status applied = disk_.apply(effects, index);
+    return applied.ok() ? disk_.flush().status() : applied;
+  }
   [[nodiscard]] absl::StatusOr<uint64_t> flush() override { return disk_.flush(); }
   [[nodiscard]] uint64_t applied_index() const override { return disk_.state().index; }
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
