@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 
+#include "absl/status/statusor.h"
 #include "rpc/base/bytes.h"
 #include "rpc/transport/transport.h"
 
@@ -54,6 +55,11 @@ class OneSided {
   [[nodiscard]] virtual bool ready(PeerId peer) = 0;
   /// The key under which peers reach [bytes] by their address here, or nothing: not registered as a whole.
   [[nodiscard]] virtual std::optional<uint32_t> key_of(ByteSpan bytes) = 0;
+  /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the key returned: for READs,
+  /// WRITEs and atomics. RESOURCE_EXHAUSTED names the limit.
+  virtual absl::StatusOr<uint32_t> open_region(MutableByteSpan region) = 0;
+  /// When this returns nobody reaches it any more under that key.
+  virtual void close_region(uint32_t key) = 0;
   /// Takes a prefix and returns how many. One for a peer that is not ready is taken, and completes with ok = false.
   virtual size_t post(std::span<const OneSidedOperation> operations) = 0;
   /// Completions in any order; returns how many were written.

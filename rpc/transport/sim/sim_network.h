@@ -224,6 +224,8 @@ class SimTransport final : public Transport, private OneSided {
   // OneSided.
   bool ready(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
+  absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
+  void close_region(uint32_t key) override;
   size_t post(std::span<const OneSidedOperation> operations) override;
   size_t reap(std::span<OneSidedCompletion> completions) override;
   void sever(PeerId peer) override;

@@ -112,6 +112,12 @@ std::optional<uint32_t> SimTransport::key_of(ByteSpan /*bytes*/) {
   return kSimKey;
 }
 
+absl::StatusOr<uint32_t> SimTransport::open_region(MutableByteSpan /*region*/) {
+  return kSimKey;
+}
+
+void SimTransport::close_region(uint32_t /*key*/) {}
+
 size_t SimTransport::post(std::span<const OneSidedOperation> operations) {
   for (const OneSidedOperation& operation : operations) network_.post(*this, operation);
   return operations.size();

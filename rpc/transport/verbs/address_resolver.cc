@@ -29,10 +29,8 @@ AddressResolver::~AddressResolver() {
   thread_.join();
 }
 
-absl::StatusOr<std::shared_ptr<AddressHandle>> AddressResolver::resolve(const EndpointAddress& peer, bool with_grh,
-                                                                        DurationNs patience_ns) {
-  Request request;
-  ibv_ah_attr& to = request.attributes;
+ibv_ah_attr AddressResolver::attributes(const EndpointAddress& peer, bool with_grh) const {
+  ibv_ah_attr to{};
   to.port_num = device_.port();
   to.dlid = peer.lid;
   to.is_global = with_grh ? 1 : 0;
@@ -44,6 +42,13 @@ absl::StatusOr<std::shared_ptr<AddressHandle>> AddressResolver::resolve(const En
     // Routers spread flows by it: packets to one QP keep to one path.
     to.grh.flow_label = (peer.qp_number * 0x9e3779b1u >> 12) & kFlowLabelMask;
   }
+  return to;
+}
+
+absl::StatusOr<std::shared_ptr<AddressHandle>> AddressResolver::resolve(const EndpointAddress& peer, bool with_grh,
+                                                                        DurationNs patience_ns) {
+  Request request;
+  request.attributes = attributes(peer, with_grh);
   auto handle = std::make_shared<AddressHandle>();
   request.handle = handle;
   std::unique_lock lock(mutex_);

@@ -54,6 +54,8 @@ class AddressResolver {
   AddressResolver(const AddressResolver&) = delete;
   AddressResolver& operator=(const AddressResolver&) = delete;
 
+  /// Where packets to `peer` go, as the device wants to know it.
+  [[nodiscard]] ibv_ah_attr attributes(const EndpointAddress& peer, bool with_grh) const;
   /// The handle for packets to `peer`, which may still be pending after `patience_ns`. RESOURCE_EXHAUSTED: too many are.
   absl::StatusOr<std::shared_ptr<AddressHandle>> resolve(const EndpointAddress& peer, bool with_grh,
                                                          DurationNs patience_ns);

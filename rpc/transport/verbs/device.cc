@@ -114,6 +114,9 @@ absl::StatusOr<std::unique_ptr<Device>> Device::open(const PortWish& wish, uint3
   }
   out->domain_ = ibv_alloc_pd(out->context_);
   if (out->domain_ == nullptr) return failed(out->name(), "ibv_alloc_pd", errno);
+  out->remote_domain_ = ibv_alloc_pd(out->context_);
+  if (out->remote_domain_ == nullptr) return failed(out->name(), "ibv_alloc_pd", errno);
+  out->make_registries();
   const int flags = fcntl(out->context_->async_fd, F_GETFL);
   fcntl(out->context_->async_fd, F_SETFL, flags | O_NONBLOCK);
   const uint32_t port_mtu = out->choice_.port.mtu_bytes;
@@ -126,8 +129,23 @@ absl::StatusOr<std::unique_ptr<Device>> Device::open(const PortWish& wish, uint3
   return out;
 }
 
+void Device::make_registries() {
+  const auto make = [this](ibv_pd* domain, int access) {
+    return DomainRegistrar(name(), domain, access, registered_bytes_);
+  };
+  const int atomics = limits_.atomic_cap == IBV_ATOMIC_NONE ? 0 : IBV_ACCESS_REMOTE_ATOMIC;
+  memory_.reset(new RegisteredMemory{make(domain_, IBV_ACCESS_LOCAL_WRITE)});
+  local_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_LOCAL_WRITE)});
+  readable_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_REMOTE_READ)});
+  open_memory_ = std::make_unique<DomainRegistrar>(
+      make(remote_domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | atomics));
+}
+
 Device::~Device() {
   memory_.reset();
+  local_memory_.reset();
+  readable_memory_.reset();
+  if (remote_domain_ != nullptr) ibv_dealloc_pd(remote_domain_);
   if (domain_ != nullptr) ibv_dealloc_pd(domain_);
   if (context_ != nullptr) ibv_close_device(context_);
 }
@@ -150,20 +168,20 @@ std::string Device::describe() const {
                       link_up() ? "up" : "down");
 }
 
-absl::StatusOr<Registration> Device::add(MutableByteSpan region) {
-  ibv_mr* made = ibv_reg_mr(domain_, region.data(), region.size(), IBV_ACCESS_LOCAL_WRITE);
+absl::StatusOr<Registration> DomainRegistrar::add(MutableByteSpan region) {
+  ibv_mr* made = ibv_reg_mr(domain_, region.data(), region.size(), access_);
   if (made != nullptr) {
     registered_bytes_ += region.size();
-    return Registration{made, made->lkey};
+    return Registration{made, (access_ & IBV_ACCESS_REMOTE_READ) != 0 ? made->rkey : made->lkey};
   }
   const int error = errno;
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
   const uint64_t bytes_max = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
-  return registration_failed(name(), region.size(), registered_bytes_, error, bytes_max);
+  return registration_failed(device_, region.size(), registered_bytes_, error, bytes_max);
 }
 
-void Device::remove(const Registration& registration) {
+void DomainRegistrar::remove(const Registration& registration) {
   auto* region = static_cast<ibv_mr*>(registration.handle);
   registered_bytes_ -= region->length;
   ibv_dereg_mr(region);

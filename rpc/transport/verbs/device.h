@@ -1,9 +1,12 @@
 // Device: one RDMA port of this machine, opened: what every endpoint of the process shares.
 //
-//   Device --- ibv_context, protection domain, port, GID
-//     +-- MemoryRegistry       regions, registered once
+//   Device --- ibv_context, port, GID
+//     +-- domain of packets: UdQueue per endpoint (ud_queue.h), and their memory
+//     +-- domain of connected queue pairs: RcQueue per peer (rc_queue.h), and memory in two roles: what READs fill and WRITEs
+//     |   come from, of no use to peers; and what peers that know the key may READ
 //     +-- AddressResolver      address handles, made on a thread of its own (address_resolver.h)
-//     +-- UdQueue per endpoint (ud_queue.h)
+//
+// Memory that is only sent or received in packets is unknown to the second domain: nothing reaches it from the network.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_DEVICE_H_
 #define SKUA_RPC_TRANSPORT_VERBS_DEVICE_H_
 
@@ -13,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,17 +31,41 @@ std::vector<PortInfo> list_ports();
 /// "rxe0: ibv_create_qp: Cannot allocate memory", as a Status.
 absl::Status failed(const std::string& device, const char* what, int error);
 
+/// Registers memory in one protection domain with one set of rights.
+class DomainRegistrar final : public Registrar {
+ public:
+  DomainRegistrar(std::string device, ibv_pd* domain, int access, std::atomic<size_t>& registered_bytes)
+      : device_(std::move(device)), domain_(domain), access_(access), registered_bytes_(registered_bytes) {}
+  /// The key is for peers if they have rights to the region, else for this process.
+  absl::StatusOr<Registration> add(MutableByteSpan region) override;
+  void remove(const Registration& registration) override;
+
+ private:
+  const std::string device_;
+  ibv_pd* const domain_;
+  const int access_;
+  std::atomic<size_t>& registered_bytes_;
+};
+
+/// Memory of one role.
+struct RegisteredMemory {
+  DomainRegistrar registrar;
+  MemoryRegistry registry{registrar};
+};
+
 /// Thread: any, but for construction and destruction.
-class Device final : public Registrar {
+class Device final {
  public:
   /// `mtu_bytes`: at most this much per packet; 0: the port's MTU. FAILED_PRECONDITION: see choose_port().
   static absl::StatusOr<std::unique_ptr<Device>> open(const PortWish& wish, uint32_t mtu_bytes);
-  ~Device() override;
+  ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] ibv_context* context() const { return context_; }
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
+  /// Of connected queue pairs.
+  [[nodiscard]] ibv_pd* remote_domain() const { return remote_domain_; }
   [[nodiscard]] const ibv_device_attr& limits() const { return limits_; }
   [[nodiscard]] const std::string& name() const { return choice_.port.device; }
   [[nodiscard]] uint8_t port() const { return choice_.port.port; }
@@ -45,7 +73,14 @@ class Device final : public Registrar {
   [[nodiscard]] const GidInfo& gid() const { return choice_.gid; }
   /// Of a packet: engine header and payload.
   [[nodiscard]] uint16_t mtu_bytes() const { return mtu_bytes_; }
-  [[nodiscard]] MemoryRegistry& memory() { return *memory_; }
+  /// Of packets.
+  [[nodiscard]] MemoryRegistry& memory() { return memory_->registry; }
+  /// What our own operations on peers' memory fill or send.
+  [[nodiscard]] MemoryRegistry& local_memory() { return local_memory_->registry; }
+  /// What peers may READ.
+  [[nodiscard]] MemoryRegistry& readable_memory() { return readable_memory_->registry; }
+  /// What peers may READ, WRITE and change atomically.
+  [[nodiscard]] Registrar& open_memory() { return *open_memory_; }
 
   /// The port has a link now. Asks the device (a system call).
   [[nodiscard]] bool link_up() const;
@@ -53,20 +88,21 @@ class Device final : public Registrar {
   void drain_events();
   [[nodiscard]] std::string describe() const;
 
-  // Registrar.
-  absl::StatusOr<Registration> add(MutableByteSpan region) override;
-  void remove(const Registration& registration) override;
-
  private:
-  Device() : memory_(std::make_unique<MemoryRegistry>(*this)) {}
+  Device() = default;
+  void make_registries();
 
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
+  ibv_pd* remote_domain_ = nullptr;
   ibv_device_attr limits_{};
   PortChoice choice_;
   uint16_t mtu_bytes_ = 0;
-  std::unique_ptr<MemoryRegistry> memory_;
   std::atomic<size_t> registered_bytes_ = 0;
+  std::unique_ptr<RegisteredMemory> memory_;
+  std::unique_ptr<RegisteredMemory> local_memory_;
+  std::unique_ptr<RegisteredMemory> readable_memory_;
+  std::unique_ptr<DomainRegistrar> open_memory_;
   std::mutex events_;
 };
 

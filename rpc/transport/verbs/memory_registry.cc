@@ -25,7 +25,7 @@ absl::StatusOr<uint32_t> MemoryRegistry::acquire(MutableByteSpan region) {
     registered_bytes_ += region.size();
   }
   ++found->second.users;
-  return found->second.registration.local_key;
+  return found->second.registration.key;
 }
 
 void MemoryRegistry::release(MutableByteSpan region) {
@@ -43,10 +43,10 @@ size_t MemoryRegistry::registered_bytes() const {
   return registered_bytes_;
 }
 
-void RegionTable::add(MutableByteSpan bytes, uint32_t local_key) {
+void RegionTable::add(MutableByteSpan bytes, uint32_t key) {
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), bytes.data(),
                                       [](const std::byte* at, const Region& r) { return at < r.bytes.data(); });
-  regions_.insert(after, {bytes, local_key, nullptr});
+  regions_.insert(after, {bytes, key, nullptr});
   measure_reach();
 }
 

@@ -8,7 +8,8 @@
 // back when the last one takes it back. Only the very same region is shared: a part of one that is registered may outlive the rest of it,
 // and then new memory at those addresses would be sent from old pages.
 //
-// The keys allow the device to read and write for this process only. Nothing is readable from the network.
+// Who may do what with a region is its registrar's matter: the device has one registry for packets and two for connected queue
+// pairs (device.h), and a region may be in all three.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 #define SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 
@@ -29,8 +30,8 @@ namespace skua::rpc::verbs {
 struct Registration {
   /// The device's own object (ibv_mr).
   void* handle = nullptr;
-  /// Names the region in work requests of this process.
-  uint32_t local_key = 0;
+  /// Names the region: in work requests of this process, or in those of peers (as its registrar makes it).
+  uint32_t key = 0;
 };
 
 /// The device's side of it; a fake in tests.
@@ -75,12 +76,12 @@ class RegionTable {
  public:
   struct Region {
     MutableByteSpan bytes;
-    uint32_t local_key = 0;
+    uint32_t key = 0;
     /// The furthest end of this region and those before it (regions may overlap).
     const std::byte* reach = nullptr;
   };
 
-  void add(MutableByteSpan bytes, uint32_t local_key);
+  void add(MutableByteSpan bytes, uint32_t key);
   /// False: not there.
   bool remove(MutableByteSpan bytes);
   /// A region that holds all of `piece`, or null.

@@ -1,7 +1,5 @@
 #include "rpc/transport/verbs/ud_queue.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -18,8 +16,6 @@ constexpr size_t kReceivePad = kLine - kGrhBytes;
 constexpr uint32_t kRefillBatch = 16;
 constexpr uint32_t kQkeyMask = 0x7fffffff;
 constexpr uint32_t kPsnMask = 0xffffff;
-/// Acknowledging events takes a lock, so they are gathered.
-constexpr unsigned kEventsUnacknowledgedMax = 64;
 
 size_t round_up(size_t bytes, size_t to) {
   return (bytes + to - 1) / to * to;
@@ -33,8 +29,9 @@ uint64_t request_id(uint32_t epoch, uint32_t index) {
 
 // --- Making and restarting -------------------------------------------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<UdQueue>> UdQueue::create(Device& device, const UdQueueOptions& options, Rng rng) {
-  std::unique_ptr<UdQueue> out(new UdQueue(device, rng));
+absl::StatusOr<std::unique_ptr<UdQueue>> UdQueue::create(Device& device, CompletionChannel& channel,
+                                                         const UdQueueOptions& options, Rng rng) {
+  std::unique_ptr<UdQueue> out(new UdQueue(device, channel, rng));
   if (absl::Status status = out->make_memory(options); !status.ok()) return status;
   if (absl::Status status = out->make_pair(options); !status.ok()) return status;
   if (absl::Status status = out->to_ready(); !status.ok()) return status;
@@ -43,11 +40,8 @@ absl::StatusOr<std::unique_ptr<UdQueue>> UdQueue::create(Device& device, const U
 
 UdQueue::~UdQueue() {
   if (pair_ != nullptr) ibv_destroy_qp(pair_);
-  if (receive_events_ > 0) ibv_ack_cq_events(receive_queue_, receive_events_);
-  if (send_events_ > 0) ibv_ack_cq_events(send_queue_, send_events_);
-  if (send_queue_ != nullptr) ibv_destroy_cq(send_queue_);
-  if (receive_queue_ != nullptr) ibv_destroy_cq(receive_queue_);
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
+  if (send_queue_ != nullptr) channel_.destroy(send_queue_);
+  if (receive_queue_ != nullptr) channel_.destroy(receive_queue_);
   if (memory_key_ != 0) device_.memory().release(memory_);
 }
 
@@ -82,14 +76,13 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
 }
 
 absl::Status UdQueue::make_pair(const UdQueueOptions& options) {
-  channel_ = ibv_create_comp_channel(device_.context());
-  if (channel_ == nullptr) return failed(device_.name(), "ibv_create_comp_channel", errno);
-  fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   // Room for what an earlier life left as well.
-  send_queue_ = ibv_create_cq(device_.context(), static_cast<int>(2 * slots_.size()), nullptr, channel_, 0);
-  if (send_queue_ == nullptr) return failed(device_.name(), "ibv_create_cq", errno);
-  receive_queue_ = ibv_create_cq(device_.context(), static_cast<int>(2 * receive_depth_), nullptr, channel_, 0);
-  if (receive_queue_ == nullptr) return failed(device_.name(), "ibv_create_cq", errno);
+  absl::StatusOr<ibv_cq*> sent = channel_.make_queue(2 * slots_.size());
+  if (!sent.ok()) return sent.status();
+  send_queue_ = *sent;
+  absl::StatusOr<ibv_cq*> received = channel_.make_queue(size_t{2} * receive_depth_);
+  if (!received.ok()) return received.status();
+  receive_queue_ = *received;
   ibv_qp_init_attr wanted{};
   wanted.send_cq = send_queue_;
   wanted.recv_cq = receive_queue_;
@@ -332,30 +325,14 @@ void UdQueue::refill() {
 
 // --- Sleep -----------------------------------------------------------------------------------------------------------
 
-bool UdQueue::arm() {
+bool UdQueue::idle() {
   if (stash_at_ < stash_count_) return false;
-  if (!armed_) {
-    if (ibv_req_notify_cq(receive_queue_, 0) != 0 || ibv_req_notify_cq(send_queue_, 0) != 0) in_error_ = true;
-    armed_ = true;
-  }
-  // What came before the request was made raises no event.
   const int found = ibv_poll_cq(receive_queue_, static_cast<int>(stash_.size()), stash_.data());
   stash_at_ = 0;
   stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
   const uint64_t completed = completed_;
   poll_sent();
   return stash_count_ == 0 && completed == completed_ && !in_error_;
-}
-
-void UdQueue::disarm() {
-  ibv_cq* queue = nullptr;
-  void* unused = nullptr;
-  while (ibv_get_cq_event(channel_, &queue, &unused) == 0) {
-    ++(queue == receive_queue_ ? receive_events_ : send_events_);
-    armed_ = false;
-  }
-  if (receive_events_ >= kEventsUnacknowledgedMax) ibv_ack_cq_events(receive_queue_, std::exchange(receive_events_, 0));
-  if (send_events_ >= kEventsUnacknowledgedMax) ibv_ack_cq_events(send_queue_, std::exchange(send_events_, 0));
 }
 
 }  // namespace skua::rpc::verbs

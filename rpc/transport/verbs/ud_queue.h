@@ -33,6 +33,7 @@
 #include "rpc/memory/arena.h"
 #include "rpc/transport/transport.h"
 #include "rpc/transport/verbs/address.h"
+#include "rpc/transport/verbs/completion_channel.h"
 #include "rpc/transport/verbs/device.h"
 
 namespace skua::rpc::verbs {
@@ -53,7 +54,8 @@ class UdQueue {
   static constexpr size_t kGatherMax = 1 + kTxSegmentsMax;
 
   /// `rng`: keys and sequence numbers that nobody guesses. RESOURCE_EXHAUSTED names the limit.
-  static absl::StatusOr<std::unique_ptr<UdQueue>> create(Device& device, const UdQueueOptions& options, Rng rng);
+  static absl::StatusOr<std::unique_ptr<UdQueue>> create(Device& device, CompletionChannel& channel,
+                                                         const UdQueueOptions& options, Rng rng);
   ~UdQueue();
   UdQueue(const UdQueue&) = delete;
   UdQueue& operator=(const UdQueue&) = delete;
@@ -125,17 +127,15 @@ class UdQueue {
   /// The queue fails as after a fault of the device.
   void fail_for_test();
 
-  /// Readable after a completion, once arm() said so.
-  [[nodiscard]] int fd() const { return channel_->fd; }
-  /// False: something is there already.
-  bool arm();
-  /// Takes note of what made fd() readable.
-  void disarm();
+  /// To be asked after the channel was armed. False: something has arrived or was sent, or the queue is in error.
+  bool idle();
+  /// The device does not take requests.
+  void set_error() { in_error_ = true; }
 
  private:
   enum class BufferState : uint8_t { kFree, kPosted, kLent };
 
-  UdQueue(Device& device, Rng rng) : device_(device), rng_(rng) {}
+  UdQueue(Device& device, CompletionChannel& channel, Rng rng) : device_(device), channel_(channel), rng_(rng) {}
   absl::Status make_memory(const UdQueueOptions& options);
   absl::Status make_pair(const UdQueueOptions& options);
   absl::Status to_ready();
@@ -145,8 +145,8 @@ class UdQueue {
   [[nodiscard]] std::byte* buffer_at(uint32_t index) const { return receive_memory_ + size_t{index} * receive_stride_; }
 
   Device& device_;
+  CompletionChannel& channel_;
   Rng rng_;
-  ibv_comp_channel* channel_ = nullptr;
   ibv_cq* send_queue_ = nullptr;
   ibv_cq* receive_queue_ = nullptr;
   ibv_qp* pair_ = nullptr;  // null after give_up()
@@ -180,13 +180,10 @@ class UdQueue {
   std::vector<ibv_recv_wr> requests_;
   std::vector<ibv_sge> request_pieces_;
 
-  // Taken from the device by arm(), for the next poll_received().
+  // Taken from the device by idle(), for the next poll_received().
   std::array<ibv_wc, kBurstMax> stash_;
   size_t stash_count_ = 0;
   size_t stash_at_ = 0;
-  bool armed_ = false;
-  unsigned receive_events_ = 0;
-  unsigned send_events_ = 0;
 };
 
 }  // namespace skua::rpc::verbs

@@ -37,18 +37,23 @@ absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device
   queue_options.send_depth = options.send_depth;
   queue_options.receive_depth = options.receive_depth;
   queue_options.inline_bytes = static_cast<uint32_t>(kPacketHeaderBytes + options.inline_max_bytes);
-  absl::StatusOr<std::unique_ptr<UdQueue>> queue = UdQueue::create(device, queue_options, rng);
+  absl::StatusOr<std::unique_ptr<CompletionChannel>> channel = CompletionChannel::create(device);
+  if (!channel.ok()) return channel.status();
+  absl::StatusOr<std::unique_ptr<UdQueue>> queue = UdQueue::create(device, **channel, queue_options, rng.fork(1));
   if (!queue.ok()) return queue.status();
-  return std::make_unique<VerbsTransport>(device, resolver, options, self, *std::move(queue));
+  return std::make_unique<VerbsTransport>(device, resolver, options, self, *std::move(channel), *std::move(queue),
+                                          rng.fork(2));
 }
 
 VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options,
-                               const EndpointIdentity& self, std::unique_ptr<UdQueue> queue)
+                               const EndpointIdentity& self, std::unique_ptr<CompletionChannel> channel,
+                               std::unique_ptr<UdQueue> queue, Rng rng)
     : device_(device),
       resolver_(resolver),
       inline_max_bytes_(
           std::min(options.inline_max_bytes, uint32_t{device.mtu_bytes()} - uint32_t{kPacketHeaderBytes})),
       self_(self),
+      channel_(std::move(channel)),
       queue_(std::move(queue)),
       peers_(kPeersMax),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -69,9 +74,15 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   capabilities_.loopback = true;
   capabilities_.wakes_on_receive = true;
   now_ns_ = clock_.now_ns();
+  // Without READs everything goes in packets.
+  absl::StatusOr<std::unique_ptr<RcConnections>> connections =
+      RcConnections::create(*this, device_, resolver_, *channel_, rng);
+  if (connections.ok()) connections_ = *std::move(connections);
+  capabilities_.one_sided = connections_ != nullptr;
 }
 
 VerbsTransport::~VerbsTransport() {
+  connections_.reset();
   abandon_tx();
   for (const RegionTable::Region& region : regions_.all()) device_.memory().release(region.bytes);
   close(wake_fd_);
@@ -113,10 +124,16 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
   absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
       resolver_.resolve(*address, needs_grh(address_, *address), kResolvePatience);
   if (!handle.ok()) return handle.status();
-  if (known != kNoPeer) bury(peers_.at(known).handle);
+  if (known != kNoPeer) {
+    bury(peers_.at(known).handle);
+    if (connections_ != nullptr && peers_.at(known).address != *address) connections_->forget(known);
+  }
+  const size_t count_before = peers_.size();
   absl::StatusOr<PeerId> id =
       peers_.put({peer.identity.uuid, source_of(*address, address_), *address, *handle, now, now});
   if (id.ok() && (*handle)->get() == nullptr) unresolved_.push_back(*id);
+  const bool taken_over = id.ok() && known == kNoPeer && peers_.size() == count_before;
+  if (taken_over && connections_ != nullptr) connections_->forget(*id);
   return id;
 }
 
@@ -160,14 +177,35 @@ size_t VerbsTransport::tx_burst(std::span<TxPacket> packets) {
   return taken;
 }
 
+/// Nothing waits for room: what is not sent is said again later.
+void VerbsTransport::send_own(PeerId to, ByteSpan datagram) {
+  const Peer& peer = peers_.at(to);
+  if (!usable(peer)) return;
+  if (queue_->send_room() == 0) queue_->poll_sent();
+  if (queue_->send_room() == 0) return;
+  std::byte* room = nullptr;
+  UdQueue::SendSlot& slot = queue_->next_slot(room);
+  copy_bytes(room, datagram);
+  const auto bytes = static_cast<uint32_t>(datagram.size());
+  slot.pieces[0] = {reinterpret_cast<uintptr_t>(room), bytes, queue_->slot_key()};
+  slot.request.num_sge = 1;
+  address_request(slot, peer);
+  queue_->commit(slot, bytes, kNoToken);
+  queue_->post();
+}
+
+void VerbsTransport::address_request(UdQueue::SendSlot& slot, const Peer& peer) {
+  slot.request.wr.ud.ah = peer.handle->get();
+  slot.request.wr.ud.remote_qpn = peer.address.qp_number;
+  slot.request.wr.ud.remote_qkey = peer.address.qkey;
+}
+
 void VerbsTransport::build(const Peer& peer, TxPacket& packet) {
   std::byte* room = nullptr;
   UdQueue::SendSlot& slot = queue_->next_slot(room);
   std::memcpy(room, packet.header.data(), kPacketHeaderBytes);
   const uint32_t copied = gather(slot, room, packet);
-  slot.request.wr.ud.ah = peer.handle->get();
-  slot.request.wr.ud.remote_qpn = peer.address.qp_number;
-  slot.request.wr.ud.remote_qkey = peer.address.qkey;
+  address_request(slot, peer);
   packet.done = copied == packet.payload_bytes;
   queue_->commit(slot, static_cast<uint32_t>(kPacketHeaderBytes + packet.payload_bytes),
                  packet.done ? kNoToken : packet.token);
@@ -187,7 +225,7 @@ uint32_t VerbsTransport::gather(UdQueue::SendSlot& slot, std::byte* room, const 
     const auto bytes = static_cast<uint32_t>(piece.size());
     const RegionTable::Region* region = copy_all || piece.size() <= inline_max_bytes_ ? nullptr : regions_.find(piece);
     if (region != nullptr) {
-      slot.pieces[static_cast<size_t>(count++)] = {reinterpret_cast<uintptr_t>(piece.data()), bytes, region->local_key};
+      slot.pieces[static_cast<size_t>(count++)] = {reinterpret_cast<uintptr_t>(piece.data()), bytes, region->key};
       continue;
     }
     copy_bytes(room + used, piece);
@@ -237,22 +275,23 @@ size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
   }
   size_t filled = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (accept(received[i], packets[filled])) {
+    const Fate fate = accept(received[i], packets[filled]);
+    if (fate == Fate::kEngine) {
       ++filled;
-    } else {
-      queue_->give_back(received[i].buffer);
-      ++counters_.rx_dropped;
+      continue;
     }
+    queue_->give_back(received[i].buffer);
+    if (fate == Fate::kDropped) ++counters_.rx_dropped;
   }
   counters_.rx_packets += filled;
   queue_->refill();
   return filled;
 }
 
-bool VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
+VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
   if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
     ++stats_.rx_short;
-    return false;
+    return Fate::kDropped;
   }
   Source source{0, received.source_lid, received.source_qp};
   if (received.has_grh) {
@@ -260,11 +299,17 @@ bool VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
         parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
     if (!parsed.has_value()) {
       ++stats_.rx_bad_network_header;
-      return false;
+      return Fate::kDropped;
     }
     source = *parsed;
   }
   out.from = peers_.find(source);
+  const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
+  if (ConnectMessage::is_one(datagram)) {
+    ++stats_.rx_own;
+    if (connections_ != nullptr) connections_->on_datagram(out.from, datagram, clock_.now_ns());
+    return Fate::kOwn;
+  }
   out.placed = false;
   out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
   out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
@@ -272,7 +317,7 @@ bool VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
   out.placement = 0;
   counters_.rx_bytes += out.payload.size();
   counters_.rx_zero_copy_bytes += out.payload.size();
-  return true;
+  return Fate::kEngine;
 }
 
 void VerbsTransport::release(std::span<const RxBufferId> buffers) {
@@ -289,6 +334,7 @@ size_t VerbsTransport::poll_links(std::span<LinkEvent> events) {
     now_ns_ = now;
     watch(now);
   }
+  if (connections_ != nullptr && connections_->next_timer_ns() != kTimeNever) connections_->run_timers(clock_.now_ns());
   if (!unresolved_.empty()) report_unresolved();
   const size_t count = std::min(events.size(), events_.size());
   std::move(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count), events.begin());
@@ -307,6 +353,7 @@ void VerbsTransport::watch(TimeNs now) {
   device_.drain_events();
   queue_->look_for_error();
   if (queue_->in_error()) recover(now);
+  if (connections_ != nullptr) connections_->watch();
   std::erase_if(replaced_, [&](const auto& handle) { return handle.first <= queue_->completed_count(); });
   const bool up = device_.link_up();
   if (up && trouble_.ok()) {
@@ -359,6 +406,7 @@ absl::Status VerbsTransport::register_region(MutableByteSpan region) {
 }
 
 void VerbsTransport::unregister_region(MutableByteSpan region) {
+  if (connections_ != nullptr) connections_->forget(region);
   if (regions_.remove(region)) device_.memory().release(region);
 }
 
@@ -366,21 +414,27 @@ void VerbsTransport::wait(DurationNs timeout_ns) {
   // Who sleeps has few turns: each looks at the links.
   turns_ = kTurnsPerLook - 1;
   if (queue_->in_error()) recover(clock_.now_ns());
+  if (connections_ != nullptr) {
+    timeout_ns = std::min(timeout_ns, std::max<DurationNs>(connections_->next_timer_ns() - clock_.now_ns(), 0));
+  }
   if (queue_->in_error()) {
     // Nothing but time helps a queue that does not restart.
     timeout_ns = std::min(timeout_ns, kRestartEvery);
   } else {
     queue_->refill();
-    if (!queue_->arm()) return;
+    if (!channel_->arm()) queue_->set_error();
+    // What came before the channel was armed raises no event.
+    const bool idle = queue_->idle();
+    if (!idle || (connections_ != nullptr && !connections_->idle())) return;
   }
   const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
-  std::array<pollfd, 2> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{queue_->fd(), POLLIN, 0}};
+  std::array<pollfd, 2> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{channel_->fd(), POLLIN, 0}};
   if (ppoll(ready.data(), queue_->in_error() ? 1 : 2, &time, nullptr) <= 0) return;
   if (ready[0].revents != 0) {
     eventfd_t value;
     eventfd_read(wake_fd_, &value);
   }
-  if (ready[1].revents != 0) queue_->disarm();
+  if (ready[1].revents != 0) channel_->disarm();
 }
 
 void VerbsTransport::wake() {

@@ -11,8 +11,8 @@
 // A datagram is from whom its network header says (GID or LID, and QP number): that finds the PeerId. The device checks the key
 // (QKEY, drawn at random for each endpoint) and the invariant CRC, so the engine adds none of its own.
 //
-// Room for what builds on this: connected queue pairs (for READ, WRITE and atomics) would stand next to UdQueue, with completion
-// queues on the same channel; Device, MemoryRegistry and AddressResolver know nothing of datagrams.
+// Connected queue pairs for READ, WRITE and atomics stand beside all this (rc_connections.h), made on demand with datagrams that
+// begin with a magic of their own and never reach the engine.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
 
@@ -28,8 +28,10 @@
 #include "rpc/transport/transport.h"
 #include "rpc/transport/verbs/address.h"
 #include "rpc/transport/verbs/address_resolver.h"
+#include "rpc/transport/verbs/completion_channel.h"
 #include "rpc/transport/verbs/device.h"
 #include "rpc/transport/verbs/memory_registry.h"
+#include "rpc/transport/verbs/rc_connections.h"
 #include "rpc/transport/verbs/ud_queue.h"
 #include "rpc/transport/verbs/verbs_fabric.h"
 
@@ -44,7 +46,7 @@ struct Peer {
   TimeNs last_used_ns = 0;
 };
 
-class VerbsTransport final : public Transport, public PathLimits {
+class VerbsTransport final : public Transport, public PathLimits, private RcHost {
  public:
   struct Stats {
     /// Times the queue pair was taken out of an error state.
@@ -54,13 +56,15 @@ class VerbsTransport final : public Transport, public PathLimits {
     /// Of rx_dropped: shorter than the headers, and with a network header that is none.
     uint64_t rx_short = 0;
     uint64_t rx_bad_network_header = 0;
+    /// Datagrams for the transport itself, well-formed or not.
+    uint64_t rx_own = 0;
   };
 
   static absl::StatusOr<std::unique_ptr<Transport>> create(Device& device, AddressResolver& resolver,
                                                            const VerbsOptions& options, const EndpointIdentity& self,
                                                            Rng rng);
   VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options, const EndpointIdentity& self,
-                 std::unique_ptr<UdQueue> queue);
+                 std::unique_ptr<CompletionChannel> channel, std::unique_ptr<UdQueue> queue, Rng rng);
   ~VerbsTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
@@ -76,6 +80,7 @@ class VerbsTransport final : public Transport, public PathLimits {
   size_t poll_links(std::span<LinkEvent> events) override;
   absl::Status register_region(MutableByteSpan region) override;
   void unregister_region(MutableByteSpan region) override;
+  [[nodiscard]] OneSided* one_sided() override { return connections_.get(); }
   void wait(DurationNs timeout_ns) override;
   void wake() override;
   /// Of the two ports' MTUs the smaller one counts; the peer's came with its address.
@@ -87,18 +92,28 @@ class VerbsTransport final : public Transport, public PathLimits {
   /// For tests: the queue pair fails as after a fault of the device.
   void fail_queue_for_test() { queue_->fail_for_test(); }
   [[nodiscard]] const UdQueue& queue() const { return *queue_; }
+  /// Null where the device has no READs.
+  [[nodiscard]] RcConnections* connections() { return connections_.get(); }
 
  private:
   using Peers = PeerTable<Source, Peer>;
 
   // TX.
   void build(const Peer& peer, TxPacket& packet);
+  static void address_request(UdQueue::SendSlot& slot, const Peer& peer);
   /// Copies or gathers the payload behind the header; returns the bytes copied.
   uint32_t gather(UdQueue::SendSlot& slot, std::byte* room, const TxPacket& packet);
   [[nodiscard]] bool usable(const Peer& peer) const { return !queue_->in_error() && peer.handle->get() != nullptr; }
 
+  // RcHost.
+  [[nodiscard]] const EndpointAddress& own_address() const override { return address_; }
+  [[nodiscard]] const EndpointAddress& address_of(PeerId peer) const override { return peers_.at(peer).address; }
+  void send_own(PeerId peer, ByteSpan datagram) override;
+  [[nodiscard]] const RegionTable& regions() const override { return regions_; }
+
   // RX.
-  bool accept(const UdQueue::Received& received, RxPacket& out);
+  enum class Fate : uint8_t { kEngine, kOwn, kDropped };
+  Fate accept(const UdQueue::Received& received, RxPacket& out);
 
   // Links.
   void recover(TimeNs now);
@@ -112,6 +127,7 @@ class VerbsTransport final : public Transport, public PathLimits {
   const uint32_t inline_max_bytes_;
   const EndpointIdentity self_;
   const SteadyClock clock_;
+  const std::unique_ptr<CompletionChannel> channel_;
   const std::unique_ptr<UdQueue> queue_;
   EndpointAddress address_;
   Capabilities capabilities_;
@@ -119,6 +135,7 @@ class VerbsTransport final : public Transport, public PathLimits {
   Stats stats_;
   Peers peers_;
   RegionTable regions_;
+  std::unique_ptr<RcConnections> connections_;
   std::vector<PeerId> unresolved_;
   /// Handles that were replaced, and how many sends had been built then: until those are done they may be in use.
   std::vector<std::pair<uint64_t, std::shared_ptr<AddressHandle>>> replaced_;

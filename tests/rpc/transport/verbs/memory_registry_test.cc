@@ -24,7 +24,7 @@ class FakeRegistrar : public Registrar {
     alive.insert(key);
     return Registration{nullptr, key};
   }
-  void remove(const Registration& registration) override { EXPECT_EQ(alive.erase(registration.local_key), 1u); }
+  void remove(const Registration& registration) override { EXPECT_EQ(alive.erase(registration.key), 1u); }
 
   bool refuse = false;
   uint32_t next_key = 100;
@@ -89,8 +89,8 @@ TEST_F(MemoryRegistryTest, Table_FindsOnlyWhatLiesWhollyInside) {
   RegionTable table;
   table.add(span(1000, 1000), 1);
   table.add(span(3000, 1000), 2);
-  EXPECT_EQ(table.find(span(1000, 1000))->local_key, 1u);
-  EXPECT_EQ(table.find(span(3999, 1))->local_key, 2u);
+  EXPECT_EQ(table.find(span(1000, 1000))->key, 1u);
+  EXPECT_EQ(table.find(span(3999, 1))->key, 2u);
   EXPECT_EQ(table.find(span(999, 2)), nullptr);
   EXPECT_EQ(table.find(span(1999, 2)), nullptr);
   EXPECT_EQ(table.find(span(2500, 1)), nullptr);

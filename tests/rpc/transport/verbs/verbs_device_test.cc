@@ -354,7 +354,8 @@ class Attacker {
   explicit Attacker(const Descriptor& victim) : victim_(EndpointAddress::decode(as_byte_span(victim.address)).value()) {
     device_ = Device::open({"rxe0"}, 0).value();
     resolver_ = std::make_unique<AddressResolver>(*device_, uint8_t{0});
-    queue_ = UdQueue::create(*device_, {.send_depth = 256, .receive_depth = kDepth}, Rng(1)).value();
+    channel_ = CompletionChannel::create(*device_).value();
+    queue_ = UdQueue::create(*device_, *channel_, {.send_depth = 256, .receive_depth = kDepth}, Rng(1)).value();
     handle_ = resolver_->resolve(victim_, true, kPatience).value();
   }
   ~Attacker() {
@@ -381,6 +382,7 @@ class Attacker {
   const EndpointAddress victim_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<AddressResolver> resolver_;
+  std::unique_ptr<CompletionChannel> channel_;
   std::unique_ptr<UdQueue> queue_;
   std::shared_ptr<AddressHandle> handle_;
 };

@@ -91,6 +91,26 @@ class VerbsLoad : public testing::Test {
     return completed_ >= count;
   }
 
+  void expect_nothing_left() {
+    // Nothing is left behind: neither calls nor buffers.
+    const TimeNs limit = clock_.now_ns() + kPatience;
+    const auto at_rest = [](Host& host) {
+      const Endpoint::Balance b = host.endpoint.balance();
+      return b.calls + b.handlers + b.lent_buffers + b.pool_buffers + b.messages + b.credits_missing == 0;
+    };
+    while ((completed_ < started_ || !at_rest(client_) || !at_rest(server_)) && clock_.now_ns() < limit) {
+      client_.endpoint.poll();
+      server_.endpoint.poll();
+    }
+    EXPECT_EQ(completed_, started_);
+    EXPECT_TRUE(at_rest(client_) && at_rest(server_));
+    for (Host* host : {&client_, &server_}) {
+      const UdQueue& queue = host->wire().queue();
+      EXPECT_EQ(queue.posted_buffers() + queue.free_buffers(), queue.buffer_count());
+    }
+    for (Host* host : {&client_, &server_}) EXPECT_EQ(host->wire().connections()->operations_in_flight(), 0u);
+  }
+
   const SteadyClock clock_;
   const std::unique_ptr<VerbsFabric> fabric_;
   Host server_;
@@ -122,22 +142,40 @@ TEST_F(VerbsLoad, QueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
   EXPECT_EQ(succeeded_, completed_) << "sessions survive, so no call has a reason to fail";
   EXPECT_GE(client_.wire().stats().restarts + server_.wire().stats().restarts, uint64_t{kFaults});
 
-  // Nothing is left behind: neither calls nor buffers.
+  expect_nothing_left();
+}
+
+TEST_F(VerbsLoad, ConnectedQueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
+  // READs have begun on both sides.
   const TimeNs limit = clock_.now_ns() + kPatience;
-  const auto at_rest = [](Host& host) {
-    const Endpoint::Balance b = host.endpoint.balance();
-    return b.calls + b.handlers + b.lent_buffers + b.pool_buffers + b.messages + b.credits_missing == 0;
-  };
-  while ((completed_ < started_ || !at_rest(client_) || !at_rest(server_)) && clock_.now_ns() < limit) {
-    client_.endpoint.poll();
-    server_.endpoint.poll();
+  while ((client_.endpoint.counters().rx_read_bytes == 0 || server_.endpoint.counters().rx_read_bytes == 0) &&
+         clock_.now_ns() < limit) {
+    keep_going();
   }
-  EXPECT_EQ(completed_, started_);
-  EXPECT_TRUE(at_rest(client_) && at_rest(server_));
-  for (Host* host : {&client_, &server_}) {
-    const UdQueue& queue = host->wire().queue();
-    EXPECT_EQ(queue.posted_buffers() + queue.free_buffers(), queue.buffer_count());
+  ASSERT_GT(server_.endpoint.counters().rx_read_bytes, 0u);
+  Rng rng(5);
+  DurationNs longest_ns = 0;
+  for (int fault = 0; fault < kFaults; ++fault) {
+    for (uint64_t turns = rng.below(300); turns > 0; --turns) keep_going();
+    const TimeNs failed_at = clock_.now_ns();
+    const uint64_t which = rng.between(1, 3);
+    // Each knows one peer.
+    if ((which & 1) != 0) client_.wire().connections()->fail_for_test(0);
+    if ((which & 2) != 0) server_.wire().connections()->fail_for_test(0);
+    ASSERT_TRUE(until_completed(started_ + kOutstanding)) << "after fault " << fault;
+    longest_ns = std::max(longest_ns, clock_.now_ns() - failed_at);
   }
+  std::printf(
+      "%d faults of connected queue pairs, %llu calls, %llu bytes by READ, %llu messages in packets after all; "
+      "from a fault to %u calls more: at most %lld ms\n",
+      kFaults, static_cast<unsigned long long>(completed_),
+      static_cast<unsigned long long>(client_.endpoint.counters().rx_read_bytes),
+      static_cast<unsigned long long>(client_.endpoint.counters().reads_failed), 2 * kOutstanding,
+      static_cast<long long>(longest_ns / kMillisecond));
+  EXPECT_EQ(succeeded_, completed_) << "sessions survive, so no call has a reason to fail";
+  EXPECT_GT(client_.wire().connections()->stats().broken, 0u);
+  EXPECT_EQ(client_.wire().stats().restarts + server_.wire().stats().restarts, 0u) << "datagrams are not disturbed";
+  expect_nothing_left();
 }
 
 }  // namespace

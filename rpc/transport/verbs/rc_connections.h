@@ -1,0 +1,171 @@
+// RcConnections: operations on peers' memory over connected queue pairs, one for each peer that they are wanted with.
+//
+//    ready(peer) ------> address asked for anew (it may have moved; on a thread that may wait) --> RcHandshake --> RcQueue
+//    post(operations) -> slot per operation -> RcQueue of the peer ---+
+//    reap() <----------- one completion queue for all of them <-------+
+//
+// A work request's id is its slot and the slot's epoch, which counts its uses: what is still heard of an earlier use, also after its
+// queue pair is gone, is ignored. Any error ends a connection (the device gives the queue pair up), and all its operations with
+// it; the peer is told by a datagram, and the next ready() of either side makes a new one. Datagrams' queue pair and sessions
+// know nothing of all this.
+//
+// Memory: registered for connected queue pairs when it is first used so, region by region (device.h), in one of two roles.
+#ifndef SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
+#define SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rpc/base/rng.h"
+#include "rpc/transport/one_sided.h"
+#include "rpc/transport/verbs/address_resolver.h"
+#include "rpc/transport/verbs/completion_channel.h"
+#include "rpc/transport/verbs/memory_registry.h"
+#include "rpc/transport/verbs/rc_handshake.h"
+#include "rpc/transport/verbs/rc_queue.h"
+
+namespace skua::rpc::verbs {
+
+/// What connections need of their transport.
+class RcHost {
+ public:
+  virtual ~RcHost() = default;
+  [[nodiscard]] virtual const EndpointAddress& own_address() const = 0;
+  [[nodiscard]] virtual const EndpointAddress& address_of(PeerId peer) const = 0;
+  /// A datagram of the transport's own; it may be lost.
+  virtual void send_own(PeerId peer, ByteSpan datagram) = 0;
+  [[nodiscard]] virtual const RegionTable& regions() const = 0;
+};
+
+/// Thread: the transport's.
+class RcConnections final : public OneSided {
+ public:
+  struct Stats {
+    uint64_t connected = 0;
+    /// Connections that ended by an error, here or at the peer.
+    uint64_t broken = 0;
+    uint64_t severed = 0;
+    uint64_t operations_failed = 0;
+    /// Datagrams of ours that were none, and from nobody we know.
+    uint64_t bad_messages = 0;
+  };
+
+  /// `host`, `device`, `resolver` and `channel` outlive it.
+  static absl::StatusOr<std::unique_ptr<RcConnections>> create(RcHost& host, Device& device, AddressResolver& resolver,
+                                                               CompletionChannel& channel, Rng rng);
+  ~RcConnections() override;
+
+  // OneSided.
+  bool ready(PeerId peer) override;
+  std::optional<uint32_t> key_of(ByteSpan bytes) override;
+  absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
+  void close_region(uint32_t key) override;
+  size_t post(std::span<const OneSidedOperation> operations) override;
+  size_t reap(std::span<OneSidedCompletion> completions) override;
+  void sever(PeerId peer) override;
+
+  void on_datagram(PeerId from, ByteSpan datagram, TimeNs now);
+  /// Handshakes that are due.
+  void run_timers(TimeNs now);
+  /// When to call run_timers() next.
+  [[nodiscard]] TimeNs next_timer_ns() const;
+  /// Looks for queue pairs in error that nobody uses here: their peers do.
+  void watch();
+  /// The peer's id stands for another endpoint or address from now on.
+  void forget(PeerId peer);
+  /// The region is about to be unregistered.
+  void forget(MutableByteSpan region);
+  /// To be asked after the channel was armed. False: there is something to reap.
+  bool idle();
+
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+  [[nodiscard]] size_t operations_in_flight() const { return slots_.size() - free_.size(); }
+  [[nodiscard]] size_t queue_pairs() const;
+  void fail_for_test(PeerId peer);
+
+ private:
+  static constexpr size_t kSlots = 1024;
+
+  struct Connection {
+    RcHandshake handshake;
+    std::unique_ptr<RcQueue> queue;
+    /// Being resolved, or null. Its only use is that the kernel knows the neighbour afterwards.
+    std::shared_ptr<AddressHandle> way;
+    TimeNs way_known_ns = 0;
+    TimeNs not_before_ns = 0;
+    uint32_t in_flight = 0;
+    bool waiting = false;  // in waiting_
+    bool broken = false;   // in broken_
+  };
+  struct Slot {
+    uint64_t cookie = 0;
+    PeerId peer = kNoPeer;
+    uint32_t epoch = 0;
+  };
+  /// Work requests on their way to one peer's queue pair.
+  struct Batch {
+    std::array<ibv_send_wr, kBurstMax> requests;
+    std::array<ibv_sge, kBurstMax> pieces;
+    size_t count = 0;
+    PeerId peer = kNoPeer;
+  };
+
+  RcConnections(RcHost& host, Device& device, AddressResolver& resolver, CompletionChannel& channel, Rng rng);
+
+  // Connecting.
+  Connection& at(PeerId peer);
+  [[nodiscard]] Connection* find(PeerId peer) {
+    return peer < connections_.size() ? connections_[peer].get() : nullptr;
+  }
+  bool find_way(PeerId peer, Connection& connection, TimeNs now);
+  void start(PeerId peer, Connection& connection, TimeNs now);
+  bool make_queue(Connection& connection, TimeNs now);
+  bool bind(PeerId peer, Connection& connection, const ConnectMessage& message, TimeNs now);
+  void keep_waiting(PeerId peer, Connection& connection);
+  void run_timer(PeerId peer, Connection& connection, TimeNs now);
+  void send(PeerId peer, const Connection& connection, bool closed = false);
+  /// Ends the queue pair, and completes its operations.
+  void end(PeerId peer, Connection& connection);
+  void mark_broken(PeerId peer);
+  void end_broken();
+
+  // Operating.
+  bool add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key);
+  void flush(Batch& batch);
+  size_t poll();
+  void on_completion(const ibv_wc& completion);
+  void free_slot(uint32_t index, bool ok);
+  [[nodiscard]] size_t done_count() const { return done_.size() - done_at_; }
+  [[nodiscard]] std::optional<uint32_t> key_in(RegionTable& table, MemoryRegistry& registry, ByteSpan bytes);
+
+  RcHost& host_;
+  Device& device_;
+  AddressResolver& resolver_;
+  CompletionChannel& channel_;
+  Rng rng_;
+  const SteadyClock clock_;
+  ibv_cq* completions_ = nullptr;
+
+  std::vector<std::unique_ptr<Connection>> connections_;  // by PeerId
+  std::vector<PeerId> waiting_;                           // for a handshake or a way
+  std::vector<PeerId> broken_;
+  size_t watch_next_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
+  std::vector<OneSidedCompletion> done_;  // from done_at_ on
+  size_t done_at_ = 0;
+  RegionTable local_;
+  RegionTable readable_;
+  std::map<uint32_t, Registration> open_;  // by key
+  TimeNs register_again_ns_ = 0;
+  Stats stats_;
+};
+
+}  // namespace skua::rpc::verbs
+
+#endif  // SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_

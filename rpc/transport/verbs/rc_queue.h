@@ -1,0 +1,65 @@
+// RcQueue: one connected queue pair (RC), for READ, WRITE and atomics between this endpoint and one peer.
+//
+//    made: INIT --bind(peer's)--> RTR, RTS: works --failure--> ERROR: of no use any more, destroyed
+//
+// Never taken back to work: a new one has another number, so that nothing that is still under way to the old one reaches it. What a
+// peer may do through it is said by the keys of memory alone, all of them in a protection domain that knows no datagrams.
+#ifndef SKUA_RPC_TRANSPORT_VERBS_RC_QUEUE_H_
+#define SKUA_RPC_TRANSPORT_VERBS_RC_QUEUE_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport/verbs/device.h"
+
+namespace skua::rpc::verbs {
+
+/// Thread: the transport's.
+class RcQueue {
+ public:
+  /// Operations on their way to the device.
+  static constexpr uint32_t kDepth = 64;
+
+  /// The peer's half.
+  struct Remote {
+    /// Its address was resolved a moment ago, so that the kernel need not ask the network for it.
+    ibv_ah_attr address{};
+    uint32_t qp_number = 0;
+    uint32_t psn = 0;
+    uint8_t reads_served = 1;
+    uint16_t mtu_bytes = 0;
+  };
+
+  /// `completions` outlives it. `psn`: one that nobody guesses.
+  static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn);
+  /// When it returns the device uses no memory for it, neither here nor for the peer; completions may still lie in their queue.
+  ~RcQueue();
+  RcQueue(const RcQueue&) = delete;
+  RcQueue& operator=(const RcQueue&) = delete;
+
+  [[nodiscard]] uint32_t number() const { return pair_->qp_num; }
+  [[nodiscard]] uint32_t psn() const { return psn_; }
+  [[nodiscard]] uint8_t reads_served() const { return reads_served_; }
+
+  absl::Status bind(const Remote& remote);
+  /// False: refused, at least the last of them.
+  bool post(ibv_send_wr* first);
+  /// Asks the device.
+  [[nodiscard]] bool in_error() const;
+  void fail_for_test();
+
+ private:
+  RcQueue(Device& device, uint32_t psn) : device_(device), psn_(psn) {}
+
+  Device& device_;
+  const uint32_t psn_;
+  uint8_t reads_served_ = 1;
+  ibv_qp* pair_ = nullptr;
+};
+
+}  // namespace skua::rpc::verbs
+
+#endif  // SKUA_RPC_TRANSPORT_VERBS_RC_QUEUE_H_
