@@ -13,6 +13,7 @@
 #include "app/signals.h"
 #include "app/transport_options.h"
 #include "rpc/tools/perf_exchange.h"
+#include "rpc/tools/perf_memory.h"
 #include "rpc/tools/perf_report.h"
 #include "rpc/tools/perf_run.h"
 
@@ -81,7 +82,10 @@ int run_server(const Settings& settings, app::StopSignal& signal) {
   return all_well ? app::kExitOk : app::kExitFailure;
 }
 
-int run_test(const std::string& mode, const Settings& settings) {
+using RunClient = std::function<absl::StatusOr<TestResult>(const Socket& control, const Place& place)>;
+using Report = std::function<std::string(const TestResult& result)>;
+
+int run_test(const Settings& settings, const RunClient& run_one, const Report& report) {
   // Without a server to go to, both ends run here, each on a lane of its own.
   const bool alone = settings.server.empty();
   absl::StatusOr<std::unique_ptr<TransportSource>> source =
@@ -106,14 +110,34 @@ int run_test(const std::string& mode, const Settings& settings) {
   absl::StatusOr<TestResult> result = [&]() -> absl::StatusOr<TestResult> {
     absl::StatusOr<Socket> control = connect_to(*address);
     if (!control.ok()) return control.status();
-    return run_client(*control, {**source, 0, ""}, settings.test);
+    return run_one(*control, {**source, 0, ""});
   }();
   join();
-  if (!result.ok()) app::fail(kProgram, text_of(result.status()));
-  const std::string report =
-      settings.json ? json_report(mode, settings.test, *result) : text_report(mode, settings.test, *result);
-  std::fputs(report.c_str(), stdout);
-  return result->failed == 0 ? app::kExitOk : app::kExitFailure;
+  if (!result.ok()) fail(result.status());
+  std::fputs(report(*result).c_str(), stdout);
+  if (result->failed == 0) return app::kExitOk;
+  std::fprintf(stderr, "%s: %llu failed: %s\n", kProgram, static_cast<unsigned long long>(result->failed),
+               text_of(result->first_failure).c_str());
+  return app::kExitFailure;
+}
+
+int run_calls(const std::string& mode, const Settings& settings) {
+  const TestOptions& test = settings.test;
+  return run_test(
+      settings, [&](const Socket& control, const Place& place) { return run_client(control, place, test); },
+      [&](const TestResult& result) {
+        return settings.json ? json_report(mode, test, result) : text_report(mode, test, result);
+      });
+}
+
+int run_memory(const MemoryTest& memory, const Settings& settings) {
+  const TestOptions& test = settings.test;
+  return run_test(
+      settings,
+      [&](const Socket& control, const Place& place) { return run_memory_client(control, place, memory, test); },
+      [&](const TestResult& result) {
+        return settings.json ? json_report(memory.name, test, result) : memory_report(memory, test, result);
+      });
 }
 
 void add_transport_options(app::Command& command, Settings& settings) {
@@ -182,9 +206,44 @@ app::Command& add_test(app::Program& program, Settings& settings, const std::str
                            "Spin always, or sleep when idle (both ends).");
   command.action([own, mode, &settings] {
     own->json = settings.json;
-    return run_test(mode, *own);
+    return run_calls(mode, *own);
   });
   return command;
+}
+
+/// Named after the programs of perftest: ib_read_lat is read-lat.
+void add_memory_test(app::Program& program, Settings& settings, const MemoryTest& test, const std::string& summary) {
+  app::Command& command = program.add_command(test.name, summary);
+  auto own = std::make_shared<Settings>();
+  own->test.transport.name = "verbs";
+  own->test.request_bytes = test.bandwidth ? 65'536 : test.kind == OneSidedOperation::Kind::kFetchAdd ? 8 : 2;
+  own->test.outstanding = test.bandwidth ? 16 : 1;
+  command.add_positional("server", &own->server, "HOST:PORT of a skua-perf server; without it both ends run here.")
+      .optional();
+  add_transport_options(command, *own);
+  command.add_size("size", &own->test.request_bytes, "Bytes of an operation (atomics: 8).").range(1, 16 << 20);
+  command.add_int("outstanding", &own->test.outstanding, "Operations in flight.").range(1, 64).unit("operations");
+  command.add_duration("duration", &own->test.duration_ns, "How long to measure.").at_least(kMillisecond);
+  command.add_duration("warm-up", &own->test.warm_up_ns, "How long to run before measuring.").at_least(0);
+  command.action([own, test, &settings] {
+    own->json = settings.json;
+    return run_memory(test, *own);
+  });
+}
+
+void add_memory_tests(app::Program& program, Settings& settings) {
+  using Kind = OneSidedOperation::Kind;
+  add_memory_test(program, settings, {"read-lat", Kind::kRead, false},
+                  "Time of one READ of the server's memory (compare ib_read_lat).");
+  add_memory_test(program, settings, {"write-lat", Kind::kWrite, false},
+                  "Time of one WRITE, to its completion (ib_write_lat shows half a ping-pong).");
+  add_memory_test(program, settings, {"atomic-lat", Kind::kFetchAdd, false},
+                  "Time of one FETCH_ADD (compare ib_atomic_lat -A FETCH_AND_ADD).");
+  add_memory_test(program, settings, {"read-bw", Kind::kRead, true}, "Bytes per second by READs (compare ib_read_bw).");
+  add_memory_test(program, settings, {"write-bw", Kind::kWrite, true},
+                  "Bytes per second by WRITEs (compare ib_write_bw).");
+  add_memory_test(program, settings, {"atomic-bw", Kind::kFetchAdd, true},
+                  "FETCH_ADDs per second (compare ib_atomic_bw).");
 }
 
 void add_raw(app::Program& program, Settings& settings, app::StopSignal& signal) {
@@ -242,6 +301,7 @@ int run(int argc, char** argv) {
   bandwidth.outstanding = 8;
   add_test(program, settings, "bandwidth", "Bytes per second with large messages.", bandwidth)
       .example("skua-perf bandwidth --size 4 --response-size 1MiB", "large responses instead of large requests");
+  add_memory_tests(program, settings);
   add_raw(program, settings, **signal);
   program.parse_or_exit(argc, argv);
   return program.run();

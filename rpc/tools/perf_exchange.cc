@@ -19,7 +19,7 @@
 namespace skua::rpc::perf {
 namespace {
 
-constexpr std::string_view kMagic = "SKUAPERF1";
+constexpr std::string_view kMagic = "SKUAPERF2";
 constexpr int kReplyTimeoutMs = 5000;
 
 std::string errno_text() {
@@ -133,16 +133,17 @@ absl::StatusOr<Socket> connect_to(const HostPort& address) {
 }
 
 absl::Status send_plan(const Socket& socket, const TestPlan& plan) {
-  std::array<std::byte, kMagic.size() + 5> buffer;
+  std::array<std::byte, kMagic.size() + 9> buffer;
   ByteWriter writer(buffer);
   writer.write_bytes(as_byte_span(kMagic));
   writer.write(plan.response_bytes_max);
   writer.write(static_cast<uint8_t>(plan.busy ? 1 : 0));
+  writer.write(plan.memory_bytes);
   return send_all(socket, writer.written());
 }
 
 absl::StatusOr<TestPlan> receive_plan(const Socket& socket) {
-  std::array<std::byte, kMagic.size() + 5> buffer;
+  std::array<std::byte, kMagic.size() + 9> buffer;
   if (absl::Status status = receive_all(socket, buffer); !status.ok()) return status;
   ByteReader reader(buffer);
   if (as_string_view(reader.read_bytes(kMagic.size())) != kMagic) {
@@ -151,6 +152,7 @@ absl::StatusOr<TestPlan> receive_plan(const Socket& socket) {
   TestPlan plan;
   plan.response_bytes_max = reader.read<uint32_t>();
   plan.busy = reader.read<uint8_t>() != 0;
+  plan.memory_bytes = reader.read<uint32_t>();
   return plan;
 }
 
@@ -169,6 +171,24 @@ absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket) {
   MutableByteSpan bytes(reinterpret_cast<std::byte*>(encoded.data()), encoded.size());
   if (absl::Status status = receive_all(socket, bytes); !status.ok()) return status;
   return Descriptor::decode(bytes);
+}
+
+absl::Status send_memory(const Socket& socket, const PerfMemory& memory) {
+  std::array<std::byte, 12> bytes;
+  ByteWriter writer(bytes);
+  writer.write(memory.address);
+  writer.write(memory.key);
+  return send_all(socket, writer.written());
+}
+
+absl::StatusOr<PerfMemory> receive_memory(const Socket& socket) {
+  std::array<std::byte, 12> bytes;
+  if (absl::Status status = receive_all(socket, bytes); !status.ok()) return status;
+  ByteReader reader(bytes);
+  PerfMemory memory;
+  memory.address = reader.read<uint64_t>();
+  memory.key = reader.read<uint32_t>();
+  return memory;
 }
 
 }  // namespace skua::rpc::perf

@@ -1,7 +1,7 @@
 // How the two ends of skua-perf find each other: a plain TCP connection, as perftest does it.
 //
 //   client                                   server
-//     | ---- "SKUAPERF1" + TestPlan ---------> |   makes an endpoint for this test
+//     | ---- "SKUAPERF2" + TestPlan ---------> |   makes an endpoint for this test
 //     | <--- u16 length + descriptor --------- |
 //     |            (the test runs over the transport)
 //     | ---- close --------------------------> |   drops the endpoint, waits for the next client
@@ -21,6 +21,14 @@ namespace skua::rpc::perf {
 struct TestPlan {
   uint32_t response_bytes_max = 0;
   bool busy = true;
+  /// Above 0: no calls, but operations on so much of the server's memory (perf_memory.h).
+  uint32_t memory_bytes = 0;
+};
+
+/// Memory of the server, as its transport names it.
+struct PerfMemory {
+  uint64_t address = 0;
+  uint32_t key = 0;
 };
 
 /// A connected or listening socket; closed when destroyed.
@@ -58,6 +66,8 @@ absl::Status send_plan(const Socket& socket, const TestPlan& plan);
 absl::StatusOr<TestPlan> receive_plan(const Socket& socket);
 absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor);
 absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket);
+absl::Status send_memory(const Socket& socket, const PerfMemory& memory);
+absl::StatusOr<PerfMemory> receive_memory(const Socket& socket);
 
 }  // namespace skua::rpc::perf
 

@@ -10,6 +10,7 @@
 #include "rpc/base/rng.h"
 #include "rpc/base/tsc_clock.h"
 #include "rpc/memory/arena.h"
+#include "rpc/tools/perf_memory.h"
 #include "rpc/transport/faulty/faulty_transport.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
@@ -224,6 +225,7 @@ absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t 
 absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop) {
   absl::StatusOr<TestPlan> plan = receive_plan(control);
   if (!plan.ok()) return plan.status();
+  if (plan->memory_bytes > 0) return serve_memory(control, place, *plan, stop);
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, place.listen_host);
   if (!transport.ok()) return transport.status();
   const TscClock clock;
@@ -252,7 +254,9 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
 }
 
 absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options) {
-  if (absl::Status status = send_plan(control, {options.response_bytes, options.busy}); !status.ok()) return status;
+  if (absl::Status status = send_plan(control, {.response_bytes_max = options.response_bytes, .busy = options.busy});
+      !status.ok())
+    return status;
   absl::StatusOr<Descriptor> peer = receive_descriptor(control);
   if (!peer.ok()) return peer.status();
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
