@@ -13,6 +13,8 @@ constexpr uint32_t kPsnMask = 0xffffff;
 constexpr DurationNs kWayKnownFor = 10 * kSecond;
 /// After an attempt that failed.
 constexpr DurationNs kConnectAgainAfter = 200 * kMillisecond;
+/// Longer than a READ waits to be posted, and a datagram is under way.
+constexpr DurationNs kSeveredFor = 3 * kSecond;
 constexpr DurationNs kRegisterAgainAfter = kSecond;
 constexpr DurationNs kLookEvery = 2 * kMillisecond;
 /// Queue pairs asked for their state in one look, each a system call.
@@ -141,6 +143,7 @@ void RcConnections::on_datagram(PeerId from, ByteSpan datagram, TimeNs now) {
     return;
   }
   Connection& connection = at(from);
+  if (now < connection.severed_until_ns) return;
   if (message->state != ConnectMessage::State::kClosed && !find_way(from, connection, now)) {
     if (connection.way != nullptr) keep_waiting(from, connection);
     return;  // the peer says it again
@@ -255,6 +258,7 @@ void RcConnections::sever(PeerId peer) {
   }
   end(peer, *connection);
   end_broken();
+  connection->not_before_ns = connection->severed_until_ns = clock_.now_ns() + kSeveredFor;
 }
 
 void RcConnections::forget(PeerId peer) {

@@ -233,6 +233,13 @@ TEST_F(RcDevice, Sever_OwnersSideEndsWhatIsUnderWay) {
     ASSERT_TRUE(ok.has_value());
   }
   EXPECT_EQ(ok, false) << "the last of them";
+  // Asking at once is in vain; later it is not.
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(user_->wire().ready(to_owner_));
+    owner_->turn();
+    user_->turn();
+  }
+  EXPECT_EQ(owner_->wire().queue_pairs(), 0u);
   expect_works();
 }
 
