@@ -14,10 +14,9 @@ MessagePtr EndpointImpl::announce(const Session& session, const Message& message
   for (size_t i = 0; i < message.body_count(); ++i) {
     const ByteSpan body = message.body(i);
     if (body.empty()) continue;
-    const std::optional<uint32_t> key = one_sided_->key_of(body);
-    if (!key.has_value() || body.size() > UINT32_MAX) return {};
-    list.spans[list.span_count++] = {reinterpret_cast<uintptr_t>(body.data()), *key,
-                                     static_cast<uint32_t>(body.size())};
+    const std::optional<MemoryName> name = one_sided_->name_of(body);
+    if (!name.has_value() || body.size() > UINT32_MAX) return {};
+    list.spans[list.span_count++] = {name->address, name->key, static_cast<uint32_t>(body.size())};
   }
   // The announcement is one packet, and its bytes are a message's head.
   const size_t bytes = list.encoded_bytes();

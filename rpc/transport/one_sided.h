@@ -47,6 +47,12 @@ struct OneSidedCompletion {
   bool ok = false;
 };
 
+/// What a peer must know of memory here.
+struct MemoryName {
+  uint64_t address = 0;
+  uint32_t key = 0;
+};
+
 class OneSided {
  public:
   virtual ~OneSided() = default;
@@ -60,6 +66,12 @@ class OneSided {
   virtual absl::StatusOr<uint32_t> open_region(MutableByteSpan region) = 0;
   /// When this returns nobody reaches it any more under that key.
   virtual void close_region(uint32_t key) = 0;
+  /// By what peers reach [bytes]: the key, and an address that is their own unless a transport names memory differently.
+  [[nodiscard]] virtual std::optional<MemoryName> name_of(ByteSpan bytes) {
+    const std::optional<uint32_t> key = key_of(bytes);
+    if (!key.has_value()) return std::nullopt;
+    return MemoryName{reinterpret_cast<uintptr_t>(bytes.data()), *key};
+  }
   /// Takes a prefix and returns how many. One for a peer that is not ready is taken, and completes with ok = false.
   virtual size_t post(std::span<const OneSidedOperation> operations) = 0;
   /// Completions in any order; returns how many were written.

@@ -224,6 +224,7 @@ class SimTransport final : public Transport, private OneSided {
   // OneSided.
   bool ready(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
+  std::optional<MemoryName> name_of(ByteSpan bytes) override;
   absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
   void close_region(uint32_t key) override;
   size_t post(std::span<const OneSidedOperation> operations) override;
@@ -258,6 +259,8 @@ class SimTransport final : public Transport, private OneSided {
   size_t lent_count_ = 0;
   std::vector<TxToken> completed_;
   std::vector<OneSidedCompletion> done_;
+  /// Memory that peers were told of: where it lies differs from run to run, its number here does not.
+  std::vector<const std::byte*> named_;
 };
 
 }  // namespace skua::rpc

@@ -9,6 +9,9 @@ namespace {
 
 /// All memory has the same.
 constexpr uint32_t kSimKey = 0x51a;
+/// Addresses: the memory's number, and an offset into it.
+constexpr unsigned kOffsetBits = 32;
+constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
 
 }  // namespace
 
@@ -74,9 +77,10 @@ void SimNetwork::perform(Event& event) {
   sender->second->done_.push_back({event.operation.cookie, ok});
 }
 
-bool SimNetwork::perform_on(SimTransport& /*target*/, const OneSidedOperation& operation) {
-  if (operation.key != kSimKey) return false;
-  auto* there = reinterpret_cast<std::byte*>(operation.address);  // NOLINT(performance-no-int-to-ptr)
+bool SimNetwork::perform_on(SimTransport& target, const OneSidedOperation& operation) {
+  const uint64_t number = operation.address >> kOffsetBits;
+  if (operation.key != kSimKey || number >= target.named_.size()) return false;
+  auto* there = const_cast<std::byte*>(target.named_[number]) + (operation.address & kOffsetMask);
   std::byte* here = operation.local.data();
   if (operation.kind == OneSidedOperation::Kind::kRead) {
     std::memcpy(here, there, operation.local.size());
@@ -117,6 +121,11 @@ absl::StatusOr<uint32_t> SimTransport::open_region(MutableByteSpan /*region*/) {
 }
 
 void SimTransport::close_region(uint32_t /*key*/) {}
+
+std::optional<MemoryName> SimTransport::name_of(ByteSpan bytes) {
+  named_.push_back(bytes.data());
+  return MemoryName{(named_.size() - 1) << kOffsetBits, kSimKey};
+}
 
 size_t SimTransport::post(std::span<const OneSidedOperation> operations) {
   for (const OneSidedOperation& operation : operations) network_.post(*this, operation);
