@@ -211,6 +211,8 @@ void Session::on_announced_request(const Arrival& arrival, TimeNs now) {
   ServerSlot& slot = server_slots_[slot_of(header.req_num)];
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
   if (age < 0) return drop(DropReason::kStaleRequest);
+  // A caller that keeps to the rules waits for the end of a READ: so a slot has one at most, whatever comes.
+  if (age > 0 && slot.state == ServerSlot::State::kFetching) return drop(DropReason::kNotReady);
   slot.echo_stamp = header.stamp;
   slot.echo_arrival_ns = now;
   if (age == 0) {
@@ -259,7 +261,8 @@ void Session::on_read_release(const PacketHeader& header) {
   if (server_slots_ == nullptr) make_server_slots();
   ServerSlot& slot = server_slots_[slot_of(header.req_num)];
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
-  if (age == 0 && slot.state == ServerSlot::State::kFetching) {
+  if (age >= 0 && slot.state == ServerSlot::State::kFetching) {
+    if (age > 0) return drop(DropReason::kNotReady);
     slot.release_wanted = true;
     return;
   }

@@ -42,6 +42,9 @@ void Session::on_request(const Arrival& arrival, TimeNs now) {
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
   if (age < 0) return drop(DropReason::kStaleRequest);
   if (age > 0) {
+    if (slot.state == ServerSlot::State::kFetching) [[unlikely]] {
+      return drop(DropReason::kNotReady);
+    }
     begin_request(slot, header);
   } else if (header.message_bytes != slot.message_bytes) {
     return drop(DropReason::kBadLength);
@@ -209,6 +212,10 @@ void Session::on_release(const PacketHeader& header) {
   if ((header.flags & packet_flags::kByRead) != 0) return on_read_release(header);
   ServerSlot& slot = *server_slot_for(header);
   if (header.req_num != slot.req_num) return drop(DropReason::kStaleRequest);
+  if (slot.state == ServerSlot::State::kFetching) {
+    slot.release_wanted = true;
+    return;
+  }
   slot.forget();  // a handler that still runs answers into the void
 }
 

@@ -220,6 +220,33 @@ TEST_F(SessionRead, Hostile_AnnouncementsAreDropped) {
   rest();
 }
 
+TEST_F(SessionRead, Hostile_ASlotHasOneFetchWhateverComes) {
+  harness.read_ns = kSecond;
+  const std::string source(kLarge, 's');
+  ReadList list;
+  list.span_count = 1;
+  list.spans[0] = {reinterpret_cast<uintptr_t>(source.data()), 77, kLarge};
+  std::string bytes(list.encoded_bytes(), '\0');
+  list.encode(std::as_writable_bytes(std::span(bytes)));
+  for (uint32_t req_num = 0; req_num < 400; req_num += 4) {
+    PacketHeader header = harness.header_to(true, PacketType::kRequest, req_num);
+    header.flags = packet_flags::kByRead;
+    header.message_bytes = kLarge;
+    harness.inject(true, header, bytes);
+    PacketHeader small = harness.header_to(true, PacketType::kRequest, req_num + 4);
+    small.message_bytes = 1;
+    harness.inject(true, small, "x");
+    for (const uint8_t flags : {uint8_t{0}, packet_flags::kByRead}) {
+      PacketHeader release = harness.header_to(true, PacketType::kRelease, req_num + (flags == 0 ? 0 : 8));
+      release.flags = flags;
+      harness.inject(true, release);
+    }
+  }
+  EXPECT_EQ(harness.server.fetches.size(), 1u);
+  harness.run(5 * kSecond);
+  EXPECT_EQ(harness.server.delivered, 0);
+}
+
 /// Loss, duplicates, reordering, failing READs, deadlines and cancels, all at random: every call ends once, answers are right, no
 /// handler runs twice, and everything is given back.
 TEST_F(SessionRead, Random) {
