@@ -136,9 +136,9 @@ void Examiner::find_cards() {
 // --- The library
 
 void Examiner::library() {
-  const bool built = !host_.library_version.empty();
+  const bool built = !host_.dpdk_version.empty();
   add("library", built ? Verdict::kOk : lack(true),
-      built ? absl::StrCat("built with DPDK ", host_.library_version) : "this build has no DPDK transport",
+      built ? absl::StrCat("built with DPDK ", host_.dpdk_version) : "this build has no DPDK transport",
       "./deploy/install-deps build && cmake --preset release && cmake --build --preset release",
       "the dpdk transport is compiled when libdpdk-dev is there");
 }
@@ -350,7 +350,7 @@ void Examiner::interface(const std::string& name) {
 DpdkHost dpdk_host() {
   DpdkHost host;
 #ifdef SKUA_DPDK_VERSION
-  host.library_version = SKUA_DPDK_VERSION;
+  host.dpdk_version = SKUA_DPDK_VERSION;
 #endif
   rlimit locked{};
   if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY) host.memlock_bytes = locked.rlim_cur;

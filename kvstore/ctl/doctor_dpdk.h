@@ -27,7 +27,7 @@ struct DpdkHost {
   /// In front of /sys, /proc and /usr; empty: this machine.
   std::string root;
   /// Of the library that this program is built with, "22.11.11"; empty: without DPDK.
-  std::string library_version;
+  std::string dpdk_version;
   /// RLIMIT_MEMLOCK; UINT64_MAX: unlimited.
   uint64_t memlock_bytes = UINT64_MAX;
 };

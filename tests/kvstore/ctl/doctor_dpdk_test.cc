@@ -25,7 +25,7 @@ class DoctorDpdk : public ::testing::Test {
     std::string name = ::testing::TempDir() + "doctor.XXXXXX";
     SKUA_CHECK(mkdtemp(name.data()) != nullptr, "no temporary directory");
     host_.root = name;
-    host_.library_version = "22.11.11";
+    host_.dpdk_version = "22.11.11";
     write("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_ring.so", "");
     pages(0, 512, 100);
     pages(1, 512, 512);
@@ -102,7 +102,7 @@ TEST_F(DoctorDpdk, AMachineThatHasAllPasses) {
 }
 
 TEST_F(DoctorDpdk, Library_MissingIsAFailureOnlyWhenWanted) {
-  host_.library_version = "";
+  host_.dpdk_version = "";
   EXPECT_EQ(one("library").verdict, Verdict::kWarning);
   EXPECT_EQ(one("library", {.wanted = true}).verdict, Verdict::kFailure);
   fs::remove_all(host_.root + "/usr");
