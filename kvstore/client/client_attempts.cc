@@ -68,6 +68,7 @@ absl::Status ClientCore::encode(Operation& operation, const Route& route, rpc::M
       break;
     case Method::kMultiGet: head = encode_multi_get_part(operation, route); break;
     case Method::kScan: head = encode_scan_page(operation, route); break;
+    default: return absl::InternalError("a method that this client does not use");
   }
   if (!head.ok()) return head.status();
   message.append_copy(*head);
@@ -137,13 +138,13 @@ void ClientCore::on_get_reply(Operation& operation, rpc::Lease&& lease) {
 void ClientCore::on_write_reply(Operation& operation, const rpc::Lease& lease) {
   const absl::StatusOr<WriteReply> reply = decode_write_reply(lease.bytes());
   if (!reply.ok()) return on_malformed(operation, reply.status());
-  if (!judge(operation, *reply)) return;
+  if (!judge(operation, reply->head)) return;
   WriteResult result;
-  result.version = reply->version;
-  if (reply->status == KvStatus::kNotFound) {
+  result.version = reply->head.version;
+  if (reply->head.status == KvStatus::kNotFound) {
     result.status = not_found_;
-  } else if (reply->status != KvStatus::kOk) {
-    result.status = make_answer_status(operation, *reply);
+  } else if (reply->head.status != KvStatus::kOk) {
+    result.status = make_answer_status(operation, reply->head);
   }
   finish(operation, std::move(result));
 }

@@ -17,8 +17,14 @@ inline constexpr size_t kValueBytesMax = size_t{16} << 20;
 
 /// Operations in one batch; keys in one MULTI_GET.
 inline constexpr size_t kBatchOpsMax = 1024;
-/// Values of one MULTI_GET reply, or operations of one batch, together.
+/// Values of one MULTI_GET reply, or operations of one batch as they are encoded, together.
 inline constexpr size_t kBatchBytesMax = size_t{16} << 20;
+
+/// A time to live is at most this: 100 years, so that no sum with the time of day overflows.
+inline constexpr uint64_t kTtlMsMax = uint64_t{36'525} * 24 * 3600 * 1000;
+
+/// Results that a shard keeps for one client (RequestId); one more mutation is refused with TOO_MANY_INCOMPLETE.
+inline constexpr size_t kIncompleteMax = 4096;
 
 /// Fields of one row or patch, and bytes of a field's name (1 at least).
 inline constexpr size_t kFieldsMax = 1024;
@@ -33,8 +39,8 @@ inline constexpr size_t kResumeTokenBytesMax = 1 + kKeyBytesMax;
 /// Text of an error reply; longer text is cut.
 inline constexpr size_t kErrorTextBytesMax = 512;
 
-/// No head (everything but the value bytes) of GET, PUT, DELETE and their replies, nor an error reply, is larger.
-inline constexpr size_t kHeadBytesMax = 1088;
+/// No head (everything but the value bytes) of an operation on one key or of its reply, nor an error reply, is larger.
+inline constexpr size_t kHeadBytesMax = 1152;
 
 /// No request or reply is larger: what the RPC engine must be able to carry.
 inline constexpr size_t kMessageBytesMax = (size_t{16} << 20) + (size_t{64} << 10);

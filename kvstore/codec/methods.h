@@ -6,7 +6,7 @@
 
 namespace skua::kv {
 
-/// Never renumbered; a retired number is not used again. 7 is kept for an atomic single-shard BATCH.
+/// Never renumbered; a retired number is not used again.
 enum class Method : uint16_t {
   kGet = 1,
   kPut = 2,
@@ -14,6 +14,10 @@ enum class Method : uint16_t {
   kMultiGet = 4,
   kPatch = 5,
   kScan = 6,
+  kBatch = 7,
+  kAdd = 8,
+  kAppend = 9,
+  kExpire = 10,
 };
 
 /// "GET", "PUT", ...; "?" for a number that is none.
@@ -25,6 +29,10 @@ enum class Method : uint16_t {
     case Method::kMultiGet: return "MULTI_GET";
     case Method::kPatch: return "PATCH";
     case Method::kScan: return "SCAN";
+    case Method::kBatch: return "BATCH";
+    case Method::kAdd: return "ADD";
+    case Method::kAppend: return "APPEND";
+    case Method::kExpire: return "EXPIRE";
   }
   return "?";
 }

@@ -4,12 +4,13 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/reply_header.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint16_t kGetHasTtl = 1;
 constexpr uint16_t kScanHasMore = 1;
 constexpr char kResumeAfterKey = 1;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
@@ -17,45 +18,6 @@ constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) +
 
 static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
 static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <= kMessageBytesMax);
-
-void write_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
-  writer.write(kFormat);
-  writer.write(head.status);
-  writer.write(flags);
-  writer.write(static_cast<uint32_t>(count));
-  writer.write(head.version);
-  writer.write(head.epoch);
-  writer.write(head.map_revision);
-}
-
-absl::Status malformed(const char* what, size_t size) {
-  return absl::InternalError(absl::StrCat("reply of ", size, " bytes is malformed: ", what));
-}
-
-/// Reads the header and, if the reply is an error, all of it. `flags_max` bounds the flags of an OK reply.
-absl::Status read_head(ByteSpan bytes, uint16_t flags_max, ByteReader& reader, ReplyHead& head, uint16_t& flags,
-                       uint32_t& count) {
-  const auto format = reader.read<uint8_t>();
-  head.status = static_cast<KvStatus>(reader.read<uint8_t>());
-  flags = reader.read<uint16_t>();
-  count = reader.read<uint32_t>();
-  head.version = reader.read<uint64_t>();
-  head.epoch = reader.read<uint64_t>();
-  head.map_revision = reader.read<uint64_t>();
-  if (!reader.ok()) return malformed("shorter than its header", bytes.size());
-  if (format != kFormat) {
-    return absl::InternalError(absl::StrCat("reply has format ", format, "; this build reads format ", kFormat));
-  }
-  if (flags > (head.status == KvStatus::kOk ? flags_max : 0)) {
-    return malformed("unknown flags", bytes.size());
-  }
-  if (head.status == KvStatus::kOk) return absl::OkStatus();
-  head.text = as_string_view(reader.read_bytes(count));
-  if (!reader.complete() || count > kErrorTextBytesMax) {
-    return malformed("its length disagrees with its text's", bytes.size());
-  }
-  return absl::OkStatus();
-}
 
 MultiGetEntry read_entry(ByteReader& table, ByteReader& values, bool& reserved_is_zero) {
   MultiGetEntry entry;
@@ -79,7 +41,72 @@ ScanRow read_row(ByteReader& rows, bool& reserved_is_zero) {
   return row;
 }
 
+/// Reads what all single writes answer, up to their own part.
+absl::Status read_write(ByteSpan bytes, ByteReader& reader, WriteReply& reply) {
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  if (absl::Status status = read_reply_header(bytes, kAchievedBits | kFromRecordBit, reader, reply.head, flags, count);
+      !status.ok()) {
+    return status;
+  }
+  if (reply.head.status != KvStatus::kOk) return absl::OkStatus();
+  reply.durability = static_cast<Durability>(flags & kAchievedBits);
+  reply.from_record = (flags & kFromRecordBit) != 0;
+  if (reply.durability == Durability::kDefault || count != 0) {
+    return malformed_reply("it does not say what durability it has, or has a count", bytes.size());
+  }
+  return absl::OkStatus();
+}
+
+void write_write(ByteWriter& writer, const WriteReply& reply) {
+  SKUA_CHECK(reply.head.status == KvStatus::kOk, "use encode_error_reply");
+  SKUA_CHECK(reply.durability != Durability::kDefault, "a write that was done has a durability");
+  const auto flags =
+      static_cast<uint16_t>(static_cast<uint16_t>(reply.durability) | (reply.from_record ? kFromRecordBit : 0));
+  write_reply_header(writer, reply.head, flags, 0);
+}
+
 }  // namespace
+
+void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
+  writer.write(kReplyFormat);
+  writer.write(head.status);
+  writer.write(flags);
+  writer.write(static_cast<uint32_t>(count));
+  writer.write(head.version);
+  writer.write(head.epoch);
+  writer.write(head.map_revision);
+  writer.write(head.index);
+}
+
+absl::Status malformed_reply(const char* what, size_t size) {
+  return absl::InternalError(absl::StrCat("reply of ", size, " bytes is malformed: ", what));
+}
+
+absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReader& reader, ReplyHead& head,
+                               uint16_t& flags, uint32_t& count) {
+  const auto format = reader.read<uint8_t>();
+  head.status = static_cast<KvStatus>(reader.read<uint8_t>());
+  flags = reader.read<uint16_t>();
+  count = reader.read<uint32_t>();
+  head.version = reader.read<uint64_t>();
+  head.epoch = reader.read<uint64_t>();
+  head.map_revision = reader.read<uint64_t>();
+  head.index = reader.read<uint64_t>();
+  if (!reader.ok()) return malformed_reply("shorter than its header", bytes.size());
+  if (format != kReplyFormat) {
+    return absl::InternalError(absl::StrCat("reply has format ", format, "; this build reads format ", kReplyFormat));
+  }
+  if ((flags & ~(head.status == KvStatus::kOk ? flags_allowed : 0)) != 0) {
+    return malformed_reply("unknown flags", bytes.size());
+  }
+  if (head.status == KvStatus::kOk) return absl::OkStatus();
+  head.text = as_string_view(reader.read_bytes(count));
+  if (!reader.complete() || count > kErrorTextBytesMax) {
+    return malformed_reply("its length disagrees with its text's", bytes.size());
+  }
+  return absl::OkStatus();
+}
 
 std::optional<MultiGetEntry> MultiGetEntries::next() {
   if (table_.remaining() == 0) return std::nullopt;
@@ -97,23 +124,30 @@ ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer) {
   SKUA_CHECK(head.status != KvStatus::kOk, "an error reply needs a status other than OK");
   const std::string_view text = head.text.substr(0, kErrorTextBytesMax);
   ByteWriter writer(buffer);
-  write_header(writer, head, 0, text.size());
+  write_reply_header(writer, head, 0, text.size());
   writer.write_bytes(as_byte_span(text));
   return writer.written();
 }
 
-ByteSpan encode_write_reply(const ReplyHead& head, HeadBuffer& buffer) {
-  SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
+ByteSpan encode_write_reply(const WriteReply& reply, HeadBuffer& buffer) {
   ByteWriter writer(buffer);
-  write_header(writer, head, 0, 0);
+  write_write(writer, reply);
   return writer.written();
 }
 
-ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer) {
+ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer) {
+  ByteWriter writer(buffer);
+  write_write(writer, reply.write);
+  writer.write(reply.value);
+  return writer.written();
+}
+
+ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer, uint64_t ttl_ms) {
   SKUA_CHECK(head.status == KvStatus::kOk, "use encode_error_reply");
   SKUA_CHECK(value_bytes <= kValueBytesMax, "no value is larger than kValueBytesMax");
   ByteWriter writer(buffer);
-  write_header(writer, head, 0, value_bytes);
+  write_reply_header(writer, head, ttl_ms != 0 ? kGetHasTtl : uint16_t{0}, value_bytes);
+  if (ttl_ms != 0) writer.write(ttl_ms);
   return writer.written();
 }
 
@@ -124,7 +158,7 @@ ByteSpan encode_multi_get_reply_head(const ReplyHead& head, std::span<const Mult
   SKUA_CHECK(buffer.size() >= multi_get_reply_head_bytes(entries.size()),
              "size the buffer with multi_get_reply_head_bytes");
   ByteWriter writer(buffer);
-  write_header(writer, head, 0, entries.size());
+  write_reply_header(writer, head, 0, entries.size());
   for (const MultiGetEntry& entry : entries) {
     writer.write(entry.status);
     writer.write(uint8_t{0});
@@ -173,7 +207,7 @@ ByteSpan ScanReplyBuilder::finish(const ReplyHead& head, bool has_more) {
     bytes_.append(last_key);
   }
   ByteWriter writer(std::as_writable_bytes(std::span(bytes_)));
-  write_header(writer, head, has_more ? kScanHasMore : uint16_t{0}, row_count_);
+  write_reply_header(writer, head, has_more ? kScanHasMore : uint16_t{0}, row_count_);
   writer.write(static_cast<uint32_t>(rows_bytes));
   writer.write(static_cast<uint16_t>(has_more ? 1 + last_key_bytes_ : 0));
   writer.write(uint16_t{0});
@@ -190,16 +224,20 @@ absl::StatusOr<std::string_view> decode_resume_token(std::string_view token) {
 
 absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes) {
   ByteReader reader(bytes);
-  ReplyHead head;
-  uint16_t flags = 0;
-  uint32_t count = 0;
-  if (absl::Status status = read_head(bytes, 0, reader, head, flags, count); !status.ok()) {
-    return status;
-  }
-  if (!reader.complete() || (head.status == KvStatus::kOk && count != 0)) {
-    return malformed("bytes follow its header", bytes.size());
-  }
-  return head;
+  WriteReply reply;
+  if (absl::Status status = read_write(bytes, reader, reply); !status.ok()) return status;
+  if (!reader.complete()) return malformed_reply("bytes follow its header", bytes.size());
+  return reply;
+}
+
+absl::StatusOr<AddReply> decode_add_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  AddReply reply;
+  if (absl::Status status = read_write(bytes, reader, reply.write); !status.ok()) return status;
+  if (reply.write.head.status != KvStatus::kOk) return reply;
+  reply.value = reader.read<int64_t>();
+  if (!reader.complete()) return malformed_reply("its length is not that of a header and a number", bytes.size());
+  return reply;
 }
 
 absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
@@ -207,13 +245,17 @@ absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes) {
   GetReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_head(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, kGetHasTtl, reader, reply.head, flags, count); !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
+  if ((flags & kGetHasTtl) != 0) {
+    reply.ttl_ms = reader.read<uint64_t>();
+    if (reply.ttl_ms == 0) return malformed_reply("a key that has expired", bytes.size());
+  }
   reply.value = reader.read_bytes(count);
   if (!reader.complete() || count > kValueBytesMax) {
-    return malformed("its length disagrees with its value's", bytes.size());
+    return malformed_reply("its length disagrees with its value's", bytes.size());
   }
   return reply;
 }
@@ -223,14 +265,14 @@ absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
   MultiGetReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_head(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, 0, reader, reply.head, flags, count); !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
-  if (count > kBatchOpsMax) return malformed("more entries than kBatchOpsMax", bytes.size());
+  if (count > kBatchOpsMax) return malformed_reply("more entries than kBatchOpsMax", bytes.size());
   const ByteSpan table = reader.read_bytes(count * kMultiGetEntryBytes);
   const ByteSpan values = reader.read_rest();
-  if (!reader.ok()) return malformed("it ends inside its entries", bytes.size());
+  if (!reader.ok()) return malformed_reply("it ends inside its entries", bytes.size());
 
   ByteReader table_reader(table);
   ByteReader value_reader(values);
@@ -238,11 +280,11 @@ absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes) {
     bool reserved_is_zero = false;
     const MultiGetEntry entry = read_entry(table_reader, value_reader, reserved_is_zero);
     if (!reserved_is_zero || (entry.status != KvStatus::kOk && !entry.value.empty())) {
-      return malformed("reserved bits are set, or an error has a value", bytes.size());
+      return malformed_reply("reserved bits are set, or an error has a value", bytes.size());
     }
   }
   if (!value_reader.complete()) {
-    return malformed("its length disagrees with its values'", bytes.size());
+    return malformed_reply("its length disagrees with its values'", bytes.size());
   }
   reply.entries = MultiGetEntries(table, values);
   return reply;
@@ -253,7 +295,7 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   ScanReply reply;
   uint16_t flags = 0;
   uint32_t count = 0;
-  if (absl::Status status = read_head(bytes, kScanHasMore, reader, reply.head, flags, count); !status.ok()) {
+  if (absl::Status status = read_reply_header(bytes, kScanHasMore, reader, reply.head, flags, count); !status.ok()) {
     return status;
   }
   if (reply.head.status != KvStatus::kOk) return reply;
@@ -264,10 +306,10 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   reply.resume_token = as_string_view(reader.read_bytes(token_bytes));
   reply.has_more = flags == kScanHasMore;
   if (!reader.complete() || reserved != 0) {
-    return malformed("its length disagrees with its rows' and token's", bytes.size());
+    return malformed_reply("its length disagrees with its rows' and token's", bytes.size());
   }
   if (reply.has_more != decode_resume_token(reply.resume_token).ok() || reply.has_more != (token_bytes != 0)) {
-    return malformed("its resume token disagrees with its flags", bytes.size());
+    return malformed_reply("its resume token disagrees with its flags", bytes.size());
   }
 
   ByteReader row_reader(rows);
@@ -275,11 +317,11 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     bool reserved_is_zero = false;
     const ScanRow row = read_row(row_reader, reserved_is_zero);
-    if (!row_reader.ok() || !reserved_is_zero) return malformed("it ends inside a row", bytes.size());
-    if (row.key <= previous) return malformed("its rows are not in key order", bytes.size());
+    if (!row_reader.ok() || !reserved_is_zero) return malformed_reply("it ends inside a row", bytes.size());
+    if (row.key <= previous) return malformed_reply("its rows are not in key order", bytes.size());
     previous = row.key;
   }
-  if (!row_reader.complete()) return malformed("bytes follow its last row", bytes.size());
+  if (!row_reader.complete()) return malformed_reply("bytes follow its last row", bytes.size());
   reply.rows = ScanRows(rows, count);
   return reply;
 }

@@ -1,19 +1,22 @@
 // Replies of the key-value service: structs of views, and their encodings.
 //
-// Every reply starts with the same 32 bytes, little endian (docs/wire-format.md):
+// Every reply starts with the same 40 bytes, little endian (docs/wire-format.md):
 //
-//    0  u8  format = 1
+//    0  u8  format = 2
 //    1  u8  status          KvStatus; not OK: `count` bytes of text follow and nothing else
-//    2  u16 flags           SCAN: 1 = has_more; else 0
-//    4  u32 count           GET: value bytes; MULTI_GET: entries; SCAN: rows; writes: 0
+//    2  u16 flags           SCAN: 1 = has_more. GET: 1 = u64 remaining ttl_ms follows the header. Writes: bits 0-1 achieved
+//                           durability, 4 = from a completion record, 8 = BATCH that was not applied. Else 0
+//    4  u32 count           GET: value bytes; MULTI_GET, BATCH: entries; SCAN: rows; other writes: 0
 //    8  u64 version         GET: the key's; writes: the new one; ALREADY_EXISTS, VERSION_MISMATCH: the present one
 //   16  u64 epoch           the server's for this shard: after WRONG_SHARD the client knows who is behind
 //   24  u64 map_revision    the newest shard map the server has seen
+//   32  u64 index           the shard's commit index that this reply has seen: with shard and epoch, a token
 //
-//   GET        | value
+//   GET        [u64 ttl_ms] | value                  ADD        i64 value
 //   MULTI_GET  { u8 status, u8 0, u16 0, u32 value bytes, u64 version } x count | value, ... in key order
 //   SCAN       u32 bytes of rows, u16 bytes of token, u16 0,
 //              { u16 key bytes, u16 0, u32 value bytes, u64 version, key, value } x count, resume token
+//   BATCH      batch.h
 //
 // As with requests the head is all that stands before the `|`; value bytes follow as spans of their own, uncopied.
 // Decoding yields views into the received bytes, which must outlive the struct and be contiguous, and accepts exactly
@@ -38,7 +41,7 @@
 
 namespace skua::kv {
 
-inline constexpr size_t kReplyHeaderBytes = 32;
+inline constexpr size_t kReplyHeaderBytes = 40;
 inline constexpr size_t kMultiGetEntryBytes = 16;
 
 /// What every reply says.
@@ -47,15 +50,26 @@ struct ReplyHead {
   uint64_t version = 0;
   uint64_t epoch = 0;
   uint64_t map_revision = 0;
+  uint64_t index = 0;
   std::string_view text{};  ///< of an error; empty when OK
 };
 
-/// The reply to PUT, DELETE and PATCH is a head alone.
-using WriteReply = ReplyHead;
+/// The reply to PUT, DELETE, PATCH, APPEND and EXPIRE.
+struct WriteReply {
+  ReplyHead head;
+  Durability durability = Durability::kDefault;  ///< achieved; not kDefault when OK
+  bool from_record = false;                      ///< the answer to an earlier attempt with the same RequestId
+};
+
+struct AddReply {
+  WriteReply write;
+  int64_t value = 0;  ///< the counter afterwards
+};
 
 struct GetReply {
   ReplyHead head;
   ByteSpan value;
+  uint64_t ttl_ms = 0;  ///< remaining time to live, if it was asked for; 0: for ever
 };
 
 /// One key's part of a MULTI_GET reply. Status: OK, NOT_FOUND, or RESOURCE_EXHAUSTED for a value that would have taken
@@ -121,11 +135,13 @@ struct ScanReply {
 /// Encodes `head.status` other than OK, with its text cut to kErrorTextBytesMax. Valid as the reply to each method.
 [[nodiscard]] ByteSpan encode_error_reply(const ReplyHead& head, HeadBuffer& buffer);
 
-/// Encodes the OK reply of a PUT, DELETE or PATCH.
-[[nodiscard]] ByteSpan encode_write_reply(const ReplyHead& head, HeadBuffer& buffer);
+/// Encodes the OK reply of a PUT, DELETE, PATCH, APPEND or EXPIRE, and of an ADD.
+[[nodiscard]] ByteSpan encode_write_reply(const WriteReply& reply, HeadBuffer& buffer);
+[[nodiscard]] ByteSpan encode_add_reply(const AddReply& reply, HeadBuffer& buffer);
 
-/// Encodes what stands before the value in the OK reply of a GET.
-[[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer);
+/// Encodes what stands before the value in the OK reply of a GET. `ttl_ms`: as in GetReply.
+[[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer,
+                                             uint64_t ttl_ms = 0);
 
 /// Bytes of a MULTI_GET reply's head; the values follow in the entries' order.
 [[nodiscard]] inline size_t multi_get_reply_head_bytes(size_t entries) {
@@ -172,9 +188,10 @@ class ScanReplyBuilder {
 /// The key after which a resume token says to go on. INVALID_ARGUMENT if the token was not made by this service.
 [[nodiscard]] absl::StatusOr<std::string_view> decode_resume_token(std::string_view token);
 
-/// The head alone. Errors of all decoders: INTERNAL saying what is malformed. A head that is not OK is a successful
+/// Errors of all decoders: INTERNAL saying what is malformed. A head that is not OK is a successful
 /// decode, with no value, entries or rows.
 [[nodiscard]] absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<AddReply> decode_add_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes);

@@ -1,87 +1,20 @@
+// Requests that read. Mutations: request_mutations.cc.
 #include "kvstore/codec/request.h"
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/methods.h"
-#include "kvstore/codec/row.h"
+#include "kvstore/codec/request_header.h"
 
 namespace skua::kv {
 namespace {
 
-constexpr uint8_t kFormat = 1;
-constexpr uint8_t kPatchCreates = 1;
-constexpr size_t kVersionBytes = sizeof(uint64_t);
+constexpr uint8_t kGetAtLeast = 1;
+constexpr uint8_t kGetWantsTtl = 2;
 constexpr size_t kScanFixedBytes = sizeof(uint32_t) + 2 * sizeof(uint16_t);
 
-static_assert(kRequestHeaderBytes + kVersionBytes + kKeyBytesMax <= kHeadBytesMax);
+static_assert(kRequestHeaderBytes + kMutationHeadBytes + sizeof(int64_t) + kKeyBytesMax <= kHeadBytesMax);
 static_assert(kHeadBytesMax + kValueBytesMax <= kMessageBytesMax);
 static_assert(kRequestHeaderBytes + kBatchOpsMax * (sizeof(uint16_t) + kKeyBytesMax) <= kMessageBytesMax);
-
-/// The 32 bytes that every request starts with.
-struct Header {
-  Route route;
-  uint8_t flags = 0;
-  uint16_t key_bytes = 0;
-  uint32_t count = 0;
-};
-
-void write_header(ByteWriter& writer, const Header& header) {
-  writer.write(header.route.table_id);
-  writer.write(header.route.shard);
-  writer.write(header.route.epoch);
-  writer.write(header.route.map_revision);
-  writer.write(kFormat);
-  writer.write(header.flags);
-  writer.write(header.key_bytes);
-  writer.write(header.count);
-}
-
-absl::Status malformed(Method method, const char* what, size_t size) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(method_name(method), " request of ", size, " bytes is malformed: ", what));
-}
-
-absl::Status above_limit(const char* what, size_t size, const char* limit_name, size_t limit) {
-  return absl::InvalidArgumentError(absl::StrCat(what, " is ", size, "; the limit ", limit_name, " is ", limit));
-}
-
-/// Reads the header and refuses what no encoder writes: another format, flags above `flags_max`.
-absl::Status read_header(Method method, ByteSpan bytes, uint8_t flags_max, ByteReader& reader, Header& header) {
-  if (bytes.size() < kRequestHeaderBytes) return malformed(method, "shorter than its header", bytes.size());
-  header.route.table_id = reader.read<uint32_t>();
-  header.route.shard = reader.read<uint32_t>();
-  header.route.epoch = reader.read<uint64_t>();
-  header.route.map_revision = reader.read<uint64_t>();
-  const auto format = reader.read<uint8_t>();
-  header.flags = reader.read<uint8_t>();
-  header.key_bytes = reader.read<uint16_t>();
-  header.count = reader.read<uint32_t>();
-  if (format != kFormat) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(method_name(method), " request has format ", format, "; this build reads format ", kFormat));
-  }
-  if (header.flags > flags_max) return malformed(method, "unknown flags", bytes.size());
-  return absl::OkStatus();
-}
-
-/// The condition of a PUT or DELETE: the kind is the header's flags, the version follows the header.
-absl::Status read_condition(Method method, const Header& header, ByteReader& reader, size_t size,
-                            Condition& condition) {
-  condition.kind = static_cast<Condition::Kind>(header.flags);
-  condition.version = reader.read<uint64_t>();
-  if (condition.kind != Condition::Kind::kIfVersion && condition.version != 0) {
-    return malformed(method, "a version without if_version", size);
-  }
-  return absl::OkStatus();
-}
-
-uint64_t condition_version(const Condition& condition) {
-  return condition.kind == Condition::Kind::kIfVersion ? condition.version : 0;
-}
-
-absl::Status check_patch_fields(ByteSpan fields) {
-  if (fields.empty()) return absl::InvalidArgumentError("PATCH request names no field");
-  return check_row(fields);
-}
 
 absl::Status check_scan(const ScanRequest& request) {
   if (request.start_key.size() > kKeyBytesMax) {
@@ -110,6 +43,16 @@ absl::Status buffer_too_small(Method method, size_t size) {
 
 }  // namespace
 
+const char* durability_name(Durability durability) {
+  switch (durability) {
+    case Durability::kDefault: return "default";
+    case Durability::kMemory: return "memory";
+    case Durability::kFlush: return "flush";
+    case Durability::kSync: return "sync";
+  }
+  return "?";
+}
+
 absl::Status check_key(std::string_view key) {
   if (key.empty()) return absl::InvalidArgumentError("key is empty; it must have 1 byte at least");
   if (key.size() > kKeyBytesMax) return above_limit("bytes of the key", key.size(), "kKeyBytesMax", kKeyBytesMax);
@@ -123,47 +66,12 @@ absl::Status check_value(ByteSpan value) {
 
 absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer) {
   if (absl::Status status = check_key(request.key); !status.ok()) return status;
+  const bool at_least = request.at_least_index != 0;
+  const auto flags = static_cast<uint8_t>((at_least ? kGetAtLeast : 0) | (request.wants_ttl ? kGetWantsTtl : 0));
   ByteWriter writer(buffer);
-  write_header(writer, {.route = request.route, .key_bytes = static_cast<uint16_t>(request.key.size())});
-  writer.write_bytes(as_byte_span(request.key));
-  return writer.written();
-}
-
-absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request, HeadBuffer& buffer) {
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  if (absl::Status status = check_value(request.value); !status.ok()) return status;
-  ByteWriter writer(buffer);
-  write_header(writer, {.route = request.route,
-                        .flags = static_cast<uint8_t>(request.condition.kind),
-                        .key_bytes = static_cast<uint16_t>(request.key.size()),
-                        .count = static_cast<uint32_t>(request.value.size())});
-  writer.write(condition_version(request.condition));
-  writer.write_bytes(as_byte_span(request.key));
-  return writer.written();
-}
-
-absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request, HeadBuffer& buffer) {
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  if (request.condition.kind == Condition::Kind::kIfAbsent) {
-    return absl::InvalidArgumentError("DELETE if_absent would delete nothing; use none or if_version");
-  }
-  ByteWriter writer(buffer);
-  write_header(writer, {.route = request.route,
-                        .flags = static_cast<uint8_t>(request.condition.kind),
-                        .key_bytes = static_cast<uint16_t>(request.key.size())});
-  writer.write(condition_version(request.condition));
-  writer.write_bytes(as_byte_span(request.key));
-  return writer.written();
-}
-
-absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request, HeadBuffer& buffer) {
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  if (absl::Status status = check_patch_fields(request.fields); !status.ok()) return status;
-  ByteWriter writer(buffer);
-  write_header(writer, {.route = request.route,
-                        .flags = request.create_if_missing ? kPatchCreates : uint8_t{0},
-                        .key_bytes = static_cast<uint16_t>(request.key.size()),
-                        .count = static_cast<uint32_t>(request.fields.size())});
+  write_request_header(
+      writer, {.route = request.route, .flags = flags, .key_bytes = static_cast<uint16_t>(request.key.size())});
+  if (at_least) writer.write(request.at_least_index);
   writer.write_bytes(as_byte_span(request.key));
   return writer.written();
 }
@@ -185,7 +93,7 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
     return above_limit("keys of a MULTI_GET (1 at least)", keys.size(), "kBatchOpsMax", kBatchOpsMax);
   }
   ByteWriter writer(buffer);
-  write_header(writer, {.route = route, .count = static_cast<uint32_t>(keys.size())});
+  write_request_header(writer, {.route = route, .count = static_cast<uint32_t>(keys.size())});
   for (std::string_view key : keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;
     writer.write_prefixed<uint16_t>(as_byte_span(key));
@@ -197,9 +105,9 @@ absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const st
 absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer) {
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   ByteWriter writer(buffer);
-  write_header(writer, {.route = request.route,
-                        .key_bytes = static_cast<uint16_t>(request.start_key.size()),
-                        .count = request.rows_max});
+  write_request_header(writer, {.route = request.route,
+                                .key_bytes = static_cast<uint16_t>(request.start_key.size()),
+                                .count = request.rows_max});
   writer.write(request.bytes_max);
   writer.write(static_cast<uint16_t>(request.end_key.size()));
   writer.write(static_cast<uint16_t>(request.resume_token.size()));
@@ -225,55 +133,19 @@ absl::StatusOr<Route> decode_route(ByteSpan bytes) {
 
 absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
   ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status = read_header(Method::kGet, bytes, 0, reader, header); !status.ok()) return status;
-  const GetRequest request{header.route, as_string_view(reader.read_bytes(header.key_bytes))};
-  if (!reader.complete() || header.count != 0) {
-    return malformed(Method::kGet, "its length disagrees with its key's", bytes.size());
-  }
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  return request;
-}
-
-absl::StatusOr<PutRequest> decode_put(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status =
-          read_header(Method::kPut, bytes, static_cast<uint8_t>(Condition::Kind::kIfAbsent), reader, header);
+  RequestHeader header;
+  if (absl::Status status = read_request_header(Method::kGet, bytes, kGetAtLeast | kGetWantsTtl, reader, header);
       !status.ok()) {
     return status;
   }
-  PutRequest request{.route = header.route};
-  if (absl::Status status = read_condition(Method::kPut, header, reader, bytes.size(), request.condition);
-      !status.ok()) {
-    return status;
-  }
-  request.key = as_string_view(reader.read_bytes(header.key_bytes));
-  request.value = reader.read_bytes(header.count);
-  if (!reader.complete()) {
-    return malformed(Method::kPut, "its length disagrees with its key's and value's", bytes.size());
-  }
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  if (absl::Status status = check_value(request.value); !status.ok()) return status;
-  return request;
-}
-
-absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status =
-          read_header(Method::kDelete, bytes, static_cast<uint8_t>(Condition::Kind::kIfVersion), reader, header);
-      !status.ok()) {
-    return status;
-  }
-  DeleteRequest request{.route = header.route};
-  if (absl::Status status = read_condition(Method::kDelete, header, reader, bytes.size(), request.condition);
-      !status.ok()) {
-    return status;
+  GetRequest request{.route = header.route, .wants_ttl = (header.flags & kGetWantsTtl) != 0};
+  if ((header.flags & kGetAtLeast) != 0) {
+    request.at_least_index = reader.read<uint64_t>();
+    if (request.at_least_index == 0) return malformed_request(Method::kGet, "it asks for index 0", bytes.size());
   }
   request.key = as_string_view(reader.read_bytes(header.key_bytes));
   if (!reader.complete() || header.count != 0) {
-    return malformed(Method::kDelete, "its length disagrees with its key's", bytes.size());
+    return malformed_request(Method::kGet, "its length disagrees with its key's", bytes.size());
   }
   if (absl::Status status = check_key(request.key); !status.ok()) return status;
   return request;
@@ -281,43 +153,28 @@ absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes) {
 
 absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
   ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status = read_header(Method::kMultiGet, bytes, 0, reader, header); !status.ok()) return status;
-  if (header.key_bytes != 0) return malformed(Method::kMultiGet, "reserved bits are set", bytes.size());
+  RequestHeader header;
+  if (absl::Status status = read_request_header(Method::kMultiGet, bytes, 0, reader, header); !status.ok()) {
+    return status;
+  }
+  if (header.key_bytes != 0) return malformed_request(Method::kMultiGet, "reserved bits are set", bytes.size());
   if (header.count < 1 || header.count > kBatchOpsMax) {
     return above_limit("keys of a MULTI_GET (1 at least)", header.count, "kBatchOpsMax", kBatchOpsMax);
   }
   const MultiGetRequest request{header.route, KeyList(bytes.subspan(kRequestHeaderBytes), header.count)};
   for (uint32_t i = 0; i < header.count; ++i) {
     const std::string_view key = as_string_view(reader.read_prefixed<uint16_t>());
-    if (!reader.ok()) return malformed(Method::kMultiGet, "it ends inside its keys", bytes.size());
+    if (!reader.ok()) return malformed_request(Method::kMultiGet, "it ends inside its keys", bytes.size());
     if (absl::Status status = check_key(key); !status.ok()) return status;
   }
-  if (!reader.complete()) return malformed(Method::kMultiGet, "bytes follow its last key", bytes.size());
-  return request;
-}
-
-absl::StatusOr<PatchRequest> decode_patch(ByteSpan bytes) {
-  ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status = read_header(Method::kPatch, bytes, kPatchCreates, reader, header); !status.ok()) {
-    return status;
-  }
-  PatchRequest request{.route = header.route, .create_if_missing = header.flags == kPatchCreates};
-  request.key = as_string_view(reader.read_bytes(header.key_bytes));
-  request.fields = reader.read_bytes(header.count);
-  if (!reader.complete()) {
-    return malformed(Method::kPatch, "its length disagrees with its key's and fields'", bytes.size());
-  }
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
-  if (absl::Status status = check_patch_fields(request.fields); !status.ok()) return status;
+  if (!reader.complete()) return malformed_request(Method::kMultiGet, "bytes follow its last key", bytes.size());
   return request;
 }
 
 absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
   ByteReader reader(bytes);
-  Header header;
-  if (absl::Status status = read_header(Method::kScan, bytes, 0, reader, header); !status.ok()) return status;
+  RequestHeader header;
+  if (absl::Status status = read_request_header(Method::kScan, bytes, 0, reader, header); !status.ok()) return status;
   ScanRequest request{.route = header.route, .rows_max = header.count};
   request.bytes_max = reader.read<uint32_t>();
   const auto end_bytes = reader.read<uint16_t>();
@@ -326,7 +183,7 @@ absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes) {
   request.end_key = as_string_view(reader.read_bytes(end_bytes));
   request.resume_token = as_string_view(reader.read_bytes(token_bytes));
   if (!reader.complete()) {
-    return malformed(Method::kScan, "its length disagrees with its keys' and token's", bytes.size());
+    return malformed_request(Method::kScan, "its length disagrees with its keys' and token's", bytes.size());
   }
   if (absl::Status status = check_scan(request); !status.ok()) return status;
   return request;

@@ -6,14 +6,27 @@
 //    4  u32 shard           own epoch
 //    8  u64 epoch
 //   16  u64 map_revision    a server that has seen less refreshes its map before it refuses
-//   24  u8  format = 1
-//   25  u8  flags           PUT, DELETE: condition (0 none, 1 if_version, 2 if_absent); PATCH: 1 = create if missing
-//   26  u16 key_bytes       SCAN: the start key's; MULTI_GET: 0
-//   28  u32 count           PUT: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max; else 0
+//   24  u8  format = 2
+//   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. Mutations: bits 0-1 condition
+//                           (0 none, 1 if_version, 2 if_absent), 4 = create if missing (PATCH), bits 4-5 durability
+//   26  u16 key_bytes       SCAN: the start key's; MULTI_GET, BATCH: 0
+//   28  u32 count           PUT, APPEND: value bytes; PATCH: bytes of fields; MULTI_GET: keys; SCAN: rows_max;
+//                           BATCH: operations; else 0
 //
-//   GET        key                                  DELETE     u64 version, key
-//   PUT        u64 version, key | value             MULTI_GET  { u16 length, key } x count
-//   PATCH      key | fields in row format (row.h)   SCAN       u32 bytes_max, u16 end, u16 token, start, end, token
+// A mutation goes on with 40 bytes, its head:
+//
+//   32  u64 client_id       0: not exactly-once, and then the next two are 0 as well (RequestId)
+//   40  u64 seq
+//   48  u64 first_incomplete
+//   56  u64 version         of if_version; else 0
+//   64  u64 ttl_ms          PUT, EXPIRE: 0 = for ever; else 0
+//
+//   GET        [u64 at_least_index], key            PUT        key | value
+//   MULTI_GET  { u16 length, key } x count          DELETE     key
+//   SCAN       u32 bytes_max, u16 end, u16 token,   PATCH      key | fields in row format (row.h)
+//              start, end, token                    ADD        i64 delta, key
+//   BATCH      | operations (batch.h)               APPEND     key | bytes
+//                                                   EXPIRE     key
 //
 // Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so that a sender hands
 // them to the RPC engine as a body span and nobody copies them. Decoding yields views into the received bytes, which
@@ -39,6 +52,7 @@
 namespace skua::kv {
 
 inline constexpr size_t kRequestHeaderBytes = 32;
+inline constexpr size_t kMutationHeadBytes = 40;
 
 /// Where an encoded head is made; large enough for each function that takes one.
 using HeadBuffer = std::array<std::byte, kHeadBytesMax>;
@@ -53,7 +67,7 @@ struct Route {
   friend bool operator==(const Route&, const Route&) = default;
 };
 
-/// When a PUT or DELETE happens at all.
+/// When a mutation happens at all.
 struct Condition {
   enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2 };
   Kind kind = Kind::kNone;
@@ -65,9 +79,36 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
+/// Which mutation of which client this is, the same in each repetition: a shard that has executed it answers the
+/// repetition with the first answer.
+///
+///   seq        1    2    3    4    5    6       one counter for all mutations of a client, over all shards
+///              done done  -   done  -    -
+///                         ^ first_incomplete   the client has been told all below, so nobody asks for them again
+struct RequestId {
+  uint64_t client_id = 0;         ///< random, of one instance of the client library; 0: at most once is not wanted
+  uint64_t seq = 0;               ///< 1 or more
+  uint64_t first_incomplete = 0;  ///< at most seq
+
+  friend bool operator==(const RequestId&, const RequestId&) = default;
+};
+
+/// What must have happened to a write before it is answered. Ordered: each includes those before.
+enum class Durability : uint8_t {
+  kDefault = 0,  ///< what the table or the node is set to
+  kMemory = 1,   ///< taken by the log; lost if the process dies
+  kFlush = 2,    ///< written to the log's file; lost if the machine dies
+  kSync = 3,     ///< on the disk
+};
+
+/// "default", "memory", "flush", "sync".
+[[nodiscard]] const char* durability_name(Durability durability);
+
 struct GetRequest {
   Route route{};
   std::string_view key{};
+  uint64_t at_least_index = 0;  ///< answer only with this index of the shard or a later one; 0: any
+  bool wants_ttl = false;       ///< tell the remaining time to live
 };
 
 struct PutRequest {
@@ -75,12 +116,17 @@ struct PutRequest {
   Condition condition{};
   std::string_view key{};
   ByteSpan value{};
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+  uint64_t ttl_ms = 0;  ///< 0: for ever; at most kTtlMsMax
 };
 
 struct DeleteRequest {
   Route route{};
   Condition condition{};  ///< not kIfAbsent
   std::string_view key{};
+  RequestId id{};
+  Durability durability = Durability::kDefault;
 };
 
 struct PatchRequest {
@@ -88,6 +134,39 @@ struct PatchRequest {
   bool create_if_missing = false;
   std::string_view key{};
   ByteSpan fields{};  ///< a row (row.h): the fields to replace or add; at least one
+  Condition condition{};
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+};
+
+/// Adds to a counter: a value that is a decimal int64 in ASCII. A missing key counts from 0; the expiry stays.
+struct AddRequest {
+  Route route{};
+  Condition condition{};
+  std::string_view key{};
+  int64_t delta = 0;
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+};
+
+/// Appends to a value. A missing key is an empty value; the expiry stays; the result is at most kValueBytesMax.
+struct AppendRequest {
+  Route route{};
+  Condition condition{};
+  std::string_view key{};
+  ByteSpan value{};
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+};
+
+/// Sets or clears the expiry of a key that exists: a write, with a version of its own.
+struct ExpireRequest {
+  Route route{};
+  Condition condition{};  ///< not kIfAbsent
+  std::string_view key{};
+  uint64_t ttl_ms = 0;  ///< 0: for ever
+  RequestId id{};
+  Durability durability = Durability::kDefault;
 };
 
 /// One page of a shard's keys in byte order.
@@ -144,11 +223,14 @@ struct MultiGetRequest {
 [[nodiscard]] absl::Status check_value(ByteSpan value);
 
 /// Encoders of requests whose head fits a HeadBuffer: check the limits, write the head, return it as a view of
-/// `buffer`. After the head of a PUT the sender puts `value`, after that of a PATCH `fields`.
+/// `buffer`. After the head of a PUT or APPEND the sender puts `value`, after that of a PATCH `fields`.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_patch_head(const PatchRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_add(const AddRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_append_head(const AppendRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_expire(const ExpireRequest& request, HeadBuffer& buffer);
 
 /// Bytes of an encoded MULTI_GET or SCAN: the buffer to encode into.
 [[nodiscard]] size_t multi_get_bytes(std::span<const std::string_view> keys);
@@ -167,6 +249,9 @@ struct MultiGetRequest {
 [[nodiscard]] absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<PatchRequest> decode_patch(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<AddRequest> decode_add(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<AppendRequest> decode_append(ByteSpan bytes);
+[[nodiscard]] absl::StatusOr<ExpireRequest> decode_expire(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanRequest> decode_scan(ByteSpan bytes);
 
 }  // namespace skua::kv

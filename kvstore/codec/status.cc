@@ -26,6 +26,11 @@ const char* status_name(KvStatus status) {
     case KvStatus::kNotARow: return "NOT_A_ROW";
     case KvStatus::kStorageFailed: return "STORAGE_FAILED";
     case KvStatus::kShardReadOnly: return "SHARD_READ_ONLY";
+    case KvStatus::kNotANumber: return "NOT_A_NUMBER";
+    case KvStatus::kCounterOverflow: return "COUNTER_OVERFLOW";
+    case KvStatus::kStaleRetry: return "STALE_RETRY";
+    case KvStatus::kTooManyIncomplete: return "TOO_MANY_INCOMPLETE";
+    case KvStatus::kBehindToken: return "BEHIND_TOKEN";
   }
   return "UNKNOWN";
 }
@@ -35,7 +40,12 @@ absl::StatusCode to_status_code(KvStatus status) {
     case KvStatus::kWrongShard:
     case KvStatus::kShardReadOnly: return absl::StatusCode::kUnavailable;
     case KvStatus::kVersionMismatch:
-    case KvStatus::kNotARow: return absl::StatusCode::kFailedPrecondition;
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kBehindToken: return absl::StatusCode::kFailedPrecondition;
+    case KvStatus::kCounterOverflow: return absl::StatusCode::kOutOfRange;
+    case KvStatus::kStaleRetry: return absl::StatusCode::kAborted;
+    case KvStatus::kTooManyIncomplete: return absl::StatusCode::kResourceExhausted;
     case KvStatus::kStorageFailed: return absl::StatusCode::kDataLoss;
     default: break;
   }
@@ -65,6 +75,10 @@ bool certainly_not_applied(KvStatus status) {
     case KvStatus::kWrongShard:
     case KvStatus::kVersionMismatch:
     case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow:
+    case KvStatus::kTooManyIncomplete:
+    case KvStatus::kBehindToken:
     case KvStatus::kShardReadOnly: return true;
     default: return false;
   }

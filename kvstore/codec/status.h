@@ -36,19 +36,27 @@ enum class KvStatus : uint8_t {
   kNotARow = 34,          ///< PATCH of a value that is not in row format; not applied
   kStorageFailed = 35,    ///< the write or its sync failed: the operation may or may not survive a restart
   kShardReadOnly = 36,    ///< the shard refuses writes since an earlier storage failure; not applied
+
+  kNotANumber = 37,         ///< ADD to a value that is no decimal int64; not applied
+  kCounterOverflow = 38,    ///< ADD beyond an int64's range; not applied
+  kStaleRetry = 39,         ///< a mutation whose seq is below the client's first_incomplete: its fate has been told
+  kTooManyIncomplete = 40,  ///< the shard keeps kIncompleteMax results for this client; not applied
+  kBehindToken = 41,        ///< the shard has not the index that a read asks for at least
 };
 
 /// "OK", "WRONG_SHARD", ...; "UNKNOWN" for a byte that is none.
 [[nodiscard]] const char* status_name(KvStatus status);
 
-/// The nearest gRPC code: kWrongShard and kShardReadOnly are UNAVAILABLE, kVersionMismatch and kNotARow
-/// FAILED_PRECONDITION, kStorageFailed DATA_LOSS, bytes that are none UNKNOWN.
+/// The nearest gRPC code: kWrongShard and kShardReadOnly are UNAVAILABLE; kVersionMismatch, kNotARow, kNotANumber and
+/// kBehindToken FAILED_PRECONDITION; kCounterOverflow OUT_OF_RANGE, kStaleRetry ABORTED, kTooManyIncomplete
+/// RESOURCE_EXHAUSTED, kStorageFailed DATA_LOSS, bytes that are none UNKNOWN.
 [[nodiscard]] absl::StatusCode to_status_code(KvStatus status);
 
 /// gRPC code to the same number.
 [[nodiscard]] KvStatus from_status_code(absl::StatusCode code);
 
-/// True if a write answered with `status` did certainly not happen.
+/// True if a write answered with `status` did certainly not happen (if it was sent more than once with one RequestId:
+/// neither then nor before).
 [[nodiscard]] bool certainly_not_applied(KvStatus status);
 
 }  // namespace skua::kv

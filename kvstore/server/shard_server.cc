@@ -25,6 +25,7 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
   WorkerEngine::Options engine = options.engine;
+  durability_ = engine.durability == LogDurability::kSync ? Durability::kSync : Durability::kFlush;
   engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
   WorkerEngine::Events events;
   // False: the endpoint is gone, and so is whoever waited.
@@ -124,7 +125,7 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
   const absl::StatusOr<Route> route = decode_route(call.request.bytes());
   if (!route.ok()) [[unlikely]] {
     answer_error(call.reply, method,
-                 {KvStatus::kInvalidArgument, 0, 0, map_revision_, std_view(route.status().message())});
+                 {KvStatus::kInvalidArgument, 0, 0, map_revision_, 0, std_view(route.status().message())});
     return nullptr;
   }
   HeldShard* const shard = table_.find({route->table_id, route->shard});
@@ -138,7 +139,7 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
 /// WRONG_SHARD whatever the reason: it is the status that says both "certainly not executed" and "try
 /// again, perhaps elsewhere", for reads and writes alike.
 HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
-  ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, {}};
+  ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, 0, {}};
   const bool wrong = shard == nullptr || shard->epoch != route.epoch;
   if (draining_) {
     head.text = "the node is shutting down";

@@ -131,7 +131,7 @@ class ShardServer {
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
                                   std::string_view text = {}) const {
-    return {status, version, shard.epoch, map_revision_, text};
+    return {status, version, shard.epoch, map_revision_, 0, text};
   }
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
@@ -160,6 +160,7 @@ class ShardServer {
   void on_delete(rpc::IncomingCall&& call);
   void on_patch(rpc::IncomingCall&& call);
   void write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
+  void answer_unimplemented(rpc::IncomingCall& call, Method method, const HeldShard& shard, std::string_view what);
   void write_done(WriteOp& op);
   void answer_write(PendingRequest& pending);
 
@@ -173,6 +174,7 @@ class ShardServer {
   uint64_t newest_named_revision_ = 0;
   absl::AnyInvocable<void(uint64_t)> newer_map_observer_;
   bool draining_ = false;
+  Durability durability_ = Durability::kSync;  // of all writes
   size_t waiting_count_ = 0;
   RequestStats stats_;
   absl::AnyInvocable<void()> on_drained_;

@@ -18,6 +18,9 @@ void ShardServer::on_get(IncomingCall&& call) {
   if (!request.ok()) [[unlikely]] {
     return answer_failure(call.reply, Method::kGet, *shard, request.status());
   }
+  if (request->at_least_index != 0 || request->wants_ttl) [[unlikely]] {
+    return answer_unimplemented(call, Method::kGet, *shard, "tokens and times to live");
+  }
   MemoryTier::Lookup found = engine_->get(*shard->engine, request->key);
   if (found.found == MemoryTier::Found::kHit) return answer_from_memory(call.reply, *shard, found.value);
   if (found.found == MemoryTier::Found::kAbsent) {

@@ -1,6 +1,7 @@
 // PUT, DELETE and PATCH. Key and value stay in the request's lease until the write is in the log and in memory.
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
@@ -28,6 +29,10 @@ void ShardServer::on_put(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<PutRequest> request = decode_put(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kPut, *shard, request.status());
+  if (request->ttl_ms != 0) return answer_unimplemented(call, Method::kPut, *shard, "a time to live");
+  if (request->durability > durability_) {
+    return answer_unimplemented(call, Method::kPut, *shard, durability_name(request->durability));
+  }
   write(call, Method::kPut, *shard, Mutation::put(request->key, request->value, request->condition));
 }
 
@@ -36,6 +41,9 @@ void ShardServer::on_delete(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<DeleteRequest> request = decode_delete(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kDelete, *shard, request.status());
+  if (request->durability > durability_) {
+    return answer_unimplemented(call, Method::kDelete, *shard, durability_name(request->durability));
+  }
   write(call, Method::kDelete, *shard, Mutation::remove(request->key, request->condition));
 }
 
@@ -44,7 +52,19 @@ void ShardServer::on_patch(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<PatchRequest> request = decode_patch(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kPatch, *shard, request.status());
+  if (request->condition.kind != Condition::Kind::kNone) {
+    return answer_unimplemented(call, Method::kPatch, *shard, "a condition");
+  }
+  if (request->durability > durability_) {
+    return answer_unimplemented(call, Method::kPatch, *shard, durability_name(request->durability));
+  }
   write(call, Method::kPatch, *shard, Mutation::patch(request->key, request->fields, request->create_if_missing));
+}
+
+void ShardServer::answer_unimplemented(IncomingCall& call, Method method, const HeldShard& shard,
+                                       std::string_view what) {
+  const std::string text = absl::StrCat("this node has not: ", absl_view(what));
+  answer_error(call.reply, method, head_of(shard, KvStatus::kUnimplemented, 0, text));
 }
 
 void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation) {
@@ -68,7 +88,7 @@ void ShardServer::answer_write(PendingRequest& pending) {
   if (status == KvStatus::kOk) {
     HeadBuffer buffer;
     MessagePtr message = endpoint_.make_message();
-    message->append_copy(encode_write_reply(head_of(shard, status, version), buffer));
+    message->append_copy(encode_write_reply({head_of(shard, status, version), durability_, false}, buffer));
     return answer(pending.reply, pending.method, status, std::move(message));
   }
   const std::string_view why = pending.write.why.empty() ? explain(status) : std::string_view(pending.write.why);

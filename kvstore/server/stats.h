@@ -17,8 +17,8 @@
 
 namespace skua::kv {
 
-inline constexpr size_t kMethodCount = 7;   // 1..6; 0 is unused
-inline constexpr size_t kStatusCount = 40;  // gRPC's 0..16 and our own from 32
+inline constexpr size_t kMethodCount = 11;  // 1..10; 0 is unused
+inline constexpr size_t kStatusCount = 48;  // gRPC's 0..16 and our own from 32
 
 /// Counts by power of two: bucket i holds sizes in [2^i, 2^(i+1)).
 struct SizeHistogram {

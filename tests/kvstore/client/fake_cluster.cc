@@ -60,6 +60,7 @@ void FakeNode::serve(rpc::IncomingCall call) {
     case Method::kMultiGet: return multi_get(call);
     case Method::kPatch: return patch(call);
     case Method::kScan: return scan(call);
+    default: break;
   }
 }
 
@@ -70,7 +71,7 @@ void FakeNode::reply_error(rpc::IncomingCall& call, KvStatus status, std::string
 
 void FakeNode::reply_written(rpc::IncomingCall& call, uint64_t version) {
   HeadBuffer buffer;
-  call.reply.reply(copied(encode_write_reply({.version = version}, buffer)));
+  call.reply.reply(copied(encode_write_reply({.head = {.version = version}, .durability = Durability::kSync}, buffer)));
 }
 
 void FakeNode::get(rpc::IncomingCall& call) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "rpc/base/bytes.h"
@@ -68,6 +69,40 @@ inline std::optional<std::string> recode_patch(ByteSpan bytes) {
   return joined(encode_patch_head(*request, head).value(), request->fields);
 }
 
+inline std::optional<std::string> recode_add(ByteSpan bytes) {
+  const auto request = decode_add(bytes);
+  HeadBuffer head;
+  if (!request.ok()) return std::nullopt;
+  return std::string(as_string_view(encode_add(*request, head).value()));
+}
+
+inline std::optional<std::string> recode_append(ByteSpan bytes) {
+  const auto request = decode_append(bytes);
+  HeadBuffer head;
+  if (!request.ok()) return std::nullopt;
+  return joined(encode_append_head(*request, head).value(), request->value);
+}
+
+inline std::optional<std::string> recode_expire(ByteSpan bytes) {
+  const auto request = decode_expire(bytes);
+  HeadBuffer head;
+  if (!request.ok()) return std::nullopt;
+  return std::string(as_string_view(encode_expire(*request, head).value()));
+}
+
+/// The operations one by one, as they were understood.
+inline std::optional<std::string> recode_batch(ByteSpan bytes) {
+  const auto request = decode_batch(bytes);
+  HeadBuffer head;
+  if (!request.ok()) return std::nullopt;
+  BatchOpsBuilder builder;
+  for (const BatchOp& op : request->ops) {
+    if (!builder.add(op).ok()) return std::string("an operation that was decoded cannot be encoded");
+  }
+  const BatchRequest again{request->route, builder.ops(), request->id, request->durability};
+  return joined(encode_batch_head(again, head).value(), builder.ops().bytes());
+}
+
 inline std::optional<std::string> recode_multi_get(ByteSpan bytes) {
   const auto request = decode_multi_get(bytes);
   if (!request.ok()) return std::nullopt;
@@ -93,8 +128,26 @@ inline std::optional<std::string> recode_write_reply(ByteSpan bytes) {
   const auto reply = decode_write_reply(bytes);
   HeadBuffer head;
   if (!reply.ok()) return std::nullopt;
-  if (reply->status != KvStatus::kOk) return recode_error(*reply);
+  if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
   return std::string(as_string_view(encode_write_reply(*reply, head)));
+}
+
+inline std::optional<std::string> recode_add_reply(ByteSpan bytes) {
+  const auto reply = decode_add_reply(bytes);
+  HeadBuffer head;
+  if (!reply.ok()) return std::nullopt;
+  if (reply->write.head.status != KvStatus::kOk) return recode_error(reply->write.head);
+  return std::string(as_string_view(encode_add_reply(*reply, head)));
+}
+
+inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
+  auto reply = decode_batch_reply(bytes);
+  if (!reply.ok()) return std::nullopt;
+  if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
+  std::vector<BatchEntry> entries;
+  while (auto entry = reply->entries.next()) entries.push_back(*entry);
+  std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
+  return std::string(as_string_view(encode_batch_reply(*reply, entries, buffer)));
 }
 
 inline std::optional<std::string> recode_get_reply(ByteSpan bytes) {
@@ -102,7 +155,7 @@ inline std::optional<std::string> recode_get_reply(ByteSpan bytes) {
   HeadBuffer head;
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  return joined(encode_get_reply_head(reply->head, reply->value.size(), head), reply->value);
+  return joined(encode_get_reply_head(reply->head, reply->value.size(), head, reply->ttl_ms), reply->value);
 }
 
 inline std::optional<std::string> recode_multi_get_reply(ByteSpan bytes) {
@@ -139,9 +192,14 @@ inline std::optional<std::string> recode_scan_reply(ByteSpan bytes) {
 using Recode = std::optional<std::string> (*)(ByteSpan);
 
 inline constexpr Recode kRecoders[] = {
-    recode_get,  recode_put,         recode_delete,    recode_multi_get,       recode_patch,
-    recode_scan, recode_write_reply, recode_get_reply, recode_multi_get_reply, recode_scan_reply,
+    recode_get,         recode_put,       recode_delete,          recode_multi_get,   recode_patch, recode_scan,
+    recode_write_reply, recode_get_reply, recode_multi_get_reply, recode_scan_reply,  recode_add,   recode_append,
+    recode_expire,      recode_batch,     recode_add_reply,       recode_batch_reply,
 };
+
+/// Those of replies.
+inline constexpr Recode kReplyRecoders[] = {recode_write_reply, recode_get_reply, recode_multi_get_reply,
+                                            recode_scan_reply,  recode_add_reply, recode_batch_reply};
 
 }  // namespace skua::kv::testing
 

@@ -13,20 +13,27 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
-constexpr ReplyHead kHead = {KvStatus::kOk, 0x1112131415161718, 0x2122232425262728, 0x3132333435363738, {}};
+constexpr ReplyHead kHead = {KvStatus::kOk,      0x1112131415161718, 0x2122232425262728,
+                             0x3132333435363738, 0x4142434445464748, {}};
 constexpr const char* kHeadHex =
     "1817161514131211"
     "2827262524232221"
-    "3837363534333231";
+    "3837363534333231"
+    "4847464544434241";
 
 /// A valid reply of each kind, with random contents.
 std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
-  ReplyHead head = {KvStatus::kOk, rng.next(), rng.next(), rng.next(), {}};
+  ReplyHead head = {KvStatus::kOk, rng.next(), rng.next(), rng.next(), rng.next(), {}};
   const std::string value = random_text(rng, rng.below(300));
   HeadBuffer buffer;
   std::vector<std::pair<Recode, std::string>> all;
-  all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(head, buffer)));
-  all.emplace_back(recode_get_reply, joined(encode_get_reply_head(head, value.size(), buffer), as_byte_span(value)));
+  const WriteReply write = {head, static_cast<Durability>(rng.between(1, 3)), rng.chance(0.5)};
+  all.emplace_back(recode_write_reply, as_string_view(encode_write_reply(write, buffer)));
+  all.emplace_back(recode_add_reply,
+                   as_string_view(encode_add_reply({write, static_cast<int64_t>(rng.next())}, buffer)));
+  const uint64_t ttl_ms = rng.chance(0.5) ? 0 : rng.next();
+  all.emplace_back(recode_get_reply,
+                   joined(encode_get_reply_head(head, value.size(), buffer, ttl_ms), as_byte_span(value)));
 
   std::vector<MultiGetEntry> entries(rng.below(10));
   std::string values;
@@ -53,17 +60,41 @@ std::vector<std::pair<Recode, std::string>> random_replies(Rng& rng) {
   const std::string text = random_text(rng, rng.below(100));
   head.status = static_cast<KvStatus>(rng.between(1, 255));
   head.text = text;
-  all.emplace_back(kRecoders[6 + rng.below(4)], as_string_view(encode_error_reply(head, buffer)));
+  all.emplace_back(kReplyRecoders[rng.below(std::size(kReplyRecoders))],
+                   as_string_view(encode_error_reply(head, buffer)));
   return all;
 }
 
 TEST(ReplyTest, Write_GoldenBytes) {
   HeadBuffer buffer;
-  EXPECT_EQ(hex(encode_write_reply(kHead, buffer)), std::string("01"
-                                                                "00"
-                                                                "0000"
-                                                                "00000000") +
-                                                        kHeadHex);
+  EXPECT_EQ(hex(encode_write_reply({kHead, Durability::kSync, false}, buffer)), std::string("02"
+                                                                                            "00"
+                                                                                            "0300"
+                                                                                            "00000000") +
+                                                                                    kHeadHex);
+  EXPECT_EQ(hex(encode_write_reply({kHead, Durability::kMemory, true}, buffer)), std::string("02"
+                                                                                             "00"
+                                                                                             "0500"
+                                                                                             "00000000") +
+                                                                                     kHeadHex);
+}
+
+TEST(ReplyTest, Add_GoldenBytes) {
+  HeadBuffer buffer;
+  EXPECT_EQ(hex(encode_add_reply({{kHead, Durability::kFlush, false}, -1}, buffer)), std::string("02"
+                                                                                                 "00"
+                                                                                                 "0200"
+                                                                                                 "00000000") +
+                                                                                         kHeadHex + "ffffffffffffffff");
+}
+
+TEST(ReplyTest, Get_WithTimeToLive_GoldenBytes) {
+  HeadBuffer buffer;
+  EXPECT_EQ(hex(encode_get_reply_head(kHead, 3, buffer, 0x0102)), std::string("02"
+                                                                              "00"
+                                                                              "0100"
+                                                                              "03000000") +
+                                                                      kHeadHex + "0201000000000000");
 }
 
 TEST(ReplyTest, Error_GoldenBytes) {
@@ -71,7 +102,7 @@ TEST(ReplyTest, Error_GoldenBytes) {
   ReplyHead head = kHead;
   head.status = KvStatus::kWrongShard;
   head.text = "no";
-  EXPECT_EQ(hex(encode_error_reply(head, buffer)), std::string("01"
+  EXPECT_EQ(hex(encode_error_reply(head, buffer)), std::string("02"
                                                                "20"
                                                                "0000"
                                                                "02000000") +
@@ -80,7 +111,7 @@ TEST(ReplyTest, Error_GoldenBytes) {
 
 TEST(ReplyTest, Get_GoldenBytes) {
   HeadBuffer buffer;
-  EXPECT_EQ(hex(encode_get_reply_head(kHead, 0x0a0b0c, buffer)), std::string("01"
+  EXPECT_EQ(hex(encode_get_reply_head(kHead, 0x0a0b0c, buffer)), std::string("02"
                                                                              "00"
                                                                              "0000"
                                                                              "0c0b0a00") +
@@ -91,7 +122,7 @@ TEST(ReplyTest, MultiGet_GoldenBytes) {
   const std::vector<MultiGetEntry> entries = {{KvStatus::kOk, 0x0102, as_byte_span("xyz")},
                                               {KvStatus::kNotFound, 0, {}}};
   std::vector<std::byte> buffer(multi_get_reply_head_bytes(entries.size()));
-  EXPECT_EQ(hex(encode_multi_get_reply_head(kHead, entries, buffer)), std::string("01"
+  EXPECT_EQ(hex(encode_multi_get_reply_head(kHead, entries, buffer)), std::string("02"
                                                                                   "00"
                                                                                   "0000"
                                                                                   "02000000") +
@@ -107,7 +138,7 @@ TEST(ReplyTest, MultiGet_GoldenBytes) {
 TEST(ReplyTest, Scan_GoldenBytes) {
   ScanReplyBuilder builder(10, 100);
   ASSERT_TRUE(builder.add({"k1", 0x0102, as_byte_span("v")}));
-  EXPECT_EQ(hex(builder.finish(kHead, true)), std::string("01"
+  EXPECT_EQ(hex(builder.finish(kHead, true)), std::string("02"
                                                           "00"
                                                           "0100"
                                                           "01000000") +

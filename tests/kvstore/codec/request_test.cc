@@ -20,6 +20,9 @@ constexpr const char* kRouteHex =
     "1817161514131211"
     "2827262524232221";
 
+/// Of a mutation that says nothing in it.
+const std::string kEmptyHead(80, '0');
+
 std::string golden(const std::string& rest) {
   return kRouteHex + rest;
 }
@@ -47,12 +50,28 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
   const auto add = [&](Recode recode, ByteSpan encoded_head, ByteSpan body) {
     all.emplace_back(recode, joined(encoded_head, body));
   };
-  add(recode_get, encode_get({route, key}, head).value(), {});
-  add(recode_put, encode_put_head({route, conditions[rng.below(3)], key, as_byte_span(value)}, head).value(),
-      as_byte_span(value));
-  add(recode_delete, encode_delete({route, conditions[rng.below(2)], key}, head).value(), {});
-  add(recode_patch, encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields)}, head).value(),
+  const uint64_t seq = rng.between(1, UINT64_MAX);
+  const RequestId id = rng.chance(0.3) ? RequestId{} : RequestId{rng.between(1, UINT64_MAX), seq, rng.below(seq)};
+  const auto durability = static_cast<Durability>(rng.below(4));
+  const uint64_t ttl_ms = rng.chance(0.5) ? 0 : rng.below(kTtlMsMax);
+  const uint64_t index = rng.chance(0.5) ? 0 : rng.next();
+  const ByteSpan body = as_byte_span(value);
+  add(recode_get, encode_get({route, key, index, rng.chance(0.5)}, head).value(), {});
+  add(recode_put, encode_put_head({route, conditions[rng.below(3)], key, body, id, durability, ttl_ms}, head).value(),
+      body);
+  add(recode_delete, encode_delete({route, conditions[rng.below(2)], key, id, durability}, head).value(), {});
+  add(recode_patch,
+      encode_patch_head({route, rng.chance(0.5), key, as_byte_span(fields), conditions[rng.below(2)], id, durability},
+                        head)
+          .value(),
       as_byte_span(fields));
+  add(recode_add,
+      encode_add({route, conditions[rng.below(3)], key, static_cast<int64_t>(rng.next()), id, durability}, head)
+          .value(),
+      {});
+  add(recode_append, encode_append_head({route, conditions[rng.below(3)], key, body, id, durability}, head).value(),
+      body);
+  add(recode_expire, encode_expire({route, conditions[rng.below(2)], key, ttl_ms, id, durability}, head).value(), {});
   add(recode_multi_get, encode_multi_get(route, keys, buffer).value(), {});
   add(recode_scan,
       encode_scan({route, key, end, static_cast<uint32_t>(rng.between(1, kScanRowsMax)),
@@ -65,56 +84,123 @@ std::vector<std::pair<Recode, std::string>> random_requests(Rng& rng) {
 
 TEST(RequestTest, Get_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_get({kRoute, "key"}, head).value()), golden("01"
+  EXPECT_EQ(hex(encode_get({kRoute, "key"}, head).value()), golden("02"
                                                                    "00"
                                                                    "0300"
                                                                    "00000000"
                                                                    "6b6579"));
 }
 
+TEST(RequestTest, Get_WithTokenAndTimeToLive_GoldenBytes) {
+  HeadBuffer head;
+  EXPECT_EQ(hex(encode_get({kRoute, "key", 0x3132333435363738, true}, head).value()), golden("02"
+                                                                                             "03"
+                                                                                             "0300"
+                                                                                             "00000000"
+                                                                                             "3837363534333231"
+                                                                                             "6b6579"));
+}
+
 TEST(RequestTest, Put_GoldenBytes) {
   HeadBuffer head;
-  const PutRequest put{kRoute, Condition::if_version(0x3132333435363738), "key", as_byte_span("value")};
-  EXPECT_EQ(hex(encode_put_head(put, head).value()), golden("01"
-                                                            "01"
+  const PutRequest put{kRoute,
+                       Condition::if_version(0x3132333435363738),
+                       "key",
+                       as_byte_span("value"),
+                       {0x4142434445464748, 9, 7},
+                       Durability::kFlush,
+                       0x5152};
+  EXPECT_EQ(hex(encode_put_head(put, head).value()), golden("02"
+                                                            "21"
                                                             "0300"
                                                             "05000000"
+                                                            "4847464544434241"
+                                                            "0900000000000000"
+                                                            "0700000000000000"
                                                             "3837363534333231"
+                                                            "5251000000000000"
                                                             "6b6579"));
   const PutRequest absent{kRoute, Condition::if_absent(), "k", {}};
-  EXPECT_EQ(hex(encode_put_head(absent, head).value()), golden("01"
+  EXPECT_EQ(hex(encode_put_head(absent, head).value()), golden("02"
                                                                "02"
                                                                "0100"
-                                                               "00000000"
-                                                               "0000000000000000"
-                                                               "6b"));
+                                                               "00000000" +
+                                                               kEmptyHead + "6b"));
 }
 
 TEST(RequestTest, Delete_GoldenBytes) {
   HeadBuffer head;
-  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()), golden("01"
+  EXPECT_EQ(hex(encode_delete({kRoute, Condition::none(), "key"}, head).value()), golden("02"
                                                                                          "00"
                                                                                          "0300"
-                                                                                         "00000000"
-                                                                                         "0000000000000000"
-                                                                                         "6b6579"));
+                                                                                         "00000000" +
+                                                                                         kEmptyHead + "6b6579"));
 }
 
 TEST(RequestTest, Patch_GoldenBytes) {
   HeadBuffer head;
   const std::string fields = one_field("f", "v");
   const PatchRequest patch{kRoute, true, "key", as_byte_span(fields)};
-  EXPECT_EQ(hex(encode_patch_head(patch, head).value()), golden("01"
-                                                                "01"
+  EXPECT_EQ(hex(encode_patch_head(patch, head).value()), golden("02"
+                                                                "04"
                                                                 "0300"
-                                                                "0a000000"
-                                                                "6b6579"));
+                                                                "0a000000" +
+                                                                kEmptyHead + "6b6579"));
+}
+
+TEST(RequestTest, Add_GoldenBytes) {
+  HeadBuffer head;
+  EXPECT_EQ(hex(encode_add({kRoute, {}, "key", -2}, head).value()), golden("02"
+                                                                           "00"
+                                                                           "0300"
+                                                                           "00000000" +
+                                                                           kEmptyHead +
+                                                                           "feffffffffffffff"
+                                                                           "6b6579"));
+}
+
+TEST(RequestTest, Append_GoldenBytes) {
+  HeadBuffer head;
+  const AppendRequest append{kRoute, Condition::if_absent(), "key", as_byte_span("more"), {}, Durability::kSync};
+  EXPECT_EQ(hex(encode_append_head(append, head).value()), golden("02"
+                                                                  "32"
+                                                                  "0300"
+                                                                  "04000000" +
+                                                                  kEmptyHead + "6b6579"));
+}
+
+TEST(RequestTest, Expire_GoldenBytes) {
+  HeadBuffer head;
+  EXPECT_EQ(hex(encode_expire({kRoute, {}, "key", 1000, {1, 2, 2}, Durability::kMemory}, head).value()),
+            golden("02"
+                   "10"
+                   "0300"
+                   "00000000"
+                   "0100000000000000"
+                   "0200000000000000"
+                   "0200000000000000"
+                   "0000000000000000"
+                   "e803000000000000"
+                   "6b6579"));
+}
+
+TEST(RequestTest, Mutations_RefuseWhatTheyCannotHave) {
+  HeadBuffer head;
+  EXPECT_FALSE(encode_expire({kRoute, Condition::if_absent(), "k", 1}, head).ok());
+  EXPECT_FALSE(encode_put_head({.route = kRoute, .key = "k", .ttl_ms = kTtlMsMax + 1}, head).ok());
+  EXPECT_TRUE(encode_put_head({.route = kRoute, .key = "k", .ttl_ms = kTtlMsMax}, head).ok());
+  const std::string fields = one_field("f", "v");
+  EXPECT_FALSE(encode_patch_head({kRoute, false, "k", as_byte_span(fields), Condition::if_absent()}, head).ok());
+  EXPECT_TRUE(encode_patch_head({kRoute, true, "k", as_byte_span(fields), Condition::if_absent()}, head).ok());
+  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {0, 1, 0}}, head).ok()) << "a seq of nobody";
+  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {5, 0, 0}}, head).ok()) << "seqs start at 1";
+  EXPECT_FALSE(encode_add({.route = kRoute, .key = "k", .id = {5, 2, 3}}, head).ok()) << "this one is not answered";
 }
 
 TEST(RequestTest, MultiGet_GoldenBytes) {
   const std::vector<std::string_view> keys = {"a", "bc"};
   std::vector<std::byte> buffer(multi_get_bytes(keys));
-  EXPECT_EQ(hex(encode_multi_get(kRoute, keys, buffer).value()), golden("01"
+  EXPECT_EQ(hex(encode_multi_get(kRoute, keys, buffer).value()), golden("02"
                                                                         "00"
                                                                         "0000"
                                                                         "02000000"
@@ -127,7 +213,7 @@ TEST(RequestTest, MultiGet_GoldenBytes) {
 TEST(RequestTest, Scan_GoldenBytes) {
   const ScanRequest scan{kRoute, "s", "end", 10, 0x01000000, "to"};
   std::vector<std::byte> buffer(scan_bytes(scan));
-  EXPECT_EQ(hex(encode_scan(scan, buffer).value()), golden("01"
+  EXPECT_EQ(hex(encode_scan(scan, buffer).value()), golden("02"
                                                            "00"
                                                            "0100"
                                                            "0a000000"

@@ -12,7 +12,8 @@ namespace {
 TEST(MethodsTest, MethodName_EachAndNone) {
   EXPECT_STREQ(method_name(Method::kGet), "GET");
   EXPECT_STREQ(method_name(Method::kMultiGet), "MULTI_GET");
-  EXPECT_STREQ(method_name(static_cast<Method>(7)), "?");
+  EXPECT_STREQ(method_name(Method::kBatch), "BATCH");
+  EXPECT_STREQ(method_name(static_cast<Method>(11)), "?");
 }
 
 TEST(StatusTest, ToStatusCode_GrpcCodesKeepTheirNumber) {
@@ -30,6 +31,12 @@ TEST(StatusTest, ToStatusCode_OwnCodes) {
   EXPECT_EQ(to_status_code(KvStatus::kNotARow), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(to_status_code(KvStatus::kStorageFailed), absl::StatusCode::kDataLoss);
   EXPECT_EQ(to_status_code(KvStatus::kShardReadOnly), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(to_status_code(KvStatus::kNotANumber), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(to_status_code(KvStatus::kCounterOverflow), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(to_status_code(KvStatus::kStaleRetry), absl::StatusCode::kAborted);
+  EXPECT_EQ(to_status_code(KvStatus::kTooManyIncomplete), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(to_status_code(KvStatus::kBehindToken), absl::StatusCode::kFailedPrecondition);
+  EXPECT_STREQ(status_name(KvStatus::kBehindToken), "BEHIND_TOKEN");
 }
 
 TEST(StatusTest, ToStatusCode_UnknownBytes) {
@@ -43,6 +50,8 @@ TEST(StatusTest, CertainlyNotApplied_OnlyWhereNothingCanHaveHappened) {
   EXPECT_TRUE(certainly_not_applied(KvStatus::kWrongShard));
   EXPECT_TRUE(certainly_not_applied(KvStatus::kShardReadOnly));
   EXPECT_TRUE(certainly_not_applied(KvStatus::kVersionMismatch));
+  EXPECT_TRUE(certainly_not_applied(KvStatus::kCounterOverflow));
+  EXPECT_FALSE(certainly_not_applied(KvStatus::kStaleRetry));
   EXPECT_FALSE(certainly_not_applied(KvStatus::kOk));
   EXPECT_FALSE(certainly_not_applied(KvStatus::kStorageFailed));
   EXPECT_FALSE(certainly_not_applied(KvStatus::kUnavailable));

@@ -37,7 +37,9 @@ struct Answer {
       ADD_FAILURE() << rpc;
       return {.status = KvStatus::kUnknown};
     }
-    // The head reads alike in the replies of all methods, but only a GET may have bytes behind it.
+    // The head reads alike in the replies of all methods, but not what is behind it, nor the flags.
+    const auto write = decode_write_reply(as_byte_span(bytes));
+    if (write.ok()) return write->head;
     const auto reply = decode_get_reply(as_byte_span(bytes));
     if (reply.ok()) return reply->head;
     const auto page = decode_scan_reply(as_byte_span(bytes));

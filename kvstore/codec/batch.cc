@@ -1,0 +1,197 @@
+#include "kvstore/codec/batch.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/methods.h"
+#include "kvstore/codec/reply_header.h"
+#include "kvstore/codec/request_header.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint8_t kOpCreateIfMissing = 1;
+
+static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
+
+/// The single mutation that an operation is like; kBatch for a kind that is none.
+Method method_of(BatchOp::Kind kind) {
+  switch (kind) {
+    case BatchOp::Kind::kPut: return Method::kPut;
+    case BatchOp::Kind::kDelete: return Method::kDelete;
+    case BatchOp::Kind::kAdd: return Method::kAdd;
+    case BatchOp::Kind::kAppend: return Method::kAppend;
+    case BatchOp::Kind::kPatch: return Method::kPatch;
+    case BatchOp::Kind::kExpire: return Method::kExpire;
+  }
+  return Method::kBatch;
+}
+
+absl::Status check_op(const BatchOp& op) {
+  const Method method = method_of(op.kind);
+  if (absl::Status status = check_key(op.key); !status.ok()) return status;
+  if (absl::Status status = check_value(op.value); !status.ok()) return status;
+  if (absl::Status status = check_rules(method, op.condition, op.ttl_ms); !status.ok()) return status;
+  if (method == Method::kPatch) return check_patch(op.condition, op.create_if_missing, op.value);
+  const bool has_value = method == Method::kPut || method == Method::kAppend;
+  if (op.create_if_missing || (!has_value && !op.value.empty()) || (method != Method::kAdd && op.delta != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("BATCH operation ", method_name(method), " has a part that only others have"));
+  }
+  return absl::OkStatus();
+}
+
+/// Reads an operation; false if what was read is none.
+bool read_op(ByteReader& reader, BatchOp& op) {
+  op = BatchOp();
+  const auto kind = reader.read<uint8_t>();
+  const auto condition = reader.read<uint8_t>();
+  const auto flags = reader.read<uint8_t>();
+  const auto reserved = reader.read<uint8_t>();
+  const auto key_bytes = reader.read<uint16_t>();
+  const auto also_reserved = reader.read<uint16_t>();
+  const auto value_bytes = reader.read<uint32_t>();
+  op.condition.version = reader.read<uint64_t>();
+  const auto number = reader.read<uint64_t>();
+  op.key = as_string_view(reader.read_bytes(key_bytes));
+  op.value = reader.read_bytes(value_bytes);
+  op.kind = static_cast<BatchOp::Kind>(kind);
+  op.condition.kind = static_cast<Condition::Kind>(condition);
+  op.create_if_missing = flags == kOpCreateIfMissing;
+  if (op.kind == BatchOp::Kind::kAdd) {
+    op.delta = static_cast<int64_t>(number);
+  } else {
+    op.ttl_ms = number;
+  }
+  return reader.ok() && method_of(op.kind) != Method::kBatch && flags <= kOpCreateIfMissing && reserved == 0 &&
+         also_reserved == 0 && op.condition.kind <= Condition::Kind::kIfAbsent &&
+         (op.condition.kind == Condition::Kind::kIfVersion || op.condition.version == 0);
+}
+
+absl::Status check_size(size_t ops, size_t bytes) {
+  if (ops < 1 || ops > kBatchOpsMax) {
+    return above_limit("operations of a BATCH (1 at least)", ops, "kBatchOpsMax", kBatchOpsMax);
+  }
+  if (bytes > kBatchBytesMax) return above_limit("bytes of a BATCH", bytes, "kBatchBytesMax", kBatchBytesMax);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+BatchOps::Iterator& BatchOps::Iterator::operator++() {
+  at_end_ = rest_.remaining() == 0;
+  if (!at_end_) static_cast<void>(read_op(rest_, op_));
+  return *this;
+}
+
+absl::Status BatchOpsBuilder::add(const BatchOp& op) {
+  if (absl::Status status = check_op(op); !status.ok()) return status;
+  const size_t bytes = kBatchOpHeaderBytes + op.key.size() + op.value.size();
+  if (absl::Status status = check_size(count_ + 1, bytes_.size() + bytes); !status.ok()) return status;
+  std::array<std::byte, kBatchOpHeaderBytes> header;
+  ByteWriter writer(header);
+  writer.write(op.kind);
+  writer.write(op.condition.kind);
+  writer.write(op.create_if_missing ? kOpCreateIfMissing : uint8_t{0});
+  writer.write(uint8_t{0});
+  writer.write(static_cast<uint16_t>(op.key.size()));
+  writer.write(uint16_t{0});
+  writer.write(static_cast<uint32_t>(op.value.size()));
+  writer.write(op.condition.kind == Condition::Kind::kIfVersion ? op.condition.version : uint64_t{0});
+  writer.write(op.kind == BatchOp::Kind::kAdd ? static_cast<uint64_t>(op.delta) : op.ttl_ms);
+  bytes_.append(as_string_view(writer.written()));
+  bytes_.append(op.key);
+  bytes_.append(as_string_view(op.value));
+  ++count_;
+  return absl::OkStatus();
+}
+
+void BatchOpsBuilder::clear() {
+  bytes_.clear();
+  count_ = 0;
+}
+
+absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer) {
+  if (absl::Status status = check_size(request.ops.size(), request.ops.bytes().size()); !status.ok()) return status;
+  if (absl::Status status = check_request_id(request.id); !status.ok()) return status;
+  ByteWriter writer(buffer);
+  write_mutation_head(writer, {.route = request.route, .count = static_cast<uint32_t>(request.ops.size())},
+                      {request.id, request.durability});
+  return writer.written();
+}
+
+absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  RequestHeader header;
+  MutationHead head;
+  if (absl::Status status = read_mutation_head(Method::kBatch, bytes, 0, reader, header, head); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = check_rules(Method::kBatch, head.condition, head.ttl_ms); !status.ok()) return status;
+  if (header.key_bytes != 0) return malformed_request(Method::kBatch, "reserved bits are set", bytes.size());
+  const ByteSpan encoded = bytes.subspan(kRequestHeaderBytes + kMutationHeadBytes);
+  if (absl::Status status = check_size(header.count, encoded.size()); !status.ok()) return status;
+  for (uint32_t i = 0; i < header.count; ++i) {
+    BatchOp op;
+    if (!read_op(reader, op)) return malformed_request(Method::kBatch, "one of its operations is none", bytes.size());
+    if (absl::Status status = check_op(op); !status.ok()) return status;
+  }
+  if (!reader.complete()) return malformed_request(Method::kBatch, "bytes follow its last operation", bytes.size());
+  return BatchRequest{header.route, BatchOps(encoded, header.count), head.id, head.durability};
+}
+
+std::optional<BatchEntry> BatchEntries::next() {
+  if (table_.remaining() == 0) return std::nullopt;
+  BatchEntry entry;
+  entry.status = static_cast<KvStatus>(table_.read<uint64_t>());
+  entry.version = table_.read<uint64_t>();
+  entry.value = table_.read<int64_t>();
+  return entry;
+}
+
+ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry> entries, MutableByteSpan buffer) {
+  SKUA_CHECK(reply.head.status == KvStatus::kOk, "use encode_error_reply");
+  SKUA_CHECK(reply.applied == (reply.durability != Durability::kDefault), "say what durability an applied batch has");
+  SKUA_CHECK(!entries.empty() && entries.size() <= kBatchOpsMax, "as many entries as the request has operations");
+  SKUA_CHECK(buffer.size() >= batch_reply_bytes(entries.size()), "size the buffer with batch_reply_bytes");
+  ByteWriter writer(buffer);
+  const auto flags =
+      static_cast<uint16_t>(static_cast<uint16_t>(reply.durability) | (reply.from_record ? kFromRecordBit : 0) |
+                            (reply.applied ? 0 : kNotAppliedBit));
+  write_reply_header(writer, reply.head, flags, entries.size());
+  for (const BatchEntry& entry : entries) {
+    writer.write(static_cast<uint64_t>(entry.status));
+    writer.write(entry.version);
+    writer.write(entry.value);
+  }
+  return writer.written();
+}
+
+absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  BatchReply reply;
+  uint16_t flags = 0;
+  uint32_t count = 0;
+  constexpr uint16_t kAllowed = kAchievedBits | kFromRecordBit | kNotAppliedBit;
+  if (absl::Status status = read_reply_header(bytes, kAllowed, reader, reply.head, flags, count); !status.ok()) {
+    return status;
+  }
+  if (reply.head.status != KvStatus::kOk) return reply;
+  reply.applied = (flags & kNotAppliedBit) == 0;
+  reply.durability = static_cast<Durability>(flags & kAchievedBits);
+  reply.from_record = (flags & kFromRecordBit) != 0;
+  if (reply.applied != (reply.durability != Durability::kDefault)) {
+    return malformed_reply("its durability disagrees with whether it was applied", bytes.size());
+  }
+  if (count < 1 || count > kBatchOpsMax) return malformed_reply("it has 0 or too many entries", bytes.size());
+  const ByteSpan table = reader.read_bytes(count * kBatchEntryBytes);
+  if (!reader.complete()) return malformed_reply("its length disagrees with its entries'", bytes.size());
+  for (size_t at = 0; at < table.size(); at += kBatchEntryBytes) {
+    if (load_le<uint64_t>(table.data() + at) > UINT8_MAX) return malformed_reply("reserved bits are set", bytes.size());
+  }
+  reply.entries = BatchEntries(table);
+  return reply;
+}
+
+}  // namespace skua::kv

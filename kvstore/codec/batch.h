@@ -1,0 +1,160 @@
+// BATCH: up to kBatchOpsMax mutations of keys of one shard, all applied or none, in one request.
+//
+//   request   header, count = operations | mutation head | operations, one after the other:
+//
+//    0  u8  kind            1 put, 2 delete, 3 add, 4 append, 5 patch, 6 expire
+//    1  u8  condition       0 none, 1 if_version, 2 if_absent
+//    2  u8  flags           1 = create if missing (patch)
+//    3  u8  0
+//    4  u16 key bytes
+//    6  u16 0
+//    8  u32 value bytes     put, append: the value; patch: the fields; else 0
+//   12  u64 version         of if_version; else 0
+//   20  u64 ttl_ms          put, expire; add: i64 delta; else 0
+//   28  key, value
+//
+//   reply     header, count = operations, flags of a write reply, and 8: nothing was applied, because some operation could
+//             not be | { u8 status, u8 0, u16 0, u32 0, u64 version, i64 value } x count
+//
+// Operations are evaluated in their order; one sees what those before it did. A key may occur more than once. Rules for
+// conditions and times to live are those of the single mutations (request.h).
+//
+// Errors, views and threads: as in request.h and reply.h.
+#ifndef SKUA_KVSTORE_CODEC_BATCH_H_
+#define SKUA_KVSTORE_CODEC_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/codec/request.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+inline constexpr size_t kBatchOpHeaderBytes = 28;
+inline constexpr size_t kBatchEntryBytes = 24;
+
+/// One mutation of a batch.
+struct BatchOp {
+  enum class Kind : uint8_t { kPut = 1, kDelete = 2, kAdd = 3, kAppend = 4, kPatch = 5, kExpire = 6 };
+  Kind kind = Kind::kPut;
+  Condition condition{};
+  bool create_if_missing = false;  ///< kPatch
+  std::string_view key{};
+  ByteSpan value{};     ///< kPut, kAppend: the value; kPatch: the fields; else empty
+  uint64_t ttl_ms = 0;  ///< kPut, kExpire
+  int64_t delta = 0;    ///< kAdd
+};
+
+/// Encoded operations: a checked view that is iterated without allocation.
+class BatchOps {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
+    const BatchOp& operator*() const { return op_; }
+    const BatchOp* operator->() const { return &op_; }
+    Iterator& operator++();
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
+
+   private:
+    ByteReader rest_;
+    BatchOp op_;
+    bool at_end_ = false;
+  };
+
+  BatchOps() = default;
+  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+  [[nodiscard]] size_t size() const { return count_; }
+  [[nodiscard]] ByteSpan bytes() const { return encoded_; }
+
+ private:
+  friend class BatchOpsBuilder;
+  friend absl::StatusOr<struct BatchRequest> decode_batch(ByteSpan);
+  BatchOps(ByteSpan encoded, size_t count) : encoded_(encoded), count_(count) {}
+
+  ByteSpan encoded_;
+  size_t count_ = 0;
+};
+
+/// Collects operations in their encoding. Owns its bytes; clear() keeps their capacity. Thread: one at a time.
+class BatchOpsBuilder {
+ public:
+  /// Copies key and value. Errors: the operation breaks a limit or its method's rules, or there is no room for it
+  /// (kBatchOpsMax, kBatchBytesMax); then nothing was added.
+  [[nodiscard]] absl::Status add(const BatchOp& op);
+  void clear();
+
+  [[nodiscard]] size_t size() const { return count_; }
+  /// Valid until the next add() or clear().
+  [[nodiscard]] BatchOps ops() const { return {as_byte_span(bytes_), count_}; }
+
+ private:
+  std::string bytes_;
+  size_t count_ = 0;
+};
+
+struct BatchRequest {
+  Route route{};
+  BatchOps ops{};  ///< 1..kBatchOpsMax, all of keys in route.shard (not checked here)
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+};
+
+/// Encodes what stands before the operations; the sender puts `request.ops.bytes()` behind it.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer);
+[[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes);
+
+/// What became of one operation. If nothing was applied: kOk for those that could have been, version and value 0.
+struct BatchEntry {
+  KvStatus status = KvStatus::kOk;
+  uint64_t version = 0;  ///< as in the reply of the single mutation
+  int64_t value = 0;     ///< add: the counter afterwards; else 0
+};
+
+/// The entries of a decoded BATCH reply in the operations' order, walked without allocation.
+class BatchEntries {
+ public:
+  BatchEntries() = default;
+  /// The next entry; nullopt after the last.
+  std::optional<BatchEntry> next();
+  [[nodiscard]] size_t size() const { return count_; }
+
+ private:
+  friend absl::StatusOr<struct BatchReply> decode_batch_reply(ByteSpan);
+  explicit BatchEntries(ByteSpan table) : table_(table), count_(table.size() / kBatchEntryBytes) {}
+
+  ByteReader table_{{}};
+  size_t count_ = 0;
+};
+
+struct BatchReply {
+  ReplyHead head;  ///< version: of the last operation that was applied
+  bool applied = false;
+  Durability durability = Durability::kDefault;  ///< achieved; kDefault if not applied
+  bool from_record = false;                      ///< see WriteReply
+  BatchEntries entries;
+};
+
+/// Bytes of the OK reply of a BATCH.
+[[nodiscard]] inline size_t batch_reply_bytes(size_t entries) {
+  return kReplyHeaderBytes + entries * kBatchEntryBytes;
+}
+
+/// Encodes it into a buffer of at least that size (checked). `reply.entries` is not looked at.
+[[nodiscard]] ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry> entries,
+                                          MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CODEC_BATCH_H_

@@ -1,0 +1,28 @@
+// The header of replies. For kvstore/codec only.
+#ifndef SKUA_KVSTORE_CODEC_REPLY_HEADER_H_
+#define SKUA_KVSTORE_CODEC_REPLY_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kvstore/codec/reply.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+inline constexpr uint8_t kReplyFormat = 2;
+inline constexpr uint16_t kAchievedBits = 3;
+inline constexpr uint16_t kFromRecordBit = 4;
+inline constexpr uint16_t kNotAppliedBit = 8;
+
+void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count);
+/// Reads the header and, if the reply is an error, all of it. `flags_allowed` are those of an OK reply.
+[[nodiscard]] absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReader& reader,
+                                             ReplyHead& head, uint16_t& flags, uint32_t& count);
+
+[[nodiscard]] absl::Status malformed_reply(const char* what, size_t size);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CODEC_REPLY_HEADER_H_

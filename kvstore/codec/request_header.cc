@@ -1,0 +1,125 @@
+#include "kvstore/codec/request_header.h"
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/row.h"
+
+namespace skua::kv {
+
+absl::Status malformed_request(Method method, const char* what, size_t size) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(method_name(method), " request of ", size, " bytes is malformed: ", what));
+}
+
+absl::Status above_limit(const char* what, size_t size, const char* limit_name, size_t limit) {
+  return absl::InvalidArgumentError(absl::StrCat(what, " is ", size, "; the limit ", limit_name, " is ", limit));
+}
+
+MutationRules rules_of(Method method) {
+  switch (method) {
+    case Method::kPut: return {.ttl = true};
+    case Method::kDelete: return {.if_absent = false};
+    case Method::kExpire: return {.if_absent = false, .ttl = true};
+    default: return {};
+  }
+}
+
+void write_request_header(ByteWriter& writer, const RequestHeader& header) {
+  writer.write(header.route.table_id);
+  writer.write(header.route.shard);
+  writer.write(header.route.epoch);
+  writer.write(header.route.map_revision);
+  writer.write(kRequestFormat);
+  writer.write(header.flags);
+  writer.write(header.key_bytes);
+  writer.write(header.count);
+}
+
+absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
+                                 RequestHeader& header) {
+  if (bytes.size() < kRequestHeaderBytes) return malformed_request(method, "shorter than its header", bytes.size());
+  header.route.table_id = reader.read<uint32_t>();
+  header.route.shard = reader.read<uint32_t>();
+  header.route.epoch = reader.read<uint64_t>();
+  header.route.map_revision = reader.read<uint64_t>();
+  const auto format = reader.read<uint8_t>();
+  header.flags = reader.read<uint8_t>();
+  header.key_bytes = reader.read<uint16_t>();
+  header.count = reader.read<uint32_t>();
+  if (format != kRequestFormat) {
+    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " request has format ", format,
+                                                   "; this build reads format ", kRequestFormat));
+  }
+  if ((header.flags & ~flags_allowed) != 0) return malformed_request(method, "unknown flags", bytes.size());
+  return absl::OkStatus();
+}
+
+void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head) {
+  header.flags = static_cast<uint8_t>(header.flags | static_cast<uint8_t>(head.condition.kind) |
+                                      (static_cast<uint8_t>(head.durability) << kDurabilityShift));
+  write_request_header(writer, header);
+  writer.write(head.id.client_id);
+  writer.write(head.id.seq);
+  writer.write(head.id.first_incomplete);
+  writer.write(head.condition.kind == Condition::Kind::kIfVersion ? head.condition.version : uint64_t{0});
+  writer.write(head.ttl_ms);
+}
+
+absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags, ByteReader& reader,
+                                RequestHeader& header, MutationHead& head) {
+  const auto allowed = static_cast<uint8_t>(kConditionBits | kDurabilityBits | own_flags);
+  if (absl::Status status = read_request_header(method, bytes, allowed, reader, header); !status.ok()) return status;
+  head.id.client_id = reader.read<uint64_t>();
+  head.id.seq = reader.read<uint64_t>();
+  head.id.first_incomplete = reader.read<uint64_t>();
+  head.condition.version = reader.read<uint64_t>();
+  head.ttl_ms = reader.read<uint64_t>();
+  if (!reader.ok()) return malformed_request(method, "it ends inside its head", bytes.size());
+  const auto kind = static_cast<uint8_t>(header.flags & kConditionBits);
+  if (kind > static_cast<uint8_t>(Condition::Kind::kIfAbsent)) {
+    return malformed_request(method, "unknown condition", bytes.size());
+  }
+  head.condition.kind = static_cast<Condition::Kind>(kind);
+  head.durability = static_cast<Durability>((header.flags & kDurabilityBits) >> kDurabilityShift);
+  if (head.condition.kind != Condition::Kind::kIfVersion && head.condition.version != 0) {
+    return malformed_request(method, "a version without if_version", bytes.size());
+  }
+  return check_request_id(head.id);
+}
+
+absl::Status check_request_id(const RequestId& id) {
+  if (id.client_id == 0) {
+    if (id.seq == 0 && id.first_incomplete == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError("request id has a seq without a client id");
+  }
+  if (id.seq == 0) return absl::InvalidArgumentError("request id has a client id without a seq; seqs start at 1");
+  if (id.first_incomplete <= id.seq) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("request id with seq ", id.seq, " says that all below ",
+                                                 id.first_incomplete, " are answered, and it is not"));
+}
+
+absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms) {
+  const MutationRules rules = rules_of(method);
+  if (method == Method::kBatch && condition.kind != Condition::Kind::kNone) {
+    return absl::InvalidArgumentError("BATCH has no condition of its own; its operations have");
+  }
+  if (condition.kind == Condition::Kind::kIfAbsent && !rules.if_absent) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(method_name(method), " if_absent would never do anything; use none or if_version"));
+  }
+  if (ttl_ms != 0 && !rules.ttl) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(method_name(method), " has no time to live; a key keeps the one it has, and EXPIRE sets it"));
+  }
+  if (ttl_ms > kTtlMsMax) return above_limit("milliseconds to live", ttl_ms, "kTtlMsMax", kTtlMsMax);
+  return absl::OkStatus();
+}
+
+absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields) {
+  if (condition.kind == Condition::Kind::kIfAbsent && !create_if_missing) {
+    return absl::InvalidArgumentError("PATCH if_absent would never do anything without create_if_missing");
+  }
+  if (fields.empty()) return absl::InvalidArgumentError("PATCH request names no field");
+  return check_row(fields);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,68 @@
+// What requests of the key-value service have in common: the header, and the head of mutations. For kvstore/codec only.
+#ifndef SKUA_KVSTORE_CODEC_REQUEST_HEADER_H_
+#define SKUA_KVSTORE_CODEC_REQUEST_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kvstore/codec/methods.h"
+#include "kvstore/codec/request.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+inline constexpr uint8_t kRequestFormat = 2;
+inline constexpr uint8_t kConditionBits = 3;
+inline constexpr uint8_t kCreateIfMissingBit = 4;
+inline constexpr int kDurabilityShift = 4;
+inline constexpr uint8_t kDurabilityBits = 3 << kDurabilityShift;
+
+/// The 32 bytes that every request starts with.
+struct RequestHeader {
+  Route route{};
+  uint8_t flags = 0;
+  uint16_t key_bytes = 0;
+  uint32_t count = 0;
+};
+
+/// The 40 bytes that follow them in a mutation; condition kind and durability are in the header's flags.
+struct MutationHead {
+  RequestId id{};
+  Durability durability = Durability::kDefault;
+  Condition condition{};
+  uint64_t ttl_ms = 0;
+};
+
+/// Which conditions a mutation may have, and whether it may have a time to live.
+struct MutationRules {
+  bool if_absent = true;
+  bool ttl = false;
+};
+
+/// Of the method that a request, or an operation of a batch, names.
+[[nodiscard]] MutationRules rules_of(Method method);
+
+void write_request_header(ByteWriter& writer, const RequestHeader& header);
+/// Reads the header and refuses what no encoder writes: another format, flags outside of `flags_allowed`.
+[[nodiscard]] absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
+                                               RequestHeader& header);
+
+/// Writes header and mutation head; `header.flags` gets condition and durability added.
+void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head);
+/// Reads both. `own_flags` are allowed besides the condition's and the durability's. Does not check the rules.
+[[nodiscard]] absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags, ByteReader& reader,
+                                              RequestHeader& header, MutationHead& head);
+
+/// INVALID_ARGUMENT for an id that contradicts itself.
+[[nodiscard]] absl::Status check_request_id(const RequestId& id);
+/// Likewise for a condition or a time to live that the method cannot have, or above kTtlMsMax.
+[[nodiscard]] absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms);
+[[nodiscard]] absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields);
+
+[[nodiscard]] absl::Status malformed_request(Method method, const char* what, size_t size);
+[[nodiscard]] absl::Status above_limit(const char* what, size_t size, const char* limit_name, size_t limit);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_CODEC_REQUEST_HEADER_H_
