@@ -11,7 +11,12 @@ namespace skua::kv {
 
 Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
     : options_(options), log_(log), on_round_(std::move(on_round)), ring_(2 * options.queue_max) {
-  thread_ = std::thread([this] { run(); });
+  if (!options_.own_thread) return;
+  thread_ = std::thread([this] {
+    // For people looking at top(1); a failure changes nothing.
+    static_cast<void>(pthread_setname_np(pthread_self(), "applier"));
+    run();
+  });
 }
 
 Applier::~Applier() {
@@ -19,8 +24,8 @@ Applier::~Applier() {
 }
 
 void Applier::stop() {
-  if (!thread_.joinable()) return;
-  stopping_.store(true, std::memory_order_release);
+  if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
+  if (!options_.own_thread) return run();
   wake_up_.signal();
   thread_.join();
 }
@@ -59,24 +64,24 @@ Applier::Counters Applier::counters() const {
 // --- The thread
 
 void Applier::run() {
-  // For people looking at top(1); a failure changes nothing.
-  static_cast<void>(pthread_setname_np(pthread_self(), "applier"));
   for (;;) {
     // Read before the queue: what was added before stop() is seen by the round that follows.
     const bool last_round = stopping_.load(std::memory_order_acquire);
-    if (take_round()) {
-      for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
-      for (AppliedShard* shard : closing_) close_in_round(*shard);
-      closing_.clear();
-      on_round_(std::exchange(reports_, {}));
-      flush_pinning();
-    } else if (last_round) {
-      for (AppliedShard* shard : attached_) flush(*shard);
-      return;
-    } else {
-      wake_up_.wait();
-    }
+    if (step()) continue;
+    if (last_round) break;
+    wake_up_.wait();
   }
+  for (AppliedShard* shard : attached_) flush(*shard);
+}
+
+bool Applier::step() {
+  if (!take_round()) return false;
+  for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
+  for (AppliedShard* shard : closing_) close_in_round(*shard);
+  closing_.clear();
+  on_round_(std::exchange(reports_, {}));
+  flush_pinning();
+  return true;
 }
 
 /// Sorts what is queued, as much as a round carries, by shard.

@@ -54,6 +54,7 @@ class Applier {
     size_t batch_max = size_t{1} << 13;  ///< effects of one round
     size_t batch_bytes_max = size_t{16} << 20;
     uint64_t flush_segments = 6;
+    bool own_thread = true;  ///< false: somebody steps it (simulations)
   };
 
   /// What became of a shard in one round.
@@ -74,7 +75,7 @@ class Applier {
     uint64_t flushes = 0;
   };
 
-  /// Starts the thread. `log` outlives the applier.
+  /// Starts the thread, if it is to have one. `log` outlives the applier.
   Applier(const Options& options, LogWriter& log, OnRound on_round);
   /// stop()s.
   ~Applier();
@@ -97,6 +98,9 @@ class Applier {
   /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while nobody
   /// adds.
   void stop();
+
+  /// Without own_thread: one round of what the thread does. False: there is nothing to do.
+  bool step();
 
   /// Thread: any.
   [[nodiscard]] Counters counters() const;

@@ -39,6 +39,13 @@ class ReaderPool::Impl {
     threads_.clear();
   }
 
+  bool step() {
+    ReadJob* job = nullptr;
+    if (!ring_.try_pop(job)) return false;
+    job->run();
+    return true;
+  }
+
   Counters counters() const {
     return {jobs_.load(std::memory_order_relaxed), refused_.load(std::memory_order_relaxed)};
   }
@@ -102,6 +109,10 @@ absl::Status ReaderPool::submit(ReadJob& job) {
 
 void ReaderPool::stop() {
   impl_->stop();
+}
+
+bool ReaderPool::step() {
+  return impl_->step();
 }
 
 ReaderPool::Counters ReaderPool::counters() const {

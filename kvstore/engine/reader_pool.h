@@ -25,7 +25,7 @@ class ReadJob {
 class ReaderPool {
  public:
   struct Options {
-    int threads = 2;
+    int threads = 2;                            ///< 0: somebody steps it (simulations)
     size_t queue_jobs_max = kReadQueueJobsMax;  ///< rounded up to a power of two
   };
 
@@ -46,6 +46,9 @@ class ReaderPool {
 
   /// Runs what is queued and ends the threads. A second call does nothing.
   void stop();
+
+  /// Without threads: runs the oldest job. False: there is none.
+  bool step();
 
   /// Thread: any.
   [[nodiscard]] Counters counters() const;

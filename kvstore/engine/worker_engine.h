@@ -193,6 +193,10 @@ class WorkerEngine {
   void stop();
   [[nodiscard]] Counters counters() const;
 
+  /// Without own_thread of Options::log and Options::applier: one round of theirs. False: there was nothing to do.
+  bool step_log() { return log_->step(); }
+  bool step_applier() { return applier_->step(); }
+
  private:
   friend class EngineFetch;
 

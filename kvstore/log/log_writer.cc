@@ -54,7 +54,7 @@ class LogWriter::Impl {
         ring_(options.queue_records_max) {
     group_.reserve(options_.group_records_max);
     publish(true);
-    thread_ = std::thread([this] { run(); });
+    if (options_.own_thread) thread_ = std::thread([this] { run(); });
   }
 
   absl::Status submit(LogSubmission&& submission) {
@@ -87,8 +87,8 @@ class LogWriter::Impl {
   }
 
   void stop() {
-    if (!thread_.joinable()) return;
-    stopping_.store(true, std::memory_order_release);
+    if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
+    if (!options_.own_thread) return run();
     submitted_.raise();
     thread_.join();
   }
@@ -106,20 +106,23 @@ class LogWriter::Impl {
     return pins_;
   }
 
+  bool step() {
+    gather();
+    if (group_.empty()) return truncate();
+    commit();
+    finish_group();
+    truncate();
+    return true;
+  }
+
  private:
   void run() {
     for (;;) {
       // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
       const bool last_round = stopping_.load(std::memory_order_acquire);
-      gather();
-      if (!group_.empty()) {
-        commit();
-        finish_group();
-        truncate();
-      } else if (!truncate()) {
-        if (last_round) break;
-        submitted_.wait();
-      }
+      if (step()) continue;
+      if (last_round) break;
+      submitted_.wait();
     }
     (void)log_->close();  // a failed log has said so already
   }
@@ -244,6 +247,10 @@ void LogWriter::set_durable(LogShard shard, uint64_t index) {
 
 void LogWriter::stop() {
   impl_->stop();
+}
+
+bool LogWriter::step() {
+  return impl_->step();
 }
 
 absl::Status LogWriter::health() const {

@@ -47,9 +47,10 @@ class LogWriter {
     size_t queue_records_max = 4096;            ///< rounded up to a power of two
     size_t queue_bytes_max = size_t{64} << 20;  ///< of payload, waiting or being written
     size_t group_records_max = 1024;
+    bool own_thread = true;  ///< false: somebody steps it (simulations)
   };
 
-  /// Starts the thread.
+  /// Starts the thread, if it is to have one.
   LogWriter(std::unique_ptr<Log> log, const Options& options, GroupDone on_group_done);
   /// stop()s.
   ~LogWriter();
@@ -65,6 +66,9 @@ class LogWriter {
 
   /// Writes what is queued, reports it, closes the log and ends the thread. A second call does nothing.
   void stop();
+
+  /// Without own_thread: one round of what the thread does. False: it would sleep now.
+  bool step();
 
   // Thread: any; as after the last group.
   /// OK, or why everything is refused.
