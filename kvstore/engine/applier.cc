@@ -48,6 +48,13 @@ void Applier::hurry() {
   wake_up_.signal();
 }
 
+void Applier::free_log() {
+  free_log_.store(true, std::memory_order_release);
+  unannounced_ = 0;
+  unannounced_bytes_ = 0;
+  wake_up_.signal();
+}
+
 void Applier::close(AppliedShard& shard) {
   // The ring has as much room again as has_room() lets in: far more than there can be shards to close.
   const bool added = ring_.try_push({&shard, {}, true});
@@ -75,12 +82,18 @@ void Applier::run() {
 }
 
 bool Applier::step() {
-  if (!take_round()) return false;
+  // Read before the queue: what was added before free_log() is flushed, too.
+  const bool frees_log = free_log_.exchange(false, std::memory_order_acq_rel);
+  if (!take_round() && !frees_log) return false;
   for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
   for (AppliedShard* shard : closing_) close_in_round(*shard);
   closing_.clear();
-  on_round_(std::exchange(reports_, {}));
-  flush_pinning();
+  if (!reports_.empty()) on_round_(std::exchange(reports_, {}));
+  if (frees_log) {
+    for (AppliedShard* shard : attached_) flush_outside_of_round(*shard);
+  } else {
+    flush_pinning();
+  }
   return true;
 }
 
@@ -143,6 +156,7 @@ void Applier::flush(AppliedShard& shard) {
     shard.failure = durable.status();
     return;
   }
+  shard.flushed_index = *durable;
   log_.set_durable(shard.log_shard, *durable);
 }
 
@@ -162,11 +176,15 @@ void Applier::flush_pinning() {
     const auto pinning = std::find_if(attached_.begin(), attached_.end(),
                                       [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
     if (pinning == attached_.end() || (*pinning)->db->applied_index() < pin.index) continue;
-    flush(**pinning);
-    if ((*pinning)->failure.ok()) continue;
-    on_round_(
-        {Report{.shard = *pinning, .applied_index = (*pinning)->db->applied_index(), .failure = (*pinning)->failure}});
+    flush_outside_of_round(**pinning);
   }
+}
+
+void Applier::flush_outside_of_round(AppliedShard& shard) {
+  if (!shard.failure.ok() || shard.flushed_index == shard.db->applied_index()) return;
+  flush(shard);
+  if (shard.failure.ok()) return;
+  on_round_({Report{.shard = &shard, .applied_index = shard.db->applied_index(), .failure = shard.failure}});
 }
 
 }  // namespace skua::kv

@@ -9,7 +9,7 @@
 // there is a batch's worth, or until hurry() (a scan waits, memory is short, the end).
 //
 // The log's window is what bounds a restart. When it holds more than flush_segments segments, the shards that pin the
-// oldest one are flushed, and the log may let it go.
+// oldest one are flushed, and the log may let it go. When the log has no room, all are (free_log).
 //
 // Keys and values are views into the memory tier, which keeps them until the worker has seen the report and marked them
 // clean. A shard whose batch failed gets no further one: its writes stay in memory and in the log.
@@ -42,6 +42,7 @@ struct AppliedShard {
   // The applier thread's.
   std::vector<AppliedEffect> batch{};
   absl::Status failure{};
+  uint64_t flushed_index = 0;  // told to the log as durable
   bool attached = false;
 };
 
@@ -92,6 +93,9 @@ class Applier {
   [[nodiscard]] size_t queued() const { return queued_; }
   /// Applies what was added without waiting for more.
   void hurry();
+  /// The log has no room: makes everything that was applied durable, so that it may let its segments go. Without it
+  /// nothing would: no room, no effects, no rounds.
+  void free_log();
   /// Applies what was added of the shard, makes it durable, and reports `closed`; its database may be closed then.
   void close(AppliedShard& shard);
 
@@ -118,6 +122,7 @@ class Applier {
   void flush(AppliedShard& shard);
   void close_in_round(AppliedShard& shard);
   void flush_pinning();
+  void flush_outside_of_round(AppliedShard& shard);
   Report& report_of(AppliedShard& shard);
 
   const Options options_;
@@ -126,6 +131,7 @@ class Applier {
   MpscRing<Item> ring_;
   WakeUp wake_up_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> free_log_{false};
 
   // The worker's.
   size_t queued_ = 0;

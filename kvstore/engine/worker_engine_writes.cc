@@ -230,8 +230,9 @@ void WorkerEngine::take_outcome(LogOp& op) {
       log_failure_ = absl::Status(health.code(), absl::StrCat("the worker's log failed, and its shards refuse writes "
                                                               "until the node is started again: ",
                                                               health.message()));
-    } else if (shard.refusal.ok()) {
-      shard.refusal = op.outcome;
+    } else {
+      if (absl::IsResourceExhausted(op.outcome)) applier_->free_log();
+      if (shard.refusal.ok()) shard.refusal = op.outcome;
     }
   }
   if (!shard.touched) {
