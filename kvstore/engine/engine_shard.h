@@ -61,6 +61,7 @@ struct EngineShard {
   bool stalled = false;    // in stalled_
   bool lost_one = false;   // a committed write was not given to memory, so none after it goes to the applier
   bool failing = false;    // a write at the front failed: so do those behind it
+  bool in_doubt = false;   // the failed log may hold a write that was not acknowledged
   absl::Status refusal{};  // until what is in the log has come back: the log had no room
   absl::Status failure{};  // for good
 

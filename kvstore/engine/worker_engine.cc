@@ -96,8 +96,9 @@ void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> cl
 
 /// The applier has let go of the shard.
 void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed) {
-  const bool whole = flushed.ok() && shard.failure.ok() && !shard.lost_one;
-  // What the database lacks only recovery can bring there: nobody may open the shard before that.
+  const bool whole = flushed.ok() && shard.failure.ok() && !shard.lost_one && !shard.in_doubt;
+  // What the database lacks only recovery can bring there, and another log must not give an index again that is in doubt
+  // in this one: nobody may open the shard before that.
   if (!whole) shard.on_closed = nullptr;
   if (whole && log_failure_.ok() && shard.started) {
     LogSubmission end;

@@ -159,8 +159,9 @@ class WorkerEngine {
   /// `db` stays open until close_shard's `closed`. `epoch` goes into the log.
   [[nodiscard]] EngineShard& open_shard(ShardDb& db, uint64_t epoch);
   /// No op of the shard may be unfinished, and none may follow. `closed` runs later, when the database has everything
-  /// and the shard is forgotten here; not if the engine stops before, nor if the database failed: then only a restart,
-  /// whose recovery brings it what it lacks, may open it again.
+  /// and the shard is forgotten here; not if the engine stops before, nor if the database failed or the log did while it
+  /// held a write of the shard: then only a restart, whose recovery brings the database what it lacks and may find that
+  /// write, may open it again.
   void close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed);
   /// OK, or why the shard refuses writes.
   [[nodiscard]] static const absl::Status& health(const EngineShard& shard);

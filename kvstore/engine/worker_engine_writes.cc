@@ -264,6 +264,7 @@ void WorkerEngine::fail(EngineShard& shard, WriteOp& op) {
   const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure_.ok();
   const auto pending = shard.pending.find(op.mutation.key);
   if (pending != shard.pending.end() && pending->second == &op) shard.pending.erase(pending);
+  shard.in_doubt |= in_doubt;
   if (in_doubt) return answer(op, KvStatus::kStorageFailed, std_view(log_failure_.message()));
   if (!log_failure_.ok()) return answer(op, KvStatus::kShardReadOnly, std_view(log_failure_.message()));
   answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
