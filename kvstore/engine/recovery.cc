@@ -166,15 +166,35 @@ class Recovery {
     if (!log.ok()) return log.status();
     RecoveredLog out{.log = *std::move(log), .refused = {}, .records_replayed = records_};
     for (const auto& shard : shards_) {
-      if (!shard->refused.ok()) {
+      if (shard->refused.ok()) {
+        out.log->set_durable(shard->log_shard, shard->last_index);
+      } else {
         out.refused[id_of(shard->log_shard)] = shard->refused;
-        continue;
       }
-      if (absl::Status ended = out.log->end_shard(shard->log_shard, 0); !ended.ok()) return ended;
     }
-    if (const auto committed = out.log->commit(); !committed.ok()) return committed.status();
-    if (absl::Status recycled = out.log->recycle(); !recycled.ok()) return recycled;
+    // Before the ends, which take a segment: a full disk may have none but these.
+    if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
+    if (absl::Status ended = end_whole_shards(*out.log); !ended.ok()) return ended;
+    if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
     return out;
+  }
+
+  static absl::Status recycle(Log& log) {
+    const absl::Status recycled = log.recycle();
+    return absl::IsResourceExhausted(recycled) ? absl::OkStatus() : recycled;
+  }
+
+  /// Without room for it they stay: the log needs nothing of them, and the next recovery finds that out again.
+  absl::Status end_whole_shards(Log& log) const {
+    for (const auto& shard : shards_) {
+      if (!shard->refused.ok()) continue;
+      if (absl::Status ended = log.end_shard(shard->log_shard, 0); !ended.ok()) return ended;
+    }
+    const auto committed = log.commit();
+    if (!absl::IsResourceExhausted(committed.status())) return committed.status();
+    tell(absl::StrCat("log has no room for a segment; writes are refused until there is: ",
+                      committed.status().message()));
+    return absl::OkStatus();
   }
 
   Device& device_;
