@@ -46,12 +46,12 @@ void WorkerEngine::answer(WriteOp& op, KvStatus status, std::string_view why) {
   op.state = WriteOp::State::kAnswered;
   op.result = {status, 0};
   op.why = why;
-  if (status == KvStatus::kResourceExhausted) ++writes_refused_;
 }
 
 void WorkerEngine::finish(WriteOp& op) {
   --unfinished_;
   unfinished_bytes_ -= bytes_of(op);
+  if (op.result.status == KvStatus::kResourceExhausted) ++writes_refused_;
   if (op.scratch.capacity() > kScratchBytesKept) std::string().swap(op.scratch);
   events_.write_done(op);
 }
