@@ -460,15 +460,24 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
-         offers_due_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty();
+         offers_due_.empty() && doomed_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty();
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
   in_turn_ = true;
+  // Who does not spin, sleeps first and looks at the wire only when that has something: no fruitless receive in each round.
+  const bool spins = options_.spin_ns > 0 || !capabilities_.wakes_on_receive;
+  bool slept = false;
+  if (!spins && max_wait_ns > 0) {
+    now_ns_ = clock_.now_ns();
+    transmit();
+    slept = nothing_to_do();
+    if (slept) sleep(max_wait_ns);
+  }
   const size_t received = transport_.rx_burst(received_);
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
-  if (received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
+  if (spins && received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
     in_turn_ = false;
     return 0;
   }
@@ -477,13 +486,18 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     last_work_ns_ = now_ns_;
     return work;
   }
-  if (options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns) return 0;
+  if (slept || options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns) return 0;
+  sleep(max_wait_ns);
+  return 0;
+}
+
+/// Until there is traffic, a timer is due, or somebody wakes us.
+void EndpointImpl::sleep(DurationNs max_wait_ns) {
   const TimeNs next = next_timer_ns();
   const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - now_ns_;
   const DurationNs wait_ns = std::min(max_wait_ns, until_timer);
   if (wait_ns > 0 && mailbox_->begin_sleep()) transport_.wait(wait_ns);
   mailbox_->end_sleep();
-  return 0;
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {

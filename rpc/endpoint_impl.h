@@ -178,6 +178,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   // endpoint.cc
   size_t turn(size_t received);
   [[nodiscard]] bool nothing_to_do() const;
+  void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
   size_t run_completions();
   void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);

@@ -29,12 +29,13 @@ inline constexpr uint32_t kRxRoomMin = 4096;
 /// because all of it is copied.
 inline constexpr uint32_t kRxPeekBytes = 2048;
 
-/// Connections that are read without asking epoll first.
-inline constexpr size_t kHotMax = 4;
-/// Fruitless reads after which a connection is left to epoll, while few or many are connected.
-inline constexpr uint32_t kHotIdleFew = 20'000;
-inline constexpr uint32_t kHotIdleMany = 256;
-/// Bursts between two looks at epoll while only hot connections have traffic.
+/// Bursts in a row that one connection must have to itself before it is read without asking epoll first, while others stand. Among
+/// several busy ones a look at epoll says which are worth a read.
+inline constexpr uint32_t kHotStreak = 64;
+/// Fruitless reads after which such a connection is left to epoll, while it is the only one, and while others stand.
+inline constexpr uint32_t kHotIdleAlone = 20'000;
+inline constexpr uint32_t kHotIdleAmongOthers = 256;
+/// Bursts between two looks at epoll while there is something to read anyway.
 inline constexpr uint32_t kEpollEveryBursts = 16;
 inline constexpr size_t kEpollEventsMax = 64;
 

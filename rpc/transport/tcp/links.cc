@@ -166,6 +166,10 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
   const int error = errno;
   const auto from = [&] { return name_of(env_.peers->at(connection.peer)); };
   connection.idle_reads = produced ? 0 : connection.idle_reads + 1;
+  if (produced) {
+    producer_streak_ = last_producer_ == connection.generation ? producer_streak_ + 1 : 0;
+    last_producer_ = connection.generation;
+  }
   switch (outcome) {
     case RxOutcome::kMore:
     case RxOutcome::kStarved: connection.readable = true; return;
@@ -184,12 +188,16 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
   }
 }
 
+bool Links::is_hot(const Connection& connection) const {
+  if (link_count_ == 1) return connection.idle_reads <= kHotIdleAlone;
+  return connection.generation == last_producer_ && producer_streak_ >= kHotStreak &&
+         connection.idle_reads <= kHotIdleAmongOthers;
+}
+
 void Links::sweep_active() {
-  const bool many = active_.size() > kHotMax;
-  const uint32_t idle_max = many ? 0 : link_count_ > 1 ? kHotIdleMany : kHotIdleFew;
   for (size_t i = 0; i < active_.size();) {
     Connection& connection = *active_[i];
-    if (connection.readable || (!many && connection.idle_reads <= idle_max)) {
+    if (connection.readable || is_hot(connection)) {
       ++i;
       continue;
     }
@@ -215,8 +223,8 @@ void Links::cancel_placements(RxPlacer* placer) {
 
 bool Links::turn_due() {
   ++bursts_since_turn_;
-  return active_.empty() || active_.size() > kHotMax || bursts_since_turn_ >= kEpollEveryBursts || blocked_count_ > 0 ||
-         events_pending_ > 0 || !failed_.empty();
+  return active_.empty() || bursts_since_turn_ >= kEpollEveryBursts || blocked_count_ > 0 || events_pending_ > 0 ||
+         !failed_.empty();
 }
 
 void Links::turn() {

@@ -3,9 +3,9 @@
 //
 // epoll is edge-triggered and each socket is registered once, so the steady state makes no
 // epoll_ctl calls. What an edge said is remembered in the connection (readable, tx_blocked) until
-// acted upon. The `active` list holds the connections that rx_burst reads without asking epoll
-// first: those that are readable, and a few that were lately (see limits.h), so that a ping-pong
-// costs one recv.
+// acted upon. The `active` list holds the connections that rx_burst reads: those that are readable,
+// and one that has had all the traffic lately (see limits.h), which is read without asking epoll
+// first, so that a ping-pong costs one recv.
 //
 // Connections are only closed from turn() and from dialling, never while a burst is being received
 // or sent: fail() notes the reason, turn() does it.
@@ -85,6 +85,7 @@ class Links {
   void close_quietly(Connection& connection);
   void handle(const epoll_event& event);
   [[nodiscard]] bool is_idle_event(const epoll_event& event) const;
+  [[nodiscard]] bool is_hot(const Connection& connection) const;
   Connection* find(uint64_t event_data) const;
   int wait_epoll(DurationNs timeout_ns);
 
@@ -137,6 +138,9 @@ class Links {
   /// Taken from epoll by wait() and not yet handled.
   int events_pending_ = 0;
   uint32_t bursts_since_turn_ = 0;
+  /// The connection that packets came from last, by its generation, and how many bursts in a row had none from others.
+  uint32_t last_producer_ = 0;
+  uint32_t producer_streak_ = 0;
   size_t blocked_count_ = 0;
 
   std::atomic<bool> woken_{false};
