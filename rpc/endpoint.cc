@@ -130,6 +130,10 @@ void Endpoint::on_session_event(SessionEventFn observer) {
   impl_->check_thread();
   impl_->session_observer_ = std::move(observer);
 }
+void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
+  impl_->check_thread();
+  impl_->burst_end_observer_ = std::move(observer);
+}
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
   impl_->enter();
   return impl_->connect(peer);
@@ -251,6 +255,7 @@ EndpointImpl::~EndpointImpl() {
   run_completions();
   handlers_.clear();
   session_observer_ = nullptr;
+  burst_end_observer_ = nullptr;
   mailbox_->detach();
   for (size_t i = 0; i < staged_count_; ++i) {
     if (staged_[i].token != kNoToken) let_go(staged_[i].token);
@@ -447,7 +452,9 @@ size_t EndpointImpl::turn(size_t received) {
   work += handle_links();
   counters_.packets_received += received;
   for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
-  work += run_reads();
+  const size_t read = run_reads();
+  if (received + read > 0 && burst_end_observer_) burst_end_observer_();
+  work += read;
   run_timers();
   work += run_completions();
   work += transmit();

@@ -216,6 +216,9 @@ class Endpoint {
   /// Requests for `method` go to `handler`; one handler per method. Before the first poll().
   void serve(MethodId method, HandlerFn handler);
   void on_session_event(SessionEventFn observer);
+  /// `observer` runs in each turn that received something, after its handlers and before anything is transmitted: for handlers that gather
+  /// requests to answer them together. Before the first poll().
+  void on_burst_end(absl::AnyInvocable<void()> observer);
 
   // --- Sessions ------------------------------------------------------------------------------------------------------
   /// Opens a session by packets on the transport itself, retrying until it stands or is closed. Calls may be made at once; they

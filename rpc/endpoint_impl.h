@@ -122,6 +122,7 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   const std::shared_ptr<EndpointMailbox> mailbox_;
   EndpointCounters counters_;
   SessionEventFn session_observer_;
+  absl::AnyInvocable<void()> burst_end_observer_;
   TimeNs now_ns_ = 0;
   size_t session_count_ = 0;
 

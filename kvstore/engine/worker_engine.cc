@@ -132,6 +132,14 @@ MemoryTier::Lookup WorkerEngine::get(const EngineShard& shard, std::string_view 
   return memory_->get(ItemKey(shard.number, key), 0);
 }
 
+void WorkerEngine::get_batch(std::span<const ItemKey> keys, std::span<MemoryTier::Lookup> out) {
+  memory_->get_batch(keys, 0, out);
+}
+
+ItemKey WorkerEngine::item_key(const EngineShard& shard, std::string_view key) {
+  return {shard.number, key};
+}
+
 void WorkerEngine::fill(const EngineShard& shard, std::string_view key, const PinnedValue& value,
                         MemoryTier::Ticket ticket) {
   static_cast<void>(memory_->fill_from_disk(ItemKey(shard.number, key), value.bytes(),

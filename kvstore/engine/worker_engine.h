@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -171,6 +172,9 @@ class WorkerEngine {
 
   /// What memory knows of a key.
   [[nodiscard]] MemoryTier::Lookup get(const EngineShard& shard, std::string_view key);
+  /// The same for many keys, of any shards, with their cache misses overlapping. `out` is as long as `keys`.
+  void get_batch(std::span<const ItemKey> keys, std::span<MemoryTier::Lookup> out);
+  [[nodiscard]] static ItemKey item_key(const EngineShard& shard, std::string_view key);
   /// Reads what was a miss in memory; ends in fetch_done.
   void fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket ticket);
   /// Keeps what the caller read from the database after a miss.

@@ -41,6 +41,7 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
     endpoint_.serve(static_cast<MethodId>(method),
                     [this, handler](IncomingCall&& call) { (this->*handler)(std::move(call)); });
   };
+  endpoint_.on_burst_end([this] { answer_gathered(); });
   serve_method(Method::kGet, &ShardServer::on_get);
   serve_method(Method::kMultiGet, &ShardServer::on_multi_get);
   serve_method(Method::kScan, &ShardServer::on_scan);
@@ -51,7 +52,8 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
 }
 
 ShardServer::~ShardServer() {
-  SKUA_CHECK(waiting_count_ == 0, "stop the engine and the reader pool, and poll, before the server");
+  SKUA_CHECK(waiting_count_ == 0 && gathered_count_ == 0,
+             "stop the engine and the reader pool, and poll, before the server");
 }
 
 void ShardServer::tick() {

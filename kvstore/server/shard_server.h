@@ -23,6 +23,7 @@
 #ifndef SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
 #define SKUA_KVSTORE_SERVER_SHARD_SERVER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -145,6 +146,8 @@ class ShardServer {
 
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
+  void answer_gathered();
+  void answer_get(rpc::IncomingCall& call, HeldShard& shard, const ItemKey& key, MemoryTier::Lookup& found);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value);
@@ -176,6 +179,15 @@ class ShardServer {
   bool draining_ = false;
   Durability durability_ = Durability::kSync;  // of all writes
   size_t waiting_count_ = 0;
+  // The GETs of this burst: looked up together at its end.
+  size_t gathered_count_ = 0;
+  struct GatheredGet {
+    HeldShard* shard = nullptr;
+    rpc::IncomingCall call;
+  };
+  std::array<GatheredGet, Index::kBatch> gathered_;
+  std::array<ItemKey, Index::kBatch> gathered_keys_;
+  std::array<MemoryTier::Lookup, Index::kBatch> gathered_found_;
   RequestStats stats_;
   absl::AnyInvocable<void()> on_drained_;
   std::unique_ptr<WorkerEngine> engine_;  // last: its threads post to the mailbox

@@ -1,4 +1,5 @@
 // GET, MULTI_GET and SCAN.
+#include <span>
 #include <utility>
 
 #include "kvstore/server/shard_server.h"
@@ -21,17 +22,35 @@ void ShardServer::on_get(IncomingCall&& call) {
   if (request->at_least_index != 0 || request->wants_ttl) [[unlikely]] {
     return answer_unimplemented(call, Method::kGet, *shard, "tokens and times to live");
   }
-  MemoryTier::Lookup found = engine_->get(*shard->engine, request->key);
-  if (found.found == MemoryTier::Found::kHit) return answer_from_memory(call.reply, *shard, found.value);
-  if (found.found == MemoryTier::Found::kAbsent) {
-    return answer_error(call.reply, Method::kGet, head_of(*shard, KvStatus::kNotFound));
+  const size_t i = gathered_count_++;
+  gathered_keys_[i] = WorkerEngine::item_key(*shard->engine, request->key);
+  gathered_[i] = {shard, std::move(call)};  // the key stays where it is
+  if (gathered_count_ == gathered_.size()) answer_gathered();
+}
+
+/// A lookup waits for memory two or three times; those of a burst wait together. Nothing that removes a shard runs in between.
+void ShardServer::answer_gathered() {
+  const size_t count = std::exchange(gathered_count_, 0);
+  if (count == 0) return;
+  engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
+  for (size_t i = 0; i < count; ++i) {
+    answer_get(gathered_[i].call, *gathered_[i].shard, gathered_keys_[i], gathered_found_[i]);
+    gathered_found_[i].value.reset();
+    gathered_[i].call.request.reset();
   }
-  PendingRequest* const pending = begin(call, Method::kGet, *shard);
+}
+
+void ShardServer::answer_get(IncomingCall& call, HeldShard& shard, const ItemKey& key, MemoryTier::Lookup& found) {
+  if (found.found == MemoryTier::Found::kHit) return answer_from_memory(call.reply, shard, found.value);
+  if (found.found == MemoryTier::Found::kAbsent) {
+    return answer_error(call.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
+  }
+  PendingRequest* const pending = begin(call, Method::kGet, shard);
   if (pending == nullptr) return;
   ++stats_.reads_deferred;
   ++waiting_count_;
-  pending->fetch.key = request->key;
-  engine_->fetch(*shard->engine, pending->fetch, found.ticket);
+  pending->fetch.key = key.text;
+  engine_->fetch(*shard.engine, pending->fetch, found.ticket);
 }
 
 /// Three ways for a value to travel:
