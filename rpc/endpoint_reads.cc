@@ -8,8 +8,10 @@
 namespace skua::rpc {
 
 MessagePtr EndpointImpl::announce(const Session& session, const Message& message) {
-  if (one_sided_ == nullptr || message.body_count() == 0 || !one_sided_->ready(session.route())) return {};
+  if (one_sided_ == nullptr || message.body_count() == 0) return {};
   ReadList list;
+  list.connection = one_sided_->connection(session.route());
+  if (list.connection == 0) return {};
   list.head = message.head();
   for (size_t i = 0; i < message.body_count(); ++i) {
     const ByteSpan body = message.body(i);
@@ -28,7 +30,10 @@ MessagePtr EndpointImpl::announce(const Session& session, const Message& message
 
 EndpointImpl::Fetch EndpointImpl::fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) {
   const PeerId peer = entries_[owner.session_index]->peer;
-  if (one_sided_ == nullptr || !one_sided_->ready(peer)) return Fetch::kImpossible;
+  if (one_sided_ == nullptr) return Fetch::kImpossible;
+  const uint64_t connection = one_sided_->connection(peer);
+  // What was announced over a connection that is over may be something else by now.
+  if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
   std::optional<Assembly> assembly = assemble(message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
@@ -58,6 +63,7 @@ size_t EndpointImpl::run_reads() {
     OneSidedOperation operation;
     operation.kind = OneSidedOperation::Kind::kRead;
     operation.peer = read.peer;
+    operation.connection = mutant(Mutant::kAnyConnection) ? 0 : read.connection;
     operation.local = {read.to, read.from.bytes};
     operation.address = read.from.address;
     operation.key = read.from.key;

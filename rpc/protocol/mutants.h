@@ -21,6 +21,7 @@ enum class Mutant {
   kIgnoreDeparture,      // paced packets leave at once
   kDropSource,           // an announced request's memory goes when its call ends, read or not
   kNoSever,              // a broken session's memory goes while its peer may read it
+  kAnyConnection,        // memory is read over another connection than it was announced over
 };
 
 #ifdef SKUA_WITH_MUTANTS

@@ -20,6 +20,7 @@ void ReadPulls::start(uint32_t peer, const PullOwner& owner, const ReadList& lis
   free_.pop_back();
   ++active_count_;
   pull.peer = peer;
+  pull.connection = list.connection;
   pull.owner = owner;
   pull.message = std::move(message);
   pull.to = to + list.head.size();
@@ -37,6 +38,7 @@ bool ReadPulls::next(Read& out) {
   const RemoteSpan& span = pull.spans[pull.span];
   const uint32_t bytes = std::min(limits_.chunk_bytes, span.bytes - pull.offset);
   out.peer = pull.peer;
+  out.connection = pull.connection;
   out.to = pull.to;
   out.from = {span.address + pull.offset, span.key, bytes};
   out.cookie = uint64_t{pull.generation} << 32 | pull.index;

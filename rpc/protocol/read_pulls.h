@@ -41,6 +41,7 @@ class ReadPulls {
   };
   struct Read {
     uint32_t peer = 0;
+    uint64_t connection = 0;
     std::byte* to = nullptr;
     RemoteSpan from;
     uint64_t cookie = 0;
@@ -77,6 +78,7 @@ class ReadPulls {
     uint32_t index = 0;
     uint32_t generation = 1;
     uint32_t peer = 0;
+    uint64_t connection = 0;
     PullOwner owner;
     Lease message;
     std::byte* to = nullptr;

@@ -6,8 +6,25 @@
 //      ... the operation runs, the owner is not told    reap(completions) <---
 //
 // Connections. Operations need a connection between both transports besides the packets' way; the transport makes it by itself,
-// on demand, and makes it anew after a failure. ready() says whether it stands; until then, and for peers that cannot, the
+// on demand, and makes it anew after a failure. ready() says whether one stands; until then, and for peers that cannot, the
 // caller sends packets. A failure completes every operation in flight with ok = false: they may or may not have run.
+//
+// Which connection. Memory is lent to a peer for a while, and sever() is how it is taken back from one that does not answer: the
+// connection dies, and with it all that the peer has posted. What it was told of and has not posted yet is the other half. It may
+// come long after, find a connection that was made since, and read memory that means something else by then. No time to wait
+// in between is long enough for that, because a peer may stand still for as long as it likes. So connections have numbers:
+//
+//    owner                                                     peer
+//    connection(peer) == 71
+//      announces memory, "by 71" ------------------------------> posts what says "by 71" while connection(owner) == 71
+//    sever(peer): 71 is over, on this side at once                       (a post on a dead connection fails by itself)
+//      the memory is used for something else
+//    connection(peer) == 93, for whatever comes next ----------> "by 71" is refused before it is posted: 71 != 93
+//
+// A number names one pair of ends of one life: both sides compute it from what each of them drew for its own end, so neither can
+// have it before the other end is the one that it is bound to, and it never comes back. An operation with a number is posted to that connection
+// or fails here; the number is looked at in post() itself, so nothing can come in between. Therefore memory that was announced over a dead
+// connection is read by nobody who keeps to this. Against who does not, there are keys: close_region() ends one for everybody.
 //
 // Lifetimes. Memory given to post() is the device's until its completion was reaped. Memory that a peer was told of may be read by
 // that peer until it says that it is done, or until sever(): the engine keeps both rules.
@@ -30,6 +47,8 @@ struct OneSidedOperation {
   enum class Kind : uint8_t { kRead, kWrite, kFetchAdd, kCompareSwap };
   Kind kind = Kind::kRead;
   PeerId peer = kNoPeer;
+  /// Over this one, or it fails (see above); 0: over whichever stands.
+  uint64_t connection = 0;
   /// Here: filled by a READ, sent by a WRITE; 8 bytes that an atomic puts the previous value into. Registered memory.
   MutableByteSpan local{};
   /// There: `local.size()` bytes.
@@ -57,8 +76,10 @@ class OneSided {
  public:
   virtual ~OneSided() = default;
 
-  /// Operations between us and `peer` work now, in both directions. False: a connection is asked for if there is none.
-  [[nodiscard]] virtual bool ready(PeerId peer) = 0;
+  /// The connection over which operations between us and `peer` work now, in both directions: the same number at both ends, and no
+  /// other connection's ever. 0: none, and one is asked for.
+  [[nodiscard]] virtual uint64_t connection(PeerId peer) = 0;
+  [[nodiscard]] bool ready(PeerId peer) { return connection(peer) != 0; }
   /// The key under which peers reach [bytes] by their address here, or nothing: not registered as a whole.
   [[nodiscard]] virtual std::optional<uint32_t> key_of(ByteSpan bytes) = 0;
   /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the key returned: for READs,
@@ -77,7 +98,7 @@ class OneSided {
   /// Completions in any order; returns how many were written.
   virtual size_t reap(std::span<OneSidedCompletion> completions) = 0;
   /// Ends the connection with `peer`: when this returns, the peer reaches no memory here any more, and our own operations with
-  /// it will complete, with ok = false if they had not ended. The next ready() makes a new one.
+  /// it will complete, with ok = false if they had not ended. The next connection() asks for a new one.
   virtual void sever(PeerId peer) = 0;
 };
 

@@ -7,6 +7,7 @@ size_t ReadList::encode(MutableByteSpan to) const {
   writer.write(static_cast<uint16_t>(head.size()));
   writer.write(static_cast<uint8_t>(span_count));
   writer.write(uint8_t{0});
+  writer.write(connection);
   writer.write_bytes(head);
   for (uint32_t i = 0; i < span_count; ++i) {
     writer.write(spans[i].address);
@@ -21,6 +22,8 @@ bool ReadList::decode(ByteSpan from, ReadList& out) {
   const auto head_bytes = reader.read<uint16_t>();
   out.span_count = reader.read<uint8_t>();
   if (reader.read<uint8_t>() != 0 || out.span_count == 0 || out.span_count > kSpansMax) return false;
+  out.connection = reader.read<uint64_t>();
+  if (out.connection == 0) return false;
   out.head = reader.read_bytes(head_bytes);
   for (uint32_t i = 0; i < out.span_count; ++i) {
     RemoteSpan& span = out.spans[i];

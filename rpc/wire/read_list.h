@@ -1,9 +1,10 @@
 // ReadList: a large message as its receiver needs it to read the message itself, in place of the bytes. It is the payload of a kRequest
 // or kResponse packet with packet_flags::kByRead, whose header gives the size of the whole message.
 //
-//   u16 head bytes   u8 spans (1..4)   u8 0   the head   then per span: u64 address, u32 key, u32 bytes
+//   u16 head bytes   u8 spans (1..4)   u8 0   u64 connection   the head   then per span: u64 address, u32 key, u32 bytes
 //
-// The message is the head and then the spans, in order.
+// The message is the head and then the spans, in order. The spans may be read over that connection alone (OneSided::connection()): once
+// it is over, what was told of over it is nobody's business any more, whatever stands then.
 #ifndef SKUA_RPC_WIRE_READ_LIST_H_
 #define SKUA_RPC_WIRE_READ_LIST_H_
 
@@ -26,12 +27,14 @@ struct RemoteSpan {
 struct ReadList {
   static constexpr size_t kSpansMax = 4;
   static constexpr size_t kSpanBytes = 16;
+  static constexpr size_t kFixedBytes = 12;
 
+  uint64_t connection = 0;
   ByteSpan head{};
   uint32_t span_count = 0;
   std::array<RemoteSpan, kSpansMax> spans{};
 
-  [[nodiscard]] size_t encoded_bytes() const { return 4 + head.size() + span_count * kSpanBytes; }
+  [[nodiscard]] size_t encoded_bytes() const { return kFixedBytes + head.size() + span_count * kSpanBytes; }
   /// Of the message.
   [[nodiscard]] uint64_t message_bytes() const {
     uint64_t bytes = head.size();

@@ -60,8 +60,9 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"ignore-departure", Mutant::kIgnoreDeparture},
       {"drop-source", Mutant::kDropSource},
       {"no-sever", Mutant::kNoSever},
+      {"any-connection", Mutant::kAnyConnection},
   };
-  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kNoSever), "a mutant without a name");
+  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kAnyConnection), "a mutant without a name");
   for (const auto& [known, mutant] : kNames) {
     if (std::strcmp(known, name) == 0) {
       out = mutant;

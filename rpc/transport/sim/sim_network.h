@@ -147,13 +147,13 @@ class SimNetwork {
     uint64_t fingerprint = 0;
     OneSidedOperation operation;   // kMemory: by `sender` on the memory of `target` ...
     uint32_t target = 0;           // ... a serial number too; kConnect: both ends of the connection
-    uint64_t link_generation = 0;  // ... if the connection is still the same
+    uint64_t link_number = 0;      // ... if the connection is still the same
   };
   /// What two transports read each other's memory by.
   struct Link {
     bool up = false;
     bool asked_for = false;
-    uint64_t generation = 0;
+    uint64_t number = 0;  // of the connection; each has its own
   };
 
   void send(SimTransport& sender, TxPacket& packet);
@@ -189,6 +189,7 @@ class SimNetwork {
   std::vector<std::unique_ptr<PacketBytes>> free_bytes_;
   uint64_t next_number_ = 0;
   uint32_t next_serial_ = 1;
+  uint64_t next_link_number_ = 1;
   Violations violations_;
   Fates fates_;
   uint64_t trace_hash_ = 0;
@@ -222,7 +223,7 @@ class SimTransport final : public Transport, private OneSided {
                const SimTransportOptions& options);
 
   // OneSided.
-  bool ready(PeerId peer) override;
+  uint64_t connection(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
   std::optional<MemoryName> name_of(ByteSpan bytes) override;
   absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;

@@ -36,12 +36,14 @@ void SimNetwork::connect(Event& event) {
   const bool blocked = blocked_.contains({from->second->address_, to->second->address_}) ||
                        blocked_.contains({to->second->address_, from->second->address_});
   link.up = !blocked;
+  link.number = next_link_number_++;
 }
 
 void SimNetwork::post(SimTransport& sender, const OneSidedOperation& operation) {
   SimTransport* target = reachable(sender, operation.peer);
   Link* link = target == nullptr ? nullptr : &link_of(sender.serial_, target->serial_);
-  if (link == nullptr || !link->up) {
+  const bool other = link != nullptr && operation.connection != 0 && operation.connection != link->number;
+  if (link == nullptr || !link->up || other) {
     sender.done_.push_back({operation.cookie, false});
     return;
   }
@@ -50,7 +52,7 @@ void SimNetwork::post(SimTransport& sender, const OneSidedOperation& operation) 
   event.sender = sender.serial_;
   event.target = target->serial_;
   event.operation = operation;
-  event.link_generation = link->generation;
+  event.link_number = link->number;
   schedule(std::move(event), 2 * sender.options_.latency_ns +
                                  static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.one_sided_max_ns))));
 }
@@ -61,16 +63,13 @@ void SimNetwork::perform(Event& event) {
   ++fates_.one_sided;
   const auto target = by_serial_.find(event.target);
   Link& link = link_of(event.sender, event.target);
-  bool ok = link.up && link.generation == event.link_generation;
+  bool ok = link.up && link.number == event.link_number;
   if (ok) {
     const bool blocked = target == by_serial_.end() ||
                          blocked_.contains({sender->second->address_, target->second->address_}) ||
                          blocked_.contains({target->second->address_, sender->second->address_});
     ok = !blocked && !rng_.chance(faults_.one_sided_failure) && perform_on(*target->second, event.operation);
-    if (!ok) {
-      link.up = false;
-      ++link.generation;
-    }
+    if (!ok) link.up = false;
   }
   if (ok) trace(4, event.operation.local);
   if (!ok) ++fates_.one_sided_failed;
@@ -97,9 +96,9 @@ bool SimNetwork::perform_on(SimTransport& target, const OneSidedOperation& opera
 
 // --- SimTransport ----------------------------------------------------------------------------------------------------
 
-bool SimTransport::ready(PeerId peer) {
+uint64_t SimTransport::connection(PeerId peer) {
   SimTransport* other = network_.reachable(*this, peer);
-  if (other == nullptr) return false;
+  if (other == nullptr) return 0;
   SimNetwork::Link& link = network_.link_of(serial_, other->serial_);
   if (!link.up && !link.asked_for) {
     link.asked_for = true;
@@ -109,7 +108,7 @@ bool SimTransport::ready(PeerId peer) {
     event.target = other->serial_;
     network_.schedule(std::move(event), 4 * options_.latency_ns);
   }
-  return link.up;
+  return link.up ? link.number : 0;
 }
 
 std::optional<uint32_t> SimTransport::key_of(ByteSpan /*bytes*/) {
@@ -148,7 +147,6 @@ void SimTransport::sever(PeerId peer) {
     const bool meant = found == network_.by_serial_.end() || found->second->address_ == address;
     if (!meant) continue;
     link.up = false;
-    ++link.generation;
     for (SimNetwork::Event& event : network_.events_) {
       const bool ours =
           event.place == SimNetwork::Event::Place::kMemory && event.sender == serial_ && event.target == other;

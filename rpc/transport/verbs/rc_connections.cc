@@ -13,8 +13,6 @@ constexpr uint32_t kPsnMask = 0xffffff;
 constexpr DurationNs kWayKnownFor = 10 * kSecond;
 /// After an attempt that failed.
 constexpr DurationNs kConnectAgainAfter = 200 * kMillisecond;
-/// Longer than a READ waits to be posted, and a datagram is under way.
-constexpr DurationNs kSeveredFor = 3 * kSecond;
 constexpr DurationNs kRegisterAgainAfter = kSecond;
 constexpr DurationNs kLookEvery = 2 * kMillisecond;
 /// Queue pairs asked for their state in one look, each a system call.
@@ -72,12 +70,12 @@ RcConnections::Connection& RcConnections::at(PeerId peer) {
   return *connections_[peer];
 }
 
-bool RcConnections::ready(PeerId peer) {
+uint64_t RcConnections::connection(PeerId peer) {
   Connection& connection = at(peer);
-  if (connection.handshake.ready()) return !connection.broken;
+  if (connection.handshake.ready()) return connection.broken ? 0 : connection.handshake.connection();
   const TimeNs now = clock_.now_ns();
   if (!connection.handshake.running() && now >= connection.not_before_ns) start(peer, connection, now);
-  return false;
+  return 0;
 }
 
 /// The kernel knows where the peer is. If not, it is being asked, elsewhere.
@@ -143,7 +141,6 @@ void RcConnections::on_datagram(PeerId from, ByteSpan datagram, TimeNs now) {
     return;
   }
   Connection& connection = at(from);
-  if (now < connection.severed_until_ns) return;
   if (message->state != ConnectMessage::State::kClosed && !find_way(from, connection, now)) {
     if (connection.way != nullptr) keep_waiting(from, connection);
     return;  // the peer says it again
@@ -258,7 +255,6 @@ void RcConnections::sever(PeerId peer) {
   }
   end(peer, *connection);
   end_broken();
-  connection->not_before_ns = connection->severed_until_ns = clock_.now_ns() + kSeveredFor;
 }
 
 void RcConnections::forget(PeerId peer) {
@@ -337,7 +333,9 @@ size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
     if (done_count() >= kSlots) break;  // they are to be reaped first
     const OneSidedOperation& operation = operations[taken];
     const Connection* connection = find(operation.peer);
-    const bool works = connection != nullptr && connection->handshake.ready() && !connection->broken;
+    const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
+    const bool works =
+        stands && (operation.connection == 0 || operation.connection == connection->handshake.connection());
     const std::optional<uint32_t> key =
         works ? key_in(local_, device_.local_memory(), operation.local) : std::optional<uint32_t>();
     if (!key.has_value()) {

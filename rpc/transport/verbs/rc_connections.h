@@ -9,8 +9,8 @@
 // it; the peer is told by a datagram, and the next ready() of either side makes a new one. Datagrams' queue pair and sessions
 // know nothing of all this.
 //
-// After sever() the peer gets no new connection for some seconds: a READ that it was told of before, and had not posted yet, must not
-// find another one and memory that means something else by now. Packets carry everything meanwhile.
+// A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair, and knows the other
+// end's once it is bound to it.
 //
 // Memory: registered for connected queue pairs when it is first used so, region by region (device.h), in one of two roles.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
@@ -64,7 +64,7 @@ class RcConnections final : public OneSided {
   ~RcConnections() override;
 
   // OneSided.
-  bool ready(PeerId peer) override;
+  uint64_t connection(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
   absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
   void close_region(uint32_t key) override;
@@ -101,7 +101,6 @@ class RcConnections final : public OneSided {
     std::shared_ptr<AddressHandle> way;
     TimeNs way_known_ns = 0;
     TimeNs not_before_ns = 0;
-    TimeNs severed_until_ns = 0;
     uint32_t in_flight = 0;
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rpc/base/rng.h"
+
 namespace skua::rpc::verbs {
 namespace {
 
@@ -10,6 +12,11 @@ constexpr uint8_t kVersion = 1;
 constexpr uint32_t kQpNumberMin = 2;
 constexpr uint32_t kQpNumberMax = 0xfffffe;
 constexpr uint32_t kPsnMax = 0xffffff;
+
+/// Which end is which does not matter; two pairs meet in one number as likely as two random numbers do.
+uint64_t number_of(uint64_t one, uint64_t other) {
+  return std::max<uint64_t>(mix64(mix64(std::min(one, other)) ^ std::max(one, other)), 1);
+}
 
 }  // namespace
 
@@ -86,7 +93,10 @@ RcHandshake::Action RcHandshake::on_message(const ConnectMessage& message, TimeN
     action.bind = news = true;
   }
   const bool heard = message.echo == generation_ && bound_to_ == message.generation;
-  if (heard && !ready_) ready_ = news = true;
+  if (heard && !ready_) {
+    ready_ = news = true;
+    connection_ = number_of(generation_, bound_to_);
+  }
   const bool settled = heard && message.state == ConnectMessage::State::kReady;
   action.answer = !settled && (news || now >= next_answer_ns_);
   if (action.answer) next_answer_ns_ = now + kAnswerEvery;

@@ -79,6 +79,8 @@ class RcHandshake {
   [[nodiscard]] bool running() const { return generation_ != 0; }
   /// Both are bound to each other.
   [[nodiscard]] bool ready() const { return ready_; }
+  /// The pair of generations that are bound to each other, as one number: the same at both ends. 0: none.
+  [[nodiscard]] uint64_t connection() const { return ready_ ? connection_ : 0; }
   [[nodiscard]] TimeNs next_due_ns() const { return running() && !ready_ ? next_send_ns_ : kTimeNever; }
   /// Without the queue pair's numbers.
   [[nodiscard]] ConnectMessage message() const;
@@ -89,6 +91,7 @@ class RcHandshake {
   uint64_t newest_ = 0;        // of ours ever
   uint64_t peers_newest_ = 0;  // heard of
   bool ready_ = false;
+  uint64_t connection_ = 0;
   uint32_t tries_ = 0;
   TimeNs begun_ns_ = 0;
   TimeNs next_send_ns_ = 0;

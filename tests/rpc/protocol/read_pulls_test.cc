@@ -31,6 +31,7 @@ struct Message {
     source.resize(total);
     for (uint32_t i = 0; i < total; ++i) source[i] = static_cast<char>(mix64(seed + i));
     into.assign(total, '?');
+    list.connection = 5;
     list.head = as_byte_span(source).first(head);
     std::memcpy(into.data(), source.data(), head);
     uint32_t at = head;
@@ -44,6 +45,7 @@ struct Message {
 
 void perform(const ReadPulls::Read& read) {
   EXPECT_EQ(read.from.key, 9u);
+  EXPECT_EQ(read.connection, 5u);
   std::memcpy(read.to, reinterpret_cast<const void*>(read.from.address), read.from.bytes);
 }
 

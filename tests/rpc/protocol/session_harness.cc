@@ -94,6 +94,7 @@ MessagePtr Side::announce(const Session& which, const Message& message) {
   EXPECT_EQ(&which, session.get());
   if (!harness.can_read || message.body_count() == 0) return {};
   ReadList list;
+  list.connection = 1;
   list.head = message.head();
   for (size_t i = 0; i < message.body_count(); ++i) {
     const ByteSpan body = message.body(i);

@@ -205,6 +205,7 @@ TEST_F(SessionRead, Hostile_AnnouncementsAreDropped) {
     harness.inject(to_server, header, "");
     harness.inject(to_server, header, "garbage");
     ReadList list;
+    list.connection = 1;
     list.span_count = 1;
     list.spans[0] = {1, 2, 4999};  // not what the header says
     std::string bytes(list.encoded_bytes(), '\0');
@@ -224,6 +225,7 @@ TEST_F(SessionRead, Hostile_ASlotHasOneFetchWhateverComes) {
   harness.read_ns = kSecond;
   const std::string source(kLarge, 's');
   ReadList list;
+  list.connection = 1;
   list.span_count = 1;
   list.spans[0] = {reinterpret_cast<uintptr_t>(source.data()), 77, kLarge};
   std::string bytes(list.encoded_bytes(), '\0');

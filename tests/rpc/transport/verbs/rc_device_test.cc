@@ -233,14 +233,29 @@ TEST_F(RcDevice, Sever_OwnersSideEndsWhatIsUnderWay) {
     ASSERT_TRUE(ok.has_value());
   }
   EXPECT_EQ(ok, false) << "the last of them";
-  // Asking at once is in vain; later it is not.
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(user_->wire().ready(to_owner_));
-    owner_->turn();
-    user_->turn();
-  }
-  EXPECT_EQ(owner_->wire().queue_pairs(), 0u);
   expect_works();
+}
+
+TEST_F(RcDevice, Sever_WhatWasMeantForOneConnectionNeverRunsOnAnother) {
+  expect_works();
+  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_) && user_->wire().ready(to_owner_); }));
+  OneSidedOperation announced = read(key, 100, owner_->address());
+  announced.connection = owner_->wire().connection(to_user_);
+  EXPECT_EQ(user_->wire().connection(to_owner_), announced.connection) << "both ends have the same number";
+  EXPECT_EQ(outcome(announced), true);
+  owner_->wire().sever(to_user_);
+  // With or without being told, once the old one is gone and the next one stands.
+  ASSERT_TRUE(until([&] {
+    const uint64_t now = user_->wire().connection(to_owner_);
+    return now != 0 && now != announced.connection;
+  }));
+  std::fill(user_->memory.begin(), user_->memory.end(), std::byte{9});
+  EXPECT_EQ(outcome(announced), false);
+  EXPECT_EQ(user_->memory[0], std::byte{9});
+  EXPECT_NE(user_->wire().connection(to_owner_), 0u) << "it was not even posted, so nothing broke";
+  announced.connection = user_->wire().connection(to_owner_);
+  EXPECT_EQ(outcome(announced), true);
 }
 
 TEST_F(RcDevice, Sever_UsersSideCompletesAtOnce) {

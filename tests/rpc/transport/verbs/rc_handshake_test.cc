@@ -136,7 +136,8 @@ class World {
     for (size_t count = rng_.below(4); count > 0 && !wire_.empty(); --count) deliver(calm);
   }
   [[nodiscard]] bool connected() const {
-    return sides_[0].ready() && sides_[1].ready() && bound_[0] == own(1) && bound_[1] == own(0);
+    return sides_[0].ready() && sides_[1].ready() && bound_[0] == own(1) && bound_[1] == own(0) &&
+           sides_[0].connection() == sides_[1].connection();
   }
 
  private:
