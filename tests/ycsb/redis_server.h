@@ -1,110 +1,24 @@
-// A redis-server of the test's own: ephemeral port, temporary directory, stopped at the end.
+// A redis-server of the test's own.
 #ifndef SKUA_TESTS_YCSB_REDIS_SERVER_H_
 #define SKUA_TESTS_YCSB_REDIS_SERVER_H_
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <string>
+#include <vector>
+
+#include "tests/ycsb/store_server.h"
 
 namespace skua::ycsb {
 
-class RedisServer {
+class RedisServer : public StoreServer {
  public:
   RedisServer() {
-    std::string directory = (std::filesystem::temp_directory_path() / "skua-redis-XXXXXX").string();
-    if (mkdtemp(directory.data()) == nullptr) return;
-    directory_ = directory;
-    // Between choosing a free port and redis binding it, somebody else may take it: try again.
-    for (int attempt = 0; attempt < 5 && pid_ <= 0; ++attempt) start(free_port());
-  }
-  RedisServer(const RedisServer&) = delete;
-  RedisServer& operator=(const RedisServer&) = delete;
-  ~RedisServer() {
-    stop(SIGTERM);
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
+    start([](const std::string& port) {
+      return std::vector<std::string>{"redis-server", "--port", port,           "--bind", "127.0.0.1",
+                                      "--save",       "",       "--appendonly", "no"};
+    });
   }
 
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
-  [[nodiscard]] static bool installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
-
-  [[nodiscard]] bool running() const { return pid_ > 0; }
-  [[nodiscard]] int port() const { return port_; }
-
-  void stop(int signal) {
-    if (pid_ <= 0) return;
-    kill(pid_, signal);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
- private:
-  static sockaddr_in loopback(int port) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    return address;
-  }
-
-  static int free_port() {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    close(fd);
-    return bound ? ntohs(address.sin_port) : 0;
-  }
-
-  void start(int port) {
-    const std::string port_text = std::to_string(port);
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
-    if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const int null = open("/dev/null", O_RDWR);
-      if (getppid() != parent || null < 0 || chdir(directory_.c_str()) != 0) _exit(1);
-      dup2(null, STDOUT_FILENO);
-      dup2(null, STDERR_FILENO);
-      execlp("redis-server", "redis-server", "--port", port_text.c_str(), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", nullptr);
-      _exit(127);
-    }
-    if (pid < 0) return;
-    for (int i = 0; i < 3000; ++i) {
-      if (waitpid(pid, nullptr, WNOHANG) == pid) return;
-      if (answers(port)) {
-        pid_ = pid;
-        port_ = port;
-        return;
-      }
-      usleep(10'000);
-    }
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
-
-  static bool answers(int port) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = loopback(port);
-    const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    close(fd);
-    return connected;
-  }
-
-  std::string directory_;
-  pid_t pid_ = -1;
-  int port_ = 0;
+  [[nodiscard]] static bool installed() { return on_path("redis-server"); }
 };
 
 }  // namespace skua::ycsb

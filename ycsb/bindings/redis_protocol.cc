@@ -8,13 +8,13 @@
 namespace skua::ycsb {
 namespace {
 
-void append_header(std::string& out, char type, size_t number) {
+void append_header(SendBuffer& out, char type, size_t number) {
   std::array<char, 24> text;
   text[0] = type;
   char* end = std::to_chars(text.data() + 1, text.data() + text.size() - 2, number).ptr;
   *end++ = '\r';
   *end++ = '\n';
-  out.append(text.data(), static_cast<size_t>(end - text.data()));
+  out.append({text.data(), static_cast<size_t>(end - text.data())});
 }
 
 // hiredis' reader calls these for each element of a reply; what they return only marks "something
@@ -77,35 +77,22 @@ redisReplyObjectFunctions& functions() {
   return table;
 }
 
-constexpr size_t kKeptBufferMax = size_t{1} << 20;
-
 }  // namespace
 
 void RedisCommands::begin(size_t argument_count) {
-  append_header(bytes_, '*', argument_count);
+  append_header(buffer_, '*', argument_count);
 }
 
 void RedisCommands::argument(std::string_view text) {
-  append_header(bytes_, '$', text.size());
-  bytes_ += text;
-  bytes_ += "\r\n";
+  append_header(buffer_, '$', text.size());
+  buffer_.append(text);
+  buffer_.append("\r\n");
 }
 
 void RedisCommands::argument(int64_t number) {
   std::array<char, 24> text;
   const char* end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   argument({text.data(), static_cast<size_t>(end - text.data())});
-}
-
-void RedisCommands::mark_sent(size_t count) {
-  sent_ += count;
-  if (sent_ == bytes_.size()) {
-    bytes_.clear();
-    sent_ = 0;
-  } else if (sent_ > kKeptBufferMax) {
-    bytes_.erase(0, sent_);
-    sent_ = 0;
-  }
 }
 
 void RedisReplies::FreeReader::operator()(redisReader* reader) const {

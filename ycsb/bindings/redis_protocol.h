@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ycsb/bindings/send_buffer.h"
+
 struct redisReader;
 
 namespace skua::ycsb {
@@ -26,12 +28,11 @@ class RedisCommands {
   void argument(int64_t number);
 
   /// What is not sent yet.
-  [[nodiscard]] std::string_view unsent() const { return std::string_view(bytes_).substr(sent_); }
-  void mark_sent(size_t count);
+  [[nodiscard]] std::string_view unsent() const { return buffer_.unsent(); }
+  void mark_sent(size_t count) { buffer_.mark_sent(count); }
 
  private:
-  std::string bytes_;
-  size_t sent_ = 0;
+  SendBuffer buffer_;
 };
 
 /// One reply, as far as YCSB looks at it.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ycsb/bindings/basic.h"
+#include "ycsb/bindings/memcached.h"
 #include "ycsb/bindings/skua.h"
 #include "ycsb/driver/driver.h"
 #ifdef SKUA_YCSB_HAS_REDIS
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
 #ifdef SKUA_YCSB_HAS_REDIS
       skua::ycsb::redis_binding(),
 #endif
+      skua::ycsb::memcached_binding(),
   };
   return skua::ycsb::drive(arguments, bindings, std::cout, std::cerr);
 }

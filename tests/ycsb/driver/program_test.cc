@@ -1,4 +1,4 @@
-// The program itself: signals, and a real Redis.
+// The program itself: signals, a real Redis and a real memcached.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/ycsb/memcached_server.h"
 #include "tests/ycsb/redis_server.h"
 
 namespace skua::ycsb {
@@ -143,6 +144,26 @@ TEST_F(ProgramWithRedis, ServerKilledMeanwhile) {
   EXPECT_EQ(child.finish(), 1);
   EXPECT_NE(child.text().find("lost the connection to redis at 127.0.0.1"), std::string::npos) << child.text();
   EXPECT_NE(child.text().find("[READ], Operations, "), std::string::npos);
+}
+
+TEST(ProgramWithMemcached, LoadThenEveryWorkloadWithoutScans) {
+  if (!MemcachedServer::installed()) GTEST_SKIP() << "memcached is not on PATH";
+  const MemcachedServer server;
+  ASSERT_TRUE(server.running()) << "memcached does not start";
+  const auto run = [&](const std::string& phase, const std::string& workload) {
+    Child child({phase, "memcached", "-P", std::string(SKUA_YCSB_WORKLOADS) + "/" + workload, "-p",
+                 "memcached.port=" + std::to_string(server.port()), "-p", "fieldcount=3", "-p", "dataintegrity=true",
+                 "-threads", "2", "-inflight", "8"});
+    EXPECT_EQ(child.finish(), 0) << child.text();
+    return child.text();
+  };
+  EXPECT_NE(run("load", "workloada").find("[INSERT], Return=OK, 1000\n"), std::string::npos);
+  for (const char* workload : {"workloada", "workloadb", "workloadc", "workloadf", "workloadd"}) {
+    const std::string text = run("run", workload);
+    EXPECT_EQ(text.find("FAILED"), std::string::npos) << workload << "\n" << text;
+    EXPECT_EQ(text.find("[VERIFY], Return=UNEXPECTED_STATE"), std::string::npos) << workload << "\n" << text;
+  }
+  EXPECT_NE(run("run", "workloade").find("[SCAN], Return=NOT_IMPLEMENTED, "), std::string::npos);
 }
 
 TEST_F(ProgramWithRedis, NobodyThere) {

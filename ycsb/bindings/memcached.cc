@@ -1,0 +1,362 @@
+#include "ycsb/bindings/memcached.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
+#include "ycsb/bindings/memcached_connection.h"
+#include "ycsb/bindings/memcached_protocol.h"
+#include "ycsb/core/row_format.h"
+#include "ycsb/core/text.h"
+
+namespace skua::ycsb {
+namespace {
+
+/// How often an update begins again because somebody else has stored meanwhile.
+constexpr uint32_t kUpdateTriesMax = 100;
+
+class MemcachedSession final : public BindingSession {
+ public:
+  MemcachedSession(const MemcachedAddress& address, const Schema& schema, const SessionOptions& session,
+                   MemcachedConnection connection)
+      : address_(address),
+        schema_(schema),
+        return_fields_(session.return_fields),
+        connection_(std::move(connection)),
+        pending_(std::bit_ceil(session.in_flight_max)) {}
+
+  void submit(const Operation& op, CompletionFn done) override;
+  absl::Status poll(DurationNs timeout) override;
+
+ private:
+  /// An operation whose reply is awaited; each has one entry at a time, oldest first.
+  struct Pending {
+    const Operation* op = nullptr;
+    CompletionFn done;
+    bool storing = false;  // UPDATE, second part
+    uint32_t tries = 0;
+  };
+
+  Pending& front() { return pending_[head_ & (pending_.size() - 1)]; }
+  void push(const Pending& entry);
+  /// The oldest entry goes on as `entry`, at the end of the queue, where its new reply will be.
+  void requeue(const Pending& entry);
+  void start_update(const Operation& op);
+  [[nodiscard]] bool writes_all(const Operation& op) const { return op.writes().size() == schema_.field_names.size(); }
+  void encode_writes(const Operation& op);
+  void merge_writes(const Operation& op);
+  void pick_fields(const Operation& op);
+
+  void on_reply(const MemcachedReply& reply);
+  void on_read(const MemcachedReply& reply);
+  void on_update(const MemcachedReply& reply);
+  void finish(OpResult result);
+
+  absl::Status send_some();
+  absl::Status receive_some(uint64_t& completed);
+  absl::Status fail(std::string_view what);
+
+  const MemcachedAddress& address_;
+  const Schema& schema_;
+  const bool return_fields_;
+  MemcachedConnection connection_;
+  MemcachedCommands commands_;
+  MemcachedReplies replies_;
+  std::vector<Pending> pending_;  // ring
+  uint64_t head_ = 0;
+  uint64_t tail_ = 0;
+  std::string row_;
+  std::vector<NamedValue> fields_;
+  absl::Status broken_;
+};
+
+void MemcachedSession::push(const Pending& entry) {
+  SKUA_CHECK(tail_ - head_ < pending_.size(), "more operations submitted than in_flight_max");
+  pending_[tail_++ & (pending_.size() - 1)] = entry;
+}
+
+void MemcachedSession::requeue(const Pending& entry) {
+  ++head_;
+  push(entry);
+}
+
+void MemcachedSession::submit(const Operation& op, CompletionFn done) {
+  if (!broken_.ok()) {
+    done(OpResult(Status::kServiceUnavailable));
+    return;
+  }
+  if (!is_memcached_key(op.key)) {
+    OpResult refused(Status::kBadRequest);
+    refused.message = "memcached takes keys of 1 to 250 bytes without blanks (keyprefix, zeropadding)";
+    done(refused);
+    return;
+  }
+  switch (op.kind) {
+    case OpKind::kRead: commands_.get(op.key, false); break;
+    case OpKind::kUpdate: start_update(op); break;
+    case OpKind::kInsert:
+      encode_writes(op);
+      commands_.set(op.key, row_, MemcachedCommands::StoreIf::kAlways);
+      break;
+    case OpKind::kDelete: commands_.remove(op.key); break;
+    case OpKind::kScan:
+    case OpKind::kReadModifyWrite: {
+      OpResult refused(Status::kNotImplemented);
+      refused.message = "memcached has no scans";
+      done(refused);
+      return;
+    }
+  }
+  push({.op = &op, .done = done});
+}
+
+void MemcachedSession::start_update(const Operation& op) {
+  if (!writes_all(op)) {
+    commands_.get(op.key, true);
+    return;
+  }
+  encode_writes(op);
+  commands_.set(op.key, row_, MemcachedCommands::StoreIf::kPresent);
+}
+
+void MemcachedSession::encode_writes(const Operation& op) {
+  row_.clear();
+  for (const FieldWrite& write : op.writes()) append_row_field(row_, schema_.field_names[write.field], write.value);
+}
+
+/// fields_ with the operation's writes in their places, in row_.
+void MemcachedSession::merge_writes(const Operation& op) {
+  for (const FieldWrite& write : op.writes()) {
+    const std::string_view name = schema_.field_names[write.field];
+    const auto old = std::find_if(fields_.begin(), fields_.end(), [&](const NamedValue& f) { return f.name == name; });
+    if (old != fields_.end()) {
+      old->value = write.value;
+    } else {
+      fields_.push_back({name, write.value});
+    }
+  }
+  row_.clear();
+  for (const NamedValue& field : fields_) append_row_field(row_, field.name, field.value);
+}
+
+void MemcachedSession::pick_fields(const Operation& op) {
+  if (op.all_fields) return;
+  std::erase_if(fields_, [&](const NamedValue& field) {
+    return std::none_of(op.fields.begin(), op.fields.end(),
+                        [&](uint32_t wanted) { return schema_.field_names[wanted] == field.name; });
+  });
+}
+
+Status status_of(const MemcachedReply& reply) {
+  using Kind = MemcachedReply::Kind;
+  switch (reply.kind) {
+    case Kind::kDone:
+    case Kind::kValue: return Status::kOk;
+    case Kind::kMiss:
+    case Kind::kNotFound:
+    case Kind::kNotStored: return Status::kNotFound;  // "present" is the only condition there is
+    case Kind::kExists: return Status::kUnexpectedState;
+    case Kind::kError: break;
+  }
+  return Status::kError;
+}
+
+OpResult result_of(const MemcachedReply& reply) {
+  OpResult result(status_of(reply));
+  if (reply.kind == MemcachedReply::Kind::kError) result.message = reply.text;
+  return result;
+}
+
+OpResult not_a_row() {
+  OpResult result(Status::kUnexpectedState);
+  result.message = "the value is not a row; was the table loaded by this driver?";
+  return result;
+}
+
+void MemcachedSession::on_reply(const MemcachedReply& reply) {
+  switch (front().op->kind) {
+    case OpKind::kRead: on_read(reply); break;
+    case OpKind::kUpdate: on_update(reply); break;
+    default: finish(result_of(reply)); break;
+  }
+}
+
+void MemcachedSession::on_read(const MemcachedReply& reply) {
+  OpResult result = result_of(reply);
+  if (reply.kind == MemcachedReply::Kind::kValue) {
+    if (!decode_row(as_byte_span(reply.text), fields_)) {
+      result = not_a_row();
+    } else {
+      pick_fields(*front().op);
+      if (return_fields_) result.fields = fields_;
+    }
+  }
+  finish(result);
+}
+
+void MemcachedSession::on_update(const MemcachedReply& reply) {
+  Pending entry = front();
+  const Operation& op = *entry.op;
+  if (!entry.storing && reply.kind == MemcachedReply::Kind::kValue) {
+    if (!decode_row(as_byte_span(reply.text), fields_)) {
+      finish(not_a_row());
+      return;
+    }
+    merge_writes(op);
+    commands_.set_version(op.key, row_, reply.version);
+    entry.storing = true;
+    requeue(entry);
+  } else if (entry.storing && reply.kind == MemcachedReply::Kind::kExists && ++entry.tries < kUpdateTriesMax) {
+    commands_.get(op.key, true);
+    entry.storing = false;
+    requeue(entry);
+  } else {
+    finish(result_of(reply));
+  }
+}
+
+void MemcachedSession::finish(OpResult result) {
+  const CompletionFn done = front().done;
+  ++head_;
+  done(result);
+}
+
+absl::Status MemcachedSession::fail(std::string_view what) {
+  broken_ = absl::UnavailableError(
+      concat("lost the connection to ", address_.text(), ": ", what, "; see the server's log, then run again"));
+  while (head_ != tail_) finish(OpResult(Status::kServiceUnavailable));
+  return broken_;
+}
+
+absl::Status MemcachedSession::send_some() {
+  while (!commands_.unsent().empty()) {
+    const std::string_view bytes = commands_.unsent();
+    const ssize_t count = ::send(connection_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      commands_.mark_sent(static_cast<size_t>(count));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno != EINTR) {
+      return fail(errno_text(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemcachedSession::receive_some(uint64_t& completed) {
+  for (;;) {
+    const std::span<char> room = replies_.room();
+    const ssize_t count = ::recv(connection_.fd(), room.data(), room.size(), MSG_DONTWAIT);
+    if (count == 0) return fail("closed by the server");
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
+      return fail(errno_text(errno));
+    }
+    replies_.received(static_cast<size_t>(count));
+    for (;;) {
+      const MemcachedReplies::Progress progress = replies_.next();
+      if (progress == MemcachedReplies::Progress::kNeedMore) break;
+      if (progress == MemcachedReplies::Progress::kBroken) return fail("its answer is not memcached's meta protocol");
+      if (head_ == tail_) return fail("it answers what was not asked");
+      on_reply(replies_.reply());
+      ++completed;
+    }
+    if (static_cast<size_t>(count) < room.size()) return absl::OkStatus();
+  }
+}
+
+absl::Status MemcachedSession::poll(DurationNs timeout) {
+  if (!broken_.ok()) return broken_;
+  uint64_t completed = 0;
+  if (absl::Status status = send_some(); !status.ok()) return status;
+  if (absl::Status status = receive_some(completed); !status.ok()) return status;
+  if (completed == 0 && timeout > 0) {
+    pollfd waiting = {connection_.fd(), POLLIN, 0};
+    if (!commands_.unsent().empty()) waiting.events |= POLLOUT;
+    const timespec limit = {timeout / kSecond, timeout % kSecond};
+    ::ppoll(&waiting, 1, &limit, nullptr);
+    if (absl::Status status = receive_some(completed); !status.ok()) return status;
+  }
+  return send_some();  // the second parts of updates, or what did not fit before
+}
+
+class MemcachedBinding final : public Binding {
+ public:
+  MemcachedBinding(const BindingContext& context, MemcachedAddress address)
+      : schema_(context.schema), address_(std::move(address)) {}
+
+  /// Connects once, to fail early and to learn what kind of server it is.
+  absl::Status learn_facts() {
+    absl::StatusOr<MemcachedConnection> connection = MemcachedConnection::open(address_);
+    if (!connection.ok()) return connection.status();
+    facts_ = {{"Store", address_.text()}, {"Durability", "none"}};
+    facts_.emplace_back("Store version", connection->version());
+    const absl::StatusOr<std::string> stats = connection->ask("stats\r\n", "END\r\n");
+    if (!stats.ok()) return stats.status();
+    for (const std::string_view line : split_text(*stats, '\n')) {
+      const std::vector<std::string_view> words = split_text(trim_text(line), ' ');
+      if (words.size() != 3) continue;
+      if (words[1] == "threads") facts_.emplace_back("Store threads", words[2]);
+      if (words[1] == "limit_maxbytes") facts_.emplace_back("Store memory limit (bytes)", words[2]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<BindingSession>> open_session(const SessionOptions& session) override {
+    absl::StatusOr<MemcachedConnection> connection = MemcachedConnection::open(address_);
+    if (!connection.ok()) return connection.status();
+    return std::make_unique<MemcachedSession>(address_, schema_, session, *std::move(connection));
+  }
+
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+
+ private:
+  const Schema& schema_;
+  const MemcachedAddress address_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+absl::StatusOr<std::unique_ptr<Binding>> make_memcached(const BindingContext& context) {
+  PropertyReader in(context.properties);
+  MemcachedAddress address;
+  address.host = in.text("memcached.host", "127.0.0.1");
+  address.port = static_cast<int>(in.whole("memcached.port", 11'211, 1, 65'535));
+  address.timeout = static_cast<DurationNs>(in.whole("memcached.timeout", 2000, 1, 3'600'000)) * kMillisecond;
+  if (!in.text("memcached.hosts", "").empty()) {
+    in.fail(
+        "memcached.hosts: this binding speaks to one server; leave it out, and give memcached.host and memcached.port");
+  }
+  if (!in.status().ok()) return in.status();
+  auto binding = std::make_unique<MemcachedBinding>(context, std::move(address));
+  if (absl::Status status = binding->learn_facts(); !status.ok()) return status;
+  return binding;
+}
+
+constexpr std::array<std::array<std::string_view, 3>, 3> kProperties = {{
+    {"memcached.host", "127.0.0.1", "host name or address"},
+    {"memcached.port", "11211", "TCP port"},
+    {"memcached.timeout", "2000", "to connect, in milliseconds"},
+}};
+
+}  // namespace
+
+BindingEntry memcached_binding() {
+  return {.name = "memcached",
+          .java_class = "MemcachedClient",
+          .help = "memcached: a row per item, pipelined; no scans",
+          .properties = kProperties,
+          .make = &make_memcached};
+}
+
+}  // namespace skua::ycsb
