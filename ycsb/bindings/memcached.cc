@@ -12,11 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
 #include "ycsb/bindings/memcached_connection.h"
 #include "ycsb/bindings/memcached_protocol.h"
-#include "ycsb/core/row_format.h"
+#include "ycsb/bindings/rows.h"
 #include "ycsb/core/text.h"
 
 namespace skua::ycsb {
@@ -33,7 +32,8 @@ class MemcachedSession final : public BindingSession {
         schema_(schema),
         return_fields_(session.return_fields),
         connection_(std::move(connection)),
-        pending_(std::bit_ceil(session.in_flight_max)) {}
+        pending_(std::bit_ceil(session.in_flight_max)),
+        rows_(schema) {}
 
   void submit(const Operation& op, CompletionFn done) override;
   absl::Status poll(DurationNs timeout) override;
@@ -53,9 +53,6 @@ class MemcachedSession final : public BindingSession {
   void requeue(const Pending& entry);
   void start_update(const Operation& op);
   [[nodiscard]] bool writes_all(const Operation& op) const { return op.writes().size() == schema_.field_names.size(); }
-  void encode_writes(const Operation& op);
-  void merge_writes(const Operation& op);
-  void pick_fields(const Operation& op);
 
   void on_reply(const MemcachedReply& reply);
   void on_read(const MemcachedReply& reply);
@@ -75,8 +72,7 @@ class MemcachedSession final : public BindingSession {
   std::vector<Pending> pending_;  // ring
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
-  std::string row_;
-  std::vector<NamedValue> fields_;
+  RowCoder rows_;
   absl::Status broken_;
 };
 
@@ -105,8 +101,8 @@ void MemcachedSession::submit(const Operation& op, CompletionFn done) {
     case OpKind::kRead: commands_.get(op.key, false); break;
     case OpKind::kUpdate: start_update(op); break;
     case OpKind::kInsert:
-      encode_writes(op);
-      commands_.set(op.key, row_, MemcachedCommands::StoreIf::kAlways);
+      rows_.encode(op);
+      commands_.set(op.key, rows_.encoded(), MemcachedCommands::StoreIf::kAlways);
       break;
     case OpKind::kDelete: commands_.remove(op.key); break;
     case OpKind::kScan:
@@ -125,36 +121,8 @@ void MemcachedSession::start_update(const Operation& op) {
     commands_.get(op.key, true);
     return;
   }
-  encode_writes(op);
-  commands_.set(op.key, row_, MemcachedCommands::StoreIf::kPresent);
-}
-
-void MemcachedSession::encode_writes(const Operation& op) {
-  row_.clear();
-  for (const FieldWrite& write : op.writes()) append_row_field(row_, schema_.field_names[write.field], write.value);
-}
-
-/// fields_ with the operation's writes in their places, in row_.
-void MemcachedSession::merge_writes(const Operation& op) {
-  for (const FieldWrite& write : op.writes()) {
-    const std::string_view name = schema_.field_names[write.field];
-    const auto old = std::find_if(fields_.begin(), fields_.end(), [&](const NamedValue& f) { return f.name == name; });
-    if (old != fields_.end()) {
-      old->value = write.value;
-    } else {
-      fields_.push_back({name, write.value});
-    }
-  }
-  row_.clear();
-  for (const NamedValue& field : fields_) append_row_field(row_, field.name, field.value);
-}
-
-void MemcachedSession::pick_fields(const Operation& op) {
-  if (op.all_fields) return;
-  std::erase_if(fields_, [&](const NamedValue& field) {
-    return std::none_of(op.fields.begin(), op.fields.end(),
-                        [&](uint32_t wanted) { return schema_.field_names[wanted] == field.name; });
-  });
+  rows_.encode(op);
+  commands_.set(op.key, rows_.encoded(), MemcachedCommands::StoreIf::kPresent);
 }
 
 Status status_of(const MemcachedReply& reply) {
@@ -177,12 +145,6 @@ OpResult result_of(const MemcachedReply& reply) {
   return result;
 }
 
-OpResult not_a_row() {
-  OpResult result(Status::kUnexpectedState);
-  result.message = "the value is not a row; was the table loaded by this driver?";
-  return result;
-}
-
 void MemcachedSession::on_reply(const MemcachedReply& reply) {
   switch (front().op->kind) {
     case OpKind::kRead: on_read(reply); break;
@@ -194,11 +156,11 @@ void MemcachedSession::on_reply(const MemcachedReply& reply) {
 void MemcachedSession::on_read(const MemcachedReply& reply) {
   OpResult result = result_of(reply);
   if (reply.kind == MemcachedReply::Kind::kValue) {
-    if (!decode_row(as_byte_span(reply.text), fields_)) {
-      result = not_a_row();
+    if (!rows_.decode(reply.text)) {
+      result = RowCoder::not_a_row();
     } else {
-      pick_fields(*front().op);
-      if (return_fields_) result.fields = fields_;
+      rows_.pick(*front().op);
+      if (return_fields_) result.fields = rows_.fields();
     }
   }
   finish(result);
@@ -208,12 +170,12 @@ void MemcachedSession::on_update(const MemcachedReply& reply) {
   Pending entry = front();
   const Operation& op = *entry.op;
   if (!entry.storing && reply.kind == MemcachedReply::Kind::kValue) {
-    if (!decode_row(as_byte_span(reply.text), fields_)) {
-      finish(not_a_row());
+    if (!rows_.decode(reply.text)) {
+      finish(RowCoder::not_a_row());
       return;
     }
-    merge_writes(op);
-    commands_.set_version(op.key, row_, reply.version);
+    rows_.encode_merged(op);
+    commands_.set_version(op.key, rows_.encoded(), reply.version);
     entry.storing = true;
     requeue(entry);
   } else if (entry.storing && reply.kind == MemcachedReply::Kind::kExists && ++entry.tries < kUpdateTriesMax) {

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <string>
 #include <vector>
@@ -164,6 +166,25 @@ TEST(ProgramWithMemcached, LoadThenEveryWorkloadWithoutScans) {
     EXPECT_EQ(text.find("[VERIFY], Return=UNEXPECTED_STATE"), std::string::npos) << workload << "\n" << text;
   }
   EXPECT_NE(run("run", "workloade").find("[SCAN], Return=NOT_IMPLEMENTED, "), std::string::npos);
+}
+
+TEST(ProgramWithRocksdb, LoadThenEveryWorkload) {
+  std::string directory = (std::filesystem::temp_directory_path() / "skua-ycsb-program-XXXXXX").string();
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const auto run = [&](const std::string& phase, const std::string& workload) {
+    Child child({phase, "rocksdb", "-P", std::string(SKUA_YCSB_WORKLOADS) + "/" + workload, "-p",
+                 "rocksdb.dir=" + directory, "-p", "fieldcount=3", "-p", "dataintegrity=true", "-threads", "2"});
+    EXPECT_EQ(child.finish(), 0) << child.text();
+    return child.text();
+  };
+  EXPECT_NE(run("load", "workloada").find("[INSERT], Return=OK, 1000\n"), std::string::npos);
+  for (const char* workload : {"workloada", "workloadb", "workloadc", "workloadf", "workloadd", "workloade"}) {
+    const std::string text = run("run", workload);
+    EXPECT_EQ(text.find("FAILED"), std::string::npos) << workload << "\n" << text;
+    EXPECT_EQ(text.find("[VERIFY], Return=UNEXPECTED_STATE"), std::string::npos) << workload << "\n" << text;
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
 }
 
 TEST_F(ProgramWithRedis, NobodyThere) {
