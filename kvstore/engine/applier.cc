@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/engine/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -133,7 +134,8 @@ void Applier::apply(AppliedShard& shard) {
   if (!shard.batch.empty() && shard.failure.ok()) {
     // Backwards, so that the first one seen of a key is its last.
     for (size_t i = shard.batch.size(); i-- > 0;) {
-      if (last_of_key_.try_emplace(shard.batch[i].key, i).second) coalesced_.push_back(shard.batch[i]);
+      const size_t at = engine_mutant(EngineMutant::kCoalesceFirst) ? shard.batch.size() - 1 - i : i;
+      if (last_of_key_.try_emplace(shard.batch[at].key, at).second) coalesced_.push_back(shard.batch[at]);
     }
     last_of_key_.clear();
     std::reverse(coalesced_.begin(), coalesced_.end());
@@ -161,7 +163,7 @@ void Applier::flush(AppliedShard& shard) {
 }
 
 void Applier::close_in_round(AppliedShard& shard) {
-  flush(shard);
+  if (!engine_mutant(EngineMutant::kCloseUnflushed)) flush(shard);
   Report& report = report_of(shard);
   report.failure = shard.failure;
   report.closed = true;
@@ -176,6 +178,10 @@ void Applier::flush_pinning() {
     const auto pinning = std::find_if(attached_.begin(), attached_.end(),
                                       [&](const AppliedShard* shard) { return shard->log_shard == pin.shard; });
     if (pinning == attached_.end() || (*pinning)->db->applied_index() < pin.index) continue;
+    if (engine_mutant(EngineMutant::kTruncateUnflushed)) {
+      log_.set_durable(pin.shard, pin.index);
+      continue;
+    }
     flush_outside_of_round(**pinning);
   }
 }

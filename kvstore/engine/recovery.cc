@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/limits.h"
 #include "kvstore/engine/effect.h"
+#include "kvstore/engine/mutants.h"
 #include "kvstore/engine/shard_db.h"
 #include "rpc/base/status.h"
 
@@ -131,7 +132,8 @@ class Recovery {
   static void apply(ShardState& shard) {
     if (shard.effects.empty() || !shard.refused.ok()) return;
     std::sort(shard.effects.begin(), shard.effects.end(), [](const AppliedEffect& a, const AppliedEffect& b) {
-      return a.key != b.key ? a.key < b.key : a.version > b.version;
+      if (a.key != b.key) return a.key < b.key;
+      return engine_mutant(EngineMutant::kReplayOldest) ? a.version < b.version : a.version > b.version;
     });
     const auto end = std::unique(shard.effects.begin(), shard.effects.end(),
                                  [](const AppliedEffect& a, const AppliedEffect& b) { return a.key == b.key; });
@@ -145,7 +147,8 @@ class Recovery {
 
   static void finish(ShardState& shard) {
     if (shard.db == nullptr) return;
-    if (shard.refused.ok()) shard.refused = shard.db->flush().status();
+    const bool flushes = !engine_mutant(EngineMutant::kEndUnflushed);
+    if (shard.refused.ok() && flushes) shard.refused = shard.db->flush().status();
     shard.db.reset();
   }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/mutants.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
@@ -31,7 +32,7 @@ void WorkerEngine::write(EngineShard& shard, WriteOp& op) {
     answer(op, KvStatus::kResourceExhausted, "the worker has as many writes waiting for its disk as it may; try later");
     return finish(op);
   }
-  if (!shard.parked.empty()) {
+  if (!shard.parked.empty() && !engine_mutant(EngineMutant::kOvertakeParked)) {
     const auto parked = shard.parked.find(op.mutation.key);
     if (parked != shard.parked.end()) {
       EngineFetch& fetch = *parked->second;
@@ -95,6 +96,7 @@ void WorkerEngine::evaluate_write(EngineShard& shard, WriteOp& op, const Current
     take_effect(shard, op, evaluated.value);
   } else {
     op.state = WriteOp::State::kAnswered;
+    if (engine_mutant(EngineMutant::kAnswerFromPending)) return finish(op);
   }
   enqueue(shard, op);
   if (shard.front == &op) advance(shard);
@@ -221,7 +223,8 @@ void WorkerEngine::take_outcome(LogOp& op) {
   --shard.in_log;
   if (op.kind == LogOp::Kind::kWrite) {
     auto& write = static_cast<WriteOp&>(op);
-    write.state = op.outcome.ok() ? WriteOp::State::kWritten : WriteOp::State::kFailed;
+    const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
+    write.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
     if (op.outcome.ok()) shard.written_index = write.index;
   }
   if (!op.outcome.ok()) {
@@ -252,7 +255,7 @@ void WorkerEngine::advance(EngineShard& shard) {
     finish(op);
   }
   if (!shard.refusal.ok() && shard.in_log == 0 && shard.front == nullptr) {
-    shard.last_index = shard.written_index;
+    if (!engine_mutant(EngineMutant::kKeepIndexes)) shard.last_index = shard.written_index;
     shard.refusal = absl::OkStatus();
     shard.failing = false;
   }
@@ -287,6 +290,7 @@ bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
       applier_->add(
           shard.applied,
           {.key = stored_key, .value = op.value ? std::optional(stored_value) : std::nullopt, .version = op.index});
+      if (engine_mutant(EngineMutant::kCleanWhenQueued)) memory_->mark_clean(shard.number, op.index);
     }
   }
   const auto pending = shard.pending.find(op.mutation.key);

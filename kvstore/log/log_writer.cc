@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/log/mutants.h"
 #include "rpc/base/mpsc_ring.h"
 
 namespace skua::kv {
@@ -109,8 +110,10 @@ class LogWriter::Impl {
   bool step() {
     gather();
     if (group_.empty()) return truncate();
-    commit();
+    const bool early = log_mutant(LogMutant::kReportBeforeCommit);
+    if (!early) commit();
     finish_group();
+    if (early) commit();
     truncate();
     return true;
   }

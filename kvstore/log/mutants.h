@@ -7,14 +7,15 @@ namespace skua::kv {
 
 enum class LogMutant {
   kNone,
-  kSkipSync,          // a sync group is written but not synced
-  kAcknowledgeEarly,  // a sync group is reported before its sync, which comes with the next group
-  kSyncOwnOnly,       // a durable write is taken for a sync of the unsynced groups before it
-  kTruncateTooFar,    // a segment goes although a shard's last record in it is not durable elsewhere
-  kAcceptBadCrc,      // records are believed whatever their checksum says
-  kCutInTheMiddle,    // damage below a synced position is taken for a torn tail
-  kSameSeed,          // checksums do not depend on the segment: stale records of a recycled file pass
-  kForgetTable,       // a new segment does not say where its shards stand
+  kSkipSync,            // a sync group is written but not synced
+  kAcknowledgeEarly,    // a sync group is reported before its sync, which comes with the next group
+  kReportBeforeCommit,  // a group is reported as durable, and its writes applied, before it is written
+  kSyncOwnOnly,         // a durable write is taken for a sync of the unsynced groups before it
+  kTruncateTooFar,      // a segment goes although a shard's last record in it is not durable elsewhere
+  kAcceptBadCrc,        // records are believed whatever their checksum says
+  kCutInTheMiddle,      // damage below a synced position is taken for a torn tail
+  kSameSeed,            // checksums do not depend on the segment: stale records of a recycled file pass
+  kForgetTable,         // a new segment does not say where its shards stand
 };
 
 #ifdef SKUA_WITH_MUTANTS
