@@ -62,6 +62,7 @@ struct Config {
   size_t memory = size_t{256} << 20;
   bool sync_writes = true;
   LogOptions log_files;
+  size_t disk_reserve = size_t{512} << 20;
   bool check_config = false;
   app::LogOptions log;
 };
@@ -107,6 +108,9 @@ void declare_storage(app::Program& program, Config& config) {
                    "power failure; for benchmarks.");
   program.add_size("log-segment", &config.log_files.segment_bytes, "Size of the log's files; a multiple of 4 KiB.")
       .at_least(40 << 20);
+  program.add_size("disk-reserve", &config.disk_reserve,
+                   "Free space of the data directory's file system below which the node refuses writes other than "
+                   "deletes; it needs it for its own work.");
   program
       .add_int("log-segments-max", &config.log_files.segments_max,
                "Files of one worker's log; writes are refused when all are in use.")
@@ -322,6 +326,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.storage = config.storage;
   options.memory_bytes = config.memory;
   options.log_files = config.log_files;
+  options.disk_reserve_bytes = config.disk_reserve;
   options.log_files.group_bytes_max = std::min(options.log_files.group_bytes_max, config.log_files.segment_bytes / 2);
   options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
   options.adopt_cluster = [&](const std::string& cluster_id) {

@@ -22,6 +22,7 @@
 #include "kvstore/server/admin_service.h"
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/shard_manager.h"
+#include "kvstore/server/storage_watch.h"
 #include "kvstore/server/worker.h"
 
 namespace skua::kv {
@@ -105,6 +106,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   bool stopped_ = false;
   control::NodeDescription description_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<StorageWatch> watch_;
 
   std::unique_ptr<grpc::Service> admin_;
   std::unique_ptr<control::BootstrapServer> grpc_;
@@ -217,6 +219,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   if (!logs.ok()) return logs.status();
   make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
   std::vector<ShardHost*> hosts;
+  std::vector<Worker*> watched;
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < options_.workers; ++i) {
     WorkerOptions worker{.index = i, .endpoint = options_.endpoint, .server = options_.server};
@@ -227,12 +230,18 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     workers_.push_back(*std::move(made));
     workers_.back()->on_newer_map([this](uint64_t) { map_cache_->hurry(); });
     hosts.push_back(workers_.back().get());
+    watched.push_back(workers_.back().get());
     const rpc::Descriptor& descriptor = workers_.back()->descriptor();
     description_.workers.push_back({i, {{descriptor.transport, descriptor.encode()}}});
     log(LogSeverity::kInfo, absl::StrCat("worker listening worker=", i, " transport=", descriptor.transport));
   }
   description_.cluster_id = cluster_id;
   joined_ = true;
+  watch_ = std::make_unique<StorageWatch>(
+      StorageWatch::Options{.data_dir = options_.data_dir,
+                            .reserve_bytes = options_.disk_reserve_bytes,
+                            .log = [this](LogSeverity severity, const std::string& line) { log(severity, line); }},
+      std::move(watched));
   manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = options_.data_dir,
                                                                   .node_uuid = options_.node_uuid,
                                                                   .cluster_id = cluster_id,
@@ -366,6 +375,7 @@ void NodeImpl::stop() {
   if (agent_ != nullptr) agent_->stop();
   if (map_cache_ != nullptr) map_cache_->stop();
   if (manager_ != nullptr) manager_->stop();
+  watch_.reset();
   for (const auto& worker : workers_) worker->drain();
   for (const auto& worker : workers_) worker->stop_engine();
   readers_.stop();

@@ -72,6 +72,8 @@ struct NodeOptions {
   size_t memory_bytes = size_t{256} << 20;
   /// Identities are filled in.
   LogOptions log_files;
+  /// Free space of the data directory's file system below which data may not grow (storage_watch.h).
+  uint64_t disk_reserve_bytes = 0;
 
   /// Binds the data directory to the cluster. FAILED_PRECONDITION if it belongs to another.
   std::function<absl::Status(const std::string& cluster_id)> adopt_cluster;

@@ -105,6 +105,8 @@ class ShardServer {
   void remove(ShardId id, absl::AnyInvocable<void()> on_idle);
   /// The newest map whose changes have been made here; told in every reply.
   void set_map_revision(uint64_t revision) { map_revision_ = revision; }
+  /// OK, or why PUTs and PATCHes are refused.
+  void set_growth(absl::Status growth) { growth_ = std::move(growth); }
   /// `observer(revision)` runs when a client names a newer map than any known, once per revision.
   void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
 
@@ -178,6 +180,7 @@ class ShardServer {
   absl::AnyInvocable<void(uint64_t)> newer_map_observer_;
   bool draining_ = false;
   Durability durability_ = Durability::kSync;  // of all writes
+  absl::Status growth_;
   size_t waiting_count_ = 0;
   // The GETs of this burst: looked up together at its end.
   size_t gathered_count_ = 0;

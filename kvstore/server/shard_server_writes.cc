@@ -68,6 +68,9 @@ void ShardServer::answer_unimplemented(IncomingCall& call, Method method, const 
 }
 
 void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation) {
+  if (!growth_.ok() && mutation.kind != Mutation::Kind::kDelete) {
+    return answer_failure(call.reply, method, shard, growth_);
+  }
   PendingRequest* const pending = begin(call, method, shard);
   if (pending == nullptr) return;
   pending->write.mutation = mutation;

@@ -90,6 +90,10 @@ void Worker::set_map_revision(uint64_t revision) {
   post([this, revision] { server_->set_map_revision(revision); });
 }
 
+void Worker::set_growth(const absl::Status& growth) {
+  post([this, growth] { server_->set_growth(growth); });
+}
+
 void Worker::on_newer_map(std::function<void(uint64_t)> observer) {
   post([this, observer = std::move(observer)]() mutable { server_->on_newer_map(std::move(observer)); });
 }

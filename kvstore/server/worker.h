@@ -62,6 +62,9 @@ class Worker final : public ShardHost {
   void remove(ShardId id, std::function<void()> on_idle) override;
   void set_map_revision(uint64_t revision) override;
 
+  /// As ShardServer's.
+  void set_growth(const absl::Status& growth);
+
   /// `observer` runs on the worker's thread and must not block.
   void on_newer_map(std::function<void(uint64_t)> observer);
 
