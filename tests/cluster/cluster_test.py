@@ -43,10 +43,11 @@ def wait_for(what, condition, limit_s=LIMIT_S):
 class Process:
     """One program with its log; killed at the end whatever happens."""
 
-    def __init__(self, directory, name, *arguments):
+    def __init__(self, directory, name, *arguments, environment=None):
         self.log_path = os.path.join(directory, name + ".log")
         with open(self.log_path, "ab") as log:
-            self.popen = subprocess.Popen(arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.popen = subprocess.Popen(arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                          env={**os.environ, **(environment or {})})
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
@@ -69,6 +70,8 @@ class Process:
 
 class Cluster:
     def __init__(self, nodes):
+        self.node_arguments = ()
+        self.node_environment = None
         self.directory = tempfile.mkdtemp(prefix="skua-cluster-test.")
         self.control_port = free_port()
         self.control_address = f"127.0.0.1:{self.control_port}"
@@ -88,7 +91,7 @@ class Cluster:
         self.processes[f"node{index}"] = Process(
             self.directory, f"node{index}", f"{BIN}/skuad", "--control-address", self.control_address,
             "--data-dir", f"{self.directory}/node{index}", "--grpc-address", f"127.0.0.1:{self.grpc_ports[index]}",
-            "--data-address", "127.0.0.1:0")
+            "--data-address", "127.0.0.1:0", *self.node_arguments, environment=self.node_environment)
 
     def ctl(self, *arguments, timeout="20s"):
         return subprocess.run(

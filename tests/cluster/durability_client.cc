@@ -1,0 +1,323 @@
+// durability_client: writes to a table as fast as it is let, remembers what was acknowledged, and says whether it is there.
+//
+//   durability_client --control HOST:PORT --table T [--keys N] [--counters N] [--in-flight N] [--seed N] [--value-bytes N]
+//
+// Lines on stdin drive it, each is answered by one line on stdout:
+//
+//   load         begins to write (and read), in the background                    "loading"
+//   pause        ends that when every operation has its answer                    "paused acknowledged=.. ..."
+//   check        reads every key                                                  "checked keys=.." or "broken: .."
+//   quit
+//
+// What it knows of a key is the set of values that it may have:
+//
+//   acknowledged write    { the new one }
+//   refused               unchanged
+//   unknown               the new one as well; nobody touches the key until the next check, which finds out
+//
+// Counters are keys that are raised by one with a condition on their version, so that one lost or repeated write shows.
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kvstore/client/async_client.h"
+#include "rpc/base/rng.h"
+
+namespace skua::kv {
+namespace {
+
+struct Arguments {
+  std::string control;
+  std::string table;
+  size_t keys = 1000;
+  size_t counters = 16;
+  size_t in_flight = 64;
+  size_t value_bytes = 400;
+  uint64_t seed = 1;
+};
+
+struct Key {
+  std::string name;
+  bool counts = false;
+  bool busy = false;
+  bool unknown = false;
+  uint64_t version = 0;                                          // highest that was told
+  std::vector<std::optional<std::string>> may_be{std::nullopt};  // nullopt: absent
+};
+
+class DurabilityClient {
+ public:
+  DurabilityClient(const Arguments& arguments, AsyncClient& client)
+      : arguments_(arguments), client_(client), rng_(arguments.seed) {
+    for (size_t i = 0; i < arguments.keys; ++i) keys_.push_back({.name = absl::StrCat("key", i)});
+    for (size_t i = 0; i < arguments.counters; ++i) {
+      keys_.push_back({.name = absl::StrCat("counter", i), .counts = true});
+    }
+  }
+
+  void load() { loading_ = true; }
+
+  std::string pause() {
+    loading_ = false;
+    while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
+    std::string line = absl::StrCat("paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_,
+                                    " reads=", reads_);
+    for (const auto& [code, text] : last_refusals_) absl::StrAppend(&line, " | ", text);
+    acknowledged_ = unknown_ = refused_ = reads_ = 0;
+    last_refusals_.clear();
+    return broken_.empty() ? line : "broken: " + broken_;
+  }
+
+  std::string check() {
+    size_t counted = 0;
+    for (Key& key : keys_) {
+      while (in_flight_ >= arguments_.in_flight) client_.poll(std::chrono::milliseconds(10));
+      read(key);
+    }
+    while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
+    if (!broken_.empty()) return "broken: " + broken_;
+    size_t present = 0;
+    for (const Key& key : keys_) {
+      if (key.unknown) return absl::StrCat("broken: ", key.name, " could not be read: ", last_read_failure_);
+      if (key.may_be.front()) ++present;
+      if (key.counts && key.may_be.front()) counted += std::strtoull(key.may_be.front()->c_str(), nullptr, 10);
+    }
+    return absl::StrCat("checked keys=", keys_.size(), " present=", present, " counted=", counted);
+  }
+
+  /// A little of everything.
+  void run() {
+    while (loading_ && in_flight_ < arguments_.in_flight && broken_.empty()) {
+      Key& key = keys_[rng_.below(keys_.size())];
+      if (key.busy || key.unknown) break;
+      if (rng_.chance(0.2)) {
+        read(key);
+      } else if (key.counts) {
+        count(key);
+      } else if (rng_.chance(0.1)) {
+        begin(key);
+        started(key, client_.remove(arguments_.table, key.name, {},
+                                    [this, &key](WriteResult&& result) { written(key, std::nullopt, result); }));
+      } else {
+        put(key);
+      }
+    }
+    client_.poll(std::chrono::milliseconds(loading_ ? 1 : 20));
+  }
+
+ private:
+  void begin(Key& key) {
+    key.busy = true;
+    ++in_flight_;
+  }
+
+  void started(Key& key, const absl::Status& status) {
+    if (status.ok()) return;
+    finish(key);
+    broken(absl::StrCat("not submitted: ", status.ToString()));
+  }
+
+  void finish(Key& key) {
+    key.busy = false;
+    --in_flight_;
+  }
+
+  void put(Key& key) {
+    std::string value = absl::StrCat(key.name, " write ", ++writes_, " ");
+    value.resize(value.size() + rng_.below(rng_.chance(0.02) ? 60 * arguments_.value_bytes : arguments_.value_bytes),
+                 static_cast<char>('a' + writes_ % 26));
+    begin(key);
+    started(key, client_.put(arguments_.table, key.name, value, {},
+                             [this, &key, value](WriteResult&& result) { written(key, value, result); }));
+  }
+
+  void count(Key& key) {
+    const auto& now = key.may_be.front();
+    std::string next = now ? absl::StrCat(std::strtoull(now->c_str(), nullptr, 10) + 1) : "1";
+    WriteOptions options;
+    if (now) {
+      options.if_version = key.version;
+    } else {
+      options.if_absent = true;
+    }
+    begin(key);
+    started(key, client_.put(arguments_.table, key.name, next, options, [this, &key, next](WriteResult&& result) {
+      if (absl::IsFailedPrecondition(result.status) || absl::IsAlreadyExists(result.status)) {
+        broken(absl::StrCat(key.name, " is not what it was: ", result.status.ToString()));
+      }
+      written(key, next, result);
+    }));
+  }
+
+  void written(Key& key, const std::optional<std::string>& value, const WriteResult& result) {
+    finish(key);
+    const bool absent_before = absl::IsNotFound(result.status);  // a delete of nothing
+    if (result.ok() || absent_before) {
+      ++acknowledged_;
+      key.may_be = {value};
+      if (!result.ok() || result.version == 0) return;
+      if (result.version <= key.version) {
+        broken(absl::StrCat(key.name, " got version ", result.version, " after ", key.version));
+      }
+      key.version = result.version;
+    } else if (result.may_have_been_applied) {
+      ++unknown_;
+      key.unknown = true;
+      key.may_be.push_back(value);
+    } else {
+      ++refused_;
+      last_refusals_[result.status.raw_code()] = result.status.ToString();
+    }
+  }
+
+  void read(Key& key) {
+    begin(key);
+    started(key, client_.get(arguments_.table, key.name, {}, [this, &key](GetResult&& result) {
+      finish(key);
+      ++reads_;
+      if (!result.ok() && !absl::IsNotFound(result.status)) {
+        last_read_failure_ = result.status.ToString();
+        if (!loading_) key.unknown = true;
+        return;
+      }
+      std::optional<std::string> value;
+      if (result.ok()) value = result.value.str();
+      if (std::ranges::find(key.may_be, value) == key.may_be.end()) {
+        return broken(absl::StrCat(
+            key.name, " has ", describe(value), " at version ", result.version, ", not ",
+            absl::StrJoin(key.may_be, " or ", [](std::string* out, const auto& one) { *out += describe(one); }), " at ",
+            key.version));
+      }
+      if (result.version < key.version && result.ok()) {
+        broken(absl::StrCat(key.name, " went back from version ", key.version, " to ", result.version));
+      }
+      if (key.unknown && loading_) return;
+      key.may_be = {value};
+      key.unknown = false;
+      key.version = std::max(key.version, result.version);
+    }));
+  }
+
+  static std::string describe(const std::optional<std::string>& value) {
+    return value ? absl::StrCat("'", value->substr(0, 40), "' (", value->size(), " bytes)") : "nothing";
+  }
+
+  void broken(const std::string& what) {
+    if (broken_.empty()) broken_ = what;
+  }
+
+  const Arguments arguments_;
+  AsyncClient& client_;
+  Rng rng_;
+  std::vector<Key> keys_;
+  bool loading_ = false;
+  size_t in_flight_ = 0;
+  uint64_t writes_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t unknown_ = 0;
+  uint64_t refused_ = 0;
+  uint64_t reads_ = 0;
+  std::map<int, std::string> last_refusals_;
+  std::string last_read_failure_;
+  std::string broken_;
+};
+
+bool parse(int argc, char** argv, Arguments& out) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const char* value = argv[i + 1];
+    const auto number = std::strtoull(value, nullptr, 10);
+    if (name == "--control") {
+      out.control = value;
+    } else if (name == "--table") {
+      out.table = value;
+    } else if (name == "--keys") {
+      out.keys = number;
+    } else if (name == "--counters") {
+      out.counters = number;
+    } else if (name == "--in-flight") {
+      out.in_flight = number;
+    } else if (name == "--value-bytes") {
+      out.value_bytes = number;
+    } else if (name == "--seed") {
+      out.seed = number;
+    } else {
+      return false;
+    }
+  }
+  return !out.control.empty() && !out.table.empty() && argc % 2 == 1;
+}
+
+void serve(DurabilityClient& client) {
+  std::mutex mutex;
+  std::vector<std::string> commands;
+  std::thread reader([&] {
+    char line[64];
+    bool open = true;
+    while (open) {
+      open = std::fgets(line, sizeof line, stdin) != nullptr && std::strcmp(line, "quit\n") != 0;
+      const std::lock_guard lock(mutex);
+      commands.emplace_back(open ? line : "quit\n");
+    }
+  });
+  for (bool quit = false; !quit;) {
+    client.run();
+    std::vector<std::string> now;
+    {
+      const std::lock_guard lock(mutex);
+      now.swap(commands);
+    }
+    for (const std::string& command : now) {
+      std::string answer = "unknown command";
+      if (command == "load\n") {
+        client.load();
+        answer = "loading";
+      } else if (command == "pause\n") {
+        answer = client.pause();
+      } else if (command == "check\n") {
+        answer = client.check();
+      } else if (command == "quit\n") {
+        quit = true;
+        answer = "bye";
+      }
+      std::puts(answer.c_str());
+      std::fflush(stdout);
+    }
+  }
+  static_cast<void>(client.pause());
+  reader.join();
+}
+
+}  // namespace
+}  // namespace skua::kv
+
+int main(int argc, char** argv) {
+  skua::kv::Arguments arguments;
+  if (!skua::kv::parse(argc, argv, arguments)) {
+    std::fprintf(stderr,
+                 "usage: durability_client --control HOST:PORT --table NAME [--keys N] [--counters N] "
+                 "[--in-flight N] [--value-bytes N] [--seed N]\n");
+    return 2;
+  }
+  auto client = skua::kv::AsyncClient::create(
+      {.control_address = arguments.control, .timeout = std::chrono::seconds(20), .seed = arguments.seed});
+  if (!client.ok()) {
+    std::fprintf(stderr, "%s\n", client.status().ToString().c_str());
+    return 2;
+  }
+  skua::kv::DurabilityClient durability(arguments, **client);
+  skua::kv::serve(durability);
+  return 0;
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Disks that run full, and syncs that fail.
+
+  full_disk_test.py --bin build/release/bin             all tests
+  full_disk_test.py --bin build/release/bin FullDisk    those whose name contains the word
+
+FullDisk needs root for a file system of its own (skipped otherwise); FailedSync needs a C compiler for the library that
+makes a sync fail.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cluster_test
+from cluster_test import Cluster, wait_for
+from kill_test import DurabilityClient
+from loop_mount import LoopMount
+
+MIB = 1 << 20
+
+# Every way in which the log makes bytes durable fails once, with EIO, for the first file below a log directory that is
+# synced while the trigger file exists; the trigger is removed, and a further sync of that file is reported.
+FAILING_SYNC_C = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int failed_fd = -1;
+
+static int fails(int fd) {
+  char link[64], path[512];
+  const char* trigger = getenv("FAIL_SYNC_TRIGGER");
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0 || trigger == NULL) return 0;
+  path[length] = 0;
+  if (strstr(path, "/log/") == NULL || strstr(path, "/segment-") == NULL) return 0;
+  if (failed_fd == fd) fprintf(stderr, "TRIED AGAIN after a failed sync: %s\n", path);
+  if (failed_fd >= 0 || unlink(trigger) != 0) return 0;
+  failed_fd = fd;
+  fprintf(stderr, "a sync fails: %s\n", path);
+  return 1;
+}
+
+int fdatasync(int fd) {
+  static int (*real)(int);
+  if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  if (fails(fd)) return errno = EIO, -1;
+  return real(fd);
+}
+
+ssize_t pwritev2(int fd, const struct iovec* pieces, int count, off_t offset, int flags) {
+  static ssize_t (*real)(int, const struct iovec*, int, off_t, int);
+  if (!real) real = (ssize_t(*)(int, const struct iovec*, int, off_t, int))dlsym(RTLD_NEXT, "pwritev2");
+  if (flags != 0 && fails(fd)) return errno = EIO, -1;
+  return real(fd, pieces, count, offset, flags);
+}
+
+ssize_t pwritev64v2(int fd, const struct iovec* pieces, int count, off_t offset, int flags) {
+  return pwritev2(fd, pieces, count, offset, flags);
+}
+"""
+
+
+class StorageTest(unittest.TestCase):
+    def ok(self, result):
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def make_cluster(self, data_path, *arguments, environment=None):
+        cluster = Cluster(0)
+        self.addCleanup(cluster.close)
+        cluster.grpc_ports = [cluster_test.free_port()]
+        cluster.node_arguments = ("--memory", "32MiB", "--write-buffer", "8MiB", "--block-cache", "8MiB", *arguments)
+        cluster.node_environment = environment
+        os.makedirs(os.path.join(data_path, "node0"))
+        os.symlink(os.path.join(data_path, "node0"), os.path.join(cluster.directory, "node0"))
+        cluster.start_node(0)
+        wait_for("the node to be alive", lambda: cluster.alive_count() == 1)
+        self.ok(cluster.ctl("table", "create", "t", "--shards", "2"))
+        return cluster
+
+    def log(self, cluster):
+        return cluster.processes["node0"].log()
+
+    def test_FullDisk_RefusesGrowthAndRecovers(self):
+        mount = LoopMount(512)
+        mount.__enter__()
+        self.addCleanup(mount.__exit__)
+        if not mount.is_own:
+            self.skipTest(mount.description)
+        cluster = self.make_cluster(mount.path, "--log-segment", "40MiB", "--log-segments-max", "8", "--disk-reserve", "96MiB")
+        client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000")
+        self.addCleanup(client.close)
+        self.ok(cluster.ctl("put", "t", "before", "1"))
+        self.ok(cluster.ctl("put", "t", "another", "1"))
+        client.tell("load")
+        wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
+        # Somebody else takes the space while the node is busy.
+        ballast = os.path.join(mount.path, "ballast")
+        with open(ballast, "wb") as out:
+            about = os.statvfs(mount.path)
+            os.posix_fallocate(out.fileno(), 0, about.f_bavail * about.f_frsize - 64 * MIB)
+        wait_for("the node to say so", lambda: "the disk is full" in self.log(cluster))
+        refused = cluster.ctl("put", "t", "after", "2", timeout="1s")
+        self.assertEqual(refused.returncode, 1)
+        for word in ("the disk is full", "--disk-reserve", "free"):
+            self.assertIn(word, refused.stderr)
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before")).strip(), "1")
+        self.ok(cluster.ctl("del", "t", "before"))
+        self.assertEqual(cluster.ctl("get", "t", "before").returncode, 1)
+        # A restart on the full disk serves reads and deletes, too.
+        cluster.processes["node0"].kill9()
+        cluster.start_node(0)
+        wait_for("the node to be back", lambda: cluster.ctl("del", "t", "another", timeout="5s").returncode == 0)
+        os.unlink(ballast)
+        wait_for("writes to be taken", lambda: cluster.ctl("put", "t", "after", "2", timeout="1s").returncode == 0)
+        paused = client.tell("pause")
+        self.assertGreater(client.figure(paused, "acknowledged"), 0, paused)
+        client.tell("check")
+        client.tell("load")
+        cluster.processes["node0"].kill9()
+        cluster.start_node(0)
+        client.tell("pause")
+        client.tell("check")
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "after")).strip(), "2")
+
+    def test_FailedSync_IsToldAndNotTriedAgain(self):
+        directory = tempfile.mkdtemp(prefix="skua-failed-sync.")
+        self.addCleanup(shutil.rmtree, directory, True)
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if compiler is None:
+            self.skipTest("no C compiler")
+        source, library, trigger = (os.path.join(directory, name) for name in ("fail.c", "fail.so", "trigger"))
+        with open(source, "w", encoding="ascii") as out:
+            out.write(FAILING_SYNC_C)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        cluster = self.make_cluster(directory, "--workers", "1",
+                                    environment={"LD_PRELOAD": library, "FAIL_SYNC_TRIGGER": trigger})
+        client = DurabilityClient(cluster, "t", "--keys", "500")
+        self.addCleanup(client.close)
+        self.ok(cluster.ctl("put", "t", "before", "1"))
+        client.tell("load")
+        wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
+        with open(trigger, "wb"):
+            pass
+        wait_for("the node to say so", lambda: "log failed worker=0" in self.log(cluster))
+        self.assertIn("a sync fails", self.log(cluster))
+        refused = cluster.ctl("put", "t", "after", "2", timeout="1s")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("log failed", refused.stderr)
+        self.assertIn("started again", refused.stderr)
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before")).strip(), "1")  # reads go on
+        paused = client.tell("pause")
+        self.assertGreater(client.figure(paused, "acknowledged"), 0, paused)
+        self.assertEqual(cluster.processes["node0"].stop(), 0)
+        self.assertNotIn("TRIED AGAIN", self.log(cluster))
+        cluster.start_node(0)
+        client.tell("check")
+        self.ok(cluster.ctl("put", "t", "after", "2"))
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before")).strip(), "1")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    cluster_test.BIN = os.path.abspath(arguments.bin)
+    patterns = [part for word in rest if not word.startswith("-") for part in ("-k", word)]
+    unittest.main(argv=[sys.argv[0], *patterns, *(word for word in rest if word.startswith("-"))], verbosity=2)
