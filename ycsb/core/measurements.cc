@@ -6,25 +6,12 @@
 #include "ycsb/core/text.h"
 
 namespace skua::ycsb {
-namespace {
-
-uint64_t to_us(DurationNs duration) {
-  return duration <= 0 ? 0 : static_cast<uint64_t>(duration) / 1000;
-}
-
-}  // namespace
-
 Series::Series(const MeasurementOptions& options)
     : extras_(options.buckets || options.time_series || options.raw),
       raw_(options.raw),
       granularity_ns_(options.time_series ? static_cast<DurationNs>(options.granularity_ms) * kMillisecond : 0),
       latencies_(kLatencyMaxUs),
       buckets_(options.buckets ? options.bucket_count + 1 : 0) {}
-
-void Series::record(uint64_t latency_us, TimeNs since_start) {
-  latencies_.record(latency_us);
-  if (extras_) record_extras(latency_us, since_start);
-}
 
 void Series::record_extras(uint64_t latency_us, TimeNs since_start) {
   if (!buckets_.empty()) ++buckets_[std::min(latency_us / 1000, buckets_.size() - 1)];
@@ -61,9 +48,7 @@ void Series::clear() {
   raw_points_.clear();
 }
 
-size_t Measurements::slot_of(Metric metric, Status outcome) const {
-  const size_t base = static_cast<size_t>(metric) * kOutcomes;
-  if (is_ok(outcome)) return base;
+size_t Measurements::failure_slot(size_t base, Status outcome) const {
   const auto index = static_cast<size_t>(outcome);
   const bool by_itself = options_.report_each_error || options_.tracked_errors.at(index);
   return base + (by_itself ? 2 + index : 1);
@@ -78,26 +63,9 @@ std::string Measurements::series_name(size_t slot) {
   }
 }
 
-Series& Measurements::series(Slots& slots, size_t slot) {
-  if (!slots.at(slot)) [[unlikely]]
-    slots.at(slot) = std::make_unique<Series>(options_);
-  return *slots.at(slot);
-}
-
-void Measurements::record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start) {
-  const size_t slot = slot_of(metric, outcome);
-  if (options_.interval != MeasurementInterval::kIntended) series(op_, slot).record(to_us(op), since_start);
-  if (options_.interval != MeasurementInterval::kOp) series(intended_, slot).record(to_us(intended), since_start);
-}
-
 void Measurements::record_unscheduled(Metric metric, DurationNs duration, TimeNs since_start) {
   if (options_.interval == MeasurementInterval::kIntended) return;
   series(op_, slot_of(metric, Status::kOk)).record(to_us(duration), since_start);
-}
-
-void Measurements::count_return(Metric metric, Status status) {
-  Slots& slots = options_.interval == MeasurementInterval::kIntended ? intended_ : op_;
-  series(slots, slot_of(metric, Status::kOk)).count_return(status);
 }
 
 void Measurements::add(const Measurements& other) {

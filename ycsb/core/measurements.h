@@ -54,8 +54,12 @@ class Series {
 
   explicit Series(const MeasurementOptions& options);
 
-  void record(uint64_t latency_us, TimeNs since_start);
-  void count_return(Status status) { ++returns_.at(static_cast<size_t>(status)); }
+  void record(uint64_t latency_us, TimeNs since_start) {
+    latencies_.record(latency_us);
+    if (extras_) [[unlikely]]
+      record_extras(latency_us, since_start);
+  }
+  void count_return(Status status) { ++returns_[static_cast<size_t>(status)]; }
   void add(const Series& other);
   void clear();
 
@@ -87,12 +91,19 @@ class Measurements {
   explicit Measurements(const MeasurementOptions& options) : options_(options) {}
 
   /// An operation has ended. `since_start` is when, counted from the start of the run.
-  void record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start);
+  void record(Metric metric, Status outcome, DurationNs op, DurationNs intended, TimeNs since_start) {
+    const size_t slot = slot_of(metric, outcome);
+    if (options_.interval != MeasurementInterval::kIntended) series(op_, slot).record(to_us(op), since_start);
+    if (options_.interval != MeasurementInterval::kOp) series(intended_, slot).record(to_us(intended), since_start);
+  }
   /// Something that has no intended start (a verification); not kept when only intended latencies
   /// are.
   void record_unscheduled(Metric metric, DurationNs duration, TimeNs since_start);
   /// The operation's return code; always under the metric's plain name.
-  void count_return(Metric metric, Status status);
+  void count_return(Metric metric, Status status) {
+    Slots& slots = options_.interval == MeasurementInterval::kIntended ? intended_ : op_;
+    series(slots, slot_of(metric, Status::kOk)).count_return(status);
+  }
 
   /// Both must have been made with the same options.
   void add(const Measurements& other);
@@ -117,9 +128,20 @@ class Measurements {
   static constexpr size_t kSlots = kMetricNames.size() * kOutcomes;
   using Slots = std::array<std::unique_ptr<Series>, kSlots>;
 
-  [[nodiscard]] size_t slot_of(Metric metric, Status outcome) const;
+  [[nodiscard]] size_t slot_of(Metric metric, Status outcome) const {
+    const size_t base = static_cast<size_t>(metric) * kOutcomes;
+    return is_ok(outcome) ? base : failure_slot(base, outcome);
+  }
+  [[nodiscard]] size_t failure_slot(size_t base, Status outcome) const;
   [[nodiscard]] static std::string series_name(size_t slot);
-  Series& series(Slots& slots, size_t slot);
+  Series& series(Slots& slots, size_t slot) {
+    if (!slots[slot]) [[unlikely]]
+      slots[slot] = std::make_unique<Series>(options_);
+    return *slots[slot];
+  }
+  [[nodiscard]] static uint64_t to_us(DurationNs duration) {
+    return duration <= 0 ? 0 : static_cast<uint64_t>(duration) / 1000;
+  }
 
   const MeasurementOptions& options_;
   Slots op_;

@@ -209,6 +209,7 @@ void ClientThread::complete(Slot& slot, const OpResult& result) {
     note_failure(slot, result);
   switch (op.kind) {
     case OpKind::kRead:
+      if (!verify_ && !slot.read_modify_write) break;
       complete_read(slot, result, now);
       if (slot.op.kind == OpKind::kUpdate) return;  // goes on as a read-modify-write
       break;

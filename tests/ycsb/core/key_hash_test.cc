@@ -68,5 +68,24 @@ TEST(KeyHash, WriteKey_PadsToTheDigitsAsked) {
   EXPECT_EQ(out, "k18446744073709551615");
 }
 
+// Twin: FNV-1a octet by octet, and the library's decimal digits; numbers of every length.
+TEST(KeyHash, AgreesWithThePlainForms) {
+  Rng rng(3);
+  std::string out;
+  const auto check = [&](uint64_t n) {
+    uint64_t hash = 0xCBF29CE484222325;
+    for (int i = 0; i < 8; ++i) hash = (hash ^ (n >> 8 * i & 0xff)) * 1099511628211;
+    ASSERT_EQ(hash_key_number(n, KeyHash::kCpp), hash) << n;
+    write_key(out, "user", n, 1);
+    ASSERT_EQ(out, "user" + std::to_string(n));
+  };
+  uint64_t power = 1;
+  for (int digits = 1; digits <= 20; ++digits, power *= 10)
+    for (const uint64_t n : {power - 1, power, power + 1}) check(n);
+  for (int bits = 0; bits < 64; ++bits)
+    for (int i = 0; i < 1000; ++i) check(rng.next() >> bits);
+  for (uint64_t n = 0; n < 100'000; ++n) check(n * 1000 + n % 1000);
+}
+
 }  // namespace
 }  // namespace skua::ycsb
