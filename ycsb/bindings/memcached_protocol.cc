@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 
 #include "ycsb/core/limits.h"
-#include "ycsb/core/text.h"
 
 namespace skua::ycsb {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{64} << 10;
 /// Error lines carry a sentence; value lines are shorter.
 constexpr size_t kLineMax = 2048;
 /// A row of the largest record, with its names and lengths.
@@ -72,18 +69,6 @@ void MemcachedCommands::remove(std::string_view key) {
   buffer_.append(kEnd);
 }
 
-MemcachedReplies::MemcachedReplies() : buffer_(kBufferBytes) {}
-
-std::span<char> MemcachedReplies::room() {
-  if (begin_ != 0) {  // what is left is the beginning of one reply
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  if (buffer_.size() < wanted_) buffer_.resize(wanted_);
-  return std::span(buffer_).subspan(end_);
-}
-
 /// VA size flags
 bool MemcachedReplies::parse_value_line(std::string_view line, size_t& size) {
   const char* const end = line.data() + line.size();
@@ -97,7 +82,7 @@ bool MemcachedReplies::parse_value_line(std::string_view line, size_t& size) {
 }
 
 MemcachedReplies::Progress MemcachedReplies::next() {
-  const std::string_view unparsed(buffer_.data() + begin_, end_ - begin_);
+  const std::string_view unparsed = buffer_.unparsed();
   if (unparsed.size() < wanted_) return Progress::kNeedMore;
   const size_t line_end = unparsed.substr(0, kLineMax).find(kEnd);
   if (line_end == std::string_view::npos) return unparsed.size() < kLineMax ? Progress::kNeedMore : Progress::kBroken;
@@ -135,7 +120,7 @@ MemcachedReplies::Progress MemcachedReplies::next() {
       return Progress::kBroken;
     }
   }
-  begin_ += used;
+  buffer_.consume(used);
   wanted_ = 0;
   return Progress::kReply;
 }

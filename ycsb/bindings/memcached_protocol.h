@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
+#include "ycsb/bindings/receive_buffer.h"
 #include "ycsb/bindings/send_buffer.h"
 
 namespace skua::ycsb {
@@ -58,12 +58,10 @@ class MemcachedReplies {
  public:
   enum class Progress : uint8_t { kReply, kNeedMore, kBroken };
 
-  MemcachedReplies();
-
   /// Where to receive into; never empty. Invalidates the last reply.
-  [[nodiscard]] std::span<char> room();
+  [[nodiscard]] std::span<char> room() { return buffer_.room(wanted_); }
   /// So many bytes of room() have been filled.
-  void received(size_t count) { end_ += count; }
+  void received(size_t count) { buffer_.received(count); }
   /// Parses on. kReply: reply() is the next one, until room() is called. kBroken: not memcached's protocol; no way on.
   [[nodiscard]] Progress next();
   [[nodiscard]] const MemcachedReply& reply() const { return reply_; }
@@ -71,10 +69,8 @@ class MemcachedReplies {
  private:
   [[nodiscard]] bool parse_value_line(std::string_view line, size_t& size);
 
-  std::vector<char> buffer_;  // [begin_, end_) is received and not parsed
-  size_t begin_ = 0;
-  size_t end_ = 0;
-  size_t wanted_ = 0;  // bytes that the reply at begin_ needs in all, as far as known
+  ReceiveBuffer buffer_;
+  size_t wanted_ = 0;  // bytes that the next reply needs in all, as far as known
   MemcachedReply reply_;
 };
 

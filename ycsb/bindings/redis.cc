@@ -25,9 +25,6 @@ namespace skua::ycsb {
 namespace {
 
 constexpr std::string_view kIndexKey = "_indices";
-// hiredis moves what is left of its buffer after each reply, so larger pieces cost more than they
-// save.
-constexpr size_t kReceiveBytes = size_t{16} << 10;
 
 struct RedisOptions {
   std::string host;
@@ -89,8 +86,7 @@ class RedisSession final : public BindingSession {
         schema_(schema),
         return_fields_(session.return_fields),
         context_(std::move(context)),
-        pending_(std::bit_ceil(session.in_flight_max)),
-        received_(kReceiveBytes) {
+        pending_(std::bit_ceil(session.in_flight_max)) {
     const int flags = fcntl(context_->fd, F_GETFL);
     fcntl(context_->fd, F_SETFL, flags | O_NONBLOCK);
   }
@@ -133,7 +129,6 @@ class RedisSession final : public BindingSession {
   std::vector<Pending> pending_;  // ring
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
-  std::vector<char> received_;
   std::vector<NamedValue> fields_;
   absl::Status broken_;
 };
@@ -314,14 +309,15 @@ absl::Status RedisSession::send_some() {
 
 absl::Status RedisSession::receive_some(uint64_t& completed) {
   for (;;) {
-    const ssize_t count = ::recv(context_->fd, received_.data(), received_.size(), MSG_DONTWAIT);
+    const std::span<char> room = replies_.room();
+    const ssize_t count = ::recv(context_->fd, room.data(), room.size(), MSG_DONTWAIT);
     if (count == 0) return fail("closed by the server");
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
       return fail(errno_text(errno));
     }
-    if (!replies_.feed(received_.data(), static_cast<size_t>(count))) return fail("out of memory for its replies");
+    replies_.received(static_cast<size_t>(count));
     while (head_ != tail_) {
       const RedisReplies::Progress progress = replies_.next(wants_elements());
       if (progress == RedisReplies::Progress::kBroken) return fail("its answer is not Redis protocol");
@@ -329,7 +325,7 @@ absl::Status RedisSession::receive_some(uint64_t& completed) {
       on_reply(replies_.reply());
       ++completed;
     }
-    if (static_cast<size_t>(count) < received_.size()) return absl::OkStatus();
+    if (static_cast<size_t>(count) < room.size()) return absl::OkStatus();
   }
 }
 

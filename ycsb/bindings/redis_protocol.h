@@ -1,22 +1,22 @@
-// The Redis protocol (RESP2) as the binding needs it: commands appended to a buffer, and replies
-// parsed by hiredis' reader without an object per element.
+// The Redis protocol (RESP2) as the binding needs it: commands appended to a buffer, and replies parsed in the buffer
+// that they were received into, without an object per element.
 //
 //   command      *3\r\n $5\r\nHMGET\r\n $4\r\nuser\r\n $6\r\nfield0\r\n
+//   reply        +OK\r\n   -ERR text\r\n   :17\r\n   $5\r\nvalue\r\n   $-1\r\n (nil)   *2\r\n and that many replies
 //
-// This file and redis.cc are all that knows hiredis.
+// An array's elements are taken off the buffer as they come, so only one element has to be there as a whole.
 #ifndef SKUA_YCSB_BINDINGS_REDIS_PROTOCOL_H_
 #define SKUA_YCSB_BINDINGS_REDIS_PROTOCOL_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ycsb/bindings/receive_buffer.h"
 #include "ycsb/bindings/send_buffer.h"
-
-struct redisReader;
 
 namespace skua::ycsb {
 
@@ -59,28 +59,27 @@ class RedisReplies {
  public:
   enum class Progress : uint8_t { kReply, kNeedMore, kBroken };
 
-  RedisReplies();
-
-  /// Adds received bytes. False if they cannot be held.
-  [[nodiscard]] bool feed(const char* bytes, size_t count);
+  /// Where to receive into; never empty.
+  [[nodiscard]] std::span<char> room() { return buffer_.room(wanted_); }
+  /// So many bytes of room() have been filled.
+  void received(size_t count) { buffer_.received(count); }
   /// Parses on. kReply: reply() is the next one, until the next call. `keep_elements` must be the
   /// same for all calls about one reply. kBroken: not the Redis protocol; no way on.
   [[nodiscard]] Progress next(bool keep_elements);
-  [[nodiscard]] const RedisReply& reply() const { return collector_.reply; }
-
-  struct Collector {
-    RedisReply reply;
-    bool keep_elements = false;
-  };
+  [[nodiscard]] const RedisReply& reply() const { return reply_; }
 
  private:
-  struct FreeReader {
-    void operator()(redisReader* reader) const;
-  };
+  Progress parse_one(bool keep_elements);
+  Progress parse_string(size_t header_size, int64_t size, bool keep_elements);
+  void take_string(std::string_view text, RedisReply::Kind kind, bool keep_elements);
+  void take_nil(bool keep_elements);
+  void skip_strings();
 
-  Collector collector_;
-  bool in_reply_ = false;
-  std::unique_ptr<redisReader, FreeReader> reader_;
+  ReceiveBuffer buffer_;
+  size_t wanted_ = 0;  // bytes that the next piece needs in all, as far as known
+  RedisReply reply_;
+  uint64_t pieces_left_ = 0;  // of the reply; 0: it is complete
+  bool top_ = true;           // the next piece is the reply itself, not an element
 };
 
 }  // namespace skua::ycsb

@@ -2,17 +2,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "ycsb/bindings/redis_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using Progress = skua::ycsb::RedisReplies::Progress;
   skua::ycsb::RedisReplies replies;
-  const auto* bytes = reinterpret_cast<const char*>(data);
   while (size != 0) {
-    const size_t piece = std::min<size_t>(size, 1 + static_cast<unsigned char>(*bytes) % 32);
-    if (!replies.feed(bytes, piece)) return 0;
-    bytes += piece;
+    const std::span<char> room = replies.room();
+    if (room.empty() || room.size() > size_t{1} << 20) return 0;  // a length that is true to its word takes memory
+    const size_t piece = std::min({size, room.size(), size_t{1} + *data % 32});
+    std::memcpy(room.data(), data, piece);
+    replies.received(piece);
+    data += piece;
     size -= piece;
     for (;;) {
       const Progress progress = replies.next(true);
