@@ -175,6 +175,10 @@ void Endpoint::unregister_memory(MutableByteSpan region) {
   impl_->check_thread();
   impl_->transport_.unregister_region(region);
 }
+MemoryAccess& Endpoint::memory_access() {
+  impl_->check_thread();
+  return *impl_;
+}
 MessagePtr Endpoint::make_message() {
   impl_->check_thread();
   return impl_->make_message();
@@ -253,6 +257,7 @@ EndpointImpl::~EndpointImpl() {
   }
   end_reads();
   run_completions();
+  task_ = nullptr;
   handlers_.clear();
   session_observer_ = nullptr;
   burst_end_observer_ = nullptr;
@@ -438,6 +443,7 @@ void EndpointImpl::run_timers() {
   while (timers_.pop_due(now_ns_, index)) {
     if (entries_[index]->state != SessionEntry::State::kFree) run_entry_timer(*entries_[index]);
   }
+  if (now_ns_ >= task_due_ns_) run_task();
 }
 
 size_t EndpointImpl::poll() {
@@ -467,7 +473,8 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
-         offers_due_.empty() && doomed_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty();
+         offers_due_.empty() && doomed_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() &&
+         access_in_flight_ == 0 && access_waiting_.empty();
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
@@ -508,7 +515,7 @@ void EndpointImpl::sleep(DurationNs max_wait_ns) {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  return staged_count_ > 0 || !ready_.empty() ? now_ns_ : timers_.next();
+  return staged_count_ > 0 || !ready_.empty() ? now_ns_ : std::min(timers_.next(), next_access_ns());
 }
 
 Endpoint::Balance EndpointImpl::balance() const {

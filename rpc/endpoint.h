@@ -49,6 +49,7 @@ class Endpoint;
 class EndpointImpl;
 class EndpointMailbox;
 class Mailbox;
+class MemoryAccess;
 
 /// Names what kind of request a message is; served by handlers. Below kMethodMax.
 using MethodId = uint16_t;
@@ -250,6 +251,8 @@ class Endpoint {
   /// RESOURCE_EXHAUSTED names the limit and how to raise it.
   absl::Status register_memory(MutableByteSpan region);
   void unregister_memory(MutableByteSpan region);
+  /// The transport's operations on peers' memory, for what lends it (rpc/memory_access.h).
+  [[nodiscard]] MemoryAccess& memory_access();
 
   // --- Calls ---------------------------------------------------------------------------------------------------------
   /// An empty message from the endpoint's pool.

@@ -9,7 +9,7 @@
 // changed under its own feet; sessions are destroyed at the end of the turn for the same reason.
 //
 // Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit), endpoint_reads.cc (large messages that we read),
-// endpoint_sessions.cc (handshake, life and death of sessions).
+// endpoint_memory.cc (operations on peers' memory that others start), endpoint_sessions.cc (handshake, life and death of sessions).
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
@@ -27,6 +27,7 @@
 #include "rpc/mailbox.h"
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
+#include "rpc/memory_access.h"
 #include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
@@ -67,7 +68,7 @@ struct SessionEntry {
   std::unique_ptr<Session> session;
 };
 
-class EndpointImpl final : private SessionHost, private PacketSink, private RxPlacer {
+class EndpointImpl final : public MemoryAccess, private SessionHost, private PacketSink, private RxPlacer {
  public:
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~EndpointImpl() override;
@@ -113,6 +114,17 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   [[nodiscard]] Endpoint::Balance balance() const;
 
   MessagePtr make_message() override { return messages_.make(); }
+
+  // MemoryAccess.
+  [[nodiscard]] bool offered() const override { return one_sided_ != nullptr; }
+  [[nodiscard]] uint64_t life_of(SessionId session) const override;
+  [[nodiscard]] bool ready(SessionId session) override;
+  void start(Operation& operation) override;
+  [[nodiscard]] bool usable(ByteSpan bytes) const override;
+  absl::StatusOr<Buffer> allocate(size_t bytes) override;
+  absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
+  void close_region(uint32_t key) override;
+  void call_at(TimeNs when, absl::AnyInvocable<void()> task) override;
 
   Transport& transport_;
   /// The transport's, by value: looked at for every packet.
@@ -212,6 +224,14 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   void on_fetched(ReadPulls::Finished&& finished);
   void end_reads();
 
+  // endpoint_memory.cc
+  bool try_to_post(Operation& operation);
+  size_t run_waiting_access();
+  /// False: the completion is not of such an operation.
+  bool on_access_completion(const OneSidedCompletion& completion);
+  void run_task();
+  [[nodiscard]] TimeNs next_access_ns() const;
+
   // endpoint_sessions.cc
   SessionEntry* entry_of(SessionId session) {
     return find(session) == nullptr ? nullptr : entries_[session.index].get();
@@ -270,6 +290,11 @@ class EndpointImpl final : private SessionHost, private PacketSink, private RxPl
   // Large messages that we read ourselves; null where the transport cannot.
   OneSided* const one_sided_;
   ReadPulls read_pulls_;
+  // Operations that others started, and their task.
+  IntrusiveList<Operation, &Operation::hook> access_waiting_;
+  size_t access_in_flight_ = 0;
+  TimeNs task_due_ns_ = kTimeNever;
+  absl::AnyInvocable<void()> task_;
 
   // Sessions.
   ReceiveBudget receive_budget_{

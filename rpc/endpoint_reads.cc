@@ -48,16 +48,18 @@ void EndpointImpl::sever(const Session& session) {
 
 /// Takes in what READs have brought, and asks for more.
 size_t EndpointImpl::run_reads() {
-  if (read_pulls_.size() == 0) return 0;
+  if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty()) return 0;
   size_t work = 0;
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (const size_t count = one_sided_->reap(completions)) {
     work += count;
     for (size_t i = 0; i < count; ++i) {
+      if (on_access_completion(completions[i])) continue;
       std::optional<ReadPulls::Finished> finished = read_pulls_.on_completion(completions[i].cookie, completions[i].ok);
       if (finished.has_value()) on_fetched(*std::move(finished));
     }
   }
+  if (!access_waiting_.empty()) work += run_waiting_access();
   ReadPulls::Read read;
   while (read_pulls_.next(read)) {
     OneSidedOperation operation;
@@ -95,13 +97,15 @@ void EndpointImpl::end_reads() {
     if (entry->session != nullptr) one_sided_->sever(entry->peer);
   }
   std::array<OneSidedCompletion, kBurstMax> completions;
-  while (read_pulls_.reads_in_flight() > 0) {
+  while (read_pulls_.reads_in_flight() + access_in_flight_ > 0) {
     const size_t count = one_sided_->reap(completions);
     SKUA_CHECK(count > 0, "the transport keeps memory that it was told to let go");
     for (size_t i = 0; i < count; ++i) {
+      if (on_access_completion(completions[i])) continue;
       static_cast<void>(read_pulls_.on_completion(completions[i].cookie, false));
     }
   }
+  while (Operation* operation = access_waiting_.pop_front()) operation->complete(*operation, Result::kNotRun);
 }
 
 }  // namespace skua::rpc

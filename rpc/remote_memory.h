@@ -8,8 +8,29 @@
 //     renew, free --------------------------------->  a region ends by free, by its lease, by revoke(), or with the session
 //                                                      that allocated it; its key is then worth nothing
 //
-// The operations travel as calls of the engine, so a program written to this runs over every transport, with deadlines, at most
-// once, and with typed outcomes:
+// Two ways. Where the transport has operations on memory of its own (rpc/transport/one_sided.h) and a connection for them stands when a
+// region is granted, the grant says how the transport reaches it, and READ, WRITE and atomics are posted there: the owner's processor
+// takes no part. Everywhere else, and for what remains (a write with a notice), they are calls of the engine. So a program written to
+// this runs over every transport.
+//
+//               user's side                      owner's side
+//   by calls    bounds                           session, lease, rights, bounds: for each operation
+//   directly    session, lease, rights, bounds   the region's key in the adapter: opened with the rights, for these bytes and no others;
+//                                                closed when the region ends, the lease's end included, before its memory is used again
+//
+// A direct operation that fails breaks the transport's connection, which comes back by itself. A read is then done by a call. A write
+// or an atomic may have run and is never done again: the owner is asked by a call what is wrong with the region, and if nothing is,
+// the outcome is UNAVAILABLE with may_have_executed. Operations that find no connection go by calls, but for atomics:
+//
+// Atomics of one region have one way, for adapters' atomics and a processor's know nothing of each other. A region that was granted for
+// direct use has the adapter's: they wait for a connection within their deadline, the owner refuses them by call (FAILED_PRECONDITION),
+// and its own std::atomic_ref on local() is not atomic towards them. Of other regions they are the processor's.
+//
+// A key belongs to the session that it was granted to, by calls. Directly it is the adapter's key and whoever is connected and knows it
+// reaches that region; it is random in part, told to one peer, and worth nothing after close. Peers are trusted not to pass it on.
+//
+// Operations are at most once, have deadlines (a direct one that is posted ends by the adapter's own time limits instead) and typed
+// outcomes:
 //   OK                     done; for atomics CallOutcome's counterpart RemoteOutcome::previous is what was there before
 //   NOT_FOUND              no such region: freed, expired, revoked, or never granted to this session
 //   OUT_OF_RANGE           not within the region
@@ -17,6 +38,7 @@
 //   INVALID_ARGUMENT       an atomic that is not 8-byte aligned; more bytes than one message carries
 //   RESOURCE_EXHAUSTED     a bound here or there; the message says which
 //   UNIMPLEMENTED          the peer has no RemoteMemoryHost
+//   FAILED_PRECONDITION    an atomic by call on a region whose atomics are the adapter's
 //   and what any call can end with (DEADLINE_EXCEEDED, UNAVAILABLE, ABORTED, CANCELLED); `may_have_executed` tells the rest.
 //
 // Order: operations of one session may run in any order; wait for one to complete before what depends on it is started. Reads and
@@ -33,6 +55,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/endpoint.h"
+#include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
 
@@ -40,10 +63,10 @@ namespace skua::rpc {
 inline constexpr MethodId kRemoteMemoryMethod = kMethodMax - 1;
 
 namespace remote_rights {
-inline constexpr uint8_t kRead = 1;
-inline constexpr uint8_t kWrite = 2;
-inline constexpr uint8_t kAtomic = 4;
-inline constexpr uint8_t kAll = kRead | kWrite | kAtomic;
+inline constexpr uint8_t kRead = memory_rights::kRead;
+inline constexpr uint8_t kWrite = memory_rights::kWrite;
+inline constexpr uint8_t kAtomic = memory_rights::kAtomic;
+inline constexpr uint8_t kAll = memory_rights::kAll;
 }  // namespace remote_rights
 
 /// A region granted by a peer. A plain value; knowing it is not enough, it is bound to its session.
@@ -54,6 +77,8 @@ struct RemoteRegion {
   uint8_t rights = 0;
   /// When the lease ends unless renewed, by this side's clock (counted from the request, so never late).
   TimeNs expires_ns = 0;
+  /// RemoteMemory's record of it.
+  uint32_t grant = UINT32_MAX;
 };
 
 struct RemoteOutcome {
@@ -86,6 +111,13 @@ class RemoteMemory {
     DurationNs timeout_ns = 5 * kSecond;
     /// Largest read or write: what one message carries.
     uint32_t operation_max_bytes = 16u << 20;
+    /// How long a region's allocation may wait for the transport's connection, if there is none yet. 0: calls alone, always.
+    DurationNs connect_patience_ns = 200 * kMillisecond;
+  };
+  struct Counters {
+    uint64_t by_call = 0;
+    uint64_t direct = 0;         ///< by the transport, and of these
+    uint64_t direct_failed = 0;  ///< failed after they were posted
   };
   using Granted = absl::AnyInvocable<void(absl::StatusOr<RemoteRegion>)>;
   using Done = absl::AnyInvocable<void(RemoteOutcome&&)>;
@@ -115,6 +147,7 @@ class RemoteMemory {
                             Done done);
 
   [[nodiscard]] size_t operations_in_flight() const;
+  [[nodiscard]] const Counters& counters() const;
 
  private:
   class Impl;
@@ -145,6 +178,7 @@ class RemoteMemoryHost {
   };
   struct Counters {
     uint64_t granted = 0;
+    uint64_t opened = 0;   ///< of those, for the transport
     uint64_t freed = 0;    ///< by their users
     uint64_t expired = 0;  ///< by lease
     uint64_t revoked = 0;  ///< by revoke() or with their session

@@ -9,6 +9,7 @@
 #include "rpc/base/rng.h"
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
+#include "rpc/memory_access.h"
 #include "rpc/remote_memory.h"
 #include "rpc/wire/remote_memory_wire.h"
 
@@ -35,12 +36,17 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   Impl(Endpoint& endpoint, const Options& options)
       : options_(options),
         endpoint_(&endpoint),
+        access_(&endpoint.memory_access()),
+        registered_(!access_->offered()),
         arena_({.limit_bytes = options.memory_max_bytes,
                 .try_huge_pages = false,
-                .on_map = [this](MutableByteSpan region) { return endpoint_->register_memory(region); },
+                .on_map =
+                    [this](MutableByteSpan region) {
+                      return registered_ ? endpoint_->register_memory(region) : absl::OkStatus();
+                    },
                 .on_unmap =
                     [this](MutableByteSpan region) {
-                      if (endpoint_ != nullptr) endpoint_->unregister_memory(region);
+                      if (registered_ && endpoint_ != nullptr) endpoint_->unregister_memory(region);
                     }}),
         buffers_(arena_),
         keys_(options.seed != 0 ? options.seed : entropy()) {}
@@ -66,6 +72,8 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
     uint8_t rights = 0;
     TimeNs expires_ns = 0;
     Buffer memory;
+    /// Peers reach it by this; then atomics are the transport's.
+    std::optional<MemoryName> opened;
     // While answers are being sent from the memory: how many, and what keeps us.
     uint32_t sending = 0;
     bool ended = false;
@@ -78,7 +86,7 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
     HandlerHold(HandlerHold&&) = default;
     HandlerHold& operator=(HandlerHold&&) = delete;
     ~HandlerHold() {
-      if (impl_ != nullptr) impl_->endpoint_ = nullptr;
+      if (impl_ != nullptr) impl_->lose_endpoint();
     }
     std::shared_ptr<Impl> impl_;
   };
@@ -90,24 +98,40 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   absl::Status update(const RemoteMemoryRequest& request, Region& region, Message& answer);
   absl::Status dispatch(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
   absl::StatusOr<Region*> find(const RemoteMemoryRequest& request, const IncomingCall& call);
+  void open(Region& region, ByteWriter& answer);
+  void shut(Region& region);
+  void expire_by(TimeNs when);
+  void lose_endpoint();
   void end(Regions::iterator region, uint64_t& counter);
+  static absl::Status check_rights(const RemoteMemoryRequest& request, const Region& region);
   static absl::Status check(const Region& region, uint8_t right, uint64_t offset, uint64_t bytes);
   static void sent(void* region);
 
   const Options options_;
-  Endpoint* endpoint_;  // null once it goes
+  Endpoint* endpoint_;    // null once it goes,
+  MemoryAccess* access_;  // and this too
+  /// With the endpoint, so that it sends from the arena without copying. Not where the transport lets peers READ what is registered:
+  /// the regions would be theirs, all of them.
+  const bool registered_;
   Arena arena_;
   BufferPool buffers_;
   Rng keys_;
   Regions regions_;
   std::vector<std::unique_ptr<Region>> ending_;  // ended, still being sent from
   bool closed_ = false;
+  TimeNs expire_at_ns_ = kTimeNever;
 };
 
 void RemoteMemoryHost::Impl::serve() {
   endpoint_->serve(kRemoteMemoryMethod, [hold = HandlerHold(shared_from_this())](IncomingCall&& call) {
     hold.impl_->on_request(std::move(call));
   });
+}
+
+void RemoteMemoryHost::Impl::lose_endpoint() {
+  for (const auto& [key, region] : regions_) shut(*region);
+  endpoint_ = nullptr;
+  access_ = nullptr;
 }
 
 void RemoteMemoryHost::Impl::close() {
@@ -148,6 +172,7 @@ absl::Status RemoteMemoryHost::Impl::dispatch(const RemoteMemoryRequest& request
     case Kind::kWrite: return write(request, region);
     case Kind::kFetchAdd:
     case Kind::kCompareSwap: return update(request, region, answer);
+    case Kind::kCheck: return check_rights(request, region);
   }
   return absl::OkStatus();
 }
@@ -201,17 +226,44 @@ absl::Status RemoteMemoryHost::Impl::allocate(const RemoteMemoryRequest& request
   ByteWriter writer(answer.head_room());
   writer.write(region->key);
   writer.write(to_ms(lease_ns));
+  if (request.direct && access_->offered()) open(*region, writer);
   answer.set_head_size(writer.size());
+  expire_by(region->expires_ns);
   const uint64_t key = region->key;
   regions_.emplace(key, std::move(region));
   ++counters_.granted;
   return absl::OkStatus();
 }
 
+/// A region that cannot be opened is used by calls.
+void RemoteMemoryHost::Impl::open(Region& region, ByteWriter& answer) {
+  const absl::StatusOr<MemoryName> name =
+      access_->open_region(MutableByteSpan(region.memory.data(), region.bytes), region.rights);
+  if (!name.ok()) return;
+  region.opened = *name;
+  ++counters_.opened;
+  answer.write(name->address);
+  answer.write(name->key);
+}
+
+/// From now on peers reach it by calls alone, if at all.
+void RemoteMemoryHost::Impl::shut(Region& region) {
+  if (region.opened.has_value() && access_ != nullptr) access_->close_region(region.opened->key);
+  region.opened.reset();
+}
+
+/// What is opened has to be shut in time, whether somebody asks for it or not.
+void RemoteMemoryHost::Impl::expire_by(TimeNs when) {
+  if (when >= expire_at_ns_ || endpoint_ == nullptr) return;
+  expire_at_ns_ = when;
+  access_->call_at(when, [impl = shared_from_this()] { impl->reclaim(); });
+}
+
 absl::Status RemoteMemoryHost::Impl::renew(const RemoteMemoryRequest& request, Region& region, TimeNs now,
                                            Message& answer) {
   const DurationNs lease_ns = std::min<DurationNs>(request.lease_ms * kMillisecond, options_.lease_max_ns);
   region.expires_ns = now + lease_ns;
+  expire_by(region.expires_ns);
   ByteWriter writer(answer.head_room());
   writer.write(to_ms(lease_ns));
   answer.set_head_size(writer.size());
@@ -228,6 +280,14 @@ absl::Status RemoteMemoryHost::Impl::check(const Region& region, uint8_t right, 
   if (offset > region.bytes || bytes > region.bytes - offset) {
     return absl::OutOfRangeError(
         absl::StrCat(bytes, " bytes at offset ", offset, " are not within the region of ", region.bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteMemoryHost::Impl::check_rights(const RemoteMemoryRequest& request, const Region& region) {
+  for (const uint8_t right : {remote_rights::kRead, remote_rights::kWrite, remote_rights::kAtomic}) {
+    if ((request.rights & right) == 0) continue;
+    if (absl::Status status = check(region, right, request.offset, request.bytes); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -269,6 +329,10 @@ absl::Status RemoteMemoryHost::Impl::update(const RemoteMemoryRequest& request, 
   if (request.offset % kAtomicBytes != 0) {
     return absl::InvalidArgumentError(absl::StrCat("atomics work on multiples of 8; the offset is ", request.offset));
   }
+  if (region.opened.has_value()) {
+    return absl::FailedPreconditionError(
+        "the region's atomics are the adapter's, which knows nothing of this processor's");
+  }
   // The owner's own threads may use the memory through std::atomic_ref.
   std::atomic_ref<uint64_t> cell(*reinterpret_cast<uint64_t*>(region.memory.data() + request.offset));
   uint64_t previous = request.expected;
@@ -287,6 +351,7 @@ void RemoteMemoryHost::Impl::end(Regions::iterator found, uint64_t& counter) {
   ++counter;
   std::unique_ptr<Region> region = std::move(found->second);
   regions_.erase(found);
+  shut(*region);  // before its memory is anybody else's
   region->ended = true;
   if (region->sending > 0) ending_.push_back(std::move(region));
 }
@@ -301,11 +366,18 @@ void RemoteMemoryHost::Impl::end_session(SessionId session) {
 
 void RemoteMemoryHost::Impl::reclaim() {
   const TimeNs now = endpoint_ == nullptr ? kTimeNever : endpoint_->now_ns();
+  TimeNs next = kTimeNever;
   for (auto region = regions_.begin(); region != regions_.end();) {
-    const auto next = std::next(region);
-    if (region->second->expires_ns <= now) end(region, counters_.expired);
-    region = next;
+    const auto after = std::next(region);
+    if (region->second->expires_ns <= now) {
+      end(region, counters_.expired);
+    } else {
+      next = std::min(next, region->second->expires_ns);
+    }
+    region = after;
   }
+  expire_at_ns_ = kTimeNever;
+  if (next != kTimeNever) expire_by(next);
 }
 
 bool RemoteMemoryHost::Impl::revoke(uint64_t key) {

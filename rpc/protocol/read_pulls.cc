@@ -5,6 +5,12 @@
 #include "rpc/base/check.h"
 
 namespace skua::rpc {
+namespace {
+
+/// The highest bit of a cookie is not ours.
+constexpr uint32_t kGenerationMask = 0x7fffffff;
+
+}  // namespace
 
 ReadPulls::~ReadPulls() {
   SKUA_CHECK(in_flight_ == 0, "the device writes to memory of a message that is being fetched");
@@ -86,7 +92,7 @@ std::optional<ReadPulls::Finished> ReadPulls::finish_if_done(Pull& pull) {
   const bool asked_for_all = pull.failed || pull.span == pull.span_count;
   if (!asked_for_all || pull.in_flight > 0) return std::nullopt;
   pull.active = false;
-  ++pull.generation;
+  pull.generation = (pull.generation + 1) & kGenerationMask;
   --active_count_;
   free_.push_back(pull.index);
   return Finished{pull.owner, !pull.failed, std::move(pull.message)};

@@ -44,7 +44,7 @@ class ReadPulls {
     uint64_t connection = 0;
     std::byte* to = nullptr;
     RemoteSpan from;
-    uint64_t cookie = 0;
+    uint64_t cookie = 0;  ///< below 2^63
   };
   struct Finished {
     PullOwner owner;

@@ -72,6 +72,13 @@ struct MemoryName {
   uint32_t key = 0;
 };
 
+namespace memory_rights {
+inline constexpr uint8_t kRead = 1;
+inline constexpr uint8_t kWrite = 2;
+inline constexpr uint8_t kAtomic = 4;
+inline constexpr uint8_t kAll = kRead | kWrite | kAtomic;
+}  // namespace memory_rights
+
 class OneSided {
  public:
   virtual ~OneSided() = default;
@@ -82,11 +89,13 @@ class OneSided {
   [[nodiscard]] bool ready(PeerId peer) { return connection(peer) != 0; }
   /// The key under which peers reach [bytes] by their address here, or nothing: not registered as a whole.
   [[nodiscard]] virtual std::optional<uint32_t> key_of(ByteSpan bytes) = 0;
-  /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the key returned: for READs,
-  /// WRITEs and atomics. RESOURCE_EXHAUSTED names the limit.
-  virtual absl::StatusOr<uint32_t> open_region(MutableByteSpan region) = 0;
-  /// When this returns nobody reaches it any more under that key.
+  /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the name returned, for what `rights`
+  /// (memory_rights) says and nothing else. RESOURCE_EXHAUSTED names the limit, UNIMPLEMENTED the right that the device has not.
+  virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
+  /// When this returns nobody reaches it any more under that key; operations that are under way fail, having run or not.
   virtual void close_region(uint32_t key) = 0;
+  /// May be an operation's `local`.
+  [[nodiscard]] virtual bool usable(ByteSpan bytes) = 0;
   /// By what peers reach [bytes]: the key, and an address that is their own unless a transport names memory differently.
   [[nodiscard]] virtual std::optional<MemoryName> name_of(ByteSpan bytes) {
     const std::optional<uint32_t> key = key_of(bytes);

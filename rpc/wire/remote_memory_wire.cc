@@ -11,6 +11,7 @@ size_t RemoteMemoryRequest::encode(MutableByteSpan to) const {
     writer.write(bytes);
     writer.write(rights);
     writer.write(lease_ms);
+    writer.write(uint8_t{direct});
     return writer.size();
   }
   writer.write(key);
@@ -21,6 +22,11 @@ size_t RemoteMemoryRequest::encode(MutableByteSpan to) const {
     case Kind::kRead:
       writer.write(offset);
       writer.write(static_cast<uint32_t>(bytes));
+      break;
+    case Kind::kCheck:
+      writer.write(offset);
+      writer.write(static_cast<uint32_t>(bytes));
+      writer.write(rights);
       break;
     case Kind::kWrite:
       writer.write(offset);
@@ -44,13 +50,15 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
   ByteReader reader(from);
   out = {};
   const auto kind = reader.read<uint8_t>();
-  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kCompareSwap)) return false;
+  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kCheck)) return false;
   out.kind = static_cast<Kind>(kind);
   if (out.kind == Kind::kAllocate) {
     out.bytes = reader.read<uint64_t>();
     out.rights = reader.read<uint8_t>();
     out.lease_ms = reader.read<uint32_t>();
-    return reader.complete();
+    const auto direct = reader.read<uint8_t>();
+    out.direct = direct == 1;
+    return direct <= 1 && reader.complete();
   }
   out.key = reader.read<uint64_t>();
   switch (out.kind) {
@@ -60,6 +68,11 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
     case Kind::kRead:
       out.offset = reader.read<uint64_t>();
       out.bytes = reader.read<uint32_t>();
+      break;
+    case Kind::kCheck:
+      out.offset = reader.read<uint64_t>();
+      out.bytes = reader.read<uint32_t>();
+      out.rights = reader.read<uint8_t>();
       break;
     case Kind::kWrite: {
       out.offset = reader.read<uint64_t>();

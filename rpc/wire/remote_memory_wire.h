@@ -2,16 +2,17 @@
 // has none of its own (rpc/remote_memory.h).
 //
 //   request     u8 kind, then by kind
-//     allocate      u64 bytes, u8 rights, u32 lease in ms
+//     allocate      u64 bytes, u8 rights, u32 lease in ms, u8 direct wanted
 //     free          u64 key
 //     renew         u64 key, u32 lease in ms
 //     read          u64 key, u64 offset, u32 length
 //     write         u64 key, u64 offset, u8 notice wanted, u32 notice, the bytes (all that is left)
 //     fetch-add     u64 key, u64 offset, u64 addend
 //     compare-swap  u64 key, u64 offset, u64 expected, u64 desired
+//     check         u64 key, u64 offset, u32 length, u8 rights: would an operation be allowed? Nothing is done.
 //
 //   answer (when OK)
-//     allocate      u64 key, u32 lease granted in ms
+//     allocate      u64 key, u32 lease granted in ms; if the peer's transport reaches the region by itself: u64 address, u32 key there
 //     renew         u32 lease granted in ms
 //     read          the bytes
 //     fetch-add,
@@ -34,6 +35,7 @@ struct RemoteMemoryRequest {
     kWrite = 5,
     kFetchAdd = 6,
     kCompareSwap = 7,
+    kCheck = 8,
   };
   /// Of every kind but for the bytes of a write.
   static constexpr size_t kEncodedMax = 1 + 4 * 8;
@@ -41,9 +43,10 @@ struct RemoteMemoryRequest {
   Kind kind = Kind::kRead;
   uint64_t key = 0;
   uint64_t offset = 0;
-  uint64_t bytes = 0;     ///< allocate, read (there at most UINT32_MAX); write: of `content`
-  uint8_t rights = 0;     ///< allocate
+  uint64_t bytes = 0;     ///< allocate, read and check (there at most UINT32_MAX); write: of `content`
+  uint8_t rights = 0;     ///< allocate, check
   uint32_t lease_ms = 0;  ///< allocate, renew
+  bool direct = false;    ///< allocate
   bool has_notice = false;
   uint32_t notice = 0;
   uint64_t operand = 0;   ///< addend, or the value to swap in

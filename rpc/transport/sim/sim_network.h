@@ -145,9 +145,9 @@ class SimNetwork {
     TxToken token = kNoToken;      // ... its token, or kNoToken
     std::vector<ByteSpan> memory;  // ... and what it reads
     uint64_t fingerprint = 0;
-    OneSidedOperation operation;   // kMemory: by `sender` on the memory of `target` ...
-    uint32_t target = 0;           // ... a serial number too; kConnect: both ends of the connection
-    uint64_t link_number = 0;      // ... if the connection is still the same
+    OneSidedOperation operation;  // kMemory: by `sender` on the memory of `target` ...
+    uint32_t target = 0;          // ... a serial number too; kConnect: both ends of the connection
+    uint64_t link_number = 0;     // ... if the connection is still the same
   };
   /// What two transports read each other's memory by.
   struct Link {
@@ -226,8 +226,9 @@ class SimTransport final : public Transport, private OneSided {
   uint64_t connection(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
   std::optional<MemoryName> name_of(ByteSpan bytes) override;
-  absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
+  absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
+  bool usable(ByteSpan /*bytes*/) override { return true; }
   size_t post(std::span<const OneSidedOperation> operations) override;
   size_t reap(std::span<OneSidedCompletion> completions) override;
   void sever(PeerId peer) override;
@@ -261,7 +262,13 @@ class SimTransport final : public Transport, private OneSided {
   std::vector<TxToken> completed_;
   std::vector<OneSidedCompletion> done_;
   /// Memory that peers were told of: where it lies differs from run to run, its number here does not.
-  std::vector<const std::byte*> named_;
+  struct Named {
+    ByteSpan bytes;
+    uint32_t key = 0;
+    uint8_t rights = 0;
+  };
+  std::vector<Named> named_;
+  uint32_t next_key_ = 0;
 };
 
 }  // namespace skua::rpc

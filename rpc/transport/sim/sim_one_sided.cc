@@ -7,11 +7,19 @@
 namespace skua::rpc {
 namespace {
 
-/// All memory has the same.
+/// All memory that may be read has the same; regions that were opened have later ones.
 constexpr uint32_t kSimKey = 0x51a;
 /// Addresses: the memory's number, and an offset into it.
 constexpr unsigned kOffsetBits = 32;
 constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
+
+uint8_t right_for(OneSidedOperation::Kind kind) {
+  switch (kind) {
+    case OneSidedOperation::Kind::kRead: return memory_rights::kRead;
+    case OneSidedOperation::Kind::kWrite: return memory_rights::kWrite;
+    default: return memory_rights::kAtomic;
+  }
+}
 
 }  // namespace
 
@@ -68,7 +76,10 @@ void SimNetwork::perform(Event& event) {
     const bool blocked = target == by_serial_.end() ||
                          blocked_.contains({sender->second->address_, target->second->address_}) ||
                          blocked_.contains({target->second->address_, sender->second->address_});
-    ok = !blocked && !rng_.chance(faults_.one_sided_failure) && perform_on(*target->second, event.operation);
+    const bool fails = rng_.chance(faults_.one_sided_failure);
+    // It may have run all the same: the answer was lost.
+    if (fails && !blocked && rng_.chance(0.5)) static_cast<void>(perform_on(*target->second, event.operation));
+    ok = !blocked && !fails && perform_on(*target->second, event.operation);
     if (!ok) link.up = false;
   }
   if (ok) trace(4, event.operation.local);
@@ -78,8 +89,12 @@ void SimNetwork::perform(Event& event) {
 
 bool SimNetwork::perform_on(SimTransport& target, const OneSidedOperation& operation) {
   const uint64_t number = operation.address >> kOffsetBits;
-  if (operation.key != kSimKey || number >= target.named_.size()) return false;
-  auto* there = const_cast<std::byte*>(target.named_[number]) + (operation.address & kOffsetMask);
+  if (number >= target.named_.size()) return false;
+  const SimTransport::Named& named = target.named_[number];
+  const uint64_t offset = operation.address & kOffsetMask;
+  if (operation.key != named.key || (named.rights & right_for(operation.kind)) == 0) return false;
+  if (offset > named.bytes.size() || operation.local.size() > named.bytes.size() - offset) return false;
+  auto* there = const_cast<std::byte*>(named.bytes.data()) + offset;
   std::byte* here = operation.local.data();
   if (operation.kind == OneSidedOperation::Kind::kRead) {
     std::memcpy(here, there, operation.local.size());
@@ -115,14 +130,19 @@ std::optional<uint32_t> SimTransport::key_of(ByteSpan /*bytes*/) {
   return kSimKey;
 }
 
-absl::StatusOr<uint32_t> SimTransport::open_region(MutableByteSpan /*region*/) {
-  return kSimKey;
+absl::StatusOr<MemoryName> SimTransport::open_region(MutableByteSpan region, uint8_t rights) {
+  named_.push_back({region, kSimKey + ++next_key_, rights});
+  return MemoryName{(named_.size() - 1) << kOffsetBits, named_.back().key};
 }
 
-void SimTransport::close_region(uint32_t /*key*/) {}
+void SimTransport::close_region(uint32_t key) {
+  for (Named& named : named_) {
+    if (named.key == key) named = {};
+  }
+}
 
 std::optional<MemoryName> SimTransport::name_of(ByteSpan bytes) {
-  named_.push_back(bytes.data());
+  named_.push_back({bytes, kSimKey, memory_rights::kRead});
   return MemoryName{(named_.size() - 1) << kOffsetBits, kSimKey};
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transport/one_sided.h"
 
 namespace skua::rpc::verbs {
 namespace {
@@ -133,12 +134,10 @@ void Device::make_registries() {
   const auto make = [this](ibv_pd* domain, int access) {
     return DomainRegistrar(name(), domain, access, registered_bytes_);
   };
-  const int atomics = limits_.atomic_cap == IBV_ATOMIC_NONE ? 0 : IBV_ACCESS_REMOTE_ATOMIC;
   memory_.reset(new RegisteredMemory{make(domain_, IBV_ACCESS_LOCAL_WRITE)});
   local_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_LOCAL_WRITE)});
   readable_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_REMOTE_READ)});
-  open_memory_ = std::make_unique<DomainRegistrar>(
-      make(remote_domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | atomics));
+  open_memory_ = std::make_unique<DomainRegistrar>(make(remote_domain_, 0));
 }
 
 Device::~Device() {
@@ -168,11 +167,28 @@ std::string Device::describe() const {
                       link_up() ? "up" : "down");
 }
 
+absl::StatusOr<Registration> Device::open_memory(MutableByteSpan region, uint8_t rights) {
+  int access = 0;
+  if ((rights & memory_rights::kRead) != 0) access |= IBV_ACCESS_REMOTE_READ;
+  // Who lets others write lets the device write.
+  if ((rights & memory_rights::kWrite) != 0) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if ((rights & memory_rights::kAtomic) != 0) {
+    if (limits_.atomic_cap == IBV_ATOMIC_NONE) return absl::UnimplementedError(name() + " has no atomic operations");
+    access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  }
+  return open_memory_->add(region, access);
+}
+
 absl::StatusOr<Registration> DomainRegistrar::add(MutableByteSpan region) {
-  ibv_mr* made = ibv_reg_mr(domain_, region.data(), region.size(), access_);
+  return add(region, access_);
+}
+
+absl::StatusOr<Registration> DomainRegistrar::add(MutableByteSpan region, int access) {
+  constexpr int kForPeers = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  ibv_mr* made = ibv_reg_mr(domain_, region.data(), region.size(), access);
   if (made != nullptr) {
     registered_bytes_ += region.size();
-    return Registration{made, (access_ & IBV_ACCESS_REMOTE_READ) != 0 ? made->rkey : made->lkey};
+    return Registration{made, (access & kForPeers) != 0 ? made->rkey : made->lkey};
   }
   const int error = errno;
   rlimit limit{};

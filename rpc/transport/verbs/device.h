@@ -39,6 +39,7 @@ class DomainRegistrar final : public Registrar {
   /// The key is for peers if they have rights to the region, else for this process.
   absl::StatusOr<Registration> add(MutableByteSpan region) override;
   void remove(const Registration& registration) override;
+  absl::StatusOr<Registration> add(MutableByteSpan region, int access);
 
  private:
   const std::string device_;
@@ -79,8 +80,9 @@ class Device final {
   [[nodiscard]] MemoryRegistry& local_memory() { return local_memory_->registry; }
   /// What peers may READ.
   [[nodiscard]] MemoryRegistry& readable_memory() { return readable_memory_->registry; }
-  /// What peers may READ, WRITE and change atomically.
-  [[nodiscard]] Registrar& open_memory() { return *open_memory_; }
+  /// Memory that peers may use as `rights` (memory_rights) says; undone by close_memory().
+  absl::StatusOr<Registration> open_memory(MutableByteSpan region, uint8_t rights);
+  void close_memory(const Registration& registration) { open_memory_->remove(registration); }
 
   /// The port has a link now. Asks the device (a system call).
   [[nodiscard]] bool link_up() const;

@@ -54,7 +54,7 @@ RcConnections::~RcConnections() {
   if (completions_ != nullptr) channel_.destroy(completions_);
   for (const RegionTable::Region& region : local_.all()) device_.local_memory().release(region.bytes);
   for (const RegionTable::Region& region : readable_.all()) device_.readable_memory().release(region.bytes);
-  for (const auto& [key, registration] : open_) device_.open_memory().remove(registration);
+  for (const auto& [key, registration] : open_) device_.close_memory(registration);
 }
 
 size_t RcConnections::queue_pairs() const {
@@ -310,17 +310,17 @@ void RcConnections::forget(MutableByteSpan region) {
   if (readable_.remove(region)) device_.readable_memory().release(region);
 }
 
-absl::StatusOr<uint32_t> RcConnections::open_region(MutableByteSpan region) {
-  absl::StatusOr<Registration> registration = device_.open_memory().add(region);
+absl::StatusOr<MemoryName> RcConnections::open_region(MutableByteSpan region, uint8_t rights) {
+  absl::StatusOr<Registration> registration = device_.open_memory(region, rights);
   if (!registration.ok()) return registration.status();
   open_.emplace(registration->key, *registration);
-  return registration->key;
+  return MemoryName{reinterpret_cast<uintptr_t>(region.data()), registration->key};
 }
 
 void RcConnections::close_region(uint32_t key) {
   const auto found = open_.find(key);
   if (found == open_.end()) return;
-  device_.open_memory().remove(found->second);
+  device_.close_memory(found->second);
   open_.erase(found);
 }
 

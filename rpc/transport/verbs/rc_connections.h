@@ -66,8 +66,9 @@ class RcConnections final : public OneSided {
   // OneSided.
   uint64_t connection(PeerId peer) override;
   std::optional<uint32_t> key_of(ByteSpan bytes) override;
-  absl::StatusOr<uint32_t> open_region(MutableByteSpan region) override;
+  absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
+  bool usable(ByteSpan bytes) override { return host_.regions().find(bytes) != nullptr; }
   size_t post(std::span<const OneSidedOperation> operations) override;
   size_t reap(std::span<OneSidedCompletion> completions) override;
   void sever(PeerId peer) override;

@@ -64,9 +64,11 @@ TEST(ReadList, Decode_RefusesNoConnectionNoSpansTooManyAndEmptyOnes) {
   const std::string connection = "0100000000000000";
   const std::string span = "8877665544332211 a4a3a2a1 00100000";
   EXPECT_FALSE(ReadList::decode(as_byte_span(from_hex("0000 00 00" + connection)), out));
-  EXPECT_FALSE(ReadList::decode(as_byte_span(from_hex("0000 05 00" + connection + span + span + span + span + span)), out));
+  EXPECT_FALSE(
+      ReadList::decode(as_byte_span(from_hex("0000 05 00" + connection + span + span + span + span + span)), out));
   EXPECT_FALSE(ReadList::decode(as_byte_span(from_hex("0000 01 01" + connection + span)), out));
-  EXPECT_FALSE(ReadList::decode(as_byte_span(from_hex("0000 01 00" + connection + "8877665544332211 a4a3a2a1 00000000")), out));
+  EXPECT_FALSE(
+      ReadList::decode(as_byte_span(from_hex("0000 01 00" + connection + "8877665544332211 a4a3a2a1 00000000")), out));
   EXPECT_FALSE(ReadList::decode(as_byte_span(from_hex("0000 01 00 0000000000000000" + span)), out));
   EXPECT_TRUE(ReadList::decode(as_byte_span(from_hex("0000 01 00" + connection + span)), out));
 }

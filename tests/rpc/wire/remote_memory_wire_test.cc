@@ -27,6 +27,7 @@ RemoteMemoryRequest sample(Kind kind) {
   request.bytes = 0x20;
   request.rights = 3;
   request.lease_ms = 1000;
+  request.direct = true;
   request.has_notice = true;
   request.notice = 0xabcd;
   request.operand = 5;
@@ -39,7 +40,8 @@ TEST(RemoteMemoryRequest, Golden) {
             "01"
             "2000000000000000"
             "03"
-            "e8030000");
+            "e8030000"
+            "01");
   EXPECT_EQ(to_hex(encoded(sample(Kind::kFree))),
             "02"
             "8877665544332211");
@@ -69,10 +71,16 @@ TEST(RemoteMemoryRequest, Golden) {
             "1000000000000000"
             "0600000000000000"
             "0500000000000000");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kCheck))),
+            "08"
+            "8877665544332211"
+            "1000000000000000"
+            "20000000"
+            "03");
 }
 
 TEST(RemoteMemoryRequest, Decode_GivesBackWhatWasEncoded) {
-  for (uint8_t kind = 1; kind <= 7; ++kind) {
+  for (uint8_t kind = 1; kind <= 8; ++kind) {
     const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
     RemoteMemoryRequest out;
     ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(bytes), out)) << int{kind};
@@ -89,7 +97,7 @@ TEST(RemoteMemoryRequest, Decode_WriteTakesTheRest) {
 }
 
 TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
-  for (uint8_t kind = 1; kind <= 7; ++kind) {
+  for (uint8_t kind = 1; kind <= 8; ++kind) {
     const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
     RemoteMemoryRequest out;
     for (size_t size = 0; size < bytes.size(); ++size) {
@@ -102,7 +110,8 @@ TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
 
 TEST(RemoteMemoryRequest, Decode_RefusesUnknownKindsAndFlags) {
   RemoteMemoryRequest out;
-  for (const char* bytes : {"00", "08 8877665544332211", "ff", "05 8877665544332211 1000000000000000 02 cdab0000"}) {
+  for (const char* bytes : {"00", "09 8877665544332211", "01 2000000000000000 03 e8030000 02", "ff",
+                            "05 8877665544332211 1000000000000000 02 cdab0000"}) {
     EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(from_hex(bytes)), out)) << bytes;
   }
 }

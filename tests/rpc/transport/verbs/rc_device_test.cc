@@ -134,7 +134,7 @@ TEST_F(RcDevice, Connect_BothAtOnceIsOneConnection) {
 TEST_F(RcDevice, Operations_OfAllKindsOnAnOpenedRegion) {
   ASSERT_TRUE(connect());
   const MutableByteSpan region = owner_->memory.subspan(kAround, 4096);
-  const uint32_t key = owner_->wire().open_region(region).value();
+  const uint32_t key = owner_->wire().open_region(region, memory_rights::kAll).value().key;
   const uint64_t there = reinterpret_cast<uintptr_t>(region.data());
   OneSidedOperation operation = read(key, 4096, there);
   EXPECT_EQ(outcome(operation), true);

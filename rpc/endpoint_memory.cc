@@ -1,0 +1,120 @@
+// Operations on peers' memory that others start (rpc/memory_access.h): from waiting for a connection to their completion.
+//
+// They share the transport's completions with the endpoint's own READs of large messages: the highest bit of a cookie tells them
+// apart, the rest is the operation's address.
+#include <algorithm>
+
+#include "rpc/base/check.h"
+#include "rpc/endpoint_impl.h"
+
+namespace skua::rpc {
+namespace {
+
+constexpr uint64_t kAccessCookie = uint64_t{1} << 63;
+/// What waits for a connection is looked at this often by an endpoint that sleeps.
+constexpr DurationNs kLookEvery = kMillisecond;
+
+MemoryAccess::Operation& operation_of(uint64_t cookie) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return *reinterpret_cast<MemoryAccess::Operation*>(static_cast<uintptr_t>(cookie & ~kAccessCookie));
+}
+
+}  // namespace
+
+// --- MemoryAccess ----------------------------------------------------------------------------------------------------
+
+uint64_t EndpointImpl::life_of(SessionId session) const {
+  const SessionEntry* entry = find(session);
+  return entry == nullptr ? 0 : uint64_t{1} << 32 | entry->wire_generation;
+}
+
+bool EndpointImpl::ready(SessionId session) {
+  const SessionEntry* entry = find(session);
+  return entry != nullptr && one_sided_ != nullptr && one_sided_->ready(entry->peer);
+}
+
+void EndpointImpl::start(Operation& operation) {
+  enter();
+  SKUA_CHECK(one_sided_ != nullptr, "the transport has no operations on peers' memory");
+  if (!try_to_post(operation)) access_waiting_.push_back(operation);
+}
+
+bool EndpointImpl::usable(ByteSpan bytes) const {
+  return one_sided_ != nullptr && one_sided_->usable(bytes);
+}
+
+absl::StatusOr<Buffer> EndpointImpl::allocate(size_t bytes) {
+  return buffers_.allocate(bytes);
+}
+
+absl::StatusOr<MemoryName> EndpointImpl::open_region(MutableByteSpan region, uint8_t rights) {
+  if (one_sided_ == nullptr) return absl::UnimplementedError("the transport has no operations on peers' memory");
+  return one_sided_->open_region(region, rights);
+}
+
+void EndpointImpl::close_region(uint32_t key) {
+  one_sided_->close_region(key);
+}
+
+void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
+  task_due_ns_ = when;
+  task_ = std::move(task);
+}
+
+// --- The loop's part -------------------------------------------------------------------------------------------------
+
+/// The operation is the transport's now. Not if there is no connection or no room, nor for what is over.
+bool EndpointImpl::try_to_post(Operation& operation) {
+  if (operation.only_connect || life_of(operation.session) != operation.life) return false;
+  const PeerId peer = entries_[operation.session.index]->peer;
+  if (!one_sided_->ready(peer)) return false;
+  operation.what.peer = peer;
+  operation.what.cookie = kAccessCookie | reinterpret_cast<uintptr_t>(&operation);
+  if (one_sided_->post(std::span(&operation.what, 1)) == 0) return false;
+  ++access_in_flight_;
+  return true;
+}
+
+/// Offers each of those that wait to the transport once, and gives up those whose time is over.
+size_t EndpointImpl::run_waiting_access() {
+  size_t work = 0;
+  // What is started from inside `complete` waits behind the last one of now, and for the next turn.
+  IntrusiveList<Operation, &Operation::hook> now;
+  while (Operation* operation = access_waiting_.pop_front()) now.push_back(*operation);
+  while (Operation* operation = now.pop_front()) {
+    if (try_to_post(*operation)) {
+      ++work;
+      continue;
+    }
+    const bool over = life_of(operation->session) != operation->life || now_ns_ >= operation->deadline_ns;
+    const bool connected = !over && operation->only_connect && ready(operation->session);
+    if (!over && !connected) {
+      access_waiting_.push_back(*operation);
+      continue;
+    }
+    ++work;
+    operation->complete(*operation, connected ? Result::kDone : Result::kNotRun);
+  }
+  return work;
+}
+
+bool EndpointImpl::on_access_completion(const OneSidedCompletion& completion) {
+  if ((completion.cookie & kAccessCookie) == 0) return false;
+  --access_in_flight_;
+  Operation& operation = operation_of(completion.cookie);
+  operation.complete(operation, completion.ok ? Result::kDone : Result::kFailed);
+  return true;
+}
+
+void EndpointImpl::run_task() {
+  task_due_ns_ = kTimeNever;
+  absl::AnyInvocable<void()> task = std::move(task_);
+  task_ = nullptr;
+  if (task) task();
+}
+
+TimeNs EndpointImpl::next_access_ns() const {
+  return access_waiting_.empty() ? task_due_ns_ : std::min(task_due_ns_, now_ns_ + kLookEvery);
+}
+
+}  // namespace skua::rpc
