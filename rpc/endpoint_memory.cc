@@ -87,8 +87,9 @@ size_t EndpointImpl::run_waiting_access() {
       continue;
     }
     const bool over = life_of(operation->session) != operation->life || now_ns_ >= operation->deadline_ns;
-    const bool connected = !over && operation->only_connect && ready(operation->session);
-    if (!over && !connected) {
+    const bool stands = !over && ready(operation->session);
+    const bool connected = stands && operation->only_connect;
+    if (!connected && (stands || (operation->patient && !over))) {
       access_waiting_.push_back(*operation);
       continue;
     }

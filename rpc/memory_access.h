@@ -2,7 +2,7 @@
 // endpoint and lends memory (rpc/remote_memory.h).
 //
 //    start(operation) --> waiting --(a connection stands)--> posted --> complete(kDone or kFailed)
-//                            +---(none until its deadline, the session is over)--> complete(kNotRun)
+//                            +---(none, or none until its deadline; the session is over)--> complete(kNotRun)
 //
 // An operation belongs to one life of its session: what a peer granted is worth nothing once the session was lost, be it that the
 // same peer is connected again under the same SessionId, or another process at its address.
@@ -36,7 +36,9 @@ class MemoryAccess {
     ListHook hook;
     SessionId session;
     uint64_t life = 0;
-    TimeNs deadline_ns = 0;  ///< for being posted
+    /// Waits for a connection until the deadline. If not, it waits for room alone, while a connection stands.
+    bool patient = false;
+    TimeNs deadline_ns = 0;
     /// Nothing is posted: it is done once a connection stands.
     bool only_connect = false;
     /// All but peer and cookie, which are the endpoint's to fill in.

@@ -264,6 +264,7 @@ absl::Status RemoteMemory::Impl::start_directly(Record& record, const Grant& gra
   record.what.operand = record.request.operand;
   record.what.expected = record.request.expected;
   record.life = grant.life;
+  record.patient = record.is_atomic();  // others have calls
   // Not later than the lease: then the key may be another region's.
   record.deadline_ns = std::min(endpoint_.now_ns() + options_.timeout_ns, grant.region.expires_ns);
   record.complete = &Impl::on_direct;
@@ -412,7 +413,7 @@ absl::Status RemoteMemory::Impl::allocate(const RemoteRegion& region, RemoteMemo
   allocation->session = region.session;
   allocation->life = life;
   allocation->deadline_ns = endpoint_.now_ns() + options_.connect_patience_ns;
-  allocation->only_connect = true;
+  allocation->patient = allocation->only_connect = true;
   allocation->region = region;
   allocation->request = request;
   allocation->granted = std::move(granted);

@@ -178,12 +178,12 @@ class RemoteMemoryHost {
   };
   struct Counters {
     uint64_t granted = 0;
-    uint64_t opened = 0;   ///< of those, for the transport
-    uint64_t freed = 0;    ///< by their users
-    uint64_t expired = 0;  ///< by lease
-    uint64_t revoked = 0;  ///< by revoke() or with their session
-    uint64_t operations = 0;
-    uint64_t refused = 0;  ///< malformed, out of bounds, without right, stale key
+    uint64_t opened = 0;      ///< of those, for the transport
+    uint64_t freed = 0;       ///< by their users
+    uint64_t expired = 0;     ///< by lease
+    uint64_t revoked = 0;     ///< by revoke() or with their session
+    uint64_t operations = 0;  ///< by calls; the transport's are not seen here
+    uint64_t refused = 0;     ///< malformed, out of bounds, without right, stale key
   };
 
   RemoteMemoryHost(Endpoint& endpoint, const Options& options);
