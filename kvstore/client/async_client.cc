@@ -23,6 +23,13 @@ absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t s
   return std::shared_ptr<rpc::Transport>(std::move(*made));
 }
 
+uint64_t draw_client_id() {
+  std::random_device device;
+  uint64_t id = 0;
+  while (id == 0) id = (uint64_t{device()} << 32) | device();
+  return id;
+}
+
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions options) {
   if (absl::Status status = check_options(options); !status.ok()) return status;
   // Two clients must never have the same endpoint uuid, whatever seed they were given.
@@ -32,7 +39,7 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
   absl::StatusOr<std::shared_ptr<rpc::Transport>> transport = make_client_transport(fresh, options.make_transport);
   if (!transport.ok()) return transport.status();
   auto impl = std::make_unique<Impl>(std::make_unique<SteadyClock>(), std::move(*transport),
-                                     make_control_access(options.control_address), options);
+                                     make_control_access(options.control_address), options, draw_client_id());
   return std::make_unique<AsyncClient>(std::move(impl));
 }
 
@@ -63,6 +70,26 @@ absl::Status AsyncClient::remove(std::string_view table, std::string_view key, c
 absl::Status AsyncClient::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                                 const PatchOptions& options, WriteCallback done) {
   return impl_->core.patch(table, key, fields, options, std::move(done));
+}
+
+absl::Status AsyncClient::add(std::string_view table, std::string_view key, int64_t delta, const WriteOptions& options,
+                              WriteCallback done) {
+  return impl_->core.add(table, key, delta, options, std::move(done));
+}
+
+absl::Status AsyncClient::append(std::string_view table, std::string_view key, PutValue bytes,
+                                 const WriteOptions& options, WriteCallback done) {
+  return impl_->core.append(table, key, std::move(bytes), options, std::move(done));
+}
+
+absl::Status AsyncClient::expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                                 const WriteOptions& options, WriteCallback done) {
+  return impl_->core.expire(table, key, ttl, options, std::move(done));
+}
+
+absl::Status AsyncClient::batch(std::string_view table, const Batch& batch, const BatchOptions& options,
+                                BatchCallback done) {
+  return impl_->core.batch(table, batch, options, std::move(done));
 }
 
 absl::Status AsyncClient::multi_get(std::string_view table, std::span<const std::string_view> keys,

@@ -12,8 +12,9 @@
 // Deadlines. Each operation has one, counted from its submission, over everything: finding the
 // cluster, opening sessions, every attempt. It holds with nothing listening anywhere.
 //
-// Retries. Reads are repeated until the deadline whatever happens. A write is repeated only if it
-// certainly did not run; otherwise it fails with may_have_been_applied.
+// Retries. Operations are repeated until the deadline whatever happens: a write under the number of its first attempt, so
+// that it takes effect once. It fails with may_have_been_applied if the deadline passed and an attempt's fate is unknown.
+// Without ClientOptions::exactly_once a write is repeated only if it certainly did not run.
 //
 // Callbacks may submit, keep or drop results, but not destroy the client nor call poll().
 #ifndef SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_H_
@@ -27,6 +28,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/client/batch.h"
 #include "kvstore/client/types.h"
 
 namespace skua::kv {
@@ -61,6 +63,21 @@ class AsyncClient {
   /// (unless create_if_missing); FAILED_PRECONDITION: the value is not a row.
   [[nodiscard]] absl::Status patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                                    const PatchOptions& options, WriteCallback done);
+  /// Adds to a counter, a value that is a decimal int64; a missing key counts from 0. OK: `value` is the counter afterwards.
+  /// FAILED_PRECONDITION: the value is no number. OUT_OF_RANGE: the sum is none. The key keeps its time to live.
+  [[nodiscard]] absl::Status add(std::string_view table, std::string_view key, int64_t delta,
+                                 const WriteOptions& options, WriteCallback done);
+  /// Appends to a value; a missing key is an empty one. INVALID_ARGUMENT: the result would be larger than a value can be.
+  /// The key keeps its time to live.
+  [[nodiscard]] absl::Status append(std::string_view table, std::string_view key, PutValue bytes,
+                                    const WriteOptions& options, WriteCallback done);
+  /// The key vanishes after `ttl` from now; 0: never. `options.ttl` is not looked at. NOT_FOUND: no such key.
+  [[nodiscard]] absl::Status expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                                    const WriteOptions& options, WriteCallback done);
+  /// All operations or none (batch.h), copied before the call returns. INVALID_ARGUMENT through the callback: the keys are
+  /// in different shards.
+  [[nodiscard]] absl::Status batch(std::string_view table, const Batch& batch, const BatchOptions& options,
+                                   BatchCallback done);
   /// 1 to 1,024 keys, read in parallel and not as of one moment; one result for each.
   [[nodiscard]] absl::Status multi_get(std::string_view table, std::span<const std::string_view> keys,
                                        const ReadOptions& options, MultiGetCallback done);

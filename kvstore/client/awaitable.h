@@ -176,6 +176,28 @@ class AwaitableClient {
       return client->patch(table, key, fields, options, std::move(done));
     });
   }
+  [[nodiscard]] auto add(std::string_view table, std::string_view key, int64_t delta, WriteOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, delta, options](auto done) {
+      return client->add(table, key, delta, options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto append(std::string_view table, std::string_view key, PutValue bytes, WriteOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, bytes = std::move(bytes), options](auto done) mutable {
+      return client->append(table, key, std::move(bytes), options, std::move(done));
+    });
+  }
+  [[nodiscard]] auto expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                            WriteOptions options = {}) {
+    return operation<WriteResult>([client = client_, table, key, ttl, options](auto done) {
+      return client->expire(table, key, ttl, options, std::move(done));
+    });
+  }
+  /// `batch` is copied when the operation is awaited.
+  [[nodiscard]] auto batch(std::string_view table, const Batch& batch, BatchOptions options = {}) {
+    return operation<BatchResult>([client = client_, table, &batch, options](auto done) {
+      return client->batch(table, batch, options, std::move(done));
+    });
+  }
   [[nodiscard]] auto multi_get(std::string_view table, std::span<const std::string_view> keys,
                                ReadOptions options = {}) {
     return operation<MultiGetResult>([client = client_, table, keys, options](auto done) {

@@ -85,9 +85,11 @@ struct Client::Impl {
   // Results are copied out of received memory on the client's thread, where that memory belongs.
   static void take(ReadResult& to, GetResult&& from) {
     to.value.assign(from.value.bytes());
+    to.ttl = from.ttl;
     static_cast<Outcome&>(to) = std::move(from);
   }
   static void take(WriteResult& to, WriteResult&& from) { to = std::move(from); }
+  static void take(BatchResult& to, BatchResult&& from) { to = std::move(from); }
   static void take(RowsResult& to, ScanResult&& from) {
     to.rows.reserve(from.rows.size());
     for (const Row& row : from.rows) {
@@ -95,6 +97,7 @@ struct Client::Impl {
     }
     to.has_more = from.has_more;
     to.next_start = from.next_start;
+    to.tokens = std::move(from.tokens);
     static_cast<Outcome&>(to) = std::move(from);
   }
   struct ManyResult : Outcome {
@@ -105,6 +108,7 @@ struct Client::Impl {
     for (size_t i = 0; i < from.entries.size(); ++i) {
       to.entries[i].status = from.entries[i].status;
       to.entries[i].version = from.entries[i].version;
+      to.entries[i].token = from.entries[i].token;
       to.entries[i].value.assign(from.entries[i].value);
     }
     static_cast<Outcome&>(to) = std::move(from);
@@ -160,6 +164,28 @@ WriteResult Client::patch(std::string_view table, std::string_view key, std::spa
                           const PatchOptions& options) {
   return impl_->wait_for<WriteResult>(
       [&](AsyncClient& client, auto done) { return client.patch(table, key, fields, options, std::move(done)); });
+}
+
+WriteResult Client::add(std::string_view table, std::string_view key, int64_t delta, const WriteOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.add(table, key, delta, options, std::move(done)); });
+}
+
+WriteResult Client::append(std::string_view table, std::string_view key, std::string_view bytes,
+                           const WriteOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.append(table, key, bytes, options, std::move(done)); });
+}
+
+WriteResult Client::expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                           const WriteOptions& options) {
+  return impl_->wait_for<WriteResult>(
+      [&](AsyncClient& client, auto done) { return client.expire(table, key, ttl, options, std::move(done)); });
+}
+
+BatchResult Client::batch(std::string_view table, const Batch& batch, const BatchOptions& options) {
+  return impl_->wait_for<BatchResult>(
+      [&](AsyncClient& client, auto done) { return client.batch(table, batch, options, std::move(done)); });
 }
 
 std::vector<ReadResult> Client::multi_get(std::string_view table, std::span<const std::string_view> keys,

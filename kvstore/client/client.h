@@ -13,8 +13,10 @@
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/client/batch.h"
 #include "kvstore/client/types.h"
 
 namespace skua::kv {
@@ -31,6 +34,8 @@ class AsyncClient;
 
 struct ReadResult : Outcome {
   std::string value;
+  /// With ReadOptions::with_ttl: what is left; nullopt: for ever.
+  std::optional<std::chrono::milliseconds> ttl;
 };
 
 struct OwnedRow {
@@ -43,6 +48,8 @@ struct RowsResult : Outcome {
   std::vector<OwnedRow> rows;
   bool has_more = false;
   std::string next_start;
+  /// As ScanResult's.
+  std::vector<Token> tokens;
 };
 
 /// Thread: any, for all methods.
@@ -62,6 +69,13 @@ class Client {
   [[nodiscard]] WriteResult remove(std::string_view table, std::string_view key, const WriteOptions& options = {});
   [[nodiscard]] WriteResult patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                                   const PatchOptions& options = {});
+  [[nodiscard]] WriteResult add(std::string_view table, std::string_view key, int64_t delta,
+                                const WriteOptions& options = {});
+  [[nodiscard]] WriteResult append(std::string_view table, std::string_view key, std::string_view bytes,
+                                   const WriteOptions& options = {});
+  [[nodiscard]] WriteResult expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                                   const WriteOptions& options = {});
+  [[nodiscard]] BatchResult batch(std::string_view table, const Batch& batch, const BatchOptions& options = {});
   /// In the order of the keys.
   [[nodiscard]] std::vector<ReadResult> multi_get(std::string_view table, std::span<const std::string_view> keys,
                                                   const ReadOptions& options = {});

@@ -23,14 +23,19 @@ void ClientCore::dispatch(Operation& operation) {
   if (operation.kind == Kind::kScan) return start_scan(operation, *table);
   const auto shard_count = static_cast<uint32_t>(table->shards.size());
   if (!operation.is_part() && shard_count > 0) {
-    operation.shard = shard_of_key(operation.key, shard_count);
-    operation.shard_known = true;
+    if (operation.method == Method::kBatch) {
+      if (!place_batch(operation, shard_count)) return;
+    } else {
+      operation.shard = shard_of_key(operation.key, shard_count);
+      operation.shard_known = true;
+    }
   }
   if (operation.shard >= shard_count) {
     return fail(operation, absl::StatusCode::kAborted,
                 "the table was dropped and created anew with fewer shards meanwhile", false);
   }
   const ShardRoute& route = table->shards[operation.shard];
+  if (!operation.at_least.empty() && !may_read(operation, *table, route)) return;
   operation.target = route.target;
   if (route.target == kNoTarget) {
     cluster_.hurry();
@@ -53,23 +58,52 @@ void ClientCore::dispatch_without_table(Operation& operation) {
   park(operation, Awaits::kMap, now() < until ? until : now() + kUnknownTableWaitNs);
 }
 
+bool ClientCore::may_read(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
+  const Token& token = operation.at_least;
+  if (token.table_id != table.id) {
+    fail(operation, absl::StatusCode::kFailedPrecondition,
+         "the token is of another table, or of one of this name that was dropped", false);
+    return false;
+  }
+  if (token.shard != operation.shard) {
+    fail(operation, absl::StatusCode::kInvalidArgument,
+         absl::StrCat("the token is of shard ", token.shard, "; a token says nothing of other shards"), false);
+    return false;
+  }
+  if (token.epoch <= route.epoch) return true;
+  // Whoever had the shard before may not have what the token has seen.
+  cluster_.hurry();
+  park(operation, Awaits::kMap, kTimeNever);
+  return false;
+}
+
 // --- Sending
 
-absl::Status ClientCore::encode(Operation& operation, const Route& route, rpc::Message& message) {
-  HeadBuffer buffer;
-  absl::StatusOr<ByteSpan> head;
-  const ByteSpan body = as_byte_span(operation.body());
-  switch (operation.method) {
-    case Method::kGet: head = encode_get({route, operation.key}, buffer); break;
-    case Method::kPut: head = encode_put_head({route, operation.condition, operation.key, body}, buffer); break;
-    case Method::kDelete: head = encode_delete({route, operation.condition, operation.key}, buffer); break;
+absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Route& route, const RequestId& id,
+                                                 ByteSpan body, HeadBuffer& buffer) {
+  const Operation& op = operation;
+  switch (op.method) {
+    case Method::kGet: return encode_get({route, op.key, op.at_least.index, op.wants_ttl}, buffer);
+    case Method::kPut:
+      return encode_put_head({route, op.condition, op.key, body, id, op.durability, op.ttl_ms}, buffer);
+    case Method::kDelete: return encode_delete({route, op.condition, op.key, id, op.durability}, buffer);
     case Method::kPatch:
-      head = encode_patch_head({route, operation.create_if_missing, operation.key, body}, buffer);
-      break;
-    case Method::kMultiGet: head = encode_multi_get_part(operation, route); break;
-    case Method::kScan: head = encode_scan_page(operation, route); break;
-    default: return absl::InternalError("a method that this client does not use");
+      return encode_patch_head({route, op.create_if_missing, op.key, body, op.condition, id, op.durability}, buffer);
+    case Method::kAdd: return encode_add({route, op.condition, op.key, op.delta, id, op.durability}, buffer);
+    case Method::kAppend: return encode_append_head({route, op.condition, op.key, body, id, op.durability}, buffer);
+    case Method::kExpire: return encode_expire({route, op.condition, op.key, op.ttl_ms, id, op.durability}, buffer);
+    case Method::kBatch: return encode_batch_head({route, op.batch->ops.ops(), id, op.durability}, buffer);
+    case Method::kMultiGet: return encode_multi_get_part(op, route);
+    case Method::kScan: return encode_scan_page(op, route);
   }
+  return absl::InternalError("no such method");
+}
+
+absl::Status ClientCore::encode(Operation& operation, const Route& route, const RequestId& id, rpc::Message& message) {
+  HeadBuffer buffer;
+  const bool is_batch = operation.method == Method::kBatch;
+  const ByteSpan body = is_batch ? operation.batch->ops.ops().bytes() : as_byte_span(operation.body());
+  const absl::StatusOr<ByteSpan> head = encode_head(operation, route, id, body, buffer);
   if (!head.ok()) return head.status();
   message.append_copy(*head);
   if (body.empty()) return absl::OkStatus();
@@ -86,12 +120,18 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
   operation.session = sessions_->session(route.target);
   operation.attempt_ns = now();
   if (operation.attempt++ > 0) ++counters_.retries;
+  if (operation.uncertain) ++counters_.repeated_writes;
   ++counters_.attempts;
   const DurationNs left_ns = operation.deadline_ns - operation.attempt_ns;
   if (left_ns <= 0) return expire(operation);
   rpc::MessagePtr message = endpoint_->make_message();
   const Route told{table.id, operation.shard, route.epoch, routes_.revision()};
-  absl::Status status = encode(operation, told, *message);
+  RequestId id;
+  if (operation.is_write()) {
+    id = lanes_.identify(operation, table.id, operation.shard, static_cast<uint32_t>(table.shards.size()));
+  }
+  operation.table_id = table.id;
+  absl::Status status = encode(operation, told, id, *message);
   if (!status.ok()) return fail(operation, status.code(), std_view(status.message()), false);
   sessions_->call_started(route.target);
   const absl::StatusOr<rpc::CallId> call = endpoint_->call(
@@ -110,11 +150,12 @@ void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
       case Method::kGet: return on_get_reply(operation, std::move(result.response));
       case Method::kMultiGet: return on_multi_get_reply(operation, std::move(result.response));
       case Method::kScan: return on_scan_reply(operation, std::move(result.response));
+      case Method::kBatch: return on_batch_reply(operation, result.response);
       default: return on_write_reply(operation, result.response);
     }
   }
   const Judgement judgement = judge_failure(
-      operation.is_write(),
+      repeat_of(operation),
       {.code = result.status.code(), .from_peer = result.from_peer, .may_have_executed = result.may_have_executed});
   if (judgement.session_suspect) sessions_->suspect(operation.target, operation.session);
   sessions_->call_ended(operation.target, operation.session);
@@ -127,31 +168,47 @@ void ClientCore::on_get_reply(Operation& operation, rpc::Lease&& lease) {
   if (!judge(operation, reply->head)) return;
   GetResult result;
   result.version = reply->head.version;
+  result.token = {operation.table_id, operation.shard, reply->head.epoch, reply->head.index};
   if (reply->head.status == KvStatus::kOk) {
+    if (reply->ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply->ttl_ms);
     result.value = ValueView(as_string_view(reply->value), std::move(lease));
-  } else {
+  } else if (reply->head.status == KvStatus::kNotFound) {
     result.status = not_found_;
+  } else {
+    result.status = make_answer_status(operation, reply->head);
   }
   finish_get(operation, std::move(result));
 }
 
 void ClientCore::on_write_reply(Operation& operation, const rpc::Lease& lease) {
-  const absl::StatusOr<WriteReply> reply = decode_write_reply(lease.bytes());
-  if (!reply.ok()) return on_malformed(operation, reply.status());
-  if (!judge(operation, reply->head)) return;
-  WriteResult result;
-  result.version = reply->head.version;
-  if (reply->head.status == KvStatus::kNotFound) {
-    result.status = not_found_;
-  } else if (reply->head.status != KvStatus::kOk) {
-    result.status = make_answer_status(operation, reply->head);
+  absl::StatusOr<AddReply> reply = AddReply();
+  if (operation.method == Method::kAdd) {
+    reply = decode_add_reply(lease.bytes());
+  } else if (const absl::StatusOr<WriteReply> plain = decode_write_reply(lease.bytes()); plain.ok()) {
+    reply->write = *plain;
+  } else {
+    reply = plain.status();
   }
-  finish(operation, std::move(result));
+  if (!reply.ok()) return on_malformed(operation, reply.status());
+  const ReplyHead& head = reply->write.head;
+  if (!judge(operation, head)) return;
+  WriteResult result;
+  result.version = head.version;
+  result.durability = reply->write.durability;
+  result.repeated = reply->write.from_record;
+  result.value = reply->value;
+  result.token = {operation.table_id, operation.shard, head.epoch, head.index};
+  if (head.status == KvStatus::kNotFound) {
+    result.status = not_found_;
+  } else if (head.status != KvStatus::kOk) {
+    result.status = make_answer_status(operation, head);
+  }
+  finish_write(operation, std::move(result));
 }
 
 bool ClientCore::judge(Operation& operation, const ReplyHead& head) {
   if (head.status == KvStatus::kOk) return true;
-  const Judgement judgement = judge_reply(operation.is_write(), head.status);
+  const Judgement judgement = judge_reply(repeat_of(operation), head.status);
   if (judgement.verdict == Verdict::kAnswer) return true;
   if (head.status == KvStatus::kWrongShard) ++counters_.wrong_shard;
   retry_or_give_up(operation, judgement, to_status(head));
@@ -167,6 +224,7 @@ void ClientCore::on_malformed(Operation& operation, const absl::Status& why) {
 
 void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause) {
   note_attempt(operation, operation.attempt_ns, cause);
+  operation.uncertain = operation.uncertain || judgement.may_have_been_applied;
   if (judgement.refresh_map && !closing_) cluster_.hurry();
   const std::string_view text = std_view(cause.message());
   if (judgement.verdict != Verdict::kRetry || closing_) {
@@ -216,6 +274,8 @@ void ClientCore::expire(Operation& operation) {
   std::string cause;
   if (routes_.find_table(operation.table) == nullptr) {
     cause = why_no_table(operation.table);
+  } else if (operation.awaits == Awaits::kMap && operation.target == kNoTarget && !operation.at_least.empty()) {
+    cause = "no shard map came that is as new as the token, or that names an owner of its shard";
   } else if (operation.awaits == Awaits::kMap && operation.target == kNoTarget) {
     cause = "the shard has no owner: its node was taken out of the cluster by force; drop the table";
   } else if (operation.awaits == Awaits::kSession) {
@@ -229,7 +289,7 @@ void ClientCore::expire(Operation& operation) {
 }
 
 void ClientCore::fail(Operation& operation, absl::StatusCode code, std::string_view cause, bool may_have_been_applied) {
-  Outcome outcome = make_failure(operation, routes_, code, cause, may_have_been_applied);
+  Outcome outcome = make_failure(operation, routes_, code, cause, may_have_been_applied || operation.uncertain);
   if (submitting_ == 0) return finish(operation, std::move(outcome));
   operation.failure = std::move(outcome);
   park(operation, Awaits::kCallback, 0);
@@ -255,9 +315,20 @@ void ClientCore::finish(Operation& operation, Outcome&& outcome) {
     static_cast<Outcome&>(result) = std::move(outcome);
     return finish_get(operation, std::move(result));
   }
+  if (operation.method == Method::kBatch) {
+    BatchResult result;
+    static_cast<Outcome&>(result) = std::move(outcome);
+    return finish_batch(operation, std::move(result));
+  }
+  WriteResult result;
+  static_cast<Outcome&>(result) = std::move(outcome);
+  finish_write(operation, std::move(result));
+}
+
+void ClientCore::finish_write(Operation& operation, WriteResult&& result) {
   WriteCallback done = std::move(operation.on_write);
-  end(operation, outcome);
-  done(std::move(outcome));
+  end(operation, result);
+  done(std::move(result));
 }
 
 void ClientCore::end(Operation& operation, const Outcome& outcome) {
@@ -265,6 +336,7 @@ void ClientCore::end(Operation& operation, const Outcome& outcome) {
   if (outcome.detail != nullptr) ++counters_.operations_failed;
   ++finished_;
   --in_flight_;
+  RequestLanes::complete(operation);
   OperationPool::drop(operation);
 }
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/limits.h"
-#include "kvstore/codec/row.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
@@ -28,8 +27,12 @@ rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t see
 }  // namespace
 
 ClientCore::ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster,
-                       const ClientOptions& options)
-    : clock_(clock), cluster_(cluster), options_(options), rng_(options.seed) {
+                       const ClientOptions& options, uint64_t client_id)
+    : clock_(clock),
+      cluster_(cluster),
+      options_(options),
+      rng_(options.seed),
+      lanes_(options.exactly_once ? client_id : 0) {
   endpoint_ = std::make_unique<rpc::Endpoint>(transport, clock, endpoint_options(options, rng_.next()));
   sessions_ = std::make_unique<Sessions>(static_cast<SessionHost&>(*this), *endpoint_, cluster_, routes_, counters_,
                                          rng_.next());
@@ -98,68 +101,20 @@ absl::Status ClientCore::submit(Operation& operation) {
   return absl::OkStatus();
 }
 
+void ClientCore::take_back(Operation& operation) {
+  --in_flight_;
+  --counters_.operations_started;
+  OperationPool::drop(operation);
+}
+
 absl::Status ClientCore::get(std::string_view table, std::string_view key, const ReadOptions& options,
                              GetCallback&& done) {
   if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
   if (absl::Status status = check_key(key); !status.ok()) return status;
   Operation& operation = begin(Method::kGet, table, key, options.timeout);
+  operation.at_least = options.at_least;
+  operation.wants_ttl = options.with_ttl;
   operation.on_get = std::move(done);
-  return submit(operation);
-}
-
-absl::Status ClientCore::put(std::string_view table, std::string_view key, PutValue&& value,
-                             const WriteOptions& options, WriteCallback&& done) {
-  PutValue given = std::move(value);  // a refusal lets go of it, too
-  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
-  if (absl::Status status = check_key(key); !status.ok()) return status;
-  if (absl::Status status = check_value(as_byte_span(given.bytes())); !status.ok()) return status;
-  if (options.if_absent && options.if_version.has_value()) {
-    return absl::InvalidArgumentError("PUT takes if_absent or if_version, not both");
-  }
-  Operation& operation = begin(Method::kPut, table, key, options.timeout);
-  if (options.if_absent) operation.condition = Condition::if_absent();
-  if (options.if_version) operation.condition = Condition::if_version(*options.if_version);
-  OperationPool::set_value(operation, std::move(given));
-  operation.on_write = std::move(done);
-  return submit(operation);
-}
-
-absl::Status ClientCore::remove(std::string_view table, std::string_view key, const WriteOptions& options,
-                                WriteCallback&& done) {
-  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
-  if (absl::Status status = check_key(key); !status.ok()) return status;
-  if (options.if_absent) return absl::InvalidArgumentError("DELETE cannot be if_absent");
-  Operation& operation = begin(Method::kDelete, table, key, options.timeout);
-  if (options.if_version) operation.condition = Condition::if_version(*options.if_version);
-  operation.on_write = std::move(done);
-  return submit(operation);
-}
-
-absl::Status ClientCore::patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
-                               const PatchOptions& options, WriteCallback&& done) {
-  if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
-  if (absl::Status status = check_key(key); !status.ok()) return status;
-  if (fields.empty()) return absl::InvalidArgumentError("PATCH needs one field at least");
-  size_t bytes = 0;
-  for (const FieldUpdate& field : fields) {
-    bytes += field_bytes({field.name, as_byte_span(field.value)});
-  }
-  if (bytes > kValueBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("PATCH of ", bytes, " bytes; the limit is ", kValueBytesMax, " (kValueBytesMax)"));
-  }
-  Operation& operation = begin(Method::kPatch, table, key, options.timeout);
-  for (const FieldUpdate& field : fields) {
-    append_field(operation.payload, {field.name, as_byte_span(field.value)});
-  }
-  if (absl::Status status = check_row(as_byte_span(operation.payload)); !status.ok()) {
-    --in_flight_;
-    --counters_.operations_started;
-    OperationPool::drop(operation);
-    return status;
-  }
-  operation.create_if_missing = options.create_if_missing;
-  operation.on_write = std::move(done);
   return submit(operation);
 }
 
@@ -228,6 +183,7 @@ void ClientCore::take_map() {
   if (map == nullptr || map->revision <= routes_.revision()) return;
   ++counters_.map_updates;
   for (TargetId target : routes_.update(*map)) sessions_->drop(target);
+  lanes_.forget_idle();
   wake_parked([](const Operation& operation) { return operation.awaits == Awaits::kMap; });
 }
 

@@ -11,8 +11,8 @@
 //
 // Callbacks run inside poll() (or the destructor, with CANCELLED), never inside a submitting call.
 //
-// Files: client_core.cc (submission, poll, parking), client_attempts.cc (one attempt and what
-// follows from its end), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
+// Files: client_core.cc (submission, poll, parking), client_writes.cc and client_batch.cc (submission of writes),
+// client_attempts.cc (one attempt and what follows from its end), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
 // several parts), failure_text.cc.
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
@@ -26,8 +26,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kvstore/client/batch.h"
 #include "kvstore/client/cluster_access.h"
 #include "kvstore/client/operation.h"
+#include "kvstore/client/request_lanes.h"
 #include "kvstore/client/retry_policy.h"
 #include "kvstore/client/route_table.h"
 #include "kvstore/client/sessions.h"
@@ -41,8 +43,10 @@ namespace skua::kv {
 /// Thread: the one that made it, or called adopt_thread(); post() and wake() are for any.
 class ClientCore final : private SessionHost {
  public:
-  /// `transport`, `clock` and `cluster` must outlive it. `options` have passed check_options().
-  ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster, const ClientOptions& options);
+  /// `transport`, `clock` and `cluster` must outlive it. `options` have passed check_options(). `client_id`: random, not 0,
+  /// and of no other client, also not of this one's predecessor; its writes are known by it.
+  ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster, const ClientOptions& options,
+             uint64_t client_id);
   /// close().
   ~ClientCore();
   ClientCore(const ClientCore&) = delete;
@@ -56,6 +60,13 @@ class ClientCore final : private SessionHost {
   absl::Status remove(std::string_view table, std::string_view key, const WriteOptions& options, WriteCallback&& done);
   absl::Status patch(std::string_view table, std::string_view key, std::span<const FieldUpdate> fields,
                      const PatchOptions& options, WriteCallback&& done);
+  absl::Status add(std::string_view table, std::string_view key, int64_t delta, const WriteOptions& options,
+                   WriteCallback&& done);
+  absl::Status append(std::string_view table, std::string_view key, PutValue&& bytes, const WriteOptions& options,
+                      WriteCallback&& done);
+  absl::Status expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
+                      const WriteOptions& options, WriteCallback&& done);
+  absl::Status batch(std::string_view table, const Batch& batch, const BatchOptions& options, BatchCallback&& done);
   absl::Status multi_get(std::string_view table, std::span<const std::string_view> keys, const ReadOptions& options,
                          MultiGetCallback&& done);
   absl::Status scan(std::string_view table, const ScanRange& range, const ReadOptions& options, ScanCallback&& done);
@@ -94,6 +105,8 @@ class ClientCore final : private SessionHost {
   absl::Status admit(std::string_view table, std::chrono::nanoseconds timeout);
   Operation& begin(Method method, std::string_view table, std::string_view key, std::chrono::nanoseconds timeout);
   absl::Status submit(Operation& operation);
+  /// An operation that was begun and is refused before it was submitted.
+  void take_back(Operation& operation);
   void take_map();
   [[nodiscard]] absl::Status readiness(std::string_view table);
   void park(Operation& operation, Awaits awaits, TimeNs wake_at_ns);
@@ -101,10 +114,26 @@ class ClientCore final : private SessionHost {
   void wake_parked(Predicate wanted);
   void resume(Operation& operation);
 
+  // client_writes.cc
+  absl::StatusOr<Operation*> begin_write(Method method, std::string_view table, std::string_view key,
+                                         const WriteOptions& options);
+  absl::StatusOr<Operation*> begin_value(Method method, std::string_view table, std::string_view key, PutValue&& value,
+                                         const WriteOptions& options);
+
+  // client_batch.cc
+  /// The shard of all its keys; false: they differ, and the operation failed.
+  bool place_batch(Operation& operation, uint32_t shard_count);
+  void on_batch_reply(Operation& operation, const rpc::Lease& lease);
+  void finish_batch(Operation& operation, BatchResult&& result);
+
   // client_attempts.cc
   void dispatch(Operation& operation);
   void dispatch_without_table(Operation& operation);
-  absl::Status encode(Operation& operation, const Route& route, rpc::Message& message);
+  /// False: the operation waits for what its token needs, or failed.
+  bool may_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
+  absl::StatusOr<ByteSpan> encode_head(Operation& operation, const Route& route, const RequestId& id, ByteSpan body,
+                                       HeadBuffer& buffer);
+  absl::Status encode(Operation& operation, const Route& route, const RequestId& id, rpc::Message& message);
   void send(Operation& operation, const TableRoutes& table, const ShardRoute& route);
   void on_result(Operation& operation, rpc::CallResult&& result);
   void on_get_reply(Operation& operation, rpc::Lease&& lease);
@@ -114,11 +143,16 @@ class ClientCore final : private SessionHost {
   void on_malformed(Operation& operation, const absl::Status& why);
   void retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause);
   void note_attempt(Operation& operation, TimeNs started_ns, const absl::Status& outcome);
+  [[nodiscard]] Repeat repeat_of(const Operation& operation) const {
+    if (!operation.is_write()) return Repeat::kRead;
+    return lanes_.enabled() ? Repeat::kIdentified : Repeat::kUnidentified;
+  }
   /// Why no operation on the table can be routed.
   [[nodiscard]] std::string why_no_table(std::string_view table) const;
   void expire(Operation& operation);
   void fail(Operation& operation, absl::StatusCode code, std::string_view cause, bool may_have_been_applied);
   void finish_get(Operation& operation, GetResult&& result);
+  void finish_write(Operation& operation, WriteResult&& result);
   void finish(Operation& operation, Outcome&& outcome);
   void end(Operation& operation, const Outcome& outcome);
 
@@ -152,6 +186,7 @@ class ClientCore final : private SessionHost {
   const absl::Status not_found_ = absl::NotFoundError("no such key");
   const std::shared_ptr<MapInbox> inbox_ = std::make_shared<MapInbox>();
   RouteTable routes_;
+  RequestLanes lanes_;
   OperationPool pool_;
   std::unique_ptr<rpc::Endpoint> endpoint_;
   std::unique_ptr<Sessions> sessions_;

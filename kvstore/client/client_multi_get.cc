@@ -14,6 +14,7 @@ namespace skua::kv {
 absl::Status ClientCore::multi_get(std::string_view table, std::span<const std::string_view> keys,
                                    const ReadOptions& options, MultiGetCallback&& done) {
   if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_read_of_many(Method::kMultiGet, options); !status.ok()) return status;
   if (keys.empty() || keys.size() > kBatchOpsMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("MULTI_GET of ", keys.size(), " keys; it takes 1 to ", kBatchOpsMax, " (kBatchOpsMax)"));
@@ -105,6 +106,7 @@ void ClientCore::on_multi_get_reply(Operation& part, rpc::Lease&& lease) {
   if (reply->entries.size() != group.count) {
     return on_malformed(part, absl::InternalError("it has another number of entries than keys"));
   }
+  const Token token{part.table_id, part.shard, reply->head.epoch, reply->head.index};
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
     const std::optional<MultiGetEntry> entry = reply->entries.next();
     if (entry->status == KvStatus::kResourceExhausted) {
@@ -117,7 +119,7 @@ void ClientCore::on_multi_get_reply(Operation& part, rpc::Lease&& lease) {
     } else if (entry->status != KvStatus::kOk) {
       status = absl::Status(to_status_code(entry->status), status_name(entry->status));
     }
-    state.result.entries[state.places[i]] = {status, entry->version, as_string_view(entry->value)};
+    state.result.entries[state.places[i]] = {status, entry->version, as_string_view(entry->value), token};
   }
   const std::string_view all = as_string_view(lease.bytes());
   state.result.memory.emplace_back(all, std::move(lease));
@@ -127,7 +129,7 @@ void ClientCore::on_multi_get_reply(Operation& part, rpc::Lease&& lease) {
 void ClientCore::on_lone_value(Operation& part, GetResult&& result) {
   MultiGetState& state = *part.parent->multi_get;
   KeyResult& out = state.result.entries[state.places[part.part]];
-  out = {result.status, result.version, result.value.bytes()};
+  out = {result.status, result.version, result.value.bytes(), result.token};
   state.result.memory.push_back(std::move(result.value));
   part_ended(part);
 }

@@ -39,6 +39,7 @@ absl::Status check_range(const ScanRange& range) {
 absl::Status ClientCore::scan(std::string_view table, const ScanRange& range, const ReadOptions& options,
                               ScanCallback&& done) {
   if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
+  if (absl::Status status = check_read_of_many(Method::kScan, options); !status.ok()) return status;
   if (absl::Status status = check_range(range); !status.ok()) return status;
   Operation& operation = begin(Method::kScan, table, {}, options.timeout);
   operation.kind = Kind::kScan;
@@ -92,6 +93,7 @@ void ClientCore::on_scan_reply(Operation& part, rpc::Lease&& lease) {
       !status.ok()) {
     return on_malformed(part, status);
   }
+  state.result.tokens.push_back({part.table_id, part.shard, reply->head.epoch, reply->head.index});
   const std::string_view all = as_string_view(lease.bytes());
   state.result.memory.emplace_back(all, std::move(lease));
   part_ended(part);
@@ -104,6 +106,7 @@ void ClientCore::finish_scan(Operation& parent, Outcome&& outcome) {
   result.next_start.clear();
   if (!result.ok()) {
     result.rows.clear();
+    result.tokens.clear();
     result.memory.clear();
   } else if (parent.scan->merge.has_more()) {
     result.next_start = key_after(result.rows.back().key);
@@ -115,6 +118,7 @@ void ClientCore::finish_scan(Operation& parent, Outcome&& outcome) {
   done(std::move(result));
   // NOLINTNEXTLINE(bugprone-use-after-move): what the callback left of it
   result.rows.clear();
+  result.tokens.clear();
   result.memory.clear();
   static_cast<Outcome&>(result) = Outcome();
   OperationPool::drop(parent);

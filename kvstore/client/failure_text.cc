@@ -8,11 +8,6 @@
 namespace skua::kv {
 namespace {
 
-std::string shown_key(std::string_view key) {
-  const std::string_view start = key.substr(0, kShownKeyBytesMax);
-  return absl::StrCat("\"", absl::CHexEscape(absl_view(start)), "\"", start.size() < key.size() ? "..." : "");
-}
-
 std::string describe_trail(const Operation& operation) {
   std::string text = absl::StrCat(operation.failed_attempts, " attempts:");
   const size_t left_out = operation.failed_attempts - operation.trail.size();
@@ -28,9 +23,15 @@ std::string describe_trail(const Operation& operation) {
 
 }  // namespace
 
+std::string shown_key(std::string_view key) {
+  const std::string_view start = key.substr(0, kShownKeyBytesMax);
+  return absl::StrCat("\"", absl::CHexEscape(absl_view(start)), "\"", start.size() < key.size() ? "..." : "");
+}
+
 std::string describe_operation(const Operation& operation) {
   std::string text = absl::StrCat(method_name(operation.method), " ", operation.table);
-  const bool one_key = operation.kind == Operation::Kind::kSingle || operation.alone;
+  const bool one_key =
+      operation.method != Method::kBatch && (operation.kind == Operation::Kind::kSingle || operation.alone);
   if (one_key) absl::StrAppend(&text, "/", shown_key(operation.key));
   if (operation.shard_known) absl::StrAppend(&text, " (shard ", operation.shard, ")");
   return text;

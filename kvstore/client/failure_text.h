@@ -17,8 +17,11 @@
 
 namespace skua::kv {
 
-/// `PUT users/"ada" (shard 3)`; keys are escaped and cut.
+/// `PUT users/"ada" (shard 3)`, `BATCH users (shard 3)`.
 [[nodiscard]] std::string describe_operation(const Operation& operation);
+
+/// A key in quotes, escaped and cut.
+[[nodiscard]] std::string shown_key(std::string_view key);
 
 /// The outcome of an operation that the store did not answer. `cause` is one clause without a full
 /// stop.

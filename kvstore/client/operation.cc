@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace skua::kv {
 namespace {
 
@@ -14,6 +16,12 @@ void clear_keeping_some(std::string& bytes) {
 }
 
 }  // namespace
+
+absl::Status check_read_of_many(Method method, const ReadOptions& options) {
+  if (options.at_least.empty() && !options.with_ttl) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(method_name(method), " takes neither at_least nor with_ttl; read the keys with GET"));
+}
 
 Operation& OperationPool::take() {
   if (free_.empty()) {
@@ -38,6 +46,13 @@ void OperationPool::recycle(Operation& operation) {
   clear_keeping_some(operation.payload);
   operation.condition = {};
   operation.create_if_missing = false;
+  operation.wants_ttl = false;
+  operation.uncertain = false;
+  operation.durability = Durability::kDefault;
+  operation.ttl_ms = 0;
+  operation.delta = 0;
+  operation.at_least = {};
+  if (operation.batch != nullptr) operation.batch->ops.clear();
   operation.attempt = 0;
   operation.shard_known = false;
   operation.target = kNoTarget;

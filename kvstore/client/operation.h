@@ -24,6 +24,7 @@
 #include "kvstore/client/route_table.h"
 #include "kvstore/client/scan_merge.h"
 #include "kvstore/client/types.h"
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request.h"
 #include "rpc/base/clock.h"
@@ -33,6 +34,9 @@
 namespace skua::kv {
 
 class OperationPool;
+
+/// INVALID_ARGUMENT for options that only a GET has.
+[[nodiscard]] absl::Status check_read_of_many(Method method, const ReadOptions& options);
 
 /// What a MULTI_GET keeps besides the operation.
 struct MultiGetState {
@@ -59,6 +63,12 @@ struct ScanState {
   ScanResult result;
 };
 
+/// What a BATCH keeps besides the operation.
+struct BatchState {
+  BatchOpsBuilder ops;
+  BatchCallback on_batch;
+};
+
 struct Operation {
   enum class State : uint8_t { kFree, kInFlight, kParked };
   enum class Kind : uint8_t { kSingle, kMultiGet, kMultiGetPart, kScan, kScanPage };
@@ -71,6 +81,10 @@ struct Operation {
   Awaits awaits = Awaits::kTime;
   Method method = Method::kGet;
   bool create_if_missing = false;
+  bool wants_ttl = false;  // GET
+  /// An earlier attempt of this write may have been executed.
+  bool uncertain = false;
+  Durability durability = Durability::kDefault;
   Condition condition;
   uint32_t uses = 0;
   OperationPool* pool = nullptr;
@@ -78,15 +92,25 @@ struct Operation {
   std::string table;
   std::string key;
   PutValue value;       // PUT: an owned or lent value
-  std::string payload;  // PUT: a copied value; PATCH: the fields
+  std::string payload;  // PUT, APPEND: copied bytes; PATCH: the fields
+  uint64_t ttl_ms = 0;  // PUT, EXPIRE
+  int64_t delta = 0;    // ADD
+  Token at_least;       // GET
 
   TimeNs started_ns = 0;
   TimeNs deadline_ns = 0;
   TimeNs wake_at_ns = kTimeNever;  // parked
 
+  // Writes: the request's number, and the lane that it is in (request_lanes.h).
+  ListHook lane_hook;
+  uint64_t seq = 0;
+  uint32_t lane_table_id = 0;
+  uint32_t lane_shard = 0;
+
   // The present attempt.
   uint32_t attempt = 0;  // counts from 1
   TimeNs attempt_ns = 0;
+  uint32_t table_id = 0;
   uint32_t shard = 0;
   bool shard_known = false;
   TargetId target = kNoTarget;
@@ -111,9 +135,10 @@ struct Operation {
   bool starting_parts = false;
   std::unique_ptr<MultiGetState> multi_get;
   std::unique_ptr<ScanState> scan;
+  std::unique_ptr<BatchState> batch;
 
   [[nodiscard]] bool is_write() const {
-    return method == Method::kPut || method == Method::kDelete || method == Method::kPatch;
+    return method != Method::kGet && method != Method::kMultiGet && method != Method::kScan;
   }
   [[nodiscard]] bool is_part() const { return parent != nullptr; }
   /// The value or fields that follow a request's head.

@@ -9,25 +9,31 @@ constexpr Judgement kAnswered{.verdict = Verdict::kAnswer};
 
 }  // namespace
 
-Judgement judge_reply(bool is_write, KvStatus status) {
+Judgement judge_reply(Repeat repeat, KvStatus status) {
+  const bool is_write = repeat != Repeat::kRead;
   switch (status) {
     case KvStatus::kWrongShard: return {.verdict = Verdict::kRetry, .refresh_map = true};
+    case KvStatus::kTooManyIncomplete:
     case KvStatus::kResourceExhausted: return {.verdict = Verdict::kRetry};
     case KvStatus::kUnavailable:
     case KvStatus::kAborted:
     case KvStatus::kCancelled:
-      if (!is_write) return {.verdict = Verdict::kRetry, .refresh_map = true};
-      return {.verdict = Verdict::kGiveUp, .may_have_been_applied = true};
+      if (repeat == Repeat::kUnidentified) return {.verdict = Verdict::kGiveUp, .may_have_been_applied = true};
+      return {.verdict = Verdict::kRetry, .refresh_map = true, .may_have_been_applied = is_write};
     case KvStatus::kOk:
     case KvStatus::kNotFound:
     case KvStatus::kAlreadyExists:
-    case KvStatus::kVersionMismatch: return kAnswered;
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow:
+    case KvStatus::kBehindToken: return kAnswered;
     default: return {.verdict = Verdict::kGiveUp, .may_have_been_applied = is_write && !certainly_not_applied(status)};
   }
 }
 
-Judgement judge_failure(bool is_write, const CallFailure& failure) {
-  const bool unknown = is_write && failure.may_have_executed;
+Judgement judge_failure(Repeat repeat, const CallFailure& failure) {
+  const bool unknown = repeat != Repeat::kRead && failure.may_have_executed;
   Judgement judgement{.verdict = Verdict::kGiveUp, .may_have_been_applied = unknown};
   switch (failure.code) {
     case absl::StatusCode::kInvalidArgument:
@@ -45,7 +51,7 @@ Judgement judge_failure(bool is_write, const CallFailure& failure) {
   const bool crowded = failure.code == absl::StatusCode::kResourceExhausted;
   judgement.session_suspect = !failure.from_peer && !crowded;
   judgement.refresh_map = judgement.session_suspect;
-  if (!unknown) judgement.verdict = Verdict::kRetry;
+  if (!unknown || repeat == Repeat::kIdentified) judgement.verdict = Verdict::kRetry;
   return judgement;
 }
 

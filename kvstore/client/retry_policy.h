@@ -1,14 +1,18 @@
 // What to do after an attempt: answer, try again, or give up. Pure.
 //
-// The rule that everything here serves: a read may be repeated whatever happened; a write is
-// repeated only when it is certain that it did not run. So
+// The rule that everything here serves: a read may be repeated whatever happened, and so may a write that is identified
+// (its shard knows a repetition, request_lanes.h); another write is repeated only when it is certain that it did not run.
+// So
 //
-//   the server answered      WRONG_SHARD, RESOURCE_EXHAUSTED      not applied: try again (both kinds)
-//                            UNAVAILABLE, ABORTED, CANCELLED      read: try again; write: unknown
+//   the server answered      WRONG_SHARD, RESOURCE_EXHAUSTED,     this attempt was not applied: try again
+//                            TOO_MANY_INCOMPLETE
+//                            UNAVAILABLE, ABORTED, CANCELLED      try again; a write without identity: unknown
 //                            anything else                        that is the answer
-//   no answer came           request certainly did not run        try again (both kinds)
-//                            request may have run                 read: try again; write: unknown
+//   no answer came           request certainly did not run        try again
+//                            request may have run                 try again; a write without identity: unknown
 //   nobody could be asked    (no map, no owner, no session)       try again
+//
+// What is said of applied or not is about one attempt; the operation remembers earlier ones (Operation::uncertain).
 //
 // "Try again" ends at the operation's deadline: a pause that would reach beyond it is not begun.
 #ifndef SKUA_KVSTORE_CLIENT_RETRY_POLICY_H_
@@ -29,13 +33,20 @@ enum class Verdict : uint8_t {
   kGiveUp,
 };
 
+/// What repeating an operation may do.
+enum class Repeat : uint8_t {
+  kRead,          // nothing
+  kIdentified,    // nothing: a write that the shard recognises
+  kUnidentified,  // harm: a write that would take effect again
+};
+
 struct Judgement {
   Verdict verdict = Verdict::kGiveUp;
   /// The shard map that the attempt was routed by may be out of date.
   bool refresh_map = false;
   /// The session that carried the attempt may be useless.
   bool session_suspect = false;
-  /// kGiveUp: the store may have changed.
+  /// The attempt may have changed the store.
   bool may_have_been_applied = false;
 
   friend bool operator==(const Judgement&, const Judgement&) = default;
@@ -49,10 +60,10 @@ struct CallFailure {
 };
 
 /// The server's reply said `status`.
-[[nodiscard]] Judgement judge_reply(bool is_write, KvStatus status);
+[[nodiscard]] Judgement judge_reply(Repeat repeat, KvStatus status);
 
 /// No reply came. `code` is not OK.
-[[nodiscard]] Judgement judge_failure(bool is_write, const CallFailure& failure);
+[[nodiscard]] Judgement judge_failure(Repeat repeat, const CallFailure& failure);
 
 /// The pause before attempt `attempt` (1: the first retry): uniform in the upper half of
 /// [0, min * 2^(attempt-1)], at most `max_ns`; at least one nanosecond.

@@ -3,10 +3,14 @@
 //
 // An operation ends in one of three ways, and the result says which:
 //
-//   answered      status is OK, NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION: the store's answer
+//   answered      status is OK, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION or OUT_OF_RANGE: the store's
+//                 answer
 //   not done      any other code with may_have_been_applied == false: nothing changed, try again
 //   unknown       any other code with may_have_been_applied == true: a write was sent and its fate
 //                 is not known; read the key before writing it again
+//
+// With ClientOptions::exactly_once a write ends as unknown only when its deadline passed, the client was closed, or the
+// node's storage failed.
 //
 // Results and views belong to the client's thread and must be gone before the client is.
 #ifndef SKUA_KVSTORE_CLIENT_TYPES_H_
@@ -26,6 +30,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/codec/durability.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
 
@@ -56,6 +61,9 @@ struct ClientOptions {
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   /// Memory for replies that are not lent straight from the receive buffers.
   size_t memory_limit_bytes = size_t{1} << 30;
+  /// Writes carry who asks and how often (docs/client.md), so that one whose answer was lost is sent again, until its
+  /// deadline, and takes effect once. Without, such a write fails as unknown.
+  bool exactly_once = true;
   /// Seeds back-off jitter; 0: drawn from the system.
   uint64_t seed = 0;
   /// How much of the client's traffic may be in the network, and what the network is like; nothing over TCP. docs/congestion.md.
@@ -67,9 +75,28 @@ struct ClientOptions {
 /// OK, or INVALID_ARGUMENT naming the option and its range.
 [[nodiscard]] absl::Status check_options(const ClientOptions& options);
 
+/// How far a shard had got when it answered. Given to a read of the same shard (`at_least`) it makes that read see at
+/// least what the answer had seen, on whatever node. Tokens of one shard are ordered by `index`; others are not.
+/// A plain value: keep it, send it to another process.
+struct Token {
+  uint32_t table_id = 0;
+  uint32_t shard = 0;
+  uint64_t epoch = 0;
+  uint64_t index = 0;  ///< 0: no token
+
+  [[nodiscard]] bool empty() const { return index == 0; }
+  friend bool operator==(const Token&, const Token&) = default;
+};
+
 struct ReadOptions {
   /// 0: ClientOptions::timeout.
   std::chrono::nanoseconds timeout{0};
+  /// GET only: with this state of the shard or a later one; else FAILED_PRECONDITION (what the token had seen was lost in
+  /// a crash, because it was written with a low durability, or is of a table that was dropped), or INVALID_ARGUMENT (the
+  /// token is of another shard than the key).
+  Token at_least{};
+  /// GET only: tell how long the key has to live.
+  bool with_ttl = false;
 };
 
 struct WriteOptions {
@@ -78,8 +105,12 @@ struct WriteOptions {
   /// Only if the key has this version; else FAILED_PRECONDITION, and the result's version is the
   /// key's (0: the key is absent).
   std::optional<uint64_t> if_version{};
-  /// PUT only: only if the key is absent; else ALREADY_EXISTS, and the result's version is the key's.
+  /// PUT, ADD, APPEND: only if the key is absent; else ALREADY_EXISTS, and the result's version is the key's.
   bool if_absent = false;
+  /// PUT only: the key vanishes after this long, which is rounded up to milliseconds; 0: never. At most 100 years.
+  std::chrono::nanoseconds ttl{0};
+  /// What must have happened before the write is answered. The result tells what did.
+  Durability durability = Durability::kDefault;
 };
 
 struct PatchOptions {
@@ -87,6 +118,16 @@ struct PatchOptions {
   std::chrono::nanoseconds timeout{0};
   /// A missing key becomes a row of the given fields instead of NOT_FOUND.
   bool create_if_missing = false;
+  /// As in WriteOptions.
+  std::optional<uint64_t> if_version{};
+  Durability durability = Durability::kDefault;
+};
+
+struct BatchOptions {
+  /// 0: ClientOptions::timeout.
+  std::chrono::nanoseconds timeout{0};
+  /// As in WriteOptions.
+  Durability durability = Durability::kDefault;
 };
 
 /// A field of a row to be replaced or added.
@@ -186,16 +227,43 @@ struct Outcome {
   uint64_t version = 0;
   /// Failed writes: the store may have changed (see the head of this file).
   bool may_have_been_applied = false;
+  /// What the answer had seen; empty if the store did not answer, and where several shards did (MULTI_GET, SCAN).
+  Token token{};
   /// Set unless the store answered.
   std::shared_ptr<const FailureDetail> detail;
 
   [[nodiscard]] bool ok() const { return status.ok(); }
 };
 
-using WriteResult = Outcome;
+/// Of a write that is OK:
+struct WriteResult : Outcome {
+  /// What was achieved: at least what was asked for.
+  Durability durability = Durability::kDefault;
+  /// ADD: the counter afterwards; else 0.
+  int64_t value = 0;
+  /// The answer to an earlier attempt, which had been lost.
+  bool repeated = false;
+};
 
 struct GetResult : Outcome {
   ValueView value;
+  /// With ReadOptions::with_ttl: what is left; nullopt: for ever.
+  std::optional<std::chrono::milliseconds> ttl;
+};
+
+/// What became of one operation of a BATCH, in the operations' order.
+struct BatchOpResult {
+  /// OK, or why this operation could not be done, and so none was.
+  absl::Status status;
+  /// As in the result of the single operation. 0 if nothing was applied and this operation could have been.
+  uint64_t version = 0;
+  /// ADD: the counter afterwards; else 0.
+  int64_t value = 0;
+};
+
+struct BatchResult : WriteResult {
+  /// Empty unless the store evaluated the batch. The result's status is the first that is not OK, with its operation named.
+  std::vector<BatchOpResult> ops;
 };
 
 /// One key's part of a MULTI_GET.
@@ -205,6 +273,8 @@ struct KeyResult {
   uint64_t version = 0;
   /// Valid as long as the MultiGetResult it came in.
   std::string_view value;
+  /// Of the shard that answered for this key.
+  Token token{};
 };
 
 struct MultiGetResult : Outcome {
@@ -224,6 +294,8 @@ struct Row {
 struct ScanResult : Outcome {
   /// In key order; views that are valid as long as this object. Empty unless OK.
   std::vector<Row> rows;
+  /// One for each page that a shard sent, in no order: the greatest index of a shard counts.
+  std::vector<Token> tokens;
   /// There may be more rows in the range: scan again with `start = next_start`.
   bool has_more = false;
   std::string next_start;
@@ -233,6 +305,7 @@ struct ScanResult : Outcome {
 
 using GetCallback = absl::AnyInvocable<void(GetResult&&)>;
 using WriteCallback = absl::AnyInvocable<void(WriteResult&&)>;
+using BatchCallback = absl::AnyInvocable<void(BatchResult&&)>;
 using MultiGetCallback = absl::AnyInvocable<void(MultiGetResult&&)>;
 using ScanCallback = absl::AnyInvocable<void(ScanResult&&)>;
 
@@ -245,6 +318,8 @@ struct ClientCounters {
   uint64_t operations_refused = 0;
   uint64_t attempts = 0;
   uint64_t retries = 0;
+  /// Retries of writes that an earlier attempt may have executed.
+  uint64_t repeated_writes = 0;
   uint64_t wrong_shard = 0;
   uint64_t map_updates = 0;
   uint64_t sessions_opened = 0;

@@ -46,6 +46,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/codec/durability.h"
 #include "kvstore/codec/limits.h"
 #include "rpc/base/bytes.h"
 
@@ -84,7 +85,8 @@ struct Condition {
 ///
 ///   seq        1    2    3    4    5    6       one counter for all mutations of a client, over all shards
 ///              done done  -   done  -    -
-///                         ^ first_incomplete   the client has been told all below, so nobody asks for them again
+///                         ^ first_incomplete   of those in this request's shard, the client has been told all below,
+///                                              so nobody asks for them again
 struct RequestId {
   uint64_t client_id = 0;         ///< random, of one instance of the client library; 0: at most once is not wanted
   uint64_t seq = 0;               ///< 1 or more
@@ -92,17 +94,6 @@ struct RequestId {
 
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
-
-/// What must have happened to a write before it is answered. Ordered: each includes those before.
-enum class Durability : uint8_t {
-  kDefault = 0,  ///< what the table or the node is set to
-  kMemory = 1,   ///< taken by the log; lost if the process dies
-  kFlush = 2,    ///< written to the log's file; lost if the machine dies
-  kSync = 3,     ///< on the disk
-};
-
-/// "default", "memory", "flush", "sync".
-[[nodiscard]] const char* durability_name(Durability durability);
 
 struct GetRequest {
   Route route{};

@@ -418,8 +418,8 @@ TEST(Sessions, AReadInFlightSurvivesItsNodesRestart) {
   EXPECT_EQ(world.client->counters().sessions_opened, 2u);
 }
 
-TEST(Sessions, AWriteInFlightIsNotRepeatedAfterARestart) {
-  ClientWorld world(1);
+TEST(Sessions, AWriteWithoutIdentityInFlightIsNotRepeatedAfterARestart) {
+  ClientWorld world(1, {.exactly_once = false});
   world.publish(1);
   world.start_client();
   ASSERT_TRUE(put(world, "k", "v").ok());
@@ -447,7 +447,7 @@ TEST(Sessions, AWriteInFlightIsNotRepeatedAfterARestart) {
 }
 
 TEST(Sessions, WritesThatWereNotSentAreRepeatedAfterARestart) {
-  ClientWorld world(1, {.session_window = 1});
+  ClientWorld world(1, {.session_window = 1, .exactly_once = false});
   world.publish(1);
   world.start_client();
   ASSERT_TRUE(put(world, "k", "v").ok());

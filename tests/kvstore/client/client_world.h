@@ -46,12 +46,15 @@ class ClientWorld {
     control.publish(nodes, owners, epoch);
   }
 
+  /// The process' first client, or one after the other.
   ClientCore& start_client() {
+    client.reset();
+    client_transport_.reset();
     rpc::EndpointIdentity self;
     self.uuid.bytes[0] = 99;
     client_transport_ = network.attach(99, self, {.payload_max_bytes = 32 * 1024});
     access_ = control.access();
-    client = std::make_unique<ClientCore>(*client_transport_, network.clock(), *access_, options_);
+    client = std::make_unique<ClientCore>(*client_transport_, network.clock(), *access_, options_, ++client_id_);
     return *client;
   }
 
@@ -123,6 +126,7 @@ class ClientWorld {
   std::vector<std::unique_ptr<FakeNode>> nodes_;
   std::vector<uint32_t> owners_;
   uint64_t epoch_ = 1;
+  uint64_t client_id_ = 1000;
   std::unique_ptr<ClusterAccess> access_;
   std::unique_ptr<rpc::SimTransport> client_transport_;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "kvstore/codec/key_hash.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/row.h"
@@ -38,8 +39,8 @@ FakeNode::FakeNode(std::string uuid, uint64_t incarnation, std::unique_ptr<rpc::
       store_(std::move(store)),
       transport_(std::move(transport)),
       endpoint_(std::make_unique<rpc::Endpoint>(*transport_, clock, node_options())) {
-  for (Method method :
-       {Method::kGet, Method::kPut, Method::kDelete, Method::kMultiGet, Method::kPatch, Method::kScan}) {
+  for (Method method : {Method::kGet, Method::kPut, Method::kDelete, Method::kMultiGet, Method::kPatch, Method::kScan,
+                        Method::kBatch, Method::kAdd, Method::kAppend, Method::kExpire}) {
     endpoint_->serve(static_cast<rpc::MethodId>(method), [this](rpc::IncomingCall&& call) { serve(std::move(call)); });
   }
 }
@@ -55,12 +56,9 @@ void FakeNode::serve(rpc::IncomingCall call) {
   }
   switch (static_cast<Method>(call.method)) {
     case Method::kGet: return get(call);
-    case Method::kPut: return put(call);
-    case Method::kDelete: return remove(call);
     case Method::kMultiGet: return multi_get(call);
-    case Method::kPatch: return patch(call);
     case Method::kScan: return scan(call);
-    default: break;
+    default: return write(call, route->shard);
   }
 }
 
@@ -69,61 +67,163 @@ void FakeNode::reply_error(rpc::IncomingCall& call, KvStatus status, std::string
   call.reply.reply(copied(encode_error_reply({.status = status, .version = version, .text = text}, buffer)));
 }
 
-void FakeNode::reply_written(rpc::IncomingCall& call, uint64_t version) {
-  HeadBuffer buffer;
-  call.reply.reply(copied(encode_write_reply({.head = {.version = version}, .durability = Durability::kSync}, buffer)));
-}
-
 void FakeNode::get(rpc::IncomingCall& call) {
   const auto request = decode_get(call.request.bytes());
   SKUA_CHECK(request.ok(), "malformed GET");
   const auto found = store_->entries.find(std::string(request->key));
+  if (request->at_least_index >= store_->next_version) return reply_error(call, KvStatus::kBehindToken, "lost");
   if (found == store_->entries.end()) return reply_error(call, KvStatus::kNotFound, "");
   HeadBuffer buffer;
   const FakeStore::Entry& entry = found->second;
-  call.reply.reply(copied(encode_get_reply_head({.version = entry.version}, entry.value.size(), buffer), entry.value));
+  const ReplyHead head = {.version = entry.version, .epoch = request->route.epoch, .index = store_->next_version - 1};
+  call.reply.reply(copied(
+      encode_get_reply_head(head, entry.value.size(), buffer, request->wants_ttl ? entry.ttl_ms : 0), entry.value));
 }
 
-void FakeNode::put(rpc::IncomingCall& call) {
-  const auto request = decode_put(call.request.bytes());
-  SKUA_CHECK(request.ok(), "malformed PUT");
-  const std::string key(request->key);
+namespace {
+
+/// The mutation of one key that a call asks for.
+BatchOp decode_op(Method method, ByteSpan bytes) {
+  using Kind = BatchOp::Kind;
+  if (method == Method::kPut) {
+    const PutRequest put = decode_put(bytes).value();
+    return {Kind::kPut, put.condition, false, put.key, put.value, put.ttl_ms};
+  }
+  if (method == Method::kDelete) {
+    const DeleteRequest removal = decode_delete(bytes).value();
+    return {Kind::kDelete, removal.condition, false, removal.key};
+  }
+  if (method == Method::kPatch) {
+    const PatchRequest patch = decode_patch(bytes).value();
+    return {Kind::kPatch, patch.condition, patch.create_if_missing, patch.key, patch.fields};
+  }
+  if (method == Method::kAdd) {
+    const AddRequest add = decode_add(bytes).value();
+    return {.kind = Kind::kAdd, .condition = add.condition, .key = add.key, .delta = add.delta};
+  }
+  if (method == Method::kAppend) {
+    const AppendRequest append = decode_append(bytes).value();
+    return {Kind::kAppend, append.condition, false, append.key, append.value};
+  }
+  const ExpireRequest expire = decode_expire(bytes).value();
+  return {Kind::kExpire, expire.condition, false, expire.key, {}, expire.ttl_ms};
+}
+
+RequestId id_of(ByteSpan bytes) {
+  const std::byte* const head = bytes.data() + kRequestHeaderBytes;
+  return {load_le<uint64_t>(head), load_le<uint64_t>(head + 8), load_le<uint64_t>(head + 16)};
+}
+
+/// The achieved durability: what was asked for, and sync by default.
+Durability durability_of(ByteSpan bytes) {
+  const auto asked = static_cast<Durability>((static_cast<uint8_t>(bytes[25]) >> 4) & 3);
+  return asked == Durability::kDefault ? Durability::kSync : asked;
+}
+
+}  // namespace
+
+void FakeNode::write(rpc::IncomingCall& call, uint32_t shard) {
+  const ByteSpan bytes = call.request.bytes();
+  const RequestId id = id_of(bytes);
+  ids.push_back(id);
+  FakeStore::Answers& known = store_->answers[{id.client_id, shard}];
+  if (id.client_id != 0) {
+    known.first_incomplete = std::max(known.first_incomplete, id.first_incomplete);
+    known.by_seq.erase(known.by_seq.begin(), known.by_seq.lower_bound(known.first_incomplete));
+    if (id.seq < known.first_incomplete) return reply_error(call, KvStatus::kStaleRetry, "told already");
+    if (const auto found = known.by_seq.find(id.seq); found != known.by_seq.end()) {
+      std::string again = found->second;
+      again[2] = static_cast<char>(again[2] | 4);
+      return answer_write(call, std::move(again));
+    }
+  }
+  const auto method = static_cast<Method>(call.method);
+  if (method == Method::kBatch) return batch(call);
+  const BatchEntry done = apply(decode_op(method, bytes));
+  if (done.status != KvStatus::kOk) return reply_error(call, done.status, "", done.version);
+  ++executed;
+  HeadBuffer buffer;
+  const WriteReply reply = {
+      {.version = done.version, .epoch = owned[shard], .index = done.version}, durability_of(bytes), false};
+  const ByteSpan answer =
+      method == Method::kAdd ? encode_add_reply({reply, done.value}, buffer) : encode_write_reply(reply, buffer);
+  if (id.client_id != 0) known.by_seq[id.seq] = as_string_view(answer);
+  answer_write(call, std::string(as_string_view(answer)));
+}
+
+void FakeNode::batch(rpc::IncomingCall& call) {
+  const BatchRequest request = decode_batch(call.request.bytes()).value();
+  const auto before = store_->entries;
+  const uint64_t version_before = store_->next_version;
+  std::vector<BatchEntry> entries;
+  bool applied = true;
+  for (const BatchOp& op : request.ops) {
+    SKUA_CHECK(shard_of_key(op.key, shard_count) == request.route.shard, "a key was sent to another shard");
+    entries.push_back(apply(op));
+    applied = applied && entries.back().status == KvStatus::kOk;
+  }
+  BatchReply reply;
+  reply.applied = applied;
+  if (applied) {
+    ++executed;
+    reply.durability = durability_of(call.request.bytes());
+  } else {
+    store_->entries = before;
+    store_->next_version = version_before;
+    for (BatchEntry& entry : entries) {
+      if (entry.status == KvStatus::kOk) entry = {};
+    }
+  }
+  reply.head = {.version = applied ? store_->next_version - 1 : 0,
+                .epoch = request.route.epoch,
+                .index = store_->next_version - 1};
+  std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
+  std::string answer(as_string_view(encode_batch_reply(reply, entries, buffer)));
+  if (applied && request.id.client_id != 0) {
+    store_->answers[{request.id.client_id, request.route.shard}].by_seq[request.id.seq] = answer;
+  }
+  answer_write(call, std::move(answer));
+}
+
+void FakeNode::answer_write(rpc::IncomingCall& call, std::string bytes) {
+  if (before_answer && before_answer(call)) return;
+  call.reply.reply(copied(as_byte_span(bytes)));
+}
+
+BatchEntry FakeNode::apply(const BatchOp& op) {
+  using Kind = BatchOp::Kind;
+  const std::string key(op.key);
   const auto found = store_->entries.find(key);
-  const uint64_t present = found == store_->entries.end() ? 0 : found->second.version;
-  if (request->condition.kind == Condition::Kind::kIfAbsent && present != 0) {
-    return reply_error(call, KvStatus::kAlreadyExists, "the key exists", present);
+  const bool missing = found == store_->entries.end();
+  FakeStore::Entry entry = missing ? FakeStore::Entry() : found->second;
+  if (op.condition.kind == Condition::Kind::kIfAbsent && !missing) return {KvStatus::kAlreadyExists, entry.version};
+  if (op.condition.kind == Condition::Kind::kIfVersion && entry.version != op.condition.version) {
+    return {KvStatus::kVersionMismatch, entry.version};
   }
-  if (request->condition.kind == Condition::Kind::kIfVersion && present != request->condition.version) {
-    return reply_error(call, KvStatus::kVersionMismatch, "another version", present);
+  BatchEntry done;
+  if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
+  if (op.kind == Kind::kPut || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
+  if (op.kind == Kind::kAppend) entry.value.append(as_string_view(op.value));
+  if (op.kind == Kind::kExpire && missing) return {KvStatus::kNotFound};
+  if (op.kind == Kind::kPatch) {
+    if (missing && !op.create_if_missing) return {KvStatus::kNotFound};
+    const std::string row = entry.value;
+    if (!patch_row(as_byte_span(row), op.value, entry.value).ok()) return {KvStatus::kNotARow, entry.version};
   }
-  const uint64_t version = store_->next_version++;
-  store_->entries[key] = {std::string(as_string_view(request->value)), version};
-  reply_written(call, version);
-}
-
-void FakeNode::remove(rpc::IncomingCall& call) {
-  const auto request = decode_delete(call.request.bytes());
-  SKUA_CHECK(request.ok(), "malformed DELETE");
-  store_->entries.erase(std::string(request->key));
-  reply_written(call, store_->next_version++);
-}
-
-void FakeNode::patch(rpc::IncomingCall& call) {
-  const auto request = decode_patch(call.request.bytes());
-  SKUA_CHECK(request.ok(), "malformed PATCH");
-  const std::string key(request->key);
-  const auto found = store_->entries.find(key);
-  if (found == store_->entries.end() && !request->create_if_missing) {
-    return reply_error(call, KvStatus::kNotFound, "");
+  if (op.kind == Kind::kAdd) {
+    int64_t number = 0;
+    if (!missing && !absl::SimpleAtoi(entry.value, &number)) return {KvStatus::kNotANumber, entry.version};
+    if (__builtin_add_overflow(number, op.delta, &done.value)) return {KvStatus::kCounterOverflow, entry.version};
+    entry.value = std::to_string(done.value);
   }
-  std::string patched;
-  const std::string before = found == store_->entries.end() ? "" : found->second.value;
-  if (!patch_row(as_byte_span(before), request->fields, patched).ok()) {
-    return reply_error(call, KvStatus::kNotARow, "not a row");
+  done.version = store_->next_version++;
+  entry.version = done.version;
+  if (op.kind == Kind::kDelete) {
+    store_->entries.erase(key);
+  } else {
+    store_->entries[key] = entry;
   }
-  const uint64_t version = store_->next_version++;
-  store_->entries[key] = {patched, version};
-  reply_written(call, version);
+  return done;
 }
 
 void FakeNode::multi_get(rpc::IncomingCall& call) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kvstore/client/cluster_access.h"
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "rpc/endpoint.h"
@@ -22,8 +23,15 @@ struct FakeStore {
   struct Entry {
     std::string value;
     uint64_t version = 0;
+    uint64_t ttl_ms = 0;  // no time passes
+  };
+  /// What it has answered to a client's writes in one shard.
+  struct Answers {
+    uint64_t first_incomplete = 0;
+    std::map<uint64_t, std::string> by_seq;
   };
   std::map<std::string, Entry> entries;
+  std::map<std::pair<uint64_t, uint32_t>, Answers> answers;  // by client and shard
   uint64_t next_version = 1;
 };
 
@@ -46,19 +54,24 @@ class FakeNode {
   uint32_t shard_count = 1;
   uint64_t map_revision = 1;
   Script script;
+  /// Looks at a write that was executed, before it is answered. True: the answer is lost, or was another.
+  Script before_answer;
   uint64_t requests = 0;
+  /// Of the writes that came, and how many of them were executed.
+  std::vector<RequestId> ids;
+  uint64_t executed = 0;
 
   static void reply_error(rpc::IncomingCall& call, KvStatus status, std::string_view text, uint64_t version = 0);
 
  private:
   void serve(rpc::IncomingCall call);
   void get(rpc::IncomingCall& call);
-  void put(rpc::IncomingCall& call);
-  void remove(rpc::IncomingCall& call);
-  void patch(rpc::IncomingCall& call);
+  void write(rpc::IncomingCall& call, uint32_t shard);
+  void batch(rpc::IncomingCall& call);
+  BatchEntry apply(const BatchOp& op);
+  void answer_write(rpc::IncomingCall& call, std::string bytes);
   void multi_get(rpc::IncomingCall& call);
   void scan(rpc::IncomingCall& call);
-  void reply_written(rpc::IncomingCall& call, uint64_t version);
 
   const std::string uuid_;
   const uint64_t incarnation_;

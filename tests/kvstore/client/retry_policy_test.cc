@@ -5,19 +5,22 @@
 namespace skua::kv {
 namespace {
 
-constexpr bool kRead = false;
-constexpr bool kWrite = true;
+constexpr Repeat kRead = Repeat::kRead;
+constexpr Repeat kWrite = Repeat::kUnidentified;
+constexpr Repeat kIdentified = Repeat::kIdentified;
+constexpr Repeat kAll[] = {kRead, kWrite, kIdentified};
 
 TEST(JudgeReply, AnswersAreAnswers) {
-  for (KvStatus status : {KvStatus::kOk, KvStatus::kNotFound, KvStatus::kAlreadyExists, KvStatus::kVersionMismatch}) {
-    EXPECT_EQ(judge_reply(kRead, status).verdict, Verdict::kAnswer);
-    EXPECT_EQ(judge_reply(kWrite, status).verdict, Verdict::kAnswer);
+  for (KvStatus status :
+       {KvStatus::kOk, KvStatus::kNotFound, KvStatus::kAlreadyExists, KvStatus::kVersionMismatch, KvStatus::kNotARow,
+        KvStatus::kNotANumber, KvStatus::kCounterOverflow, KvStatus::kBehindToken}) {
+    for (Repeat repeat : kAll) EXPECT_EQ(judge_reply(repeat, status).verdict, Verdict::kAnswer);
   }
 }
 
 TEST(JudgeReply, WrongShardRefreshesAndRetriesReadsAndWrites) {
-  for (bool is_write : {kRead, kWrite}) {
-    const Judgement judgement = judge_reply(is_write, KvStatus::kWrongShard);
+  for (Repeat repeat : kAll) {
+    const Judgement judgement = judge_reply(repeat, KvStatus::kWrongShard);
     EXPECT_EQ(judgement.verdict, Verdict::kRetry);
     EXPECT_TRUE(judgement.refresh_map);
   }
@@ -29,11 +32,20 @@ TEST(JudgeReply, OverloadRetriesWithoutRefreshing) {
   EXPECT_FALSE(judgement.refresh_map);
 }
 
-TEST(JudgeReply, UncertainAnswersRetryReadsOnly) {
+TEST(JudgeReply, UncertainAnswersRetryReadsAndIdentifiedWrites) {
   for (KvStatus status : {KvStatus::kUnavailable, KvStatus::kAborted, KvStatus::kCancelled}) {
+    EXPECT_EQ(judge_reply(kIdentified, status),
+              (Judgement{.verdict = Verdict::kRetry, .refresh_map = true, .may_have_been_applied = true}));
     EXPECT_EQ(judge_reply(kRead, status).verdict, Verdict::kRetry);
     EXPECT_EQ(judge_reply(kWrite, status), (Judgement{.verdict = Verdict::kGiveUp, .may_have_been_applied = true}));
   }
+}
+
+TEST(JudgeReply, TooManyResultsKeptRetriesAndATooLateRetryEndsIt) {
+  EXPECT_EQ(judge_reply(kIdentified, KvStatus::kTooManyIncomplete).verdict, Verdict::kRetry);
+  const Judgement stale = judge_reply(kIdentified, KvStatus::kStaleRetry);
+  EXPECT_EQ(stale.verdict, Verdict::kGiveUp);
+  EXPECT_TRUE(stale.may_have_been_applied);
 }
 
 TEST(JudgeReply, FailedStorageMayHaveApplied) {
@@ -43,7 +55,19 @@ TEST(JudgeReply, FailedStorageMayHaveApplied) {
   EXPECT_FALSE(judge_reply(kRead, KvStatus::kStorageFailed).may_have_been_applied);
 }
 
-/// The rule itself, over everything: a write that may have run is never repeated, and always said to be uncertain.
+TEST(JudgeFailure, RepeatsAnIdentifiedWriteLikeARead) {
+  for (int code = 1; code <= 16; ++code) {
+    for (bool from_peer : {false, true}) {
+      const CallFailure failure{static_cast<absl::StatusCode>(code), from_peer, true};
+      const Judgement judgement = judge_failure(kIdentified, failure);
+      EXPECT_EQ(judgement.verdict, judge_failure(kRead, failure).verdict) << code;
+      EXPECT_TRUE(judgement.may_have_been_applied) << code;
+    }
+  }
+}
+
+/// The rule itself, over everything: a write that may have run and has no identity is never repeated, and always said to
+/// be uncertain.
 TEST(JudgeFailure, NeverRepeatsAWriteThatMayHaveRun) {
   for (int code = 1; code <= 16; ++code) {
     for (bool from_peer : {false, true}) {
@@ -57,9 +81,9 @@ TEST(JudgeFailure, NeverRepeatsAWriteThatMayHaveRun) {
 
 TEST(JudgeFailure, NothingIsUncertainThatDidNotRun) {
   for (int code = 1; code <= 16; ++code) {
-    for (bool is_write : {false, true}) {
+    for (Repeat repeat : kAll) {
       const CallFailure failure{static_cast<absl::StatusCode>(code), false, false};
-      EXPECT_FALSE(judge_failure(is_write, failure).may_have_been_applied) << code;
+      EXPECT_FALSE(judge_failure(repeat, failure).may_have_been_applied) << code;
     }
   }
 }

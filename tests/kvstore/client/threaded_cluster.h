@@ -43,7 +43,7 @@ class ThreadedCluster {
     SKUA_CHECK(transport.ok(), "no transport");
     options.seed = 1;
     return std::make_unique<AsyncClient>(std::make_unique<AsyncClient::Impl>(
-        std::make_unique<SteadyClock>(), std::move(*transport), control.access(), options));
+        std::make_unique<SteadyClock>(), std::move(*transport), control.access(), options, draw_client_id()));
   }
 
   /// Runs `use` with a node on its thread, and waits for it.

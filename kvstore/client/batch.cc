@@ -1,0 +1,62 @@
+#include "kvstore/client/batch.h"
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/client/write_options.h"
+#include "kvstore/codec/row.h"
+
+namespace skua::kv {
+
+Batch& Batch::append_op(BatchOp op, const BatchOpOptions& options) {
+  if (!status_.ok()) return *this;
+  const auto condition = condition_of(options.if_version, options.if_absent);
+  const auto ttl_ms = ttl_ms_of(options.ttl);
+  absl::Status status = condition.ok() ? ttl_ms.status() : condition.status();
+  if (status.ok() && options.create_if_missing && op.kind != BatchOp::Kind::kPatch) {
+    status = absl::InvalidArgumentError("create_if_missing is PATCH's");
+  }
+  if (status.ok()) {
+    op.condition = *condition;
+    op.create_if_missing = options.create_if_missing;
+    if (*ttl_ms != 0) op.ttl_ms = *ttl_ms;
+    status = ops_.add(op);
+  }
+  if (!status.ok()) {
+    status_ = absl::Status(status.code(), absl::StrCat("BATCH operation ", ops_.size() + 1, ": ", status.message()));
+  }
+  return *this;
+}
+
+Batch& Batch::put(std::string_view key, std::string_view value, const BatchOpOptions& options) {
+  return append_op({.kind = BatchOp::Kind::kPut, .key = key, .value = as_byte_span(value)}, options);
+}
+
+Batch& Batch::remove(std::string_view key, const BatchOpOptions& options) {
+  return append_op({.kind = BatchOp::Kind::kDelete, .key = key}, options);
+}
+
+Batch& Batch::add(std::string_view key, int64_t delta, const BatchOpOptions& options) {
+  return append_op({.kind = BatchOp::Kind::kAdd, .key = key, .delta = delta}, options);
+}
+
+Batch& Batch::append(std::string_view key, std::string_view bytes, const BatchOpOptions& options) {
+  return append_op({.kind = BatchOp::Kind::kAppend, .key = key, .value = as_byte_span(bytes)}, options);
+}
+
+Batch& Batch::patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options) {
+  row_.clear();
+  for (const FieldUpdate& field : fields) append_field(row_, {field.name, as_byte_span(field.value)});
+  return append_op({.kind = BatchOp::Kind::kPatch, .key = key, .value = as_byte_span(row_)}, options);
+}
+
+Batch& Batch::expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options) {
+  BatchOpOptions all = options;
+  all.ttl = ttl;
+  return append_op({.kind = BatchOp::Kind::kExpire, .key = key}, all);
+}
+
+void Batch::clear() {
+  ops_.clear();
+  status_ = absl::OkStatus();
+}
+
+}  // namespace skua::kv
