@@ -37,7 +37,8 @@ struct User {
   User(Fabric& fabric, uint32_t index, const EndpointOptions& options)
       : transport(fabric.make_transport(index)),
         endpoint(std::make_unique<Endpoint>(*transport, fabric.clock(), options)),
-        memory(std::make_unique<RemoteMemory>(*endpoint, RemoteMemory::Options{.operations_max = 64})) {}
+        memory(std::make_unique<RemoteMemory>(
+            *endpoint, RemoteMemory::Options{.operations_max = 64, .connect_patience_ns = 20 * kSecond})) {}
   ~User() { endpoint.reset(); }  // before the memory, so that what is in flight ends
 };
 
