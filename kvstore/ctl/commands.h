@@ -3,15 +3,21 @@
 #define SKUA_KVSTORE_CTL_COMMANDS_H_
 
 #include "app/config.h"
+#include "kvstore/client/types.h"
 #include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
 
 // `globals` outlives the program's run.
 void add_data_commands(app::Program& program, const Globals& globals);
+void add_write_commands(app::Program& program, const Globals& globals);
+void add_batch_command(app::Program& program, const Globals& globals);
 void add_table_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);
+
+/// --durability, for commands that write.
+void add_durability_option(app::Command& command, Durability& durability);
 
 }  // namespace skua::kv::ctl
 

@@ -1,29 +1,23 @@
-// get, put, del, scan.
+// get, ttl, scan. What writes: write_commands.cc, batch_command.cc.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "app/exit.h"
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/commands.h"
-#include "rpc/base/status.h"
+#include "kvstore/ctl/with_client.h"
 
 namespace skua::kv::ctl {
 namespace {
 
-struct KeyArguments {
+struct ReadArguments {
   std::string table;
   std::string key;
-  std::string value;
   std::string file;
-  bool if_absent = false;
-  int64_t if_version = -1;
 };
 
 struct ScanArguments {
@@ -34,27 +28,7 @@ struct ScanArguments {
   uint32_t limit = 100;
 };
 
-/// Runs `use` with a connected client; prints why if there is none.
-template <typename Use>
-int with_client(const Globals& globals, Use&& use) {
-  ClientOptions options;
-  options.control_address = globals.control_address;
-  options.timeout = std::chrono::nanoseconds(globals.timeout_ns);
-  if (globals.transport != TransportKind::kTcp) {
-    absl::StatusOr<TransportMaker> maker =
-        globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);
-    if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
-    options.make_transport = *std::move(maker);
-  }
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
-  return client.ok() ? use(**client) : report_failure(client.status());
-}
-
-void print_json(const nlohmann::json& json) {
-  std::printf("%s\n", json.dump(2).c_str());
-}
-
-int get(const Globals& globals, const KeyArguments& arguments) {
+int get(const Globals& globals, const ReadArguments& arguments) {
   return with_client(globals, [&](Client& client) {
     const ReadResult result = client.get(arguments.table, arguments.key);
     if (!result.ok()) return report_failure(result.status);
@@ -73,46 +47,22 @@ int get(const Globals& globals, const KeyArguments& arguments) {
   });
 }
 
-int report_write(const Globals& globals, const WriteResult& result, const char* what) {
-  if (!result.ok()) {
-    const int code = report_failure(result.status);
-    if (result.may_have_been_applied) std::fprintf(stderr, "%s: the write may have been applied\n", kProgram);
-    return code;
-  }
-  if (globals.json) {
-    print_json({{"done", what}, {"version", result.version}});
-  } else {
-    std::printf("%s, version %llu\n", what, static_cast<unsigned long long>(result.version));
-  }
-  return app::kExitOk;
-}
-
-WriteOptions conditions(const KeyArguments& arguments) {
-  WriteOptions options;
-  if (arguments.if_version >= 0) options.if_version = static_cast<uint64_t>(arguments.if_version);
-  options.if_absent = arguments.if_absent;
-  return options;
-}
-
-int put(const Globals& globals, const KeyArguments& arguments) {
-  std::string value = arguments.value;
-  if (!arguments.file.empty()) {
-    if (!value.empty()) app::fail_usage(kProgram, "give VALUE or --file, not both");
-    std::ifstream in(arguments.file, std::ios::binary);
-    if (!in) app::fail_usage(kProgram, absl::StrCat("cannot read ", arguments.file));
-    value.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  if (arguments.if_absent && arguments.if_version >= 0) {
-    app::fail_usage(kProgram, "give --if-absent or --if-version, not both");
-  }
+int ttl(const Globals& globals, const ReadArguments& arguments) {
   return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.put(arguments.table, arguments.key, value, conditions(arguments)), "written");
-  });
-}
-
-int del(const Globals& globals, const KeyArguments& arguments) {
-  return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.remove(arguments.table, arguments.key, conditions(arguments)), "deleted");
+    const ReadResult result = client.get(arguments.table, arguments.key, {.with_ttl = true});
+    if (!result.ok()) return report_failure(result.status);
+    const bool expires = result.ttl.has_value();
+    const int64_t left_ms = expires ? result.ttl->count() : 0;
+    if (globals.json) {
+      nlohmann::json json = {{"key", json_text(arguments.key).text}, {"version", result.version}, {"ttl_ms", nullptr}};
+      if (expires) json["ttl_ms"] = left_ms;
+      print_json(json);
+    } else if (expires) {
+      std::printf("%lld ms\n", static_cast<long long>(left_ms));
+    } else {
+      std::printf("never\n");
+    }
+    return app::kExitOk;
   });
 }
 
@@ -149,36 +99,20 @@ int scan(const Globals& globals, const ScanArguments& arguments) {
   });
 }
 
-app::Command& add_key_command(app::Program& program, const char* name, const char* summary, KeyArguments& arguments) {
-  app::Command& command = program.add_command(name, summary);
-  command.add_positional("table", &arguments.table, "The table's name.");
-  command.add_positional("key", &arguments.key, "The key, 1 to 1,024 bytes.");
-  return command;
-}
-
 }  // namespace
 
 void add_data_commands(app::Program& program, const Globals& globals) {
-  auto read = std::make_shared<KeyArguments>();
-  app::Command& get_command = add_key_command(program, "get", "Prints a key's value.", *read);
+  auto read = std::make_shared<ReadArguments>();
+  app::Command& get_command = add_key_command(program, "get", "Prints a key's value.", read->table, read->key);
   get_command.add_string("file", &read->file, "Write the value there, byte for byte.").value_name("FILE");
   get_command.example("skuactl get notes greeting", "");
   get_command.action([&globals, read] { return get(globals, *read); });
 
-  auto write = std::make_shared<KeyArguments>();
-  app::Command& put_command = add_key_command(program, "put", "Writes a key.", *write);
-  put_command.add_positional("value", &write->value, "The value; or use --file.").optional();
-  put_command.add_string("file", &write->file, "Take the value from a file, byte for byte.").value_name("FILE");
-  put_command.add_bool("if-absent", &write->if_absent, "Only if the key does not exist.");
-  put_command.add_int("if-version", &write->if_version, "Only if the key has this version.").value_name("VERSION");
-  put_command.example("skuactl put notes greeting hello", "");
-  put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
-  put_command.action([&globals, write] { return put(globals, *write); });
-
-  auto removal = std::make_shared<KeyArguments>();
-  app::Command& del_command = add_key_command(program, "del", "Deletes a key.", *removal);
-  del_command.add_int("if-version", &removal->if_version, "Only if the key has this version.").value_name("VERSION");
-  del_command.action([&globals, removal] { return del(globals, *removal); });
+  auto asked = std::make_shared<ReadArguments>();
+  app::Command& ttl_command =
+      add_key_command(program, "ttl", "Prints how long a key has to live, or never.", asked->table, asked->key);
+  ttl_command.example("skuactl ttl sessions ada", "");
+  ttl_command.action([&globals, asked] { return ttl(globals, *asked); });
 
   auto range = std::make_shared<ScanArguments>();
   app::Command& scan_command = program.add_command("scan", "Prints rows in key order.");

@@ -37,6 +37,8 @@ int main(int argc, char** argv) {
   program.example("skuactl --output json scan notes --limit 10", "ten rows as JSON");
   ctl::add_status_command(program, globals);
   ctl::add_data_commands(program, globals);
+  ctl::add_write_commands(program, globals);
+  ctl::add_batch_command(program, globals);
   ctl::add_table_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);

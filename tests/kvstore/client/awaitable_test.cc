@@ -61,6 +61,21 @@ Task<int> nested(AwaitableClient client, int depth) {
   co_return 1 + co_await nested(client, depth - 1);
 }
 
+Task<int64_t> count(AwaitableClient client, std::string key) {
+  co_await client.add("t", key, 40);
+  co_await client.append("t", key, "0");
+  const BatchResult batch = co_await client.batch("t", Batch().add(key, 1).add(key, 1));
+  const WriteResult expiring = co_await client.expire("t", key, std::chrono::seconds(1));
+  EXPECT_TRUE(expiring.ok()) << expiring.status;
+  co_return batch.ok() ? batch.ops.back().value : -1;
+}
+
+TEST(Run, AwaitsEachOperationThatWrites) {
+  ThreadedCluster cluster(1, 2);
+  auto client = cluster.make_client();
+  EXPECT_EQ(run(*client, count(*client, "n")), 402);
+}
+
 TEST(Run, AwaitsOneOperationAfterTheOther) {
   ThreadedCluster cluster(2, 4);
   auto client = cluster.make_client();

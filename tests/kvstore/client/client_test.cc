@@ -49,6 +49,21 @@ TEST(Client, DoesEachOperation) {
   EXPECT_TRUE(rows.has_more);
   EXPECT_EQ(client->scan("t", {.start = rows.next_start}).rows.size(), 1u);
 
+  EXPECT_FALSE(rows.tokens.empty());
+
+  EXPECT_EQ(client->add("t", "n", 41).value, 41);
+  const WriteResult added = client->add("t", "n", 1, {.durability = Durability::kFlush});
+  EXPECT_EQ(added.value, 42);
+  EXPECT_EQ(added.durability, Durability::kFlush);
+  EXPECT_EQ(client->get("t", "n", {.at_least = added.token}).value, "42");
+  EXPECT_TRUE(client->append("t", "n", "0").ok());
+  EXPECT_TRUE(client->expire("t", "n", std::chrono::seconds(9)).ok());
+  EXPECT_EQ(client->get("t", "n", {.with_ttl = true}).ttl, std::chrono::seconds(9));
+  const BatchResult batch = client->batch("t", Batch().add("n", 1).append("n", "1"));
+  EXPECT_TRUE(batch.ok()) << batch.status;
+  EXPECT_EQ(batch.ops.size(), 2u);
+  EXPECT_EQ(client->get("t", "n").value, "4211");
+
   EXPECT_TRUE(client->remove("t", "ada", {.if_version = written.version}).ok());
   EXPECT_EQ(client->get("t", "ada").status.code(), absl::StatusCode::kNotFound);
   EXPECT_GT(client->counters().operations_ok, 5u);

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SKUACTL = None
@@ -43,6 +44,11 @@ class SkuactlTest(unittest.TestCase):
         self.refused(2, ["output"], "status", "--output", "yaml")
         self.refused(2, ["--file"], "put", "t", "k", "v", "--file", "/dev/null")
         self.refused(2, ["/no/such/file"], "put", "t", "k", "--file", "/no/such/file")
+        self.refused(2, ["no integer"], "add", "t", "k", "many")
+        self.refused(2, ["TTL", "never"], "expire", "t", "k", "soon")
+        self.refused(2, ["durability"], "put", "t", "k", "v", "--durability", "paper")
+        self.refused(2, ["/no/such/file"], "batch", "t", "--file", "/no/such/file")
+        self.refused(2, ["no operation"], "batch", "t")
         self.refused(2, ["--if-absent", "--if-version"], "put", "t", "k", "v", "--if-absent", "--if-version", "1")
 
     def test_Dpdk_SettingsAreRefusedInOneLineWithCode2(self):
@@ -68,9 +74,26 @@ class SkuactlTest(unittest.TestCase):
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "get", "t", "k")
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "put", "t", "k", "v")
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "scan", "t")
+        self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "add", "t", "k", "-5")
+        self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "ttl", "t", "k")
 
     def test_Limits_AreNamedBeforeAnythingIsSent(self):
         self.refused(1, ["INVALID_ARGUMENT", "1024"], "--control-address", dead_address(), "get", "t", "k" * 1025)
+
+    def test_Batch_NamesTheLineThatIsWrong(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("add left -5\nadd right five\n")
+            file.flush()
+            self.refused(2, ["line 2", "DELTA"], "batch", "t", "--file", file.name)
+
+    def test_Help_OfCommandsThatWriteHasExamples(self):
+        for command, words in {"put": ("--ttl", "--durability", "--if-absent"), "add": ("DELTA", "skuactl add"),
+                               "append": ("--file",), "expire": ("never",), "del": ("--if-version",),
+                               "ttl": ("skuactl ttl",), "batch": ("add left -5", "--file", "--create")}.items():
+            result = skuactl(command, "--help")
+            self.assertEqual(result.returncode, 0)
+            for word in words:
+                self.assertIn(word, result.stdout, command)
 
     def test_Help_HasExamplesAndCompletionIsAScript(self):
         result = skuactl("--help")

@@ -1,0 +1,34 @@
+// Batches as text, one operation per line:
+//
+//   # money from one pocket to the other
+//   add left -5
+//   add right 5
+//   put last "a cup of \"tea\"" --if-version 17
+//
+//   put KEY VALUE [--ttl TTL]     append KEY VALUE      patch KEY FIELD=VALUE... [--create]
+//   add KEY DELTA                 del KEY               expire KEY TTL|never
+//
+// and for each --if-version N, or for put, add and append --if-absent. Words are separated by blanks; one in double quotes
+// may have blanks and C's escapes (\n, \x00, \"). Empty lines, and those that begin with #, say nothing. Pure.
+#ifndef SKUA_KVSTORE_CTL_BATCH_TEXT_H_
+#define SKUA_KVSTORE_CTL_BATCH_TEXT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/client/batch.h"
+
+namespace skua::kv::ctl {
+
+/// The words of one line. INVALID_ARGUMENT: a quotation does not end, is not followed by a blank, or has a bad escape.
+[[nodiscard]] absl::StatusOr<std::vector<std::string>> split_words(std::string_view line);
+
+/// Adds the operations of all lines to `batch`. INVALID_ARGUMENT naming the line, what is wrong and what was expected.
+[[nodiscard]] absl::Status parse_batch(std::string_view text, Batch& batch);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_BATCH_TEXT_H_

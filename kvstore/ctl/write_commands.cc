@@ -1,0 +1,189 @@
+// put, add, append, expire, del.
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include "app/exit.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "app/value_text.h"
+#include "kvstore/client/client.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/with_client.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+struct WriteArguments {
+  std::string table;
+  std::string key;
+  std::string value;  // add: the delta; expire: the time to live
+  std::string file;
+  bool if_absent = false;
+  int64_t if_version = -1;
+  DurationNs ttl_ns = 0;
+  Durability durability = Durability::kDefault;
+};
+
+int report_write(const Globals& globals, const WriteResult& result, const char* what, bool has_value = false) {
+  if (!result.ok()) {
+    const int code = report_failure(result.status);
+    if (result.may_have_been_applied) std::fprintf(stderr, "%s: the write may have been applied\n", kProgram);
+    return code;
+  }
+  if (globals.json) {
+    nlohmann::json json = {
+        {"done", what}, {"version", result.version}, {"durability", durability_name(result.durability)}};
+    if (has_value) json["value"] = result.value;
+    print_json(json);
+  } else if (has_value) {
+    std::printf("%s, now %lld, version %llu\n", what, static_cast<long long>(result.value),
+                static_cast<unsigned long long>(result.version));
+  } else {
+    std::printf("%s, version %llu\n", what, static_cast<unsigned long long>(result.version));
+  }
+  return app::kExitOk;
+}
+
+WriteOptions options_of(const WriteArguments& arguments) {
+  if (arguments.if_absent && arguments.if_version >= 0) {
+    app::fail_usage(kProgram, "give --if-absent or --if-version, not both");
+  }
+  WriteOptions options;
+  if (arguments.if_version >= 0) options.if_version = static_cast<uint64_t>(arguments.if_version);
+  options.if_absent = arguments.if_absent;
+  options.ttl = std::chrono::nanoseconds(arguments.ttl_ns);
+  options.durability = arguments.durability;
+  return options;
+}
+
+/// VALUE, or what --file holds.
+std::string value_of(const WriteArguments& arguments) {
+  if (arguments.file.empty()) return arguments.value;
+  if (!arguments.value.empty()) app::fail_usage(kProgram, "give VALUE or --file, not both");
+  std::ifstream in(arguments.file, std::ios::binary);
+  if (!in) app::fail_usage(kProgram, absl::StrCat("cannot read ", arguments.file));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int put(const Globals& globals, const WriteArguments& arguments) {
+  const std::string value = value_of(arguments);
+  const WriteOptions options = options_of(arguments);
+  return with_client(globals, [&](Client& client) {
+    return report_write(globals, client.put(arguments.table, arguments.key, value, options), "written");
+  });
+}
+
+int append(const Globals& globals, const WriteArguments& arguments) {
+  const std::string value = value_of(arguments);
+  const WriteOptions options = options_of(arguments);
+  return with_client(globals, [&](Client& client) {
+    return report_write(globals, client.append(arguments.table, arguments.key, value, options), "appended");
+  });
+}
+
+int add(const Globals& globals, const WriteArguments& arguments) {
+  int64_t delta = 1;
+  if (!arguments.value.empty() && !absl::SimpleAtoi(arguments.value, &delta)) {
+    app::fail_usage(kProgram,
+                    absl::StrCat("DELTA is ", printable(arguments.value), ", which is no integer of 64 bits"));
+  }
+  const WriteOptions options = options_of(arguments);
+  return with_client(globals, [&](Client& client) {
+    return report_write(globals, client.add(arguments.table, arguments.key, delta, options), "added", true);
+  });
+}
+
+int expire(const Globals& globals, const WriteArguments& arguments) {
+  absl::StatusOr<DurationNs> ttl_ns = 0;
+  if (arguments.value != "never") ttl_ns = app::parse_duration(arguments.value);
+  if (!ttl_ns.ok()) app::fail_usage(kProgram, absl::StrCat("TTL: ", ttl_ns.status().message(), ", or never"));
+  const WriteOptions options = options_of(arguments);
+  return with_client(globals, [&](Client& client) {
+    const WriteResult result =
+        client.expire(arguments.table, arguments.key, std::chrono::nanoseconds(*ttl_ns), options);
+    return report_write(globals, result, *ttl_ns == 0 ? "lives for ever" : "expiry set");
+  });
+}
+
+int del(const Globals& globals, const WriteArguments& arguments) {
+  const WriteOptions options = options_of(arguments);
+  return with_client(globals, [&](Client& client) {
+    return report_write(globals, client.remove(arguments.table, arguments.key, options), "deleted");
+  });
+}
+
+void add_write_options(app::Command& command, WriteArguments& arguments) {
+  command.add_int("if-version", &arguments.if_version, "Only if the key has this version.").value_name("VERSION");
+  add_durability_option(command, arguments.durability);
+}
+
+app::Command& add_value_command(app::Program& program, const char* name, const char* summary,
+                                WriteArguments& arguments) {
+  app::Command& command = add_key_command(program, name, summary, arguments.table, arguments.key);
+  command.add_positional("value", &arguments.value, "The bytes; or use --file.").optional();
+  command.add_string("file", &arguments.file, "Take the bytes from a file, as they are.").value_name("FILE");
+  command.add_bool("if-absent", &arguments.if_absent, "Only if the key does not exist.");
+  add_write_options(command, arguments);
+  return command;
+}
+
+}  // namespace
+
+void add_durability_option(app::Command& command, Durability& durability) {
+  command.add_choice<Durability>("durability", &durability,
+                                 {{"default", Durability::kDefault},
+                                  {"memory", Durability::kMemory},
+                                  {"flush", Durability::kFlush},
+                                  {"sync", Durability::kSync}},
+                                 "What must have happened before the write is answered.");
+}
+
+void add_write_commands(app::Program& program, const Globals& globals) {
+  auto writing = std::make_shared<WriteArguments>();
+  app::Command& put_command = add_value_command(program, "put", "Writes a key.", *writing);
+  put_command.add_duration("ttl", &writing->ttl_ns, "The key vanishes after this long; 0: never.");
+  put_command.example("skuactl put notes greeting hello", "");
+  put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
+  put_command.example("skuactl put sessions ada token --ttl 30m", "gone in half an hour");
+  put_command.example("skuactl put notes draft text --durability memory", "fast, and lost with the process");
+  put_command.action([&globals, writing] { return put(globals, *writing); });
+
+  auto adding = std::make_shared<WriteArguments>();
+  app::Command& add_command = add_key_command(program, "add", "Adds to a counter, a value that is a decimal integer.",
+                                              adding->table, adding->key);
+  add_command.add_positional("delta", &adding->value, "What to add; 1 if it is left out.").optional();
+  add_command.add_bool("if-absent", &adding->if_absent, "Only if the key does not exist.");
+  add_write_options(add_command, *adding);
+  add_command.example("skuactl add stats visits", "one more");
+  add_command.example("skuactl add stats stock -5", "");
+  add_command.action([&globals, adding] { return add(globals, *adding); });
+
+  auto appending = std::make_shared<WriteArguments>();
+  app::Command& append_command =
+      add_value_command(program, "append", "Appends to a key's value; a missing key is an empty one.", *appending);
+  append_command.example("skuactl append notes log 'one more line'", "");
+  append_command.action([&globals, appending] { return append(globals, *appending); });
+
+  auto expiring = std::make_shared<WriteArguments>();
+  app::Command& expire_command =
+      add_key_command(program, "expire", "Sets or clears when a key vanishes.", expiring->table, expiring->key);
+  expire_command.add_positional("ttl", &expiring->value, "From now on, as 30s or 12h; never: it stays.");
+  add_write_options(expire_command, *expiring);
+  expire_command.example("skuactl expire sessions ada 30m", "");
+  expire_command.example("skuactl expire sessions ada never", "");
+  expire_command.action([&globals, expiring] { return expire(globals, *expiring); });
+
+  auto removal = std::make_shared<WriteArguments>();
+  app::Command& del_command = add_key_command(program, "del", "Deletes a key.", removal->table, removal->key);
+  add_write_options(del_command, *removal);
+  del_command.example("skuactl del notes greeting --if-version 7", "only if nobody has written since");
+  del_command.action([&globals, removal] { return del(globals, *removal); });
+}
+
+}  // namespace skua::kv::ctl
