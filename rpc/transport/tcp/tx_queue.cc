@@ -43,9 +43,14 @@ bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
   if (bytes_ >= limits_.bytes_max) return false;
   if (entry_count_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
   uint32_t copied = 2 * kFrameBytesMax + kPacketHeaderBytes;
+  if (copy_all) {
+    // One piece: wrapping around leaves at most a gap smaller than that.
+    copied += packet.payload_bytes;
+    return staging_used_ + 2 * copied <= kTxStagingBytes;
+  }
   uint32_t largest = kPacketHeaderBytes;
   for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
-    if (!copy_all && segment.size() > limits_.inline_max_bytes) continue;
+    if (segment.size() > limits_.inline_max_bytes) continue;
     copied += static_cast<uint32_t>(segment.size());
     largest = std::max(largest, static_cast<uint32_t>(segment.size()));
   }
@@ -67,12 +72,8 @@ std::byte* TxQueue::reserve(uint32_t bytes, uint32_t& padding) {
   return to;
 }
 
-void TxQueue::stage(ByteSpan bytes) {
-  if (bytes.empty()) return;
-  const auto size = static_cast<uint32_t>(bytes.size());
-  uint32_t padding;
-  std::byte* to = reserve(size, padding);
-  copy_bytes(to, bytes);
+/// `size` bytes, reserved with `padding`, are filled in.
+void TxQueue::append_staged(const std::byte* at, uint32_t size, uint32_t padding) {
   bytes_ += size;
   if (merge_allowed_) {
     Entry& last = entry(entry_count_ - 1);
@@ -81,10 +82,37 @@ void TxQueue::stage(ByteSpan bytes) {
     return;
   }
   Entry& added = push_entry();
-  added.data = to;
+  added.data = at;
   added.size = size;
   added.staged = size + padding;
   merge_allowed_ = true;
+}
+
+void TxQueue::stage(ByteSpan bytes) {
+  if (bytes.empty()) return;
+  const auto size = static_cast<uint32_t>(bytes.size());
+  uint32_t padding;
+  std::byte* to = reserve(size, padding);
+  copy_bytes(to, bytes);
+  append_staged(to, size, padding);
+}
+
+/// All of a packet in one piece: the usual case of small calls.
+void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect) {
+  const uint32_t size = dialect.frame_bytes + static_cast<uint32_t>(kPacketHeaderBytes) + packet.payload_bytes;
+  uint32_t padding;
+  std::byte* const start = reserve(size, padding);
+  dialect.pack(start, packet.payload_bytes);
+  std::memcpy(start + dialect.frame_bytes, packet.header.data(), kPacketHeaderBytes);
+  std::byte* to = start + dialect.frame_bytes + kPacketHeaderBytes;
+  const std::byte* const end = start + size;
+  for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
+    SKUA_CHECK(segment.size() <= static_cast<size_t>(end - to), "payload_bytes is less than the segments");
+    copy_bytes(to, segment);
+    to += segment.size();
+  }
+  SKUA_CHECK(to == end, "payload_bytes is more than the segments");
+  append_staged(start, size, padding);
 }
 
 void TxQueue::stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes) {
@@ -105,6 +133,14 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
   const bool copy_all = packet.payload_bytes <= limits_.inline_max_bytes;
   if (!has_room(packet, copy_all)) return false;
   if (entries_ == nullptr) allocate();
+  ++counters.tx_packets;
+  counters.tx_bytes += kPacketHeaderBytes + packet.payload_bytes;
+  if (copy_all && !provisional) {
+    stage_packet(packet, dialect);
+    packet.done = true;
+    counters.tx_copied_bytes += packet.payload_bytes;
+    return true;
+  }
   if (provisional) {
     stage_provisional_frame(dialect, packet.payload_bytes);
     stage(packet.header);
@@ -139,8 +175,6 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
     last_gathered->burst = completions.burst();
     last_gathered->index = index;
   }
-  ++counters.tx_packets;
-  counters.tx_bytes += kPacketHeaderBytes + packet.payload_bytes;
   counters.tx_copied_bytes += copied;
   counters.tx_zero_copy_bytes += packet.payload_bytes - copied;
   return true;

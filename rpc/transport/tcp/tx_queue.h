@@ -110,7 +110,9 @@ class TxQueue {
   [[nodiscard]] Entry& entry(uint32_t position) const;
   Entry& push_entry();
   std::byte* reserve(uint32_t bytes, uint32_t& padding);
+  void append_staged(const std::byte* at, uint32_t size, uint32_t padding);
   void stage(ByteSpan bytes);
+  void stage_packet(const TxPacket& packet, const Dialect& dialect);
   void stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes);
   void pop(TxCompletions& completions);
 
