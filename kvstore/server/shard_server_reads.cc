@@ -54,7 +54,7 @@ void ShardServer::answer_get(IncomingCall& call, HeldShard& shard, const ItemKey
 }
 
 /// Three ways for a value to travel:
-///   up to 224 bytes              copied behind the head: no release to wait for
+///   up to 216 bytes              copied behind the head: no release to wait for
 ///   larger, from memory          from its place in the memory tier, which a pin keeps, whatever becomes of the shard
 ///   larger, and not in memory    from RocksDB's block: the pending request keeps the database open until it is sent
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value) {
