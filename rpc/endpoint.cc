@@ -334,7 +334,7 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
 
 absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
                                       const CallOptions& options, CompletionFn completion) {
-  impl_->enter();
+  impl_->enter(options.now_ns);
   return impl_->call(session, method, std::move(request), options, std::move(completion));
 }
 

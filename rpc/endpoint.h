@@ -81,6 +81,8 @@ struct CallOptions {
   DurationNs timeout_ns = 5 * kSecond;
   /// No answer is wanted: the completion runs with OK once the peer has the message.
   bool one_way = false;
+  /// What the endpoint's clock said a moment ago, for callers that just read it; 0: it is read again (outside of poll()).
+  TimeNs now_ns = 0;
 };
 
 /// The duty to answer one call. Move-only; answer once, now or later, from any thread. Dropping it

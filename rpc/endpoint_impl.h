@@ -79,9 +79,9 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
                "adopt_thread() after a hand-over");
   }
   /// For entry points that use time: outside a turn the last turn's time may be long past.
-  void enter() {
+  void enter(TimeNs known_now_ns = 0) {
     check_thread();
-    if (!in_turn_) now_ns_ = clock_.now_ns();
+    if (!in_turn_) now_ns_ = known_now_ns == 0 ? clock_.now_ns() : std::max(now_ns_, known_now_ns);
   }
   void adopt_thread();
 

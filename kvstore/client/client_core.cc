@@ -85,7 +85,7 @@ Operation& ClientCore::begin(Method method, std::string_view table, std::string_
   Operation& operation = pool_.take();
   operation.kind = Kind::kSingle;
   operation.method = method;
-  operation.table.assign(table);
+  if (operation.table != table) operation.table.assign(table);  // mostly it is what it was
   operation.key.assign(key);
   operation.started_ns = now();
   operation.deadline_ns = operation.started_ns + (timeout.count() == 0 ? options_.timeout : timeout).count();

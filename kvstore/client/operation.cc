@@ -42,8 +42,10 @@ void OperationPool::drop(Operation& operation) {
 
 void OperationPool::recycle(Operation& operation) {
   operation.state = Operation::State::kFree;
-  operation.value = PutValue();
-  clear_keeping_some(operation.payload);
+  if (operation.is_write()) {
+    operation.value = PutValue();
+    clear_keeping_some(operation.payload);
+  }
   operation.condition = {};
   operation.create_if_missing = false;
   operation.wants_ttl = false;

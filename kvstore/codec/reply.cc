@@ -19,6 +19,19 @@ constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) +
 static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
 static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <= kMessageBytesMax);
 
+/// The header as it lies in the reply (little endian, no gaps): read and written in one go, for each reply does it.
+struct HeaderBytes {
+  uint8_t format;
+  KvStatus status;
+  uint16_t flags;
+  uint32_t count;
+  uint64_t version;
+  uint64_t epoch;
+  uint64_t map_revision;
+  uint64_t index;
+};
+static_assert(sizeof(HeaderBytes) == kReplyHeaderBytes);
+
 MultiGetEntry read_entry(ByteReader& table, ByteReader& values, bool& reserved_is_zero) {
   MultiGetEntry entry;
   entry.status = static_cast<KvStatus>(table.read<uint8_t>());
@@ -69,14 +82,8 @@ void write_write(ByteWriter& writer, const WriteReply& reply) {
 }  // namespace
 
 void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
-  writer.write(kReplyFormat);
-  writer.write(head.status);
-  writer.write(flags);
-  writer.write(static_cast<uint32_t>(count));
-  writer.write(head.version);
-  writer.write(head.epoch);
-  writer.write(head.map_revision);
-  writer.write(head.index);
+  writer.write(HeaderBytes{kReplyFormat, head.status, flags, static_cast<uint32_t>(count), head.version, head.epoch,
+                           head.map_revision, head.index});
 }
 
 absl::Status malformed_reply(const char* what, size_t size) {
@@ -85,18 +92,19 @@ absl::Status malformed_reply(const char* what, size_t size) {
 
 absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReader& reader, ReplyHead& head,
                                uint16_t& flags, uint32_t& count) {
-  const auto format = reader.read<uint8_t>();
-  head.status = static_cast<KvStatus>(reader.read<uint8_t>());
-  flags = reader.read<uint16_t>();
-  count = reader.read<uint32_t>();
-  head.version = reader.read<uint64_t>();
-  head.epoch = reader.read<uint64_t>();
-  head.map_revision = reader.read<uint64_t>();
-  head.index = reader.read<uint64_t>();
+  const auto read = reader.read<HeaderBytes>();
   if (!reader.ok()) return malformed_reply("shorter than its header", bytes.size());
-  if (format != kReplyFormat) {
-    return absl::InternalError(absl::StrCat("reply has format ", format, "; this build reads format ", kReplyFormat));
+  if (read.format != kReplyFormat) {
+    return absl::InternalError(
+        absl::StrCat("reply has format ", read.format, "; this build reads format ", kReplyFormat));
   }
+  head.status = read.status;
+  head.version = read.version;
+  head.epoch = read.epoch;
+  head.map_revision = read.map_revision;
+  head.index = read.index;
+  flags = read.flags;
+  count = read.count;
   if ((flags & ~(head.status == KvStatus::kOk ? flags_allowed : 0)) != 0) {
     return malformed_reply("unknown flags", bytes.size());
   }

@@ -4,6 +4,22 @@
 #include "kvstore/codec/row.h"
 
 namespace skua::kv {
+namespace {
+
+/// The header as it lies in the request (little endian, no gaps): read and written in one go, for each request does it.
+struct HeaderBytes {
+  uint32_t table_id;
+  uint32_t shard;
+  uint64_t epoch;
+  uint64_t map_revision;
+  uint8_t format;
+  uint8_t flags;
+  uint16_t key_bytes;
+  uint32_t count;
+};
+static_assert(sizeof(HeaderBytes) == kRequestHeaderBytes);
+
+}  // namespace
 
 absl::Status malformed_request(Method method, const char* what, size_t size) {
   return absl::InvalidArgumentError(
@@ -24,29 +40,17 @@ MutationRules rules_of(Method method) {
 }
 
 void write_request_header(ByteWriter& writer, const RequestHeader& header) {
-  writer.write(header.route.table_id);
-  writer.write(header.route.shard);
-  writer.write(header.route.epoch);
-  writer.write(header.route.map_revision);
-  writer.write(kRequestFormat);
-  writer.write(header.flags);
-  writer.write(header.key_bytes);
-  writer.write(header.count);
+  writer.write(HeaderBytes{header.route.table_id, header.route.shard, header.route.epoch, header.route.map_revision,
+                           kRequestFormat, header.flags, header.key_bytes, header.count});
 }
 
 absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
                                  RequestHeader& header) {
   if (bytes.size() < kRequestHeaderBytes) return malformed_request(method, "shorter than its header", bytes.size());
-  header.route.table_id = reader.read<uint32_t>();
-  header.route.shard = reader.read<uint32_t>();
-  header.route.epoch = reader.read<uint64_t>();
-  header.route.map_revision = reader.read<uint64_t>();
-  const auto format = reader.read<uint8_t>();
-  header.flags = reader.read<uint8_t>();
-  header.key_bytes = reader.read<uint16_t>();
-  header.count = reader.read<uint32_t>();
-  if (format != kRequestFormat) {
-    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " request has format ", format,
+  const auto read = reader.read<HeaderBytes>();
+  header = {{read.table_id, read.shard, read.epoch, read.map_revision}, read.flags, read.key_bytes, read.count};
+  if (read.format != kRequestFormat) {
+    return absl::InvalidArgumentError(absl::StrCat(method_name(method), " request has format ", read.format,
                                                    "; this build reads format ", kRequestFormat));
   }
   if ((header.flags & ~flags_allowed) != 0) return malformed_request(method, "unknown flags", bytes.size());

@@ -308,6 +308,29 @@ TEST_F(RocksdbServerTest, Get_FromDiskThroughTheReaders) {
   EXPECT_EQ(stats.storage.fetches, 50u) << "misses of one key share a read";
 }
 
+TEST_F(RocksdbServerTest, Get_ManyInOneBurstGetTheirOwnAnswers) {
+  const auto value_of = [](int i) { return std::string(i % 3 == 0 ? 5000 : 10, static_cast<char>('a' + i % 26)); };
+  for (int i = 0; i < 40; i += 2) ASSERT_EQ(put("key" + std::to_string(i), value_of(i)).status(), KvStatus::kOk);
+  Route stale = kRoute;
+  stale.epoch += 1;
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    answers.push_back(world_->send(Method::kGet, i % 7 == 0 ? encoded_get(stale, key) : encoded_get(kRoute, key)));
+  }
+  world_->wait_for_answers();
+  for (int i = 0; i < 40; ++i) {
+    const Answer& answer = *answers[static_cast<size_t>(i)];
+    if (i % 7 == 0) {
+      EXPECT_EQ(answer.status(), KvStatus::kWrongShard) << i;
+    } else if (i % 2 == 1) {
+      EXPECT_EQ(answer.status(), KvStatus::kNotFound) << i;
+    } else {
+      EXPECT_EQ(answer.value(), value_of(i)) << i;
+    }
+  }
+}
+
 TEST_F(RocksdbServerTest, MultiGet_PartlyFromTheDisk) {
   for (const char* key : {"a", "b", "c"}) ASSERT_EQ(put(key, std::string(5000, *key)).status(), KvStatus::kOk);
   serve_again();

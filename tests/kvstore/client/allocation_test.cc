@@ -1,0 +1,100 @@
+// A GET in steady state takes no memory from the heap on the client's thread: operations, calls, messages and callbacks are recycled.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "tests/kvstore/client/threaded_cluster.h"
+
+namespace {
+
+thread_local size_t allocation_count = 0;
+
+void* counted(size_t bytes) {
+  ++allocation_count;
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  return counted(bytes);
+}
+void* operator new[](size_t bytes) {
+  return counted(bytes);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+
+namespace skua::kv {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kInFlight = 16;
+
+class SteadyReads {
+ public:
+  explicit SteadyReads(AsyncClient& client) : client_(client) {
+    for (int i = 0; i < kInFlight; ++i) keys_.push_back("user" + std::to_string(6284781860667377211 + i));
+    for (const std::string& key : keys_) {
+      EXPECT_TRUE(client_
+                      .put("t", key, std::string(100, 'v'), {},
+                           [this](WriteResult&& result) { written_ += result.ok() ? 1 : 0; })
+                      .ok());
+    }
+    while (client_.in_flight() > 0) client_.poll(milliseconds(10));
+    EXPECT_EQ(written_, kInFlight);
+  }
+
+  /// Rounds of kInFlight GETs; how many found a value of 100 bytes.
+  int run(int rounds) {
+    found_ = 0;
+    for (int round = 0; round < rounds; ++round) {
+      for (const std::string& key : keys_) {
+        const absl::Status accepted = client_.get("t", key, {}, [this](GetResult&& result) {
+          found_ += result.ok() && result.value.bytes().size() == 100 ? 1 : 0;
+        });
+        if (!accepted.ok()) return -1;
+      }
+      while (client_.in_flight() > 0) client_.poll(milliseconds(10));
+    }
+    return found_;
+  }
+
+ private:
+  AsyncClient& client_;
+  std::vector<std::string> keys_;
+  int written_ = 0;
+  int found_ = 0;
+};
+
+TEST(Get, AllocatesNothingInSteadyState) {
+  ThreadedCluster cluster(1, 4);
+  const auto client = cluster.make_client();
+  ASSERT_TRUE(client->warm_up("t", milliseconds(10'000)).ok());
+  SteadyReads reads(*client);
+  ASSERT_EQ(reads.run(1000), 1000 * kInFlight);  // buffers have their sizes
+  const size_t before = allocation_count;
+  ASSERT_GT(before, 0u) << "allocations are not counted";
+  const int found = reads.run(1000);
+  const size_t allocated = allocation_count - before;
+  EXPECT_EQ(found, 1000 * kInFlight);
+  EXPECT_EQ(allocated, 0u);
+}
+
+}  // namespace
+}  // namespace skua::kv
