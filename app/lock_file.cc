@@ -40,7 +40,8 @@ absl::Status make_directory(const std::string& directory) {
 
 }  // namespace
 
-absl::StatusOr<DirectoryLock> DirectoryLock::acquire(const std::string& directory, const std::string& program) {
+absl::StatusOr<DirectoryLock> DirectoryLock::acquire(const std::string& directory, const std::string& program,
+                                                     const std::string& way_out) {
   if (absl::Status status = make_directory(directory); !status.ok()) return status;
   const std::string path = directory + "/skua.lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
@@ -58,8 +59,8 @@ absl::StatusOr<DirectoryLock> DirectoryLock::acquire(const std::string& director
             ? "another process"
             : absl::StrCat("process ", holder.substr(0, space),
                            space == std::string::npos ? "" : absl::StrCat(" (", holder.substr(space + 1), ")"));
-    return absl::FailedPreconditionError(absl::StrCat("the data directory ", directory, " is in use by ", who,
-                                                      "; stop it, or give this one another --data-dir"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory ", directory, " is in use by ", who, "; ", way_out));
   }
   const std::string holder = absl::StrCat(getpid(), " ", program, "\n");
   const auto length = static_cast<ssize_t>(holder.size());

@@ -16,7 +16,9 @@ class DirectoryLock {
   /// Creates `directory` (and its parents, mode 0750) when it is missing, then locks it.
   /// FAILED_PRECONDITION names the pid and program that hold it and the way out;
   /// PERMISSION_DENIED / INTERNAL name the path and the system's reason.
-  [[nodiscard]] static absl::StatusOr<DirectoryLock> acquire(const std::string& directory, const std::string& program);
+  [[nodiscard]] static absl::StatusOr<DirectoryLock> acquire(
+      const std::string& directory, const std::string& program,
+      const std::string& way_out = "stop it, or give this one another --data-dir");
 
   DirectoryLock(DirectoryLock&& other) noexcept;
   DirectoryLock& operator=(DirectoryLock&& other) noexcept;

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   ctl::add_write_commands(program, globals);
   ctl::add_batch_command(program, globals);
   ctl::add_table_commands(program, globals);
+  ctl::add_store_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);
   return program.run();

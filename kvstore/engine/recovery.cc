@@ -20,10 +20,6 @@ namespace {
 constexpr size_t kIngestMin = 4096;
 constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
 
-ShardId id_of(LogShard shard) {
-  return {static_cast<uint32_t>(shard >> 32), static_cast<uint32_t>(shard)};
-}
-
 struct ShardState {
   LogShard log_shard = 0;
   std::unique_ptr<ShardDb> db;  // null: missing, or refused
@@ -70,7 +66,7 @@ class Recovery {
   }
 
   void open(LogShard log_shard) {
-    const ShardId id = id_of(log_shard);
+    const ShardId id = shard_id_of(log_shard);
     shards_.push_back(std::make_unique<ShardState>());
     ShardState& shard = *shards_.back();
     shard.log_shard = log_shard;
@@ -172,7 +168,7 @@ class Recovery {
       if (shard->refused.ok()) {
         out.log->set_durable(shard->log_shard, shard->last_index);
       } else {
-        out.refused[id_of(shard->log_shard)] = shard->refused;
+        out.refused[shard_id_of(shard->log_shard)] = shard->refused;
       }
     }
     // Before the ends, which take a segment: a full disk may have none but these.

@@ -24,6 +24,14 @@
 
 namespace skua::kv {
 
+/// A shard as logs name it, and back.
+[[nodiscard]] constexpr LogShard log_shard_of(ShardId id) {
+  return LogShard{id.table_id} << 32 | id.shard;
+}
+[[nodiscard]] constexpr ShardId shard_id_of(LogShard shard) {
+  return {static_cast<uint32_t>(shard >> 32), static_cast<uint32_t>(shard)};
+}
+
 struct RecoveryOptions {
   LogOptions log;
   std::string shards_dir;

@@ -1,24 +1,21 @@
 #include "kvstore/engine/rocksdb_engine.h"
 
-#include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_buffer_manager.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/rocksdb_internal.h"
+#include "kvstore/engine/shard_files.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -73,9 +70,33 @@ std::optional<Versioned> split_version(const rocksdb::Slice& stored) {
   return Versioned{load_le<uint64_t>(bytes.data()), bytes.subspan(kVersionPrefixBytes)};
 }
 
+absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id) {
+  std::string record;
+  const rocksdb::Status status = db.Get({}, to_slice(kMetaKey), &record);
+  if (status.IsNotFound()) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a shard's database"));
+  }
+  if (!status.ok()) return to_status(status, "reading the shard's own record", path);
+  auto meta = decode_meta(record);
+  if (!meta.ok()) {
+    return absl::Status(meta.status().code(), absl::StrCat(path, ": ", meta.status().message()));
+  }
+  if (meta->id != id) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " holds shard ", files::shard_name(meta->id), ", not ",
+                                                      files::shard_name(id), "; put directories back where they were"));
+  }
+  return meta;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
+using files::io_error;
+using files::parse_shard_name;
+using files::remove_tree;
+using files::rename_and_sync;
+using files::shard_name;
+using files::sync_directory;
 
 /// Per database; the write buffer manager flushes earlier when all databases together have more than their share.
 constexpr size_t kMemtableBytes = size_t{64} << 20;
@@ -83,49 +104,6 @@ constexpr int kMemtablesMax = 4;
 /// Values from this size on go to blob files, so that compactions do not carry them along.
 constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
 constexpr size_t kInfoLogBytes = size_t{4} << 20;
-
-std::string shard_name(ShardId id) {
-  return absl::StrCat(id.table_id, "-", id.shard);
-}
-
-/// "<table_id>-<shard>" back to its numbers.
-std::optional<ShardId> parse_shard_name(const std::string& name) {
-  ShardId id;
-  const char* const end = name.data() + name.size();
-  const auto table = std::from_chars(name.data(), end, id.table_id);
-  if (table.ec != std::errc() || table.ptr == end || *table.ptr != '-') return std::nullopt;
-  const auto shard = std::from_chars(table.ptr + 1, end, id.shard);
-  if (shard.ec != std::errc() || shard.ptr != end || shard_name(id) != name) return std::nullopt;
-  return id;
-}
-
-absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
-  const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
-  if (code == std::errc::no_space_on_device) return absl::ResourceExhaustedError(text);
-  return absl::InternalError(text);
-}
-
-absl::Status sync_directory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening directory", path, {errno, std::generic_category()});
-  const int failed = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  if (failed != 0) return io_error("syncing directory", path, {failed, std::generic_category()});
-  return absl::OkStatus();
-}
-
-absl::Status remove_tree(const std::string& path) {
-  std::error_code code;
-  fs::remove_all(path, code);
-  return code ? io_error("removing", path, code) : absl::OkStatus();
-}
-
-absl::Status rename_and_sync(const std::string& from, const std::string& to, const std::string& parent) {
-  std::error_code code;
-  fs::rename(from, to, code);
-  if (code) return io_error("renaming", absl::StrCat(from, " to ", to), code);
-  return sync_directory(parent);
-}
 
 rocksdb::CompressionType best_compression() {
   const auto supported = rocksdb::GetSupportedCompressions();
@@ -207,7 +185,6 @@ class Engine final : public RocksdbEngine {
   };
   absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
-  absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
 
   rocksdb::Options db_options_;
   std::atomic<int> open_count_{0};
@@ -231,24 +208,6 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   if (!status.ok()) return to_status(status, "writing the first record", aside);
   if (absl::Status synced_dir = sync_directory(aside); !synced_dir.ok()) return synced_dir;
   return rename_and_sync(aside, absl::StrCat(dir, "/", shard_name(id)), dir);
-}
-
-absl::StatusOr<Meta> Engine::check_database(rocksdb::DB& db, const std::string& path, ShardId id) {
-  std::string record;
-  const rocksdb::Status status = db.Get({}, to_slice(kMetaKey), &record);
-  if (status.IsNotFound()) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not a shard's database"));
-  }
-  if (!status.ok()) return to_status(status, "reading the shard's own record", path);
-  auto meta = decode_meta(record);
-  if (!meta.ok()) {
-    return absl::Status(meta.status().code(), absl::StrCat(path, ": ", meta.status().message()));
-  }
-  if (meta->id != id) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " holds shard ", shard_name(meta->id), ", not ",
-                                                      shard_name(id), "; put directories back where they were"));
-  }
-  return meta;
 }
 
 absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, ShardId id, IfMissing if_missing) {

@@ -52,6 +52,10 @@ inline ByteSpan to_bytes(const rocksdb::Slice& slice) {
 /// RocksDB's outcome with `what` was tried, on which path, in the nearest code.
 [[nodiscard]] absl::Status to_status(const rocksdb::Status& status, const char* what, const std::string& path);
 
+/// The record about itself of the database at `path`. FAILED_PRECONDITION if it is another shard's, or no shard's, or newer;
+/// DATA_LOSS.
+[[nodiscard]] absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id);
+
 /// A stored value taken apart; nullopt if it is shorter than its version.
 struct Versioned {
   uint64_t version;

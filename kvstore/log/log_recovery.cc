@@ -110,6 +110,9 @@ absl::Status LogRecovery::scan_segment(size_t position) {
       reader.visit_records([&](const RecordView& record) {
         take_record(segment, record, {number, ++position_in_group});
       });
+      ++segment.groups;
+      segment.records += position_in_group;
+      segment.used_bytes = reader.offset() + reader.group().bytes;
     }
     if (reader.damaged()) {
       add_damage(segment, reader.offset(), reader.first_lost(), reader.last_lost(), reader.lost_shard_bits());
@@ -221,6 +224,15 @@ void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_g
                              uint64_t shard_bits) {
   segment.damaged = true;
   damages_.push_back({device_.path_of(segment.name), offset, first_group, last_group, shard_bits});
+}
+
+std::vector<LogSegmentInfo> LogRecovery::segments() const {
+  std::vector<LogSegmentInfo> infos;
+  for (const Segment& segment : segments_) {
+    infos.push_back({device_.path_of(segment.name), segment.sequence, segment.bytes, segment.used_bytes, segment.groups,
+                     segment.records, segment.damaged});
+  }
+  return infos;
 }
 
 std::vector<ShardPosition> LogRecovery::shards() const {

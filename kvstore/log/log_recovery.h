@@ -52,6 +52,17 @@ struct LogTail {
   uint64_t offset = 0;           ///< where the log ends in it
 };
 
+/// For people who look into a log.
+struct LogSegmentInfo {
+  std::string path;
+  uint64_t sequence = 0;
+  uint64_t bytes = 0;       ///< of the file
+  uint64_t used_bytes = 0;  ///< up to the end of its last group
+  uint64_t groups = 0;
+  uint64_t records = 0;  ///< sound ones
+  bool damaged = false;
+};
+
 struct LogProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
@@ -76,6 +87,9 @@ class LogRecovery {
 
   [[nodiscard]] std::span<const LogDamage> damages() const { return damages_; }
   [[nodiscard]] const LogTail& tail() const { return tail_; }
+
+  /// Oldest first.
+  [[nodiscard]] std::vector<LogSegmentInfo> segments() const;
 
   /// The number that the next group gets.
   [[nodiscard]] uint64_t next_group_number() const { return next_group_; }
@@ -140,6 +154,9 @@ class LogRecovery {
     std::optional<uint64_t> next_first_group;  // nullopt: the newest
     std::vector<LastRecord> last_records;
     bool damaged = false;
+    uint64_t used_bytes = 0;
+    uint64_t groups = 0;
+    uint64_t records = 0;
   };
 
   LogRecovery(Device& device, const LogIdentity& identity) : device_(device), identity_(identity) {}

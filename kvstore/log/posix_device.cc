@@ -28,6 +28,10 @@ absl::Status errno_status(int error, const char* what, const std::string& path) 
   }
 }
 
+absl::Status read_only(const std::string& path) {
+  return absl::FailedPreconditionError(absl::StrCat(path, " was opened for reading only"));
+}
+
 /// A file descriptor; closes it.
 class Descriptor {
  public:
@@ -47,10 +51,15 @@ class Descriptor {
 
 class PosixFile final : public LogFile {
  public:
-  PosixFile(Descriptor fd, std::string path, uint64_t size, bool use_rwf_dsync)
-      : fd_(std::move(fd)), path_(std::move(path)), size_(size), use_rwf_dsync_(use_rwf_dsync) {}
+  PosixFile(Descriptor fd, std::string path, uint64_t size, const PosixDeviceOptions& options)
+      : fd_(std::move(fd)),
+        path_(std::move(path)),
+        size_(size),
+        read_only_(options.read_only),
+        use_rwf_dsync_(options.use_rwf_dsync) {}
 
   absl::Status write(uint64_t offset, ByteSpan bytes, WriteMode mode) override {
+    if (read_only_) return read_only(path_);
     const bool durable = mode == WriteMode::kDurable;
     while (!bytes.empty()) {
       const ssize_t written = write_some(offset, bytes, durable && use_rwf_dsync_);
@@ -68,6 +77,7 @@ class PosixFile final : public LogFile {
   }
 
   absl::Status sync() override {
+    if (read_only_) return absl::OkStatus();
     // Not again after EINTR: fdatasync does not report it on Linux, and a failed sync is never repeated.
     return ::fdatasync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, "fdatasync", path_);
   }
@@ -98,6 +108,7 @@ class PosixFile final : public LogFile {
   const Descriptor fd_;
   const std::string path_;
   const uint64_t size_;
+  const bool read_only_;
   bool use_rwf_dsync_;
 };
 
@@ -107,6 +118,7 @@ class PosixDevice final : public Device {
       : directory_(std::move(directory)), fd_(std::move(fd)), options_(options) {}
 
   absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override {
+    if (options_.read_only) return read_only(path_of(name));
     Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (fd.get() < 0) return errno_status(errno, "create", path_of(name));
     absl::Status made = reserve(fd.get(), name, bytes);
@@ -121,7 +133,7 @@ class PosixDevice final : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) override {
-    Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC));
+    Descriptor fd(::openat(fd_.get(), name.c_str(), (options_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
     if (fd.get() < 0) return errno_status(errno, "open", path_of(name));
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0) return errno_status(errno, "stat", path_of(name));
@@ -129,6 +141,7 @@ class PosixDevice final : public Device {
   }
 
   absl::Status rename(const std::string& from, const std::string& to) override {
+    if (options_.read_only) return read_only(path_of(from));
     if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) {
       return errno_status(errno, "rename", absl::StrCat(path_of(from), " to ", to));
     }
@@ -136,6 +149,7 @@ class PosixDevice final : public Device {
   }
 
   absl::Status remove(const std::string& name) override {
+    if (options_.read_only) return read_only(path_of(name));
     if (::unlinkat(fd_.get(), name.c_str(), 0) != 0) return errno_status(errno, "remove", path_of(name));
     return sync_directory();
   }
@@ -182,7 +196,7 @@ class PosixDevice final : public Device {
   }
 
   std::unique_ptr<LogFile> file(Descriptor fd, const std::string& name, uint64_t bytes) {
-    return std::make_unique<PosixFile>(std::move(fd), path_of(name), bytes, options_.use_rwf_dsync);
+    return std::make_unique<PosixFile>(std::move(fd), path_of(name), bytes, options_);
   }
 
   const std::string directory_;
@@ -194,8 +208,8 @@ class PosixDevice final : public Device {
 
 absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& directory,
                                                           const PosixDeviceOptions& options) {
-  const bool made = ::mkdir(directory.c_str(), 0755) == 0;
-  if (!made && errno != EEXIST) return errno_status(errno, "make", directory);
+  const bool made = !options.read_only && ::mkdir(directory.c_str(), 0755) == 0;
+  if (!made && !options.read_only && errno != EEXIST) return errno_status(errno, "make", directory);
   Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return errno_status(errno, "open", directory);
   if (made) {

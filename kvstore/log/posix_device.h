@@ -16,9 +16,10 @@ namespace skua::kv {
 
 struct PosixDeviceOptions {
   bool use_rwf_dsync = true;  ///< false: pwrite and fdatasync, even where RWF_DSYNC works
+  bool read_only = false;     ///< nothing is made, changed or synced; what would is FAILED_PRECONDITION
 };
 
-/// Makes `directory` if it is missing (its parent must exist). Errors as device.h lists them.
+/// Makes `directory` if it is missing (its parent must exist) and it is not to be read only. Errors as device.h lists them.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& directory,
                                                                         const PosixDeviceOptions& options = {});
 

@@ -27,6 +27,7 @@
 #include "absl/status/status.h"
 #include "control/core/shard_map.h"
 #include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/engine/shard_files.h"
 #include "kvstore/server/limits.h"
 #include "kvstore/server/node_log.h"
 #include "kvstore/server/node_state.h"
@@ -68,7 +69,7 @@ class ShardManager {
   void stop();
 
   /// Where the databases are.
-  [[nodiscard]] static std::string shards_dir(const std::string& data_dir) { return data_dir + "/shards"; }
+  [[nodiscard]] static std::string shards_dir(const std::string& data_dir) { return files::shards_dir(data_dir); }
 
  private:
   enum class Phase : uint8_t { kOpening, kServing, kFailed, kLeaving };

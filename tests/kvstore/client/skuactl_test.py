@@ -104,6 +104,14 @@ class SkuactlTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("skuactl", result.stdout)
 
+    def test_Store_RefusesWhatIsNoDataDirectory(self):
+        for command in ("inspect", "verify", "dump"):
+            self.refused(2, ["DIR"], "store", command)
+            self.refused(2, ["/proc", "--data-dir"], "store", command, "/proc")
+            result = skuactl("store", command, "--help")
+            self.assertIn(f"skuactl store {command} /var/lib/skua", result.stdout)
+        self.assertIn("inspect", skuactl("--completion", "bash").stdout)
+
     def test_Doctor_JsonParsesAndEveryComplaintHasARemedy(self):
         result = skuactl("--output", "json", "doctor", "--data-dir", ".")
         findings = json.loads(result.stdout)

@@ -1,0 +1,152 @@
+// store inspect, verify, dump: the command lines, the lock, and who the directory belongs to.
+#include "kvstore/ctl/store_commands.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "app/data_dir.h"
+#include "app/exit.h"
+#include "app/lock_file.h"
+#include "kvstore/ctl/commands.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+constexpr int64_t kFormatVersion = 1;  // of the node's directory
+constexpr DurationNs kProgressPause = 2 * kSecond;
+
+struct StoreArguments {
+  std::string directory;
+  DumpArguments dump;
+  int64_t table = -1;
+  int64_t shard = -1;
+};
+
+/// The 16 bytes of a UUID that was checked when it was read; zeros for none.
+std::array<std::byte, 16> uuid_bytes(const std::string& text) {
+  const std::string bytes = absl::HexStringToBytes(absl::StrReplaceAll(text, {{"-", ""}}));
+  std::array<std::byte, 16> out{};
+  std::memcpy(out.data(), bytes.data(), std::min(out.size(), bytes.size()));
+  return out;
+}
+
+/// Says how far long work is, a line on stderr every few seconds.
+OfflineProgress progress_lines(const char* what) {
+  auto told = std::make_shared<TimeNs>(SteadyClock().now_ns());
+  return [told, what](uint64_t done, uint64_t total) {
+    const TimeNs now = SteadyClock().now_ns();
+    if (now - *told < kProgressPause) return;
+    *told = now;
+    std::fprintf(stderr, "%s: %s %llu of %llu MiB\n", kProgram, what, static_cast<unsigned long long>(done >> 20),
+                 static_cast<unsigned long long>(total >> 20));
+  };
+}
+
+/// Ends the program where no other attempt can help.
+app::DataDirIdentity identity_of(const std::string& directory) {
+  const absl::StatusOr<std::optional<app::DataDirIdentity>> found = app::read_identity(directory);
+  if (!found.ok()) app::fail(kProgram, std_view(found.status().message()));
+  if (!found->has_value()) {
+    app::fail_usage(kProgram, absl::StrCat(directory,
+                                           " is not a node's data directory: it has no identity.toml; give what "
+                                           "skuad was given as --data-dir"));
+  }
+  const app::DataDirIdentity& identity = **found;
+  if (identity.role != "node") {
+    app::fail_usage(kProgram, absl::StrCat(directory, " belongs to a ", identity.role,
+                                           ", not to a node; give what skuad was given as --data-dir"));
+  }
+  if (identity.format_version > kFormatVersion) {
+    app::fail_usage(kProgram, absl::StrCat(directory, " has format version ", identity.format_version,
+                                           " and this skuactl knows only up to ", kFormatVersion,
+                                           "; use the skuactl of the version that wrote it"));
+  }
+  return identity;
+}
+
+template <typename Use>
+int with_store(const std::string& directory, Use&& use) {
+  OpenedStore opened{.directory = directory, .identity = identity_of(directory), .store = nullptr};
+  const auto lock = app::DirectoryLock::acquire(
+      directory, kProgram, "stop it first, and start it again afterwards; or look into a copy of the directory");
+  if (!lock.ok()) app::fail_usage(kProgram, std_view(lock.status().message()));
+  OfflineStore::Options options{.data_dir = directory};
+  options.identity.cluster_id = uuid_bytes(opened.identity.cluster_id);
+  options.identity.node_id = uuid_bytes(opened.identity.node_uuid);
+  options.progress = progress_lines("read");
+  auto store = OfflineStore::open(std::move(options));
+  if (!store.ok()) return report_failure(store.status());
+  opened.store = *std::move(store);
+  return use(opened);
+}
+
+app::Command& add_store_command(app::Command& parent, const char* name, const char* summary,
+                                StoreArguments& arguments) {
+  app::Command& command = parent.add_command(name, summary);
+  command.add_positional("dir", &arguments.directory, "The node's data directory.").value_name("DIR");
+  return command;
+}
+
+void add_dump_command(app::Command& store, const Globals& globals) {
+  auto arguments = std::make_shared<StoreArguments>();
+  app::Command& command = add_store_command(store, "dump", "Prints the keys that the node would serve.", *arguments);
+  command.description(
+      "From the databases, and above them from the log what recovery would bring into them. By shard and key. Text: "
+      "shard, "
+      "version, key and with --values value, separated by tabs. JSON: an object per line.");
+  command.add_bool("values", &arguments->dump.values, "Values too.");
+  command.add_int("table", &arguments->table, "Of this table only; `skuactl table list` tells ids.")
+      .value_name("ID")
+      .range(0, UINT32_MAX);
+  command.add_int("shard", &arguments->shard, "Of this shard of each table only.").value_name("N").range(0, UINT32_MAX);
+  command.add_string("start", &arguments->dump.selection.start, "First key of each shard; default: the smallest.")
+      .value_name("KEY");
+  command.add_int("limit", &arguments->dump.limit, "Rows at most; 0: all.").unit("rows");
+  command.add_bool("salvage", &arguments->dump.selection.salvage,
+                   "Of a damaged shard, what its database holds; otherwise it is left out.");
+  command.example("skuactl store dump /var/lib/skua --table 7 --limit 20", "the first keys of table 7");
+  command.example("skuactl store dump /var/lib/skua --values --output json > rows.jsonl", "everything, a row a line");
+  command.action([&globals, arguments] {
+    if (arguments->table >= 0) arguments->dump.selection.table_id = static_cast<uint32_t>(arguments->table);
+    if (arguments->shard >= 0) arguments->dump.selection.shard = static_cast<uint32_t>(arguments->shard);
+    return with_store(arguments->directory,
+                      [&](const OpenedStore& opened) { return dump_store(globals, opened, arguments->dump); });
+  });
+}
+
+}  // namespace
+
+void add_store_commands(app::Program& program, const Globals& globals) {
+  app::Command& store = program.add_command("store", "Looks into the data directory of a stopped node.");
+  store.description("Without the control plane, and without changing anything. The node must be stopped.");
+
+  auto looked_at = std::make_shared<StoreArguments>();
+  app::Command& inspect_command = add_store_command(store, "inspect", "Says what is in it: logs, shards.", *looked_at);
+  inspect_command.example("skuactl store inspect /var/lib/skua", "");
+  inspect_command.action([&globals, looked_at] {
+    return with_store(looked_at->directory, [&](const OpenedStore& opened) { return inspect_store(globals, opened); });
+  });
+
+  auto checked = std::make_shared<StoreArguments>();
+  app::Command& verify_command =
+      add_store_command(store, "verify", "Checks every checksum, and the logs against the databases.", *checked);
+  verify_command.description("Exit code 1 if anything is damaged; file and offset are named, and what to do.");
+  verify_command.example("skuactl store verify /var/lib/skua", "");
+  verify_command.action([&globals, checked] {
+    return with_store(checked->directory, [&](const OpenedStore& opened) { return verify_store(globals, opened); });
+  });
+
+  add_dump_command(store, globals);
+}
+
+}  // namespace skua::kv::ctl

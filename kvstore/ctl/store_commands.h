@@ -1,0 +1,30 @@
+// store: what of it another file of ours needs.
+#ifndef SKUA_KVSTORE_CTL_STORE_COMMANDS_H_
+#define SKUA_KVSTORE_CTL_STORE_COMMANDS_H_
+
+#include "app/data_dir.h"
+#include "kvstore/ctl/output.h"
+#include "kvstore/engine/offline_store.h"
+
+namespace skua::kv::ctl {
+
+/// A stopped node's directory: locked, and everything in it opened.
+struct OpenedStore {
+  std::string directory;
+  app::DataDirIdentity identity;
+  std::unique_ptr<OfflineStore> store;
+};
+
+int inspect_store(const Globals& globals, const OpenedStore& opened);
+int verify_store(const Globals& globals, const OpenedStore& opened);
+
+struct DumpArguments {
+  OfflineStore::Selection selection;
+  bool values = false;
+  uint64_t limit = 0;  // 0: all
+};
+int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArguments& arguments);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_STORE_COMMANDS_H_

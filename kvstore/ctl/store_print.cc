@@ -1,0 +1,249 @@
+// store inspect, verify, dump: how they are told.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "app/exit.h"
+#include "kvstore/ctl/store_commands.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+std::string name_of(ShardId id) {
+  return absl::StrCat(id.table_id, "-", id.shard);
+}
+
+std::string message_of(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+struct LogTotals {
+  uint64_t bytes = 0;
+  uint64_t used_bytes = 0;
+  uint64_t groups = 0;
+  uint64_t records = 0;
+};
+
+LogTotals totals_of(const std::vector<LogSegmentInfo>& segments) {
+  LogTotals totals;
+  for (const LogSegmentInfo& segment : segments) {
+    totals.bytes += segment.bytes;
+    totals.used_bytes += segment.used_bytes;
+    totals.groups += segment.groups;
+    totals.records += segment.records;
+  }
+  return totals;
+}
+
+std::string shard_state(const OfflineShard& shard) {
+  if (shard.directory.empty()) return "dropped";
+  if (!shard.status.ok()) return message_of(shard.status);
+  if (!shard.log_status.ok()) return message_of(shard.log_status);
+  return "ok";
+}
+
+struct FileTotals {
+  size_t tables = 0;
+  size_t blobs = 0;
+  uint64_t bytes = 0;
+};
+
+FileTotals files_of(const OfflineShard& shard) {
+  FileTotals totals;
+  if (shard.db == nullptr) return totals;
+  for (const StoredFile& file : shard.db->files()) {
+    ++(file.level == StoredFile::kBlobLevel ? totals.blobs : totals.tables);
+    totals.bytes += file.bytes;
+  }
+  return totals;
+}
+
+// --- inspect
+
+nlohmann::json log_json(const OfflineLog& log) {
+  nlohmann::json out = {{"worker", log.worker}, {"directory", log.directory}, {"error", message_of(log.status)}};
+  if (log.recovery == nullptr) return out;
+  nlohmann::json segments = nlohmann::json::array();
+  for (const LogSegmentInfo& segment : log.recovery->segments()) {
+    segments.push_back({{"file", segment.path},
+                        {"sequence", segment.sequence},
+                        {"bytes", segment.bytes},
+                        {"used_bytes", segment.used_bytes},
+                        {"groups", segment.groups},
+                        {"records", segment.records},
+                        {"damaged", segment.damaged}});
+  }
+  nlohmann::json damages = nlohmann::json::array();
+  for (const LogDamage& damage : log.recovery->damages()) {
+    damages.push_back({{"file", damage.path},
+                       {"offset", damage.offset},
+                       {"first_group", damage.first_group},
+                       {"last_group", damage.last_group}});
+  }
+  const LogTail& tail = log.recovery->tail();
+  out["segments"] = segments;
+  out["damage"] = damages;
+  out["tail"] = {{"closed", tail.closed},
+                 {"torn", tail.torn},
+                 {"file", tail.path},
+                 {"offset", tail.offset},
+                 {"groups_cut", tail.groups_cut}};
+  return out;
+}
+
+nlohmann::json shard_json(const OfflineShard& shard) {
+  const FileTotals files = files_of(shard);
+  nlohmann::json out = {{"table", shard.id.table_id},
+                        {"shard", shard.id.shard},
+                        {"directory", shard.directory},
+                        {"state", shard_state(shard)},
+                        {"applied_index", shard.applied_index()},
+                        {"log_last_index", shard.log_last_index},
+                        {"unapplied", shard.unapplied()},
+                        {"table_files", files.tables},
+                        {"blob_files", files.blobs},
+                        {"bytes", files.bytes}};
+  if (shard.log != nullptr) out["log"] = shard.log->worker;
+  if (shard.db != nullptr) {
+    out["format"] = shard.db->format();
+    out["keys_estimate"] = shard.db->keys_estimate();
+  }
+  return out;
+}
+
+void inspect_json(const OpenedStore& opened) {
+  nlohmann::json logs = nlohmann::json::array();
+  for (const OfflineLog& log : opened.store->logs()) logs.push_back(log_json(log));
+  nlohmann::json shards = nlohmann::json::array();
+  for (const OfflineShard& shard : opened.store->shards()) shards.push_back(shard_json(shard));
+  const nlohmann::json out = {{"directory", opened.directory},
+                              {"cluster_id", opened.identity.cluster_id},
+                              {"node_uuid", opened.identity.node_uuid},
+                              {"format_version", opened.identity.format_version},
+                              {"logs", logs},
+                              {"shards", shards}};
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+void print_log(const OfflineLog& log) {
+  if (log.recovery == nullptr) {
+    std::printf("log %u: %s\n", log.worker, message_of(log.status).c_str());
+    return;
+  }
+  const std::vector<LogSegmentInfo> segments = log.recovery->segments();
+  const LogTotals totals = totals_of(segments);
+  std::printf("log %u: %zu segments, %llu of %llu bytes used, %llu groups, %llu records\n", log.worker, segments.size(),
+              static_cast<unsigned long long>(totals.used_bytes), static_cast<unsigned long long>(totals.bytes),
+              static_cast<unsigned long long>(totals.groups), static_cast<unsigned long long>(totals.records));
+  const LogTail& tail = log.recovery->tail();
+  if (tail.closed) {
+    std::printf("  closed in order\n");
+  } else if (!tail.path.empty()) {
+    std::printf("  %s at %s offset %llu\n", tail.torn ? "ends torn, as a crash does," : "not closed; ends",
+                tail.path.c_str(), static_cast<unsigned long long>(tail.offset));
+  }
+  for (const LogDamage& damage : log.recovery->damages()) {
+    std::printf("  DAMAGED at %s offset %llu: groups %llu to %llu\n", damage.path.c_str(),
+                static_cast<unsigned long long>(damage.offset), static_cast<unsigned long long>(damage.first_group),
+                static_cast<unsigned long long>(damage.last_group));
+  }
+}
+
+}  // namespace
+
+int inspect_store(const Globals& globals, const OpenedStore& opened) {
+  if (globals.json) {
+    inspect_json(opened);
+    return app::kExitOk;
+  }
+  std::printf("node %s of cluster %s, format %lld, %zu worker logs\n\n", opened.identity.node_uuid.c_str(),
+              opened.identity.cluster_id.empty() ? "(none yet)" : opened.identity.cluster_id.c_str(),
+              static_cast<long long>(opened.identity.format_version), opened.store->logs().size());
+  for (const OfflineLog& log : opened.store->logs()) print_log(log);
+  std::vector<std::vector<std::string>> rows = {
+      {"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS ~", "BYTES", "FILES", "STATE"}};
+  for (const OfflineShard& shard : opened.store->shards()) {
+    const FileTotals files = files_of(shard);
+    rows.push_back({name_of(shard.id), absl::StrCat(shard.applied_index()),
+                    shard.log == nullptr ? "-" : absl::StrCat(shard.log->worker), absl::StrCat(shard.log_last_index),
+                    absl::StrCat(shard.unapplied()),
+                    shard.db == nullptr ? "-" : absl::StrCat(shard.db->keys_estimate()),
+                    absl::StrCat(files.bytes), absl::StrCat(files.tables + files.blobs), shard_state(shard)});
+  }
+  std::printf("\n%s", table(rows).c_str());
+  return app::kExitOk;
+}
+
+int verify_store(const Globals& globals, const OpenedStore& opened) {
+  bool sound = true;
+  nlohmann::json findings = nlohmann::json::array();
+  opened.store->verify([&](const OfflineStore::Finding& finding) {
+    const bool ok = finding.status.ok();
+    sound &= ok;
+    const std::string detail = ok ? finding.detail : message_of(finding.status);
+    if (globals.json) {
+      findings.push_back({{"subject", finding.subject},
+                          {"verdict", ok ? "ok" : "FAIL"},
+                          {"detail", detail},
+                          {"file", finding.file},
+                          {"offset", finding.offset ? nlohmann::json(*finding.offset) : nlohmann::json()},
+                          {"remedy", finding.remedy}});
+      return;
+    }
+    std::printf("%-4s  %-12s %s\n", ok ? "ok" : "FAIL", finding.subject.c_str(), detail.c_str());
+    if (ok) return;
+    if (!finding.file.empty()) {
+      std::printf("%19s%s%s\n", "", finding.file.c_str(),
+                  finding.offset ? absl::StrCat(" offset ", *finding.offset).c_str() : "");
+    }
+    std::printf("%19s-> %s\n", "", finding.remedy.c_str());
+  });
+  if (globals.json) std::printf("%s\n", nlohmann::json({{"ok", sound}, {"findings", findings}}).dump(2).c_str());
+  return sound ? app::kExitOk : app::kExitFailure;
+}
+
+int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArguments& arguments) {
+  uint64_t rows = 0;
+  bool complete = true;
+  const auto show = [&](ShardId id, const ScanRow& row) {
+    if (arguments.limit > 0 && rows == arguments.limit) {
+      std::fprintf(stderr, "%s: more rows follow, from key '%s' of shard %s on\n", kProgram, printable(row.key).c_str(),
+                   name_of(id).c_str());
+      return false;
+    }
+    ++rows;
+    if (globals.json) {
+      const JsonText key = json_text(row.key);
+      nlohmann::json out = {{"table", id.table_id},
+                            {"shard", id.shard},
+                            {"key", key.text},
+                            {"key_encoding", key.encoding},
+                            {"version", row.version}};
+      if (arguments.values) {
+        const JsonText value = json_text(as_string_view(row.value));
+        out["value"] = value.text;
+        out["encoding"] = value.encoding;
+      }
+      std::printf("%s\n", out.dump().c_str());
+    } else {
+      std::printf("%s\t%llu\t%s%s%s\n", name_of(id).c_str(), static_cast<unsigned long long>(row.version),
+                  printable(row.key).c_str(), arguments.values ? "\t" : "",
+                  arguments.values ? printable(as_string_view(row.value)).c_str() : "");
+    }
+    return true;
+  };
+  const auto refused = [&](ShardId id, const absl::Status& why) {
+    complete = false;
+    std::fprintf(stderr, "%s: shard %s %s: %s\n", kProgram, name_of(id).c_str(),
+                 arguments.selection.salvage ? "is not whole" : "is left out (--salvage shows what its database holds)",
+                 message_of(why).c_str());
+  };
+  if (const absl::Status dumped = opened.store->dump(arguments.selection, show, refused); !dumped.ok()) {
+    return report_failure(dumped);
+  }
+  return complete ? app::kExitOk : app::kExitFailure;
+}
+
+}  // namespace skua::kv::ctl

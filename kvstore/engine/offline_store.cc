@@ -1,0 +1,295 @@
+#include "kvstore/engine/offline_store.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/effect.h"
+#include "kvstore/engine/recovery.h"
+#include "kvstore/engine/shard_db.h"
+#include "kvstore/engine/shard_files.h"
+#include "kvstore/log/posix_device.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr char kRestore[] =
+    "the node refuses the shards that lost records and serves the others: restore those from a replica or a backup, or "
+    "drop their table";
+constexpr char kRestoreShard[] = "restore the shard from a replica or a backup, or drop its table";
+
+/// The number behind " offset " in a message of ours or of RocksDB.
+std::optional<uint64_t> offset_in(std::string_view message) {
+  constexpr std::string_view kWord = " offset ";
+  const size_t at = message.find(kWord);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = message.substr(at + kWord.size());
+  uint64_t offset = 0;
+  const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+  if (!absl::SimpleAtoi(absl_view(digits), &offset)) return std::nullopt;
+  return offset;
+}
+
+/// The file below `directory` that a message of RocksDB blames; the directory if it blames none.
+std::string file_in(std::string_view message, const std::string& directory) {
+  const size_t at = message.rfind(directory + "/");
+  if (at == std::string_view::npos) return directory;
+  const size_t end = message.find_first_of(" :;,", at + directory.size());
+  return std::string(message.substr(at, end == std::string_view::npos ? end : end - at));
+}
+
+uint64_t bytes_of(const std::vector<StoredFile>& stored) {
+  uint64_t bytes = 0;
+  for (const StoredFile& file : stored) bytes += file.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options) {
+  std::unique_ptr<OfflineStore> store(new OfflineStore(std::move(options)));
+  if (absl::Status opened = store->open_logs(); !opened.ok()) return opened;
+  if (absl::Status opened = store->open_shards(); !opened.ok()) return opened;
+  return store;
+}
+
+absl::Status OfflineStore::open_logs() {
+  for (uint32_t worker = 0;; ++worker) {
+    const std::string directory = files::log_dir(options_.data_dir, worker);
+    std::error_code error;
+    const bool exists = std::filesystem::exists(directory, error);
+    if (error) return files::io_error("looking for", directory, error);
+    if (!exists) return absl::OkStatus();
+    OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
+    auto device = open_posix_device(directory, {.read_only = true});
+    if (!device.ok()) {
+      log.status = device.status();
+      continue;
+    }
+    log.device = *std::move(device);
+    LogIdentity identity = options_.identity;
+    identity.log_number = worker;
+    auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
+      if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
+    });
+    if (scanned.ok()) {
+      log.recovery = *std::move(scanned);
+    } else {
+      log.status = scanned.status();
+    }
+  }
+}
+
+absl::Status OfflineStore::open_shards() {
+  const std::string dir = files::shards_dir(options_.data_dir);
+  std::map<ShardId, OfflineShard> found;
+  std::error_code error;
+  if (std::filesystem::exists(dir, error)) {
+    for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (const auto id = files::parse_shard_name(name)) {
+        found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
+      }
+    }
+  }
+  if (error) return files::io_error("listing", dir, error);
+  for (const OfflineLog& log : logs_) {
+    if (log.recovery == nullptr) continue;
+    for (const ShardPosition& position : log.recovery->shards()) {
+      const ShardId id = shard_id_of(position.shard);
+      OfflineShard& shard = found.try_emplace(id, OfflineShard{.id = id}).first->second;
+      shard.log = &log;
+      shard.log_last_index = position.last_index;
+    }
+  }
+  for (auto& [id, shard] : found) {
+    if (shard.directory.empty()) {
+      shard.status = absl::NotFoundError("the log has records of the shard, which has no database: it was dropped");
+    } else {
+      auto db = OfflineDb::open(dir, id);
+      shard.status = db.status();
+      if (db.ok()) shard.db = *std::move(db);
+    }
+    join(shard);
+    shards_.push_back(std::move(shard));
+  }
+  return absl::OkStatus();
+}
+
+/// As recovery sees it: what the log has must join what the database has.
+void OfflineStore::join(OfflineShard& shard) const {
+  if (shard.db == nullptr) return;
+  const AppliedIndex applied{log_shard_of(shard.id), shard.applied_index()};
+  if (shard.log != nullptr) {
+    shard.log_status = shard.log->recovery->status(applied);
+    return;
+  }
+  for (const OfflineLog& log : logs_) {
+    if (shard.log_status.ok() && log.recovery != nullptr) shard.log_status = log.recovery->status(applied);
+  }
+}
+
+// --- verify
+
+void OfflineStore::verify(absl::FunctionRef<void(const Finding&)> tell) const {
+  for (const OfflineLog& log : logs_) verify_log(log, tell);
+  uint64_t total = 0;
+  uint64_t done = 0;
+  for (const OfflineShard& shard : shards_) {
+    if (shard.db != nullptr) total += bytes_of(shard.db->files());
+  }
+  for (const OfflineShard& shard : shards_) {
+    if (!shard.directory.empty()) verify_shard(shard, done, total, tell);
+  }
+}
+
+void OfflineStore::verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const {
+  Finding finding{.subject = absl::StrCat("log ", log.worker), .status = log.status, .file = log.directory};
+  if (!log.status.ok()) {
+    finding.remedy = "put the directories back where they were, or give the node the right --data-dir";
+    return tell(finding);
+  }
+  for (const LogDamage& damage : log.recovery->damages()) {
+    finding.status = absl::DataLossError(
+        absl::StrCat("groups ", damage.first_group, " to ", damage.last_group, " cannot be read, wholly or in part"));
+    finding.file = damage.path;
+    finding.offset = damage.offset;
+    finding.remedy = kRestore;
+    tell(finding);
+  }
+  if (!log.recovery->damages().empty()) return;
+  uint64_t groups = 0;
+  uint64_t records = 0;
+  const std::vector<LogSegmentInfo> segments = log.recovery->segments();
+  for (const LogSegmentInfo& segment : segments) {
+    groups += segment.groups;
+    records += segment.records;
+  }
+  const LogTail& tail = log.recovery->tail();
+  finding.detail = absl::StrCat(
+      segments.size(), " segments, ", groups, " groups, ", records, " records; ",
+      tail.closed ? "closed in order"
+      : tail.torn ? absl::StrCat("ends torn at offset ", tail.offset, " of ", tail.path, ", as a crash does")
+                  : "not closed");
+  tell(finding);
+}
+
+void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
+                                absl::FunctionRef<void(const Finding&)> tell) const {
+  bool sound = true;
+  const auto complain = [&](const absl::Status& status, const std::string& file, const char* remedy) {
+    sound = false;
+    tell({.subject = absl::StrCat("shard ", files::shard_name(shard.id)),
+          .status = status,
+          .detail = {},
+          .file = file,
+          .offset = offset_in(std_view(status.message())),
+          .remedy = remedy});
+  };
+  if (!shard.status.ok()) {
+    return complain(shard.status, file_in(std_view(shard.status.message()), shard.directory), kRestoreShard);
+  }
+  if (!shard.log_status.ok())
+    complain(shard.log_status, shard.log == nullptr ? "" : shard.log->directory, kRestoreShard);
+  const std::vector<StoredFile> stored = shard.db->files();
+  for (const StoredFile& file : stored) {
+    if (absl::Status checked = shard.db->check(file); !checked.ok()) complain(checked, file.path, kRestoreShard);
+    done += file.bytes;
+    if (options_.progress) options_.progress(done, total);
+  }
+  if (!sound) return;
+  // The files are as they were written; this is whether they say what a shard's database must.
+  uint64_t keys = 0;
+  uint64_t newest = 0;
+  const auto end = shard.db->db().scan({}, [&](const ScanRow& row) {
+    ++keys;
+    newest = std::max(newest, row.version);
+    return true;
+  });
+  if (!end.ok()) return complain(end.status(), shard.directory, kRestoreShard);
+  if (newest > shard.applied_index()) {
+    return complain(absl::DataLossError(absl::StrCat("a key has version ", newest, ", above the applied index ",
+                                                     shard.applied_index())),
+                    shard.directory, kRestoreShard);
+  }
+  tell({.subject = absl::StrCat("shard ", files::shard_name(shard.id)),
+        .detail = absl::StrCat(stored.size(), " files, ", bytes_of(stored), " bytes, ", keys, " keys; applied index ",
+                               shard.applied_index(), ", ", shard.unapplied(), " records to replay"),
+        .file = shard.directory,
+        .offset = std::nullopt});
+}
+
+// --- dump
+
+absl::Status OfflineStore::read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
+                                          std::map<ShardId, Overlay>& overlays) const {
+  for (const OfflineLog& log : logs_) {
+    std::vector<AppliedIndex> applied;
+    for (const OfflineShard* shard : wanted) {
+      if (shard->log == &log) applied.push_back({log_shard_of(shard->id), shard->applied_index()});
+    }
+    if (applied.empty()) continue;
+    absl::Status foreign;
+    const auto take = [&](const RecordView& record) {
+      Overlay& overlay = overlays[shard_id_of(record.header.shard)];
+      EffectReader reader(record.payload);
+      while (const auto effect = reader.next()) {
+        if (effect->key < selection.start) continue;
+        Unapplied& last = overlay[std::string(effect->key)];
+        last.version = record.header.index;
+        last.value.reset();
+        if (effect->value) last.value.emplace(as_string_view(*effect->value));
+      }
+      if (!reader.complete()) {
+        foreign = absl::DataLossError(
+            absl::StrCat("record ", record.header.index, " in ", log.directory, " is not one of this build's"));
+      }
+    };
+    if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+    if (!foreign.ok()) return foreign;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,
+                                absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
+  std::vector<const OfflineShard*> wanted;
+  for (const OfflineShard& shard : shards_) {
+    if (shard.directory.empty() || (selection.table_id && *selection.table_id != shard.id.table_id) ||
+        (selection.shard && *selection.shard != shard.id.shard)) {
+      continue;
+    }
+    if (!shard.is_sound()) refused(shard.id, shard.status.ok() ? shard.log_status : shard.status);
+    if (shard.is_sound() || (selection.salvage && shard.db != nullptr)) wanted.push_back(&shard);
+  }
+  std::map<ShardId, Overlay> overlays;
+  if (absl::Status read = read_unapplied(wanted, selection, overlays); !read.ok()) return read;
+  bool go_on = true;
+  for (const OfflineShard* shard : wanted) {
+    const Overlay& overlay = overlays[shard->id];
+    auto next = overlay.begin();
+    // Rows of the log up to, not including, `key`.
+    const auto show_before = [&](const std::string_view* key) {
+      for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
+        if (!next->second.value) continue;
+        go_on = visit(shard->id, {next->first, next->second.version, as_byte_span(*next->second.value)});
+      }
+    };
+    const auto end = shard->db->db().scan({.start = selection.start}, [&](const ScanRow& row) {
+      show_before(&row.key);
+      if (go_on && (next == overlay.end() || next->first != row.key)) go_on = visit(shard->id, row);
+      return go_on;
+    });
+    if (!end.ok()) return end.status();
+    show_before(nullptr);
+    if (!go_on) break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace skua::kv
