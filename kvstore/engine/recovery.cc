@@ -8,16 +8,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/limits.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/shard_db.h"
+#include "kvstore/engine/sort_effects.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
 constexpr size_t kIngestMin = 4096;
+constexpr unsigned kThreadsMax = 8;
 constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
 
 struct ShardState {
@@ -25,7 +26,7 @@ struct ShardState {
   std::unique_ptr<ShardDb> db;  // null: missing, or refused
   absl::Status refused{};
   uint64_t last_index = 0;             // replayed
-  std::vector<AppliedEffect> effects;  // views into the chunk
+  std::vector<AppliedEffect> effects;  // views into the segments held
 };
 
 class Recovery {
@@ -92,9 +93,9 @@ class Recovery {
       by_log_shard_[shard->log_shard] = shard.get();
     }
     if (applied.empty()) return absl::OkStatus();
-    chunk_.reserve(options_.chunk_bytes + kValueBytesMax + kKeyBytesMax + kEffectHeadBytes);
     absl::Status status = recovery_->replay(
         applied, [this](const RecordView& record) { take(record); },
+        [this](SegmentBytes segment) { hold(std::move(segment)); },
         [this](const LogProgress& progress) { tell("replayed", progress); });
     apply_chunk();
     return status;
@@ -103,10 +104,7 @@ class Recovery {
   void take(const RecordView& record) {
     ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
     if (!shard.refused.ok()) return;
-    if (chunk_.size() + record.payload.size() > chunk_.capacity()) apply_chunk();
-    const size_t begin = chunk_.size();
-    chunk_.insert(chunk_.end(), record.payload.begin(), record.payload.end());
-    EffectReader reader(ByteSpan(chunk_).subspan(begin));
+    EffectReader reader(record.payload);
     while (const auto effect = reader.next()) {
       shard.effects.push_back({.key = effect->key, .value = effect->value, .version = record.header.index});
     }
@@ -119,21 +117,23 @@ class Recovery {
     ++records_;
   }
 
+  /// What is taken of a segment points into it until it is applied.
+  void hold(SegmentBytes segment) {
+    held_bytes_ += segment.bytes().size();
+    held_.push_back(std::move(segment));
+    if (held_bytes_ >= options_.chunk_bytes) apply_chunk();
+  }
+
   void apply_chunk() {
     side_by_side([](ShardState& shard) { apply(shard); });
-    chunk_.clear();
+    held_.clear();
+    held_bytes_ = 0;
   }
 
   /// The last effect of each key, in the order of the keys, which databases take fastest.
   static void apply(ShardState& shard) {
     if (shard.effects.empty() || !shard.refused.ok()) return;
-    std::sort(shard.effects.begin(), shard.effects.end(), [](const AppliedEffect& a, const AppliedEffect& b) {
-      if (a.key != b.key) return a.key < b.key;
-      return engine_mutant(EngineMutant::kReplayOldest) ? a.version < b.version : a.version > b.version;
-    });
-    const auto end = std::unique(shard.effects.begin(), shard.effects.end(),
-                                 [](const AppliedEffect& a, const AppliedEffect& b) { return a.key == b.key; });
-    shard.effects.erase(end, shard.effects.end());
+    sort_last_of_key(shard.effects);
     // A table file costs about half of a batch and its flush, but few effects are not worth a file.
     const bool many = shard.effects.size() >= kIngestMin;
     shard.refused =
@@ -154,8 +154,11 @@ class Recovery {
     const auto take_some = [&] {
       for (size_t i = next.fetch_add(1); i < shards_.size(); i = next.fetch_add(1)) work(*shards_[i]);
     };
+    const int threads = options_.threads > 0
+                            ? options_.threads
+                            : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsMax));
     std::vector<std::thread> helpers;
-    for (int i = 1; i < options_.threads; ++i) helpers.emplace_back(take_some);
+    for (int i = 1; i < threads; ++i) helpers.emplace_back(take_some);
     take_some();
     for (std::thread& helper : helpers) helper.join();
   }
@@ -202,7 +205,8 @@ class Recovery {
   std::unique_ptr<LogRecovery> recovery_;
   std::vector<std::unique_ptr<ShardState>> shards_;
   absl::flat_hash_map<LogShard, ShardState*> by_log_shard_;
-  std::vector<std::byte> chunk_;
+  std::vector<SegmentBytes> held_;
+  size_t held_bytes_ = 0;
   uint64_t records_ = 0;
   uint64_t told_bytes_ = 0;
 };

@@ -35,8 +35,9 @@ namespace skua::kv {
 struct RecoveryOptions {
   LogOptions log;
   std::string shards_dir;
-  size_t chunk_bytes = size_t{64} << 20;           ///< records gathered before they are applied
-  int threads = 2;                                 ///< shards applied side by side
+  /// Of log gathered in memory before its records are applied: each time costs several syncs per shard.
+  size_t chunk_bytes = size_t{256} << 20;
+  int threads = 0;                                 ///< shards applied side by side; 0: one per processor, up to 8
   std::function<void(const std::string&)> tell{};  ///< progress and what was found, a line at a time
 };
 

@@ -1,6 +1,7 @@
 #include "kvstore/log/log_recovery.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -48,10 +49,10 @@ absl::Status LogRecovery::read_headers() {
     if (!file.ok()) return file.status();
     segment.bytes = (*file)->size();
     bytes_total_ += segment.bytes;
-    bytes_.resize(std::min<uint64_t>(segment.bytes, segment_data_offset(kLogShardsMax)));
-    auto got = (*file)->read(0, bytes_);
+    bytes_.resize_for_overwrite(std::min<uint64_t>(segment.bytes, segment_data_offset(kLogShardsMax)));
+    auto got = (*file)->read(0, bytes_.span());
     if (!got.ok()) return got.status();
-    auto header = decode_segment_header(ByteSpan(bytes_).first(*got));
+    auto header = decode_segment_header(bytes_.bytes().first(*got));
     if (!header.ok() && header.status().code() != absl::StatusCode::kDataLoss) {
       return absl::Status(header.status().code(),
                           absl::StrCat(device_.path_of(segment.name), ": ", header.status().message()));
@@ -82,10 +83,10 @@ absl::Status LogRecovery::read_segment(const Segment& segment, bool from_medium)
     if (absl::Status synced = (*file)->sync(); !synced.ok()) return synced;
     (*file)->drop_cache();
   }
-  bytes_.resize(segment.bytes);
-  auto got = (*file)->read(0, bytes_);
+  bytes_.resize_for_overwrite(segment.bytes);
+  auto got = (*file)->read(0, bytes_.span());
   if (!got.ok()) return got.status();
-  bytes_.resize(*got);
+  bytes_.shrink(*got);
   return absl::OkStatus();
 }
 
@@ -102,7 +103,7 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   }
   if (absl::Status read = read_segment(segment, newest); !read.ok()) return read;
   take_header(segment);
-  SegmentReader reader(bytes_, *segment.header, segment.next_first_group);
+  SegmentReader reader(bytes_.bytes(), *segment.header, segment.next_first_group);
   for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
     if (event == SegmentReader::Event::kGroup) {
       const uint64_t number = reader.group().number;
@@ -284,6 +285,12 @@ bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
 
 absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
                                  absl::FunctionRef<void(const RecordView&)> visit, Progress progress) {
+  return replay(
+      applied, visit, [](SegmentBytes) {}, progress);
+}
+
+absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
+                                 absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress) {
   absl::flat_hash_map<LogShard, uint64_t> wanted;
   for (const AppliedIndex& one : applied) {
     if (status(one).ok()) wanted[one.shard] = one.index;
@@ -300,7 +307,7 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
                         });
     if (needed) {
       if (absl::Status read = read_segment(segment, false); !read.ok()) return read;
-      SegmentReader reader(bytes_, *segment.header, segment.next_first_group);
+      SegmentReader reader(bytes_.bytes(), *segment.header, segment.next_first_group);
       for (auto event = reader.next(); event != SegmentReader::Event::kEnd; event = reader.next()) {
         if (event != SegmentReader::Event::kGroup) continue;
         Place at{reader.group().number, 0};
@@ -311,6 +318,7 @@ absl::Status LogRecovery::replay(std::span<const AppliedIndex> applied,
           if (counts(header, at)) visit(record);
         });
       }
+      keep(std::exchange(bytes_, {}));
     }
     progress(done);
   }

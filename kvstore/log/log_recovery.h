@@ -32,6 +32,7 @@
 #include "kvstore/log/device.h"
 #include "kvstore/log/record.h"
 #include "kvstore/log/segment.h"
+#include "kvstore/log/segment_bytes.h"
 
 namespace skua::kv {
 
@@ -110,6 +111,12 @@ class LogRecovery {
   [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
                                     absl::FunctionRef<void(const RecordView&)> visit, Progress progress);
 
+  /// The same, but the views stay valid: after each segment that had records to visit, `keep` is given the memory that they
+  /// point into.
+  using Keep = absl::FunctionRef<void(SegmentBytes)>;
+  [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
+                                    absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress);
+
  private:
   friend class Log;
 
@@ -176,7 +183,7 @@ class LogRecovery {
   Device& device_;
   const LogIdentity identity_;
   std::vector<Segment> segments_;  // by sequence
-  std::vector<std::byte> bytes_;   // of the segment being read
+  SegmentBytes bytes_;             // of the segment being read
   std::vector<LogDamage> damages_;
   LogTail tail_;
   absl::flat_hash_map<LogShard, Shard> shards_;

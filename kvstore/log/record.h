@@ -103,6 +103,8 @@ void encode_group_header(const GroupHeader& header, uint32_t seed, std::byte* to
 
 /// The record that `bytes` begin with, or nullopt if there is no sound one. `consumed` is record_bytes() of it.
 [[nodiscard]] std::optional<RecordView> decode_record(ByteSpan bytes, uint32_t seed, size_t& consumed);
+/// The same of a record that was found to be sound before: without computing its checksum again.
+[[nodiscard]] std::optional<RecordView> decode_sound_record(ByteSpan bytes, size_t& consumed);
 
 /// The group header that `bytes` begin with, or nullopt. Only the header: its records are not looked at.
 [[nodiscard]] std::optional<GroupHeader> decode_group_header(ByteSpan bytes, uint32_t seed);

@@ -196,7 +196,7 @@ void SegmentReader::visit_records(absl::FunctionRef<void(const RecordView&)> vis
   ByteSpan rest = group_bytes().subspan(kGroupHeaderBytes);
   for (uint32_t i = 0; i < group_.records && !rest.empty(); ++i) {
     size_t consumed = 0;
-    const auto record = decode_record(rest, seed_, consumed);
+    const auto record = damaged_ ? decode_record(rest, seed_, consumed) : decode_sound_record(rest, consumed);
     if (!record) return;
     visit(*record);
     rest = rest.subspan(consumed);

@@ -1,0 +1,33 @@
+// A segment's contents in memory: huge pages where the system has them, and not filled with anything first. Recovery looks at
+// keys and values all over it in sorted order, which small pages make slow.
+#ifndef SKUA_KVSTORE_LOG_SEGMENT_BYTES_H_
+#define SKUA_KVSTORE_LOG_SEGMENT_BYTES_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+class SegmentBytes {
+ public:
+  /// Room for `size` bytes, of any value; what was there is lost.
+  void resize_for_overwrite(size_t size);
+  void shrink(size_t size) { size_ = std::min(size, size_); }
+  [[nodiscard]] MutableByteSpan span() { return {memory_.get(), size_}; }
+  [[nodiscard]] ByteSpan bytes() const { return {memory_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  size_t capacity_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_LOG_SEGMENT_BYTES_H_
