@@ -31,6 +31,8 @@ class OfflineDb {
 
   /// The database in <dir>/<table id>-<shard>. Errors: as RocksdbEngine::open_db.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineDb>> open(const std::string& dir, ShardId id);
+  /// The database in the directory `path`, whatever its name.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineDb>> open_at(const std::string& path, ShardId id);
 
   /// To get and scan; whatever writes fails.
   [[nodiscard]] virtual ShardDb& db() = 0;

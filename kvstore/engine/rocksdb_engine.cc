@@ -191,7 +191,7 @@ class Engine final : public RocksdbEngine {
 };
 
 absl::Status Engine::create_database(const std::string& dir, ShardId id) {
-  const std::string aside = absl::StrCat(dir, "/.new-", shard_name(id));
+  const std::string aside = absl::StrCat(dir, "/", files::kNewPrefix, shard_name(id));
   if (absl::Status status = remove_tree(aside); !status.ok()) return status;
   rocksdb::Options options = db_options_;
   options.create_if_missing = true;
@@ -256,7 +256,7 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
 
 absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {
   const std::string path = absl::StrCat(dir, "/", shard_name(id));
-  const std::string aside = absl::StrCat(dir, "/.trash-", shard_name(id));
+  const std::string aside = absl::StrCat(dir, "/", files::kTrashPrefix, shard_name(id));
   if (absl::Status status = remove_tree(aside); !status.ok()) return status;
   std::error_code code;
   if (!fs::exists(path, code)) {

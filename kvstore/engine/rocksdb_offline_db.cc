@@ -89,7 +89,10 @@ class RocksdbOfflineDb final : public OfflineDb {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open(const std::string& dir, ShardId id) {
-  const std::string path = absl::StrCat(dir, "/", files::shard_name(id));
+  return open_at(absl::StrCat(dir, "/", files::shard_name(id)), id);
+}
+
+absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open_at(const std::string& path, ShardId id) {
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(read_only_options(), path, &raw);
   if (!status.ok()) return internal::to_status(status, "opening the database", path);

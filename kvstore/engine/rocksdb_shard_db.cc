@@ -2,6 +2,7 @@
 // endian) and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
 // every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
 #include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
@@ -99,6 +100,14 @@ class RocksdbShardDb final : public ShardDb {
     const rocksdb::Status status = db_->Flush({});
     if (!status.ok()) return to_status(status, "flushing", db_->GetName());
     return index;
+  }
+
+  [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
+    rocksdb::Checkpoint* raw = nullptr;
+    rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &raw);
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
+    if (status.ok()) status = checkpoint->CreateCheckpoint(path);
+    return to_status(status, "making a checkpoint", path);
   }
 
   [[nodiscard]] uint64_t applied_index() const override { return applied_index_.load(std::memory_order_acquire); }

@@ -14,4 +14,8 @@ absl::StatusOr<ScanRange> scan_range(const ScanRequest& request) {
   return range;
 }
 
+absl::Status ShardDb::checkpoint(const std::string& path) {
+  return absl::UnimplementedError("this kind of database makes no checkpoint at " + path);
+}
+
 }  // namespace skua::kv

@@ -74,6 +74,10 @@ class ShardDb {
   /// Makes what was applied durable; waits for the disk. Returns the index up to which everything is durable.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> flush() = 0;
 
+  /// Makes `path`, an absolute one on the same file system, a directory with the database as it was at some apply, not older
+  /// than the last one before the call. Its table files are shared with this one. May wait for the disk.
+  [[nodiscard]] virtual absl::Status checkpoint(const std::string& path);
+
   /// Index of the last apply.
   [[nodiscard]] virtual uint64_t applied_index() const = 0;
 

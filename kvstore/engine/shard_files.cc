@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -53,6 +54,22 @@ absl::Status remove_tree(const std::string& path) {
   std::error_code code;
   fs::remove_all(path, code);
   return code ? io_error("removing", path, code) : absl::OkStatus();
+}
+
+absl::Status remove_leftovers(const std::string& directory) {
+  std::error_code code;
+  std::vector<std::string> leftovers;
+  for (fs::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(kNewPrefix) || name.starts_with(kIngestPrefix) || name.starts_with(kTrashPrefix)) {
+      leftovers.push_back(it->path().string());
+    }
+  }
+  if (code) return io_error("listing", directory, code);
+  for (const std::string& path : leftovers) {
+    if (absl::Status removed = remove_tree(path); !removed.ok()) return removed;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status rename_and_sync(const std::string& from, const std::string& to, const std::string& parent) {

@@ -24,6 +24,13 @@ namespace skua::kv::files {
 [[nodiscard]] std::string shard_name(ShardId id);
 [[nodiscard]] std::optional<ShardId> parse_shard_name(const std::string& name);
 
+/// What directories are called while they are made, brought from elsewhere, and removed.
+inline constexpr char kNewPrefix[] = ".new-";
+inline constexpr char kIngestPrefix[] = ".in-";
+inline constexpr char kTrashPrefix[] = ".trash-";
+/// Removes what a crash left in `directory` in the middle of these. While nobody is at it.
+[[nodiscard]] absl::Status remove_leftovers(const std::string& directory);
+
 // Errors name the path: RESOURCE_EXHAUSTED for a full disk, INTERNAL else.
 [[nodiscard]] absl::Status io_error(const char* what, const std::string& path, const std::error_code& code);
 [[nodiscard]] absl::Status sync_directory(const std::string& path);

@@ -18,6 +18,7 @@
 #include "control/core/uuid.h"
 #include "control/server/bootstrap_server.h"
 #include "kvstore/engine/recovery.h"
+#include "kvstore/engine/shard_files.h"
 #include "kvstore/log/posix_device.h"
 #include "kvstore/server/admin_service.h"
 #include "kvstore/server/node_state.h"
@@ -143,6 +144,9 @@ absl::Status NodeImpl::prepare_data_dir() {
   if (error) {
     return absl::InternalError(
         absl::StrCat("creating ", ShardManager::shards_dir(options_.data_dir), ": ", error.message()));
+  }
+  if (absl::Status status = files::remove_leftovers(ShardManager::shards_dir(options_.data_dir)); !status.ok()) {
+    return status;
   }
   const std::lock_guard lock(mutex_);
   description_.node_uuid = options_.node_uuid;
