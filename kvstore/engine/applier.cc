@@ -5,13 +5,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore/codec/limits.h"
 #include "kvstore/engine/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
+namespace {
+
+/// Effects and completion of the largest batch.
+constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
+
+}  // namespace
 
 Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
-    : options_(options), log_(log), on_round_(std::move(on_round)), ring_(2 * options.queue_max) {
+    : options_(options),
+      log_(log),
+      on_round_(std::move(on_round)),
+      ring_(2 * std::max(options.queue_max, kRecordItemsMax)) {
   if (!options_.own_thread) return;
   thread_ = std::thread([this] {
     // For people looking at top(1); a failure changes nothing.
@@ -33,13 +43,22 @@ void Applier::stop() {
 
 // --- The worker's side
 
-void Applier::add(AppliedShard& shard, const AppliedEffect& effect) {
-  const bool added = ring_.try_push({&shard, effect, false});
+void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
+  push({&shard, effect, continues});
+  unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
+  if (continues) return;
+  if (unannounced_ >= options_.batch_min || unannounced_bytes_ >= options_.batch_bytes_min) hurry();
+}
+
+void Applier::add(AppliedShard& shard, AppliedCompletion completion) {
+  push({&shard, std::move(completion), true});
+}
+
+void Applier::push(Item item) {
+  const bool added = ring_.try_push(std::move(item));
   SKUA_CHECK(added, "add() comes after has_room()");
   ++queued_;
   ++unannounced_;
-  unannounced_bytes_ += effect.key.size() + (effect.value ? effect.value->size() : 0);
-  if (unannounced_ >= options_.batch_min || unannounced_bytes_ >= options_.batch_bytes_min) hurry();
 }
 
 void Applier::hurry() {
@@ -58,7 +77,7 @@ void Applier::free_log() {
 
 void Applier::close(AppliedShard& shard) {
   // The ring has as much room again as has_room() lets in: far more than there can be shards to close.
-  const bool added = ring_.try_push({&shard, {}, true});
+  const bool added = ring_.try_push({&shard, Close{}, false});
   SKUA_CHECK(added, "more shards close at a time than the applier's queue has room for");
   unannounced_ = 0;
   wake_up_.signal();
@@ -102,24 +121,50 @@ bool Applier::step() {
 bool Applier::take_round() {
   size_t count = 0;
   size_t bytes = 0;
+  bool in_record = false;
   Item item;
-  while (count < options_.batch_max && bytes < options_.batch_bytes_max && ring_.try_pop(item)) {
-    ++count;
-    AppliedShard& shard = *item.shard;
-    if (!shard.attached) {
-      shard.attached = true;
-      attached_.push_back(&shard);
-    }
-    Report& report = report_of(shard);
-    if (item.close) {
-      closing_.push_back(&shard);
+  for (;;) {
+    const bool full = count >= options_.batch_max || bytes >= options_.batch_bytes_max;
+    if (full && (!in_record || engine_mutant(EngineMutant::kSplitBatch))) break;
+    if (!ring_.try_pop(item)) {
+      if (!in_record) break;
+      std::this_thread::yield();  // the worker is adding the rest just now
       continue;
     }
-    ++report.effects;
-    bytes += item.effect.key.size() + (item.effect.value ? item.effect.value->size() : 0);
-    shard.batch.push_back(item.effect);
+    ++count;
+    in_record = item.continues;
+    bytes += take(item);
   }
   return count > 0;
+}
+
+/// Returns the bytes of an effect.
+size_t Applier::take(Item& item) {
+  AppliedShard& shard = *item.shard;
+  if (!shard.attached) {
+    shard.attached = true;
+    attached_.push_back(&shard);
+  }
+  Report& report = report_of(shard);
+  if (std::holds_alternative<Close>(item.what)) {
+    closing_.push_back(&shard);
+    return 0;
+  }
+  ++report.effects;
+  if (auto* const completion = std::get_if<AppliedCompletion>(&item.what)) {
+    shard.completion = std::move(*completion);
+    return 0;
+  }
+  const AppliedEffect& effect = std::get<AppliedEffect>(item.what);
+  shard.batch.push_back(effect);
+  if (shard.completion.id.client_id != 0) {
+    const auto& results = shard.completion.batch_results;
+    const ByteSpan batch_results = results == nullptr ? ByteSpan{} : as_byte_span(*results);
+    shard.completions.record({shard.completion.id, shard.completion.value, batch_results}, effect.version,
+                             shard.completion.time_ms);
+    shard.completion = {};
+  }
+  return effect.key.size() + (effect.value ? effect.value->size() : 0);
 }
 
 Applier::Report& Applier::report_of(AppliedShard& shard) {
@@ -142,6 +187,7 @@ void Applier::apply(AppliedShard& shard) {
     effects_.fetch_add(shard.batch.size(), std::memory_order_relaxed);
     effects_written_.fetch_add(coalesced_.size(), std::memory_order_relaxed);
     batches_.fetch_add(1, std::memory_order_relaxed);
+    shard.completions.collect(shard.batch.back().version, coalesced_);
     shard.failure = shard.db->apply(coalesced_, shard.batch.back().version);
     coalesced_.clear();
   }

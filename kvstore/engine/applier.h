@@ -11,6 +11,9 @@
 // The log's window is what bounds a restart. When it holds more than flush_segments segments, the shards that pin the
 // oldest one are flushed, and the log may let it go. When the log has no room, all are (free_log).
 //
+// What one record of the log did goes into one batch, its completion record (completions.h) too: a round does not end in the
+// middle of a record.
+//
 // Keys and values are views into the memory tier, which keeps them until the worker has seen the report and marked them
 // clean. A shard whose batch failed gets no further one: its writes stay in memory and in the log.
 #ifndef SKUA_KVSTORE_ENGINE_APPLIER_H_
@@ -20,12 +23,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/wake_up.h"
 #include "kvstore/log/log_writer.h"
@@ -33,14 +40,24 @@
 
 namespace skua::kv {
 
+/// A completion on its way to the applier.
+struct AppliedCompletion {
+  RequestId id{};
+  int64_t value = 0;
+  uint64_t time_ms = 0;
+  std::unique_ptr<std::string> batch_results{};  ///< null: not a batch
+};
+
 /// A shard as the applier knows it. The owner fills in the first part and keeps it until the shard was closed.
 struct AppliedShard {
   ShardDb* db = nullptr;
   LogShard log_shard = 0;
-  void* context = nullptr;  ///< the owner's
+  void* context = nullptr;       ///< the owner's
+  CompletionRows completions{};  ///< the applier thread's from the first add() on
 
   // The applier thread's.
   std::vector<AppliedEffect> batch{};
+  AppliedCompletion completion{};  // of the record that is being taken; client 0: none
   absl::Status failure{};
   uint64_t flushed_index = 0;  // told to the log as durable
   bool attached = false;
@@ -49,7 +66,7 @@ struct AppliedShard {
 class Applier {
  public:
   struct Options {
-    size_t queue_max = size_t{1} << 16;  ///< effects; rounded up to a power of two
+    size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
     size_t batch_min = 1024;             ///< effects that wake it
     size_t batch_bytes_min = size_t{4} << 20;
     size_t batch_max = size_t{1} << 13;  ///< effects of one round
@@ -61,7 +78,7 @@ class Applier {
   /// What became of a shard in one round.
   struct Report {
     AppliedShard* shard = nullptr;
-    size_t effects = 0;          ///< taken from the queue
+    size_t effects = 0;          ///< taken from the queue, completions included
     uint64_t applied_index = 0;  ///< everything up to it is in the database
     absl::Status failure{};      ///< why nothing more will come
     bool closed = false;         ///< the last report of this shard
@@ -84,10 +101,14 @@ class Applier {
   Applier& operator=(const Applier&) = delete;
 
   // --- Thread: one, the worker's.
-  /// Room for another effect: fewer than queue_max were added and not yet reported as taken (see taken()).
-  [[nodiscard]] bool has_room() const { return queued_ < options_.queue_max; }
-  /// An effect that the log has committed, after has_room(). Of one shard in the order of their versions.
-  void add(AppliedShard& shard, const AppliedEffect& effect);
+  /// Room for so many: with them, no more than queue_max were added and not yet reported as taken (see taken()). A record of
+  /// more than queue_max has room when it is alone.
+  [[nodiscard]] bool has_room(size_t count = 1) const { return queued_ == 0 || queued_ + count <= options_.queue_max; }
+  /// An effect that the log has committed, after has_room(). Of one shard in the order of their versions. `continues`: more
+  /// of the same record follows, in the same breath.
+  void add(AppliedShard& shard, const AppliedEffect& effect, bool continues = false);
+  /// The record's completion, after has_room(); its effects follow.
+  void add(AppliedShard& shard, AppliedCompletion completion);
   /// The owner tells back the effects of a report.
   void taken(size_t effects) { queued_ -= effects; }
   [[nodiscard]] size_t queued() const { return queued_; }
@@ -110,14 +131,17 @@ class Applier {
   [[nodiscard]] Counters counters() const;
 
  private:
+  struct Close {};
   struct Item {
     AppliedShard* shard = nullptr;
-    AppliedEffect effect{};
-    bool close = false;
+    std::variant<AppliedEffect, AppliedCompletion, Close> what{};
+    bool continues = false;
   };
 
   void run();
+  void push(Item item);
   bool take_round();
+  size_t take(Item& item);
   void apply(AppliedShard& shard);
   void flush(AppliedShard& shard);
   void close_in_round(AppliedShard& shard);

@@ -1,8 +1,12 @@
-// A shard inside of its worker's engine, and a read of its database. For worker_engine*.cc only.
+// A shard inside of its worker's engine, a read of its database, and what batches and relaxed writes need. For
+// worker_engine*.cc only.
 #ifndef SKUA_KVSTORE_ENGINE_ENGINE_SHARD_H_
 #define SKUA_KVSTORE_ENGINE_ENGINE_SHARD_H_
 
+#include <deque>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kvstore/engine/worker_engine.h"
@@ -24,12 +28,44 @@ class EngineFetch final : public ReadJob {
   FetchOp* last_read = nullptr;
   WriteOp* first_write = nullptr;  // linked by `behind`
   WriteOp* last_write = nullptr;
-  absl::Status status;  // the reader's
+  std::string_view batch_key;  // of the shard's barrier; its data is null: not for a batch
+  absl::Status status;         // the reader's
   PinnedValue value;
   EngineFetch* next_free = nullptr;
 
  private:
   WorkerEngine& engine_;
+};
+
+/// What a batch is made of on its way.
+struct BatchWork {
+  // While its keys are read. Keys are views into the mutations.
+  absl::flat_hash_map<std::string_view, PinnedValue> fetched;  // version 0: absent
+  size_t fetching = 0;
+  absl::Status failure;
+
+  // Evaluated: the last effect of each key.
+  std::vector<Effect> effects;
+  absl::flat_hash_map<std::string_view, size_t> effect_of_key;
+  std::deque<std::string> made;  // values
+  std::string results;           // as the completion holds them
+  std::string payload;           // of the record; the effects are views into it then
+  std::vector<MemoryTier::BatchWrite> writes;
+
+  void clear();
+};
+
+/// A record whose write is answered before the log has written it: it has bytes of its own. Recycled.
+struct RelaxedRecord final : LogOp {
+  RelaxedRecord() : LogOp(Kind::kRelaxed) {}
+
+  WriteOp* op = nullptr;  // until it is answered
+  uint64_t index = 0;
+  int64_t time_ms = 0;
+  bool urgent = false;
+  bool abandoned = false;  // its write was not answered as done
+  std::string payload;
+  RelaxedRecord* next_free = nullptr;
 };
 
 struct EngineShard {
@@ -43,18 +79,34 @@ struct EngineShard {
   uint64_t written_index = 0;
   uint64_t committed_index = 0;
   uint64_t applied_index = 0;
+  uint64_t synced_index = 0;  // known to be on the disk; as is all below
 
   // Writes that were evaluated and not yet answered, in that order.
   WriteOp* front = nullptr;
   WriteOp* back = nullptr;
   size_t in_log = 0;  // records whose group is not back yet
+  struct Pending {
+    WriteOp* op = nullptr;
+    size_t effect = 0;  // which of a batch's
+  };
   /// A key's last effect among them. Keys are views into the ops.
-  absl::flat_hash_map<std::string_view, WriteOp*> pending;
+  absl::flat_hash_map<std::string_view, Pending> pending;
   /// Keys whose state is being read for writes, which wait there.
   absl::flat_hash_map<std::string_view, EngineFetch*> parked;
+  /// A batch that waits for reads, and what came after it.
+  WriteOp* barrier = nullptr;
+  WriteOp* waiting_front = nullptr;
+  WriteOp* waiting_back = nullptr;
   /// Keys that are being read for GETs.
   absl::flat_hash_map<std::string_view, EngineFetch*> reading;
   std::vector<AppliedWait*> waits;
+
+  CompletionTable completions;
+  /// First attempts that are not answered, by client and seq.
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, WriteOp*> under_way;
+  /// Answered, and refused by the log: to be given to it again. In the order of their indices.
+  std::vector<RelaxedRecord*> unlogged;
+  uint64_t resubmit_at_ms = 0;
 
   bool started = false;    // in the log
   bool touched = false;    // in touched_
@@ -62,6 +114,8 @@ struct EngineShard {
   bool lost_one = false;   // a committed write was not given to memory, so none after it goes to the applier
   bool failing = false;    // a write at the front failed: so do those behind it
   bool in_doubt = false;   // the failed log may hold a write that was not acknowledged
+  bool leaving = false;    // the applier has let go of it
+  bool ending = false;     // its end is on the way to the log
   absl::Status refusal{};  // until what is in the log has come back: the log had no room
   absl::Status failure{};  // for good
 

@@ -1,4 +1,5 @@
-// What a mutation does to a key, given the key's state: conditions, patches and their answers, apart from where data is kept.
+// What a mutation does to a key, given the key's state and the time: conditions, counters, patches and their answers, apart
+// from where data is kept.
 #ifndef SKUA_KVSTORE_ENGINE_EVALUATE_H_
 #define SKUA_KVSTORE_ENGINE_EVALUATE_H_
 
@@ -15,6 +16,7 @@ namespace skua::kv {
 struct CurrentState {
   uint64_t version = 0;
   ByteSpan value{};
+  uint64_t expires_at = 0;  ///< absent from this time on; 0: never
 };
 
 struct Evaluated {
@@ -22,13 +24,23 @@ struct Evaluated {
   MutationResult result;
   /// kOk: what the key has then; nullopt: nothing. A view into the mutation or `scratch`.
   std::optional<ByteSpan> value{};
+  uint64_t expires_at = 0;  ///< kOk: of `value`
 };
 
-/// True if the key's state makes a difference: all but an unconditional PUT.
-[[nodiscard]] bool needs_current(const Mutation& mutation);
+/// True if a key with this expiry is absent. Times are unix times in milliseconds.
+[[nodiscard]] constexpr bool is_expired(uint64_t expires_at, uint64_t now_ms) {
+  return expires_at != 0 && expires_at <= now_ms;
+}
 
-/// `current` is not looked at if needs_current() is false. A patched row is made in `scratch`.
-[[nodiscard]] Evaluated evaluate(const Mutation& mutation, const CurrentState& current, std::string& scratch);
+/// True if the key's state makes a difference: all but an unconditional PUT.
+[[nodiscard]] inline bool needs_current(const Mutation& mutation) {
+  return mutation.kind != Mutation::Kind::kPut || mutation.condition.kind != Condition::Kind::kNone;
+}
+
+/// `current` is not looked at if needs_current() is false. A value that is made is made in `scratch`, which `current` must
+/// not lie in.
+[[nodiscard]] Evaluated evaluate(const Mutation& mutation, const CurrentState& current, uint64_t now_ms,
+                                 std::string& scratch);
 
 }  // namespace skua::kv
 

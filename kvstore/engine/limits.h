@@ -3,11 +3,18 @@
 #define SKUA_KVSTORE_ENGINE_LIMITS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace skua::kv {
 
 /// Jobs waiting for the reader pool; one more is RESOURCE_EXHAUSTED.
 inline constexpr size_t kReadQueueJobsMax = 4096;
+
+/// Clients whose results a shard keeps, and bytes of their batches' results; a mutation beyond is RESOURCE_EXHAUSTED.
+inline constexpr size_t kCompletionClientsMax = size_t{1} << 16;
+inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;
+/// A client that did nothing for so long, by the records' times, is forgotten.
+inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
 
 }  // namespace skua::kv
 

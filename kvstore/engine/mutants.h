@@ -18,6 +18,8 @@ enum class EngineMutant {
   kCloseUnflushed,     // a shard leaves the log before its database is durable
   kEndUnflushed,       // recovery lets the log go before the databases are durable
   kReplayOldest,       // recovery applies the first write of a key in a chunk
+  kDropDedupRecord,    // a mutation's completion is forgotten as soon as it is there: a retry is executed again
+  kSplitBatch,         // the applier may end a round in the middle of a batch
 };
 
 #ifdef SKUA_WITH_MUTANTS

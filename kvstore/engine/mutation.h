@@ -1,7 +1,8 @@
 // A shard's name, and writes to it.
 //
 // Every key that exists has a version: the shard's index of its last write. Indices rise by one with each mutation that
-// takes effect and never go back or repeat, not through deletes and not through a restart. Version 0 means "absent".
+// takes effect and never go back or repeat, not through deletes and not through a restart. Version 0 means "absent". What
+// a batch writes has one version: it is one mutation.
 #ifndef SKUA_KVSTORE_ENGINE_MUTATION_H_
 #define SKUA_KVSTORE_ENGINE_MUTATION_H_
 
@@ -25,37 +26,54 @@ struct ShardId {
 
 /// One write, as views that the submitter keeps alive until its result is there.
 struct Mutation {
-  enum class Kind : uint8_t { kPut, kDelete, kPatch };
+  enum class Kind : uint8_t { kPut, kDelete, kPatch, kAdd, kAppend, kExpire };
   Kind kind = Kind::kPut;
   bool create_if_missing = false;  ///< kPatch: a missing key is an empty row
-  Condition condition{};           ///< kPut, kDelete
+  Condition condition{};
   std::string_view key{};
-  ByteSpan value{};  ///< kPut: the value; kPatch: the fields in row format
+  ByteSpan value{};     ///< kPut: the value; kPatch: the fields in row format; kAppend: what is appended
+  uint64_t ttl_ms = 0;  ///< kPut, kExpire: absent after so long; 0: never
+  int64_t delta = 0;    ///< kAdd
 
-  static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}) {
-    return {Kind::kPut, false, condition, key, value};
+  static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
+    return {Kind::kPut, false, condition, key, value, ttl_ms, 0};
   }
   static Mutation remove(std::string_view key, Condition condition = {}) {
-    return {Kind::kDelete, false, condition, key, {}};
+    return {Kind::kDelete, false, condition, key, {}, 0, 0};
   }
-  static Mutation patch(std::string_view key, ByteSpan fields, bool create_if_missing) {
-    return {Kind::kPatch, create_if_missing, {}, key, fields};
+  static Mutation patch(std::string_view key, ByteSpan fields, bool create_if_missing, Condition condition = {}) {
+    return {Kind::kPatch, create_if_missing, condition, key, fields, 0, 0};
+  }
+  static Mutation add(std::string_view key, int64_t delta, Condition condition = {}) {
+    return {Kind::kAdd, false, condition, key, {}, 0, delta};
+  }
+  static Mutation append(std::string_view key, ByteSpan bytes, Condition condition = {}) {
+    return {Kind::kAppend, false, condition, key, bytes, 0, 0};
+  }
+  static Mutation expire(std::string_view key, uint64_t ttl_ms, Condition condition = {}) {
+    return {Kind::kExpire, false, condition, key, {}, ttl_ms, 0};
   }
 };
 
 /// What became of a mutation.
 ///   kOk                 done; version = its index
-///   kNotFound           DELETE or PATCH of a key that is absent; version = 0
+///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent; version = 0
 ///   kAlreadyExists      if_absent; version = the key's
 ///   kVersionMismatch    if_version; version = the key's, 0 if absent
 ///   kNotARow            PATCH of a value that is not a row; version = the key's
-///   kInvalidArgument    key or value outside of codec/limits.h, a malformed patch, or a patched row above the limits
+///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
+///   kCounterOverflow    ADD beyond an int64; version = the key's
+///   kInvalidArgument    key or value outside of codec/limits.h, also after APPEND or PATCH, or a malformed patch
+///   kAborted            in a batch: not applied because of another operation
+///   kStaleRetry         its seq is below the client's first_incomplete
+///   kTooManyIncomplete  the client has kIncompleteMax results here
 ///   kResourceExhausted  a queue or the log is full; not applied
 ///   kStorageFailed      the log's write or sync failed; it may or may not survive a restart
 ///   kShardReadOnly      refused because of an earlier failure; not applied
 struct MutationResult {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
+  int64_t value = 0;  ///< kAdd: the counter now
 
   friend bool operator==(const MutationResult&, const MutationResult&) = default;
 };

@@ -22,12 +22,13 @@ class PinnedValue {
   PinnedValue() = default;
   /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for bytes that outlive
   /// everything.
-  PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release)
-      : bytes_(bytes), version_(version), owner_(owner), release_(release) {}
+  PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release, uint64_t expires_at = 0)
+      : bytes_(bytes), version_(version), expires_at_(expires_at), owner_(owner), release_(release) {}
 
   PinnedValue(PinnedValue&& other) noexcept
       : bytes_(std::exchange(other.bytes_, {})),
         version_(std::exchange(other.version_, 0)),
+        expires_at_(other.expires_at_),
         owner_(std::exchange(other.owner_, nullptr)),
         release_(std::exchange(other.release_, nullptr)) {}
   PinnedValue& operator=(PinnedValue&& other) noexcept {
@@ -35,6 +36,7 @@ class PinnedValue {
       reset();
       bytes_ = std::exchange(other.bytes_, {});
       version_ = std::exchange(other.version_, 0);
+      expires_at_ = other.expires_at_;
       owner_ = std::exchange(other.owner_, nullptr);
       release_ = std::exchange(other.release_, nullptr);
     }
@@ -47,6 +49,9 @@ class PinnedValue {
   [[nodiscard]] ByteSpan bytes() const { return bytes_; }
   /// The shard's index of the write that made the value.
   [[nodiscard]] uint64_t version() const { return version_; }
+  /// Of a value from a database: unix time in ms from which on the key is absent; 0: never. The memory tier tells it apart
+  /// from the value (MemoryTier::Lookup).
+  [[nodiscard]] uint64_t expires_at() const { return expires_at_; }
 
   /// Releases now and becomes empty.
   void reset() {
@@ -72,6 +77,7 @@ class PinnedValue {
  private:
   ByteSpan bytes_;
   uint64_t version_ = 0;
+  uint64_t expires_at_ = 0;
   void* owner_ = nullptr;
   Release release_ = nullptr;
 };

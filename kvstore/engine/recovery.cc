@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/shard_db.h"
@@ -27,6 +28,7 @@ struct ShardState {
   absl::Status refused{};
   uint64_t last_index = 0;             // replayed
   std::vector<AppliedEffect> effects;  // views into the segments held
+  CompletionRows completions;
 };
 
 class Recovery {
@@ -82,6 +84,7 @@ class Recovery {
     }
     shard.last_index = (*db)->applied_index();
     shard.refused = recovery_->status({log_shard, shard.last_index});
+    if (shard.refused.ok()) shard.refused = shard.completions.load((*db)->take_internal_rows());
     if (shard.refused.ok()) shard.db = *std::move(db);
   }
 
@@ -106,7 +109,13 @@ class Recovery {
     if (!shard.refused.ok()) return;
     EffectReader reader(record.payload);
     while (const auto effect = reader.next()) {
-      shard.effects.push_back({.key = effect->key, .value = effect->value, .version = record.header.index});
+      shard.effects.push_back({.key = effect->key,
+                               .value = effect->value,
+                               .version = record.header.index,
+                               .expires_at = effect->expires_at});
+    }
+    if (reader.completion()) {
+      shard.completions.record(*reader.completion(), record.header.index, static_cast<uint64_t>(record.header.time));
     }
     if (!reader.complete() || record.header.index <= shard.last_index) {
       shard.refused = absl::DataLossError(absl::StrCat("record ", record.header.index, " of the shard in the log ",
@@ -133,6 +142,7 @@ class Recovery {
   /// The last effect of each key, in the order of the keys, which databases take fastest.
   static void apply(ShardState& shard) {
     if (shard.effects.empty() || !shard.refused.ok()) return;
+    shard.completions.collect(shard.last_index, shard.effects);
     sort_last_of_key(shard.effects);
     // A table file costs about half of a batch and its flush, but few effects are not worth a file.
     const bool many = shard.effects.size() >= kIngestMin;

@@ -67,7 +67,11 @@ absl::Status to_status(const rocksdb::Status& status, const char* what, const st
 std::optional<Versioned> split_version(const rocksdb::Slice& stored) {
   if (stored.size() < kVersionPrefixBytes) return std::nullopt;
   const ByteSpan bytes = to_bytes(stored);
-  return Versioned{load_le<uint64_t>(bytes.data()), bytes.subspan(kVersionPrefixBytes)};
+  const auto word = load_le<uint64_t>(bytes.data());
+  if ((word & kHasExpiryBit) == 0) return Versioned{word, bytes.subspan(kVersionPrefixBytes), 0};
+  if (stored.size() < kValuePrefixBytesMax) return std::nullopt;
+  return Versioned{word & ~kHasExpiryBit, bytes.subspan(kValuePrefixBytesMax),
+                   load_le<uint64_t>(bytes.data() + kVersionPrefixBytes)};
 }
 
 absl::StatusOr<Meta> check_database(rocksdb::DB& db, const std::string& path, ShardId id) {
@@ -123,6 +127,7 @@ class Engine final : public RocksdbEngine {
     db_options_.write_buffer_manager = std::move(write_buffers);
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
+    db_options_.compaction_filter_factory = make_expiry_filter(options.now_ms);
     db_options_.info_log_level = rocksdb::WARN_LEVEL;
     db_options_.max_log_file_size = kInfoLogBytes;
     db_options_.keep_log_file_num = 3;

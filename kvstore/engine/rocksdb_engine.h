@@ -6,6 +6,7 @@
 #define SKUA_KVSTORE_ENGINE_ROCKSDB_ENGINE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct RocksdbOptions {
   size_t block_cache_bytes = size_t{256} << 20;   ///< uncompressed blocks, indexes, filters
   size_t write_buffer_bytes = size_t{256} << 20;  ///< memtables of all shards together; above, the largest is flushed
   int background_threads = 2;                     ///< flushes and compactions of all shards
+  uint64_t (*now_ms)() = nullptr;                 ///< unix time, for rows that expire; null: the system's. Thread: any
 };
 
 /// Thread: any. Databases that it opened must be destroyed before it.

@@ -3,9 +3,11 @@
 #ifndef SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
 #define SKUA_KVSTORE_ENGINE_ROCKSDB_INTERNAL_H_
 
+#include <rocksdb/compaction_filter.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -15,19 +17,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/codec/limits.h"
 #include "kvstore/engine/rocksdb_engine.h"
 #include "kvstore/engine/shard_db.h"
 
 namespace skua::kv::internal {
 
-/// Every stored value starts with its version, u64 little endian.
+/// Every stored value starts with its version, u64 little endian. If the version's highest bit is set (no index is so large),
+/// the unix time in ms from which on the key is absent follows, another u64.
 inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
+inline constexpr size_t kValuePrefixBytesMax = 2 * sizeof(uint64_t);
+inline constexpr uint64_t kHasExpiryBit = uint64_t{1} << 63;
 
 /// The database's record about itself lies at the empty key, which no user key can be:
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
 /// It is written with each batch, so last_index survives deletes and restarts. Format 1 had a log of its own in RocksDB; it
-/// is read, and becomes format 2 when it is opened.
-inline constexpr uint32_t kMetaFormat = 2;
+/// is read, and becomes format 3 when it is opened. Format 2 knew no expiry and no rows but users'.
+inline constexpr uint32_t kMetaFormat = 3;
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;
@@ -60,12 +66,29 @@ inline ByteSpan to_bytes(const rocksdb::Slice& slice) {
 struct Versioned {
   uint64_t version;
   ByteSpan value;
+  uint64_t expires_at;  ///< 0: never
 };
 [[nodiscard]] std::optional<Versioned> split_version(const rocksdb::Slice& stored);
 
+/// What stands before a value; a view of `buffer`.
+[[nodiscard]] std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at,
+                                                   std::array<char, kValuePrefixBytesMax>& buffer);
+
+/// Rows of the engine's own have longer keys than users' may be (completion_rows.h).
+[[nodiscard]] inline bool is_internal_key(const rocksdb::Slice& key) {
+  return key.size() > kKeyBytesMax;
+}
+/// Where they begin, and the first place behind them: all start with kKeyBytesMax zeros.
+[[nodiscard]] std::string internal_keys_begin();
+[[nodiscard]] std::string internal_keys_end();
+
+/// Drops rows that have expired by `now_ms`, which may be called on any thread; null: the system's clock.
+[[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)());
+
 /// `open_count` counts the databases that are open.
-[[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                                             std::atomic<int>& open_count);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<ShardDb>> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db,
+                                                                             const Meta& meta,
+                                                                             std::atomic<int>& open_count);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

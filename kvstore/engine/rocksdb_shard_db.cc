@@ -1,5 +1,5 @@
-// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version (u64 little
-// endian) and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
+// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version, perhaps its
+// expiry, and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
 // every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/evaluate.h"
 #include "kvstore/engine/rocksdb_internal.h"
 
 namespace skua::kv::internal {
@@ -80,8 +81,8 @@ class RocksdbShardDb final : public ShardDb {
         status = writer.Delete(to_slice(effect.key));
         continue;
       }
-      value.assign(kVersionPrefixBytes, '\0');
-      store_le(std::as_writable_bytes(std::span(value)).data(), effect.version);
+      std::array<char, kValuePrefixBytesMax> prefix;
+      value.assign(encode_value_prefix(effect.version, effect.expires_at, prefix));
       value.append(as_string_view(*effect.value));
       status = writer.Put(to_slice(effect.key), value);
     }
@@ -113,14 +114,15 @@ class RocksdbShardDb final : public ShardDb {
   [[nodiscard]] uint64_t applied_index() const override { return applied_index_.load(std::memory_order_acquire); }
 
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
-    if (key.empty()) return absl::NotFoundError("no such key");  // the empty key holds the shard's own record
+    // The empty key holds the shard's own record, very long ones the engine's.
+    if (key.empty() || key.size() > kKeyBytesMax) return absl::NotFoundError("no such key");
     auto stored = std::make_unique<rocksdb::PinnableSlice>();
     const rocksdb::Status status = db_->Get(read_options_, db_->DefaultColumnFamily(), to_slice(key), stored.get());
     if (status.IsNotFound()) return absl::NotFoundError("no such key");
     if (!status.ok()) return to_status(status, "reading a key", db_->GetName());
     const auto versioned = split_version(*stored);
     if (!versioned) return truncated_value();
-    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice);
+    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice, versioned->expires_at);
     return absl::OkStatus();
   }
 
@@ -141,8 +143,13 @@ class RocksdbShardDb final : public ShardDb {
     }
     ScanEnd ended{.has_more = false, .index = meta->last_index};
     for (; it->Valid(); it->Next()) {
+      if (is_internal_key(it->key())) {
+        it->Seek(internal_keys_end());
+        if (!it->Valid()) break;
+      }
       const auto row = split_version(it->value());
       if (!row) return truncated_value();
+      if (is_expired(row->expires_at, range.now_ms)) continue;
       if (!visit({to_view(it->key()), row->version, row->value})) {
         ended.has_more = true;
         return ended;
@@ -150,6 +157,25 @@ class RocksdbShardDb final : public ShardDb {
     }
     if (!it->status().ok()) return iterator_failed(*it);
     return ended;
+  }
+
+  [[nodiscard]] std::vector<InternalRow> take_internal_rows() override { return std::exchange(internal_rows_, {}); }
+
+  /// Once, before the database is handed out.
+  [[nodiscard]] absl::Status read_internal_rows() {
+    const std::string begin = internal_keys_begin();
+    const std::string end = internal_keys_end();
+    rocksdb::ReadOptions options;
+    const rocksdb::Slice bound = to_slice(end);
+    options.iterate_upper_bound = &bound;
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+    for (it->Seek(begin); it->Valid(); it->Next()) {
+      if (!is_internal_key(it->key())) continue;  // the user's key of nothing but zeros
+      const auto row = split_version(it->value());
+      if (!row) return truncated_value();
+      internal_rows_.push_back({std::string(to_view(it->key())), std::string(as_string_view(row->value))});
+    }
+    return to_status(it->status(), "reading the engine's own rows", db_->GetName());
   }
 
   [[nodiscard]] StoreStats stats() const override {
@@ -167,10 +193,10 @@ class RocksdbShardDb final : public ShardDb {
   rocksdb::Status add_to_batch(const AppliedEffect& effect) {
     const rocksdb::Slice key = to_slice(effect.key);
     if (!effect.value) return batch_.Delete(key);
-    std::array<std::byte, kVersionPrefixBytes> version;
-    store_le(version.data(), effect.version);
-    const std::array<rocksdb::Slice, 2> value = {to_slice(as_string_view(version)),
-                                                 to_slice(as_string_view(*effect.value))};
+    std::array<char, kValuePrefixBytesMax> prefix;
+    const std::array<rocksdb::Slice, 2> value = {
+        to_slice(encode_value_prefix(effect.version, effect.expires_at, prefix)),
+        to_slice(as_string_view(*effect.value))};
     return batch_.Put(rocksdb::SliceParts(&key, 1), rocksdb::SliceParts(value.data(), 2));
   }
 
@@ -189,14 +215,17 @@ class RocksdbShardDb final : public ShardDb {
   const rocksdb::ReadOptions read_options_;
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // apply's
+  std::vector<InternalRow> internal_rows_;
   std::atomic<uint64_t> applied_index_;
 };
 
 }  // namespace
 
-std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                               std::atomic<int>& open_count) {
-  return std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count);
+absl::StatusOr<std::unique_ptr<ShardDb>> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                                               std::atomic<int>& open_count) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count);
+  if (absl::Status read = shard->read_internal_rows(); !read.ok()) return read;
+  return shard;
 }
 
 }  // namespace skua::kv::internal

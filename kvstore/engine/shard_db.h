@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -30,6 +32,7 @@ struct ScanRange {
   std::string_view start{};      ///< empty: from the first key
   bool start_exclusive = false;  ///< begin after `start`
   std::string_view end{};        ///< exclusive; empty: to the last key
+  uint64_t now_ms = 0;           ///< unix time: rows that have expired are passed over
 };
 
 /// The range of a SCAN request, its resume token applied. INVALID_ARGUMENT if the token is foreign.
@@ -50,11 +53,19 @@ struct StoreStats {
   uint64_t disk_bytes = 0;
 };
 
-/// A key's state after the write of that index.
+/// A key's state after the write of that index. A key of more than kKeyBytesMax bytes is the engine's own: a row that users
+/// do not see (completion_rows.h).
 struct AppliedEffect {
   std::string_view key{};
   std::optional<ByteSpan> value{};  ///< nullopt: deleted
   uint64_t version = 0;
+  uint64_t expires_at = 0;  ///< unix time in ms from which on the key is absent; 0: never
+};
+
+/// A row of the engine's own.
+struct InternalRow {
+  std::string key;
+  std::string value;
 };
 
 /// Thread: apply, ingest and flush: one at a time; the others: any, also meanwhile.
@@ -81,7 +92,11 @@ class ShardDb {
   /// Index of the last apply.
   [[nodiscard]] virtual uint64_t applied_index() const = 0;
 
-  /// May wait for the disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong).
+  /// The engine's own rows, as they were when the database was opened; the second call returns nothing.
+  [[nodiscard]] virtual std::vector<InternalRow> take_internal_rows() { return {}; }
+
+  /// May wait for the disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong). The value may have
+  /// expired: see PinnedValue::expires_at.
   [[nodiscard]] virtual absl::Status get(std::string_view key, PinnedValue& out) = 0;
 
   /// Visits the rows of `range` on one snapshot; may wait for the disk.

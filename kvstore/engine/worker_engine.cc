@@ -60,6 +60,7 @@ WorkerEngine::Counters WorkerEngine::counters() const {
   now.log = log_->counters();
   now.applier = applier_->counters();
   now.writes_refused = writes_refused_;
+  now.writes_repeated = writes_repeated_;
   now.fetches = fetch_count_;
   now.fetches_shared = fetches_shared_;
   now.unfinished = unfinished_;
@@ -78,17 +79,21 @@ EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   shard.log_shard = uint64_t{id.table_id} << 32 | id.shard;
   shard.epoch = epoch;
   shard.last_index = db.applied_index();
-  shard.written_index = shard.committed_index = shard.applied_index = shard.last_index;
+  shard.written_index = shard.committed_index = shard.applied_index = shard.synced_index = shard.last_index;
   shard.number = memory_->add_shard(shard.last_index);
   shard.applied.db = &db;
   shard.applied.log_shard = shard.log_shard;
   shard.applied.context = &shard;
   shard.start_op.shard = shard.end_op.shard = &shard;
+  const std::vector<InternalRow> rows = db.take_internal_rows();
+  shard.failure = load_completions(rows, shard.completions);
+  if (shard.failure.ok()) shard.failure = shard.applied.completions.load(rows);
   return shard;
 }
 
 void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed) {
-  SKUA_CHECK(shard.front == nullptr && shard.parked.empty() && shard.reading.empty() && shard.waits.empty(),
+  SKUA_CHECK(shard.front == nullptr && shard.parked.empty() && shard.barrier == nullptr && shard.reading.empty() &&
+                 shard.waits.empty(),
              "close a shard when nothing of it is unfinished");
   shard.on_closed = std::move(closed);
   applier_->close(shard.applied);
@@ -100,20 +105,23 @@ void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed)
   // What the database lacks only recovery can bring there, and another log must not give an index again that is in doubt
   // in this one: nobody may open the shard before that.
   if (!whole) shard.on_closed = nullptr;
+  shard.leaving = true;
   if (whole && log_failure_.ok() && shard.started) {
     LogSubmission end;
     end.header = {.shard = shard.log_shard, .kind = RecordKind::kShardEnd};
     end.context = &shard.end_op;
     // Refused: the log keeps a shard that needs nothing of it; recovery finds that out.
-    if (log_->submit(std::move(end)).ok()) return;
+    shard.ending = log_->submit(std::move(end)).ok();
   }
-  forget(shard);
+  if (!shard.ending && shard.in_log == 0) forget(shard);
 }
 
 void WorkerEngine::forget(EngineShard& shard) {
   auto closed = std::move(shard.on_closed);
   memory_->drop_shard(shard.number);
   std::erase(touched_, &shard);  // a start in the log that no write followed
+  std::erase(stalled_, &shard);
+  for (RelaxedRecord* record : shard.unlogged) release_relaxed(*record);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closed) closed();
 }
@@ -126,14 +134,18 @@ ShardDb& WorkerEngine::db(const EngineShard& shard) {
   return *shard.db;
 }
 
+uint64_t WorkerEngine::committed_index(const EngineShard& shard) {
+  return shard.committed_index;
+}
+
 // --- Reads
 
 MemoryTier::Lookup WorkerEngine::get(const EngineShard& shard, std::string_view key) {
-  return memory_->get(ItemKey(shard.number, key), 0);
+  return memory_->get(ItemKey(shard.number, key), now_ms_);
 }
 
 void WorkerEngine::get_batch(std::span<const ItemKey> keys, std::span<MemoryTier::Lookup> out) {
-  memory_->get_batch(keys, 0, out);
+  memory_->get_batch(keys, now_ms_, out);
 }
 
 ItemKey WorkerEngine::item_key(const EngineShard& shard, std::string_view key) {
@@ -143,7 +155,8 @@ ItemKey WorkerEngine::item_key(const EngineShard& shard, std::string_view key) {
 void WorkerEngine::fill(const EngineShard& shard, std::string_view key, const PinnedValue& value,
                         MemoryTier::Ticket ticket) {
   static_cast<void>(memory_->fill_from_disk(ItemKey(shard.number, key), value.bytes(),
-                                            {.index = value.version(), .expiry = 0, .dirty = false}, ticket));
+                                            {.index = value.version(), .expiry = value.expires_at(), .dirty = false},
+                                            ticket));
 }
 
 EngineFetch& WorkerEngine::acquire_fetch(EngineShard& shard, std::string_view key, MemoryTier::Ticket ticket) {
@@ -160,6 +173,7 @@ void WorkerEngine::release_fetch(EngineFetch& fetch) {
   fetch.shard = nullptr;
   fetch.first_read = fetch.last_read = nullptr;
   fetch.first_write = fetch.last_write = nullptr;
+  fetch.batch_key = {};
   fetch.status = absl::OkStatus();
   fetch.value.reset();
   fetch.next_free = std::exchange(free_fetch_, &fetch);
@@ -196,8 +210,11 @@ void WorkerEngine::fetch_done(EngineFetch& fetch) {
   const bool filled =
       fetch.status.ok() &&
       memory_->fill_from_disk(ItemKey(shard.number, fetch.key), fetch.value.bytes(),
-                              {.index = fetch.value.version(), .expiry = 0, .dirty = false}, fetch.ticket);
-  if (fetch.first_write != nullptr) {
+                              {.index = fetch.value.version(), .expiry = fetch.value.expires_at(), .dirty = false},
+                              fetch.ticket);
+  if (fetch.batch_key.data() != nullptr) {
+    batch_fetched(shard, fetch);
+  } else if (fetch.first_write != nullptr) {
     unpark(shard, fetch);
   } else {
     const auto under_way = shard.reading.find(fetch.key);
@@ -212,8 +229,11 @@ void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
   EngineShard& shard = *fetch.shard;
   for (FetchOp *op = fetch.first_read, *next = nullptr; op != nullptr; op = next) {
     next = op->behind;
+    op->expires_at = fetch.value.expires_at();
     if (!fetch.status.ok()) {
       op->status = fetch.status;
+    } else if (is_expired(fetch.value.expires_at(), now_ms_)) {
+      op->status = absl::NotFoundError("no such key");
     } else if (!filled && op == fetch.first_read) {
       op->value = std::move(fetch.value);
     } else {
@@ -223,6 +243,7 @@ void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
         continue;
       }
       if (found.found == MemoryTier::Found::kAbsent) op->status = absl::NotFoundError("no such key");
+      op->expires_at = found.expiry;
       op->value = std::move(found.value);
     }
     events_.fetch_done(*op);

@@ -12,15 +12,22 @@
 //    scan:  waits until the commit index of its arrival is applied, then goes to the readers
 //
 // What it promises:
-//   - A write is answered when its record is durable (Options::durability) and memory has it. Readers see nothing
-//     earlier. Writes of a key take effect in the order of their arrival; so do all writes of a shard whose keys need no
-//     read.
+//   - A write is answered when its record, and each earlier one of its shard, is as durable as was asked for, and memory has
+//     it. Readers see nothing earlier. Writes of a key take effect in the order of their arrival; so do all writes of a
+//     shard whose keys need no read.
+//   - A batch is one record, and seen as a whole or not at all. If a key of it must be read first, later writes of the shard
+//     wait behind it.
+//   - A write with a RequestId that has taken effect is answered again, not executed again (completions.h). One that is under
+//     way answers its repetitions too.
+//   - Keys expire by the time that set_time() tells; it is in the records, so that replay decides nothing.
 //   - Effects that are in the log but not committed are seen by later evaluations only ("pending"). An answer that rests
 //     on one, such as ALREADY_EXISTS, waits for it. So all writes of a shard, with effect or without, are answered in the
 //     order of their evaluation: one queue per shard.
 //   - A shard's indices rise by one. If the log has no room for a record (nothing was written), it and all behind it of
 //     that shard are answered RESOURCE_EXHAUSTED, and the shard counts on from the last that was written. If the log
 //     fails, writes under way are STORAGE_FAILED and all shards of the worker refuse writes from then on.
+//   - What was answered as "memory" is in the log's queue, with bytes of its own. If the log then has no room for it, it is
+//     given to the log again, and the shard takes no writes until the log has it: no index is given out twice.
 //   - When all memory is dirty or pinned, committed writes wait in their order until the applier has made room.
 //     unfinished_bytes_max and unfinished_max bound all writes that wait for anything; one more is RESOURCE_EXHAUSTED.
 //   - Misses of one key that nothing wrote to in between share one read.
@@ -31,6 +38,7 @@
 #ifndef SKUA_KVSTORE_ENGINE_WORKER_ENGINE_H_
 #define SKUA_KVSTORE_ENGINE_WORKER_ENGINE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,6 +53,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/engine/applier.h"
+#include "kvstore/engine/completions.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/evaluate.h"
 #include "kvstore/engine/pinned_value.h"
@@ -56,35 +65,54 @@
 namespace skua::kv {
 
 struct EngineShard;
+struct BatchWork;
+struct RelaxedRecord;
 class EngineFetch;
 
 /// Something that the log is told, on its way there and back.
 struct LogOp {
-  enum class Kind : uint8_t { kWrite, kShardStart, kShardEnd };
+  enum class Kind : uint8_t { kWrite, kRelaxed, kShardStart, kShardEnd };
   explicit LogOp(Kind what) : kind(what) {}
 
   const Kind kind;
   EngineShard* shard = nullptr;
   LogOp* next = nullptr;   // in a group on its way back
   absl::Status outcome{};  // the log's
+  LogDurability achieved = LogDurability::kMemory;
 };
 
 /// A write: the submitter's, who keeps it and the mutation's bytes until write_done, and reuses it.
 struct WriteOp final : LogOp {
-  WriteOp() : LogOp(Kind::kWrite) {}
+  WriteOp();
+  ~WriteOp();
 
   Mutation mutation{};
+  std::span<const Mutation> batch{};  ///< not empty: an atomic batch, in place of `mutation`
+  RequestId id{};                     ///< client 0: executed each time that it comes
+  Durability durability = Durability::kDefault;
   void* context = nullptr;
-  MutationResult result{};
+
+  MutationResult result{};  ///< of a batch: OK, or why it was not applied
+  /// A batch's, one for each operation. After a condition that did not hold `not_applied`, that operation's result, and
+  /// ABORTED for the others. The deletion of an absent key is NOT_FOUND and no hindrance.
+  std::vector<MutationResult> results{};
+  bool not_applied = false;
+  bool from_record = false;  ///< the answer to an earlier attempt
+  Durability achieved = Durability::kDefault;
   std::string why;  ///< for people, if the status needs it; empty otherwise
 
   // The engine's.
   enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };
   State state = State::kAnswered;
+  bool is_attempt = false;  // the table of completions counts it
   uint64_t index = 0;
-  std::optional<ByteSpan> value{};
+  uint64_t time_ms = 0;
+  Effect effect{};
   EffectHead head{};
   std::string scratch{};
+  std::unique_ptr<BatchWork> work{};
+  RelaxedRecord* relaxed = nullptr;
+  WriteOp* twin = nullptr;    // a repetition that waits for this one
   WriteOp* behind = nullptr;  // in the shard's queue, or parked
 };
 
@@ -94,6 +122,7 @@ struct FetchOp {
   void* context = nullptr;
   absl::Status status{};  ///< OK, NOT_FOUND, or what the storage says
   PinnedValue value{};
+  uint64_t expires_at = 0;  ///< unix time in ms; 0: never
 
   FetchOp* behind = nullptr;  // the engine's
 };
@@ -113,7 +142,7 @@ class WorkerEngine {
     MemoryTier::Options memory{.budget_bytes = size_t{256} << 20};
     LogWriter::Options log;
     Applier::Options applier;
-    LogDurability durability = LogDurability::kSync;
+    LogDurability durability = LogDurability::kSync;  ///< of writes that do not say
     size_t unfinished_max = size_t{1} << 15;
     size_t unfinished_bytes_max = size_t{64} << 20;
   };
@@ -133,9 +162,10 @@ class WorkerEngine {
     MemoryTier::Counters memory;
     LogCounters log;
     Applier::Counters applier;
-    uint64_t writes_refused = 0;  ///< RESOURCE_EXHAUSTED
-    uint64_t fetches = 0;         ///< reads of databases for GETs and writes
-    uint64_t fetches_shared = 0;  ///< misses that an earlier one's read answered
+    uint64_t writes_refused = 0;   ///< RESOURCE_EXHAUSTED
+    uint64_t writes_repeated = 0;  ///< answered by an earlier attempt
+    uint64_t fetches = 0;          ///< reads of databases for GETs and writes
+    uint64_t fetches_shared = 0;   ///< misses that an earlier one's read answered
     uint64_t unfinished = 0;
     uint64_t unfinished_bytes = 0;
     uint64_t applier_queue = 0;
@@ -167,6 +197,8 @@ class WorkerEngine {
   /// OK, or why the shard refuses writes.
   [[nodiscard]] static const absl::Status& health(const EngineShard& shard);
   [[nodiscard]] static ShardDb& db(const EngineShard& shard);
+  /// What readers see: every write up to this index.
+  [[nodiscard]] static uint64_t committed_index(const EngineShard& shard);
 
   // --- Reads
 
@@ -189,6 +221,9 @@ class WorkerEngine {
 
   // --- The rest
 
+  /// Unix time in milliseconds, for what expires; never goes back. Until the first call nothing expires.
+  void set_time(uint64_t unix_ms) { now_ms_ = std::max(now_ms_, unix_ms); }
+  [[nodiscard]] uint64_t now_ms() const { return now_ms_; }
   /// Now and then: looks after writes that wait for memory which only a release frees.
   void tick();
   /// From now on committed writes do not wait for memory: they are in the log.
@@ -219,23 +254,58 @@ class WorkerEngine {
   void finish_close(EngineShard& shard, const absl::Status& flushed);
   void forget(EngineShard& shard);
 
+  // worker_engine_attempts.cc: exactly once
+  [[nodiscard]] bool begin_attempt(EngineShard& shard, WriteOp& op);
+  void answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept);
+  [[nodiscard]] WriteOp* end_attempt(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] static Completion completion_of(const WriteOp& op);
+
+  // worker_engine_batch.cc
+  void begin_batch(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] bool gather(EngineShard& shard, WriteOp& op);
+  void gather_key(EngineShard& shard, WriteOp& op, std::string_view key);
+  void batch_fetched(EngineShard& shard, EngineFetch& fetch);
+  void try_batch(EngineShard& shard);
+  void resume_batch(EngineShard& shard);
+  void evaluate_batch(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] bool evaluate_operations(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] CurrentState batch_current(EngineShard& shard, WriteOp& op, std::string_view key, PinnedValue& pin);
+  static void encode_batch(WriteOp& op);
+  [[nodiscard]] bool fits_memory(const WriteOp& op) const;
+  [[nodiscard]] MemoryTier::Put put_batch(EngineShard& shard, WriteOp& op);
+
+  // worker_engine_log.cc: to the log and back
+  [[nodiscard]] absl::Status submit(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] absl::Status submit_relaxed(EngineShard& shard, RelaxedRecord& record);
+  [[nodiscard]] absl::Status start_in_log(EngineShard& shard, uint64_t index);
+  RelaxedRecord& acquire_relaxed();
+  void release_relaxed(RelaxedRecord& record);
+  void relaxed_done(EngineShard& shard, RelaxedRecord& record);
+  [[nodiscard]] bool resubmit(EngineShard& shard);
+  void settle(EngineShard& shard);
+  void group_done(std::span<const LogSubmission> group);
+  void finish_group(LogOp* first, size_t writes);
+  void take_outcome(LogOp& op);
+
   // worker_engine_writes.cc
   [[nodiscard]] bool refuse(const EngineShard& shard, WriteOp& op);
+  void dispatch(EngineShard& shard, WriteOp& op);
   void evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known);
-  void take_effect(EngineShard& shard, WriteOp& op, std::optional<ByteSpan> value);
-  [[nodiscard]] absl::Status submit(EngineShard& shard, WriteOp& op);
-  [[nodiscard]] absl::Status start_in_log(EngineShard& shard);
+  void take_effect(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] static const CurrentState* pending_state(EngineShard& shard, std::string_view key, CurrentState& out);
+  static void enter_pending(EngineShard& shard, WriteOp& op);
+  static void leave_pending(EngineShard& shard, WriteOp& op);
   void park(EngineShard& shard, WriteOp& op, MemoryTier::Ticket ticket);
   void unpark(EngineShard& shard, EngineFetch& fetch);
   void enqueue(EngineShard& shard, WriteOp& op);
   void answer(WriteOp& op, KvStatus status, std::string_view why);
   void finish(WriteOp& op);
-  void group_done(std::span<const LogSubmission> group);
-  void finish_group(LogOp* first, size_t writes);
-  void take_outcome(LogOp& op);
+  void tell(WriteOp& op);
   void advance(EngineShard& shard);
   void fail(EngineShard& shard, WriteOp& op);
   [[nodiscard]] bool store_in_memory(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] MemoryTier::Put put_one(EngineShard& shard, const WriteOp& op);
+  void hand_on(EngineShard& shard, const WriteOp& op);
   void stall(EngineShard& shard);
   void retry_stalled();
 
@@ -250,11 +320,15 @@ class WorkerEngine {
   std::vector<EngineShard*> stalled_;
   std::vector<std::unique_ptr<EngineFetch>> fetches_;
   EngineFetch* free_fetch_ = nullptr;
+  std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;
+  RelaxedRecord* free_relaxed_ = nullptr;
+  uint64_t now_ms_ = 0;
   bool draining_ = false;
   absl::Status log_failure_;
   size_t unfinished_ = 0;
   size_t unfinished_bytes_ = 0;
   uint64_t writes_refused_ = 0;
+  uint64_t writes_repeated_ = 0;
   uint64_t fetch_count_ = 0;
   uint64_t fetches_shared_ = 0;
 

@@ -16,15 +16,27 @@ namespace {
 constexpr size_t kScratchBytesKept = size_t{64} << 10;
 
 size_t bytes_of(const WriteOp& op) {
-  return op.mutation.key.size() + op.mutation.value.size();
+  size_t bytes = op.mutation.key.size() + op.mutation.value.size();
+  for (const Mutation& mutation : op.batch) bytes += mutation.key.size() + mutation.value.size();
+  return bytes;
+}
+
+std::span<const Effect> effects_of(const WriteOp& op) {
+  return op.batch.empty() ? std::span(&op.effect, 1) : std::span<const Effect>(op.work->effects);
 }
 
 }  // namespace
 
+WriteOp::WriteOp() : LogOp(Kind::kWrite) {}
+WriteOp::~WriteOp() = default;
+
 void WorkerEngine::write(EngineShard& shard, WriteOp& op) {
   op.shard = &shard;
-  op.behind = nullptr;
+  op.behind = op.twin = nullptr;
   op.result = {};
+  op.results.clear();
+  op.not_applied = op.from_record = false;
+  op.achieved = Durability::kDefault;
   op.why.clear();
   ++unfinished_;
   unfinished_bytes_ += bytes_of(op);
@@ -32,6 +44,17 @@ void WorkerEngine::write(EngineShard& shard, WriteOp& op) {
     answer(op, KvStatus::kResourceExhausted, "the worker has as many writes waiting for its disk as it may; try later");
     return finish(op);
   }
+  if (op.id.client_id != 0 && !begin_attempt(shard, op)) return;
+  if (shard.barrier != nullptr || shard.waiting_front != nullptr) {
+    (shard.waiting_front == nullptr ? shard.waiting_front : shard.waiting_back->behind) = &op;
+    shard.waiting_back = &op;
+    return;
+  }
+  dispatch(shard, op);
+}
+
+void WorkerEngine::dispatch(EngineShard& shard, WriteOp& op) {
+  if (!op.batch.empty()) return begin_batch(shard, op);
   if (!shard.parked.empty() && !engine_mutant(EngineMutant::kOvertakeParked)) {
     const auto parked = shard.parked.find(op.mutation.key);
     if (parked != shard.parked.end()) {
@@ -50,10 +73,25 @@ void WorkerEngine::answer(WriteOp& op, KvStatus status, std::string_view why) {
 }
 
 void WorkerEngine::finish(WriteOp& op) {
+  if (op.relaxed != nullptr) std::exchange(op.relaxed, nullptr)->op = nullptr;
+  WriteOp* twin = end_attempt(*op.shard, op);
+  tell(op);
+  while (twin != nullptr) {
+    WriteOp& next = *twin;
+    twin = next.twin;
+    tell(next);
+  }
+}
+
+void WorkerEngine::tell(WriteOp& op) {
   --unfinished_;
   unfinished_bytes_ -= bytes_of(op);
   if (op.result.status == KvStatus::kResourceExhausted) ++writes_refused_;
   if (op.scratch.capacity() > kScratchBytesKept) std::string().swap(op.scratch);
+  if (op.work != nullptr) {
+    op.work->fetched.clear();
+    if (op.work->payload.capacity() > kScratchBytesKept) op.work.reset();
+  }
   events_.write_done(op);
 }
 
@@ -71,83 +109,77 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
   return true;
 }
 
-/// `known`: the key's committed state, read from the database; null if nobody has looked there.
+/// `known`: what the database has of the key; null if nobody has looked there.
 void WorkerEngine::evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known) {
   if (refuse(shard, op)) return;
   CurrentState current;
   PinnedValue pin;
   if (needs_current(op.mutation)) {
-    const auto pending = shard.pending.find(op.mutation.key);
-    if (pending != shard.pending.end()) {
-      const WriteOp& newest = *pending->second;
-      if (newest.value) current = {newest.index, *newest.value};
-    } else if (known != nullptr) {
-      current = *known;
-    } else {
+    if (pending_state(shard, op.mutation.key, current) == nullptr) {
+      // Also if the database was asked: a write that waited with this one may be committed by now.
       MemoryTier::Lookup found = get(shard, op.mutation.key);
-      if (found.found == MemoryTier::Found::kMiss) return park(shard, op, found.ticket);
+      if (found.found == MemoryTier::Found::kMiss && known == nullptr) return park(shard, op, found.ticket);
       pin = std::move(found.value);
-      if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes()};
+      if (found.found == MemoryTier::Found::kMiss) current = *known;
+      if (found.found == MemoryTier::Found::kHit) current = {pin.version(), pin.bytes(), found.expiry};
     }
   }
-  const Evaluated evaluated = evaluate(op.mutation, current, op.scratch);
+  const Evaluated evaluated = evaluate(op.mutation, current, now_ms_, op.scratch);
   op.result = evaluated.result;
+  op.state = WriteOp::State::kAnswered;
+  op.time_ms = now_ms_;
   if (op.result.status == KvStatus::kOk) {
-    take_effect(shard, op, evaluated.value);
-  } else {
-    op.state = WriteOp::State::kAnswered;
-    if (engine_mutant(EngineMutant::kAnswerFromPending)) return finish(op);
+    op.index = shard.last_index + 1;
+    op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at};
+    take_effect(shard, op);
+  } else if (engine_mutant(EngineMutant::kAnswerFromPending)) {
+    return finish(op);
   }
   enqueue(shard, op);
   if (shard.front == &op) advance(shard);
 }
 
-void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op, std::optional<ByteSpan> value) {
-  const size_t item_bytes = Item::bytes_for(op.mutation.key.size(), value ? value->size() : 0, false);
-  if (item_bytes > memory_->item_bytes_max()) {
-    return answer(op, KvStatus::kResourceExhausted,
-                  absl::StrCat("a worker of this node has memory for values of up to ", memory_->item_bytes_max(),
-                               " bytes; give it more (--memory)"));
+/// Gives an evaluated write to the log, or answers why not.
+void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
+  if (!fits_memory(op)) {
+    return answer(
+        op, KvStatus::kResourceExhausted,
+        absl::StrCat("a worker of this node has memory for values of up to ", memory_->item_bytes_max(),
+                     " bytes, and for batches of up to ", memory_->batch_bytes_max() / 2, "; give it more (--memory)"));
   }
-  op.index = shard.last_index + 1;
-  op.value = value;
   if (const absl::Status submitted = submit(shard, op); !submitted.ok()) {
     return answer(op, KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
-  op.state = WriteOp::State::kInLog;
   shard.last_index = op.index;
-  const auto [pending, is_new] = shard.pending.try_emplace(op.mutation.key, &op);
-  if (!is_new) {
+  enter_pending(shard, op);
+}
+
+// --- What is evaluated and not committed
+
+/// Null: nothing of the key is pending.
+const CurrentState* WorkerEngine::pending_state(EngineShard& shard, std::string_view key, CurrentState& out) {
+  const auto pending = shard.pending.find(key);
+  if (pending == shard.pending.end()) return nullptr;
+  const Effect& newest = effects_of(*pending->second.op)[pending->second.effect];
+  out = newest.value ? CurrentState{pending->second.op->index, *newest.value, newest.expires_at} : CurrentState{};
+  return &out;
+}
+
+void WorkerEngine::enter_pending(EngineShard& shard, WriteOp& op) {
+  const std::span<const Effect> effects = effects_of(op);
+  for (size_t i = 0; i < effects.size(); ++i) {
+    const auto [pending, is_new] = shard.pending.try_emplace(effects[i].key, EngineShard::Pending{&op, i});
+    if (is_new) continue;
     shard.pending.erase(pending);  // its key is a view into the earlier write
-    shard.pending.emplace(op.mutation.key, &op);
+    shard.pending.emplace(effects[i].key, EngineShard::Pending{&op, i});
   }
 }
 
-absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
-  if (!shard.started) {
-    if (absl::Status started = start_in_log(shard); !started.ok()) return started;
+void WorkerEngine::leave_pending(EngineShard& shard, WriteOp& op) {
+  for (const Effect& effect : effects_of(op)) {
+    const auto pending = shard.pending.find(effect.key);
+    if (pending != shard.pending.end() && pending->second.op == &op) shard.pending.erase(pending);
   }
-  encode_effect_head({op.mutation.key, op.value}, op.head);
-  LogSubmission record;
-  record.header = {
-      .shard = shard.log_shard, .index = op.index, .epoch = shard.epoch, .durability = options_.durability};
-  record.payload = {ByteSpan(op.head), as_byte_span(op.mutation.key), op.value.value_or(ByteSpan{})};
-  record.urgent = !op.value.has_value();
-  record.context = static_cast<LogOp*>(&op);
-  absl::Status submitted = log_->submit(std::move(record));
-  if (submitted.ok()) ++shard.in_log;
-  return submitted;
-}
-
-absl::Status WorkerEngine::start_in_log(EngineShard& shard) {
-  LogSubmission start;
-  start.header = {
-      .shard = shard.log_shard, .index = shard.last_index, .epoch = shard.epoch, .kind = RecordKind::kShardStart};
-  start.context = &shard.start_op;
-  if (absl::Status submitted = log_->submit(std::move(start)); !submitted.ok()) return submitted;
-  shard.started = true;
-  ++shard.in_log;
-  return absl::OkStatus();
 }
 
 // --- Writes whose key must be read first
@@ -167,7 +199,7 @@ void WorkerEngine::park(EngineShard& shard, WriteOp& op, MemoryTier::Ticket tick
 void WorkerEngine::unpark(EngineShard& shard, EngineFetch& fetch) {
   shard.parked.erase(fetch.key);
   CurrentState known;
-  if (fetch.status.ok()) known = {fetch.value.version(), fetch.value.bytes()};
+  if (fetch.status.ok()) known = {fetch.value.version(), fetch.value.bytes(), fetch.value.expires_at()};
   const bool read = fetch.status.ok() || absl::IsNotFound(fetch.status);
   for (WriteOp *op = fetch.first_write, *next = nullptr; op != nullptr; op = next) {
     next = std::exchange(op->behind, nullptr);
@@ -178,6 +210,7 @@ void WorkerEngine::unpark(EngineShard& shard, EngineFetch& fetch) {
       finish(*op);
     }
   }
+  resume_batch(shard);
 }
 
 // --- A shard's queue
@@ -192,112 +225,83 @@ void WorkerEngine::enqueue(EngineShard& shard, WriteOp& op) {
   shard.back = &op;
 }
 
-/// On the log's thread. The ops are ours until the task below runs.
-void WorkerEngine::group_done(std::span<const LogSubmission> group) {
-  LogOp* first = nullptr;
-  size_t writes = 0;
-  for (size_t i = group.size(); i-- > 0;) {
-    auto* op = static_cast<LogOp*>(group[i].context);
-    op->outcome = group[i].outcome;
-    op->next = std::exchange(first, op);
-    if (op->kind == LogOp::Kind::kWrite) ++writes;
-  }
-  events_.post([this, first, writes] { finish_group(first, writes); });
-}
-
-void WorkerEngine::finish_group(LogOp* first, size_t writes) {
-  for (LogOp *op = first, *next = nullptr; op != nullptr; op = next) {
-    next = op->next;
-    take_outcome(*op);
-  }
-  if (writes > 0 && events_.group_done) events_.group_done(writes);
-  for (EngineShard* shard : std::exchange(touched_, {})) {
-    shard->touched = false;
-    advance(*shard);
-  }
-}
-
-void WorkerEngine::take_outcome(LogOp& op) {
-  EngineShard& shard = *op.shard;
-  if (op.kind == LogOp::Kind::kShardEnd) return forget(shard);
-  --shard.in_log;
-  if (op.kind == LogOp::Kind::kWrite) {
-    auto& write = static_cast<WriteOp&>(op);
-    const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
-    write.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
-    if (op.outcome.ok()) shard.written_index = write.index;
-  }
-  if (!op.outcome.ok()) {
-    if (op.kind == LogOp::Kind::kShardStart) shard.started = false;
-    if (const absl::Status health = log_->health(); !health.ok()) {
-      log_failure_ = absl::Status(health.code(), absl::StrCat("the worker's log failed, and its shards refuse writes "
-                                                              "until the node is started again: ",
-                                                              health.message()));
-    } else {
-      if (absl::IsResourceExhausted(op.outcome)) applier_->free_log();
-      if (shard.refusal.ok()) shard.refusal = op.outcome;
-    }
-  }
-  if (!shard.touched) {
-    shard.touched = true;
-    touched_.push_back(&shard);
-  }
-}
-
 /// Answers what can be answered, in order.
 void WorkerEngine::advance(EngineShard& shard) {
   while (shard.front != nullptr && shard.front->state != WriteOp::State::kInLog) {
     WriteOp& op = *shard.front;
+    if (op.relaxed != nullptr && !(shard.refusal.ok() && log_failure_.ok())) {
+      // Not answered yet, and behind what the log refused: the log will refuse it, too.
+      op.relaxed->abandoned = true;
+      op.state = WriteOp::State::kFailed;
+    }
     const bool written = op.state == WriteOp::State::kWritten;
     if (written && !store_in_memory(shard, op)) return stall(shard);
     shard.front = op.behind;
     if (!written && (shard.failing || op.state == WriteOp::State::kFailed)) fail(shard, op);
     finish(op);
   }
-  if (!shard.refusal.ok() && shard.in_log == 0 && shard.front == nullptr) {
-    if (!engine_mutant(EngineMutant::kKeepIndexes)) shard.last_index = shard.written_index;
-    shard.refusal = absl::OkStatus();
-    shard.failing = false;
-  }
+  if (!shard.refusal.ok() && shard.in_log == 0 && shard.front == nullptr) settle(shard);
 }
 
 /// The log did not take it, or it rests on one that the log did not take.
 void WorkerEngine::fail(EngineShard& shard, WriteOp& op) {
   shard.failing = true;
   const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure_.ok();
-  const auto pending = shard.pending.find(op.mutation.key);
-  if (pending != shard.pending.end() && pending->second == &op) shard.pending.erase(pending);
   shard.in_doubt |= in_doubt;
+  if (op.state == WriteOp::State::kFailed) leave_pending(shard, op);
+  op.results.clear();
+  op.not_applied = false;
   if (in_doubt) return answer(op, KvStatus::kStorageFailed, std_view(log_failure_.message()));
   if (!log_failure_.ok()) return answer(op, KvStatus::kShardReadOnly, std_view(log_failure_.message()));
   answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
 }
 
-/// Makes a durable write visible and hands it to the applier. False: there is no room just now.
+/// Makes a write visible whose record is as durable as was asked for, and hands it to the applier. False: there is no
+/// room just now.
 bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
   if (!shard.lost_one) {
-    const ItemKey key(shard.number, op.mutation.key);
-    const MemoryTier::Version version{.index = op.index, .expiry = 0, .dirty = true};
     auto put = MemoryTier::Put::kBackPressure;
-    if (applier_->has_room()) put = op.value ? memory_->put(key, *op.value, version) : memory_->erase(key, version);
+    if (applier_->has_room(effects_of(op).size() + 1))
+      put = op.batch.empty() ? put_one(shard, op) : put_batch(shard, op);
     SKUA_CHECK(put == MemoryTier::Put::kDone || put == MemoryTier::Put::kBackPressure, "memory took no newer version");
     if (put == MemoryTier::Put::kBackPressure) {
       applier_->hurry();
       if (!draining_) return false;
       shard.lost_one = true;
     } else {
-      const auto [stored_key, stored_value] = memory_->last_written();
-      applier_->add(
-          shard.applied,
-          {.key = stored_key, .value = op.value ? std::optional(stored_value) : std::nullopt, .version = op.index});
+      hand_on(shard, op);
       if (engine_mutant(EngineMutant::kCleanWhenQueued)) memory_->mark_clean(shard.number, op.index);
     }
   }
-  const auto pending = shard.pending.find(op.mutation.key);
-  if (pending != shard.pending.end() && pending->second == &op) shard.pending.erase(pending);
+  leave_pending(shard, op);
   shard.committed_index = op.index;
-  op.result = {KvStatus::kOk, op.index};
+  op.result = {KvStatus::kOk, op.index, op.result.value};
+  if (op.is_attempt) shard.completions.record(completion_of(op), op.index, op.time_ms);
   return true;
+}
+
+MemoryTier::Put WorkerEngine::put_one(EngineShard& shard, const WriteOp& op) {
+  const ItemKey key(shard.number, op.effect.key);
+  const MemoryTier::Version version{.index = op.index, .expiry = op.effect.expires_at, .dirty = true};
+  return op.effect.value ? memory_->put(key, *op.effect.value, version) : memory_->erase(key, version);
+}
+
+/// What memory has just taken, to the applier.
+void WorkerEngine::hand_on(EngineShard& shard, const WriteOp& op) {
+  if (op.is_attempt) {
+    AppliedCompletion completion{op.id, op.result.value, op.time_ms, nullptr};
+    if (!op.batch.empty()) completion.batch_results = std::make_unique<std::string>(op.work->results);
+    applier_->add(shard.applied, std::move(completion));
+  }
+  const auto add = [&](const MemoryTier::Written& written, const Effect& effect, bool continues) {
+    const auto value = effect.value ? std::optional(written.value) : std::nullopt;
+    applier_->add(shard.applied, {written.key, value, op.index, effect.expires_at}, continues);
+  };
+  if (op.batch.empty()) return add(memory_->last_written(), op.effect, false);
+  const BatchWork& work = *op.work;
+  for (size_t i = 0; i < work.effects.size(); ++i) {
+    add(work.writes[i].written(), work.effects[i], i + 1 < work.effects.size());
+  }
 }
 
 void WorkerEngine::stall(EngineShard& shard) {

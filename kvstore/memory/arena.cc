@@ -157,8 +157,8 @@ void ItemArena::seal(Region& region) {
 }
 
 void ItemArena::add_dirty_segment(Region& region) {
-  SKUA_CHECK(region.state == State::kOpen, "a region that is not open has a new write");
-  ++region.dirty_segments;
+  SKUA_CHECK(region.state == State::kOpen || region.state == State::kSealed, "a region that may go has a new write");
+  if (region.dirty_segments++ == 0 && region.state == State::kSealed) --clean_count_;  // a batch's
 }
 
 void ItemArena::remove_dirty_segment(Region& region) {

@@ -45,6 +45,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -156,6 +157,28 @@ class MemoryTier {
   };
   [[nodiscard]] Written last_written() const { return {last_written_->key(), last_written_->value()}; }
 
+  /// One write of a batch.
+  struct BatchWrite {
+    ItemKey key{};
+    std::optional<ByteSpan> value{};  ///< nullopt: the key is erased
+    uint64_t expiry = 0;              ///< 0: never; not for an erasure
+
+    /// As last_written() says it, after kDone.
+    [[nodiscard]] Written written() const { return {item->key(), item->value()}; }
+    [[nodiscard]] size_t item_bytes() const {
+      return Item::bytes_for(key.text.size(), value ? value->size() : 0, expiry != 0);
+    }
+
+    // The tier's.
+    const Item* item = nullptr;
+    ItemPlace before = 0;
+  };
+  /// All of them at once, or none: never kStale. All are dirty, of version `index`; no key twice. Together they have room at
+  /// some time if their cost_in_batch() adds up to no more than batch_bytes_max().
+  [[nodiscard]] Put put_all(std::span<BatchWrite> writes, uint64_t index);
+  [[nodiscard]] size_t cost_in_batch(size_t item_bytes) const;
+  [[nodiscard]] size_t batch_bytes_max() const { return arena_->region_count() / 2 * arena_->region_bytes(); }
+
   [[nodiscard]] Lookup get(const ItemKey& key, uint64_t now);
   /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
@@ -211,6 +234,12 @@ class MemoryTier {
   [[nodiscard]] bool enter(const ItemKey& key, Index::Slot* slot, const Item* item);
   void leave_region(Item& item);
   void note_dirty(uint32_t shard_number, Region& region, uint64_t version, size_t bytes);
+
+  // memory_tier_batch.cc
+  [[nodiscard]] bool write_items(std::span<BatchWrite> writes, uint64_t index);
+  void abandon_items(std::span<BatchWrite> writes);
+  [[nodiscard]] bool enter_all(std::span<BatchWrite> writes);
+  void leave_index(std::span<BatchWrite> writes);
 
   // memory_tier_room.cc: where the next item goes, and eviction
   [[nodiscard]] Region* room_for(size_t bytes, HeadKind kind);

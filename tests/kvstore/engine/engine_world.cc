@@ -2,6 +2,9 @@
 
 #include <chrono>
 
+#include "kvstore/codec/limits.h"
+#include "kvstore/engine/evaluate.h"
+
 namespace skua::kv::testing {
 
 // --- FakeDisk
@@ -12,8 +15,12 @@ absl::Status FakeDisk::apply(std::span<const AppliedEffect> effects, uint64_t in
   if (failing_) return absl::InternalError("the disk failed");
   State next = states_.back();
   for (const AppliedEffect& effect : effects) {
-    if (effect.value) {
-      next.rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value))};
+    if (effect.key.size() > kKeyBytesMax) {
+      if (effect.value) next.internal_rows[std::string(effect.key)] = as_string_view(*effect.value);
+      if (!effect.value) next.internal_rows.erase(std::string(effect.key));
+    } else if (effect.value) {
+      next.rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value)),
+                                            effect.expires_at};
     } else {
       next.rows.erase(std::string(effect.key));
     }
@@ -81,14 +88,20 @@ class FakeShardDb final : public ShardDb {
   }
   [[nodiscard]] absl::StatusOr<uint64_t> flush() override { return disk_.flush(); }
   [[nodiscard]] uint64_t applied_index() const override { return disk_.state().index; }
+  [[nodiscard]] std::vector<InternalRow> take_internal_rows() override {
+    std::vector<InternalRow> rows;
+    for (const auto& [key, value] : disk_.state().internal_rows) rows.push_back({key, value});
+    return rows;
+  }
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
     disk_.count_read();
     const FakeDisk::State state = disk_.state();
     const auto row = state.rows.find(key);
     if (row == state.rows.end()) return absl::NotFoundError("fake");
     auto* copy = new std::string(row->second.value);
-    out = PinnedValue(as_byte_span(*copy), row->second.version, copy,
-                      [](void* text) { delete static_cast<std::string*>(text); });
+    out = PinnedValue(
+        as_byte_span(*copy), row->second.version, copy, [](void* text) { delete static_cast<std::string*>(text); },
+        row->second.expires_at);
     return absl::OkStatus();
   }
   [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) override {
@@ -96,6 +109,7 @@ class FakeShardDb final : public ShardDb {
     for (const auto& [key, row] : state.rows) {
       if (key < range.start || (range.start_exclusive && key == range.start)) continue;
       if (!range.end.empty() && key >= range.end) break;
+      if (is_expired(row.expires_at, range.now_ms)) continue;
       if (!visit({key, row.version, as_byte_span(row.value)})) return ScanEnd{true, state.index};
     }
     return ScanEnd{false, state.index};

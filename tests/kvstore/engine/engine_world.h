@@ -30,11 +30,13 @@ class FakeDisk {
   struct Row {
     uint64_t version = 0;
     std::string value;
+    uint64_t expires_at = 0;
     friend bool operator==(const Row&, const Row&) = default;
   };
   using Rows = std::map<std::string, Row, std::less<>>;
   struct State {
     Rows rows;
+    std::map<std::string, std::string> internal_rows;
     uint64_t index = 0;
   };
 

@@ -214,7 +214,7 @@ TEST(RocksdbFormatTest, OpenDb_TakesOverDataWithALogOfItsOwn) {
   const std::unique_ptr<rocksdb::DB> db(raw);
   std::string meta;
   ASSERT_TRUE(db->Get({}, "", &meta).ok());
-  EXPECT_EQ(internal::decode_meta(meta)->format, 2u);
+  EXPECT_EQ(internal::decode_meta(meta)->format, internal::kMetaFormat);
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+// Exactly once: repetitions of writes are answered, not executed.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
+#include "kvstore/engine/worker_engine.h"
+
+namespace skua::kv {
+
+/// True: the write is to be evaluated. False: it is answered, or waits for the attempt that came before it.
+bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
+  const auto first = shard.under_way.find({op.id.client_id, op.id.seq});
+  if (first != shard.under_way.end()) {
+    op.twin = std::exchange(first->second->twin, &op);
+    return false;
+  }
+  if (const CompletionTable::Result* kept = shard.completions.find(op.id, now_ms_)) {
+    answer_from_record(shard, op, *kept);
+    finish(op);
+    return false;
+  }
+  switch (shard.completions.begin(op.id, now_ms_)) {
+    case CompletionTable::Verdict::kNew:
+      op.is_attempt = true;
+      shard.under_way.emplace(std::pair(op.id.client_id, op.id.seq), &op);
+      return true;
+    case CompletionTable::Verdict::kStale:
+      answer(op, KvStatus::kStaleRetry, "the client has said that it knows the fate of this write");
+      break;
+    case CompletionTable::Verdict::kIncomplete:
+      answer(op, KvStatus::kTooManyIncomplete,
+             absl::StrCat("the shard keeps its limit kIncompleteMax of ", kIncompleteMax, " results for the client"));
+      break;
+    case CompletionTable::Verdict::kFull:
+      answer(op, KvStatus::kResourceExhausted,
+             absl::StrCat("the shard keeps results of its limit kCompletionClientsMax of ", kCompletionClientsMax,
+                          " clients, or more than kCompletionBatchBytesMax of batches; try later"));
+      break;
+  }
+  finish(op);
+  return false;
+}
+
+/// As durable as is known of the record by now.
+void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept) {
+  op.state = WriteOp::State::kAnswered;
+  op.from_record = true;
+  op.result = {KvStatus::kOk, kept.version, kept.value};
+  op.achieved = kept.version <= shard.synced_index    ? Durability::kSync
+                : kept.version <= shard.written_index ? Durability::kFlush
+                                                      : Durability::kMemory;
+  op.results.clear();
+  for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {
+    op.results.push_back(batch_result(as_byte_span(kept.batch_results), at, kept.version));
+  }
+  ++writes_repeated_;
+}
+
+/// Gives the answer to those that wait for it; they are to be told.
+WriteOp* WorkerEngine::end_attempt(EngineShard& shard, WriteOp& op) {
+  if (!op.is_attempt) return nullptr;
+  op.is_attempt = false;
+  shard.under_way.erase({op.id.client_id, op.id.seq});
+  shard.completions.finish(op.id);
+  WriteOp* const twins = std::exchange(op.twin, nullptr);
+  for (WriteOp* twin = twins; twin != nullptr; twin = twin->twin) {
+    twin->result = op.result;
+    twin->results = op.results;
+    twin->not_applied = op.not_applied;
+    twin->achieved = op.achieved;
+    twin->why = op.why;
+    twin->from_record = true;
+    ++writes_repeated_;
+  }
+  return twins;
+}
+
+Completion WorkerEngine::completion_of(const WriteOp& op) {
+  return {op.id, op.result.value, op.batch.empty() ? ByteSpan{} : as_byte_span(op.work->results)};
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,215 @@
+// Batches: several writes that are one record of the log, evaluated in their order, applied all or none.
+//
+//    begin --- a key's state must be read, or is being read for an earlier write? --- no ---> evaluate --> as one write
+//                | yes: the batch is the shard's barrier, later writes wait behind it              ^
+//                +---> read all that is missing ---> look again ----------------------------------+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/worker_engine.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+void BatchWork::clear() {
+  fetched.clear();
+  failure = absl::OkStatus();
+  effects.clear();
+  effect_of_key.clear();
+  made.clear();
+  results.clear();
+  payload.clear();
+  writes.clear();
+}
+
+void WorkerEngine::begin_batch(EngineShard& shard, WriteOp& op) {
+  if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
+  op.work->clear();
+  shard.barrier = &op;
+  try_batch(shard);
+}
+
+/// True: everything that the batch rests on is at hand. False: the rest is being read.
+bool WorkerEngine::gather(EngineShard& shard, WriteOp& op) {
+  for (const Mutation& mutation : op.batch) {
+    if (needs_current(mutation)) gather_key(shard, op, mutation.key);
+  }
+  return op.work->fetching == 0;
+}
+
+void WorkerEngine::gather_key(EngineShard& shard, WriteOp& op, std::string_view key) {
+  BatchWork& work = *op.work;
+  if (!work.failure.ok() || shard.pending.contains(key) || work.fetched.contains(key)) return;
+  const MemoryTier::Lookup found = get(shard, key);
+  if (found.found != MemoryTier::Found::kMiss) return;
+  EngineFetch& fetch = acquire_fetch(shard, key, found.ticket);
+  fetch.batch_key = key;
+  if (absl::Status submitted = readers_.submit(fetch); !submitted.ok()) {
+    release_fetch(fetch);
+    work.failure = std::move(submitted);
+    return;
+  }
+  work.fetched.try_emplace(key);
+  ++work.fetching;
+}
+
+/// Nothing wrote to the key meanwhile, because later writes wait behind the batch.
+void WorkerEngine::batch_fetched(EngineShard& shard, EngineFetch& fetch) {
+  BatchWork& work = *shard.barrier->work;
+  --work.fetching;
+  if (fetch.status.ok()) {
+    work.fetched[fetch.batch_key] = std::move(fetch.value);
+  } else if (!absl::IsNotFound(fetch.status) && work.failure.ok()) {
+    work.failure = fetch.status;
+  }
+  resume_batch(shard);
+}
+
+/// Evaluates the barrier if nothing is missing; then it is none any more.
+void WorkerEngine::try_batch(EngineShard& shard) {
+  WriteOp& op = *shard.barrier;
+  BatchWork& work = *op.work;
+  if (!shard.parked.empty() || work.fetching > 0) return;
+  if (work.failure.ok() && !gather(shard, op)) return;
+  shard.barrier = nullptr;
+  if (!work.failure.ok()) {
+    answer(op, from_status_code(work.failure.code()), std_view(work.failure.message()));
+    work.fetched.clear();
+    finish(op);
+  } else {
+    evaluate_batch(shard, op);
+  }
+}
+
+void WorkerEngine::resume_batch(EngineShard& shard) {
+  if (shard.barrier != nullptr) try_batch(shard);
+  while (shard.barrier == nullptr && shard.waiting_front != nullptr) {
+    WriteOp& next = *shard.waiting_front;
+    shard.waiting_front = std::exchange(next.behind, nullptr);
+    dispatch(shard, next);
+  }
+}
+
+void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
+  if (refuse(shard, op)) return;
+  op.state = WriteOp::State::kAnswered;
+  if (!evaluate_operations(shard, op)) {
+    op.not_applied = true;
+  } else if (!op.work->effects.empty()) {
+    encode_batch(op);
+    take_effect(shard, op);
+  }
+  op.work->fetched.clear();
+  enqueue(shard, op);
+  if (shard.front == &op) advance(shard);
+}
+
+/// False: one of them is refused, and so all are.
+bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
+  BatchWork& work = *op.work;
+  op.index = shard.last_index + 1;
+  op.time_ms = now_ms_;
+  op.results.assign(op.batch.size(), {KvStatus::kAborted, 0, 0});
+  for (size_t i = 0; i < op.batch.size(); ++i) {
+    const Mutation& mutation = op.batch[i];
+    PinnedValue pin;
+    const CurrentState current = needs_current(mutation) ? batch_current(shard, op, mutation.key, pin) : CurrentState{};
+    const Evaluated evaluated = evaluate(mutation, current, now_ms_, work.made.emplace_back());
+    op.results[i] = evaluated.result;
+    const KvStatus status = evaluated.result.status;
+    const bool nothing_to_delete = mutation.kind == Mutation::Kind::kDelete && status == KvStatus::kNotFound;
+    if (nothing_to_delete) continue;
+    if (status != KvStatus::kOk) {
+      const MutationResult refused = evaluated.result;
+      op.results.assign(op.batch.size(), {KvStatus::kAborted, 0, 0});
+      op.results[i] = refused;
+      op.result = {KvStatus::kOk, 0, 0};
+      return false;
+    }
+    op.results[i].version = op.index;
+    const auto [at, is_new] = work.effect_of_key.try_emplace(mutation.key, work.effects.size());
+    if (is_new) work.effects.emplace_back();
+    work.effects[at->second] = {mutation.key, evaluated.value, evaluated.expires_at};
+  }
+  return true;
+}
+
+CurrentState WorkerEngine::batch_current(EngineShard& shard, WriteOp& op, std::string_view key, PinnedValue& pin) {
+  BatchWork& work = *op.work;
+  if (const auto own = work.effect_of_key.find(key); own != work.effect_of_key.end()) {
+    const Effect& effect = work.effects[own->second];
+    return effect.value ? CurrentState{op.index, *effect.value, effect.expires_at} : CurrentState{};
+  }
+  CurrentState current;
+  if (pending_state(shard, key, current) != nullptr) return current;
+  if (const auto fetched = work.fetched.find(key); fetched != work.fetched.end()) {
+    const PinnedValue& value = fetched->second;
+    return {value.version(), value.bytes(), value.expires_at()};
+  }
+  MemoryTier::Lookup found = get(shard, key);
+  SKUA_CHECK(found.found != MemoryTier::Found::kMiss, "a batch is evaluated when all that it rests on is at hand");
+  if (found.found == MemoryTier::Found::kHit) {
+    pin = std::move(found.value);
+    current = {pin.version(), pin.bytes(), found.expiry};
+  }
+  return current;
+}
+
+/// The record's payload; from here on the effects are views into it.
+void WorkerEngine::encode_batch(WriteOp& op) {
+  BatchWork& work = *op.work;
+  size_t bytes = kCompletionHeadBytes + op.results.size() * kBatchResultBytes;
+  for (const Effect& effect : work.effects) {
+    bytes += kEffectHeadBytesMax + effect.key.size() + (effect.value ? effect.value->size() : 0);
+  }
+  work.payload.reserve(bytes);  // and so it does not move
+  EffectHead head;
+  if (op.id.client_id != 0) {
+    for (const MutationResult& result : op.results) append_batch_result(result, work.results);
+    ByteWriter writer(head);
+    encode_completion_head(completion_of(op), writer);
+    work.payload.append(as_string_view(writer.written()));
+    work.payload.append(work.results);
+  }
+  for (Effect& effect : work.effects) {
+    ByteWriter writer(head);
+    encode_effect_head(effect, writer);
+    work.payload.append(as_string_view(writer.written()));
+    const size_t key_at = work.payload.size();
+    work.payload.append(effect.key);
+    const size_t value_at = work.payload.size();
+    if (effect.value) work.payload.append(as_string_view(*effect.value));
+    const std::string_view written = work.payload;
+    effect.key = written.substr(key_at, value_at - key_at);
+    if (effect.value) effect.value = as_byte_span(written.substr(value_at));
+  }
+  work.effect_of_key.clear();
+  work.made.clear();
+}
+
+bool WorkerEngine::fits_memory(const WriteOp& op) const {
+  const auto bytes_of = [](const Effect& effect) {
+    return Item::bytes_for(effect.key.size(), effect.value ? effect.value->size() : 0, effect.expires_at != 0);
+  };
+  if (op.batch.empty()) return bytes_of(op.effect) <= memory_->item_bytes_max();
+  size_t cost = 0;
+  for (const Effect& effect : op.work->effects) {
+    if (bytes_of(effect) > memory_->item_bytes_max()) return false;
+    cost += memory_->cost_in_batch(bytes_of(effect));
+  }
+  return cost <= memory_->batch_bytes_max();
+}
+
+MemoryTier::Put WorkerEngine::put_batch(EngineShard& shard, WriteOp& op) {
+  BatchWork& work = *op.work;
+  work.writes.clear();
+  for (const Effect& effect : work.effects) {
+    work.writes.push_back(
+        {.key = ItemKey(shard.number, effect.key), .value = effect.value, .expiry = effect.expires_at});
+  }
+  return memory_->put_all(work.writes, op.index);
+}
+
+}  // namespace skua::kv

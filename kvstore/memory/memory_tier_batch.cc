@@ -1,0 +1,104 @@
+// Writes that become visible together.
+//
+//    1  every item is written into its region, which a pin keeps        no room: nothing happened, the items are dead
+//    2  the index gets to name them, one after the other                full: what it was is put back, evict, once more
+//    3  what they replace leaves, they are dirty, the pins go
+//
+// A reader runs before 1 or after 3, because all of it is one call on the owner's thread.
+#include "kvstore/memory/memory_tier.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+size_t MemoryTier::cost_in_batch(size_t item_bytes) const {
+  const size_t region = arena_->region_bytes();
+  return item_bytes > region / 2 ? (item_bytes + region - 1) / region * region : 2 * item_bytes;
+}
+
+MemoryTier::Put MemoryTier::put_all(std::span<BatchWrite> writes, uint64_t index) {
+  counters_.puts += writes.size();
+  size_t bytes = 0;
+  for (const BatchWrite& write : writes) {
+    SKUA_CHECK(index > shard(write.key.shard).clean_index, "what is applied already cannot be written anew");
+    if (write.item_bytes() > item_bytes_max()) return Put::kTooLarge;
+    bytes += write.item_bytes();
+  }
+  // So that one that waits for room does not copy its bytes in vain each time it is tried.
+  const bool hopeless = (arena_->free_regions() + arena_->clean_regions() + kHeads) * arena_->region_bytes() < bytes;
+  if (hopeless || !write_items(writes, index) || !enter_all(writes)) {
+    ++counters_.puts_refused;
+    return Put::kBackPressure;
+  }
+  for (BatchWrite& write : writes) {
+    if (write.before != 0) leave_region(*arena_->item_at(write.before));
+    Region& region = arena_->region_of(arena_->place_of(write.item));
+    note_dirty(write.key.shard, region, index, write.item_bytes());
+    ItemArena::unpin(&region);
+    index_.count_write(write.key.hash);
+  }
+  return Put::kDone;
+}
+
+bool MemoryTier::write_items(std::span<BatchWrite> writes, uint64_t index) {
+  for (size_t i = 0; i < writes.size(); ++i) {
+    BatchWrite& write = writes[i];
+    const size_t bytes = write.item_bytes();
+    pace_eviction(bytes);
+    Region* region = room_for(bytes, kWriteHead);
+    if (region == nullptr) {
+      abandon_items(writes.first(i));
+      return false;
+    }
+    auto flags = static_cast<uint16_t>(write.expiry != 0 ? Item::kHasExpiry : 0);
+    if (!write.value) flags = Item::kTombstone;
+    write.item = write_item(*region, {write.key, write.value.value_or(ByteSpan{}), index, write.expiry, flags});
+    region->used_bytes += static_cast<uint32_t>(bytes);
+    ++region->live_items;
+    arena_->pin(*region);
+    if (region != heads_[kWriteHead]) finish_run(*region);
+  }
+  return true;
+}
+
+void MemoryTier::abandon_items(std::span<BatchWrite> writes) {
+  for (BatchWrite& write : writes) {
+    leave_region(*arena_->item_at(arena_->place_of(write.item)));
+    ItemArena::unpin(&arena_->region_of(arena_->place_of(write.item)));
+  }
+}
+
+bool MemoryTier::enter_all(std::span<BatchWrite> writes) {
+  for (;;) {
+    size_t entered = 0;
+    for (; entered < writes.size(); ++entered) {
+      BatchWrite& write = writes[entered];
+      Index::Slot* slot = index_.find(write.key);
+      write.before = slot == nullptr ? 0 : slot->place();
+      const ItemPlace place = arena_->place_of(write.item);
+      if (slot != nullptr) {
+        slot->set_place(place);
+      } else if (!index_.insert(write.key.hash, place)) {
+        break;
+      }
+    }
+    if (entered == writes.size()) return true;
+    leave_index(writes.first(entered));
+    if (evict_one_region()) continue;
+    abandon_items(writes);
+    return false;
+  }
+}
+
+/// Puts the index back to what it was.
+void MemoryTier::leave_index(std::span<BatchWrite> writes) {
+  for (const BatchWrite& write : writes) {
+    Index::Slot* slot = index_.find_place(write.key.hash, arena_->place_of(write.item));
+    if (write.before != 0) {
+      slot->set_place(write.before);
+    } else {
+      index_.erase(write.key.hash, slot);
+    }
+  }
+}
+
+}  // namespace skua::kv
