@@ -64,7 +64,6 @@ struct Mutation {
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
 ///   kInvalidArgument    key or value outside of codec/limits.h, also after APPEND or PATCH, or a malformed patch
-///   kAborted            in a batch: not applied because of another operation
 ///   kStaleRetry         its seq is below the client's first_incomplete
 ///   kTooManyIncomplete  the client has kIncompleteMax results here
 ///   kResourceExhausted  a queue or the log is full; not applied

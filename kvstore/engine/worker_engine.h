@@ -93,8 +93,8 @@ struct WriteOp final : LogOp {
   void* context = nullptr;
 
   MutationResult result{};  ///< of a batch: OK, or why it was not applied
-  /// A batch's, one for each operation. After a condition that did not hold `not_applied`, that operation's result, and
-  /// ABORTED for the others. The deletion of an absent key is NOT_FOUND and no hindrance.
+  /// A batch's, one for each operation. If one cannot be applied, `not_applied`: that one's result, and OK without a version
+  /// for the others. The deletion of an absent key is NOT_FOUND and no hindrance.
   std::vector<MutationResult> results{};
   bool not_applied = false;
   bool from_record = false;  ///< the answer to an earlier attempt

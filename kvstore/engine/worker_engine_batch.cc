@@ -97,7 +97,9 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
   op.state = WriteOp::State::kAnswered;
   if (!evaluate_operations(shard, op)) {
     op.not_applied = true;
-  } else if (!op.work->effects.empty()) {
+  } else if (op.work->effects.empty()) {
+    op.achieved = Durability::kSync;  // of nothing
+  } else {
     encode_batch(op);
     take_effect(shard, op);
   }
@@ -111,7 +113,7 @@ bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
   BatchWork& work = *op.work;
   op.index = shard.last_index + 1;
   op.time_ms = now_ms_;
-  op.results.assign(op.batch.size(), {KvStatus::kAborted, 0, 0});
+  op.results.assign(op.batch.size(), {});
   for (size_t i = 0; i < op.batch.size(); ++i) {
     const Mutation& mutation = op.batch[i];
     PinnedValue pin;
@@ -123,7 +125,7 @@ bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
     if (nothing_to_delete) continue;
     if (status != KvStatus::kOk) {
       const MutationResult refused = evaluated.result;
-      op.results.assign(op.batch.size(), {KvStatus::kAborted, 0, 0});
+      op.results.assign(op.batch.size(), {});
       op.results[i] = refused;
       op.result = {KvStatus::kOk, 0, 0};
       return false;

@@ -34,7 +34,7 @@ bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
   return true;
 }
 
-void MultiGetPage::build() {
+void MultiGetPage::build(uint64_t now_ms) {
   const size_t head_bytes = multi_get_reply_head_bytes(slots.size());
   entries.clear();
   bytes.assign(head_bytes, '\0');
@@ -42,7 +42,7 @@ void MultiGetPage::build() {
     const PinnedValue& value = slot.memory.found == MemoryTier::Found::kHit ? slot.memory.value : slot.from_disk;
     MultiGetEntry entry;
     entry.status = KvStatus::kNotFound;
-    if (value.version() != 0) {
+    if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
       entry.status = KvStatus::kOk;
       entry.version = value.version();
       if (bytes.size() - head_bytes + value.bytes().size() <= kBatchBytesMax) {
@@ -93,7 +93,7 @@ void PendingRequest::run() {
   switch (method) {
     case Method::kMultiGet:
       if (multi_get.read_missing(WorkerEngine::db(*shard->engine), keys)) {
-        multi_get.build();
+        multi_get.build(now_ms);
       } else {
         status = multi_get.failure;
       }
@@ -105,11 +105,12 @@ void PendingRequest::run() {
 }
 
 void PendingRequest::run_scan() {
-  const auto range = scan_range(scan);
+  auto range = scan_range(scan);
   if (!range.ok()) {
     status = range.status();
     return;
   }
+  range->now_ms = now_ms;
   if (page == nullptr) {
     page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
   } else {
@@ -144,6 +145,7 @@ void PendingRequestPool::release(PendingRequest& pending) {
   if (std::exchange(pending.page_bytes, 0) > kReplyBufferBytesKept) pending.page.reset();
   pending.shard = nullptr;
   pending.has_more = false;
+  pending.batch.clear();
   pending.next = std::exchange(free_, &pending);
   --in_use_count_;
 }

@@ -1,6 +1,6 @@
 // PendingRequest: a request that outlives its handler, because it waits for a disk or a wire.
 //
-//                        PUT DELETE PATCH    GET that misses      SCAN MULTI_GET           GET from the disk
+//                        mutations           GET that misses      SCAN MULTI_GET           GET from the disk
 //      handler ------> engine: write       engine: fetch       engine: is_applied       message body
 //        acquire()         |                   |                 reader pool                | released
 //                          v write_done        v fetch_done      v read_done() by the       v
@@ -51,7 +51,7 @@ struct MultiGetPage {
   /// Reads what memory does not have. False: see `failure`.
   bool read_missing(ShardDb& db, const KeyList& keys);
   /// Copies the values.
-  void build();
+  void build(uint64_t now_ms);
   /// Keeps in memory what was read, and gives all values back.
   void let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
   /// Writes the head into its room; the whole reply.
@@ -74,11 +74,14 @@ class PendingRequest final : public ReadJob {
   rpc::Lease request;
   rpc::ReplyToken reply;
 
-  WriteOp write;        // PUT, DELETE, PATCH
-  FetchOp fetch;        // GET
-  AppliedWait applied;  // SCAN
-  KeyList keys;         // MULTI_GET
-  ScanRequest scan;     // SCAN
+  WriteOp write;                // mutations
+  std::vector<Mutation> batch;  // BATCH
+  FetchOp fetch;                // GET
+  bool wants_ttl = false;       // GET
+  uint64_t now_ms = 0;          // MULTI_GET, SCAN: rows that have expired by then are absent
+  AppliedWait applied;          // SCAN
+  KeyList keys;                 // MULTI_GET
+  ScanRequest scan;             // SCAN
   // Filled by a reader thread:
   absl::Status status;
   MultiGetPage multi_get;

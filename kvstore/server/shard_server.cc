@@ -1,6 +1,7 @@
 #include "kvstore/server/shard_server.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "rpc/base/check.h"
@@ -13,6 +14,18 @@ using rpc::MessagePtr;
 using rpc::MethodId;
 using rpc::ReplyToken;
 
+namespace {
+
+/// The engine's clock is as exact as this.
+constexpr TimeNs kTimeStepNs = kMillisecond;
+
+uint64_t system_unix_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& endpoint, ReaderPool& readers,
                                                                  const Options& options, OpenLog log) {
   std::unique_ptr<ShardServer> server(new ShardServer(endpoint, readers, options));
@@ -21,11 +34,14 @@ absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& 
 }
 
 ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options)
-    : endpoint_(endpoint), mailbox_(endpoint.mailbox()), readers_(readers), pool_(*this, options.pending_max) {}
+    : endpoint_(endpoint),
+      mailbox_(endpoint.mailbox()),
+      readers_(readers),
+      pool_(*this, options.pending_max),
+      unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms) {}
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
   WorkerEngine::Options engine = options.engine;
-  durability_ = engine.durability == LogDurability::kSync ? Durability::kSync : Durability::kFlush;
   engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
   WorkerEngine::Events events;
   // False: the endpoint is gone, and so is whoever waited.
@@ -48,6 +64,10 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   serve_method(Method::kPut, &ShardServer::on_put);
   serve_method(Method::kDelete, &ShardServer::on_delete);
   serve_method(Method::kPatch, &ShardServer::on_patch);
+  serve_method(Method::kAdd, &ShardServer::on_add);
+  serve_method(Method::kAppend, &ShardServer::on_append);
+  serve_method(Method::kExpire, &ShardServer::on_expire);
+  serve_method(Method::kBatch, &ShardServer::on_batch);
   return absl::OkStatus();
 }
 
@@ -57,6 +77,7 @@ ShardServer::~ShardServer() {
 }
 
 void ShardServer::tick() {
+  tell_time();
   engine_->tick();
   if (on_drained_ && waiting_count_ == 0) std::exchange(on_drained_, {})();
 }
@@ -114,7 +135,15 @@ void ShardServer::forget_if_idle(HeldShard& shard) {
 
 // --- What all methods share
 
+void ShardServer::tell_time() {
+  const TimeNs now = endpoint_.now_ns();
+  if (now < next_time_ns_) return;
+  next_time_ns_ = now + kTimeStepNs;
+  engine_->set_time(unix_ms_());
+}
+
 HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
+  tell_time();
   stats_.request_bytes += call.request.size();
   if (call.deadline_ns <= endpoint_.now_ns()) [[unlikely]] {
     ++stats_.deadline_expired;

@@ -8,7 +8,7 @@
 //      |   GET, MULTI_GET   engine: memory --- hit, known to be absent ---> answered at once
 //      |                       `-- a miss: the engine fetches, or ReaderPool ---+
 //      |   SCAN             engine: is it applied? --------> ReaderPool --------+-- mailbox --> answer
-//      |   PUT DELETE PATCH engine: evaluated, logged, in memory ---------------+
+//      |   mutations        engine: evaluated, logged, in memory ---------------+
 //      +------------------------------------------------------------------------------- replies
 //
 // A shard is served in one epoch of its assignment. A request that names another epoch, or a shard
@@ -76,6 +76,7 @@ class ShardServer {
     /// The memory's mappings are registered with the endpoint.
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
+    uint64_t (*unix_ms)() = nullptr;  ///< the time of day, for what expires; null: the system's. Thread: any
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the memory
@@ -126,6 +127,8 @@ class ShardServer {
   void read_done(PendingRequest& pending);
 
  private:
+  struct GatheredGet;
+
   ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
   [[nodiscard]] absl::Status start(const Options& options, OpenLog log);
 
@@ -134,7 +137,7 @@ class ShardServer {
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
                                   std::string_view text = {}) const {
-    return {status, version, shard.epoch, map_revision_, 0, text};
+    return {status, version, shard.epoch, map_revision_, WorkerEngine::committed_index(*shard.engine), text};
   }
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
@@ -146,14 +149,17 @@ class ShardServer {
   /// Sends `bytes`, which the pending request keeps, and ends it when the wire has let go.
   void hold(rpc::Message& message, PendingRequest& pending, ByteSpan bytes);
 
+  void tell_time();
+
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
   void answer_gathered();
-  void answer_get(rpc::IncomingCall& call, HeldShard& shard, const ItemKey& key, MemoryTier::Lookup& found);
+  void answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
-  rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value);
-  void answer_from_memory(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value);
+  [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
+  rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
+  void answer_from_memory(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms);
   void fetch_done(FetchOp& op);
   void applied(AppliedWait& wait);
   void submit_read(PendingRequest& pending);
@@ -164,8 +170,15 @@ class ShardServer {
   void on_put(rpc::IncomingCall&& call);
   void on_delete(rpc::IncomingCall&& call);
   void on_patch(rpc::IncomingCall&& call);
-  void write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation);
-  void answer_unimplemented(rpc::IncomingCall& call, Method method, const HeldShard& shard, std::string_view what);
+  void on_add(rpc::IncomingCall&& call);
+  void on_append(rpc::IncomingCall&& call);
+  void on_expire(rpc::IncomingCall&& call);
+  void on_batch(rpc::IncomingCall&& call);
+  template <typename Request>
+  void write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Request& request,
+             const Mutation& mutation);
+  void start_write(PendingRequest& pending, const RequestId& id, Durability durability);
+  rpc::MessagePtr write_reply(PendingRequest& pending);
   void write_done(WriteOp& op);
   void answer_write(PendingRequest& pending);
 
@@ -176,10 +189,11 @@ class ShardServer {
   ShardTable<HeldShard> table_;
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
   uint64_t map_revision_ = 0;
+  uint64_t (*const unix_ms_)();
+  TimeNs next_time_ns_ = 0;  // when the engine is told the time of day again
   uint64_t newest_named_revision_ = 0;
   absl::AnyInvocable<void(uint64_t)> newer_map_observer_;
   bool draining_ = false;
-  Durability durability_ = Durability::kSync;  // of all writes
   absl::Status growth_;
   size_t waiting_count_ = 0;
   // The GETs of this burst: looked up together at its end.
@@ -187,6 +201,7 @@ class ShardServer {
   struct GatheredGet {
     HeldShard* shard = nullptr;
     rpc::IncomingCall call;
+    bool wants_ttl = false;
   };
   std::array<GatheredGet, Index::kBatch> gathered_;
   std::array<ItemKey, Index::kBatch> gathered_keys_;

@@ -12,6 +12,14 @@ using rpc::IncomingCall;
 using rpc::MessagePtr;
 using rpc::ReplyToken;
 
+namespace {
+
+bool is_inline(size_t value_bytes, uint64_t ttl_ms) {
+  return value_bytes + (ttl_ms == 0 ? 0 : sizeof ttl_ms) <= kInlineValueBytesMax;
+}
+
+}  // namespace
+
 void ShardServer::on_get(IncomingCall&& call) {
   HeldShard* const shard = admit(call, Method::kGet);
   if (shard == nullptr) return;
@@ -19,12 +27,14 @@ void ShardServer::on_get(IncomingCall&& call) {
   if (!request.ok()) [[unlikely]] {
     return answer_failure(call.reply, Method::kGet, *shard, request.status());
   }
-  if (request->at_least_index != 0 || request->wants_ttl) [[unlikely]] {
-    return answer_unimplemented(call, Method::kGet, *shard, "tokens and times to live");
+  if (request->at_least_index > WorkerEngine::committed_index(*shard->engine)) [[unlikely]] {
+    return answer_error(
+        call.reply, Method::kGet,
+        head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
   }
   const size_t i = gathered_count_++;
   gathered_keys_[i] = WorkerEngine::item_key(*shard->engine, request->key);
-  gathered_[i] = {shard, std::move(call)};  // the key stays where it is
+  gathered_[i] = {shard, std::move(call), request->wants_ttl};  // the key stays where it is
   if (gathered_count_ == gathered_.size()) answer_gathered();
 }
 
@@ -34,14 +44,18 @@ void ShardServer::answer_gathered() {
   if (count == 0) return;
   engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
   for (size_t i = 0; i < count; ++i) {
-    answer_get(gathered_[i].call, *gathered_[i].shard, gathered_keys_[i], gathered_found_[i]);
+    answer_get(gathered_[i], gathered_keys_[i], gathered_found_[i]);
     gathered_found_[i].value.reset();
     gathered_[i].call.request.reset();
   }
 }
 
-void ShardServer::answer_get(IncomingCall& call, HeldShard& shard, const ItemKey& key, MemoryTier::Lookup& found) {
-  if (found.found == MemoryTier::Found::kHit) return answer_from_memory(call.reply, shard, found.value);
+void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found) {
+  IncomingCall& call = get.call;
+  HeldShard& shard = *get.shard;
+  if (found.found == MemoryTier::Found::kHit) {
+    return answer_from_memory(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
+  }
   if (found.found == MemoryTier::Found::kAbsent) {
     return answer_error(call.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
   }
@@ -49,21 +63,29 @@ void ShardServer::answer_get(IncomingCall& call, HeldShard& shard, const ItemKey
   if (pending == nullptr) return;
   ++stats_.reads_deferred;
   ++waiting_count_;
+  pending->wants_ttl = get.wants_ttl;
   pending->fetch.key = key.text;
   engine_->fetch(*shard.engine, pending->fetch, found.ticket);
+}
+
+/// 0: for ever, or nobody asked.
+uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
+  if (!wants_ttl || expires_at == 0) return 0;
+  return expires_at > engine_->now_ms() ? expires_at - engine_->now_ms() : 1;
 }
 
 /// Three ways for a value to travel:
 ///   up to 216 bytes              copied behind the head: no release to wait for
 ///   larger, from memory          from its place in the memory tier, which a pin keeps, whatever becomes of the shard
 ///   larger, and not in memory    from RocksDB's block: the pending request keeps the database open until it is sent
-MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value) {
+MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
-  const ByteSpan head = encode_get_reply_head(head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer);
+  const ByteSpan head =
+      encode_get_reply_head(head_of(shard, KvStatus::kOk, value.version()), bytes.size(), buffer, ttl_ms);
   MessagePtr message = endpoint_.make_message();
   bool fits = message->append_head(head);
-  if (bytes.size() <= kInlineValueBytesMax) {
+  if (is_inline(bytes.size(), ttl_ms)) {
     fits = message->append_head(bytes) && fits;
     stats_.value_copied_bytes += bytes.size();
   } else {
@@ -73,10 +95,10 @@ MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& va
   return message;
 }
 
-void ShardServer::answer_from_memory(ReplyToken& reply, HeldShard& shard, PinnedValue& value) {
-  MessagePtr message = value_head(shard, value);
+void ShardServer::answer_from_memory(ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms) {
+  MessagePtr message = value_head(shard, value, ttl_ms);
   const ByteSpan bytes = value.bytes();
-  if (bytes.size() > kInlineValueBytesMax) {
+  if (!is_inline(bytes.size(), ttl_ms)) {
     const PinnedValue::Pin pin = value.detach();
     const bool added = message->add_body(bytes, pin.release, pin.owner);
     SKUA_CHECK(added, "a new message has room for a body");
@@ -96,10 +118,11 @@ void ShardServer::fetch_done(FetchOp& op) {
     answer_failure(pending.reply, Method::kGet, shard, op.status);
     return end(pending);
   }
-  MessagePtr message = value_head(shard, op.value);
+  const uint64_t ttl_ms = remaining_ms(pending.wants_ttl, op.expires_at);
+  MessagePtr message = value_head(shard, op.value, ttl_ms);
   ReplyToken reply = std::move(pending.reply);
   pending.request.reset();
-  if (op.value.bytes().size() <= kInlineValueBytesMax) {
+  if (is_inline(op.value.bytes().size(), ttl_ms)) {
     end(pending);
   } else {
     hold(*message, pending, op.value.bytes());
@@ -117,8 +140,9 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   PendingRequest* const pending = begin(call, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
+  pending->now_ms = engine_->now_ms();
   if (!pending->multi_get.look_up(*engine_, *shard->engine, request->keys)) return submit_read(*pending);
-  pending->multi_get.build();
+  pending->multi_get.build(pending->now_ms);
   answer_page(*pending);
 }
 
@@ -130,6 +154,7 @@ void ShardServer::on_scan(IncomingCall&& call) {
   PendingRequest* const pending = begin(call, Method::kScan, *shard);
   if (pending == nullptr) return;
   pending->scan = *request;
+  pending->now_ms = engine_->now_ms();
   ++waiting_count_;
   if (engine_->is_applied(*shard->engine, pending->applied)) applied(pending->applied);
 }

@@ -1,7 +1,8 @@
-// PUT, DELETE and PATCH. Key and value stay in the request's lease until the write is in the log and in memory.
+// Mutations. Keys and values stay in the request's lease until the write is in the log and in memory.
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "kvstore/codec/batch.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
@@ -11,12 +12,26 @@ namespace {
 
 std::string_view explain(KvStatus status) {
   switch (status) {
-    case KvStatus::kInvalidArgument: return "the patch is not in row format, or the patched row breaks a limit";
+    case KvStatus::kInvalidArgument: return "the patch is not in row format, or the new value would break a limit";
     case KvStatus::kNotARow: return "the value is not in row format";
+    case KvStatus::kNotANumber: return "the value is no decimal int64";
+    case KvStatus::kCounterOverflow: return "the counter would leave the range of an int64";
     case KvStatus::kAlreadyExists: return "the key exists";
     case KvStatus::kVersionMismatch: return "the key has another version";
     default: return {};
   }
+}
+
+Mutation mutation_of(const BatchOp& op) {
+  switch (op.kind) {
+    case BatchOp::Kind::kPut: return Mutation::put(op.key, op.value, op.condition, op.ttl_ms);
+    case BatchOp::Kind::kDelete: return Mutation::remove(op.key, op.condition);
+    case BatchOp::Kind::kAdd: return Mutation::add(op.key, op.delta, op.condition);
+    case BatchOp::Kind::kAppend: return Mutation::append(op.key, op.value, op.condition);
+    case BatchOp::Kind::kPatch: return Mutation::patch(op.key, op.value, op.create_if_missing, op.condition);
+    case BatchOp::Kind::kExpire: return Mutation::expire(op.key, op.ttl_ms, op.condition);
+  }
+  return {};
 }
 
 }  // namespace
@@ -29,11 +44,8 @@ void ShardServer::on_put(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<PutRequest> request = decode_put(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kPut, *shard, request.status());
-  if (request->ttl_ms != 0) return answer_unimplemented(call, Method::kPut, *shard, "a time to live");
-  if (request->durability > durability_) {
-    return answer_unimplemented(call, Method::kPut, *shard, durability_name(request->durability));
-  }
-  write(call, Method::kPut, *shard, Mutation::put(request->key, request->value, request->condition));
+  write(call, Method::kPut, *shard, *request,
+        Mutation::put(request->key, request->value, request->condition, request->ttl_ms));
 }
 
 void ShardServer::on_delete(IncomingCall&& call) {
@@ -41,10 +53,7 @@ void ShardServer::on_delete(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<DeleteRequest> request = decode_delete(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kDelete, *shard, request.status());
-  if (request->durability > durability_) {
-    return answer_unimplemented(call, Method::kDelete, *shard, durability_name(request->durability));
-  }
-  write(call, Method::kDelete, *shard, Mutation::remove(request->key, request->condition));
+  write(call, Method::kDelete, *shard, *request, Mutation::remove(request->key, request->condition));
 }
 
 void ShardServer::on_patch(IncomingCall&& call) {
@@ -52,30 +61,70 @@ void ShardServer::on_patch(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<PatchRequest> request = decode_patch(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kPatch, *shard, request.status());
-  if (request->condition.kind != Condition::Kind::kNone) {
-    return answer_unimplemented(call, Method::kPatch, *shard, "a condition");
-  }
-  if (request->durability > durability_) {
-    return answer_unimplemented(call, Method::kPatch, *shard, durability_name(request->durability));
-  }
-  write(call, Method::kPatch, *shard, Mutation::patch(request->key, request->fields, request->create_if_missing));
+  write(call, Method::kPatch, *shard, *request,
+        Mutation::patch(request->key, request->fields, request->create_if_missing, request->condition));
 }
 
-void ShardServer::answer_unimplemented(IncomingCall& call, Method method, const HeldShard& shard,
-                                       std::string_view what) {
-  const std::string text = absl::StrCat("this node has not: ", absl_view(what));
-  answer_error(call.reply, method, head_of(shard, KvStatus::kUnimplemented, 0, text));
+void ShardServer::on_add(IncomingCall&& call) {
+  HeldShard* const shard = admit(call, Method::kAdd);
+  if (shard == nullptr) return;
+  const absl::StatusOr<AddRequest> request = decode_add(call.request.bytes());
+  if (!request.ok()) return answer_failure(call.reply, Method::kAdd, *shard, request.status());
+  write(call, Method::kAdd, *shard, *request, Mutation::add(request->key, request->delta, request->condition));
 }
 
-void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Mutation& mutation) {
+void ShardServer::on_append(IncomingCall&& call) {
+  HeldShard* const shard = admit(call, Method::kAppend);
+  if (shard == nullptr) return;
+  const absl::StatusOr<AppendRequest> request = decode_append(call.request.bytes());
+  if (!request.ok()) return answer_failure(call.reply, Method::kAppend, *shard, request.status());
+  write(call, Method::kAppend, *shard, *request, Mutation::append(request->key, request->value, request->condition));
+}
+
+void ShardServer::on_expire(IncomingCall&& call) {
+  HeldShard* const shard = admit(call, Method::kExpire);
+  if (shard == nullptr) return;
+  const absl::StatusOr<ExpireRequest> request = decode_expire(call.request.bytes());
+  if (!request.ok()) return answer_failure(call.reply, Method::kExpire, *shard, request.status());
+  write(call, Method::kExpire, *shard, *request, Mutation::expire(request->key, request->ttl_ms, request->condition));
+}
+
+void ShardServer::on_batch(IncomingCall&& call) {
+  HeldShard* const shard = admit(call, Method::kBatch);
+  if (shard == nullptr) return;
+  const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
+  if (!request.ok()) return answer_failure(call.reply, Method::kBatch, *shard, request.status());
+  for (const BatchOp& op : request->ops) {
+    if (!growth_.ok() && op.kind != BatchOp::Kind::kDelete) {
+      return answer_failure(call.reply, Method::kBatch, *shard, growth_);
+    }
+  }
+  PendingRequest* const pending = begin(call, Method::kBatch, *shard);
+  if (pending == nullptr) return;
+  for (const BatchOp& op : request->ops) pending->batch.push_back(mutation_of(op));
+  start_write(*pending, request->id, request->durability);
+}
+
+template <typename Request>
+void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Request& request,
+                        const Mutation& mutation) {
   if (!growth_.ok() && mutation.kind != Mutation::Kind::kDelete) {
     return answer_failure(call.reply, method, shard, growth_);
   }
   PendingRequest* const pending = begin(call, method, shard);
   if (pending == nullptr) return;
   pending->write.mutation = mutation;
+  start_write(*pending, request.id, request.durability);
+}
+
+void ShardServer::start_write(PendingRequest& pending, const RequestId& id, Durability durability) {
+  WriteOp& op = pending.write;
+  op.batch = pending.batch;
+  if (!pending.batch.empty()) op.mutation = {};
+  op.id = id;
+  op.durability = durability;
   ++waiting_count_;
-  engine_->write(*shard.engine, pending->write);
+  engine_->write(*pending.shard->engine, op);
 }
 
 void ShardServer::write_done(WriteOp& op) {
@@ -86,16 +135,34 @@ void ShardServer::write_done(WriteOp& op) {
 }
 
 void ShardServer::answer_write(PendingRequest& pending) {
-  const HeldShard& shard = *pending.shard;
-  const auto [status, version] = pending.write.result;
-  if (status == KvStatus::kOk) {
+  const WriteOp& op = pending.write;
+  const auto [status, version, value] = op.result;
+  if (status == KvStatus::kOk) return answer(pending.reply, pending.method, status, write_reply(pending));
+  const std::string_view why = op.why.empty() ? explain(status) : std::string_view(op.why);
+  answer_error(pending.reply, pending.method, head_of(*pending.shard, status, version, why));
+}
+
+MessagePtr ShardServer::write_reply(PendingRequest& pending) {
+  const WriteOp& op = pending.write;
+  const ReplyHead head = head_of(*pending.shard, KvStatus::kOk, op.result.version);
+  MessagePtr message = endpoint_.make_message();
+  if (pending.method != Method::kBatch) {
     HeadBuffer buffer;
-    MessagePtr message = endpoint_.make_message();
-    message->append_copy(encode_write_reply({head_of(shard, status, version), durability_, false}, buffer));
-    return answer(pending.reply, pending.method, status, std::move(message));
+    const WriteReply reply = {head, op.achieved, op.from_record};
+    message->append_copy(pending.method == Method::kAdd ? encode_add_reply({reply, op.result.value}, buffer)
+                                                        : encode_write_reply(reply, buffer));
+    return message;
   }
-  const std::string_view why = pending.write.why.empty() ? explain(status) : std::string_view(pending.write.why);
-  answer_error(pending.reply, pending.method, head_of(shard, status, version, why));
+  std::vector<BatchEntry> entries;
+  for (const MutationResult& result : op.results) entries.push_back({result.status, result.version, result.value});
+  std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
+  BatchReply reply;
+  reply.head = head;
+  reply.applied = !op.not_applied;
+  reply.durability = op.not_applied ? Durability::kDefault : op.achieved;
+  reply.from_record = op.from_record;
+  message->append_copy(encode_batch_reply(reply, entries, buffer));
+  return message;
 }
 
 }  // namespace skua::kv

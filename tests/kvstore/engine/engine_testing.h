@@ -68,7 +68,7 @@ class TwinShard {
         changes = true;
       } else if (batch[i].kind != Mutation::Kind::kDelete || result.status != KvStatus::kNotFound) {
         rows_ = before;
-        results.assign(batch.size(), {KvStatus::kAborted, 0, 0});
+        results.assign(batch.size(), {});
         results[i] = result;
         return false;
       }

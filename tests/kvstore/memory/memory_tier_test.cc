@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace skua::kv {
@@ -320,6 +321,70 @@ TEST(MemoryTierTest, Release_OnOtherThreads) {
   }
   tier->mark_clean(shard, index);
   EXPECT_EQ(tier->counters().pinned_regions, 0U);
+}
+
+Put put_all(MemoryTier& tier, uint32_t shard, const std::vector<std::pair<std::string, std::string>>& rows,
+            uint64_t index) {
+  std::vector<MemoryTier::BatchWrite> writes;
+  for (const auto& [key, value] : rows) {
+    writes.push_back({.key = ItemKey(shard, key)});
+    if (value != "(erased)") writes.back().value = as_byte_span(value);
+  }
+  const Put put = tier.put_all(writes, index);
+  if (put != Put::kDone) return put;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(writes[i].written().key, rows[i].first);
+    EXPECT_EQ(as_string_view(writes[i].written().value), writes[i].value ? rows[i].second : "");
+  }
+  return put;
+}
+
+TEST(MemoryTierTest, PutAll_WritesReplacesAndErases) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  ASSERT_EQ(put(*tier, shard, "a", "old", 1), Put::kDone);
+  ASSERT_EQ(put(*tier, shard, "b", "old", 2), Put::kDone);
+  ASSERT_EQ(put_all(*tier, shard, {{"a", "new"}, {"b", "(erased)"}, {"c", std::string(3000, 'c')}}, 3), Put::kDone);
+  EXPECT_EQ(get(*tier, shard, "a"), "new");
+  EXPECT_EQ(get(*tier, shard, "b"), "(absent)");
+  EXPECT_EQ(get(*tier, shard, "c"), std::string(3000, 'c'));
+  tier->mark_clean(shard, 3);
+  EXPECT_EQ(tier->counters().dirty_bytes, 0u);
+  EXPECT_EQ(put_all(*tier, shard, {{"a", std::string(tier->item_bytes_max(), 'x')}}, 4), Put::kTooLarge);
+}
+
+TEST(MemoryTierTest, PutAll_WithoutRoomNothingHappensAndLaterAll) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  ASSERT_EQ(put(*tier, shard, "a", "old", 1), Put::kDone);
+  const size_t filled = fill_up(*tier, shard, 2);
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"a", "new"}, {"large", std::string(3500, 'l')}, {"b", std::string(1500, 'b')}, {"c", std::string(1500, 'c')}};
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(put_all(*tier, shard, rows, filled + 2), Put::kBackPressure);
+  EXPECT_EQ(get(*tier, shard, "a"), "old");
+  EXPECT_EQ(get(*tier, shard, "b"), "(miss)");
+  EXPECT_EQ(get(*tier, shard, "filler0"), std::string(200, 'x'));
+  tier->mark_clean(shard, filled + 1);
+  ASSERT_EQ(put_all(*tier, shard, rows, filled + 2), Put::kDone);
+  for (const auto& [key, value] : rows) EXPECT_EQ(get(*tier, shard, key), value);
+}
+
+TEST(MemoryTierTest, PutAll_OfTheGreatestCostFitsWhenAllIsClean) {
+  auto tier = make_tier();
+  const uint32_t shard = tier->add_shard(0);
+  uint64_t index = 1;
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::pair<std::string, std::string>> rows;
+    size_t cost = 0;
+    for (size_t size = 40 + static_cast<size_t>(round);; size = size * 7 % 3900) {
+      cost += tier->cost_in_batch(Item::bytes_for(6, size, false));
+      if (cost > tier->batch_bytes_max()) break;
+      rows.emplace_back("key" + std::to_string(100 + rows.size()), std::string(size, 'v'));
+    }
+    ASSERT_EQ(put_all(*tier, shard, rows, index), Put::kDone) << round;
+    for (const auto& [key, value] : rows) ASSERT_EQ(get(*tier, shard, key), value);
+    tier->mark_clean(shard, index++);
+  }
 }
 
 }  // namespace

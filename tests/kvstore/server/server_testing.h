@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/codec/batch.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
@@ -26,6 +28,9 @@
 #include "tests/kvstore/engine/engine_world.h"
 
 namespace skua::kv::testing {
+
+/// The time of day in servers under test.
+inline std::atomic<uint64_t> g_unix_ms{1'000'000};
 
 /// What came back of a request: the RPC's status, and the reply's bytes.
 struct Answer {
@@ -40,6 +45,10 @@ struct Answer {
     // The head reads alike in the replies of all methods, but not what is behind it, nor the flags.
     const auto write = decode_write_reply(as_byte_span(bytes));
     if (write.ok()) return write->head;
+    const auto add = decode_add_reply(as_byte_span(bytes));
+    if (add.ok()) return add->write.head;
+    const auto batch = decode_batch_reply(as_byte_span(bytes));
+    if (batch.ok()) return batch->head;
     const auto reply = decode_get_reply(as_byte_span(bytes));
     if (reply.ok()) return reply->head;
     const auto page = decode_scan_reply(as_byte_span(bytes));
@@ -94,6 +103,7 @@ class ServerWorld {
       options.engine.memory.budget_bytes = 4 * log_options.segment_bytes;
     }
     options.engine.memory.try_huge_pages = false;
+    options.unix_ms = [] { return g_unix_ms.load(); };
     const rpc::SimTransportOptions transport{.payload_max_bytes = 8192, .rx_ring = 4096};
     client_transport_ = network_.attach(1, identity(1), transport);
     server_transport_ = network_.attach(2, identity(2), transport);
@@ -157,6 +167,13 @@ class ServerWorld {
     const auto answer = send(method, request);
     wait_for_answers();
     return *answer;
+  }
+
+  /// The server has been told when this returns.
+  void set_time(uint64_t unix_ms) {
+    g_unix_ms = unix_ms;
+    network_.advance_to(network_.now_ns() + 2 * kMillisecond);
+    server_->tick();
   }
 
   void wait_for_answers() {

@@ -224,12 +224,35 @@ TEST_F(RocksdbServerTest, Scan_RefusesAForeignToken) {
   EXPECT_EQ(answer.status(), KvStatus::kInvalidArgument);
 }
 
+std::string encoded_add(std::string_view key, int64_t delta, const RequestId& id = {}, Condition condition = {}) {
+  HeadBuffer head;
+  AddRequest request{kRoute, condition, key, delta};
+  request.id = id;
+  return std::string(as_string_view(encode_add(request, head).value()));
+}
+
 /// A mutation as a request.
 std::pair<Method, std::string> encoded(const Mutation& m) {
   const std::string_view value = as_string_view(m.value);
   switch (m.kind) {
-    case Mutation::Kind::kPut: return {Method::kPut, encoded_put(kRoute, m.key, value, m.condition)};
+    case Mutation::Kind::kPut: {
+      HeadBuffer head;
+      PutRequest request{kRoute, m.condition, m.key, m.value};
+      request.ttl_ms = m.ttl_ms;
+      return {Method::kPut, std::string(as_string_view(encode_put_head(request, head).value())).append(value)};
+    }
     case Mutation::Kind::kDelete: return {Method::kDelete, encoded_delete(kRoute, m.key, m.condition)};
+    case Mutation::Kind::kAdd: return {Method::kAdd, encoded_add(m.key, m.delta, {}, m.condition)};
+    case Mutation::Kind::kAppend: {
+      HeadBuffer head;
+      const AppendRequest request{kRoute, m.condition, m.key, m.value};
+      return {Method::kAppend, std::string(as_string_view(encode_append_head(request, head).value())).append(value)};
+    }
+    case Mutation::Kind::kExpire: {
+      HeadBuffer head;
+      const ExpireRequest request{kRoute, m.condition, m.key, m.ttl_ms};
+      return {Method::kExpire, std::string(as_string_view(encode_expire(request, head).value()))};
+    }
     case Mutation::Kind::kPatch: break;
   }
   return {Method::kPatch, encoded_patch(kRoute, m.key, value, m.create_if_missing)};
@@ -240,6 +263,123 @@ struct PendingWrite {
   std::shared_ptr<Answer> answer;
 };
 
+GetReply get_reply(const Answer& answer) {
+  const auto reply = decode_get_reply(as_byte_span(answer.bytes));
+  EXPECT_TRUE(reply.ok()) << reply.status();
+  return reply.ok() ? *reply : GetReply{};
+}
+
+TEST_F(RocksdbServerTest, Get_TellsWhatIsLeftOfItsTime) {
+  HeadBuffer head;
+  for (const size_t size : {size_t{3}, size_t{214}, size_t{1000}}) {
+    const std::string value(size, 'v');
+    PutRequest put_request{kRoute, {}, "key", as_byte_span(value)};
+    put_request.ttl_ms = 100;
+    world_->ask(Method::kPut, std::string(as_string_view(encode_put_head(put_request, head).value())).append(value));
+    GetRequest request{kRoute, "key"};
+    request.wants_ttl = true;
+    const std::string with_ttl(as_string_view(encode_get(request, head).value()));
+    world_->set_time(testing::g_unix_ms + 40);
+    EXPECT_EQ(get_reply(world_->ask(Method::kGet, with_ttl)).ttl_ms, 60u);
+    EXPECT_EQ(get("key").value(), value);
+    serve_again();
+    EXPECT_EQ(get_reply(world_->ask(Method::kGet, with_ttl)).ttl_ms, 60u) << "from the disk";
+    world_->set_time(testing::g_unix_ms + 60);
+    EXPECT_EQ(get("key").status(), KvStatus::kNotFound);
+    serve_again();
+    EXPECT_EQ(get("key").status(), KvStatus::kNotFound);
+    const std::vector<std::string_view> keys = {"key"};
+    const Answer page = world_->ask(Method::kMultiGet, encoded_multi_get(kRoute, keys));
+    auto entries = decode_multi_get_reply(as_byte_span(page.bytes)).value().entries;
+    EXPECT_EQ(entries.next()->status, KvStatus::kNotFound);
+  }
+}
+
+TEST_F(RocksdbServerTest, Get_BehindATokenIsTold) {
+  const uint64_t index = put("key", "value").head().index;
+  EXPECT_EQ(index, 1u);
+  HeadBuffer head;
+  GetRequest request{kRoute, "key"};
+  request.at_least_index = index;
+  EXPECT_EQ(world_->ask(Method::kGet, as_string_view(encode_get(request, head).value())).value(), "value");
+  request.at_least_index = index + 1;
+  EXPECT_EQ(world_->ask(Method::kGet, as_string_view(encode_get(request, head).value())).status(),
+            KvStatus::kBehindToken);
+}
+
+TEST_F(RocksdbServerTest, Add_OnceHoweverOftenItIsSent) {
+  const RequestId id{9, 1, 1};
+  for (int i = 0; i < 3; ++i) {
+    const Answer answer = world_->ask(Method::kAdd, encoded_add("counter", 5, id));
+    const auto reply = decode_add_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->value, 5);
+    EXPECT_EQ(reply->write.durability, Durability::kSync);
+    EXPECT_EQ(reply->write.from_record, i > 0);
+    if (i == 1) serve_again();
+  }
+  EXPECT_EQ(get("counter").value(), "5");
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 1, {9, 2, 2})).status(), KvStatus::kOk);
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 5, id)).status(), KvStatus::kStaleRetry);
+  put("text", "x");
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("text", 1)).status(), KvStatus::kNotANumber);
+}
+
+TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
+  for (const Durability asked : {Durability::kDefault, Durability::kMemory, Durability::kFlush, Durability::kSync}) {
+    HeadBuffer head;
+    PutRequest request{kRoute, {}, "key", as_byte_span("v")};
+    request.durability = asked;
+    const Answer answer =
+        world_->ask(Method::kPut, std::string(as_string_view(encode_put_head(request, head).value())) + "v");
+    const auto reply = decode_write_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->durability, asked == Durability::kDefault ? Durability::kSync : asked);
+  }
+}
+
+TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
+  const auto ask = [&](std::span<const BatchOp> ops, const RequestId& id) {
+    BatchOpsBuilder builder;
+    for (const BatchOp& op : ops) EXPECT_TRUE(builder.add(op).ok());
+    BatchRequest request;
+    request.route = kRoute;
+    request.ops = builder.ops();
+    request.id = id;
+    HeadBuffer head;
+    std::string bytes(as_string_view(encode_batch_head(request, head).value()));
+    return world_->ask(Method::kBatch, bytes.append(as_string_view(request.ops.bytes())));
+  };
+  BatchOp put_op;
+  put_op.key = "a";
+  put_op.value = as_byte_span("1");
+  BatchOp add_op;
+  add_op.kind = BatchOp::Kind::kAdd;
+  add_op.key = "a";
+  add_op.delta = 4;
+  BatchOp absent_op = put_op;
+  absent_op.condition = Condition::if_absent();
+  const BatchOp good[] = {put_op, add_op};
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = ask(good, {4, 1, 1});
+    auto reply = decode_batch_reply(as_byte_span(answer.bytes));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_TRUE(reply->applied);
+    EXPECT_EQ(reply->from_record, i > 0);
+    EXPECT_EQ(reply->head.version, 1u);
+    EXPECT_EQ(reply->entries.next()->version, 1u);
+    EXPECT_EQ(reply->entries.next()->value, 5);
+  }
+  const BatchOp bad[] = {add_op, absent_op};
+  const Answer answer = ask(bad, {4, 2, 2});
+  auto reply = decode_batch_reply(as_byte_span(answer.bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_FALSE(reply->applied);
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kOk);
+  EXPECT_EQ(reply->entries.next()->status, KvStatus::kAlreadyExists);
+  EXPECT_EQ(get("a").value(), "5");
+}
+
 TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
   // Requests of one session may overtake each other, so a round writes each key once at most; the
   // versions that come back tell the order of the writes that took effect.
@@ -248,6 +388,7 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
   size_t took_effect = 0;
   for (int round = 0; round < 60; ++round) {
     maker.clear();
+    world_->set_time(testing::g_unix_ms + 10);
     std::map<std::string, PendingWrite> writes;
     for (int i = 0; i < 40; ++i) {
       const Mutation m = maker.make([&](std::string_view key) {
@@ -266,17 +407,20 @@ TEST_F(RocksdbServerTest, Any_PipelinedMixAgreesWithAMap) {
       if (head.status == KvStatus::kOk) {
         effective[head.version] = write;
       } else {
-        ASSERT_EQ(twin.apply(write.mutation), (MutationResult{head.status, head.version})) << key;
+        const MutationResult result = twin.apply(write.mutation, testing::g_unix_ms);
+        ASSERT_EQ(result, (MutationResult{head.status, head.version})) << key;
       }
     }
     took_effect += effective.size();
     for (const auto& [version, write] : effective) {
-      ASSERT_EQ(twin.apply(write.mutation), (MutationResult{KvStatus::kOk, version}));
+      const MutationResult result = twin.apply(write.mutation, testing::g_unix_ms);
+      ASSERT_EQ(result.status, KvStatus::kOk);
+      ASSERT_EQ(result.version, version);
     }
     for (int i = 0; i < 30; ++i) {
       const std::string key = "key" + std::to_string(i);
       const Answer answer = get(key);
-      const auto* row = twin.find(key);
+      const auto* row = twin.find(key, testing::g_unix_ms);
       ASSERT_EQ(answer.status(), row == nullptr ? KvStatus::kNotFound : KvStatus::kOk);
       if (row != nullptr) {
         ASSERT_EQ(answer.value(), row->value);

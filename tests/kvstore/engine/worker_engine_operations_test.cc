@@ -1,0 +1,207 @@
+// Expiry, exactly once, batches, durability per write.
+#include "kvstore/engine/worker_engine.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kvstore/engine/engine_lives.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::put_of;
+using testing::small_engine_options;
+using testing::World;
+
+TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
+  World world(14);
+  world.start();
+  const auto put_until = [&](std::string_view key, uint64_t ttl_ms) {
+    world.write(0, Mutation::put(key, as_byte_span("v"), {}, ttl_ms));
+    world.wait_for_answers();
+  };
+  const auto advance = [&](uint64_t ms) {
+    world.now_ms += ms;
+    world.engine().set_time(world.now_ms);
+  };
+  put_until("key0", 100);
+  put_until("key1", 100);
+  world.write(0, Mutation::expire("key1", 0));
+  world.write(0, Mutation::append("key0", as_byte_span("w")));
+  world.wait_for_answers();
+  advance(99);
+  EXPECT_EQ(world.read(0, "key0").value, "vw") << "APPEND keeps the expiry";
+  advance(1);
+  EXPECT_EQ(world.read(0, "key0").value, "(none)");
+  EXPECT_EQ(world.read(0, "key1").value, "v");
+  EXPECT_EQ(world.put(0, "key0", "new", Condition::if_absent()).status, KvStatus::kOk);
+  put_until("key2", 50);
+  world.stop();
+  world.start();  // from the disk now
+  world.engine().set_time(world.now_ms);
+  EXPECT_EQ(world.read(0, "key2").value, "v");
+  advance(50);
+  EXPECT_EQ(world.read(0, "key2").value, "(none)");
+  EXPECT_EQ(world.read(0, "key0").value, "new");
+  world.stop();
+  world.start();
+  world.engine().set_time(world.now_ms);
+  EXPECT_EQ(world.read(0, "key2").value, "(none)") << "a miss whose row has expired";
+  world.write(0, Mutation::remove("key2"));
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kNotFound);
+}
+
+TEST(WorkerEngine, Attempt_IsAnsweredOnceAndForAll) {
+  World world(15);
+  world.start();
+  const RequestId id = {77, 1, 1};
+  world.gate.close();
+  world.write(0, Mutation::add("key0", 5), {}, id);
+  world.write(0, Mutation::add("key0", 5), {}, id);  // under way
+  world.gate.open();
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 1, 5}));
+  EXPECT_TRUE(world.last_was_record);
+  const auto again = [&](const RequestId& which) {
+    world.write(0, Mutation::add("key0", 5), {}, which);
+    world.wait_for_answers();
+    return world.last_result;
+  };
+  EXPECT_EQ(again(id), (MutationResult{KvStatus::kOk, 1, 5}));
+  EXPECT_EQ(world.last_achieved, Durability::kSync);
+  world.crash();
+  world.start();
+  world.adopt_recovered();
+  EXPECT_EQ(again(id), (MutationResult{KvStatus::kOk, 1, 5})) << "replayed from the log";
+  world.wait_applied(0);
+  world.close_and_open(0);
+  EXPECT_EQ(again(id), (MutationResult{KvStatus::kOk, 1, 5})) << "loaded from the database";
+  EXPECT_TRUE(world.last_was_record);
+  EXPECT_EQ(again({77, 2, 2}), (MutationResult{KvStatus::kOk, 2, 10}));
+  EXPECT_EQ(again(id).status, KvStatus::kStaleRetry);
+  EXPECT_EQ(world.engine().counters().writes_repeated, 2u);
+}
+
+TEST(WorkerEngine, Attempt_WithoutEffectIsEvaluatedAgain) {
+  World world(16);
+  world.start();
+  world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kNotFound);
+  world.put(0, "key0", "v");
+  world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 2}));
+}
+
+TEST(WorkerEngine, Batch_AllOrNothing) {
+  World world(17);
+  world.start();
+  world.put(0, "key0", "1");
+  const Mutation good[] = {Mutation::add("key0", 1), Mutation::add("key0", 1), put_of("key1", "new"),
+                           Mutation::remove("key9")};
+  world.write_batch(0, good);
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 2}));
+  const std::vector<MutationResult> results = {
+      {KvStatus::kOk, 2, 2}, {KvStatus::kOk, 2, 3}, {KvStatus::kOk, 2}, {KvStatus::kNotFound, 0}};
+  EXPECT_EQ(world.last_results, results);
+  EXPECT_EQ(world.read(0, "key0").value, "3");
+  const Mutation bad[] = {put_of("key0", "x"), put_of("key1", "y", Condition::if_absent())};
+  world.write_batch(0, bad);
+  world.wait_for_answers();
+  EXPECT_TRUE(world.last_not_applied);
+  const std::vector<MutationResult> refused = {{KvStatus::kOk, 0}, {KvStatus::kAlreadyExists, 2}};
+  EXPECT_EQ(world.last_results, refused);
+  EXPECT_EQ(world.read(0, "key0").value, "3");
+  world.check_all();
+}
+
+TEST(WorkerEngine, Batch_ReadsWhatItNeedsAndHoldsUpWhatComesBehind) {
+  World world(18);
+  world.start();
+  for (int i = 0; i < 6; ++i) world.put(0, "key" + std::to_string(i), "1");
+  world.stop();
+  world.start();
+  const Mutation batch[] = {Mutation::add("key0", 1), Mutation::add("key1", 1), Mutation::add("key2", 1)};
+  world.write(0, Mutation::add("key0", 10));  // parked before the batch
+  world.write_batch(0, batch);
+  world.write(0, put_of("key2", "5"));
+  world.write_batch(0, batch);
+  world.wait_for_answers();
+  EXPECT_EQ(world.read(0, "key0").value, "13");
+  EXPECT_EQ(world.read(0, "key2").value, "6");
+  world.check_all();
+}
+
+TEST(WorkerEngine, Batch_WaitsForMemoryAsAWhole) {
+  WorkerEngine::Options options = small_engine_options();
+  options.memory.budget_bytes = 192 << 10;
+  World world(19, options);
+  world.start();
+  world.disk(0).hold(true);
+  for (int i = 0; i < 100; ++i) {
+    const Mutation batch[] = {put_of("key" + std::to_string(i % 15), std::string(2000, 'x')),
+                              put_of("key" + std::to_string(15 + i % 15), std::string(3000, 'y'))};
+    world.write_batch(0, batch);
+  }
+  world.tasks().run_until([&] { return world.engine().counters().memory.puts_refused > 0; });
+  EXPECT_GT(world.unanswered(), 0u);
+  world.disk(0).hold(false);
+  world.wait_for_answers();
+  EXPECT_EQ(world.counts[KvStatus::kOk], 100u);
+  world.check_all();
+}
+
+TEST(WorkerEngine, Durability_MemoryIsAnsweredBeforeTheLogHasIt) {
+  World world(20);
+  world.start();
+  world.put(0, "key0", "synced");
+  world.gate.close();
+  world.write(0, put_of("key0", "relaxed"), Durability::kMemory);
+  EXPECT_EQ(world.unanswered(), 0u);
+  EXPECT_EQ(world.last_achieved, Durability::kMemory);
+  EXPECT_EQ(world.read(0, "key0").value, "relaxed");
+  world.write(0, put_of("key1", "synced"), Durability::kSync);
+  world.write(0, put_of("key2", "relaxed, but behind"), Durability::kMemory);
+  EXPECT_EQ(world.unanswered(), 2u);
+  world.gate.open();
+  world.wait_for_answers();
+  world.write(0, put_of("key3", "flushed"), Durability::kFlush);
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_achieved, Durability::kFlush);
+  world.check_all();
+  world.crash();
+  world.start();
+  world.adopt_recovered();
+  world.check_all();
+}
+
+TEST(WorkerEngine, Durability_WhatWasAnsweredGetsIntoAFullLogLater) {
+  World world(21);
+  world.start();
+  world.disk(0).hold(true);
+  world.device()->set_capacity(0);
+  for (int i = 0; world.counts[KvStatus::kResourceExhausted] == 0 && i < 4000; ++i) {
+    for (uint64_t n = 0; n < 5; ++n) {
+      world.write(0, put_of("key" + std::to_string(n), std::string(200, 'x')), static_cast<Durability>(1 + n % 3));
+    }
+    world.tasks().run_until(
+        [&] { return world.unanswered() == 0 || world.engine().counters().memory.puts_refused > 0; });
+    if (world.engine().counters().memory.puts_refused > 0) world.disk(0).hold(false);
+  }
+  EXPECT_GT(world.counts[KvStatus::kResourceExhausted], 0u);
+  world.device()->set_capacity(64 << 20);
+  world.disk(0).hold(false);
+  world.wait_for_answers();
+  for (int i = 0; i < 100'000 && world.put(0, "key9", "room again").status != KvStatus::kOk; ++i) world.engine().tick();
+  EXPECT_EQ(world.last_result.status, KvStatus::kOk);
+  world.check_all();
+  world.crash();
+  world.start();
+  world.adopt_recovered();
+  world.check_all();
+}
+
+}  // namespace
+}  // namespace skua::kv
