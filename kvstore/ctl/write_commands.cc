@@ -6,10 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include "app/exit.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "app/exit.h"
 #include "app/value_text.h"
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/commands.h"
