@@ -256,7 +256,10 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
   if (const rocksdb::Status status = opened->db->Flush({}); !status.ok()) {
     return to_status(status, "flushing", opened->db->GetName());
   }
-  return make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_);
+  absl::Status internal_rows;
+  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows);
+  if (!internal_rows.ok()) return internal_rows;
+  return db;
 }
 
 absl::Status Engine::destroy_shard(const std::string& dir, ShardId id) {

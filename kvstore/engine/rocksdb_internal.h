@@ -85,10 +85,11 @@ struct Versioned {
 /// Drops rows that have expired by `now_ms`, which may be called on any thread; null: the system's clock.
 [[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)());
 
-/// `open_count` counts the databases that are open.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<ShardDb>> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db,
-                                                                             const Meta& meta,
-                                                                             std::atomic<int>& open_count);
+/// `open_count` counts the databases that are open. `internal_rows`: what became of reading the engine's own rows, which
+/// ShardDb::take_internal_rows() gives out; null: they are not read.
+[[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                                             std::atomic<int>& open_count,
+                                                             absl::Status* internal_rows = nullptr);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

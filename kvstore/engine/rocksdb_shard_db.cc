@@ -221,10 +221,10 @@ class RocksdbShardDb final : public ShardDb {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShardDb>> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                                               std::atomic<int>& open_count) {
+std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                               std::atomic<int>& open_count, absl::Status* internal_rows) {
   auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count);
-  if (absl::Status read = shard->read_internal_rows(); !read.ok()) return read;
+  if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
   return shard;
 }
 

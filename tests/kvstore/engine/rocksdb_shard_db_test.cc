@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "kvstore/codec/limits.h"
+#include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/rocksdb_internal.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/engine/engine_testing.h"
@@ -215,6 +218,59 @@ TEST(RocksdbFormatTest, OpenDb_TakesOverDataWithALogOfItsOwn) {
   std::string meta;
   ASSERT_TRUE(db->Get({}, "", &meta).ok());
   EXPECT_EQ(internal::decode_meta(meta)->format, internal::kMetaFormat);
+}
+
+TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
+  static std::atomic<uint64_t> now_ms{1000};
+  TemporaryDirectory dir;
+  RocksdbOptions options = small_options();
+  options.now_ms = [] { return now_ms.load(); };
+  auto engine = make_rocksdb_engine(options);
+  auto db = engine->open_db(dir.path(), kId).value();
+  const std::string own_key = completion_key(7);
+  const std::array<AppliedEffect, 4> effects = {{{"a", as_byte_span("1"), 1, 1500},
+                                                 {"b", as_byte_span("2"), 1, 2500},
+                                                 {"c", as_byte_span("3"), 1},
+                                                 {own_key, as_byte_span("own"), 1}}};
+  ASSERT_TRUE(db->apply(effects, 1).ok());
+  const auto keys_at = [&](uint64_t now) {
+    std::string keys;
+    ScanRange range;
+    range.now_ms = now;
+    EXPECT_TRUE(db->scan(range, [&](const ScanRow& row) {
+                    keys += row.key;
+                    return true;
+                  }).ok());
+    return keys;
+  };
+  EXPECT_EQ(keys_at(1499), "abc") << "the engine's own rows are not shown";
+  EXPECT_EQ(keys_at(1500), "bc");
+  PinnedValue value;
+  ASSERT_TRUE(db->get("a", value).ok());
+  EXPECT_EQ(value.expires_at(), 1500u);
+  EXPECT_EQ(value.version(), 1u);
+  EXPECT_FALSE(db->get(own_key, value).ok());
+  value.reset();
+  ASSERT_TRUE(db->flush().ok());
+  db.reset();
+  now_ms = 2000;
+  {
+    rocksdb::Options raw_options;
+    raw_options.compaction_filter_factory = internal::make_expiry_filter(options.now_ms);
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(raw_options, dir.path() + "/1-0", &raw).ok());
+    const std::unique_ptr<rocksdb::DB> opened(raw);
+    rocksdb::CompactRangeOptions all;
+    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    ASSERT_TRUE(opened->CompactRange(all, nullptr, nullptr).ok());
+  }
+  db = engine->open_db(dir.path(), kId).value();
+  EXPECT_EQ(keys_at(0), "bc");
+  EXPECT_EQ(db->applied_index(), 1u);
+  const auto rows = db->take_internal_rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].key, own_key);
+  EXPECT_EQ(rows[0].value, "own");
 }
 
 }  // namespace
