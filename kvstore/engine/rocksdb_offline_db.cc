@@ -39,15 +39,9 @@ std::string join_path(const std::string& directory, const std::string& name) {
 
 class RocksdbOfflineDb final : public OfflineDb {
  public:
-  explicit RocksdbOfflineDb(uint32_t format) : format_(format) {}
-
-  [[nodiscard]] absl::Status adopt(std::unique_ptr<rocksdb::DB> db, const internal::Meta& meta) {
+  RocksdbOfflineDb(std::unique_ptr<rocksdb::DB> db, const internal::Meta& meta) : format_(meta.format) {
     rocksdb_ = db.get();
-    absl::StatusOr<std::unique_ptr<ShardDb>> shard_db =
-        internal::make_rocksdb_shard_db(std::move(db), meta, open_count_);
-    if (!shard_db.ok()) return shard_db.status();
-    db_ = *std::move(shard_db);
-    return absl::OkStatus();
+    db_ = internal::make_rocksdb_shard_db(std::move(db), meta, open_count_);
   }
 
   [[nodiscard]] ShardDb& db() override { return *db_; }
@@ -89,7 +83,7 @@ class RocksdbOfflineDb final : public OfflineDb {
   const uint32_t format_;
   std::atomic<int> open_count_{0};
   std::unique_ptr<ShardDb> db_;
-  rocksdb::DB* rocksdb_ = nullptr;  // db_'s
+  rocksdb::DB* rocksdb_;  // db_'s
 };
 
 }  // namespace
@@ -105,9 +99,7 @@ absl::StatusOr<std::unique_ptr<OfflineDb>> OfflineDb::open_at(const std::string&
   std::unique_ptr<rocksdb::DB> db(raw);
   const auto meta = internal::check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
-  auto offline = std::make_unique<RocksdbOfflineDb>(meta->format);
-  if (absl::Status adopted = offline->adopt(std::move(db), *meta); !adopted.ok()) return adopted;
-  return offline;
+  return std::make_unique<RocksdbOfflineDb>(std::move(db), *meta);
 }
 
 }  // namespace skua::kv
