@@ -44,6 +44,17 @@ TEST(RequestLanes, ATableMadeAnewIsAnotherLane) {
   EXPECT_EQ(lanes.table_count(), 0u);
 }
 
+TEST(RequestLanes, MoreShardsThanBeforeShareLanes) {
+  Operation a;
+  Operation b;
+  RequestLanes lanes(7);
+  EXPECT_EQ(lanes.identify(a, 1, 1, 2), (RequestId{7, 1, 1}));
+  EXPECT_EQ(lanes.identify(b, 1, 5, 8), (RequestId{7, 2, 1}));
+  RequestLanes::complete(a);
+  EXPECT_EQ(lanes.identify(b, 1, 5, 8), (RequestId{7, 2, 2}));
+  RequestLanes::complete(b);
+}
+
 TEST(RequestLanes, WithoutAClientIdNothingIsIdentified) {
   Operation a;
   RequestLanes lanes(0);
