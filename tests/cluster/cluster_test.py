@@ -156,6 +156,47 @@ class ClusterTest(unittest.TestCase):
             self.assertEqual(self.ok(cluster.ctl("get", "t", f"before{number}")).strip(), f"value{number}")
         self.ok(cluster.ctl("put", "t", "after", "restart"))
 
+    def test_Ctl_DoesEachOperationThatWrites(self):
+        cluster = self.make_cluster(1)
+        self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))
+
+        def done(*arguments):
+            return json.loads(self.ok(cluster.ctl("--output", "json", *arguments)))
+
+        self.assertEqual(done("add", "t", "n", "5")["value"], 5)
+        self.assertEqual(done("add", "t", "n", "-7", "--durability", "memory")["value"], -2)
+        self.assertEqual(done("add", "t", "n", "--durability", "sync")["durability"], "sync")
+        version = done("append", "t", "log", "one")["version"]
+        done("append", "t", "log", " two", "--if-version", str(version))
+        self.assertEqual(done("get", "t", "log")["value"], "one two")
+        refused = cluster.ctl("add", "t", "log")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("NOT_A_NUMBER", refused.stderr)
+
+        self.assertIsNone(done("ttl", "t", "log")["ttl_ms"])
+        done("put", "t", "brief", "v", "--ttl", "1h")
+        self.assertLessEqual(3_000_000, done("ttl", "t", "brief")["ttl_ms"])
+        done("expire", "t", "brief", "never")
+        self.assertIsNone(done("ttl", "t", "brief")["ttl_ms"])
+        done("expire", "t", "brief", "10ms")
+        wait_for("the key to vanish", lambda: "NOT_FOUND" in cluster.ctl("get", "t", "brief").stderr)
+
+        def batch(text):
+            path = os.path.join(cluster.directory, "batch.txt")
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(text)
+            return cluster.ctl("--output", "json", "batch", "t", "--file", path)
+
+        moved = json.loads(self.ok(batch("add left -5\nadd right 5\nput last \"a b\" --if-absent\n")))
+        self.assertEqual([op["value"] for op in moved["operations"]], [-5, 5, 0])
+        refused = batch("add left -5\nput last again --if-absent\n")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("operation 2", refused.stderr)
+        cluster.processes["node0"].kill9()
+        cluster.start_node(0)
+        self.assertEqual(done("add", "t", "left", "0")["value"], -5)
+        self.assertEqual(done("get", "t", "last")["value"], "a b")
+
     def test_ControlDown_RunningClientsGoOn(self):
         cluster = self.make_cluster(2)
         self.ok(cluster.ctl("table", "create", "t", "--shards", "4"))
