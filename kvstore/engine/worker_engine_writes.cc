@@ -102,6 +102,9 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
     answer(op, KvStatus::kShardReadOnly, std_view(log_failure_.message()));
   } else if (!shard.refusal.ok()) {
     answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
+  } else if (shard.lost_one) {
+    // A committed write is in the log only: what memory and database have of its key is not its state.
+    answer(op, KvStatus::kResourceExhausted, "the node is stopping and has no memory left for this write");
   } else {
     return false;
   }
