@@ -2,18 +2,20 @@
 
 #include <utility>
 
+#include "kvstore/codec/limits.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv::sim {
 
 // --- Database
 
-void Database::change(Rows& rows, const Batch& batch) {
+void Database::change(Rows& rows, Rows& internal_rows, const Batch& batch) {
   for (const Change& change : batch.changes) {
+    Rows& where = change.key.size() > kKeyBytesMax ? internal_rows : rows;
     if (change.deleted) {
-      rows.erase(change.key);
+      where.erase(change.key);
     } else {
-      rows[change.key] = change.row;
+      where[change.key] = change.row;
     }
   }
 }
@@ -26,13 +28,14 @@ void Database::take(std::span<const AppliedEffect> effects, uint64_t index) {
     Change& change = batch.changes.emplace_back();
     change.key = effect.key;
     change.deleted = !effect.value;
-    if (effect.value) change.row = {effect.version, std::string(as_string_view(*effect.value))};
+    if (effect.value) change.row = {effect.version, std::string(as_string_view(*effect.value)), effect.expires_at};
   }
-  change(rows_, batch);
+  change(rows_, internal_rows_, batch);
 }
 
 void Database::settle() {
   flushed_ = rows_;
+  flushed_internal_ = internal_rows_;
   flushed_index_ = index_;
   unflushed_.clear();
 }
@@ -69,11 +72,12 @@ absl::StatusOr<Database::Row> Database::get(std::string_view key) {
 void Database::lose_unflushed() {
   const uint64_t kept = machine_.rng().below(unflushed_.size() + 1);
   for (uint64_t i = 0; i < kept; ++i) {
-    change(flushed_, unflushed_[i]);
+    change(flushed_, flushed_internal_, unflushed_[i]);
     flushed_index_ = unflushed_[i].index;
   }
   unflushed_.clear();
   rows_ = flushed_;
+  internal_rows_ = flushed_internal_;
   index_ = flushed_index_;
 }
 
@@ -99,9 +103,15 @@ class OpenDatabase final : public ShardDb {
     auto row = database_.get(key);
     if (!row.ok()) return row.status();
     auto* copy = new std::string(std::move(row->value));
-    out = PinnedValue(as_byte_span(*copy), row->version, copy,
-                      [](void* text) { delete static_cast<std::string*>(text); });
+    out = PinnedValue(
+        as_byte_span(*copy), row->version, copy, [](void* text) { delete static_cast<std::string*>(text); },
+        row->expires_at);
     return absl::OkStatus();
+  }
+  [[nodiscard]] std::vector<InternalRow> take_internal_rows() override {
+    std::vector<InternalRow> rows;
+    for (const auto& [key, row] : database_.internal_rows()) rows.push_back({key, row.value});
+    return rows;
   }
   [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange&, RowVisitor) override {
     return absl::UnimplementedError("the crash test reads rows()");

@@ -38,6 +38,7 @@ class Database {
   struct Row {
     uint64_t version = 0;
     std::string value;
+    uint64_t expires_at = 0;
     friend bool operator==(const Row&, const Row&) = default;
   };
   using Rows = std::map<std::string, Row, std::less<>>;
@@ -49,6 +50,8 @@ class Database {
   [[nodiscard]] absl::StatusOr<uint64_t> flush();
   [[nodiscard]] absl::StatusOr<Row> get(std::string_view key);
   [[nodiscard]] const Rows& rows() const { return rows_; }
+  /// The engine's own, by keys that no user can have.
+  [[nodiscard]] const Rows& internal_rows() const { return internal_rows_; }
   [[nodiscard]] uint64_t index() const { return index_; }
   [[nodiscard]] ShardId id() const { return id_; }
   /// Closed without a flush: unflushed batches are there up to one of them, by chance.
@@ -65,15 +68,17 @@ class Database {
     uint64_t index = 0;
   };
   void take(std::span<const AppliedEffect> effects, uint64_t index);
-  static void change(Rows& rows, const Batch& batch);
+  static void change(Rows& rows, Rows& internal_rows, const Batch& batch);
   void settle();
 
   Machine& machine_;
   const ShardId id_;
   Rows flushed_;
+  Rows flushed_internal_;
   uint64_t flushed_index_ = 0;
   std::deque<Batch> unflushed_;
   Rows rows_;  // flushed_ and unflushed_
+  Rows internal_rows_;
   uint64_t index_ = 0;
 };
 

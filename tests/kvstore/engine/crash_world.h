@@ -11,7 +11,9 @@
 //  - a read shows a state that was current while it was under way, never one that is not committed; what it points to
 //    stays as it is until it is given back
 //  - after an end, a shard's database is exactly its twin after some write: at least the last one acknowledged as
-//    synced (after a kill or an orderly end: the last one acknowledged), at most the last one tried
+//    synced (after a kill: as written; after an orderly end: at all), at most the last one tried
+//  - a write that its client repeats, after whatever ends, is answered as the first time if it is there, and executed
+//    only if it is not. A batch is there as a whole or not at all.
 //  - one shard's failed database is that shard's matter; a log that failed is told to all its writes
 //  - everything is answered once; counters agree with the answers; when space returns, writes pass again
 //
@@ -48,7 +50,7 @@ class CrashWorld {
   [[nodiscard]] uint64_t trace() const { return trace_; }
   /// For the summary.
   struct Tally {
-    uint64_t writes = 0, acknowledged = 0, refused = 0, doubtful = 0, reads = 0, disk_reads = 0;
+    uint64_t writes = 0, acknowledged = 0, refused = 0, doubtful = 0, repeated = 0, reads = 0, disk_reads = 0;
     uint64_t kills = 0, power_cuts = 0, orderly = 0, torn_recoveries = 0, replayed = 0, moves = 0;
     uint64_t log_failures = 0, database_failures = 0, evictions = 0, recycled = 0;
     void add(const Tally& other);
@@ -62,8 +64,28 @@ class CrashWorld {
   struct Write {
     WriteOp op;
     size_t shard = 0;
-    std::string key;
-    std::string value;
+    std::deque<std::string> bytes;
+    std::vector<Mutation> mutations;
+    bool is_batch = false;
+  };
+  /// What the twin says of a write.
+  struct Verdict {
+    MutationResult result;
+    std::vector<MutationResult> results;
+    bool has_effect = false;
+  };
+  /// Numbers its writes, and may repeat those whose answer it has not confirmed.
+  struct Client {
+    struct Told {
+      std::unique_ptr<Write> write;
+      Verdict verdict;
+    };
+    uint64_t id = 0;
+    uint64_t next_seq = 1;
+    std::map<uint64_t, size_t> under_way;
+    std::map<uint64_t, Told> told;                        // took effect
+    std::map<uint64_t, std::unique_ptr<Write>> forsaken;  // was in doubt and did not take effect
+    [[nodiscard]] uint64_t first_incomplete() const;
   };
   struct Read {
     FetchOp op;
@@ -91,7 +113,8 @@ class CrashWorld {
     testing::TwinShard twin;  // and with all that was answered since
     std::deque<std::unique_ptr<Write>> history;
     std::deque<std::unique_ptr<Write>> doubtful;
-    uint64_t synced_index = 0;  // acknowledged as synced
+    uint64_t synced_index = 0;   // acknowledged as synced
+    uint64_t flushed_index = 0;  // or as written
   };
   enum Producer : uint8_t { kLog, kApplier, kReaders, kProducers };
   struct Worker {
@@ -99,7 +122,7 @@ class CrashWorld {
     std::array<std::deque<absl::AnyInvocable<void()>>, kProducers> tasks;
     // As the answers have it, of this life.
     uint64_t refused = 0;
-    uint64_t effects = 0;
+    uint64_t repeated = 0;
   };
 
   // crash_world.cc: lives
@@ -125,14 +148,23 @@ class CrashWorld {
   void act();
   void write_burst();
   void write(Shard& shard, std::unique_ptr<Write> write);
-  void random_mutation(const Shard& shard, Write& write);
+  Mutation random_mutation(const Shard& shard, Write& write);
+  [[nodiscard]] std::string random_value();
+  void submit_as_client(Shard& shard, std::unique_ptr<Write> write);
+  void repeat_one(Client& client);
+  [[nodiscard]] static std::unique_ptr<Write> copy_of(const Write& write);
   void written(Write& write);
+  void repeated(const Write& write);
+  void acknowledged(Shard& shard, Write& write, Verdict verdict);
+  [[nodiscard]] static Verdict apply(testing::TwinShard& twin, const Write& write);
+  void forget_lost(size_t shard, uint64_t index);
+  void move_time(uint64_t ms);
   void read(Shard& shard, const std::string& key);
   void fetched(Read& read);
   void applied(Wait& wait);
   void wait_applied(Shard& shard);
   void release_some(double share);
-  [[nodiscard]] static Row twin_row(const Shard& shard, std::string_view key);
+  [[nodiscard]] Row twin_row(const Shard& shard, std::string_view key) const;
   [[nodiscard]] std::string random_key() { return "key" + std::to_string(rng_.below(keys_)); }
 
   void broken(const std::string& what);
@@ -151,9 +183,12 @@ class CrashWorld {
   // Of this life.
   std::array<double, kProducers + 1> speed_{};
   bool lost_cache_ = false;  // since it began: what was written and not synced may be lost
+  bool killed_ = false;      // what was not written is lost
 
   std::unique_ptr<ReaderPool> readers_;
   std::vector<Shard> shards_;
+  std::array<Client, 3> clients_;
+  uint64_t now_ms_ = 1'000'000;
   std::array<Worker, kWorkers> workers_;
   Producer producer_ = kLog;
   std::map<const Write*, std::unique_ptr<Write>> writes_;

@@ -7,10 +7,16 @@
 #include "tests/kvstore/engine/crash_world.h"
 
 namespace skua::kv::sim {
+namespace {
+
+constexpr size_t kToldMax = 12;
+
+}  // namespace
 
 void CrashWorld::act() {
   Shard& shard = shards_[rng_.below(shards_.size())];
   const uint64_t choice = rng_.below(100);
+  if (rng_.chance(0.3)) move_time(rng_.below(10));
   if (choice < 50) {
     write_burst();
   } else if (choice < 80) {
@@ -30,6 +36,11 @@ void CrashWorld::act() {
   }
 }
 
+void CrashWorld::move_time(uint64_t ms) {
+  now_ms_ += ms;
+  for (Worker& worker : workers_) worker.engine->set_time(now_ms_);
+}
+
 // --- Writes
 
 void CrashWorld::write_burst() {
@@ -37,39 +48,57 @@ void CrashWorld::write_burst() {
     Shard& shard = shards_[rng_.below(shards_.size())];
     if (shard.open == nullptr) continue;
     auto one = std::make_unique<Write>();
-    random_mutation(shard, *one);
-    write(shard, std::move(one));
+    one->is_batch = rng_.chance(0.15);
+    for (uint64_t m = one->is_batch ? rng_.between(1, 5) : 1; m > 0; --m) {
+      const Mutation mutation = random_mutation(shard, *one);
+      one->mutations.push_back(mutation);
+    }
+    if (rng_.chance(0.3)) one->op.durability = static_cast<Durability>(rng_.between(1, 3));
+    if (rng_.chance(0.5)) {
+      submit_as_client(shard, std::move(one));
+    } else {
+      write(shard, std::move(one));
+    }
   }
 }
 
-void CrashWorld::random_mutation(const Shard& shard, Write& write) {
-  write.key = random_key();
+std::string CrashWorld::random_value() {
+  std::string value;
+  // Rows mostly, counters, and some values that are neither.
+  if (rng_.chance(0.2)) {
+    value = absl::StrCat("plain ", rng_.next());
+  } else if (rng_.chance(0.3)) {
+    value = absl::StrCat(rng_.below(1000));
+  } else {
+    std::string field(rng_.below(value_bytes_max_), 'x');
+    for (char& c : field) c = static_cast<char>(rng_.next());
+    append_field(value, {"f0", as_byte_span(field)});
+  }
+  return value;
+}
+
+Mutation CrashWorld::random_mutation(const Shard& shard, Write& write) {
+  const std::string& key = write.bytes.emplace_back(random_key());
+  const auto keep = [&](std::string text) { return as_byte_span(write.bytes.emplace_back(std::move(text))); };
   Condition condition = Condition::none();
   if (rng_.chance(0.15)) condition = Condition::if_absent();
   if (rng_.chance(0.25)) {
-    condition = Condition::if_version(rng_.chance(0.7) ? twin_row(shard, write.key).version : rng_.below(300));
+    condition = Condition::if_version(rng_.chance(0.7) ? twin_row(shard, key).version : rng_.below(300));
   }
-  switch (rng_.below(6)) {
-    case 0:
-      if (condition.kind == Condition::Kind::kIfAbsent) condition = Condition::none();
-      write.op.mutation = Mutation::remove(write.key, condition);
-      return;
-    case 1:
+  const Condition version_only = condition.kind == Condition::Kind::kIfAbsent ? Condition::none() : condition;
+  switch (rng_.below(10)) {
+    case 0: return Mutation::remove(key, version_only);
+    case 1: {
+      std::string fields;
       for (uint64_t n = rng_.between(1, 3); n > 0; --n) {
-        append_field(write.value, {absl::StrCat("f", rng_.below(4)), as_byte_span(absl::StrCat("v", rng_.next()))});
+        append_field(fields, {absl::StrCat("f", rng_.below(4)), as_byte_span(absl::StrCat("v", rng_.next()))});
       }
-      write.op.mutation = Mutation::patch(write.key, as_byte_span(write.value), rng_.chance(0.5));
-      return;
-    default:
-      // Rows mostly, and some values that are none.
-      if (rng_.chance(0.3)) {
-        write.value = absl::StrCat("plain ", rng_.next());
-      } else {
-        std::string field(rng_.below(value_bytes_max_), 'x');
-        for (char& c : field) c = static_cast<char>(rng_.next());
-        append_field(write.value, {"f0", as_byte_span(field)});
-      }
-      write.op.mutation = Mutation::put(write.key, as_byte_span(write.value), condition);
+      return Mutation::patch(key, keep(fields), rng_.chance(0.5));
+    }
+    case 2: return Mutation::add(key, static_cast<int64_t>(rng_.below(100)) - 50, version_only);
+    case 3: return Mutation::append(key, keep(absl::StrCat(rng_.below(10))), version_only);
+    case 4: return Mutation::expire(key, rng_.below(3) * 20, version_only);
+    default: return Mutation::put(key, keep(random_value()), condition, rng_.chance(0.2) ? rng_.between(1, 60) : 0);
   }
 }
 
@@ -77,9 +106,125 @@ void CrashWorld::write(Shard& shard, std::unique_ptr<Write> write) {
   Write& one = *write;
   one.shard = static_cast<size_t>(&shard - shards_.data());
   one.op.context = &one;
+  if (one.is_batch) {
+    one.op.batch = one.mutations;
+  } else {
+    one.op.mutation = one.mutations.front();
+  }
   writes_.emplace(&one, std::move(write));
   ++tally_.writes;
   workers_[shard.worker].engine->write(*shard.open, one.op);
+}
+
+// --- Exactly once
+
+uint64_t CrashWorld::Client::first_incomplete() const {
+  uint64_t first = next_seq;
+  if (!under_way.empty()) first = std::min(first, under_way.begin()->first);
+  if (!told.empty()) first = std::min(first, told.begin()->first);
+  if (!forsaken.empty()) first = std::min(first, forsaken.begin()->first);
+  return first;
+}
+
+/// Its bytes, its number, its shard.
+std::unique_ptr<CrashWorld::Write> CrashWorld::copy_of(const Write& write) {
+  auto copy = std::make_unique<Write>();
+  copy->shard = write.shard;
+  copy->is_batch = write.is_batch;
+  for (Mutation mutation : write.mutations) {
+    mutation.key = copy->bytes.emplace_back(mutation.key);
+    mutation.value = as_byte_span(copy->bytes.emplace_back(as_string_view(mutation.value)));
+    copy->mutations.push_back(mutation);
+  }
+  copy->op.id = write.op.id;
+  copy->op.durability = write.op.durability;
+  return copy;
+}
+
+void CrashWorld::submit_as_client(Shard& shard, std::unique_ptr<Write> one) {
+  Client& client = clients_[rng_.below(clients_.size())];
+  while (client.told.size() > kToldMax) client.told.erase(client.told.begin());
+  while (client.forsaken.size() > kToldMax) client.forsaken.erase(client.forsaken.begin());
+  const uint64_t seq = client.next_seq++;
+  one->op.id = {client.id, seq, std::min(seq, client.first_incomplete())};
+  one->shard = static_cast<size_t>(&shard - shards_.data());
+  auto again = rng_.chance(0.1) ? copy_of(*one) : nullptr;
+  client.under_way[seq] += again == nullptr ? 1 : 2;
+  write(shard, std::move(one));
+  if (again != nullptr) write(shard, std::move(again));
+  if (rng_.chance(0.3)) repeat_one(client);
+}
+
+void CrashWorld::repeat_one(Client& client) {
+  std::unique_ptr<Write> again;
+  if (!client.forsaken.empty()) {
+    again = copy_of(*client.forsaken.begin()->second);
+  } else if (!client.told.empty()) {
+    auto told = client.told.begin();
+    std::advance(told, static_cast<std::ptrdiff_t>(rng_.below(client.told.size())));
+    again = copy_of(*told->second.write);
+  }
+  if (again == nullptr || shards_[again->shard].open == nullptr) return;
+  client.forsaken.erase(again->op.id.seq);
+  ++client.under_way[again->op.id.seq];
+  again->op.id.first_incomplete = client.first_incomplete();
+  Shard& shard = shards_[again->shard];
+  write(shard, std::move(again));
+}
+
+/// A repetition is answered as the first time.
+void CrashWorld::repeated(const Write& write) {
+  ++workers_[shards_[write.shard].worker].repeated;
+  ++tally_.repeated;
+  Client& client = clients_[write.op.id.client_id - clients_[0].id];
+  const auto told = client.told.find(write.op.id.seq);
+  // Without: of an attempt that had no effect, or failed, for all who waited for it.
+  if (told == client.told.end()) return;
+  const Verdict& first = told->second.verdict;
+  if (write.op.result == first.result && write.op.results == first.results) return;
+  broken(absl::StrCat("client ", client.id, " repeats ", write.op.id.seq, " and gets ",
+                      status_name(write.op.result.status), " ", write.op.result.version, " instead of ",
+                      first.result.version));
+}
+
+/// The end took it, so it may happen anew; or it was in doubt, and took effect.
+void CrashWorld::forget_lost(size_t shard, uint64_t index) {
+  for (Client& client : clients_) {
+    for (auto told = client.told.begin(); told != client.told.end();) {
+      const bool lost = told->second.write->shard == shard && told->second.verdict.result.version > index;
+      if (lost) client.forsaken[told->first] = std::move(told->second.write);
+      told = lost ? client.told.erase(told) : std::next(told);
+    }
+  }
+  testing::TwinShard twin = shards_[shard].base;
+  for (const auto& write : shards_[shard].history) {
+    if (write->op.id.client_id == 0) continue;
+    Client& client = clients_[write->op.id.client_id - clients_[0].id];
+    if (write->op.result.status != KvStatus::kStorageFailed) continue;
+    if (write->op.index > index) client.forsaken[write->op.id.seq] = copy_of(*write);
+  }
+  for (const auto& write : shards_[shard].history) {
+    if (write->op.index > index) break;
+    Verdict verdict = apply(twin, *write);
+    if (write->op.id.client_id == 0 || write->op.result.status != KvStatus::kStorageFailed) continue;
+    Client& client = clients_[write->op.id.client_id - clients_[0].id];
+    client.told[write->op.id.seq] = {copy_of(*write), std::move(verdict)};
+  }
+}
+
+// --- Answers
+
+CrashWorld::Verdict CrashWorld::apply(testing::TwinShard& twin, const Write& write) {
+  Verdict verdict;
+  const uint64_t before = twin.last_index();
+  if (write.is_batch) {
+    static_cast<void>(twin.apply_batch(write.mutations, write.op.time_ms, verdict.results));
+    verdict.result = {KvStatus::kOk, twin.last_index() == before ? 0 : twin.last_index(), 0};
+  } else {
+    verdict.result = twin.apply(write.mutations.front(), write.op.time_ms);
+  }
+  verdict.has_effect = twin.last_index() != before;
+  return verdict;
 }
 
 void CrashWorld::written(Write& write) {
@@ -91,11 +236,18 @@ void CrashWorld::written(Write& write) {
   note(static_cast<uint64_t>(result.status));
   note(result.version);
   last_why_ = write.op.why;
+  if (write.op.id.client_id != 0) {
+    auto& under_way = clients_[write.op.id.client_id - clients_[0].id].under_way;
+    if (--under_way[write.op.id.seq] == 0) under_way.erase(write.op.id.seq);
+  }
+  if (result.status == KvStatus::kResourceExhausted) ++worker.refused;
+  if (write.op.from_record) return repeated(write);
   switch (result.status) {
-    case KvStatus::kResourceExhausted: ++worker.refused; [[fallthrough]];
+    case KvStatus::kTooManyIncomplete:
+    case KvStatus::kResourceExhausted: ++tally_.refused; return;
     case KvStatus::kShardReadOnly:
       ++tally_.refused;
-      if (result.status != KvStatus::kShardReadOnly || !machine_.running()) return;
+      if (!machine_.running()) return;
       if (!shard.open || (WorkerEngine::health(*shard.open).ok() && worker.engine->counters().log_health.ok())) {
         broken(absl::StrCat("a whole shard refuses writes: ", write.op.why));
       }
@@ -111,30 +263,57 @@ void CrashWorld::written(Write& write) {
       return;
     default: break;
   }
-  const MutationResult expected = shard.twin.apply(write.op.mutation);
-  if (expected != result) {
-    return broken(absl::StrCat("shard ", shard.id.shard, " ", write.key, ": answered ", status_name(result.status), " ",
-                               result.version, " instead of ", status_name(expected.status), " ", expected.version));
+  Verdict expected = apply(shard.twin, write);
+  if (expected.result != result || (write.is_batch && expected.results != write.op.results)) {
+    std::string batch;
+    for (size_t i = 0; write.is_batch && i < expected.results.size(); ++i) {
+      absl::StrAppend(&batch, "; ", static_cast<int>(write.mutations[i].kind), " ",
+                      status_name(expected.results[i].status), " ", expected.results[i].version, " ",
+                      expected.results[i].value);
+      if (i < write.op.results.size())
+        absl::StrAppend(&batch, " is ", status_name(write.op.results[i].status), " ", write.op.results[i].version, " ",
+                        write.op.results[i].value);
+    }
+    return broken(absl::StrCat("shard ", shard.id.shard, " ", std::string(write.mutations.front().key),
+                               write.is_batch ? ".." : "", ": answered ", status_name(result.status), " ",
+                               result.version, " instead of ", status_name(expected.result.status), " ",
+                               expected.result.version, batch));
+  }
+  if (!shard.doubtful.empty()) {
+    return broken(absl::StrCat("shard ", shard.id.shard, ": ", status_name(result.status), " ", result.version,
+                               " is answered after one in doubt, ", shard.doubtful.front()->op.index));
   }
   ++tally_.acknowledged;
-  if (!shard.doubtful.empty())
-    return broken(absl::StrCat("shard ", shard.id.shard, " ", write.key, ": ", status_name(result.status), " ",
-                               result.version, " is answered after one in doubt, ", shard.doubtful.front()->op.index,
-                               ", ", machine_.running() ? "running" : "ended"));
-  if (result.status != KvStatus::kOk) return;
-  ++worker.effects;
-  if (engine_options_.durability == LogDurability::kSync) shard.synced_index = result.version;
-  for (const auto& read : reads_) {
-    if (read->shard == write.shard && read->key == write.key) read->allowed.push_back(twin_row(shard, write.key));
-  }
+  if (!expected.has_effect) return;
+  acknowledged(shard, write, std::move(expected));
   shard.history.push_back(std::move(held.mapped()));
+}
+
+void CrashWorld::acknowledged(Shard& shard, Write& write, Verdict verdict) {
+  const uint64_t version = verdict.result.version;
+  if (write.op.achieved < write.op.durability)
+    return broken("a write is answered before it is as durable as was asked");
+  if (write.op.achieved >= Durability::kFlush) shard.flushed_index = version;
+  if (write.op.achieved == Durability::kSync) shard.synced_index = version;
+  for (const auto& read : reads_) {
+    if (read->shard != write.shard) continue;
+    for (const Mutation& mutation : write.mutations) {
+      if (read->key == mutation.key) read->allowed.push_back(twin_row(shard, mutation.key));
+    }
+  }
+  if (write.op.id.client_id == 0) return;
+  Client& client = clients_[write.op.id.client_id - clients_[0].id];
+  if (client.told.contains(write.op.id.seq)) {
+    return broken(absl::StrCat("client ", client.id, ": write ", write.op.id.seq, " is executed twice"));
+  }
+  client.told[write.op.id.seq] = {copy_of(write), std::move(verdict)};
 }
 
 // --- Reads
 
-CrashWorld::Row CrashWorld::twin_row(const Shard& shard, std::string_view key) {
-  const testing::TwinShard::Row* row = shard.twin.find(key);
-  return row == nullptr ? Row{} : Row{row->version, row->value};
+CrashWorld::Row CrashWorld::twin_row(const Shard& shard, std::string_view key) const {
+  const testing::TwinShard::Row* row = shard.twin.find(key, now_ms_);
+  return row == nullptr ? Row{} : Row{row->version, row->value, row->expires_at};
 }
 
 void CrashWorld::read(Shard& shard, const std::string& key) {
@@ -153,7 +332,8 @@ void CrashWorld::read(Shard& shard, const std::string& key) {
     return engine.fetch(*shard.open, read.op, found.ticket);
   }
   const bool hit = found.found == MemoryTier::Found::kHit;
-  const Row is = hit ? Row{found.value.version(), std::string(as_string_view(found.value.bytes()))} : Row{};
+  const Row is =
+      hit ? Row{found.value.version(), std::string(as_string_view(found.value.bytes())), found.expiry} : Row{};
   const Row expected = twin_row(shard, key);
   if (is != expected) {
     broken(absl::StrCat("shard ", shard.id.shard, " ", key, ": memory has version ", is.version, " instead of ",
@@ -167,11 +347,16 @@ void CrashWorld::fetched(Read& read) {
   if (held == reads_.end()) return broken("a read is answered twice");
   const absl::Status& status = read.op.status;
   Row is;
-  if (status.ok()) is = {read.op.value.version(), std::string(as_string_view(read.op.value.bytes()))};
+  if (status.ok()) {
+    is = {read.op.value.version(), std::string(as_string_view(read.op.value.bytes())), read.op.expires_at};
+  }
   note(is.version);
   const bool may_fail = !machine_.running() || database_faults_.get_error > 0 || absl::IsResourceExhausted(status);
   if (status.ok() || absl::IsNotFound(status)) {
-    if (std::ranges::find(read.allowed, is) == read.allowed.end()) {
+    const bool right = std::ranges::any_of(read.allowed, [&](const Row& row) {
+      return row == is || (is.version == 0 && row.expires_at != 0 && row.expires_at <= now_ms_);
+    });
+    if (!right) {
       broken(absl::StrCat("shard ", shards_[read.shard].id.shard, " ", read.key, ": read version ", is.version,
                           " instead of ", read.allowed.front().version, " .. ", read.allowed.back().version));
     }

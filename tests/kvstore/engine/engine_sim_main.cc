@@ -43,6 +43,8 @@ constexpr NamedMutant kMutants[] = {
     {.name = "close-unflushed", .engine = EngineMutant::kCloseUnflushed},
     {.name = "end-unflushed", .engine = EngineMutant::kEndUnflushed},
     {.name = "replay-oldest", .engine = EngineMutant::kReplayOldest},
+    {.name = "drop-dedup-record", .engine = EngineMutant::kDropDedupRecord},
+    {.name = "split-batch", .engine = EngineMutant::kSplitBatch},
     {.name = "skip-sync", .log = LogMutant::kSkipSync},
     {.name = "acknowledge-early", .log = LogMutant::kAcknowledgeEarly},
     {.name = "report-before-commit", .log = LogMutant::kReportBeforeCommit},
@@ -98,9 +100,9 @@ bool parse(int argc, char** argv, Arguments& out) {
 
 void print(const Arguments& arguments, const CrashWorld::Tally& tally) {
   std::printf("%" PRIu64 " seeds: %" PRIu64 " writes (%" PRIu64 " acknowledged, %" PRIu64 " refused, %" PRIu64
-              " in doubt), %" PRIu64 " reads (%" PRIu64 " of databases)\n",
-              arguments.seeds, tally.writes, tally.acknowledged, tally.refused, tally.doubtful, tally.reads,
-              tally.disk_reads);
+              " in doubt), %" PRIu64 " repeated, %" PRIu64 " reads (%" PRIu64 " of databases)\n",
+              arguments.seeds, tally.writes, tally.acknowledged, tally.refused, tally.doubtful, tally.repeated,
+              tally.reads, tally.disk_reads);
   std::printf("%" PRIu64 " kills, %" PRIu64 " power cuts, %" PRIu64 " orderly ends, %" PRIu64
               " recoveries cut short, %" PRIu64 " records replayed, %" PRIu64 " shards moved, %" PRIu64
               " logs and %" PRIu64 " databases failed, %" PRIu64 " items evicted, %" PRIu64 " segments recycled\n",
