@@ -52,6 +52,12 @@ void encode_effect_head(const Effect& effect, ByteWriter& out) {
   if (has_expiry) out.write(effect.expires_at);
 }
 
+size_t encoded_bytes(const Effect& effect) {
+  const bool has_expiry = effect.value && effect.expires_at != 0;
+  return kHeadBytes + (has_expiry ? sizeof effect.expires_at : 0) + effect.key.size() +
+         (effect.value ? effect.value->size() : 0);
+}
+
 void encode_completion_head(const Completion& completion, ByteWriter& out) {
   out.write(kCompletion);
   out.write(uint8_t{0});

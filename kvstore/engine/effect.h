@@ -51,6 +51,9 @@ using EffectHead = std::array<std::byte, kCompletionHeadBytes + kEffectHeadBytes
 /// What stands before key and value, which are within codec/limits.h.
 void encode_effect_head(const Effect& effect, ByteWriter& out);
 
+/// Of head, key and value.
+[[nodiscard]] size_t encoded_bytes(const Effect& effect);
+
 /// All but the results of a batch, which follow.
 void encode_completion_head(const Completion& completion, ByteWriter& out);
 

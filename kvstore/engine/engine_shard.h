@@ -47,9 +47,11 @@ struct BatchWork {
   // Evaluated: the last effect of each key.
   std::vector<Effect> effects;
   absl::flat_hash_map<std::string_view, size_t> effect_of_key;
-  std::deque<std::string> made;  // values
-  std::string results;           // as the completion holds them
-  std::string payload;           // of the record; the effects are views into it then
+  std::vector<size_t> operation_of_effect;  // the last one that made it
+  std::deque<std::string> made;             // values, by operation; empty if a later one replaced it
+  size_t record_bytes = 0;                  // of what was evaluated so far
+  std::string results;                      // as the completion holds them
+  std::string payload;                      // of the record; the effects are views into it then
   std::vector<MemoryTier::BatchWrite> writes;
 
   void clear();

@@ -63,7 +63,8 @@ struct Mutation {
 ///   kNotARow            PATCH of a value that is not a row; version = the key's
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
-///   kInvalidArgument    key or value outside of codec/limits.h, also after APPEND or PATCH, or a malformed patch
+///   kInvalidArgument    key or value outside of codec/limits.h, also after APPEND or PATCH, or a malformed patch; or more
+///                       bytes than a record of the log may have
 ///   kStaleRetry         its seq is below the client's first_incomplete
 ///   kTooManyIncomplete  the client has kIncompleteMax results here
 ///   kResourceExhausted  a queue or the log is full; not applied

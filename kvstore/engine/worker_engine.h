@@ -26,6 +26,7 @@
 //   - A shard's indices rise by one. If the log has no room for a record (nothing was written), it and all behind it of
 //     that shard are answered RESOURCE_EXHAUSTED, and the shard counts on from the last that was written. If the log
 //     fails, writes under way are STORAGE_FAILED and all shards of the worker refuse writes from then on.
+//   - A write whose record the log can never take is INVALID_ARGUMENT, before anything else happens.
 //   - What was answered as "memory" is in the log's queue, with bytes of its own. If the log then has no room for it, it is
 //     given to the log again, and the shard takes no writes until the log has it: no index is given out twice.
 //   - When all memory is dirty or pinned, committed writes wait in their order until the applier has made room.
@@ -269,6 +270,7 @@ class WorkerEngine {
   void resume_batch(EngineShard& shard);
   void evaluate_batch(EngineShard& shard, WriteOp& op);
   [[nodiscard]] bool evaluate_operations(EngineShard& shard, WriteOp& op);
+  static void enter_effect(BatchWork& work, size_t operation, const Effect& effect);
   [[nodiscard]] CurrentState batch_current(EngineShard& shard, WriteOp& op, std::string_view key, PinnedValue& pin);
   static void encode_batch(WriteOp& op);
   [[nodiscard]] bool fits_memory(const WriteOp& op) const;
@@ -292,6 +294,7 @@ class WorkerEngine {
   void dispatch(EngineShard& shard, WriteOp& op);
   void evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known);
   void take_effect(EngineShard& shard, WriteOp& op);
+  void refuse_record(WriteOp& op, size_t bytes);
   [[nodiscard]] static const CurrentState* pending_state(EngineShard& shard, std::string_view key, CurrentState& out);
   static void enter_pending(EngineShard& shard, WriteOp& op);
   static void leave_pending(EngineShard& shard, WriteOp& op);

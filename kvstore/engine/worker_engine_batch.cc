@@ -18,7 +18,9 @@ void BatchWork::clear() {
   failure = absl::OkStatus();
   effects.clear();
   effect_of_key.clear();
+  operation_of_effect.clear();
   made.clear();
+  record_bytes = 0;
   results.clear();
   payload.clear();
   writes.clear();
@@ -96,7 +98,7 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
   if (refuse(shard, op)) return;
   op.state = WriteOp::State::kAnswered;
   if (!evaluate_operations(shard, op)) {
-    op.not_applied = true;
+    op.not_applied = op.result.status == KvStatus::kOk;
   } else if (op.work->effects.empty()) {
     op.achieved = Durability::kSync;  // of nothing
   } else {
@@ -108,12 +110,14 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
   if (shard.front == &op) advance(shard);
 }
 
-/// False: one of them is refused, and so all are.
+/// False: one of them is refused, and so all are. APPEND, PATCH and EXPIRE make values far larger than the request, so the
+/// record is measured while it grows: what the log cannot take is not made first.
 bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
   BatchWork& work = *op.work;
   op.index = shard.last_index + 1;
   op.time_ms = now_ms_;
   op.results.assign(op.batch.size(), {});
+  if (op.id.client_id != 0) work.record_bytes = kCompletionHeadBytes + op.batch.size() * kBatchResultBytes;
   for (size_t i = 0; i < op.batch.size(); ++i) {
     const Mutation& mutation = op.batch[i];
     PinnedValue pin;
@@ -131,11 +135,29 @@ bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
       return false;
     }
     op.results[i].version = op.index;
-    const auto [at, is_new] = work.effect_of_key.try_emplace(mutation.key, work.effects.size());
-    if (is_new) work.effects.emplace_back();
-    work.effects[at->second] = {mutation.key, evaluated.value, evaluated.expires_at};
+    enter_effect(work, i, {mutation.key, evaluated.value, evaluated.expires_at});
+    if (work.record_bytes > log_->payload_bytes_max()) {
+      op.results.clear();
+      refuse_record(op, work.record_bytes);
+      return false;
+    }
   }
   return true;
+}
+
+/// In place of the one that the key had, whose value nothing points to any more.
+void WorkerEngine::enter_effect(BatchWork& work, size_t operation, const Effect& effect) {
+  const auto [found, is_new] = work.effect_of_key.try_emplace(effect.key, work.effects.size());
+  const size_t at = found->second;
+  if (is_new) {
+    work.effects.emplace_back();
+    work.operation_of_effect.push_back(operation);
+  } else {
+    work.record_bytes -= encoded_bytes(work.effects[at]);
+    std::string().swap(work.made[std::exchange(work.operation_of_effect[at], operation)]);
+  }
+  work.record_bytes += encoded_bytes(effect);
+  work.effects[at] = effect;
 }
 
 CurrentState WorkerEngine::batch_current(EngineShard& shard, WriteOp& op, std::string_view key, PinnedValue& pin) {

@@ -21,6 +21,11 @@ size_t bytes_of(const WriteOp& op) {
   return bytes;
 }
 
+size_t payload_bytes(const WriteOp& op) {
+  if (!op.batch.empty()) return op.work->payload.size();
+  return (op.id.client_id != 0 ? kCompletionHeadBytes : 0) + encoded_bytes(op.effect);
+}
+
 std::span<const Effect> effects_of(const WriteOp& op) {
   return op.batch.empty() ? std::span(&op.effect, 1) : std::span<const Effect>(op.work->effects);
 }
@@ -150,11 +155,19 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
         absl::StrCat("a worker of this node has memory for values of up to ", memory_->item_bytes_max(),
                      " bytes, and for batches of up to ", memory_->batch_bytes_max() / 2, "; give it more (--memory)"));
   }
+  if (payload_bytes(op) > log_->payload_bytes_max()) return refuse_record(op, payload_bytes(op));
   if (const absl::Status submitted = submit(shard, op); !submitted.ok()) {
     return answer(op, KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
   shard.last_index = op.index;
   enter_pending(shard, op);
+}
+
+/// For good, whatever durability was asked for: later it would not fit either.
+void WorkerEngine::refuse_record(WriteOp& op, size_t bytes) {
+  answer(op, KvStatus::kInvalidArgument,
+         absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
+                      log_->payload_bytes_max(), " (group_bytes_max) at once; split it"));
 }
 
 // --- What is evaluated and not committed

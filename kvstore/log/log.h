@@ -82,6 +82,11 @@ class Log {
     return group_bytes_ + record_bytes(payload_bytes) <= options_.group_bytes_max;
   }
 
+  /// Of one record: what an empty group has room for.
+  [[nodiscard]] size_t payload_bytes_max() const {
+    return (options_.group_bytes_max - kGroupHeaderBytes) / kRecordAlignment * kRecordAlignment - kRecordHeaderBytes;
+  }
+
   /// Adds a record after which the shard goes on with `index` + 1; everything before is forgotten. `epoch` is higher than
   /// any that the shard had, so that recovery tells its lives apart. For a new shard, and one
   /// whose state came from elsewhere up to `index`. Errors: RESOURCE_EXHAUSTED (as append, or kLogShardsMax).

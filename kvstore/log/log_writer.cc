@@ -77,6 +77,8 @@ class LogWriter::Impl {
     return absl::OkStatus();
   }
 
+  size_t payload_bytes_max() const { return std::min(log_->payload_bytes_max(), options_.queue_bytes_max); }
+
   void set_durable(LogShard shard, uint64_t index) {
     {
       const std::lock_guard lock(mutex_);
@@ -242,6 +244,10 @@ LogWriter::~LogWriter() {
 
 absl::Status LogWriter::submit(LogSubmission submission) {
   return impl_->submit(std::move(submission));
+}
+
+size_t LogWriter::payload_bytes_max() const {
+  return impl_->payload_bytes_max();
 }
 
 void LogWriter::set_durable(LogShard shard, uint64_t index) {

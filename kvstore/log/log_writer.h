@@ -61,6 +61,9 @@ class LogWriter {
   /// UNAVAILABLE after stop(); then on_group_done will not tell of it. Thread: any, but not while stop() runs.
   [[nodiscard]] absl::Status submit(LogSubmission submission);
 
+  /// Of one record. What is larger is refused by submit(), or comes back as INVALID_ARGUMENT. Thread: any.
+  [[nodiscard]] size_t payload_bytes_max() const;
+
   /// The shard's records up to `index` are durable elsewhere: segments may go. Takes a lock for a moment. Thread: any.
   void set_durable(LogShard shard, uint64_t index);
 

@@ -261,6 +261,11 @@ void CrashWorld::written(Write& write) {
       // Its key could not be read.
       if (machine_.running() && database_faults_.get_error == 0) broken(absl::StrCat("a write fails: ", write.op.why));
       return;
+    case KvStatus::kInvalidArgument:
+      if (write.op.why.empty()) break;
+      // Larger than a record of the log may be; the twin has no such bound.
+      ++tally_.refused;
+      return;
     default: break;
   }
   Verdict expected = apply(shard.twin, write);

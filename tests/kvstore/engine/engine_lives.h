@@ -161,9 +161,11 @@ class World {
     write->op.id = id;
     submit(std::move(write));
   }
-  void write_batch(size_t shard, std::span<const Mutation> batch, RequestId id = {}) {
+  void write_batch(size_t shard, std::span<const Mutation> batch, RequestId id = {},
+                   Durability durability = Durability::kDefault) {
     auto write = make_write(shard, batch, true);
     write->op.id = id;
+    write->op.durability = durability;
     submit(std::move(write));
   }
   /// As it is, or as the next of a client's.
@@ -314,6 +316,7 @@ class World {
       case KvStatus::kStorageFailed: shard.in_doubt.push_back(take(write)); return;
       default: break;
     }
+    if (last_result.status == KvStatus::kInvalidArgument && !last_why.empty()) return;  // larger than the log takes
     const uint64_t before = shard.twin.last_index();
     apply_to_twin(write);
     if (shard.twin.last_index() == before) return;

@@ -134,6 +134,37 @@ TEST(WorkerEngine, Batch_ReadsWhatItNeedsAndHoldsUpWhatComesBehind) {
   world.check_all();
 }
 
+TEST(WorkerEngine, Write_WhatTheLogCanNeverTakeIsRefusedBeforeItIsAnswered) {
+  World world(24);
+  world.start();
+  const std::string half(9 << 10, 'x');  // of group_bytes_max
+  ASSERT_EQ(world.put(0, "key0", half).status, KvStatus::kOk);
+  ASSERT_EQ(world.put(0, "key1", half).status, KvStatus::kOk);
+  const Mutation puts[] = {put_of("key2", half), put_of("key3", half)};
+  const Mutation appends[] = {Mutation::append("key0", as_byte_span("y")), Mutation::append("key1", as_byte_span("y"))};
+  const auto is_refused = [&] {
+    world.wait_for_answers();
+    EXPECT_NE(world.last_why.find("group_bytes_max"), std::string::npos) << world.last_why;
+    EXPECT_FALSE(world.last_not_applied);
+    return world.last_result == MutationResult{KvStatus::kInvalidArgument, 0};
+  };
+  for (const Durability durability : {Durability::kMemory, Durability::kFlush, Durability::kSync}) {
+    world.write(0, put_of("key2", half + half), durability);
+    EXPECT_TRUE(is_refused());
+    world.write_batch(0, puts, {}, durability);
+    EXPECT_TRUE(is_refused());
+    world.write_batch(0, appends, {77, 1, 1}, durability);
+    EXPECT_TRUE(is_refused());
+  }
+  // What an operation of the batch replaces does not count.
+  std::vector<Mutation> growing(5, Mutation::append("key0", as_byte_span(std::string_view(half).substr(0, 1024))));
+  world.write_batch(0, growing, {77, 1, 1}, Durability::kMemory);
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 3}));
+  EXPECT_EQ(world.put(0, "key0", "v"), (MutationResult{KvStatus::kOk, 4}));
+  world.check_all();
+}
+
 TEST(WorkerEngine, Batch_WaitsForMemoryAsAWhole) {
   WorkerEngine::Options options = small_engine_options();
   options.memory.budget_bytes = 192 << 10;
