@@ -217,6 +217,8 @@ class WorkerEngine {
 
   // --- Writes
 
+  /// True: a write of this id is under way, or has taken effect and is answered again: it makes nothing grow.
+  [[nodiscard]] bool is_repetition(const EngineShard& shard, const RequestId& id) const;
   /// Ends in write_done, with op.result.
   void write(EngineShard& shard, WriteOp& op);
 

@@ -8,6 +8,11 @@
 
 namespace skua::kv {
 
+bool WorkerEngine::is_repetition(const EngineShard& shard, const RequestId& id) const {
+  if (id.client_id == 0) return false;
+  return shard.under_way.contains({id.client_id, id.seq}) || shard.completions.find(id, now_ms_) != nullptr;
+}
+
 /// True: the write is to be evaluated. False: it is answered, or waits for the attempt that came before it.
 bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
   const auto first = shard.under_way.find({op.id.client_id, op.id.seq});

@@ -106,7 +106,7 @@ class ShardServer {
   void remove(ShardId id, absl::AnyInvocable<void()> on_idle);
   /// The newest map whose changes have been made here; told in every reply.
   void set_map_revision(uint64_t revision) { map_revision_ = revision; }
-  /// OK, or why PUTs and PATCHes are refused.
+  /// OK, or why writes that make data grow are refused. Repetitions of what was done are answered all the same.
   void set_growth(absl::Status growth) { growth_ = std::move(growth); }
   /// `observer(revision)` runs when a client names a newer map than any known, once per revision.
   void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
@@ -174,6 +174,7 @@ class ShardServer {
   void on_append(rpc::IncomingCall&& call);
   void on_expire(rpc::IncomingCall&& call);
   void on_batch(rpc::IncomingCall&& call);
+  [[nodiscard]] bool may_grow(const HeldShard& shard, const RequestId& id) const;
   template <typename Request>
   void write(rpc::IncomingCall& call, Method method, HeldShard& shard, const Request& request,
              const Mutation& mutation);

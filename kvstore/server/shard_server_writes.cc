@@ -94,21 +94,24 @@ void ShardServer::on_batch(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kBatch, *shard, request.status());
-  for (const BatchOp& op : request->ops) {
-    if (!growth_.ok() && op.kind != BatchOp::Kind::kDelete) {
-      return answer_failure(call.reply, Method::kBatch, *shard, growth_);
-    }
-  }
+  bool grows = false;
+  for (const BatchOp& op : request->ops) grows |= op.kind != BatchOp::Kind::kDelete;
+  if (grows && !may_grow(*shard, request->id)) return answer_failure(call.reply, Method::kBatch, *shard, growth_);
   PendingRequest* const pending = begin(call, Method::kBatch, *shard);
   if (pending == nullptr) return;
   for (const BatchOp& op : request->ops) pending->batch.push_back(mutation_of(op));
   start_write(*pending, request->id, request->durability);
 }
 
+/// A repetition of what was done is answered also where nothing may grow: its client would else take it for not done.
+bool ShardServer::may_grow(const HeldShard& shard, const RequestId& id) const {
+  return growth_.ok() || engine_->is_repetition(*shard.engine, id);
+}
+
 template <typename Request>
 void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Request& request,
                         const Mutation& mutation) {
-  if (!growth_.ok() && mutation.kind != Mutation::Kind::kDelete) {
+  if (mutation.kind != Mutation::Kind::kDelete && !may_grow(shard, request.id)) {
     return answer_failure(call.reply, method, shard, growth_);
   }
   PendingRequest* const pending = begin(call, method, shard);

@@ -326,6 +326,22 @@ TEST_F(RocksdbServerTest, Add_OnceHoweverOftenItIsSent) {
   EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("text", 1)).status(), KvStatus::kNotANumber);
 }
 
+TEST_F(RocksdbServerTest, Add_OfAFullDiskIsRefusedButWhatWasDoneIsAnsweredAgain) {
+  const RequestId id{9, 1, 1};
+  ASSERT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 5, id)).status(), KvStatus::kOk);
+  world_->server().set_growth(absl::ResourceExhaustedError("the disk is full"));
+  const Answer again = world_->ask(Method::kAdd, encoded_add("counter", 5, id));
+  const auto reply = decode_add_reply(as_byte_span(again.bytes));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->value, 5);
+  EXPECT_TRUE(reply->write.from_record);
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 5, {9, 2, 1})).status(), KvStatus::kResourceExhausted);
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 5)).status(), KvStatus::kResourceExhausted);
+  world_->server().set_growth(absl::OkStatus());
+  EXPECT_EQ(world_->ask(Method::kAdd, encoded_add("counter", 5, {9, 2, 1})).status(), KvStatus::kOk);
+  EXPECT_EQ(get("counter").value(), "10");
+}
+
 TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
   for (const Durability asked : {Durability::kDefault, Durability::kMemory, Durability::kFlush, Durability::kSync}) {
     HeadBuffer head;
