@@ -169,8 +169,8 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
     rows.push_back({name_of(shard.id), absl::StrCat(shard.applied_index()),
                     shard.log == nullptr ? "-" : absl::StrCat(shard.log->worker), absl::StrCat(shard.log_last_index),
                     absl::StrCat(shard.unapplied()),
-                    shard.db == nullptr ? "-" : absl::StrCat(shard.db->keys_estimate()),
-                    absl::StrCat(files.bytes), absl::StrCat(files.tables + files.blobs), shard_state(shard)});
+                    shard.db == nullptr ? "-" : absl::StrCat(shard.db->keys_estimate()), absl::StrCat(files.bytes),
+                    absl::StrCat(files.tables + files.blobs), shard_state(shard)});
   }
   std::printf("\n%s", table(rows).c_str());
   return app::kExitOk;
