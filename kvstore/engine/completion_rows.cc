@@ -1,5 +1,7 @@
 #include "kvstore/engine/completion_rows.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace skua::kv {
@@ -50,6 +52,7 @@ void CompletionRows::record(const Completion& completion, uint64_t index, uint64
 
 void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
   size_t used = 0;
+  const auto begin = static_cast<std::ptrdiff_t>(out.size());
   for (const uint64_t client_id : touched_) {
     if (used == rows_.size()) rows_.emplace_back();
     Row& row = rows_[used++];
@@ -61,6 +64,9 @@ void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
     effect.version = index;
   }
   touched_.clear();
+  // The set's order differs from run to run, and a simulated run must be repeatable.
+  std::sort(out.begin() + begin, out.end(),
+            [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });
 }
 
 }  // namespace skua::kv

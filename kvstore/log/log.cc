@@ -353,6 +353,8 @@ void Log::close_segment() {
     const Shard& then = undone == before.end() ? shard : undone->second;
     if (then.touched_segment == closed.sequence) closed.last_records.push_back({id, then.last_index});
   }
+  // A table's order differs from run to run; pins() follows this one, and a simulated run must be repeatable.
+  std::ranges::sort(closed.last_records, {}, &LastRecord::shard);
   active_.reset();
 }
 
