@@ -1,0 +1,73 @@
+#include "kvstore/replication/epoch_runs.h"
+
+#include <algorithm>
+
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+std::optional<EpochRuns> EpochRuns::from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last) {
+  EpochRuns made(base);
+  uint64_t before = base.index;
+  for (const EntryId& run : runs) {
+    if (run.index <= before || run.index > last) return std::nullopt;
+    before = run.index;
+  }
+  if (last < base.index) return std::nullopt;
+  made.runs_.assign(runs.begin(), runs.end());
+  made.last_ = last;
+  return made;
+}
+
+std::optional<uint64_t> EpochRuns::epoch_of(uint64_t index) const {
+  if (index < base_.index || index > last_) return std::nullopt;
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
+                                      [](uint64_t at, const EntryId& run) { return at < run.index; });
+  return after == runs_.begin() ? base_.epoch : std::prev(after)->epoch;
+}
+
+void EpochRuns::append(uint64_t epoch) {
+  ++last_;
+  if (last().epoch != epoch) runs_.push_back({last_, epoch});
+}
+
+void EpochRuns::truncate(uint64_t index) {
+  SKUA_CHECK(index >= base_.index, "what is committed is never truncated");
+  last_ = std::min(last_, index);
+  while (!runs_.empty() && runs_.back().index > last_) runs_.pop_back();
+}
+
+void EpochRuns::compact(uint64_t index) {
+  index = std::min(index, last_);
+  if (index <= base_.index) return;
+  base_ = {index, *epoch_of(index)};
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
+                                      [](uint64_t at, const EntryId& run) { return at < run.index; });
+  runs_.erase(runs_.begin(), after);
+}
+
+void EpochRuns::compact_to(size_t runs_max, uint64_t limit) {
+  if (runs_.size() <= runs_max) return;
+  compact(std::min(limit, runs_[runs_.size() - runs_max - 1].index));
+}
+
+std::optional<EntryId> EpochRuns::last_common(const EpochRuns& other) const {
+  // Between two neighbouring run borders of either log both epochs are constant: it suffices to look at the upper ends.
+  uint64_t at = std::min(last_, other.last_);
+  const uint64_t lowest = std::max(base_.index, other.base_.index);
+  const auto begin_of_run = [](const EpochRuns& log, uint64_t index) {
+    const auto after = std::upper_bound(log.runs_.begin(), log.runs_.end(), index,
+                                        [](uint64_t i, const EntryId& run) { return i < run.index; });
+    return after == log.runs_.begin() ? log.base_.index : std::prev(after)->index;
+  };
+  while (at >= lowest) {
+    const uint64_t epoch = *epoch_of(at);
+    if (epoch == *other.epoch_of(at)) return EntryId{at, epoch};
+    const uint64_t border = std::max(begin_of_run(*this, at), begin_of_run(other, at));
+    if (border <= lowest) return std::nullopt;
+    at = border - 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,69 @@
+// Which epoch made which entry of a shard's log, without the entries.
+//
+//    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}; runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
+//    epoch        2 |  3  3  3  3 |  5  5 |  8
+//
+// A primary makes entries in its own epoch only, so a log has one run per primary that wrote. Two logs that agree in (index,
+// epoch) agree in everything before (log matching), so their last common entry follows from their runs alone.
+// Everything up to the base is committed and has no entries any more.
+#ifndef SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
+#define SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace skua::kv {
+
+/// An entry's identity.
+struct EntryId {
+  uint64_t index = 0;
+  uint64_t epoch = 0;
+
+  friend bool operator==(const EntryId&, const EntryId&) = default;
+};
+
+class EpochRuns {
+ public:
+  /// More than a message carries: older runs count as base (compact()).
+  static constexpr size_t kRunsMax = 32;
+
+  EpochRuns() = default;
+  /// A log that has nothing but what is in `base`.
+  explicit EpochRuns(EntryId base) : base_(base), last_(base.index) {}
+  /// From a peer or a disk: `runs` are first entries with rising index and the epochs from there on. nullopt: they are none.
+  [[nodiscard]] static std::optional<EpochRuns> from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last);
+
+  [[nodiscard]] EntryId base() const { return base_; }
+  [[nodiscard]] std::span<const EntryId> runs() const { return runs_; }
+  [[nodiscard]] uint64_t last_index() const { return last_; }
+  [[nodiscard]] EntryId last() const { return {last_, runs_.empty() ? base_.epoch : runs_.back().epoch}; }
+
+  /// nullopt: below the base, or not there.
+  [[nodiscard]] std::optional<uint64_t> epoch_of(uint64_t index) const;
+
+  /// The entry behind the last one. Its epoch may be lower than the last one's: a log follows its primary's.
+  void append(uint64_t epoch);
+  /// Drops what is behind `index`, which is at or above the base.
+  void truncate(uint64_t index);
+  /// Moves the base up to `index`, or to the last entry.
+  void compact(uint64_t index);
+  /// Moves the base as far as needed for at most `runs_max` runs; not beyond `limit`, whose entries must be committed.
+  void compact_to(size_t runs_max, uint64_t limit);
+
+  /// The last entry that both logs have; nullopt: what is left of them does not tell.
+  [[nodiscard]] std::optional<EntryId> last_common(const EpochRuns& other) const;
+
+  friend bool operator==(const EpochRuns&, const EpochRuns&) = default;
+
+ private:
+  EntryId base_{};
+  std::vector<EntryId> runs_;  // by index; above the base
+  uint64_t last_ = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_

@@ -1,0 +1,318 @@
+// Views, time, and what all roles share.
+#include "kvstore/replication/replica.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/replication/mutants.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+const char* replica_role_name(ReplicaRole role) {
+  switch (role) {
+    case ReplicaRole::kInactive: return "inactive";
+    case ReplicaRole::kPrimary: return "primary";
+    case ReplicaRole::kBackup: return "backup";
+    case ReplicaRole::kLearner: return "learner";
+  }
+  return "?";
+}
+
+void ReplicaOutput::clear() {
+  persist_view.reset();
+  truncate_after.reset();
+  accept_first = 0;
+  append_barrier = fetch_view = fetch_snapshot = failed = false;
+  messages.clear();
+  sends.clear();
+  reports.clear();
+}
+
+Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart, TimeNs now)
+    : options_(options), self_(self), view_(std::move(restart.view)), log_(std::move(restart.log)) {
+  levels_ = {log_.last_index(), log_.last_index(), log_.last_index()};
+  commit_index_ = std::max(restart.commit_index, log_.base().index);
+  SKUA_CHECK(commit_index_ <= log_.last_index(), "what is committed is in the log");
+  verified_ = known_commit_ = commit_index_;
+  first_available_ = log_.base().index + 1;
+  restart_epoch_ = view_.epoch;
+  if (view_.epoch == 0) return;
+  // What it was in that view it has forgotten; so it cannot be the primary that peers know. As any other member it goes on
+  // once the control plane has said that this view still stands.
+  if (view_.primary == self_.node) given_up_epoch_ = view_.epoch;
+  if (!replica_mutant(ReplicaMutant::kForgetPromises)) former_life_until_ = now + options_.lease.promised_ns();
+}
+
+// --- Views
+
+ReplicaRole Replica::role_in(const View& view) const {
+  if (view.is_member(self_)) {
+    if (view.primary != self_.node) return ReplicaRole::kBackup;
+    return view.epoch == given_up_epoch_ ? ReplicaRole::kInactive : ReplicaRole::kPrimary;
+  }
+  const Learner* learner = view.learner(self_.node);
+  return learner != nullptr && learner->id == self_ ? ReplicaRole::kLearner : ReplicaRole::kInactive;
+}
+
+void Replica::on_view(const View& view, TimeNs now, ReplicaOutput& out) {
+  if (view.epoch > view_.epoch) return adopt(view, now, out);
+  if (view.epoch < view_.epoch) return;
+  if (view.newer_than(view_)) take_change(view, now);
+  if (persisted_epoch_ == 0 && view_.epoch == restart_epoch_) {
+    // After a restart: the view that was persisted still stands.
+    view_persisted(view_.epoch, now, out);
+  }
+}
+
+/// Learners come, join, give up and go within an epoch.
+void Replica::take_change(const View& view, TimeNs now) {
+  view_ = view;
+  match_peers(now, true);
+  if (role_ == ReplicaRole::kLearner || role_ == ReplicaRole::kInactive) {
+    if (speaks()) role_ = role_in(view_);
+  }
+}
+
+void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
+  const bool reigned = role_ == ReplicaRole::kPrimary;
+  // Between this epoch and the next there was no other primary: what is acknowledged stays so.
+  const bool reigns_on = reigned && view.epoch == view_.epoch + 1 && role_in(view) == ReplicaRole::kPrimary;
+  view_ = view;
+  role_ = role_in(view_);
+  match_peers(now, reigns_on);
+  verified_ = known_commit_ = commit_index_;
+  is_verified_ = false;
+  if (replica_mutant(ReplicaMutant::kBelieveUnverified)) verified_ = log_.last_index();
+  if (reigns_on) {
+    verified_ = log_.last_index();
+  } else {
+    open_ = false;
+    barrier_index_ = 0;
+    waiting_.clear();
+    confirm_wanted_ = 0;
+    confirm_sent_ = confirmed_round_;
+    for (auto& [node, peer] : peers_) peer.held_until = 0;
+    if (role_ == ReplicaRole::kBackup && replica_mutant(ReplicaMutant::kTruncateCommitted)) {
+      const uint64_t keep = std::max(log_.base().index, commit_index_);
+      log_.truncate(keep);
+      levels_ = {std::min(levels_.received, keep), std::min(levels_.written, keep), std::min(levels_.durable, keep)};
+      out.truncate_after = keep;
+    }
+  }
+  // One that stays a member is waited for anyway.
+  if (reigned && !view_.is_member(self_)) released_to_ = view_.primary;
+  out.persist_view = view_;
+}
+
+/// Peers of the view. `keep`: what was acknowledged in the epoch before still counts.
+void Replica::match_peers(TimeNs now, bool keep) {
+  std::map<NodeId, Peer> before = std::exchange(peers_, {});
+  keep = keep || replica_mutant(ReplicaMutant::kKeepOldAcks);
+  const auto enter = [&](const ReplicaId& id, bool member, uint64_t join) {
+    if (id.node == self_.node) return;
+    Peer peer;
+    const auto known = before.find(id.node);
+    if (known != before.end() && known->second.id == id) {
+      peer = known->second;
+      if (!keep) {
+        peer.matched = peer.needs_snapshot = false;
+        peer.acked = {};
+        peer.next = peer.confirmed = peer.sample_index = 0;
+        peer.heard_ns = now;
+      }
+    } else {
+      peer.heard_ns = now;
+    }
+    peer.id = id;
+    peer.member = member;
+    if (join != peer.join) peer.join_goal = commit_index_;
+    peer.join = join;
+    peers_[id.node] = peer;
+  };
+  for (const Learner& learner : view_.learners) enter(learner.id, false, learner.join);
+  for (const ReplicaId& member : view_.members) enter(member, true, 0);
+}
+
+void Replica::view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out) {
+  if (epoch < view_.epoch || view_.epoch == 0 || persisted_epoch_ == view_.epoch) return;
+  persisted_epoch_ = view_.epoch;
+  role_ = role_in(view_);
+  next_heartbeat_ns_ = now;
+  if (released_to_ != 0) {
+    out.messages.push_back({std::exchange(released_to_, 0), Release{view_.epoch}});
+  }
+  if (role_ == ReplicaRole::kPrimary) {
+    if (barrier_index_ == 0) begin_reign(out);
+    for (const auto& [node, peer] : peers_) out.messages.push_back({node, StartView{view_}});
+  } else if (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) {
+    send_tail(out);
+  }
+  tick(now, out);
+}
+
+// --- Messages
+
+void Replica::on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out) {
+  std::visit([&](const auto& body) { on(from, body, now, out); }, message);
+}
+
+Replica::Peer* Replica::peer(NodeId node) {
+  const auto found = peers_.find(node);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+/// Whether a message of `epoch` may be taken; if not, what the sender or this replica lacks is seen to.
+bool Replica::in_epoch(NodeId from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
+  if (epoch > view_.epoch) {
+    out.fetch_view = true;
+    return false;
+  }
+  if (!speaks()) return false;
+  Peer* sender = peer(from);
+  if (epoch < view_.epoch && !(replica_mutant(ReplicaMutant::kSkipEpochCheck) && sender != nullptr)) {
+    out.messages.push_back({from, StaleEpoch{view_}});
+    return false;
+  }
+  if (sender == nullptr) return false;
+  sender->heard_ns = now;
+  return true;
+}
+
+void Replica::peer_failed(NodeId node, TimeNs now, ReplicaOutput& out) {
+  Peer* failed = peer(node);
+  if (failed == nullptr) return;
+  failed->matched = false;
+  failed->heard_ns = std::min(failed->heard_ns, now - options_.suspect_after_ns - 1);
+  look_for_silence(now, out);
+}
+
+// --- The own log
+
+void Replica::log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& out) {
+  const uint64_t last = log_.last_index();
+  levels_ = {std::min(levels.received, last), std::min(levels.written, last), std::min(levels.durable, last)};
+  if (role_ == ReplicaRole::kPrimary) return advance_commit(now);
+  learn_commit(0);
+  if ((role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) {
+    out.messages.push_back({view_.primary, AppendReply{view_.epoch, verified_levels()}});
+  }
+}
+
+void Replica::log_refused_after(uint64_t index, ReplicaOutput& out) {
+  if (index >= log_.last_index()) return;
+  if (index < commit_index_) {
+    out.failed = true;
+    role_ = ReplicaRole::kInactive;
+    return;
+  }
+  log_.truncate(index);
+  verified_ = std::min(verified_, index);
+  levels_ = {std::min(levels_.received, index), std::min(levels_.written, index), std::min(levels_.durable, index)};
+  if (role_ != ReplicaRole::kPrimary) return;
+  given_up_epoch_ = view_.epoch;
+  role_ = ReplicaRole::kInactive;
+  open_ = false;
+  waiting_.clear();
+  report(out, ReplicaReport::Kind::kNeedsEpoch, self_.node);
+}
+
+void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
+  if (role_ == ReplicaRole::kPrimary || base.index < commit_index_) return;
+  if (replica_mutant(ReplicaMutant::kSnapshotOffByOne)) ++base.index;
+  log_ = EpochRuns(base);
+  levels_ = {base.index, base.index, base.index};
+  commit_index_ = verified_ = base.index;
+  known_commit_ = std::max(known_commit_, base.index);
+  first_available_ = base.index + 1;
+  if ((role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) send_tail(out);
+  tick(now, out);
+}
+
+// --- Time
+
+void Replica::tick(TimeNs now, ReplicaOutput& out) {
+  if (role_ == ReplicaRole::kPrimary) advance_commit(now);
+  if (now >= tell_commit_ns_) next_heartbeat_ns_ = std::min(next_heartbeat_ns_, now);
+  if (now < next_heartbeat_ns_) return;
+  next_heartbeat_ns_ = now + options_.heartbeat_ns;
+  std::erase_if(promised_until_, [now](const auto& promise) { return promise.second <= now; });
+  if (given_up_epoch_ != 0 && given_up_epoch_ == view_.epoch) {
+    report(out, ReplicaReport::Kind::kNeedsEpoch, self_.node);
+  }
+  if (!speaks()) {
+    out.fetch_view = true;
+    return;
+  }
+  heartbeat(now, out);
+  look_for_silence(now, out);
+  if (role_ == ReplicaRole::kPrimary) {
+    look_for_slowness(now, out);
+    report_learners(now, out);
+  }
+}
+
+void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
+  const bool primary = role_ == ReplicaRole::kPrimary;
+  if (!primary && role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
+  if (!primary && !is_verified_) send_tail(out);
+  tell_commit_ns_ = kTimeNever;
+  for (auto& [node, peer] : peers_) {
+    if (primary) {
+      if (peer.needs_snapshot) {
+        out.messages.push_back({node, SnapshotNeeded{view_.epoch}});
+      } else if (!peer.matched) {
+        out.messages.push_back({node, StartView{view_}});
+      }
+      if (confirmed_round_ < confirm_sent_ && required(peer) && peer.confirmed < confirm_sent_) {
+        out.messages.push_back({node, Confirm{view_.epoch, confirm_sent_}});
+      }
+    } else if (!view_.read_anywhere || role_ != ReplicaRole::kBackup || !required(peer)) {
+      continue;
+    }
+    out.messages.push_back({node, Heartbeat{view_.epoch, now, commit_index_}});
+  }
+}
+
+void Replica::report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, uint64_t join) const {
+  out.reports.push_back({kind, view_.epoch, node, join});
+}
+
+void Replica::look_for_silence(TimeNs now, ReplicaOutput& out) const {
+  if (role_ != ReplicaRole::kPrimary && role_ != ReplicaRole::kBackup) return;
+  for (const auto& [node, peer] : peers_) {
+    const bool watched = role_ == ReplicaRole::kPrimary ? required(peer) : node == view_.primary;
+    if (watched && now - peer.heard_ns > options_.suspect_after_ns) {
+      report(out, ReplicaReport::Kind::kSuspect, node);
+    }
+  }
+}
+
+TimeNs Replica::wake_at() const {
+  TimeNs at = std::min(next_heartbeat_ns_, tell_commit_ns_);
+  if (role_ == ReplicaRole::kPrimary && !waiting_.empty() && speaks()) {
+    // Acknowledged, and only a promise is in the way.
+    if (is_acked(waiting_.front())) at = std::min(at, promises_end());
+  }
+  return at;
+}
+
+// --- For the driver
+
+uint64_t Replica::needed_from() const {
+  uint64_t lowest = log_.last_index() + 1;
+  if (role_ != ReplicaRole::kPrimary) return std::min(lowest, commit_index_ + 1);
+  for (const auto& [node, peer] : peers_) {
+    if (peer.needs_snapshot) continue;
+    lowest = std::min(lowest, peer.acked.durable + 1);
+  }
+  return lowest;
+}
+
+std::optional<LogLevels> Replica::peer_levels(NodeId node) const {
+  const auto found = peers_.find(node);
+  if (found == peers_.end()) return std::nullopt;
+  return found->second.acked;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,102 @@
+// Backups and learners: follow the primary's log, and promise it not to commit without it.
+#include <algorithm>
+
+#include "kvstore/replication/mutants.h"
+#include "kvstore/replication/replica.h"
+
+namespace skua::kv {
+
+void Replica::on(NodeId from, const StartView& start, TimeNs now, ReplicaOutput& out) {
+  if (start.view.epoch < view_.epoch) {
+    if (speaks()) out.messages.push_back({from, StaleEpoch{view_}});
+    return;
+  }
+  on_view(start.view, now, out);
+  if (!speaks() || from != view_.primary) return;
+  if (Peer* sender = peer(from); sender != nullptr) sender->heard_ns = now;
+  if (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) send_tail(out);
+}
+
+void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out) {
+  on_view(stale.view, now, out);
+}
+
+void Replica::send_tail(ReplicaOutput& out) const {
+  if (view_.primary == 0 || view_.primary == self_.node) return;
+  out.messages.push_back({view_.primary, TailReport{view_.epoch, log_, levels_, commit_index_}});
+}
+
+/// What may be acknowledged: entries that the primary is known to have as well.
+LogLevels Replica::verified_levels() const {
+  LogLevels levels{std::min(levels_.received, verified_), std::min(levels_.written, verified_),
+                   std::min(levels_.durable, verified_)};
+  if (replica_mutant(ReplicaMutant::kAckBeforeDurable)) levels.durable = levels.written = levels.received;
+  return levels;
+}
+
+void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, append.epoch, now, out)) return;
+  if (from != view_.primary && !replica_mutant(ReplicaMutant::kSkipEpochCheck)) return;
+  if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
+  // What is committed agrees with every primary's log, so entries below need no look.
+  const uint64_t end = append.prev.index + append.epochs.size();
+  if (append.prev.index > commit_index_ && log_.epoch_of(append.prev.index) != append.prev.epoch) {
+    send_tail(out);
+    return;
+  }
+  uint64_t index = std::max(append.prev.index, commit_index_) + 1;
+  const auto epoch_at = [&](uint64_t at) { return append.epochs[at - append.prev.index - 1]; };
+  while (index <= end && log_.epoch_of(index) == epoch_at(index)) ++index;
+  if (index <= end) {
+    if (index <= log_.last_index()) {
+      log_.truncate(index - 1);
+      levels_ = {std::min(levels_.received, index - 1), std::min(levels_.written, index - 1),
+                 std::min(levels_.durable, index - 1)};
+      out.truncate_after = index - 1;
+    }
+    out.accept_first = index;
+    for (; index <= end; ++index) log_.append(epoch_at(index));
+    levels_.received = log_.last_index();
+    log_.compact_to(EpochRuns::kRunsMax, commit_index_);
+  }
+  verified_ = std::max(verified_, end);
+  is_verified_ = true;
+  learn_commit(append.commit_index);
+  if (out.accept_first == 0 || append.acknowledge_received) {
+    out.messages.push_back({from, AppendReply{view_.epoch, verified_levels()}});
+  }
+}
+
+/// Not beyond what the own log has written: what is applied here can be found here after a restart.
+void Replica::learn_commit(uint64_t commit_index) {
+  known_commit_ = std::max(known_commit_, commit_index);
+  commit_index_ = std::max(commit_index_, std::min({known_commit_, verified_, levels_.written}));
+}
+
+void Replica::on(NodeId from, const Heartbeat& heartbeat, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, heartbeat.epoch, now, out)) return;
+  if (role_ == ReplicaRole::kInactive) return;
+  const Peer& sender = *peer(from);
+  const bool leads = from == view_.primary;
+  if (leads) learn_commit(heartbeat.commit_index);
+  bool granted = (leads || (view_.read_anywhere && sender.member)) && !log_stalled_;
+  // A learner that joins promises nothing to members that do not know it yet; so nobody reads alone meanwhile.
+  if (role_ == ReplicaRole::kPrimary && is_joining_anybody()) granted = false;
+  if (granted) {
+    TimeNs& until = promised_until_[from];
+    until = std::max(until, now + options_.lease.promised_ns());
+  }
+  out.messages.push_back({from, HeartbeatReply{view_.epoch, heartbeat.sent_ns, granted, verified_levels()}});
+}
+
+void Replica::on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, confirm.epoch, now, out) || from != view_.primary) return;
+  out.messages.push_back({from, ConfirmReply{view_.epoch, confirm.round}});
+}
+
+void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, needed.epoch, now, out) || from != view_.primary) return;
+  if (role_ == ReplicaRole::kLearner || role_ == ReplicaRole::kBackup) out.fetch_snapshot = true;
+}
+
+}  // namespace skua::kv

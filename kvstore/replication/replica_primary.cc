@@ -1,0 +1,296 @@
+// The primary: sends its log to the others, commits what all have, and knows when it may answer reads alone.
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/replication/mutants.h"
+#include "kvstore/replication/replica.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+void Replica::begin_reign(ReplicaOutput& out) {
+  if (replica_mutant(ReplicaMutant::kOpenBeforeBarrier)) open_ = true;
+  log_.append(view_.epoch);
+  log_.compact_to(EpochRuns::kRunsMax, commit_index_);
+  barrier_index_ = log_.last_index();
+  levels_.received = barrier_index_;
+  verified_ = barrier_index_;
+  out.append_barrier = true;
+  waiting_.push_back({barrier_index_, AckLevel::kDurable});
+}
+
+void Replica::propose(AckLevel level, TimeNs now, ReplicaOutput& out) {
+  SKUA_CHECK(role_ == ReplicaRole::kPrimary, "only a primary proposes");
+  log_.append(view_.epoch);
+  levels_.received = verified_ = log_.last_index();
+  waiting_.push_back({log_.last_index(), level});
+  for (auto& [node, peer] : peers_) {
+    if (peer.matched) stream(peer, now, out);
+  }
+  if (level == AckLevel::kReceived) advance_commit(now);
+}
+
+// --- The others' logs
+
+void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput& out) {
+  if (tail.epoch < view_.epoch && speaks() && role_ == ReplicaRole::kPrimary) {
+    out.messages.push_back({from, StartView{view_}});
+    return;
+  }
+  if (!in_epoch(from, tail.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
+  Peer& sender = *peer(from);
+  const std::optional<EntryId> common = log_.last_common(tail.log);
+  if (sender.member && common && common->index < sender.acked.durable) {
+    // It has lost what it had acknowledged. Only as a learner it may come back.
+    report(out, ReplicaReport::Kind::kSuspect, from);
+    return;
+  }
+  sender.needs_snapshot = !common || common->index + 1 < first_available_;
+  if (sender.needs_snapshot) {
+    sender.matched = false;
+    out.messages.push_back({from, SnapshotNeeded{view_.epoch}});
+    return;
+  }
+  sender.matched = true;
+  sender.next = common->index + 1;
+  note_acked(sender,
+             {std::min(tail.levels.received, common->index), std::min(tail.levels.written, common->index),
+              std::min(tail.levels.durable, common->index)},
+             now);
+  out.messages.push_back({from, make_append(sender.next, common->index)});  // tells it that this much agrees
+  stream(sender, now, out);
+  advance_commit(now);
+}
+
+void Replica::on(NodeId from, const AppendReply& reply, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
+  Peer& sender = *peer(from);
+  note_acked(sender, reply.levels, now);
+  if (sender.matched) stream(sender, now, out);
+  advance_commit(now);
+}
+
+void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, reply.epoch, now, out)) return;
+  Peer& sender = *peer(from);
+  if (reply.granted && reply.echo_ns <= now) {
+    sender.held_until = std::max(sender.held_until, reply.echo_ns + options_.lease.held_ns());
+  }
+  if (role_ != ReplicaRole::kPrimary) return;
+  note_acked(sender, reply.levels, now);
+  // Asked after the last entry was sent, and does not have it: it was lost on the way.
+  if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received + 1 < sender.next) {
+    sender.next = std::max(reply.levels.received, log_.base().index) + 1;
+  }
+  if (sender.matched) stream(sender, now, out);
+  advance_commit(now);
+}
+
+void Replica::note_acked(Peer& peer, const LogLevels& levels, TimeNs now) {
+  const uint64_t last = log_.last_index();  // a peer's word: no more than there is
+  peer.acked.received = std::max(peer.acked.received, std::min(levels.received, last));
+  peer.acked.written = std::max(peer.acked.written, std::min(levels.written, last));
+  peer.acked.durable = std::max(peer.acked.durable, std::min(levels.durable, last));
+  if (peer.sample_index == 0 || peer.acked.durable < peer.sample_index) return;
+  const DurationNs sample = now - peer.sample_ns;
+  peer.latency_ns = peer.latency_ns == 0 ? sample : peer.latency_ns + (sample - peer.latency_ns) / 8;
+  peer.sample_index = 0;
+}
+
+void Replica::stream(Peer& peer, TimeNs now, ReplicaOutput& out) {
+  if (!speaks()) return;
+  if (peer.next < first_available_ && peer.next <= log_.last_index()) {
+    peer.matched = false;
+    peer.needs_snapshot = true;
+    out.messages.push_back({peer.id.node, SnapshotNeeded{view_.epoch}});
+    return;
+  }
+  const uint64_t window_end = peer.acked.received + options_.window_entries_max;
+  while (peer.next <= log_.last_index() && peer.next <= window_end) {
+    const uint64_t last = std::min({log_.last_index(), window_end, peer.next + options_.append_entries_max - 1});
+    out.sends.push_back({peer.id.node, peer.next, last});
+    if (peer.sample_index == 0) {
+      peer.sample_index = last;
+      peer.sample_ns = now;
+    }
+    peer.next = last + 1;
+    peer.last_send_ns = now;
+  }
+}
+
+Append Replica::make_append(uint64_t first, uint64_t last) const {
+  Append made;
+  made.epoch = view_.epoch;
+  made.prev = {first - 1, log_.epoch_of(first - 1).value_or(0)};
+  made.commit_index = commit_index_;
+  for (uint64_t index = first; index <= last; ++index) made.epochs.push_back(log_.epoch_of(index).value_or(0));
+  const auto begin = std::lower_bound(waiting_.begin(), waiting_.end(), first,
+                                      [](const Waiting& entry, uint64_t index) { return entry.index < index; });
+  for (auto at = begin; at != waiting_.end() && at->index <= last; ++at) {
+    made.acknowledge_received = made.acknowledge_received || at->level == AckLevel::kReceived;
+  }
+  return made;
+}
+
+// --- Commits
+
+/// Whose acknowledgement and promise are needed.
+bool Replica::required(const Peer& peer) {
+  return peer.member || (peer.join != 0 && !replica_mutant(ReplicaMutant::kLearnerHole));
+}
+
+bool Replica::is_acked(const Waiting& entry) const {
+  const auto reached = [&](const LogLevels& levels) {
+    switch (entry.level) {
+      case AckLevel::kReceived: return levels.received >= entry.index;
+      case AckLevel::kWritten: return levels.written >= entry.index;
+      case AckLevel::kDurable: return levels.durable >= entry.index;
+    }
+    return false;
+  };
+  if (!reached(levels_)) return false;
+  size_t missing = 0;
+  for (const auto& [node, peer] : peers_) missing += required(peer) && !reached(peer.acked) ? 1 : 0;
+  if (replica_mutant(ReplicaMutant::kCommitAtMajority)) return missing <= (view_.members.size() - 1) / 2;
+  return missing == 0;
+}
+
+/// Until when this replica has promised to commit nothing without those that are not members any more. Those that are
+/// must have left their epoch before anything is committed here.
+TimeNs Replica::promises_end() const {
+  TimeNs end = former_life_until_;
+  for (const auto& [node, until] : promised_until_) {
+    const Peer* member = nullptr;
+    const auto found = peers_.find(node);
+    if (found != peers_.end()) member = &found->second;
+    if (member == nullptr || !member->member) end = std::max(end, until);
+  }
+  return end;
+}
+
+void Replica::advance_commit(TimeNs now) {
+  if (!speaks() || role_ != ReplicaRole::kPrimary) return;
+  if (now < promises_end() && !replica_mutant(ReplicaMutant::kNoGrantWait)) return;
+  const uint64_t before = commit_index_;
+  while (!waiting_.empty() && is_acked(waiting_.front())) {
+    commit_index_ = waiting_.front().index;
+    waiting_.pop_front();
+  }
+  if (commit_index_ == before) return;
+  if (!open_ && commit_index_ >= barrier_index_) {
+    open_ = true;
+    next_heartbeat_ns_ = now;  // for promises, at once
+  }
+  if (tell_commit_ns_ == kTimeNever) tell_commit_ns_ = now + options_.tell_commit_ns;
+}
+
+// --- Reads
+
+bool Replica::holds_promises(TimeNs now) const {
+  if (replica_mutant(ReplicaMutant::kServeAfterLease)) return true;
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [now](const auto& entry) { return !required(entry.second) || entry.second.held_until > now; });
+}
+
+bool Replica::may_serve_read(TimeNs now) const {
+  if (!options_.leases) return false;
+  if (role_ == ReplicaRole::kPrimary) return open_ && holds_promises(now);
+  return role_ == ReplicaRole::kBackup && view_.read_anywhere && speaks() && holds_promises(now);
+}
+
+TimeNs Replica::lease_until() const {
+  if (!open() || !options_.leases) return 0;
+  TimeNs until = kTimeNever;
+  for (const auto& [node, peer] : peers_) {
+    if (required(peer)) until = std::min(until, peer.held_until);
+  }
+  return until;
+}
+
+uint64_t Replica::begin_confirm(ReplicaOutput& out) {
+  SKUA_CHECK(open(), "only an open primary confirms");
+  // A round that is under way began before this read: the next one is its.
+  confirm_wanted_ = confirm_sent_ + 1;
+  if (confirmed_round_ == confirm_sent_) begin_round(out);
+  return confirm_wanted_;
+}
+
+void Replica::begin_round(ReplicaOutput& out) {
+  confirm_sent_ = confirm_wanted_;
+  bool alone = true;
+  for (auto& [node, peer] : peers_) {
+    if (!required(peer)) continue;
+    alone = false;
+    out.messages.push_back({node, Confirm{view_.epoch, confirm_sent_}});
+  }
+  if (alone) confirmed_round_ = confirm_sent_;
+}
+
+void Replica::on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
+  Peer& sender = *peer(from);
+  sender.confirmed = std::max(sender.confirmed, std::min(reply.round, confirm_sent_));
+  if (confirmed_round_ == confirm_sent_) return;
+  for (const auto& [node, other] : peers_) {
+    if (required(other) && other.confirmed < confirm_sent_) return;
+  }
+  confirmed_round_ = confirm_sent_;
+  if (confirm_wanted_ > confirm_sent_) begin_round(out);
+}
+
+void Replica::on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& /*out*/) {
+  const bool current = release.epoch == view_.epoch && peer(from) == nullptr;
+  if (!speaks() || (!current && !replica_mutant(ReplicaMutant::kReleaseTwice))) return;
+  promised_until_.erase(from);
+  if (role_ == ReplicaRole::kPrimary) advance_commit(now);
+}
+
+// --- Learners, and members that hold everybody up
+
+bool Replica::is_joining_anybody() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second.join != 0; });
+}
+
+void Replica::report_learners(TimeNs now, ReplicaOutput& out) const {
+  if (!open_) return;
+  for (const auto& [node, peer] : peers_) {
+    if (peer.member || !peer.matched) continue;
+    const bool hole = replica_mutant(ReplicaMutant::kLearnerHole);
+    if (peer.join == 0) {
+      if (hole || peer.acked.durable + options_.caught_up_entries >= log_.last_index()) {
+        report(out, ReplicaReport::Kind::kCaughtUp, node);
+      }
+      continue;
+    }
+    // Members that read alone do not know of the learner yet: what they were promised must be over.
+    const bool promised = view_.read_anywhere && std::any_of(promised_until_.begin(), promised_until_.end(),
+                                                             [now](const auto& to) { return to.second > now; });
+    if (hole || (peer.acked.durable >= peer.join_goal && !promised)) {
+      report(out, ReplicaReport::Kind::kJoinReady, node, peer.join);
+    }
+  }
+}
+
+void Replica::look_for_slowness(TimeNs now, ReplicaOutput& out) {
+  if (!open_ || view_.members.size() <= view_.min_insync || view_.members.size() < 3) return;
+  const auto latency = [now](const Peer& peer) {
+    return peer.sample_index == 0 ? peer.latency_ns : std::max(peer.latency_ns, now - peer.sample_ns);
+  };
+  for (auto& [node, peer] : peers_) {
+    if (!peer.member) continue;
+    DurationNs fastest = kTimeNever;
+    for (const auto& [other_node, other] : peers_) {
+      if (other.member && other_node != node) fastest = std::min(fastest, latency(other));
+    }
+    const bool slow = latency(peer) > std::max(options_.slow_floor_ns, fastest * options_.slow_ratio);
+    if (!slow) {
+      peer.slow_since = kTimeNever;
+    } else if (peer.slow_since == kTimeNever) {
+      peer.slow_since = now;
+    } else if (now - peer.slow_since > options_.slow_after_ns) {
+      report(out, ReplicaReport::Kind::kSlow, node);
+    }
+  }
+}
+
+}  // namespace skua::kv

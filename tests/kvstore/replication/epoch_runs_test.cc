@@ -1,0 +1,94 @@
+#include "kvstore/replication/epoch_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "rpc/base/rng.h"
+
+namespace skua::kv {
+namespace {
+
+/// An epoch per entry.
+struct DumbLog {
+  std::vector<uint64_t> epochs{0};  // by index; entry 0 is the base
+
+  [[nodiscard]] std::optional<EntryId> last_common(const DumbLog& other) const {
+    for (size_t at = std::min(epochs.size(), other.epochs.size()); at-- > 0;) {
+      if (epochs[at] == other.epochs[at]) return EntryId{at, epochs[at]};
+    }
+    return std::nullopt;
+  }
+};
+
+TEST(EpochRuns, EmptyLogsAgreeInNothing) {
+  const EpochRuns empty;
+  EXPECT_EQ(empty.last_index(), 0U);
+  EXPECT_EQ(empty.epoch_of(0), 0U);
+  EXPECT_EQ(empty.epoch_of(1), std::nullopt);
+  EXPECT_EQ(empty.last_common(EpochRuns{}), (EntryId{0, 0}));
+}
+
+TEST(EpochRuns, CompactedLogsThatDoNotMeetTellNothing) {
+  EpochRuns ahead(EntryId{100, 3});
+  EpochRuns behind;
+  for (int i = 0; i < 50; ++i) behind.append(2);
+  EXPECT_EQ(ahead.last_common(behind), std::nullopt);
+}
+
+TEST(EpochRuns, FollowsItsDumbTwin) {
+  Rng rng(7);
+  for (int round = 0; round < 500; ++round) {
+    EpochRuns runs[2];
+    DumbLog dumb[2];
+    for (int step = 0; step < 60; ++step) {
+      const size_t which = rng.below(2);
+      const uint64_t kind = rng.below(10);
+      if (kind < 8) {
+        const uint64_t epoch = 1 + rng.below(4);
+        runs[which].append(epoch);
+        dumb[which].epochs.push_back(epoch);
+      } else if (kind == 8) {
+        const uint64_t keep = rng.below(dumb[which].epochs.size());
+        runs[which].truncate(keep);
+        dumb[which].epochs.resize(keep + 1);
+      } else {
+        runs[which] = runs[1 - which];
+        dumb[which] = dumb[1 - which];
+      }
+      for (size_t index = 0; index < dumb[which].epochs.size(); ++index) {
+        ASSERT_EQ(runs[which].epoch_of(index), dumb[which].epochs[index]);
+      }
+      ASSERT_EQ(runs[which].last_index() + 1, dumb[which].epochs.size());
+      ASSERT_EQ(runs[0].last_common(runs[1]), dumb[0].last_common(dumb[1]));
+    }
+  }
+}
+
+TEST(EpochRuns, CompactionKeepsWhatIsAboveTheBase) {
+  EpochRuns log;
+  for (uint64_t epoch = 1; epoch <= 50; ++epoch) {
+    log.append(epoch);
+    log.append(epoch);
+  }
+  log.compact_to(8, 30);
+  EXPECT_EQ(log.base(), (EntryId{30, 15}));
+  log.compact_to(8, 100);
+  EXPECT_EQ(log.runs().size(), 8U);
+  EXPECT_EQ(log.epoch_of(100), 50U);
+  EXPECT_EQ(log.epoch_of(log.base().index), log.base().epoch);
+  const auto copy = EpochRuns::from_parts(log.base(), log.runs(), log.last_index());
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_EQ(*copy, log);
+}
+
+TEST(EpochRuns, PartsThatAreNoneAreRefused) {
+  const std::vector<EntryId> falling{{5, 1}, {4, 2}};
+  EXPECT_EQ(EpochRuns::from_parts({0, 0}, falling, 9), std::nullopt);
+  const std::vector<EntryId> beyond{{5, 1}};
+  EXPECT_EQ(EpochRuns::from_parts({0, 0}, beyond, 4), std::nullopt);
+  EXPECT_EQ(EpochRuns::from_parts({5, 1}, {}, 4), std::nullopt);
+}
+
+}  // namespace
+}  // namespace skua::kv

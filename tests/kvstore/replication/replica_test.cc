@@ -1,0 +1,318 @@
+// Replicas of one shard, joined by hand: messages arrive in order at once unless a node is cut off, logs are durable when
+// the test says so.
+#include "kvstore/replication/replica.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace skua::kv {
+namespace {
+
+constexpr ReplicaOptions kOptions{};
+
+class Group {
+ public:
+  explicit Group(std::vector<NodeId> nodes) {
+    for (const NodeId node : nodes) start(node, {});
+  }
+
+  void start(NodeId node, Replica::Restart restart) {
+    replicas_[node] = std::make_unique<Replica>(kOptions, ReplicaId{node, 1}, std::move(restart), now);
+  }
+
+  Replica& operator[](NodeId node) { return *replicas_.at(node); }
+
+  void view(View view) {
+    for (auto& [node, replica] : replicas_) view_to(node, view);
+    settle();
+  }
+  void view_to(NodeId node, const View& view) {
+    ReplicaOutput out;
+    replicas_.at(node)->on_view(view, now, out);
+    take(node, out);
+  }
+  void propose(NodeId node, AckLevel level = AckLevel::kDurable) {
+    ReplicaOutput out;
+    replicas_.at(node)->propose(level, now, out);
+    take(node, out);
+    settle();
+  }
+  void pass(DurationNs time) {
+    for (const TimeNs end = now + time; now < end;) {
+      now += 10 * kMillisecond;
+      for (auto& [node, replica] : replicas_) {
+        ReplicaOutput out;
+        if (!cut.contains(node)) replica->tick(now, out);
+        take(node, out);
+      }
+      settle();
+    }
+  }
+
+  void settle() {
+    while (!queue_.empty()) {
+      auto [from, envelope] = std::move(queue_.front());
+      queue_.pop_front();
+      if (cut.contains(from) || cut.contains(envelope.to) || !replicas_.contains(envelope.to)) continue;
+      ReplicaOutput out;
+      replicas_.at(envelope.to)->on_message(from, envelope.message, now, out);
+      take(envelope.to, out);
+    }
+  }
+
+  TimeNs now = kSecond;
+  std::set<NodeId> cut;
+  std::set<NodeId> stuck_logs;
+  std::vector<std::pair<NodeId, ReplicaReport>> reports;
+
+ private:
+  void take(NodeId node, ReplicaOutput& out) {
+    Replica& replica = *replicas_.at(node);
+    for (const auto& envelope : out.messages) queue_.emplace_back(node, envelope);
+    for (const auto& send : out.sends) {
+      queue_.emplace_back(node, ReplicaOutput::Envelope{send.to, replica.make_append(send.first, send.last)});
+    }
+    for (const auto& report : out.reports) reports.emplace_back(node, report);
+    if (out.persist_view) {
+      ReplicaOutput next;
+      replica.view_persisted(out.persist_view->epoch, now, next);
+      take(node, next);
+    }
+    if (!stuck_logs.contains(node) && replica.role() != ReplicaRole::kInactive) {
+      const uint64_t last = replica.last_index();
+      if (durable_[node] != last || out.truncate_after) {
+        durable_[node] = last;
+        ReplicaOutput next;
+        replica.log_progress({last, last, last}, now, next);
+        take(node, next);
+      }
+    }
+  }
+
+  std::map<NodeId, std::unique_ptr<Replica>> replicas_;
+  std::map<NodeId, uint64_t> durable_;
+  std::deque<std::pair<NodeId, ReplicaOutput::Envelope>> queue_;
+};
+
+View view_of(uint64_t epoch, NodeId primary, std::vector<NodeId> members) {
+  View view;
+  view.epoch = view.change = epoch;
+  view.primary = primary;
+  for (const NodeId node : members) view.members.push_back({node, 1});
+  return view;
+}
+
+TEST(Replica, FirstPrimaryOpensWhenAllHaveItsBarrier) {
+  Group group({1, 2, 3});
+  group.stuck_logs = {3};
+  group.view(view_of(1, 1, {1, 2, 3}));
+  EXPECT_FALSE(group[1].open());
+  group.stuck_logs = {};
+  group.pass(200 * kMillisecond);
+  ASSERT_TRUE(group[1].open());
+  EXPECT_EQ(group[1].commit_index(), 1U);
+  EXPECT_TRUE(group[1].may_serve_read(group.now));
+  EXPECT_FALSE(group[2].may_serve_read(group.now));
+}
+
+TEST(Replica, CommitsWhatAllMembersHave) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.stuck_logs = {2};
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 1U);
+  group.stuck_logs = {};
+  group.pass(200 * kMillisecond);
+  EXPECT_EQ(group[1].commit_index(), 2U);
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 3U);
+  group.pass(20 * kMillisecond);
+  EXPECT_EQ(group[3].commit_index(), 3U);
+}
+
+TEST(Replica, ReceivedIsEnoughForWhoAsksNoMore) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.stuck_logs = {1, 2};
+  group.propose(1, AckLevel::kReceived);
+  EXPECT_EQ(group[1].commit_index(), 2U);
+  group.propose(1, AckLevel::kDurable);
+  EXPECT_EQ(group[1].commit_index(), 2U);
+}
+
+TEST(Replica, ANewPrimaryWaitsForItsPromises) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.propose(1);
+  group.pass(100 * kMillisecond);
+  group.cut = {1};
+  for (const NodeId node : {2, 3}) group.view_to(node, view_of(2, 2, {2, 3}));
+  group.settle();
+  EXPECT_FALSE(group[2].open());
+  EXPECT_TRUE(group[1].may_serve_read(group.now));
+  while (!group[2].open()) {
+    group.pass(10 * kMillisecond);
+    ASSERT_LT(group.now, 10 * kSecond);
+    ASSERT_FALSE(group[2].open() && group[1].may_serve_read(group.now));
+  }
+  EXPECT_FALSE(group[1].may_serve_read(group.now));
+  EXPECT_EQ(group[2].commit_index(), 3U);
+}
+
+TEST(Replica, TheOldPrimarysSuffixIsDropped) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.cut = {1};
+  group.propose(1);
+  group.propose(1);
+  EXPECT_EQ(group[1].last_index(), 3U);
+  group.view(view_of(2, 2, {1, 2, 3}));
+  group.pass(kSecond);
+  EXPECT_FALSE(group[2].open()) << "it needs the member that is cut off";
+  group.cut = {};
+  group.pass(kSecond);
+  ASSERT_TRUE(group[2].open());
+  EXPECT_EQ(group[1].role(), ReplicaRole::kBackup);
+  EXPECT_EQ(group[1].last_index(), 2U);
+  EXPECT_EQ(group[1].log().last(), (EntryId{2, 2}));
+  EXPECT_EQ(group[1].commit_index(), 2U);
+}
+
+TEST(Replica, LosingABackupDoesNotStopReads) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(100 * kMillisecond);
+  group.cut = {3};
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 1U);
+  group.view(view_of(2, 1, {1, 2}));
+  EXPECT_TRUE(group[1].open());
+  EXPECT_TRUE(group[1].may_serve_read(group.now));
+  EXPECT_EQ(group[1].commit_index(), 2U);
+}
+
+TEST(Replica, SuspectsWhoIsSilent) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(kSecond);
+  EXPECT_TRUE(group.reports.empty());
+  group.cut = {1};
+  group.pass(kSecond);
+  std::set<NodeId> accusers;
+  for (const auto& [node, report] : group.reports) {
+    EXPECT_EQ(report, (ReplicaReport{ReplicaReport::Kind::kSuspect, 1, 1, 0}));
+    accusers.insert(node);
+  }
+  EXPECT_EQ(accusers, (std::set<NodeId>{2, 3}));
+}
+
+TEST(Replica, ALearnerJoinsWithoutAHole) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1}));
+  group.propose(1);
+  View view = view_of(1, 1, {1});
+  view.change = 2;
+  view.learners = {{{2, 1}, 0}};
+  group.view(view);
+  group.pass(200 * kMillisecond);
+  ASSERT_FALSE(group.reports.empty());
+  EXPECT_EQ(group.reports.back().second, (ReplicaReport{ReplicaReport::Kind::kCaughtUp, 1, 2, 0}));
+  EXPECT_EQ(group[2].last_index(), 2U);
+  // Following only: nobody waits for it.
+  group.stuck_logs = {2};
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 3U);
+  view.change = 3;
+  view.learners = {{{2, 1}, 9}};
+  group.view(view);
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 3U);
+  group.reports.clear();
+  group.pass(200 * kMillisecond);
+  EXPECT_TRUE(group.reports.empty());
+  group.stuck_logs = {};
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 5U);
+  group.pass(200 * kMillisecond);
+  ASSERT_FALSE(group.reports.empty());
+  EXPECT_EQ(group.reports.back().second, (ReplicaReport{ReplicaReport::Kind::kJoinReady, 1, 2, 9}));
+  group.view(view_of(2, 1, {1, 2}));
+  group.propose(1);
+  EXPECT_EQ(group[2].role(), ReplicaRole::kBackup);
+  EXPECT_EQ(group[1].commit_index(), 6U);
+}
+
+TEST(Replica, ARestartedPrimaryNeedsANewEpoch) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.propose(1);
+  const EpochRuns log = group[1].log();
+  group.start(1, {.view = view_of(1, 1, {1, 2}), .log = log, .commit_index = 0});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(kSecond);
+  EXPECT_EQ(group[1].role(), ReplicaRole::kInactive);
+  ASSERT_FALSE(group.reports.empty());
+  EXPECT_EQ(group.reports.back().second.kind, ReplicaReport::Kind::kSuspect);
+  group.view(view_of(2, 1, {1, 2}));
+  EXPECT_TRUE(group[1].open());
+  EXPECT_EQ(group[1].commit_index(), 3U);
+}
+
+TEST(Replica, ConfirmRoundNeedsAllMembers) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  ReplicaOutput out;
+  const uint64_t round = group[1].begin_confirm(out);
+  ASSERT_EQ(out.messages.size(), 2U);
+  EXPECT_LT(group[1].confirmed_round(), round);
+  for (const auto& envelope : out.messages) {
+    ReplicaOutput answer;
+    group[envelope.to].on_message(1, envelope.message, group.now, answer);
+    ASSERT_EQ(answer.messages.size(), 1U);
+    ReplicaOutput ignored;
+    group[1].on_message(envelope.to, answer.messages[0].message, group.now, ignored);
+  }
+  EXPECT_EQ(group[1].confirmed_round(), round);
+}
+
+TEST(Replica, APrimaryWhoseLogIsFullGivesUpItsEpoch) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.stuck_logs = {1};
+  group.propose(1);
+  ReplicaOutput out;
+  group[1].log_refused_after(1, out);
+  EXPECT_EQ(group[1].role(), ReplicaRole::kInactive);
+  ASSERT_EQ(out.reports.size(), 1U);
+  EXPECT_EQ(out.reports[0].kind, ReplicaReport::Kind::kNeedsEpoch);
+  EXPECT_FALSE(out.failed);
+}
+
+TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1}));
+  for (int i = 0; i < 10; ++i) group.propose(1);
+  group[1].set_first_available(8);
+  View view = view_of(1, 1, {1});
+  view.change = 2;
+  view.learners = {{{2, 1}, 0}};
+  group.view(view);
+  group.pass(100 * kMillisecond);
+  EXPECT_EQ(group[2].last_index(), 0U);
+  ReplicaOutput out;
+  group[2].install_snapshot({9, 1}, group.now, out);
+  for (const auto& envelope : out.messages) {
+    ReplicaOutput answer;
+    group[1].on_message(2, envelope.message, group.now, answer);
+  }
+  group.pass(100 * kMillisecond);
+  EXPECT_EQ(group[2].last_index(), 11U);
+}
+
+}  // namespace
+}  // namespace skua::kv
