@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/replica_rows.h"
 
 namespace skua::kv {
 namespace {
@@ -32,6 +33,7 @@ std::string completion_key(uint64_t client_id) {
 
 absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable& table) {
   for (const InternalRow& row : rows) {
+    if (is_replica_key(row.key)) continue;
     const bool sound =
         row.key.size() == kKeyBytesMax + kClientIdBytes && table.load(client_of(row.key), as_byte_span(row.value));
     if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");

@@ -8,6 +8,8 @@ namespace {
 constexpr uint8_t kPut = 1;
 constexpr uint8_t kDelete = 2;
 constexpr uint8_t kCompletion = 3;
+constexpr uint8_t kEntry = 4;
+constexpr uint8_t kBarrier = 5;
 constexpr uint8_t kHasExpiry = 1;
 constexpr size_t kHeadBytes = 8;
 
@@ -41,7 +43,41 @@ std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
   return out;
 }
 
+std::optional<EntryHead> read_entry_head(ByteSpan payload) {
+  ByteReader reader(payload);
+  if (reader.read<uint64_t>() != kEntry) return std::nullopt;
+  EntryHead out;
+  out.epoch = reader.read<uint64_t>();
+  out.commit_index = reader.read<uint64_t>();
+  if (!reader.ok()) return std::nullopt;
+  return out;
+}
+
+std::optional<ByteSpan> read_barrier(ByteSpan payload) {
+  ByteReader reader(payload);
+  if (reader.read<uint32_t>() != kBarrier) return std::nullopt;
+  const size_t bytes = reader.read<uint32_t>();
+  if (!reader.ok() || reader.remaining() != bytes) return std::nullopt;
+  return reader.read_rest();
+}
+
 }  // namespace
+
+void encode_entry_head(const EntryHead& entry, ByteWriter& out) {
+  out.write(uint64_t{kEntry});
+  out.write(entry.epoch);
+  out.write(entry.commit_index);
+}
+
+std::string encode_barrier(ByteSpan bytes) {
+  std::array<std::byte, kHeadBytes> head;
+  ByteWriter writer(head);
+  writer.write(uint32_t{kBarrier});
+  writer.write(static_cast<uint32_t>(bytes.size()));
+  std::string out(as_string_view(head));
+  out.append(as_string_view(bytes));
+  return out;
+}
 
 void encode_effect_head(const Effect& effect, ByteWriter& out) {
   const bool has_expiry = effect.value && effect.expires_at != 0;
@@ -86,8 +122,12 @@ MutationResult batch_result(ByteSpan results, size_t at, uint64_t version) {
 }
 
 EffectReader::EffectReader(ByteSpan payload) : rest_(payload) {
+  entry_ = read_entry_head(rest_);
+  if (entry_) rest_ = rest_.subspan(kEntryHeadBytes);
+  barrier_ = read_barrier(rest_);
+  if (barrier_) rest_ = {};
   size_t bytes = 0;
-  completion_ = read_completion(payload, bytes);
+  completion_ = read_completion(rest_, bytes);
   rest_ = rest_.subspan(bytes);
 }
 

@@ -1,7 +1,8 @@
 // What a record of the log says: the effects of one mutation or batch, evaluated, so that replay decides nothing; and, if
 // it is to happen exactly once, whose it was and what it was answered.
 //
-//    record payload = [completion] effect effect ...      the record's index is the version of all of them; no key twice
+//    record payload = [entry] [completion] effect effect ...      the record's index is the version of all of them; no key twice
+//                   | [entry] barrier
 //
 //    effect (little endian)                          completion
 //     0 u8  kind (1 put, 2 delete)                    0 u8  kind 3
@@ -41,6 +42,15 @@ struct Completion {
   ByteSpan batch_results{};  ///< encoded, kBatchResultBytes each; empty: not a batch
 };
 
+/// Of an entry of a replicated shard in a replica's own log.
+struct EntryHead {
+  uint64_t epoch = 0;         ///< that made it; the record's own epoch is the one in which this log took it
+  uint64_t commit_index = 0;  ///< at least so much was committed then
+
+  friend bool operator==(const EntryHead&, const EntryHead&) = default;
+};
+
+inline constexpr size_t kEntryHeadBytes = 24;
 inline constexpr size_t kEffectHeadBytesMax = 16;
 inline constexpr size_t kCompletionHeadBytes = 40;
 inline constexpr size_t kBatchResultBytes = 16;
@@ -62,13 +72,20 @@ void append_batch_result(const MutationResult& result, std::string& out);
 /// The result of operation `at` of a batch that got `version`.
 [[nodiscard]] MutationResult batch_result(ByteSpan results, size_t at, uint64_t version);
 
+void encode_entry_head(const EntryHead& entry, ByteWriter& out);
+/// The payload of a barrier, without an entry's head.
+[[nodiscard]] std::string encode_barrier(ByteSpan bytes);
+
 /// Walks through a payload.
 class EffectReader {
  public:
   explicit EffectReader(ByteSpan payload);
 
   /// What the payload begins with.
+  [[nodiscard]] const std::optional<EntryHead>& entry() const { return entry_; }
   [[nodiscard]] const std::optional<Completion>& completion() const { return completion_; }
+  /// All that there is then.
+  [[nodiscard]] const std::optional<ByteSpan>& barrier() const { return barrier_; }
   /// The next effect; nullopt at the end, and at what is no effect.
   [[nodiscard]] std::optional<Effect> next();
   /// After nullopt: everything was read.
@@ -76,7 +93,9 @@ class EffectReader {
 
  private:
   ByteSpan rest_;
+  std::optional<EntryHead> entry_;
   std::optional<Completion> completion_;
+  std::optional<ByteSpan> barrier_;
 };
 
 }  // namespace skua::kv

@@ -3,12 +3,15 @@
 #ifndef SKUA_KVSTORE_ENGINE_ENGINE_SHARD_H_
 #define SKUA_KVSTORE_ENGINE_ENGINE_SHARD_H_
 
+#include <array>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
@@ -70,6 +73,47 @@ struct RelaxedRecord final : LogOp {
   RelaxedRecord* next_free = nullptr;
 };
 
+/// An entry of a replicated shard, from when it is known until it is applied, no peer needs it, and the log has let go of its
+/// bytes. Recycled.
+struct ReplicaRecord final : LogOp {
+  ReplicaRecord() : LogOp(Kind::kReplica) {}
+
+  uint64_t index = 0;
+  uint64_t epoch = 0;
+  int64_t time_ms = 0;
+  LogDurability durability = LogDurability::kSync;
+  std::array<std::byte, kEntryHeadBytes> head{};
+  std::string payload;
+  bool in_log = false;   // given to it and not back
+  bool in_row = false;   // a row of the database has it (replica_rows.h)
+  bool dropped = false;  // no entry any more; released when nothing uses its bytes
+  uint32_t pins = 0;
+  WorkerEngine* engine = nullptr;
+  ReplicaRecord* next_free = nullptr;
+};
+
+/// What a replicated shard has in addition.
+struct EngineReplica {
+  std::deque<ReplicaRecord*> entries;  // by index, without gaps, up to the shard's last_index
+  size_t bytes = 0;                    // of their payloads
+  uint64_t commit_limit = 0;           // may be applied
+  uint64_t log_start = 0;              // the log begins behind this index
+  bool leading = false;
+  bool log_moved = false;      // to be told
+  bool refused = false;        // to be told
+  std::string runs;            // of the last barrier that was applied
+  std::vector<uint64_t> rows;  // of entries that were truncated or applied: to be deleted with the next batch
+  /// Internal rows on their way to the applier, which has views of them.
+  struct Row {
+    uint64_t index = 0;
+    std::string key;
+    std::string value;
+  };
+  std::deque<Row> row_bytes;
+  std::vector<Effect> effects;  // scratch
+  std::vector<MemoryTier::BatchWrite> writes;
+};
+
 struct EngineShard {
   ShardDb* db = nullptr;
   uint32_t number = 0;  // the memory tier's
@@ -120,6 +164,9 @@ struct EngineShard {
   bool ending = false;     // its end is on the way to the log
   absl::Status refusal{};  // until what is in the log has come back: the log had no room
   absl::Status failure{};  // for good
+
+  std::unique_ptr<EngineReplica> replica;  // null: not replicated
+  ReplicaRows rows;                        // until replicate()
 
   AppliedShard applied{};
   LogOp start_op{LogOp::Kind::kShardStart};

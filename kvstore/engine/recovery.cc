@@ -11,6 +11,7 @@
 #include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/mutants.h"
+#include "kvstore/engine/replica_tail.h"
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/sort_effects.h"
 #include "rpc/base/status.h"
@@ -29,6 +30,9 @@ struct ShardState {
   uint64_t last_index = 0;             // replayed
   std::vector<AppliedEffect> effects;  // views into the segments held
   CompletionRows completions;
+  ReplicaTail tail;    // replicated shards
+  std::string runs{};  // of the last barrier
+  uint64_t runs_index = 0;
 };
 
 class Recovery {
@@ -84,7 +88,9 @@ class Recovery {
     }
     shard.last_index = (*db)->applied_index();
     shard.refused = recovery_->status({log_shard, shard.last_index});
-    if (shard.refused.ok()) shard.refused = shard.completions.load((*db)->take_internal_rows());
+    const std::vector<InternalRow> rows = (*db)->take_internal_rows();
+    if (shard.refused.ok()) shard.refused = shard.completions.load(rows);
+    if (shard.refused.ok()) shard.refused = shard.tail.load(rows, shard.last_index);
     if (shard.refused.ok()) shard.db = *std::move(db);
   }
 
@@ -107,23 +113,33 @@ class Recovery {
   void take(const RecordView& record) {
     ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
     if (!shard.refused.ok()) return;
-    EffectReader reader(record.payload);
+    ++records_;
+    if (!shard.tail.active() && !EffectReader(record.payload).entry()) {
+      return take_effects(shard, record.header.index, record.header.time, record.payload);
+    }
+    if (shard.refused = shard.tail.take(record); !shard.refused.ok()) return;
+    shard.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
+      take_effects(shard, index, entry.time_ms, as_byte_span(entry.payload));
+    });
+  }
+
+  void take_effects(ShardState& shard, uint64_t index, int64_t time_ms, ByteSpan payload) const {
+    EffectReader reader(payload);
     while (const auto effect = reader.next()) {
-      shard.effects.push_back({.key = effect->key,
-                               .value = effect->value,
-                               .version = record.header.index,
-                               .expires_at = effect->expires_at});
+      shard.effects.push_back(
+          {.key = effect->key, .value = effect->value, .version = index, .expires_at = effect->expires_at});
     }
-    if (reader.completion()) {
-      shard.completions.record(*reader.completion(), record.header.index, static_cast<uint64_t>(record.header.time));
+    if (reader.completion()) shard.completions.record(*reader.completion(), index, static_cast<uint64_t>(time_ms));
+    if (reader.barrier()) {
+      shard.runs.assign(as_string_view(*reader.barrier()));
+      shard.runs_index = index;
     }
-    if (!reader.complete() || record.header.index <= shard.last_index) {
-      shard.refused = absl::DataLossError(absl::StrCat("record ", record.header.index, " of the shard in the log ",
+    if (!reader.complete() || index <= shard.last_index) {
+      shard.refused = absl::DataLossError(absl::StrCat("record ", index, " of the shard in the log ",
                                                        device_.path_of(""), " is not one of this build's"));
       return;
     }
-    shard.last_index = record.header.index;
-    ++records_;
+    shard.last_index = index;
   }
 
   /// What is taken of a segment points into it until it is applied.
@@ -141,6 +157,11 @@ class Recovery {
 
   /// The last effect of each key, in the order of the keys, which databases take fastest.
   static void apply(ShardState& shard) {
+    const std::string runs_key = shard.runs_index != 0 ? replica_runs_key() : std::string();
+    if (std::exchange(shard.runs_index, 0) != 0) {
+      shard.effects.push_back(
+          {.key = runs_key, .value = as_byte_span(shard.runs), .version = shard.last_index, .expires_at = 0});
+    }
     if (shard.effects.empty() || !shard.refused.ok()) return;
     shard.completions.collect(shard.last_index, shard.effects);
     sort_last_of_key(shard.effects);
@@ -149,10 +170,19 @@ class Recovery {
     shard.refused =
         many ? shard.db->ingest(shard.effects, shard.last_index) : shard.db->apply(shard.effects, shard.last_index);
     shard.effects.clear();
+    shard.tail.release();
+  }
+
+  /// What is not known to be committed, beside the users' rows.
+  static void keep_tail(ShardState& shard) {
+    if (!shard.tail.active() || !shard.refused.ok()) return;
+    const std::vector<AppliedEffect> rows = shard.tail.rows();
+    if (!rows.empty()) shard.refused = shard.db->apply(rows, shard.last_index);
   }
 
   static void finish(ShardState& shard) {
     if (shard.db == nullptr) return;
+    keep_tail(shard);
     const bool flushes = !engine_mutant(EngineMutant::kEndUnflushed);
     if (shard.refused.ok() && flushes) shard.refused = shard.db->flush().status();
     shard.db.reset();
@@ -179,7 +209,7 @@ class Recovery {
     RecoveredLog out{.log = *std::move(log), .refused = {}, .records_replayed = records_};
     for (const auto& shard : shards_) {
       if (shard->refused.ok()) {
-        out.log->set_durable(shard->log_shard, shard->last_index);
+        out.log->set_durable(shard->log_shard, std::max(shard->last_index, shard->tail.last_index()));
       } else {
         out.refused[shard_id_of(shard->log_shard)] = shard->refused;
       }

@@ -88,6 +88,7 @@ EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   const std::vector<InternalRow> rows = db.take_internal_rows();
   shard.failure = load_completions(rows, shard.completions);
   if (shard.failure.ok()) shard.failure = shard.applied.completions.load(rows);
+  if (shard.failure.ok()) shard.failure = shard.rows.load(rows);
   return shard;
 }
 
@@ -96,6 +97,7 @@ void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> cl
                  shard.waits.empty(),
              "close a shard when nothing of it is unfinished");
   shard.on_closed = std::move(closed);
+  if (shard.replica != nullptr) keep_tail(shard);
   applier_->close(shard.applied);
 }
 
@@ -122,6 +124,7 @@ void WorkerEngine::forget(EngineShard& shard) {
   std::erase(touched_, &shard);  // a start in the log that no write followed
   std::erase(stalled_, &shard);
   for (RelaxedRecord* record : shard.unlogged) release_relaxed(*record);
+  if (shard.replica != nullptr) forget_entries(shard);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closed) closed();
 }
@@ -280,6 +283,10 @@ void WorkerEngine::applied(EngineShard& shard, const Applier::Report& report) {
   if (report.applied_index > shard.applied_index) {
     shard.applied_index = report.applied_index;
     memory_->mark_clean(shard.number, report.applied_index);
+    if (shard.replica != nullptr) {
+      auto& rows = shard.replica->row_bytes;
+      while (!rows.empty() && rows.front().index <= report.applied_index) rows.pop_front();
+    }
   }
   if (!report.failure.ok() && shard.failure.ok()) {
     shard.failure = absl::Status(report.failure.code(),

@@ -44,6 +44,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,11 +69,12 @@ namespace skua::kv {
 struct EngineShard;
 struct BatchWork;
 struct RelaxedRecord;
+struct ReplicaRecord;
 class EngineFetch;
 
 /// Something that the log is told, on its way there and back.
 struct LogOp {
-  enum class Kind : uint8_t { kWrite, kRelaxed, kShardStart, kShardEnd };
+  enum class Kind : uint8_t { kWrite, kRelaxed, kReplica, kShardStart, kShardEnd };
   explicit LogOp(Kind what) : kind(what) {}
 
   const Kind kind;
@@ -103,7 +105,7 @@ struct WriteOp final : LogOp {
   std::string why;  ///< for people, if the status needs it; empty otherwise
 
   // The engine's.
-  enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };
+  enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };  // kInLog, replicated: until it is committed
   State state = State::kAnswered;
   bool is_attempt = false;  // the table of completions counts it
   uint64_t index = 0;
@@ -126,6 +128,29 @@ struct FetchOp {
   uint64_t expires_at = 0;  ///< unix time in ms; 0: never
 
   FetchOp* behind = nullptr;  // the engine's
+};
+
+/// An entry of a replicated shard, as peers get it.
+struct ReplicaEntry {
+  uint64_t index = 0;
+  uint64_t epoch = 0;  ///< that made it
+  int64_t time_ms = 0;
+  LogDurability durability = LogDurability::kSync;
+  ByteSpan payload{};  ///< effect.h, without the entry's head
+};
+
+/// How far the log is with a replicated shard.
+struct ReplicaLevels {
+  uint64_t written = 0;
+  uint64_t synced = 0;
+};
+
+/// What a replicated shard finds when it is opened; see replica_rows.h.
+struct ReplicaStart {
+  uint64_t applied_index = 0;
+  std::string runs;  ///< of the last barrier that was applied; empty: there was none
+  std::vector<ReplicaEntry>
+      tail{};  ///< entries behind applied_index that are in this replica's log; views, until the next change
 };
 
 /// Somebody who wants the database to show what is committed now; the submitter's until applied.
@@ -157,6 +182,10 @@ class WorkerEngine {
     std::function<void(AppliedWait&)> applied;
     /// Writes that one group of the log held.
     std::function<void(size_t)> group_done;
+    /// Replicated shards: this write's entry is in the log's queue, and replica_entry() has it.
+    std::function<void(EngineShard&, const ReplicaEntry&)> proposed;
+    /// Replicated shards: replica_levels() has changed. `refused`: the log had no room for entries; they are dropped here.
+    std::function<void(EngineShard&, bool refused)> log_moved;
   };
 
   struct Counters {
@@ -222,6 +251,39 @@ class WorkerEngine {
   /// Ends in write_done, with op.result.
   void write(EngineShard& shard, WriteOp& op);
 
+  // --- Replicated shards (worker_engine_replica.cc): the log's entries are made by one primary, and who that is and what is
+  // committed others decide.
+
+  /// After open_shard(), before anything else of the shard. `epoch`: in which the log takes what follows.
+  void replicate(EngineShard& shard);
+  /// What the shard began with.
+  [[nodiscard]] ReplicaStart replica_start(const EngineShard& shard) const;
+  /// The log takes what follows in this epoch. It rises.
+  void set_replica_epoch(EngineShard& shard, uint64_t epoch);
+  /// From now on writes are taken, and become entries of the shard's epoch. All entries must be committed and in memory.
+  void lead(EngineShard& shard);
+  /// From now on writes are refused; those under way that are not committed are answered ABORTED: they may yet be.
+  void follow(EngineShard& shard);
+  /// An entry from the primary, or a barrier of one's own, behind the last one; the bytes are copied. RESOURCE_EXHAUSTED: not
+  /// now; INVALID_ARGUMENT: it is none.
+  [[nodiscard]] absl::Status append_entry(EngineShard& shard, const ReplicaEntry& entry);
+  /// Forgets the entries behind `index`, which are not committed.
+  void truncate_entries(EngineShard& shard, uint64_t index);
+  /// Entries up to `index` are committed: they are applied, and answered.
+  void commit_entries(EngineShard& shard, uint64_t index);
+  /// nullopt: not kept. The payload stays until the next call that changes the shard, if pinned until unpin_entry().
+  [[nodiscard]] std::optional<ReplicaEntry> replica_entry(const EngineShard& shard, uint64_t index) const;
+  /// Null: not kept.
+  [[nodiscard]] ReplicaRecord* pin_entry(EngineShard& shard, uint64_t index);
+  void unpin_entry(ReplicaRecord& entry);
+  /// unpin_entry() for a message's body; `entry` is a ReplicaRecord.
+  static void release_entry_pin(void* entry);
+  [[nodiscard]] static ReplicaEntry entry_of_record(const ReplicaRecord& entry);
+  /// Forgets applied entries below `needed_from`, and above, too, once more than `bytes_max` are kept. The first index kept.
+  uint64_t trim_entries(EngineShard& shard, uint64_t needed_from, size_t bytes_max);
+  [[nodiscard]] ReplicaLevels replica_levels(const EngineShard& shard) const;
+  [[nodiscard]] uint64_t last_entry(const EngineShard& shard) const;
+
   // --- The rest
 
   /// Unix time in milliseconds, for what expires; never goes back. Until the first call nothing expires.
@@ -281,6 +343,8 @@ class WorkerEngine {
   // worker_engine_log.cc: to the log and back
   [[nodiscard]] absl::Status submit(EngineShard& shard, WriteOp& op);
   [[nodiscard]] absl::Status submit_relaxed(EngineShard& shard, RelaxedRecord& record);
+  [[nodiscard]] LogDurability wanted_durability(Durability asked) const;
+  [[nodiscard]] static Durability achieved_durability(LogDurability achieved);
   [[nodiscard]] absl::Status start_in_log(EngineShard& shard, uint64_t index);
   RelaxedRecord& acquire_relaxed();
   void release_relaxed(RelaxedRecord& record);
@@ -290,6 +354,19 @@ class WorkerEngine {
   void group_done(std::span<const LogSubmission> group);
   void finish_group(LogOp* first, size_t writes);
   void take_outcome(LogOp& op);
+
+  // worker_engine_replica.cc
+  [[nodiscard]] absl::Status submit_entry(EngineShard& shard, WriteOp& op);
+  [[nodiscard]] absl::Status give_to_log(EngineShard& shard, ReplicaRecord& record);
+  void entry_done(EngineShard& shard, ReplicaRecord& record);
+  void tell_log_moved(EngineShard& shard);
+  void apply_entries(EngineShard& shard);
+  [[nodiscard]] bool apply_entry(EngineShard& shard, ReplicaRecord& record);
+  void keep_tail(EngineShard& shard);
+  void forget_entries(EngineShard& shard);
+  ReplicaRecord& acquire_entry();
+  void release_entry(ReplicaRecord& record);
+  [[nodiscard]] static bool is_committed(const EngineShard& shard, const WriteOp& op);
 
   // worker_engine_writes.cc
   [[nodiscard]] bool refuse(const EngineShard& shard, WriteOp& op);
@@ -327,6 +404,8 @@ class WorkerEngine {
   EngineFetch* free_fetch_ = nullptr;
   std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;
   RelaxedRecord* free_relaxed_ = nullptr;
+  std::vector<std::unique_ptr<ReplicaRecord>> entries_;
+  ReplicaRecord* free_entry_ = nullptr;
   uint64_t now_ms_ = 0;
   bool draining_ = false;
   absl::Status log_failure_;

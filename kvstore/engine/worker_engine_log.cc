@@ -23,17 +23,19 @@ constexpr size_t kPayloadBytesKept = size_t{64} << 10;
 /// Between two attempts to bring answered writes into a log that has no room.
 constexpr uint64_t kResubmitMs = 10;
 
-LogDurability wanted_durability(Durability asked, LogDurability standard) {
+}  // namespace
+
+LogDurability WorkerEngine::wanted_durability(Durability asked) const {
   switch (asked) {
-    case Durability::kDefault: return standard;
+    case Durability::kDefault: return options_.durability;
     case Durability::kMemory: return LogDurability::kMemory;
     case Durability::kFlush: return LogDurability::kFlush;
     case Durability::kSync: return LogDurability::kSync;
   }
-  return standard;
+  return options_.durability;
 }
 
-Durability achieved_durability(LogDurability achieved) {
+Durability WorkerEngine::achieved_durability(LogDurability achieved) {
   switch (achieved) {
     case LogDurability::kMemory: return Durability::kMemory;
     case LogDurability::kFlush: return Durability::kFlush;
@@ -42,10 +44,9 @@ Durability achieved_durability(LogDurability achieved) {
   return Durability::kDefault;
 }
 
-}  // namespace
-
 /// OK: the write is in the log, or, if it was to be no more than that, as good as written.
 absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
+  if (shard.replica != nullptr) return submit_entry(shard, op);
   if (!shard.started) {
     if (absl::Status started = start_in_log(shard, shard.last_index); !started.ok()) return started;
   }
@@ -54,7 +55,7 @@ absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
                    .index = op.index,
                    .epoch = shard.epoch,
                    .time = static_cast<int64_t>(op.time_ms),
-                   .durability = wanted_durability(op.durability, options_.durability)};
+                   .durability = wanted_durability(op.durability)};
   if (op.batch.empty()) {
     ByteWriter head(op.head);
     if (op.id.client_id != 0) encode_completion_head(completion_of(op), head);
@@ -145,7 +146,7 @@ void WorkerEngine::group_done(std::span<const LogSubmission> group) {
     op->outcome = group[i].outcome;
     op->achieved = group[i].achieved;
     op->next = std::exchange(first, op);
-    if (op->kind == LogOp::Kind::kWrite || op->kind == LogOp::Kind::kRelaxed) ++writes;
+    if (op->kind != LogOp::Kind::kShardStart && op->kind != LogOp::Kind::kShardEnd) ++writes;
   }
   events_.post([this, first, writes] { finish_group(first, writes); });
 }
@@ -158,6 +159,7 @@ void WorkerEngine::finish_group(LogOp* first, size_t writes) {
   if (writes > 0 && events_.group_done) events_.group_done(writes);
   for (EngineShard* shard : std::exchange(touched_, {})) {
     shard->touched = false;
+    if (shard->replica != nullptr) tell_log_moved(*shard);
     advance(*shard);
     if (shard->leaving && !shard->ending && shard->in_log == 0) forget(*shard);
   }
@@ -175,10 +177,12 @@ void WorkerEngine::take_outcome(LogOp& op) {
                                                               health.message()));
     } else {
       if (absl::IsResourceExhausted(op.outcome)) applier_->free_log();
-      if (shard.refusal.ok()) shard.refusal = op.outcome;
+      if (shard.refusal.ok() && shard.replica == nullptr) shard.refusal = op.outcome;
     }
   }
-  if (op.kind == LogOp::Kind::kRelaxed) {
+  if (op.kind == LogOp::Kind::kReplica) {
+    entry_done(shard, static_cast<ReplicaRecord&>(op));
+  } else if (op.kind == LogOp::Kind::kRelaxed) {
     relaxed_done(shard, static_cast<RelaxedRecord&>(op));
   } else if (op.kind == LogOp::Kind::kWrite) {
     auto& write = static_cast<WriteOp&>(op);

@@ -105,6 +105,8 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
     answer(op, KvStatus::kShardReadOnly, std_view(shard.failure.message()));
   } else if (!log_failure_.ok()) {
     answer(op, KvStatus::kShardReadOnly, std_view(log_failure_.message()));
+  } else if (shard.replica != nullptr && !shard.replica->leading) {
+    answer(op, KvStatus::kWrongShard, "this replica is not the shard's primary");
   } else if (!shard.refusal.ok()) {
     answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
   } else if (shard.lost_one) {
@@ -243,18 +245,23 @@ void WorkerEngine::enqueue(EngineShard& shard, WriteOp& op) {
 
 /// Answers what can be answered, in order.
 void WorkerEngine::advance(EngineShard& shard) {
-  while (shard.front != nullptr && shard.front->state != WriteOp::State::kInLog) {
+  while (shard.front != nullptr &&
+         (shard.front->state != WriteOp::State::kInLog || is_committed(shard, *shard.front))) {
     WriteOp& op = *shard.front;
     if (op.relaxed != nullptr && !(shard.refusal.ok() && log_failure_.ok())) {
       // Not answered yet, and behind what the log refused: the log will refuse it, too.
       op.relaxed->abandoned = true;
       op.state = WriteOp::State::kFailed;
     }
-    const bool written = op.state == WriteOp::State::kWritten;
+    const bool written = op.state == WriteOp::State::kWritten || op.state == WriteOp::State::kInLog;
     if (written && !store_in_memory(shard, op)) return stall(shard);
     shard.front = op.behind;
     if (!written && (shard.failing || op.state == WriteOp::State::kFailed)) fail(shard, op);
     finish(op);
+  }
+  if (shard.replica != nullptr) {
+    if (shard.front == nullptr) apply_entries(shard);
+    return;
   }
   if (!shard.refusal.ok() && shard.in_log == 0 && shard.front == nullptr) settle(shard);
 }

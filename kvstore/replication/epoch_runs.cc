@@ -70,4 +70,35 @@ std::optional<EntryId> EpochRuns::last_common(const EpochRuns& other) const {
   return std::nullopt;
 }
 
+std::string encode_epoch_runs(const EpochRuns& runs) {
+  std::string out((4 + 2 * runs.runs().size()) * sizeof(uint64_t), '\0');
+  ByteWriter writer(std::as_writable_bytes(std::span(out)));
+  writer.write(runs.base().index);
+  writer.write(runs.base().epoch);
+  writer.write(runs.last_index());
+  writer.write(uint64_t{runs.runs().size()});
+  for (const EntryId& run : runs.runs()) {
+    writer.write(run.index);
+    writer.write(run.epoch);
+  }
+  return out;
+}
+
+std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  EntryId base;
+  base.index = reader.read<uint64_t>();
+  base.epoch = reader.read<uint64_t>();
+  const auto last = reader.read<uint64_t>();
+  const auto count = reader.read<uint64_t>();
+  if (!reader.ok() || count > reader.remaining() / (2 * sizeof(uint64_t))) return std::nullopt;
+  if (reader.remaining() != count * 2 * sizeof(uint64_t)) return std::nullopt;
+  std::vector<EntryId> runs(count);
+  for (EntryId& run : runs) {
+    run.index = reader.read<uint64_t>();
+    run.epoch = reader.read<uint64_t>();
+  }
+  return EpochRuns::from_parts(base, runs, last);
+}
+
 }  // namespace skua::kv

@@ -13,7 +13,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "rpc/base/bytes.h"
 
 namespace skua::kv {
 
@@ -63,6 +66,10 @@ class EpochRuns {
   std::vector<EntryId> runs_;  // by index; above the base
   uint64_t last_ = 0;
 };
+
+/// For a disk (little endian): u64 base index, u64 base epoch, u64 last index, u64 runs, { u64 index, u64 epoch } each.
+[[nodiscard]] std::string encode_epoch_runs(const EpochRuns& runs);
+[[nodiscard]] std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes);
 
 }  // namespace skua::kv
 

@@ -38,6 +38,8 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
       mailbox_(endpoint.mailbox()),
       readers_(readers),
       pool_(*this, options.pending_max),
+      replica_options_(options.replica),
+      replica_host_(options.replica_host),
       unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms) {}
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
@@ -50,6 +52,13 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   events.fetch_done = [this](FetchOp& op) { fetch_done(op); };
   events.applied = [this](AppliedWait& wait) { applied(wait); };
   events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
+  events.proposed = [this](EngineShard& shard, const ReplicaEntry& entry) {
+    replicated_.at(&shard)->replica->proposed(entry, boot_time_ns());
+  };
+  events.log_moved = [this](EngineShard& shard, bool refused) {
+    const auto held = replicated_.find(&shard);
+    if (held != replicated_.end()) held->second->replica->log_moved(refused);
+  };
   auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
@@ -79,6 +88,7 @@ ShardServer::~ShardServer() {
 void ShardServer::tick() {
   tell_time();
   engine_->tick();
+  if (!replicated_.empty()) tick_replicas();
   if (on_drained_ && waiting_count_ == 0) std::exchange(on_drained_, {})();
 }
 
@@ -86,6 +96,7 @@ void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {
   draining_ = true;
   on_drained_ = std::move(on_drained);
   engine_->drain();
+  for (const auto& shard : shards_) retire_replica(*shard);
 }
 
 // --- The shards
@@ -120,6 +131,7 @@ void ShardServer::set_failed(ShardId id, std::string why) {
 void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
   HeldShard* const shard = table_.remove(id);
   if (shard == nullptr) return;
+  retire_replica(*shard);
   shard->on_idle = std::move(on_idle);
   forget_if_idle(*shard);
 }
@@ -128,6 +140,7 @@ void ShardServer::forget_if_idle(HeldShard& shard) {
   if (!shard.on_idle || shard.use_count > 0) return;
   auto on_idle = std::move(shard.on_idle);
   EngineShard* const engine = shard.engine;
+  replicated_.erase(engine);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (engine == nullptr) return on_idle();
   engine_->close_shard(*engine, std::move(on_idle));
@@ -160,8 +173,8 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
     return nullptr;
   }
   HeldShard* const shard = table_.find({route->table_id, route->shard});
-  if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing)
-      [[unlikely]] {
+  if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing ||
+      (shard->replica != nullptr && !shard->replica->is_serving())) [[unlikely]] {
     return refuse(call, method, *route, shard);
   }
   return shard;
@@ -171,6 +184,7 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
 /// again, perhaps elsewhere", for reads and writes alike.
 HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
   ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, 0, {}};
+  std::string why;
   const bool wrong = shard == nullptr || shard->epoch != route.epoch;
   if (draining_) {
     head.text = "the node is shutting down";
@@ -184,6 +198,9 @@ HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& r
     head.text = "this worker does not serve the shard in that epoch; refresh the shard map";
   } else if (shard->state == HeldShard::State::kOpening) {
     head.text = "the shard is being opened; try again";
+  } else if (shard->replica != nullptr) {
+    why = shard->replica->why_not();
+    head.text = why;
   } else {
     head.text = shard->why;
   }

@@ -30,12 +30,14 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/engine/reader_pool.h"
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/worker_engine.h"
 #include "kvstore/server/pending_request.h"
+#include "kvstore/server/shard_replica.h"
 #include "kvstore/server/shard_table.h"
 #include "kvstore/server/stats.h"
 #include "rpc/endpoint.h"
@@ -54,7 +56,8 @@ struct HeldShard {
   uint64_t epoch = 0;
   State state = State::kOpening;
   std::string why;
-  EngineShard* engine = nullptr;  ///< kServing
+  EngineShard* engine = nullptr;          ///< kServing
+  std::unique_ptr<ShardReplica> replica;  ///< kServing, and replicated
   /// Requests that use it, and message bodies that lie in its database.
   size_t use_count = 0;
   /// Set when removed: runs when the engine has let go, which is asked to at use_count 0.
@@ -76,7 +79,9 @@ class ShardServer {
     /// The memory's mappings are registered with the endpoint.
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
-    uint64_t (*unix_ms)() = nullptr;  ///< the time of day, for what expires; null: the system's. Thread: any
+    ShardReplica::Options replica;
+    ReplicaHost* replica_host = nullptr;  ///< outlives the server; null: no shard is replicated
+    uint64_t (*unix_ms)() = nullptr;      ///< the time of day, for what expires; null: the system's. Thread: any
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the memory
@@ -99,6 +104,16 @@ class ShardServer {
   /// From now on the shard is served from `db` and what the engine has in memory and log; it stays open until `on_idle`
   /// of remove().
   void serve(ShardId id, ShardDb& db);
+  /// The same for a replica: `self` in `view`, the last one that was made durable here.
+  void serve_replica(ShardId id, ShardDb& db, ReplicaId self, const View& view);
+  void set_view(ShardId id, const View& view);
+  void view_persisted(ShardId id, uint64_t epoch);
+  /// False: the shard has no replica here, or not yet. `entries`: an Append's.
+  bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
+                          std::span<const ReplicaEntry> entries);
+  void peer_failed(NodeId peer);
+  /// What the replica knows; null: none.
+  [[nodiscard]] const Replica* replica(ShardId id) const;
   /// The shard's data cannot be opened: requests are told `why`.
   void set_failed(ShardId id, std::string why);
   /// No further request is served. `on_idle` runs once nothing uses the database any longer and it has everything;
@@ -151,9 +166,21 @@ class ShardServer {
 
   void tell_time();
 
+  // shard_server_replicas.cc
+  void tick_replicas();
+  [[nodiscard]] static TimeNs boot_time_ns();
+  [[nodiscard]] static bool is_fresh(const HeldShard& shard) {
+    return shard.replica == nullptr || shard.replica->may_read(boot_time_ns());
+  }
+  [[nodiscard]] bool hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&));
+  void confirm_get(GatheredGet& get);
+  [[nodiscard]] bool takes_writes(rpc::IncomingCall& call, Method method, const HeldShard& shard);
+  void retire_replica(HeldShard& shard);
+
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
   void answer_gathered();
+  void gather(HeldShard& shard, const GetRequest& request, rpc::IncomingCall&& call, bool confirmed);
   void answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
@@ -161,10 +188,12 @@ class ShardServer {
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
   void answer_from_memory(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms);
   void fetch_done(FetchOp& op);
+  void answer_fetched(PendingRequest& pending);
   void applied(AppliedWait& wait);
   void submit_read(PendingRequest& pending);
   void finish_read(PendingRequest& pending);
   void answer_page(PendingRequest& pending);
+  void send_page(PendingRequest& pending);
 
   // shard_server_writes.cc
   void on_put(rpc::IncomingCall&& call);
@@ -181,6 +210,7 @@ class ShardServer {
   void start_write(PendingRequest& pending, const RequestId& id, Durability durability);
   rpc::MessagePtr write_reply(PendingRequest& pending);
   void write_done(WriteOp& op);
+  void finish_write(PendingRequest& pending);
   void answer_write(PendingRequest& pending);
 
   rpc::Endpoint& endpoint_;
@@ -189,6 +219,9 @@ class ShardServer {
   PendingRequestPool pool_;
   ShardTable<HeldShard> table_;
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
+  const ShardReplica::Options replica_options_;
+  ReplicaHost* const replica_host_;
+  absl::flat_hash_map<const EngineShard*, HeldShard*> replicated_;
   uint64_t map_revision_ = 0;
   uint64_t (*const unix_ms_)();
   TimeNs next_time_ns_ = 0;  // when the engine is told the time of day again
@@ -203,6 +236,7 @@ class ShardServer {
     HeldShard* shard = nullptr;
     rpc::IncomingCall call;
     bool wants_ttl = false;
+    bool confirmed = false;
   };
   std::array<GatheredGet, Index::kBatch> gathered_;
   std::array<ItemKey, Index::kBatch> gathered_keys_;

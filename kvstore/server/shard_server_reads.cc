@@ -32,9 +32,13 @@ void ShardServer::on_get(IncomingCall&& call) {
         call.reply, Method::kGet,
         head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
   }
+  gather(*shard, *request, std::move(call), false);
+}
+
+void ShardServer::gather(HeldShard& shard, const GetRequest& request, IncomingCall&& call, bool confirmed) {
   const size_t i = gathered_count_++;
-  gathered_keys_[i] = WorkerEngine::item_key(*shard->engine, request->key);
-  gathered_[i] = {shard, std::move(call), request->wants_ttl};  // the key stays where it is
+  gathered_keys_[i] = WorkerEngine::item_key(*shard.engine, request.key);
+  gathered_[i] = {&shard, std::move(call), request.wants_ttl, confirmed};  // the key stays where it is
   if (gathered_count_ == gathered_.size()) answer_gathered();
 }
 
@@ -53,6 +57,9 @@ void ShardServer::answer_gathered() {
 void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found) {
   IncomingCall& call = get.call;
   HeldShard& shard = *get.shard;
+  if (!get.confirmed && found.found != MemoryTier::Found::kMiss && !is_fresh(shard)) [[unlikely]] {
+    return confirm_get(get);
+  }
   if (found.found == MemoryTier::Found::kHit) {
     return answer_from_memory(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
   }
@@ -109,6 +116,11 @@ void ShardServer::answer_from_memory(ReplyToken& reply, HeldShard& shard, Pinned
 void ShardServer::fetch_done(FetchOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   --waiting_count_;
+  if (!hold_until_fresh(pending, &ShardServer::answer_fetched)) answer_fetched(pending);
+}
+
+void ShardServer::answer_fetched(PendingRequest& pending) {
+  FetchOp& op = pending.fetch;
   HeldShard& shard = *pending.shard;
   if (absl::IsNotFound(op.status)) {
     answer_error(pending.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
@@ -194,6 +206,10 @@ void ShardServer::finish_read(PendingRequest& pending) {
 }
 
 void ShardServer::answer_page(PendingRequest& pending) {
+  if (!hold_until_fresh(pending, &ShardServer::send_page)) send_page(pending);
+}
+
+void ShardServer::send_page(PendingRequest& pending) {
   HeldShard& shard = *pending.shard;
   const Method method = pending.method;
   ReplyToken reply = std::move(pending.reply);

@@ -22,6 +22,19 @@ std::string_view explain(KvStatus status) {
   }
 }
 
+/// What a write is told because of what the shard has.
+bool rests_on_state(KvStatus status) {
+  switch (status) {
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow: return true;
+    default: return false;
+  }
+}
+
 Mutation mutation_of(const BatchOp& op) {
   switch (op.kind) {
     case BatchOp::Kind::kPut: return Mutation::put(op.key, op.value, op.condition, op.ttl_ms);
@@ -94,6 +107,7 @@ void ShardServer::on_batch(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<BatchRequest> request = decode_batch(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kBatch, *shard, request.status());
+  if (!takes_writes(call, Method::kBatch, *shard)) return;
   bool grows = false;
   for (const BatchOp& op : request->ops) grows |= op.kind != BatchOp::Kind::kDelete;
   if (grows && !may_grow(*shard, request->id)) return answer_failure(call.reply, Method::kBatch, *shard, growth_);
@@ -133,6 +147,16 @@ void ShardServer::start_write(PendingRequest& pending, const RequestId& id, Dura
 void ShardServer::write_done(WriteOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   --waiting_count_;
+  // What the state of the shard refused is a read of that state.
+  const bool is_read = !op.from_record && op.result.version == 0 && op.result.status == KvStatus::kOk;
+  if ((is_read || (!op.from_record && rests_on_state(op.result.status))) &&
+      hold_until_fresh(pending, &ShardServer::finish_write)) {
+    return;
+  }
+  finish_write(pending);
+}
+
+void ShardServer::finish_write(PendingRequest& pending) {
   answer_write(pending);
   end(pending);
 }

@@ -1,0 +1,248 @@
+#include "kvstore/server/shard_replica.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/engine/effect.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+/// Entries' bytes of one message.
+constexpr size_t kAppendBytesMax = size_t{1} << 20;
+
+AckLevel level_of(LogDurability durability) {
+  switch (durability) {
+    case LogDurability::kMemory: return AckLevel::kReceived;
+    case LogDurability::kFlush: return AckLevel::kWritten;
+    case LogDurability::kSync: return AckLevel::kDurable;
+  }
+  return AckLevel::kDurable;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ShardId id, ReplicaId self,
+                                                                   const View& view, WorkerEngine& engine,
+                                                                   EngineShard& shard, ReplicaHost& host, TimeNs now) {
+  engine.replicate(shard);
+  const ReplicaStart start = engine.replica_start(shard);
+  Replica::Restart restart;
+  restart.view = view;
+  restart.commit_index = start.applied_index;
+  if (start.runs.empty()) {
+    if (start.applied_index != 0) {
+      return absl::DataLossError("the shard has data, but no record of which primaries wrote it");
+    }
+  } else {
+    auto log = decode_epoch_runs(as_byte_span(start.runs));
+    if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
+    restart.log = *std::move(log);
+    // It ends with the last barrier; what came after that is of the same epoch.
+    const uint64_t epoch = restart.log.last().epoch;
+    while (restart.log.last_index() < start.applied_index) restart.log.append(epoch);
+  }
+  for (const ReplicaEntry& entry : start.tail) restart.log.append(entry.epoch);
+  return std::unique_ptr<ShardReplica>(
+      new ShardReplica(options, id, self, std::move(restart), engine, shard, host, now));
+}
+
+ShardReplica::ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart,
+                           WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now)
+    : options_(options),
+      id_(id),
+      engine_(engine),
+      shard_(shard),
+      host_(host),
+      replica_(options.replica, self, std::move(restart), now) {
+  replica_.set_first_available(engine_.trim_entries(shard_, 0, options_.keep_bytes));
+}
+
+ShardReplica::~ShardReplica() {
+  for (Waiter& waiter : waiters_) waiter.done(false);
+}
+
+// --- Input
+
+void ShardReplica::set_view(const View& view, TimeNs now) {
+  replica_.on_view(view, now, out_);
+  act({}, now);
+}
+
+void ShardReplica::view_persisted(uint64_t epoch, TimeNs now) {
+  replica_.view_persisted(epoch, now, out_);
+  act({}, now);
+}
+
+void ShardReplica::on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
+                              TimeNs now) {
+  flush(now);
+  replica_.on_message(from, message, now, out_);
+  act(entries, now);
+}
+
+void ShardReplica::peer_failed(NodeId peer, TimeNs now) {
+  replica_.peer_failed(peer, now, out_);
+  act({}, now);
+}
+
+void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
+  replica_.propose(level_of(entry.durability), now, out_);
+}
+
+void ShardReplica::log_moved(bool refused) {
+  log_moved_ = true;
+  log_refused_ = log_refused_ || refused;
+}
+
+void ShardReplica::tick(TimeNs now) {
+  if (failed_) return;
+  flush(now);
+  if (now < replica_.wake_at()) return;
+  replica_.set_first_available(engine_.trim_entries(shard_, replica_.needed_from(), options_.keep_bytes));
+  replica_.tick(now, out_);
+  act({}, now);
+}
+
+void ShardReplica::flush(TimeNs now) {
+  if (log_moved_) report_progress(now);
+  act({}, now);
+}
+
+void ShardReplica::retire() {
+  if (std::exchange(leading_, false)) engine_.follow(shard_);
+  failed_ = true;
+  for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
+}
+
+// --- What follows
+
+void ShardReplica::report_progress(TimeNs now) {
+  log_moved_ = false;
+  if (std::exchange(log_refused_, false)) {
+    leading_ = false;  // the engine follows by itself
+    replica_.log_refused_after(engine_.last_entry(shard_), out_);
+  }
+  const ReplicaLevels levels = engine_.replica_levels(shard_);
+  replica_.log_progress({engine_.last_entry(shard_), levels.written, levels.synced}, now, out_);
+}
+
+/// Does what the last inputs ask for. Doing it may give new outputs: a barrier that is logged, for example.
+void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
+  if (failed_) return out_.clear();
+  if (replica_.view().epoch != epoch_ || replica_.role() != ReplicaRole::kPrimary) change_epoch();
+  if (out_.truncate_after) engine_.truncate_entries(shard_, *out_.truncate_after);
+  if (std::exchange(out_.accept_first, 0) != 0) accept(entries, now);
+  out_.truncate_after.reset();
+  if (std::exchange(out_.append_barrier, false)) append_barrier(now);
+  if (out_.persist_view) host_.persist_view(id_, *std::exchange(out_.persist_view, std::nullopt));
+  for (const ReplicaOutput::Send& send : out_.sends) send_entries(send);
+  for (const auto& [to, message] : out_.messages) host_.send(id_, to, message);
+  for (const ReplicaReport& report : out_.reports) host_.report(id_, report);
+  if (out_.fetch_view) host_.fetch_view(id_);
+  if (out_.fetch_snapshot) host_.fetch_snapshot(id_, replica_.view().primary);
+  if (out_.failed) {
+    retire();
+    host_.replica_failed(id_, WorkerEngine::health(shard_));
+  }
+  out_.clear();
+  if (!failed_) follow_commits();
+  answer_confirmed();
+}
+
+/// A new epoch, or no primary any more.
+void ShardReplica::change_epoch() {
+  const bool reigns_on = leading_ && replica_.open();
+  if (!reigns_on) {
+    if (std::exchange(leading_, false)) engine_.follow(shard_);
+    for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
+  }
+  if (epoch_ == replica_.view().epoch) return;
+  epoch_ = replica_.view().epoch;
+  engine_.set_replica_epoch(shard_, epoch_);
+}
+
+void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
+  for (const ReplicaEntry& entry : entries) {
+    if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
+    if (absl::Status appended = engine_.append_entry(shard_, entry); !appended.ok()) {
+      // The primary sends it again.
+      replica_.log_refused_after(engine_.last_entry(shard_), out_);
+      replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !WorkerEngine::health(shard_).ok());
+      break;
+    }
+  }
+  report_progress(now);
+}
+
+void ShardReplica::append_barrier(TimeNs now) {
+  const EpochRuns& log = replica_.log();
+  const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(log)));
+  const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.now_ms()),
+                             LogDurability::kSync, as_byte_span(payload)};
+  if (!engine_.append_entry(shard_, barrier).ok()) {
+    replica_.log_refused_after(engine_.last_entry(shard_), out_);
+  }
+  report_progress(now);
+}
+
+void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
+  uint64_t first = send.first;
+  while (first <= send.last) {
+    pinned_.clear();
+    size_t bytes = 0;
+    uint64_t last = first;
+    for (uint64_t index = first; index <= send.last && (index == first || bytes < kAppendBytesMax); ++index) {
+      ReplicaRecord* const record = engine_.pin_entry(shard_, index);
+      if (record == nullptr) break;
+      pinned_.push_back(record);
+      bytes += engine_.replica_entry(shard_, index)->payload.size();
+      last = index;
+    }
+    if (pinned_.empty()) return;  // truncated meanwhile, or trimmed: the peer asks again
+    host_.send_entries(id_, send.to, replica_.make_append(first, last), pinned_);
+    first = last + 1;
+  }
+}
+
+void ShardReplica::follow_commits() {
+  engine_.commit_entries(shard_, replica_.commit_index());
+  if (!leading_ && replica_.open() && WorkerEngine::committed_index(shard_) == engine_.last_entry(shard_)) {
+    leading_ = true;
+    engine_.lead(shard_);
+  }
+  if (!WorkerEngine::health(shard_).ok()) replica_.set_log_stalled(true);
+}
+
+// --- Reads
+
+void ShardReplica::confirm(Confirmed done, TimeNs now) {
+  if (!is_serving() || waiters_.size() >= options_.confirms_max) return done(false);
+  waiters_.push_back({replica_.begin_confirm(out_), std::move(done)});
+  act({}, now);
+}
+
+void ShardReplica::answer_confirmed() {
+  while (!waiters_.empty() && waiters_.front().round <= replica_.confirmed_round()) {
+    Confirmed done = std::move(waiters_.front().done);
+    waiters_.pop_front();
+    done(true);
+  }
+}
+
+std::string ShardReplica::why_not() const {
+  const View& view = replica_.view();
+  if (failed_) return "the node is shutting down";
+  if (view.epoch == 0) return "this replica has not heard from the control plane yet; try again";
+  if (replica_.role() != ReplicaRole::kPrimary) return "this replica is not the shard's primary; refresh the shard map";
+  if (!is_serving()) return "the shard's new primary is not ready yet; try again";
+  if (!replica_.can_propose()) {
+    return absl::StrCat("the shard has ", view.members.size(), " of the ", view.min_insync,
+                        " replicas that writes need (min_insync); bring back a node");
+  }
+  return "";
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,140 @@
+// ShardReplica: the pure replica (kvstore/replication) of one shard, its entries in the worker's engine, and its peers.
+//
+//     peers --- on_message ---+                        +--> entries to the engine's log, or forgotten there
+//     engine --- proposed ----+--> Replica --- flush --+--> messages, with entries' bytes as they lie in the engine
+//              - log_moved ---+                        +--> commit_entries, lead, follow
+//     control plane - set_view+                        +--> views to be made durable, reports
+//
+// Inputs only change the replica; what follows from them is done by flush(), after each burst and tick, or at once where
+// nothing of the engine is on the stack. Time is that of a clock that goes on while the machine sleeps.
+//
+// Reads. A linearizable read looks at the value first and asks may_read() afterwards. If that says no, confirm() tells later
+// whether this replica was still the primary after the question.
+#ifndef SKUA_KVSTORE_SERVER_SHARD_REPLICA_H_
+#define SKUA_KVSTORE_SERVER_SHARD_REPLICA_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "kvstore/engine/worker_engine.h"
+#include "kvstore/replication/replica.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv {
+
+/// What a replica needs of its surroundings. Called on the worker's thread; must not call back into the replica.
+class ReplicaHost {
+ public:
+  /// A message to the replica of the shard at `to`. May be lost; a way that is broken is told by peer_failed().
+  virtual void send(ShardId shard, NodeId to, const ReplicaMessage& message) = 0;
+  /// An Append with its entries, which the host unpins when the wire has let go of them.
+  virtual void send_entries(ShardId shard, NodeId to, const Append& append,
+                            std::span<ReplicaRecord* const> entries) = 0;
+  /// view_persisted() follows when the view is durable.
+  virtual void persist_view(ShardId shard, const View& view) = 0;
+  /// To the control plane; the same may come again.
+  virtual void report(ShardId shard, const ReplicaReport& report) = 0;
+  /// The control plane has a newer view than this replica.
+  virtual void fetch_view(ShardId shard) = 0;
+  /// The log of the primary does not reach back to this replica's end: its state must be copied.
+  virtual void fetch_snapshot(ShardId shard, NodeId from) = 0;
+  /// This replica's state is of no use any more.
+  virtual void replica_failed(ShardId shard, const absl::Status& why) = 0;
+
+ protected:
+  ~ReplicaHost() = default;
+};
+
+/// Thread: the worker's.
+class ShardReplica {
+ public:
+  struct Options {
+    ReplicaOptions replica;
+    size_t keep_bytes = size_t{16} << 20;  ///< of entries, for peers that lag
+    size_t confirms_max = 4096;            ///< reads that wait for a round
+  };
+
+  /// `shard` has just been opened in `engine`; `view` is the last one that was made durable (epoch 0: none). DATA_LOSS if
+  /// what the engine has is no replica's.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ShardId id,
+                                                                            ReplicaId self, const View& view,
+                                                                            WorkerEngine& engine, EngineShard& shard,
+                                                                            ReplicaHost& host, TimeNs now);
+  ShardReplica(const ShardReplica&) = delete;
+  ShardReplica& operator=(const ShardReplica&) = delete;
+  /// Answers reads that wait.
+  ~ShardReplica();
+
+  // --- Input
+  void set_view(const View& view, TimeNs now);
+  void view_persisted(uint64_t epoch, TimeNs now);
+  /// `entries`: an Append's.
+  void on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries, TimeNs now);
+  void peer_failed(NodeId peer, TimeNs now);
+  /// From the engine, perhaps in the middle of one of its calls: flush() follows.
+  void proposed(const ReplicaEntry& entry, TimeNs now);
+  void log_moved(bool refused);
+  /// True: there is more to do than flush() has done before.
+  void flush(TimeNs now);
+  void tick(TimeNs now);
+  /// The node goes down: no further write is taken, and those under way are answered.
+  void retire();
+
+  // --- Reads and writes
+  /// The shard's primary, ready for requests.
+  [[nodiscard]] bool is_serving() const { return leading_ && replica_.open(); }
+  [[nodiscard]] bool takes_writes() const { return is_serving() && replica_.can_propose(); }
+  /// Whether what was read before this call is linearizable. Cheap.
+  [[nodiscard]] bool may_read(TimeNs now) const { return leading_ && replica_.may_serve_read(now); }
+  /// `done(true)`: what is read from now on is at least as new as when this was called. `done(false)`: not the primary, or too
+  /// many wait. Perhaps before it returns.
+  using Confirmed = absl::AnyInvocable<void(bool)>;
+  void confirm(Confirmed done, TimeNs now);
+
+  [[nodiscard]] const Replica& replica() const { return replica_; }
+  [[nodiscard]] ShardId id() const { return id_; }
+  /// Why it does not serve, for clients.
+  [[nodiscard]] std::string why_not() const;
+
+ private:
+  struct Waiter {
+    uint64_t round = 0;
+    Confirmed done;
+  };
+
+  ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart, WorkerEngine& engine,
+               EngineShard& shard, ReplicaHost& host, TimeNs now);
+  void act(std::span<const ReplicaEntry> entries, TimeNs now);
+  void change_epoch();
+  void accept(std::span<const ReplicaEntry> entries, TimeNs now);
+  void append_barrier(TimeNs now);
+  void send_entries(const ReplicaOutput::Send& send);
+  void report_progress(TimeNs now);
+  void follow_commits();
+  void answer_confirmed();
+
+  const Options options_;
+  const ShardId id_;
+  WorkerEngine& engine_;
+  EngineShard& shard_;
+  ReplicaHost& host_;
+  Replica replica_;
+  ReplicaOutput out_;
+  uint64_t epoch_ = 0;  // the engine's
+  bool leading_ = false;
+  bool log_moved_ = false;
+  bool log_refused_ = false;
+  bool failed_ = false;
+  std::deque<Waiter> waiters_;
+  std::vector<ReplicaRecord*> pinned_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_SHARD_REPLICA_H_

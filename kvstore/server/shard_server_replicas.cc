@@ -1,0 +1,132 @@
+// Replicated shards: who may answer what, and when.
+#include <ctime>
+#include <utility>
+
+#include "kvstore/server/shard_server.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+using rpc::IncomingCall;
+
+/// Goes on while the machine sleeps, as promises to peers do.
+TimeNs ShardServer::boot_time_ns() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const View& view) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  SKUA_CHECK(replica_host_ != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
+  shard->engine = &engine_->open_shard(db, shard->epoch);
+  auto replica =
+      ShardReplica::create(replica_options_, id, self, view, *engine_, *shard->engine, *replica_host_, boot_time_ns());
+  if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
+  shard->replica = *std::move(replica);
+  replicated_[shard->engine] = shard;
+  shard->why.clear();
+  shard->state = HeldShard::State::kServing;
+}
+
+void ShardServer::set_view(ShardId id, const View& view) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  shard->epoch = view.epoch;
+  if (shard->replica != nullptr) shard->replica->set_view(view, boot_time_ns());
+}
+
+void ShardServer::view_persisted(ShardId id, uint64_t epoch) {
+  HeldShard* const shard = table_.find(id);
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, boot_time_ns());
+}
+
+bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
+                                     std::span<const ReplicaEntry> entries) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr || shard->replica == nullptr || draining_) return false;
+  tell_time();
+  shard->replica->on_message(from, message, entries, boot_time_ns());
+  return true;
+}
+
+void ShardServer::peer_failed(NodeId peer) {
+  const TimeNs now = boot_time_ns();
+  for (const auto& shard : shards_) {
+    if (shard->replica != nullptr) shard->replica->peer_failed(peer, now);
+  }
+}
+
+const Replica* ShardServer::replica(ShardId id) const {
+  const HeldShard* const shard = table_.find(id);
+  return shard == nullptr || shard->replica == nullptr ? nullptr : &shard->replica->replica();
+}
+
+void ShardServer::tick_replicas() {
+  const TimeNs now = boot_time_ns();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (shards_[i]->replica != nullptr) shards_[i]->replica->tick(now);
+  }
+}
+
+void ShardServer::retire_replica(HeldShard& shard) {
+  if (shard.replica != nullptr) shard.replica->retire();
+}
+
+// --- Reads
+
+/// True: `then` runs when a round of the members has shown that what was read is not stale.
+bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&)) {
+  HeldShard& shard = *pending.shard;
+  if (is_fresh(shard)) [[likely]] {
+    return false;
+  }
+  ++waiting_count_;
+  shard.replica->confirm(
+      [this, &pending, then](bool confirmed) {
+        --waiting_count_;
+        if (confirmed) return (this->*then)(pending);
+        pending.multi_get.slots.clear();
+        answer_error(pending.reply, pending.method,
+                     head_of(*pending.shard, KvStatus::kWrongShard, 0,
+                             "the shard may have another primary now; refresh the shard map"));
+        end(pending);
+      },
+      boot_time_ns());
+  return true;
+}
+
+/// The value that was found is dropped and looked up again: it may be larger than a pending request should pin.
+void ShardServer::confirm_get(GatheredGet& get) {
+  HeldShard& shard = *get.shard;
+  ++shard.use_count;
+  ++waiting_count_;
+  shard.replica->confirm(
+      [this, &shard, call = std::move(get.call)](bool confirmed) mutable {
+        --waiting_count_;
+        const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
+        if (confirmed && request.ok()) {
+          gather(shard, *request, std::move(call), true);
+          answer_gathered();
+        } else {
+          answer_error(call.reply, Method::kGet,
+                       head_of(shard, KvStatus::kWrongShard, 0,
+                               "the shard may have another primary now; refresh the shard map"));
+        }
+        --shard.use_count;
+        forget_if_idle(shard);
+      },
+      boot_time_ns());
+}
+
+bool ShardServer::takes_writes(IncomingCall& call, Method method, const HeldShard& shard) {
+  if (shard.replica == nullptr || shard.replica->takes_writes()) [[likely]] {
+    return true;
+  }
+  answer_error(call.reply, method, head_of(shard, KvStatus::kWrongShard, 0, shard.replica->why_not()));
+  return false;
+}
+
+}  // namespace skua::kv
