@@ -4,17 +4,58 @@
 #define SKUA_KVSTORE_ENGINE_ENGINE_SHARD_H_
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
+
+/// What a batch is made of on its way. Keys are views into the mutations.
+struct BatchWork {
+  /// A key whose first operation rests on what was there before; later ones see what that one did.
+  struct Needed {
+    std::string_view key;
+    bool value = false;  // else its version is enough
+  };
+  /// What the database has of it.
+  struct Fetched {
+    uint64_t version = 0;  // 0: absent
+    uint64_t expires_at = 0;
+    PinnedValue value;  // if it is needed
+  };
+
+  std::vector<Needed> needed;
+  absl::flat_hash_set<std::string_view> seen;
+  absl::flat_hash_map<std::string_view, Fetched> fetched;
+  size_t fetched_bytes = 0;  // of values that are kept
+  size_t fetching = 0;
+  absl::Status failure;
+
+  // Evaluated: the last effect of each key.
+  std::vector<Effect> effects;
+  absl::flat_hash_map<std::string_view, size_t> effect_of_key;
+  std::vector<size_t> operation_of_effect;  // the last one that made it
+  std::deque<std::string> made;             // values, by operation; empty if a later one replaced it
+  size_t record_bytes = 0;                  // of what was evaluated so far
+  std::string results;                      // as the completion holds them
+  std::string payload;                      // of the record; the effects are views into it then
+  std::vector<MemoryTier::BatchWrite> writes;
+
+  void clear();
+  void drop_fetched();
+  void find_needed(std::span<const Mutation> batch);
+};
 
 /// A read of a database under way: for the GETs, or for the writes, of one key. Recycled.
 class EngineFetch final : public ReadJob {
@@ -31,33 +72,13 @@ class EngineFetch final : public ReadJob {
   FetchOp* last_read = nullptr;
   WriteOp* first_write = nullptr;  // linked by `behind`
   WriteOp* last_write = nullptr;
-  std::string_view batch_key;  // of the shard's barrier; its data is null: not for a batch
-  absl::Status status;         // the reader's
+  const BatchWork::Needed* for_batch = nullptr;  // the shard's barrier's
+  absl::Status status;                           // the reader's
   PinnedValue value;
   EngineFetch* next_free = nullptr;
 
  private:
   WorkerEngine& engine_;
-};
-
-/// What a batch is made of on its way.
-struct BatchWork {
-  // While its keys are read. Keys are views into the mutations.
-  absl::flat_hash_map<std::string_view, PinnedValue> fetched;  // version 0: absent
-  size_t fetching = 0;
-  absl::Status failure;
-
-  // Evaluated: the last effect of each key.
-  std::vector<Effect> effects;
-  absl::flat_hash_map<std::string_view, size_t> effect_of_key;
-  std::vector<size_t> operation_of_effect;  // the last one that made it
-  std::deque<std::string> made;             // values, by operation; empty if a later one replaced it
-  size_t record_bytes = 0;                  // of what was evaluated so far
-  std::string results;                      // as the completion holds them
-  std::string payload;                      // of the record; the effects are views into it then
-  std::vector<MemoryTier::BatchWrite> writes;
-
-  void clear();
 };
 
 /// A record whose write is answered before the log has written it: it has bytes of its own. Recycled.

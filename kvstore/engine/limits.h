@@ -10,6 +10,10 @@ namespace skua::kv {
 /// Jobs waiting for the reader pool; one more is RESOURCE_EXHAUSTED.
 inline constexpr size_t kReadQueueJobsMax = 4096;
 
+/// Values that are read for one batch at a time; the rest of its reads comes after them. With those that it keeps
+/// (WorkerEngine::Options::batch_read_bytes_max) they bound the memory that a batch may have before it is evaluated.
+inline constexpr size_t kBatchReadsMax = 16;
+
 /// Clients whose results a shard keeps, and bytes of their batches' results; a mutation beyond is RESOURCE_EXHAUSTED.
 inline constexpr size_t kCompletionClientsMax = size_t{1} << 16;
 inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;

@@ -176,7 +176,7 @@ void WorkerEngine::release_fetch(EngineFetch& fetch) {
   fetch.shard = nullptr;
   fetch.first_read = fetch.last_read = nullptr;
   fetch.first_write = fetch.last_write = nullptr;
-  fetch.batch_key = {};
+  fetch.for_batch = nullptr;
   fetch.status = absl::OkStatus();
   fetch.value.reset();
   fetch.next_free = std::exchange(free_fetch_, &fetch);
@@ -215,7 +215,7 @@ void WorkerEngine::fetch_done(EngineFetch& fetch) {
       memory_->fill_from_disk(ItemKey(shard.number, fetch.key), fetch.value.bytes(),
                               {.index = fetch.value.version(), .expiry = fetch.value.expires_at(), .dirty = false},
                               fetch.ticket);
-  if (fetch.batch_key.data() != nullptr) {
+  if (fetch.for_batch != nullptr) {
     batch_fetched(shard, fetch);
   } else if (fetch.first_write != nullptr) {
     unpark(shard, fetch);

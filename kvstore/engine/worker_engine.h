@@ -16,7 +16,7 @@
 //     it. Readers see nothing earlier. Writes of a key take effect in the order of their arrival; so do all writes of a
 //     shard whose keys need no read.
 //   - A batch is one record, and seen as a whole or not at all. If a key of it must be read first, later writes of the shard
-//     wait behind it.
+//     wait behind it. If more than batch_read_bytes_max of old values must be read for it, it is RESOURCE_EXHAUSTED.
 //   - A write with a RequestId that has taken effect is answered again, not executed again (completions.h). One that is under
 //     way answers its repetitions too.
 //   - Keys expire by the time that set_time() tells; it is in the records, so that replay decides nothing.
@@ -171,6 +171,7 @@ class WorkerEngine {
     LogDurability durability = LogDurability::kSync;  ///< of writes that do not say
     size_t unfinished_max = size_t{1} << 15;
     size_t unfinished_bytes_max = size_t{64} << 20;
+    size_t batch_read_bytes_max = size_t{64} << 20;  ///< old values that are read for a batch
   };
 
   struct Events {
@@ -328,7 +329,7 @@ class WorkerEngine {
   // worker_engine_batch.cc
   void begin_batch(EngineShard& shard, WriteOp& op);
   [[nodiscard]] bool gather(EngineShard& shard, WriteOp& op);
-  void gather_key(EngineShard& shard, WriteOp& op, std::string_view key);
+  void gather_key(EngineShard& shard, BatchWork& work, size_t which);
   void batch_fetched(EngineShard& shard, EngineFetch& fetch);
   void try_batch(EngineShard& shard);
   void resume_batch(EngineShard& shard);

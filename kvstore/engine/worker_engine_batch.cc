@@ -2,19 +2,35 @@
 //
 //    begin --- a key's state must be read, or is being read for an earlier write? --- no ---> evaluate --> as one write
 //                | yes: the batch is the shard's barrier, later writes wait behind it              ^
-//                +---> read all that is missing ---> look again ----------------------------------+
+//                +---> read some of what is missing ---> look again -------------------------------+
+//
+// A batch may name far more than memory holds: 1,024 values of 16 MiB. So few are read at a time, only those are kept that an
+// operation works on, and when these are too many the batch is refused.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 
+namespace {
+
+/// Conditions look at the version only.
+bool needs_value(const Mutation& mutation) {
+  return mutation.kind != Mutation::Kind::kPut && mutation.kind != Mutation::Kind::kDelete;
+}
+
+}  // namespace
+
 void BatchWork::clear() {
-  fetched.clear();
+  needed.clear();
+  seen.clear();
+  drop_fetched();
   failure = absl::OkStatus();
   effects.clear();
   effect_of_key.clear();
@@ -26,34 +42,49 @@ void BatchWork::clear() {
   writes.clear();
 }
 
+void BatchWork::drop_fetched() {
+  fetched.clear();
+  fetched_bytes = 0;
+}
+
+void BatchWork::find_needed(std::span<const Mutation> batch) {
+  if (std::ranges::none_of(batch, needs_current)) return;
+  for (const Mutation& mutation : batch) {
+    const bool is_first = seen.insert(mutation.key).second;
+    if (is_first && needs_current(mutation)) needed.push_back({mutation.key, needs_value(mutation)});
+  }
+}
+
 void WorkerEngine::begin_batch(EngineShard& shard, WriteOp& op) {
   if (op.work == nullptr) op.work = std::make_unique<BatchWork>();
   op.work->clear();
+  op.work->find_needed(op.batch);
   shard.barrier = &op;
   try_batch(shard);
 }
 
-/// True: everything that the batch rests on is at hand. False: the rest is being read.
+/// True: everything that the batch rests on is at hand. False: more of it is being read.
 bool WorkerEngine::gather(EngineShard& shard, WriteOp& op) {
-  for (const Mutation& mutation : op.batch) {
-    if (needs_current(mutation)) gather_key(shard, op, mutation.key);
+  BatchWork& work = *op.work;
+  for (size_t i = 0; i < work.needed.size() && work.fetching < kBatchReadsMax && work.failure.ok(); ++i) {
+    gather_key(shard, work, i);
   }
-  return op.work->fetching == 0;
+  return work.fetching == 0;
 }
 
-void WorkerEngine::gather_key(EngineShard& shard, WriteOp& op, std::string_view key) {
-  BatchWork& work = *op.work;
-  if (!work.failure.ok() || shard.pending.contains(key) || work.fetched.contains(key)) return;
-  const MemoryTier::Lookup found = get(shard, key);
+void WorkerEngine::gather_key(EngineShard& shard, BatchWork& work, size_t which) {
+  const BatchWork::Needed& needed = work.needed[which];
+  if (shard.pending.contains(needed.key) || work.fetched.contains(needed.key)) return;
+  const MemoryTier::Lookup found = get(shard, needed.key);
   if (found.found != MemoryTier::Found::kMiss) return;
-  EngineFetch& fetch = acquire_fetch(shard, key, found.ticket);
-  fetch.batch_key = key;
+  EngineFetch& fetch = acquire_fetch(shard, needed.key, found.ticket);
+  fetch.for_batch = &needed;
   if (absl::Status submitted = readers_.submit(fetch); !submitted.ok()) {
     release_fetch(fetch);
     work.failure = std::move(submitted);
     return;
   }
-  work.fetched.try_emplace(key);
+  work.fetched.try_emplace(needed.key);
   ++work.fetching;
 }
 
@@ -61,11 +92,25 @@ void WorkerEngine::gather_key(EngineShard& shard, WriteOp& op, std::string_view 
 void WorkerEngine::batch_fetched(EngineShard& shard, EngineFetch& fetch) {
   BatchWork& work = *shard.barrier->work;
   --work.fetching;
-  if (fetch.status.ok()) {
-    work.fetched[fetch.batch_key] = std::move(fetch.value);
-  } else if (!absl::IsNotFound(fetch.status) && work.failure.ok()) {
+  if (!work.failure.ok()) {
+    // It is refused when the last read is back.
+  } else if (fetch.status.ok()) {
+    BatchWork::Fetched& kept = work.fetched[fetch.for_batch->key];
+    kept.version = fetch.value.version();
+    kept.expires_at = fetch.value.expires_at();
+    if (fetch.for_batch->value) {
+      work.fetched_bytes += fetch.value.bytes().size();
+      kept.value = std::move(fetch.value);
+    }
+  } else if (!absl::IsNotFound(fetch.status)) {
     work.failure = fetch.status;
   }
+  if (work.failure.ok() && work.fetched_bytes > options_.batch_read_bytes_max) {
+    work.failure = absl::ResourceExhaustedError(
+        absl::StrCat("old values of the batch's keys must be read from the disk, and take more than ",
+                     options_.batch_read_bytes_max, " bytes (batch_read_bytes_max); split it"));
+  }
+  if (!work.failure.ok()) work.drop_fetched();
   resume_batch(shard);
 }
 
@@ -78,7 +123,7 @@ void WorkerEngine::try_batch(EngineShard& shard) {
   shard.barrier = nullptr;
   if (!work.failure.ok()) {
     answer(op, from_status_code(work.failure.code()), std_view(work.failure.message()));
-    work.fetched.clear();
+    work.drop_fetched();
     finish(op);
   } else {
     evaluate_batch(shard, op);
@@ -105,7 +150,7 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
     encode_batch(op);
     take_effect(shard, op);
   }
-  op.work->fetched.clear();
+  op.work->drop_fetched();
   enqueue(shard, op);
   if (shard.front == &op) advance(shard);
 }
@@ -169,8 +214,8 @@ CurrentState WorkerEngine::batch_current(EngineShard& shard, WriteOp& op, std::s
   CurrentState current;
   if (pending_state(shard, key, current) != nullptr) return current;
   if (const auto fetched = work.fetched.find(key); fetched != work.fetched.end()) {
-    const PinnedValue& value = fetched->second;
-    return {value.version(), value.bytes(), value.expires_at()};
+    const BatchWork::Fetched& kept = fetched->second;
+    return {kept.version, kept.value.bytes(), kept.expires_at};
   }
   MemoryTier::Lookup found = get(shard, key);
   SKUA_CHECK(found.found != MemoryTier::Found::kMiss, "a batch is evaluated when all that it rests on is at hand");

@@ -94,7 +94,7 @@ void WorkerEngine::tell(WriteOp& op) {
   if (op.result.status == KvStatus::kResourceExhausted) ++writes_refused_;
   if (op.scratch.capacity() > kScratchBytesKept) std::string().swap(op.scratch);
   if (op.work != nullptr) {
-    op.work->fetched.clear();
+    op.work->drop_fetched();
     if (op.work->payload.capacity() > kScratchBytesKept) op.work.reset();
   }
   events_.write_done(op);

@@ -134,6 +134,58 @@ TEST(WorkerEngine, Batch_ReadsWhatItNeedsAndHoldsUpWhatComesBehind) {
   world.check_all();
 }
 
+TEST(WorkerEngine, Batch_OldValuesThatAreReadForItAreBounded) {
+  WorkerEngine::Options options = small_engine_options();
+  options.batch_read_bytes_max = 10'000;
+  World world(26, options);
+  world.start();
+  for (int i = 0; i < 4; ++i) world.put(0, "key" + std::to_string(i), std::string(4000, 'x'));
+  const auto run = [&](std::span<const Mutation> batch) {
+    world.stop();
+    world.start();  // memory is empty now
+    world.write_batch(0, batch);
+    world.wait_for_answers();
+    return world.last_result.status;
+  };
+  const auto append = [](std::string_view key) { return Mutation::append(key, as_byte_span("y")); };
+  const Mutation two[] = {append("key0"), append("key1"), append("key0"), append("key1")};
+  EXPECT_EQ(run(two), KvStatus::kOk) << "each is read once";
+  const Mutation three[] = {append("key0"), append("key1"), append("key2")};
+  EXPECT_EQ(run(three), KvStatus::kResourceExhausted);
+  EXPECT_NE(world.last_why.find("batch_read_bytes_max"), std::string::npos) << world.last_why;
+  EXPECT_EQ(world.put(0, "key3", "v").version, 6u) << "nothing was applied, and writes behind it go on";
+  const Mutation by_version[] = {Mutation::remove("key0"), put_of("key1", "v", Condition::if_version(5)),
+                                 Mutation::remove("key2", Condition::if_version(3)), append("key3")};
+  EXPECT_EQ(run(by_version), KvStatus::kOk) << "values that only their versions are asked of do not count";
+  world.check_all();
+}
+
+TEST(WorkerEngine, Batch_ReadsNothingThatItDoesNotRestOn) {
+  World world(27);
+  world.start();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i) keys.push_back("key" + std::to_string(i));
+  for (const std::string& key : keys) world.put(0, key, "1");
+  world.stop();
+  world.start();
+  const size_t reads = world.disk(0).reads();
+  std::vector<Mutation> batch;
+  for (const std::string& key : keys) batch.push_back(put_of(key, "5"));
+  for (const std::string& key : keys) batch.push_back(Mutation::add(key, 1));
+  world.write_batch(0, batch);
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kOk);
+  EXPECT_EQ(world.disk(0).reads() - reads, 0u);
+  world.stop();
+  world.start();
+  batch.clear();
+  for (const std::string& key : keys) batch.push_back(Mutation::add(key, 1));
+  world.write_batch(0, batch);
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_results.back().value, 7);
+  world.check_all();
+}
+
 TEST(WorkerEngine, Write_WhatTheLogCanNeverTakeIsRefusedBeforeItIsAnswered) {
   World world(24);
   world.start();
