@@ -7,6 +7,7 @@
 
 #include "kvstore/codec/limits.h"
 #include "kvstore/engine/mutants.h"
+#include "kvstore/engine/shard_life.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -42,6 +43,12 @@ void Applier::stop() {
 }
 
 // --- The worker's side
+
+void Applier::open(AppliedShard& shard) {
+  // There is room as for closes (below). Nobody needs to wake for it.
+  const bool added = ring_.try_push({&shard, Open{}, false});
+  SKUA_CHECK(added, "more shards open at a time than the applier's queue has room for");
+}
 
 void Applier::add(AppliedShard& shard, const AppliedEffect& effect, bool continues) {
   push({&shard, effect, continues});
@@ -98,7 +105,10 @@ void Applier::run() {
     if (last_round) break;
     wake_up_.wait();
   }
-  for (AppliedShard* shard : attached_) flush(*shard);
+  for (AppliedShard* shard : attached_) {
+    end_life(*shard);
+    flush(*shard);
+  }
 }
 
 bool Applier::step() {
@@ -145,6 +155,7 @@ size_t Applier::take(Item& item) {
     shard.attached = true;
     attached_.push_back(&shard);
   }
+  if (std::holds_alternative<Open>(item.what)) return 0;
   Report& report = report_of(shard);
   if (std::holds_alternative<Close>(item.what)) {
     closing_.push_back(&shard);
@@ -196,6 +207,15 @@ void Applier::apply(AppliedShard& shard) {
   report.failure = shard.failure;
 }
 
+/// Behind everything that the database was given, so that it is there only with all of that.
+void Applier::end_life(AppliedShard& shard) {
+  if (!shard.failure.ok() || shard.closed_row.empty() || shard.lacks_one.load(std::memory_order_acquire)) return;
+  const std::string key = life_key();
+  const uint64_t index = shard.db->applied_index();
+  const AppliedEffect row{.key = key, .value = as_byte_span(shard.closed_row), .version = index};
+  shard.failure = shard.db->apply({&row, 1}, index);
+}
+
 void Applier::flush(AppliedShard& shard) {
   if (!shard.failure.ok()) return;
   absl::StatusOr<uint64_t> durable = shard.db->flush();
@@ -209,6 +229,7 @@ void Applier::flush(AppliedShard& shard) {
 }
 
 void Applier::close_in_round(AppliedShard& shard) {
+  end_life(shard);
   if (!engine_mutant(EngineMutant::kCloseUnflushed)) flush(shard);
   Report& report = report_of(shard);
   report.failure = shard.failure;

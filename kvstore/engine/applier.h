@@ -52,8 +52,10 @@ struct AppliedCompletion {
 struct AppliedShard {
   ShardDb* db = nullptr;
   LogShard log_shard = 0;
-  void* context = nullptr;       ///< the owner's
-  CompletionRows completions{};  ///< the applier thread's from the first add() on
+  void* context = nullptr;             ///< the owner's
+  CompletionRows completions{};        ///< the applier thread's from open() on
+  std::string closed_row{};            ///< shard_life.h: what the database is told at the end; empty: nothing
+  std::atomic<bool> lacks_one{false};  ///< a write that was answered will not come: the database is not told so
 
   // The applier thread's.
   std::vector<AppliedEffect> batch{};
@@ -101,6 +103,8 @@ class Applier {
   Applier& operator=(const Applier&) = delete;
 
   // --- Thread: one, the worker's.
+  /// Before anything else of the shard.
+  void open(AppliedShard& shard);
   /// Room for so many: with them, no more than queue_max were added and not yet reported as taken (see taken()). A record of
   /// more than queue_max has room when it is alone.
   [[nodiscard]] bool has_room(size_t count = 1) const { return queued_ == 0 || queued_ + count <= options_.queue_max; }
@@ -131,10 +135,11 @@ class Applier {
   [[nodiscard]] Counters counters() const;
 
  private:
+  struct Open {};
   struct Close {};
   struct Item {
     AppliedShard* shard = nullptr;
-    std::variant<AppliedEffect, AppliedCompletion, Close> what{};
+    std::variant<AppliedEffect, AppliedCompletion, Open, Close> what{};
     bool continues = false;
   };
 
@@ -143,6 +148,7 @@ class Applier {
   bool take_round();
   size_t take(Item& item);
   void apply(AppliedShard& shard);
+  void end_life(AppliedShard& shard);
   void flush(AppliedShard& shard);
   void close_in_round(AppliedShard& shard);
   void flush_pinning();

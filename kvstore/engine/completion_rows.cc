@@ -32,8 +32,10 @@ std::string completion_key(uint64_t client_id) {
 }
 
 absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable& table) {
+  const std::string life_key = completion_key(0);
   for (const InternalRow& row : rows) {
     if (is_replica_key(row.key)) continue;
+    if (row.key == life_key) continue;
     const bool sound =
         row.key.size() == kKeyBytesMax + kClientIdBytes && table.load(client_of(row.key), as_byte_span(row.value));
     if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");

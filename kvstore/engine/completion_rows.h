@@ -5,7 +5,7 @@
 //
 // Many records of a client become one row, which holds only what the client may still ask for. The rows' keys are longer
 // than a user's key may be: 1,024 zeros, then the client id (8 bytes, big endian). Whoever walks through a database passes
-// over them with one seek (rocksdb_internal.h).
+// over them with one seek (rocksdb_internal.h). There is no client 0; its row is shard_life.h's.
 #ifndef SKUA_KVSTORE_ENGINE_COMPLETION_ROWS_H_
 #define SKUA_KVSTORE_ENGINE_COMPLETION_ROWS_H_
 

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "kvstore/engine/replica_rows.h"
+#include "kvstore/engine/shard_life.h"
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
@@ -168,6 +169,7 @@ struct EngineShard {
   absl::flat_hash_map<std::string_view, EngineFetch*> reading;
   std::vector<AppliedWait*> waits;
 
+  ShardLife life;
   CompletionTable completions;
   /// First attempts that are not answered, by client and seq.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, WriteOp*> under_way;

@@ -1,7 +1,8 @@
 // A shard's name, and writes to it.
 //
 // Every key that exists has a version: the shard's index of its last write. Indices rise by one with each mutation that
-// takes effect and never go back or repeat, not through deletes and not through a restart. Version 0 means "absent". What
+// takes effect and never go back or repeat, not through deletes and not through a restart; after one that was not in order they
+// jump (shard_life.h). Version 0 means "absent". What
 // a batch writes has one version: it is one mutation.
 #ifndef SKUA_KVSTORE_ENGINE_MUTATION_H_
 #define SKUA_KVSTORE_ENGINE_MUTATION_H_

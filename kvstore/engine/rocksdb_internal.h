@@ -32,8 +32,9 @@ inline constexpr uint64_t kHasExpiryBit = uint64_t{1} << 63;
 /// The database's record about itself lies at the empty key, which no user key can be:
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
 /// It is written with each batch, so last_index survives deletes and restarts. Format 1 had a log of its own in RocksDB; it
-/// is read, and becomes format 3 when it is opened. Format 2 knew no expiry and no rows but users'.
-inline constexpr uint32_t kMetaFormat = 3;
+/// is read, and becomes format 4 when it is opened. Format 2 knew no expiry and no rows but users', format 3 no row about
+/// the shard's lives.
+inline constexpr uint32_t kMetaFormat = 4;
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;

@@ -92,8 +92,10 @@ class ShardDb {
   /// Index of the last apply.
   [[nodiscard]] virtual uint64_t applied_index() const = 0;
 
-  /// The engine's own rows, as they were when the database was opened; the second call returns nothing.
+  /// The engine's own rows, as they were when the database was opened; the second call returns nothing, unless they were given
+  /// back, perhaps changed.
   [[nodiscard]] virtual std::vector<InternalRow> take_internal_rows() { return {}; }
+  virtual void give_back_internal_rows(std::vector<InternalRow>) {}
 
   /// May wait for the disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong). The value may have
   /// expired: see PinnedValue::expires_at.

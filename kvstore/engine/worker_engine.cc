@@ -72,6 +72,15 @@ WorkerEngine::Counters WorkerEngine::counters() const {
 
 // --- Shards
 
+absl::Status WorkerEngine::load_life(std::span<const InternalRow> rows, EngineShard& shard) {
+  auto life = read_life(rows);
+  if (!life.ok()) return life.status();
+  shard.life = *std::move(life);
+  shard.life.closed = true;
+  if (shard.life.is_known) shard.applied.closed_row = encode_life(shard.life);
+  return absl::OkStatus();
+}
+
 EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   EngineShard& shard = *shards_.emplace_back(std::make_unique<EngineShard>());
   const ShardId id = db.id();
@@ -89,6 +98,8 @@ EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   shard.failure = load_completions(rows, shard.completions);
   if (shard.failure.ok()) shard.failure = shard.applied.completions.load(rows);
   if (shard.failure.ok()) shard.failure = shard.rows.load(rows);
+  if (shard.failure.ok()) shard.failure = load_life(rows, shard);
+  applier_->open(shard.applied);
   return shard;
 }
 
@@ -139,6 +150,10 @@ ShardDb& WorkerEngine::db(const EngineShard& shard) {
 
 uint64_t WorkerEngine::committed_index(const EngineShard& shard) {
   return shard.committed_index;
+}
+
+bool WorkerEngine::has_state(const EngineShard& shard, uint64_t index) {
+  return index <= shard.committed_index && !shard.life.is_lost(index);
 }
 
 // --- Reads

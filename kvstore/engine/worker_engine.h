@@ -23,9 +23,10 @@
 //   - Effects that are in the log but not committed are seen by later evaluations only ("pending"). An answer that rests
 //     on one, such as ALREADY_EXISTS, waits for it. So all writes of a shard, with effect or without, are answered in the
 //     order of their evaluation: one queue per shard.
-//   - A shard's indices rise by one. If the log has no room for a record (nothing was written), it and all behind it of
-//     that shard are answered RESOURCE_EXHAUSTED, and the shard counts on from the last that was written. If the log
-//     fails, writes under way are STORAGE_FAILED and all shards of the worker refuse writes from then on.
+//   - A shard's indices rise by one; where they begin is the database's matter (shard_life.h). If the log has no room for a
+//     record (nothing was written), it and all behind it of that shard are answered RESOURCE_EXHAUSTED, and the shard counts
+//     on from the last that was written. If the log fails, writes under way are STORAGE_FAILED and all shards of the worker
+//     refuse writes from then on.
 //   - A write whose record the log can never take is INVALID_ARGUMENT, before anything else happens.
 //   - What was answered as "memory" is in the log's queue, with bytes of its own. If the log then has no room for it, it is
 //     given to the log again, and the shard takes no writes until the log has it: no index is given out twice.
@@ -218,7 +219,7 @@ class WorkerEngine {
 
   // --- Shards
 
-  /// `db` stays open until close_shard's `closed`. `epoch` goes into the log.
+  /// `db`, after begin_life() (shard_life.h), stays open until close_shard's `closed`. `epoch` goes into the log.
   [[nodiscard]] EngineShard& open_shard(ShardDb& db, uint64_t epoch);
   /// No op of the shard may be unfinished, and none may follow. `closed` runs later, when the database has everything
   /// and the shard is forgotten here; not if the engine stops before, nor if the database failed or the log did while it
@@ -230,6 +231,8 @@ class WorkerEngine {
   [[nodiscard]] static ShardDb& db(const EngineShard& shard);
   /// What readers see: every write up to this index.
   [[nodiscard]] static uint64_t committed_index(const EngineShard& shard);
+  /// True: readers see what whoever was told this index saw. False: it is not committed, or was lost with an earlier life.
+  [[nodiscard]] static bool has_state(const EngineShard& shard, uint64_t index);
 
   // --- Reads
 
@@ -311,6 +314,7 @@ class WorkerEngine {
   void start(std::unique_ptr<Log> log);
 
   // worker_engine.cc: reads, shards
+  [[nodiscard]] static absl::Status load_life(std::span<const InternalRow> rows, EngineShard& shard);
   EngineFetch& acquire_fetch(EngineShard& shard, std::string_view key, MemoryTier::Ticket ticket);
   void release_fetch(EngineFetch& fetch);
   void fetch_done(EngineFetch& fetch);

@@ -291,6 +291,7 @@ bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
       applier_->hurry();
       if (!draining_) return false;
       shard.lost_one = true;
+      shard.applied.lacks_one.store(true, std::memory_order_release);
     } else {
       hand_on(shard, op);
       if (engine_mutant(EngineMutant::kCleanWhenQueued)) memory_->mark_clean(shard.number, op.index);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/shard_life.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -169,6 +170,9 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
 bool ShardManager::open(ShardId id, Local& local) {
   const auto refused = options_.refused.find(id);
   auto db = refused == options_.refused.end() ? engine_.open_db(dir_, id) : refused->second;
+  if (db.ok()) {
+    if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
+  }
   if (!db.ok()) {
     const bool is_news = local.phase != Phase::kFailed;
     local.phase = Phase::kFailed;

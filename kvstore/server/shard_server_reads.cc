@@ -27,7 +27,7 @@ void ShardServer::on_get(IncomingCall&& call) {
   if (!request.ok()) [[unlikely]] {
     return answer_failure(call.reply, Method::kGet, *shard, request.status());
   }
-  if (request->at_least_index > WorkerEngine::committed_index(*shard->engine)) [[unlikely]] {
+  if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) [[unlikely]] {
     return answer_error(
         call.reply, Method::kGet,
         head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));

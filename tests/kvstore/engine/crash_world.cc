@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/shard_life.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv::sim {
@@ -207,8 +208,33 @@ void CrashWorld::open(Shard& shard) {
   auto db = machine_.databases().open_db("", shard.id, RocksdbEngine::IfMissing::kFail);
   if (!db.ok()) return;  // the end
   shard.db = *std::move(db);
-  shard.database_failed = false;
+  const uint64_t left = shard.db->applied_index();
+  shard.database_failed = !begin_life(*shard.db).ok();
+  if (shard.database_failed) return shard.db.reset();
   shard.open = &workers_[shard.worker].engine->open_shard(*shard.db, shard.epoch);
+  check_life(shard, left);
+}
+
+/// `left`: where the shard stood when its database was opened.
+void CrashWorld::check_life(Shard& shard, uint64_t left) {
+  const uint64_t index = shard.db->applied_index();
+  if (index < shard.told_index) {
+    return broken(
+        absl::StrCat("shard ", shard.id.shard, " goes on at ", index, ", but ", shard.told_index, " was given out"));
+  }
+  for (uint64_t lost = shard.told_index; lost > left; --lost) {
+    if (WorkerEngine::has_state(*shard.open, lost))
+      broken(absl::StrCat("the lost index ", lost, " passes for one that is there"));
+  }
+  if (!WorkerEngine::has_state(*shard.open, left) || !WorkerEngine::has_state(*shard.open, index)) {
+    broken(absl::StrCat("index ", left, " or ", index, " passes for lost"));
+  }
+  if (index == left) return;
+  if (left != shard.base.last_index() || !shard.history.empty())
+    broken("a life begins behind a gap after an orderly end");
+  shard.base.pass_over(index);
+  shard.twin.pass_over(index);
+  shard.synced_index = shard.flushed_index = shard.told_index = index;
 }
 
 // --- A life

@@ -8,6 +8,7 @@
 // The promises that are checked:
 //  - every answer is the twin's: conditions, versions (they rise by one and never repeat), values. One that says that nothing
 //    was written wrote nothing.
+//  - no version is given out twice, also if its write was lost; and who asks for a lost state is told so
 //  - a read shows a state that was current while it was under way, never one that is not committed; what it points to
 //    stays as it is until it is given back
 //  - after an end, a shard's database is exactly its twin after some write: at least the last one acknowledged as
@@ -115,6 +116,7 @@ class CrashWorld {
     std::deque<std::unique_ptr<Write>> doubtful;
     uint64_t synced_index = 0;   // acknowledged as synced
     uint64_t flushed_index = 0;  // or as written
+    uint64_t told_index = 0;     // the highest ever, lost or not
   };
   enum Producer : uint8_t { kLog, kApplier, kReaders, kProducers };
   struct Worker {
@@ -131,6 +133,7 @@ class CrashWorld {
   bool recover(size_t worker, std::unique_ptr<Device>& device, std::unique_ptr<Log>& log);
   void adopt(Shard& shard);
   void open(Shard& shard);
+  void check_life(Shard& shard, uint64_t left);
   void live();
   void end_life();
   void stop_engines();

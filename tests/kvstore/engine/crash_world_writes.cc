@@ -298,6 +298,7 @@ void CrashWorld::acknowledged(Shard& shard, Write& write, Verdict verdict) {
   const uint64_t version = verdict.result.version;
   if (write.op.achieved < write.op.durability)
     return broken("a write is answered before it is as durable as was asked");
+  shard.told_index = std::max(shard.told_index, version);
   if (write.op.achieved >= Durability::kFlush) shard.flushed_index = version;
   if (write.op.achieved == Durability::kSync) shard.synced_index = version;
   for (const auto& read : reads_) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore/engine/shard_life.h"
 #include "kvstore/engine/worker_engine.h"
 #include "kvstore/log/sim/sim_device.h"
 #include "tests/kvstore/engine/engine_testing.h"
@@ -96,6 +97,9 @@ class World {
 
   void open(size_t i) {
     dbs_[i] = databases_.open_db("", kIds[i], RocksdbEngine::IfMissing::kFail).value();
+    if (begins_lives) {
+      EXPECT_TRUE(begin_life(*dbs_[i]).ok());
+    }
     shards_[i] = &engine_->open_shard(*dbs_[i], 1);
   }
 
@@ -281,6 +285,7 @@ class World {
   Answered answered[std::size(kIds)];
   std::map<KvStatus, size_t> counts;
   std::map<uint64_t, TestClient> clients;
+  bool begins_lives = false;  ///< shard_life.h: indices have gaps then
   size_t repeated = 0;
   uint64_t now_ms = 1'000'000;
   MutationResult last_result;

@@ -84,6 +84,7 @@ class TwinShard {
   }
   [[nodiscard]] const Rows& rows() const { return rows_; }
   [[nodiscard]] uint64_t last_index() const { return last_index_; }
+  void pass_over(uint64_t index) { last_index_ = index; }
 
  private:
   MutationResult change(const Mutation& mutation, uint64_t now_ms, uint64_t index) {

@@ -26,10 +26,10 @@ void put(ShardDb& db, std::string_view key, std::string_view value) {
 
 TEST(MetaTest, EncodeMeta_GoldenAndRefusals) {
   const std::string bytes = internal::encode_meta({{7, 3}, 0x1122});
-  EXPECT_EQ(bytes, std::string("\x03\0\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0", 24));
+  EXPECT_EQ(bytes, std::string("\x04\0\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0", 24));
   EXPECT_EQ(internal::decode_meta(bytes)->last_index, 0x1122U);
   EXPECT_EQ(internal::decode_meta("\x01" + bytes.substr(1))->format, 1U);
-  EXPECT_EQ(internal::decode_meta("\x04" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(internal::decode_meta("\x05" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(internal::decode_meta(bytes.substr(0, 23)).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(internal::decode_meta(bytes + "x").status().code(), absl::StatusCode::kDataLoss);
 }

@@ -8,6 +8,7 @@
 
 #include "kvstore/codec/row.h"
 #include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/engine/shard_life.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/engine/engine_testing.h"
 #include "tests/kvstore/server/server_testing.h"
@@ -306,6 +307,29 @@ TEST_F(RocksdbServerTest, Get_BehindATokenIsTold) {
   request.at_least_index = index + 1;
   EXPECT_EQ(world_->ask(Method::kGet, as_string_view(encode_get(request, head).value())).status(),
             KvStatus::kBehindToken);
+}
+
+TEST_F(RocksdbServerTest, Get_OfAStateThatWasLostIsTold) {
+  put("key", "value");
+  world_->server().remove(kShard, [&] { db_.reset(); });
+  world_->wait_for([&] { return db_ == nullptr; });
+  for (int life = 0; life < 2; ++life) {
+    db_.reset();
+    db_ = engine_->open_db(directory_.path(), kShard).value();
+    ASSERT_TRUE(begin_life(*db_).ok());
+  }
+  world_->server().expect(kShard, kEpoch);
+  world_->server().serve(kShard, *db_);
+  const auto status_at = [&](uint64_t index) {
+    HeadBuffer head;
+    GetRequest request{kRoute, "key"};
+    request.at_least_index = index;
+    return world_->ask(Method::kGet, as_string_view(encode_get(request, head).value())).status();
+  };
+  EXPECT_EQ(status_at(1), KvStatus::kOk);
+  EXPECT_EQ(status_at(2), KvStatus::kBehindToken) << "of a write that may have been answered and is not there";
+  EXPECT_EQ(status_at(kIndexStep + 1), KvStatus::kOk);
+  EXPECT_EQ(put("key", "other").head().index, kIndexStep + 2);
 }
 
 TEST_F(RocksdbServerTest, Add_OnceHoweverOftenItIsSent) {
