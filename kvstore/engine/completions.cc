@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "kvstore/codec/limits.h"
@@ -87,17 +88,31 @@ void CompletionTable::keep(Client& client, Result result) {
   client.results.insert(at, std::move(result));
 }
 
+CompletionTable::Client& CompletionTable::heard_of(uint64_t id, uint64_t time_ms) {
+  Client& client = this->client(id);
+  client.last_ms = std::max(client.last_ms, time_ms);
+  by_time_.splice(by_time_.end(), by_time_, clients_.find(id)->second);
+  return client;
+}
+
+void CompletionTable::refuse(const RequestId& id, Result result, uint64_t now_ms) {
+  if (engine_mutant(EngineMutant::kForgetRefusals)) return;
+  Client& client = heard_of(id.client_id, now_ms);
+  if (id.seq >= client.first_incomplete) keep(client, std::move(result));
+}
+
 void CompletionTable::record(const Completion& completion, uint64_t index, uint64_t time_ms) {
   if (engine_mutant(EngineMutant::kDropDedupRecord)) return;
   const RequestId& id = completion.id;
   const auto silent = clients_.find(id.client_id);
   if (silent != clients_.end() && is_silent(*silent->second, time_ms)) erase(silent->second);
-  Client& client = this->client(id.client_id);
-  client.last_ms = std::max(client.last_ms, time_ms);
-  by_time_.splice(by_time_.end(), by_time_, clients_.find(id.client_id)->second);
+  Client& client = heard_of(id.client_id, time_ms);
   told(client, id.first_incomplete);
   if (id.seq < client.first_incomplete || find(id, client.last_ms) != nullptr) return;
-  keep(client, {id.seq, index, completion.value, std::string(as_string_view(completion.batch_results))});
+  keep(client, {.seq = id.seq,
+                .version = index,
+                .value = completion.value,
+                .batch_results = std::string(as_string_view(completion.batch_results))});
 }
 
 void CompletionTable::erase(std::list<Client>::iterator at) {
@@ -126,11 +141,13 @@ bool CompletionTable::encode_row(uint64_t client_id, std::string& out) const {
   ByteWriter head(buffer);
   head.write(client.last_ms);
   head.write(client.first_incomplete);
-  head.write(static_cast<uint32_t>(client.kept()));
+  const auto first = client.results.begin() + static_cast<std::ptrdiff_t>(client.begin);
+  head.write(static_cast<uint32_t>(std::count_if(first, client.results.end(), std::mem_fn(&Result::has_effect))));
   head.write(uint32_t{0});
   out.append(as_string_view(head.written()));
   for (size_t i = client.begin; i < client.results.size(); ++i) {
     const Result& result = client.results[i];
+    if (!result.has_effect) continue;
     ByteWriter fixed(buffer);
     fixed.write(result.seq);
     fixed.write(result.version);

@@ -4,11 +4,17 @@
 //    client 17    seq    ... 40   41   42   43   44   45   46
 //                             told     kept  -   kept kept  -
 //                                 ^ first_incomplete: the client has been told all below; a repetition of those is stale
-//                                            ^ not executed, or without effect: evaluated as if it were new
+//                                            ^ nothing is known of it: evaluated
 //
-// Only mutations that took effect leave a result, by the record in the log that has their effects. So the table is a
-// function of the records alone, and replay makes the same one. A client that no record was of for kClientSilentMsMax,
-// by the records' own times, is forgotten.
+// Mutations that took effect leave a result by the record in the log that has their effects, so that replay makes the same
+// table. A client that no record was of for kClientSilentMsMax, by the records' own times, is forgotten.
+//
+// Mutations without effect, such as one whose condition did not hold, leave a result in the engine's table only (refuse()).
+// Whoever was told of a refusal relies on it that an earlier attempt, which is still on its way, does nothing either. That one
+// was sent in a session with this process and for this epoch of the shard. The process's end ends its sessions, and a
+// shard comes back to a worker with another epoch only: whatever takes the table's memory makes the attempt void, too. So no record
+// is needed, and a refusal costs no write. Answers like RESOURCE_EXHAUSTED leave nothing: a client repeats what was answered so,
+// or tells its caller that an earlier attempt may have been applied.
 //
 // The table of an engine also counts attempts that are under way: together with the results they are at most
 // kIncompleteMax per client. A database holds one row per client (encode_row):
@@ -21,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +48,10 @@ class CompletionTable {
     uint64_t version = 0;
     int64_t value = 0;
     std::string batch_results{};  ///< effect.h; empty: not a batch
+    // Without effect: what it was answered, or an operation of a batch.
+    bool has_effect = true;
+    KvStatus status = KvStatus::kOk;
+    std::optional<size_t> refused_operation{};  ///< why the batch was not applied; nullopt: it changed nothing
   };
 
   enum class Verdict : uint8_t {
@@ -58,13 +69,16 @@ class CompletionTable {
   /// Ends it, whatever became of it.
   void finish(const RequestId& id);
 
+  /// An attempt that ended without effect. `result.seq` is the id's.
+  void refuse(const RequestId& id, Result result, uint64_t now_ms);
+
   /// A record of the log: its completion, index and time.
   void record(const Completion& completion, uint64_t index, uint64_t time_ms);
 
   /// Drops clients that are silent at `now_ms`; tells each.
   void forget_silent(uint64_t now_ms, absl::FunctionRef<void(uint64_t client_id)> forgotten);
 
-  /// A client's row; false if nothing is known of it.
+  /// A client's row, without what had no effect; false if nothing is known of it.
   [[nodiscard]] bool encode_row(uint64_t client_id, std::string& out) const;
   /// Takes over a row of a client that is not here yet. False: it is none.
   [[nodiscard]] bool load(uint64_t client_id, ByteSpan row);
@@ -87,6 +101,7 @@ class CompletionTable {
   };
 
   Client& client(uint64_t id);
+  Client& heard_of(uint64_t id, uint64_t time_ms);
   [[nodiscard]] static bool is_old(const Client& client, uint64_t now_ms);
   [[nodiscard]] static bool is_silent(const Client& client, uint64_t now_ms);
   void told(Client& client, uint64_t first_incomplete);

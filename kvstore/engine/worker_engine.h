@@ -17,7 +17,7 @@
 //     shard whose keys need no read.
 //   - A batch is one record, and seen as a whole or not at all. If a key of it must be read first, later writes of the shard
 //     wait behind it. If more than batch_read_bytes_max of old values must be read for it, it is RESOURCE_EXHAUSTED.
-//   - A write with a RequestId that has taken effect is answered again, not executed again (completions.h). One that is under
+//   - A write with a RequestId that was answered is answered again, not executed again (completions.h). One that is under
 //     way answers its repetitions too.
 //   - Keys expire by the time that set_time() tells; it is in the records, so that replay decides nothing.
 //   - Effects that are in the log but not committed are seen by later evaluations only ("pending"). An answer that rests
@@ -250,7 +250,7 @@ class WorkerEngine {
 
   // --- Writes
 
-  /// True: a write of this id is under way, or has taken effect and is answered again: it makes nothing grow.
+  /// True: a write of this id is under way, or was answered and is answered again: it makes nothing grow.
   [[nodiscard]] bool is_repetition(const EngineShard& shard, const RequestId& id) const;
   /// Ends in write_done, with op.result.
   void write(EngineShard& shard, WriteOp& op);
@@ -327,6 +327,8 @@ class WorkerEngine {
   // worker_engine_attempts.cc: exactly once
   [[nodiscard]] bool begin_attempt(EngineShard& shard, WriteOp& op);
   void answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept);
+  static void answer_refused(WriteOp& op, const CompletionTable::Result& kept);
+  void keep_refusal(EngineShard& shard, const WriteOp& op);
   [[nodiscard]] WriteOp* end_attempt(EngineShard& shard, WriteOp& op);
   [[nodiscard]] static Completion completion_of(const WriteOp& op);
 

@@ -1,4 +1,5 @@
 // Exactly once: repetitions of writes are answered, not executed.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,22 @@
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
+namespace {
+
+/// Of one mutation. Others may be repeated, or leave it open whether an earlier attempt did something (retry_policy.cc).
+bool is_answer_without_effect(KvStatus status) {
+  switch (status) {
+    case KvStatus::kNotFound:
+    case KvStatus::kAlreadyExists:
+    case KvStatus::kVersionMismatch:
+    case KvStatus::kNotARow:
+    case KvStatus::kNotANumber:
+    case KvStatus::kCounterOverflow: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
 
 bool WorkerEngine::is_repetition(const EngineShard& shard, const RequestId& id) const {
   if (id.client_id == 0) return false;
@@ -47,19 +64,59 @@ bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
   return false;
 }
 
-/// As durable as is known of the record by now.
 void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept) {
   op.state = WriteOp::State::kAnswered;
   op.from_record = true;
+  op.results.clear();
+  ++writes_repeated_;
+  if (!kept.has_effect) return answer_refused(op, kept);
+  // As durable as is known of the record by now.
   op.result = {KvStatus::kOk, kept.version, kept.value};
   op.achieved = kept.version <= shard.synced_index    ? Durability::kSync
                 : kept.version <= shard.written_index ? Durability::kFlush
                                                       : Durability::kMemory;
-  op.results.clear();
   for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {
     op.results.push_back(batch_result(as_byte_span(kept.batch_results), at, kept.version));
   }
-  ++writes_repeated_;
+}
+
+/// As evaluate_batch() and evaluate_write() left it.
+void WorkerEngine::answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
+  const MutationResult refused = {kept.status, kept.version, kept.value};
+  if (op.batch.empty()) {
+    op.result = refused;
+    return;
+  }
+  op.result = {};
+  op.not_applied = kept.refused_operation.has_value();
+  const KvStatus others = op.not_applied ? KvStatus::kOk : KvStatus::kNotFound;
+  op.results.assign(op.batch.size(), {others, 0, 0});
+  if (!op.not_applied) {
+    op.achieved = Durability::kSync;
+  } else if (*kept.refused_operation < op.results.size()) {
+    op.results[*kept.refused_operation] = refused;
+  }
+}
+
+/// Remembers an answer without effect that the client takes for the last word.
+void WorkerEngine::keep_refusal(EngineShard& shard, const WriteOp& op) {
+  CompletionTable::Result kept{.seq = op.id.seq, .has_effect = false};
+  MutationResult refused = op.result;
+  if (!op.batch.empty()) {
+    if (op.result.status != KvStatus::kOk || op.result.version != 0) return;
+    const auto is_refused = [](const MutationResult& result) { return result.status != KvStatus::kOk; };
+    const auto which = std::ranges::find_if(op.results, is_refused);
+    if (op.not_applied) {
+      kept.refused_operation = static_cast<size_t>(which - op.results.begin());
+      refused = *which;
+    }
+  } else if (!is_answer_without_effect(op.result.status)) {
+    return;
+  }
+  kept.status = refused.status;
+  kept.version = refused.version;
+  kept.value = refused.value;
+  shard.completions.refuse(op.id, std::move(kept), now_ms_);
 }
 
 /// Gives the answer to those that wait for it; they are to be told.
@@ -68,6 +125,7 @@ WriteOp* WorkerEngine::end_attempt(EngineShard& shard, WriteOp& op) {
   op.is_attempt = false;
   shard.under_way.erase({op.id.client_id, op.id.seq});
   shard.completions.finish(op.id);
+  keep_refusal(shard, op);
   WriteOp* const twins = std::exchange(op.twin, nullptr);
   for (WriteOp* twin = twins; twin != nullptr; twin = twin->twin) {
     twin->result = op.result;

@@ -37,6 +37,28 @@ TEST(Completions, Find_GivesTheFirstAnswerUntilItIsTold) {
   EXPECT_EQ(table.results(), 0u);
 }
 
+TEST(Completions, Refuse_IsFoundAndInNoRow) {
+  CompletionTable table;
+  ASSERT_EQ(table.begin({1, 5, 5}, 10), Verdict::kNew);
+  table.refuse({1, 5, 5}, {.seq = 5, .version = 3, .has_effect = false, .status = KvStatus::kVersionMismatch}, 20);
+  table.finish({1, 5, 5});
+  const CompletionTable::Result* kept = table.find({1, 5, 5}, 20 + kClientSilentMsMax);
+  ASSERT_NE(kept, nullptr) << "silent from the refusal on";
+  EXPECT_EQ(kept->status, KvStatus::kVersionMismatch);
+  EXPECT_EQ(kept->version, 3u);
+  table.record(completion(1, 6, 5), 8, 20);
+  std::string row;
+  ASSERT_TRUE(table.encode_row(1, row));
+  CompletionTable loaded;
+  ASSERT_TRUE(loaded.load(1, as_byte_span(row)));
+  EXPECT_EQ(loaded.find({1, 5, 5}, 20), nullptr);
+  EXPECT_NE(loaded.find({1, 6, 5}, 20), nullptr);
+  EXPECT_EQ(loaded.results(), 1u);
+  EXPECT_EQ(table.begin({1, 7, 6}, 20), Verdict::kNew);
+  EXPECT_EQ(table.find({1, 5, 5}, 20), nullptr) << "told";
+  EXPECT_EQ(table.results(), 1u);
+}
+
 TEST(Completions, Begin_BoundsWhatAClientMayLeaveIncomplete) {
   CompletionTable table;
   for (uint64_t seq = 1; seq <= kIncompleteMax; ++seq) {

@@ -211,6 +211,7 @@ void CrashWorld::open(Shard& shard) {
   const uint64_t left = shard.db->applied_index();
   shard.database_failed = !begin_life(*shard.db).ok();
   if (shard.database_failed) return shard.db.reset();
+  forget_refused(shard);
   shard.open = &workers_[shard.worker].engine->open_shard(*shard.db, shard.epoch);
   check_life(shard, left);
 }

@@ -15,6 +15,7 @@
 //    synced (after a kill: as written; after an orderly end: at all), at most the last one tried
 //  - a write that its client repeats, after whatever ends, is answered as the first time if it is there, and executed
 //    only if it is not. A batch is there as a whole or not at all.
+//  - a write that had no effect has none later either, when an earlier attempt of it comes late, in the same life of its shard
 //  - one shard's failed database is that shard's matter; a log that failed is told to all its writes
 //  - everything is answered once; counters agree with the answers; when space returns, writes pass again
 //
@@ -85,6 +86,7 @@ class CrashWorld {
     uint64_t next_seq = 1;
     std::map<uint64_t, size_t> under_way;
     std::map<uint64_t, Told> told;                        // took effect
+    std::map<uint64_t, Told> refused;                     // had none, in this life of its shard
     std::map<uint64_t, std::unique_ptr<Write>> forsaken;  // was in doubt and did not take effect
     [[nodiscard]] uint64_t first_incomplete() const;
   };
@@ -155,10 +157,13 @@ class CrashWorld {
   [[nodiscard]] std::string random_value();
   void submit_as_client(Shard& shard, std::unique_ptr<Write> write);
   void repeat_one(Client& client);
+  void repeat(Client& client, const Write& write);
   [[nodiscard]] static std::unique_ptr<Write> copy_of(const Write& write);
   void written(Write& write);
   void repeated(const Write& write);
   void acknowledged(Shard& shard, Write& write, Verdict verdict);
+  void without_effect(const Write& write, Verdict verdict);
+  void forget_refused(const Shard& shard);
   [[nodiscard]] static Verdict apply(testing::TwinShard& twin, const Write& write);
   void forget_lost(size_t shard, uint64_t index);
   void move_time(uint64_t ms);

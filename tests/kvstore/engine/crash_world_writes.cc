@@ -122,6 +122,7 @@ uint64_t CrashWorld::Client::first_incomplete() const {
   uint64_t first = next_seq;
   if (!under_way.empty()) first = std::min(first, under_way.begin()->first);
   if (!told.empty()) first = std::min(first, told.begin()->first);
+  if (!refused.empty()) first = std::min(first, refused.begin()->first);
   if (!forsaken.empty()) first = std::min(first, forsaken.begin()->first);
   return first;
 }
@@ -144,6 +145,7 @@ std::unique_ptr<CrashWorld::Write> CrashWorld::copy_of(const Write& write) {
 void CrashWorld::submit_as_client(Shard& shard, std::unique_ptr<Write> one) {
   Client& client = clients_[rng_.below(clients_.size())];
   while (client.told.size() > kToldMax) client.told.erase(client.told.begin());
+  while (client.refused.size() > kToldMax) client.refused.erase(client.refused.begin());
   while (client.forsaken.size() > kToldMax) client.forsaken.erase(client.forsaken.begin());
   const uint64_t seq = client.next_seq++;
   one->op.id = {client.id, seq, std::min(seq, client.first_incomplete())};
@@ -156,20 +158,27 @@ void CrashWorld::submit_as_client(Shard& shard, std::unique_ptr<Write> one) {
 }
 
 void CrashWorld::repeat_one(Client& client) {
-  std::unique_ptr<Write> again;
+  const auto any = [&](const std::map<uint64_t, Client::Told>& told) {
+    return std::next(told.begin(), static_cast<std::ptrdiff_t>(rng_.below(told.size())))->second.write.get();
+  };
   if (!client.forsaken.empty()) {
-    again = copy_of(*client.forsaken.begin()->second);
+    const std::unique_ptr<Write> forsaken = std::move(client.forsaken.begin()->second);
+    client.forsaken.erase(client.forsaken.begin());
+    repeat(client, *forsaken);
+  } else if (!client.refused.empty() && rng_.chance(0.5)) {
+    repeat(client, *any(client.refused));
   } else if (!client.told.empty()) {
-    auto told = client.told.begin();
-    std::advance(told, static_cast<std::ptrdiff_t>(rng_.below(client.told.size())));
-    again = copy_of(*told->second.write);
+    repeat(client, *any(client.told));
   }
-  if (again == nullptr || shards_[again->shard].open == nullptr) return;
-  client.forsaken.erase(again->op.id.seq);
+}
+
+void CrashWorld::repeat(Client& client, const Write& write) {
+  Shard& shard = shards_[write.shard];
+  if (shard.open == nullptr) return;
+  auto again = copy_of(write);
   ++client.under_way[again->op.id.seq];
   again->op.id.first_incomplete = client.first_incomplete();
-  Shard& shard = shards_[again->shard];
-  write(shard, std::move(again));
+  this->write(shard, std::move(again));
 }
 
 /// A repetition is answered as the first time.
@@ -177,14 +186,29 @@ void CrashWorld::repeated(const Write& write) {
   ++workers_[shards_[write.shard].worker].repeated;
   ++tally_.repeated;
   Client& client = clients_[write.op.id.client_id - clients_[0].id];
-  const auto told = client.told.find(write.op.id.seq);
-  // Without: of an attempt that had no effect, or failed, for all who waited for it.
-  if (told == client.told.end()) return;
-  const Verdict& first = told->second.verdict;
+  const uint64_t seq = write.op.id.seq;
+  const auto told = client.told.find(seq);
+  const auto refused = client.refused.find(seq);
+  // Without: of an attempt that failed, or that nobody asks for, for all who waited for it.
+  if (told == client.told.end() && refused == client.refused.end()) return;
+  const Verdict& first = (told == client.told.end() ? refused : told)->second.verdict;
   if (write.op.result == first.result && write.op.results == first.results) return;
-  broken(absl::StrCat("client ", client.id, " repeats ", write.op.id.seq, " and gets ",
-                      status_name(write.op.result.status), " ", write.op.result.version, " instead of ",
+  broken(absl::StrCat("client ", client.id, " repeats ", seq, " and gets ", status_name(write.op.result.status), " ",
+                      write.op.result.version, " instead of ", status_name(first.result.status), " ",
                       first.result.version));
+}
+
+void CrashWorld::without_effect(const Write& write, Verdict verdict) {
+  if (write.op.id.client_id == 0 || verdict.result.status == KvStatus::kInvalidArgument) return;
+  Client& client = clients_[write.op.id.client_id - clients_[0].id];
+  client.refused[write.op.id.seq] = {copy_of(write), std::move(verdict)};
+}
+
+/// The shard is opened anew: sessions of before are gone, or are of another epoch.
+void CrashWorld::forget_refused(const Shard& shard) {
+  for (Client& client : clients_) {
+    std::erase_if(client.refused, [&](const auto& told) { return &shards_[told.second.write->shard] == &shard; });
+  }
 }
 
 /// The end took it, so it may happen anew; or it was in doubt, and took effect.
@@ -268,6 +292,13 @@ void CrashWorld::written(Write& write) {
       return;
     default: break;
   }
+  if (write.op.id.client_id != 0) {
+    const Client& client = clients_[write.op.id.client_id - clients_[0].id];
+    if (client.refused.contains(write.op.id.seq)) {
+      return broken(
+          absl::StrCat("client ", client.id, ": write ", write.op.id.seq, " had no effect, and is executed late"));
+    }
+  }
   Verdict expected = apply(shard.twin, write);
   if (expected.result != result || (write.is_batch && expected.results != write.op.results)) {
     std::string batch;
@@ -289,7 +320,7 @@ void CrashWorld::written(Write& write) {
                                " is answered after one in doubt, ", shard.doubtful.front()->op.index));
   }
   ++tally_.acknowledged;
-  if (!expected.has_effect) return;
+  if (!expected.has_effect) return without_effect(write, std::move(expected));
   acknowledged(shard, write, std::move(expected));
   shard.history.push_back(std::move(held.mapped()));
 }

@@ -45,6 +45,7 @@ constexpr NamedMutant kMutants[] = {
     {.name = "replay-oldest", .engine = EngineMutant::kReplayOldest},
     {.name = "drop-dedup-record", .engine = EngineMutant::kDropDedupRecord},
     {.name = "split-batch", .engine = EngineMutant::kSplitBatch},
+    {.name = "forget-refusals", .engine = EngineMutant::kForgetRefusals},
     {.name = "reissue-indices", .engine = EngineMutant::kReissueIndices},
     {.name = "skip-sync", .log = LogMutant::kSkipSync},
     {.name = "acknowledge-early", .log = LogMutant::kAcknowledgeEarly},

@@ -82,14 +82,62 @@ TEST(WorkerEngine, Attempt_IsAnsweredOnceAndForAll) {
   EXPECT_EQ(world.engine().counters().writes_repeated, 2u);
 }
 
-TEST(WorkerEngine, Attempt_WithoutEffectIsEvaluatedAgain) {
+TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
   World world(16);
   world.start();
-  world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
-  world.wait_for_answers();
-  EXPECT_EQ(world.last_result.status, KvStatus::kNotFound);
+  world.put(0, "key1", "v");
+  const Mutation refused[] = {put_of("key0", "x"), put_of("key1", "y", Condition::if_absent())};
+  const Mutation idle[] = {Mutation::remove("key0"), Mutation::remove("key9")};
+  const auto ask = [&] {
+    world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
+    world.wait_for_answers();
+    EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kNotFound, 0}));
+    world.write(0, put_of("key1", "late", Condition::if_version(2)), {}, {77, 2, 1});
+    world.wait_for_answers();
+    EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kVersionMismatch, 1}));
+    world.write_batch(0, refused, {77, 3, 1});
+    world.wait_for_answers();
+    EXPECT_TRUE(world.last_not_applied);
+    EXPECT_EQ(world.last_results, (std::vector<MutationResult>{{KvStatus::kOk, 0}, {KvStatus::kAlreadyExists, 1}}));
+    world.write_batch(0, idle, {77, 4, 1});
+    world.wait_for_answers();
+    EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 0}));
+    EXPECT_FALSE(world.last_not_applied);
+    EXPECT_EQ(world.last_achieved, Durability::kSync);
+    EXPECT_EQ(world.last_results, (std::vector<MutationResult>{{KvStatus::kNotFound, 0}, {KvStatus::kNotFound, 0}}));
+  };
+  ask();
+  EXPECT_FALSE(world.last_was_record);
+  world.put(0, "key1", "v");
   world.put(0, "key0", "v");
-  world.write(0, Mutation::remove("key0"), {}, {77, 1, 1});
+  world.put(0, "key9", "v");
+  world.write(0, Mutation::remove("key1"));
+  world.wait_for_answers();
+  ask();
+  EXPECT_TRUE(world.last_was_record);
+  EXPECT_EQ(world.engine().counters().writes_repeated, 4u);
+  EXPECT_EQ(world.read(0, "key0").value, "v");
+  world.check_all();
+  world.write(0, Mutation::remove("key0"), {}, {77, 5, 5});
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kOk) << "another one";
+  world.write(0, Mutation::remove("key9"), {}, {77, 1, 1});
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kStaleRetry);
+}
+
+TEST(WorkerEngine, Attempt_ThatThereWasNoRoomForIsEvaluatedAgain) {
+  WorkerEngine::Options options = small_engine_options();
+  options.unfinished_max = 1;
+  World world(28, options);
+  world.start();
+  world.gate.close();
+  world.write(0, put_of("key1", "v"));
+  world.write(0, put_of("key0", "v"), {}, {77, 1, 1});
+  EXPECT_EQ(world.last_result.status, KvStatus::kResourceExhausted);
+  world.gate.open();
+  world.wait_for_answers();
+  world.write(0, put_of("key0", "v"), {}, {77, 1, 1});
   world.wait_for_answers();
   EXPECT_EQ(world.last_result, (MutationResult{KvStatus::kOk, 2}));
 }
