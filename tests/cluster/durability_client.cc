@@ -1,6 +1,7 @@
 // durability_client: writes to a table as fast as it is let, remembers what was acknowledged, and says whether it is there.
 //
-//   durability_client --control HOST:PORT --table T [--keys N] [--counters N] [--in-flight N] [--seed N] [--value-bytes N]
+//   durability_client --control HOST:PORT --table T [--keys N] [--counters N] [--sums N] [--in-flight N] [--seed N]
+//                     [--value-bytes N]
 //
 // Lines on stdin drive it, each is answered by one line on stdout:
 //
@@ -15,7 +16,10 @@
 //   refused               unchanged
 //   unknown               the new one as well; nobody touches the key until the next check, which finds out
 //
-// Counters are keys that are raised by one with a condition on their version, so that one lost or repeated write shows.
+// Counters are keys that are raised by one with a condition on their version, so that one lost or repeated write shows. Sums
+// are raised with ADD, by many at a time:
+//
+//    acknowledged <= the sum <= acknowledged + unknown      and no two were told the same sum; at a check it becomes exact
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
@@ -26,6 +30,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +48,7 @@ struct Arguments {
   std::string table;
   size_t keys = 1000;
   size_t counters = 16;
+  size_t sums = 4;
   size_t in_flight = 64;
   size_t value_bytes = 400;
   uint64_t seed = 1;
@@ -57,6 +63,16 @@ struct Key {
   std::vector<std::optional<std::string>> may_be{std::nullopt};  // nullopt: absent
 };
 
+/// Raised by one at a time.
+struct Sum {
+  std::string name;
+  int64_t acknowledged = 0;
+  int64_t under_way = 0;
+  int64_t unknown = 0;
+  std::set<int64_t> told{};  // since the last check
+  bool is_read = false;
+};
+
 class DurabilityClient {
  public:
   DurabilityClient(const Arguments& arguments, AsyncClient& client)
@@ -65,6 +81,7 @@ class DurabilityClient {
     for (size_t i = 0; i < arguments.counters; ++i) {
       keys_.push_back({.name = absl::StrCat("counter", i), .counts = true});
     }
+    for (size_t i = 0; i < arguments.sums; ++i) sums_.push_back({.name = absl::StrCat("sum", i)});
   }
 
   void load() { loading_ = true; }
@@ -87,19 +104,34 @@ class DurabilityClient {
       read(key);
     }
     while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
+    for (Sum& sum : sums_) {
+      sum.is_read = false;
+      read_sum(sum, true);
+    }
+    while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
     if (!broken_.empty()) return "broken: " + broken_;
+    int64_t added = 0;
+    for (const Sum& sum : sums_) {
+      if (!sum.is_read) return absl::StrCat("broken: ", sum.name, " could not be read: ", last_read_failure_);
+      added += sum.acknowledged;
+    }
     size_t present = 0;
     for (const Key& key : keys_) {
       if (key.unknown) return absl::StrCat("broken: ", key.name, " could not be read: ", last_read_failure_);
       if (key.may_be.front()) ++present;
       if (key.counts && key.may_be.front()) counted += std::strtoull(key.may_be.front()->c_str(), nullptr, 10);
     }
-    return absl::StrCat("checked keys=", keys_.size(), " present=", present, " counted=", counted);
+    return absl::StrCat("checked keys=", keys_.size(), " present=", present, " counted=", counted, " added=", added);
   }
 
   /// A little of everything.
   void run() {
     while (loading_ && in_flight_ < arguments_.in_flight && broken_.empty()) {
+      if (!sums_.empty() && rng_.chance(0.1)) {
+        Sum& sum = sums_[rng_.below(sums_.size())];
+        rng_.chance(0.2) ? read_sum(sum, false) : add(sum);
+        continue;
+      }
       Key& key = keys_[rng_.below(keys_.size())];
       if (key.busy || key.unknown) break;
       if (rng_.chance(0.2)) {
@@ -158,6 +190,58 @@ class DurabilityClient {
         broken(absl::StrCat(key.name, " is not what it was: ", result.status.ToString()));
       }
       written(key, next, result);
+    }));
+  }
+
+  void sum_started(const absl::Status& status) {
+    if (status.ok()) return;
+    --in_flight_;
+    broken(absl::StrCat("not submitted: ", status.ToString()));
+  }
+
+  void add(Sum& sum) {
+    ++in_flight_;
+    ++sum.under_way;
+    sum_started(client_.add(arguments_.table, sum.name, 1, {}, [this, &sum](WriteResult&& result) {
+      --in_flight_;
+      --sum.under_way;
+      if (result.ok()) {
+        ++acknowledged_;
+        ++sum.acknowledged;
+        if (!sum.told.insert(result.value).second) {
+          broken(absl::StrCat(sum.name, " was ", result.value, " for two writes"));
+        }
+      } else if (result.may_have_been_applied) {
+        ++unknown_;
+        ++sum.unknown;
+      } else {
+        ++refused_;
+        last_refusals_[result.status.raw_code()] = result.status.ToString();
+      }
+    }));
+  }
+
+  /// `settles`: nothing raises it meanwhile, so that what is read is what it is.
+  void read_sum(Sum& sum, bool settles) {
+    ++in_flight_;
+    const int64_t least = sum.acknowledged;
+    sum_started(client_.get(arguments_.table, sum.name, {}, [this, &sum, least, settles](GetResult&& result) {
+      --in_flight_;
+      ++reads_;
+      if (!result.ok() && !absl::IsNotFound(result.status)) {
+        last_read_failure_ = result.status.ToString();
+        return;
+      }
+      const int64_t is = result.ok() ? std::strtoll(result.value.str().c_str(), nullptr, 10) : 0;
+      const int64_t most = sum.acknowledged + sum.under_way + sum.unknown;
+      if (is < least || is > most) {
+        return broken(absl::StrCat(sum.name, " is ", is, ", not ", least, " to ", most));
+      }
+      if (!settles) return;
+      sum.is_read = true;
+      sum.acknowledged = is;
+      sum.unknown = 0;
+      sum.told.clear();
     }));
   }
 
@@ -222,6 +306,7 @@ class DurabilityClient {
   AsyncClient& client_;
   Rng rng_;
   std::vector<Key> keys_;
+  std::vector<Sum> sums_;
   bool loading_ = false;
   size_t in_flight_ = 0;
   uint64_t writes_ = 0;
@@ -247,6 +332,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.keys = number;
     } else if (name == "--counters") {
       out.counters = number;
+    } else if (name == "--sums") {
+      out.sums = number;
     } else if (name == "--in-flight") {
       out.in_flight = number;
     } else if (name == "--value-bytes") {
@@ -307,7 +394,7 @@ int main(int argc, char** argv) {
   skua::kv::Arguments arguments;
   if (!skua::kv::parse(argc, argv, arguments)) {
     std::fprintf(stderr,
-                 "usage: durability_client --control HOST:PORT --table NAME [--keys N] [--counters N] "
+                 "usage: durability_client --control HOST:PORT --table NAME [--keys N] [--counters N] [--sums N] "
                  "[--in-flight N] [--value-bytes N] [--seed N]\n");
     return 2;
   }
