@@ -43,6 +43,11 @@ std::string file_in(std::string_view message, const std::string& directory) {
   return std::string(message.substr(at, end == std::string_view::npos ? end : end - at));
 }
 
+bool has_shard(const LogRecovery& recovery, LogShard shard) {
+  const std::vector<ShardPosition> shards = recovery.shards();
+  return std::ranges::find(shards, shard, &ShardPosition::shard) != shards.end();
+}
+
 uint64_t bytes_of(const std::vector<StoredFile>& stored) {
   uint64_t bytes = 0;
   for (const StoredFile& file : stored) bytes += file.bytes;
@@ -103,6 +108,8 @@ absl::Status OfflineStore::open_shards() {
     for (const ShardPosition& position : log.recovery->shards()) {
       const ShardId id = shard_id_of(position.shard);
       OfflineShard& shard = found.try_emplace(id, OfflineShard{.id = id}).first->second;
+      // Those that it left long ago may still have it, for want of room for its end.
+      if (shard.log != nullptr && position.last_index < shard.log_last_index) continue;
       shard.log = &log;
       shard.log_last_index = position.last_index;
     }
@@ -125,12 +132,10 @@ absl::Status OfflineStore::open_shards() {
 void OfflineStore::join(OfflineShard& shard) const {
   if (shard.db == nullptr) return;
   const AppliedIndex applied{log_shard_of(shard.id), shard.applied_index()};
-  if (shard.log != nullptr) {
-    shard.log_status = shard.log->recovery->status(applied);
-    return;
-  }
   for (const OfflineLog& log : logs_) {
-    if (shard.log_status.ok() && log.recovery != nullptr) shard.log_status = log.recovery->status(applied);
+    if (!shard.log_status.ok() || log.recovery == nullptr) continue;
+    const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, applied.shard);
+    if (concerned) shard.log_status = log.recovery->status(applied);
   }
 }
 

@@ -2,7 +2,7 @@
 //
 //    <data-dir>/log/0    log/1 ...      LogRecovery::scan of each, as when the node starts
 //                   \   /
-//    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in the one log that has it
+//    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in the log that it was in last
 //
 // What dump() shows is what recovery would make of it: the database, and above its applied index the log. Memory: the
 // latest unapplied write of each key, at most a log's window.
@@ -41,7 +41,7 @@ struct OfflineShard {
   std::string directory{};
   absl::Status status{};  ///< why the database cannot be opened
   std::unique_ptr<OfflineDb> db{};
-  const OfflineLog* log = nullptr;  ///< that has records of it; null: none
+  const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
   uint64_t log_last_index = 0;
   absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
 
