@@ -1,13 +1,16 @@
 // The payload of the log's records: no crash, no read outside of the input; what the decoder accepts the encoder makes
-// again byte for byte. And a client's row in a database, which is read the same way.
+// again byte for byte. And the engine's own rows in a database, a client's and that of the shard's lives, which are read the
+// same way.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kvstore/engine/completions.h"
 #include "kvstore/engine/effect.h"
+#include "kvstore/engine/shard_life.h"
 
 namespace {
 
@@ -47,5 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::string row;
     if (!table.encode_row(7, row) || row != as_string_view(input)) std::abort();
   }
+
+  const std::vector<InternalRow> rows = {{life_key(), std::string(as_string_view(input))}};
+  const auto life = read_life(rows);
+  if (life.ok() && encode_life(*life) != as_string_view(input)) std::abort();
   return 0;
 }
