@@ -17,9 +17,12 @@ TableSummary summary_of(const v1::TableInfo& info) {
 }
 
 ClusterStatus::Node node_of(const v1::NodeStatus& status) {
-  return {from_proto(status.node()), from_proto(status.liveness()),
-          static_cast<DurationNs>(status.silent_ms()) * kMillisecond, status.applied_revision(),
-          status.owned_shard_count()};
+  return {from_proto(status.node()),
+          from_proto(status.liveness()),
+          static_cast<DurationNs>(status.silent_ms()) * kMillisecond,
+          status.applied_revision(),
+          status.owned_shard_count(),
+          status.trouble()};
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ struct ClusterStatus {
     DurationNs silent_ns = 0;
     uint64_t applied_revision = 0;
     uint32_t owned_shard_count = 0;
+    /// What keeps it from doing all its work, for people; empty: nothing.
+    std::string trouble;
   };
 
   std::string cluster_id;

@@ -66,6 +66,16 @@ class NodeAgent::Impl {
     changed_.notify_all();
   }
 
+  void set_trouble(const std::string& trouble) {
+    {
+      std::lock_guard lock(mutex_);
+      if (node_trouble_ == trouble) return;
+      node_trouble_ = trouble;
+      send_now_ = true;
+    }
+    changed_.notify_all();
+  }
+
   absl::Status leave(bool force) {
     grpc::ClientContext context;
     set_timeout(context, options_.call_timeout_ns);
@@ -126,6 +136,11 @@ class NodeAgent::Impl {
     absl::Status status = call(&v1::Membership::Stub::Register, request, reply);
     if (!status.ok()) return status;
     registered_ = true;
+    {
+      // Registering says nothing of trouble: the first heartbeat does.
+      std::lock_guard lock(mutex_);
+      send_now_ |= !node_trouble_.empty();
+    }
     cluster_id_ = reply.cluster_id();
     heartbeat_interval_ns_ = std::clamp(reply.heartbeat_interval_ms(), kHeartbeatMsMin, kHeartbeatMsMax) * kMillisecond;
     const Registration registration{reply.cluster_id(), reply.cluster_name(), reply.version(), reply.map_revision()};
@@ -141,6 +156,10 @@ class NodeAgent::Impl {
   absl::Status heartbeat() {
     v1::HeartbeatRequest request = heartbeat_request();
     request.set_applied_revision(take_applied_revision());
+    {
+      std::lock_guard lock(mutex_);
+      request.set_trouble(node_trouble_);
+    }
     v1::HeartbeatReply reply;
     return call(&v1::Membership::Stub::Heartbeat, request, reply);
   }
@@ -253,6 +272,7 @@ class NodeAgent::Impl {
   absl::Status refusal_;
   absl::Status trouble_;
   uint64_t applied_revision_ = 0;
+  std::string node_trouble_;
   bool send_now_ = false;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;
@@ -275,6 +295,9 @@ absl::StatusOr<Registration> NodeAgent::wait_registered(DurationNs timeout_ns) c
 }
 void NodeAgent::set_applied_revision(uint64_t revision) {
   impl_->set_applied_revision(revision);
+}
+void NodeAgent::set_trouble(const std::string& trouble) {
+  impl_->set_trouble(trouble);
 }
 absl::Status NodeAgent::leave(bool force) {
   return impl_->leave(force);

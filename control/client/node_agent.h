@@ -75,6 +75,10 @@ class NodeAgent {
   /// The node serves all its shards of this map. Goes out with a heartbeat at once.
   void set_applied_revision(uint64_t revision);
 
+  /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at once when
+  /// it changes. Thread: any.
+  void set_trouble(const std::string& trouble);
+
   /// Takes the node out of the cluster for good and ends the agent. FAILED_PRECONDITION while it
   /// owns shards, unless `force`, which gives their data up; then the agent goes on.
   absl::Status leave(bool force);

@@ -117,6 +117,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
 
   Decision decision;
   note_alive(event.node.uuid, event.applied_revision, now, decision);
+  status_[event.node.uuid].trouble.clear();
   if (registered == state_.nodes.end() || !(registered->second == event.node)) {
     decision.changes = next_changes();
     decision.changes.put_nodes.push_back(event.node);
@@ -139,6 +140,7 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   }
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
+  status_[event.uuid].trouble = event.trouble.substr(0, kTroubleBytesMax);
   if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
   return decision;
 }

@@ -59,6 +59,8 @@ struct NodeHeartbeat {
   uint64_t applied_revision = 0;
   /// The node is shutting down and will not be heard of until it starts again.
   bool stopping = false;
+  /// What keeps the node from doing all its work, for people; empty: nothing.
+  std::string trouble{};
 };
 
 /// Takes a node out of the cluster for good.
@@ -115,6 +117,8 @@ struct NodeStatus {
   /// Time of the last sign of life, or of this process's start.
   TimeNs heard_ns = 0;
   uint64_t applied_revision = 0;
+  /// As the node's last heartbeat said, at most kTroubleBytesMax of it.
+  std::string trouble{};
 };
 
 /// Thread: none of its own; the caller's one thread.

@@ -16,6 +16,8 @@ inline constexpr uint32_t kShardsPerTableMax = 4096;
 inline constexpr size_t kShardsMax = 65'536;
 inline constexpr size_t kTableNameMax = 128;
 inline constexpr size_t kAddressMax = 256;
+/// Of what a node says keeps it from doing its work; the rest is cut off.
+inline constexpr size_t kTroubleBytesMax = 2048;
 /// Shards per live worker of a table created without a shard count.
 inline constexpr uint32_t kDefaultShardsPerWorker = 2;
 

@@ -66,13 +66,13 @@ class MembershipService final : public v1::Membership::CallbackService {
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
                                 v1::HeartbeatReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor,
-                  controller_.submit(NodeHeartbeat{request->uuid(), request->incarnation(), request->instance(),
-                                                   request->applied_revision(), request->stopping()},
-                                     [reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_map_revision(core.state().map_revision);
-                                       reactor->Finish(to_grpc(decision.status));
-                                     }));
+    return queued(
+        reactor, controller_.submit(NodeHeartbeat{request->uuid(), request->incarnation(), request->instance(),
+                                                  request->applied_revision(), request->stopping(), request->trouble()},
+                                    [reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                      reply->set_map_revision(core.state().map_revision);
+                                      reactor->Finish(to_grpc(decision.status));
+                                    }));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
@@ -322,6 +322,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
       added.set_liveness(to_proto(status.liveness));
       added.set_silent_ms(static_cast<uint64_t>((now - status.heard_ns) / kMillisecond));
       added.set_applied_revision(status.applied_revision);
+      added.set_trouble(status.trouble);
       added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
     }
     for (const auto& [id, table] : core.state().tables) fill(*reply.add_tables(), table, core);

@@ -28,6 +28,9 @@ void print_text(const control::ClusterStatus& status) {
                      absl::StrCat(node.applied_revision), absl::StrCat(seconds(node.silent_ns), " ago")});
   }
   std::fputs(table(nodes).c_str(), stdout);
+  for (const auto& node : status.nodes) {
+    if (!node.trouble.empty()) std::printf("\nTROUBLE at %s: %s\n", node.info.uuid.c_str(), node.trouble.c_str());
+  }
   std::vector<std::vector<std::string>> tables = {{"TABLE", "ID", "SHARDS", "AVAILABLE"}};
   for (const auto& summary : status.tables) {
     tables.push_back({summary.table.name, absl::StrCat(summary.table.id), absl::StrCat(summary.table.shard_count),
@@ -45,6 +48,7 @@ void print_json(const control::ClusterStatus& status) {
                      {"workers", node.info.worker_count},
                      {"shards", node.owned_shard_count},
                      {"applied_revision", node.applied_revision},
+                     {"trouble", node.trouble},
                      {"silent_s", static_cast<double>(node.silent_ns) / 1e9}});
   }
   nlohmann::json tables = nlohmann::json::array();

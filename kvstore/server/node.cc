@@ -244,7 +244,12 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   watch_ = std::make_unique<StorageWatch>(
       StorageWatch::Options{.data_dir = options_.data_dir,
                             .reserve_bytes = options_.disk_reserve_bytes,
-                            .log = [this](LogSeverity severity, const std::string& line) { log(severity, line); }},
+                            .log = [this](LogSeverity severity, const std::string& line) { log(severity, line); },
+                            .on_trouble =
+                                [this](const std::string& trouble) {
+                                  const std::lock_guard lock(mutex_);
+                                  if (agent_ != nullptr) agent_->set_trouble(trouble);
+                                }},
       std::move(watched));
   manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = options_.data_dir,
                                                                   .node_uuid = options_.node_uuid,
@@ -303,7 +308,10 @@ void NodeImpl::start_agent() {
           absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
     }
   };
-  agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
+  {
+    const std::lock_guard lock(mutex_);  // the storage watch may run already
+    agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
+  }
   if (joined_) follow_map();
   agent_->start();
 }

@@ -33,11 +33,17 @@ absl::StatusOr<uint64_t> free_bytes_of(const std::string& path) {
   return uint64_t{about.f_bavail} * about.f_frsize;
 }
 
+absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path) {
+  struct statvfs about {};
+  if (::statvfs(path.c_str(), &about) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("statvfs ", path));
+  return uint64_t{about.f_blocks} * about.f_frsize;
+}
+
 StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
     : options_(std::move(options)),
       workers_(std::move(workers)),
       gate_(options_.data_dir, options_.reserve_bytes),
-      log_failed_(workers_.size()) {
+      log_failures_(workers_.size()) {
   look();
   thread_ = std::thread([this] { run(); });
 }
@@ -58,6 +64,7 @@ void StorageWatch::run() {
   while (!stop_.wait_for(lock, kInterval, [this] { return stopping_; })) {
     lock.unlock();
     look();
+    if (options_.on_trouble) options_.on_trouble(trouble());
     lock.lock();
   }
 }
@@ -66,19 +73,28 @@ void StorageWatch::look() {
   const auto free_bytes = free_bytes_of(options_.data_dir);
   if (const auto growth = free_bytes.ok() ? gate_.look(*free_bytes) : std::nullopt) {
     for (Worker* worker : workers_) worker->set_growth(*growth);
+    growth_ = *growth;
     options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
   }
   for (size_t i = 0; i < workers_.size(); ++i) {
-    if (log_failed_[i]) continue;
+    if (!log_failures_[i].empty()) continue;
     const auto stats = workers_[i]->stats();
     if (!stats.ok() || stats->storage.log_health.ok()) continue;
-    log_failed_[i] = true;
-    options_.log(LogSeverity::kError,
-                 absl::StrCat("log failed worker=", workers_[i]->index(), ": ", stats->storage.log_health.message(),
-                              "; the worker's shards refuse writes until the node is started again. What was "
-                              "acknowledged is kept; look at the disk first"));
+    log_failures_[i] =
+        absl::StrCat("log failed worker=", workers_[i]->index(), ": ", stats->storage.log_health.message(),
+                     "; the worker's shards refuse writes until the node is started again. What was "
+                     "acknowledged is kept; look at the disk first");
+    options_.log(LogSeverity::kError, log_failures_[i]);
   }
+}
+
+std::string StorageWatch::trouble() const {
+  std::string all(growth_.message());
+  for (const std::string& failure : log_failures_) {
+    if (!failure.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", failure);
+  }
+  return all;
 }
 
 }  // namespace skua::kv

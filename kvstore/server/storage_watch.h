@@ -3,6 +3,7 @@
 //    free space below the reserve  ---> workers refuse what makes data grow; deletes, and what is under way, go on
 //    free again (an eighth more)   ---> workers take writes again
 //    a log failed                  ---> an error in the node's log, once per worker
+//    either                        ---> the node's trouble, which the control plane shows (skuactl status)
 //
 // The reserve is what logs, flushes and compactions need to go on while nothing grows. Without it a database would meet the
 // end of the disk itself and could only be opened again by a restart.
@@ -11,6 +12,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,6 +43,8 @@ class GrowthGate {
 
 /// Bytes that the file system of `path` has free for this process.
 [[nodiscard]] absl::StatusOr<uint64_t> free_bytes_of(const std::string& path);
+/// Bytes of that file system, used or not.
+[[nodiscard]] absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path);
 
 class StorageWatch {
  public:
@@ -48,9 +52,11 @@ class StorageWatch {
     std::string data_dir;
     uint64_t reserve_bytes = 0;
     NodeLog log;
+    /// What keeps the node from taking writes, at each look; empty: nothing. On the watch's thread.
+    std::function<void(const std::string& trouble)> on_trouble{};
   };
 
-  /// Looks once, then starts the thread. The workers outlive it.
+  /// Looks once (without telling of trouble), then starts the thread. The workers outlive it.
   StorageWatch(Options options, std::vector<Worker*> workers);
   ~StorageWatch();
   StorageWatch(const StorageWatch&) = delete;
@@ -59,11 +65,13 @@ class StorageWatch {
  private:
   void run();
   void look();
+  [[nodiscard]] std::string trouble() const;
 
   const Options options_;
   const std::vector<Worker*> workers_;
   GrowthGate gate_;
-  std::vector<bool> log_failed_;  // by worker, and told
+  absl::Status growth_;
+  std::vector<std::string> log_failures_;  // by worker; told if not empty
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

@@ -157,6 +157,8 @@ class StorageTest(unittest.TestCase):
             pass
         wait_for("the node to say so", lambda: "log failed worker=0" in self.log(cluster))
         self.assertIn("a sync fails", self.log(cluster))
+        wait_for("the status to say so", lambda: "TROUBLE" in self.ok(cluster.ctl("status")))
+        self.assertIn("log failed worker=0", self.ok(cluster.ctl("status")))
         refused = cluster.ctl("put", "t", "after", "2", timeout="1s")
         self.assertEqual(refused.returncode, 1)
         self.assertIn("log failed", refused.stderr)

@@ -125,6 +125,17 @@ TEST(NodeAgent, SilenceIsSuspectedAndStopIsSeenAtOnce) {
   EXPECT_EQ(status->nodes.size(), 1u) << "a stopped node stays registered";
 }
 
+TEST(NodeAgent, TroubleIsReported) {
+  ControlHarness control;
+  AdminClient admin(control.address());
+  const auto node = start_node(control, 1);
+  node->set_trouble("the log failed");
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes[0].trouble == "the log failed";
+  }));
+}
+
 TEST(NodeAgent, AppliedRevisionIsReported) {
   ControlHarness control;
   AdminClient admin(control.address());

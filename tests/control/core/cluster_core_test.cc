@@ -82,6 +82,21 @@ TEST(Register, MovedNodeIsTakenAtOnceAfterACleanStop) {
   EXPECT_TRUE(cluster.register_node(moved).ok());
 }
 
+TEST(Heartbeat, TroubleIsShownUntilItEndsAndIsBounded) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1, 1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  const auto tell = [&](const std::string& trouble) {
+    EXPECT_TRUE(cluster.step(NodeHeartbeat{node.uuid, 1, node.instance, 0, false, trouble}).status.ok());
+    return cluster.core.node_status(node.uuid)->trouble;
+  };
+  EXPECT_EQ(tell("the log failed"), "the log failed");
+  EXPECT_EQ(tell(""), "");
+  EXPECT_EQ(tell(std::string(kTroubleBytesMax + 5, 'x')), std::string(kTroubleBytesMax, 'x'));
+  ASSERT_TRUE(cluster.register_node(test_node(1, 2)).ok());
+  EXPECT_EQ(cluster.core.node_status(node.uuid)->trouble, "");
+}
+
 TEST(Register, SameIncarnationOfAnotherProcessIsRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
