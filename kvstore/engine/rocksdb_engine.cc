@@ -153,6 +153,8 @@ class Engine final : public RocksdbEngine {
     db_options_.max_bgerror_resume_count = 0;  // a failed sync is not tried again behind our back
     db_options_.allow_concurrent_memtable_write = false;
     db_options_.enable_write_thread_adaptive_yield = false;
+    // There is one per shard, and it is small: the default of 4 MiB each would fill a small disk.
+    db_options_.manifest_preallocation_size = size_t{64} << 10;
   }
 
   void set_memtable_options(size_t write_buffer_bytes) {

@@ -169,7 +169,8 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
 void WorkerEngine::refuse_record(WriteOp& op, size_t bytes) {
   answer(op, KvStatus::kInvalidArgument,
          absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
-                      log_->payload_bytes_max(), " (group_bytes_max) at once; split it"));
+                      log_->payload_bytes_max(),
+                      " (group_bytes_max) at once; split it, or give the node larger log files (--log-segment)"));
 }
 
 // --- What is evaluated and not committed

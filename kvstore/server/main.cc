@@ -19,10 +19,13 @@
 #include "app/signals.h"
 #include "app/transport_options.h"
 #include "app/uuid.h"
+#include "app/value_text.h"
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/codec/limits.h"
+#include "kvstore/server/disk_sizes.h"
 #include "kvstore/server/node.h"
+#include "kvstore/server/storage_watch.h"
 #include "rpc/base/status.h"
 #include "rpc/protocol/traffic_settings.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
@@ -62,7 +65,8 @@ struct Config {
   size_t memory = size_t{256} << 20;
   bool sync_writes = true;
   LogOptions log_files;
-  size_t disk_reserve = size_t{512} << 20;
+  size_t log_segment = 0;   // 0: by the disk's size
+  size_t disk_reserve = 0;  // likewise
   bool check_config = false;
   app::LogOptions log;
 };
@@ -91,6 +95,13 @@ std::optional<std::string> complain_about_address(const std::string& text) {
   return "must be HOST:PORT";
 }
 
+std::optional<std::string> complain_about_segment(const std::string& text) {
+  const auto bytes = app::parse_size(text);
+  if (!bytes.ok() || *bytes == 0) return std::nullopt;  // what is no size is complained about elsewhere
+  if (*bytes >= int64_t{kLogSegmentBytesMin} && *bytes % int64_t{kPageBytes} == 0) return std::nullopt;
+  return "must be 0, or a multiple of 4KiB and at least 1MiB";
+}
+
 void declare_storage(app::Program& program, Config& config) {
   program
       .add_size("memory", &config.memory,
@@ -106,11 +117,14 @@ void declare_storage(app::Program& program, Config& config) {
   program.add_bool("sync-writes", &config.sync_writes,
                    "Sync each group of writes before it is acknowledged. Turning it off loses acknowledged writes in a "
                    "power failure; for benchmarks.");
-  program.add_size("log-segment", &config.log_files.segment_bytes, "Size of the log's files; a multiple of 4 KiB.")
-      .at_least(40 << 20);
+  program
+      .add_size("log-segment", &config.log_segment,
+                "Size of the log's files; a multiple of 4 KiB, at least 1 MiB. A write takes at most half of one: from "
+                "40 MiB on the largest values and batches fit. 0: 64 MiB, less on a disk below 2 GiB per worker.")
+      .check(complain_about_segment);
   program.add_size("disk-reserve", &config.disk_reserve,
                    "Free space of the data directory's file system below which the node refuses writes other than "
-                   "deletes; it needs it for its own work.");
+                   "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
   program
       .add_int("log-segments-max", &config.log_files.segments_max,
                "Files of one worker's log; writes are refused when all are in use.")
@@ -294,6 +308,15 @@ class Ending {
   absl::Status why_;
 };
 
+void size_disk(const Config& config, NodeOptions& options) {
+  const DiskSizes sizes = sizes_for_disk(value_or_fail(disk_bytes_of(config.data_dir)), config.workers);
+  options.log_files = config.log_files;
+  options.log_files.segment_bytes = config.log_segment != 0 ? config.log_segment : sizes.log_segment_bytes;
+  options.log_files.group_bytes_max =
+      std::min<size_t>(options.log_files.group_bytes_max, options.log_files.segment_bytes / 2);
+  options.disk_reserve_bytes = config.disk_reserve != 0 ? config.disk_reserve : sizes.reserve_bytes;
+}
+
 int serve(const Config& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
@@ -325,9 +348,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.endpoint = endpoint_options(config);
   options.storage = config.storage;
   options.memory_bytes = config.memory;
-  options.log_files = config.log_files;
-  options.disk_reserve_bytes = config.disk_reserve;
-  options.log_files.group_bytes_max = std::min(options.log_files.group_bytes_max, config.log_files.segment_bytes / 2);
+  size_disk(config, options);
   options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
   options.adopt_cluster = [&](const std::string& cluster_id) {
     return app::adopt_cluster(config.data_dir, identity, cluster_id);

@@ -95,28 +95,35 @@ class StorageTest(unittest.TestCase):
         return cluster.processes["node0"].log()
 
     def test_FullDisk_RefusesGrowthAndRecovers(self):
-        mount = LoopMount(512)
+        mount = LoopMount(64)
         mount.__enter__()
         self.addCleanup(mount.__exit__)
         if not mount.is_own:
             self.skipTest(mount.description)
-        cluster = self.make_cluster(mount.path, "--log-segment", "40MiB", "--log-segments-max", "8", "--disk-reserve", "96MiB")
+        cluster = self.make_cluster(mount.path)  # sizes by the disk's
         client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000")
         self.addCleanup(client.close)
         self.ok(cluster.ctl("put", "t", "before", "1"))
         self.ok(cluster.ctl("put", "t", "another", "1"))
+        large = os.path.join(cluster.directory, "large")
+        with open(large, "wb") as out:
+            out.write(b"x" * (2 * MIB))
+        refused = cluster.ctl("put", "t", "large", "--file", large)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--log-segment", refused.stderr)
         client.tell("load")
         wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
         # Somebody else takes the space while the node is busy.
         ballast = os.path.join(mount.path, "ballast")
         with open(ballast, "wb") as out:
             about = os.statvfs(mount.path)
-            os.posix_fallocate(out.fileno(), 0, about.f_bavail * about.f_frsize - 64 * MIB)
+            os.posix_fallocate(out.fileno(), 0, about.f_bavail * about.f_frsize - 8 * MIB)
         wait_for("the node to say so", lambda: "the disk is full" in self.log(cluster))
         refused = cluster.ctl("put", "t", "after", "2", timeout="1s")
         self.assertEqual(refused.returncode, 1)
         for word in ("the disk is full", "--disk-reserve", "free"):
             self.assertIn(word, refused.stderr)
+        wait_for("the status to say so", lambda: "the disk is full" in self.ok(cluster.ctl("status")))
         self.assertEqual(self.ok(cluster.ctl("get", "t", "before")).strip(), "1")
         self.ok(cluster.ctl("del", "t", "before"))
         self.assertEqual(cluster.ctl("get", "t", "before").returncode, 1)
