@@ -1,5 +1,9 @@
 #include "kvstore/log/log_writer.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -9,23 +13,33 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/log/gather_policy.h"
 #include "kvstore/log/mutants.h"
+#include "rpc/base/clock.h"
 #include "rpc/base/mpsc_ring.h"
 
 namespace skua::kv {
 namespace {
 
-/// One thread sleeps until another signals; a signal before the wait is not lost.
+/// One thread sleeps until another signals, or until a time; a signal before the wait is not lost. The futex is called
+/// directly: std::atomic has no wait with a time.
 class Signal {
  public:
   void raise() {
-    if (state_.exchange(kRaised, std::memory_order_acq_rel) == kSleeping) state_.notify_one();
+    if (state_.exchange(kRaised, std::memory_order_acq_rel) == kSleeping) futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
   }
 
-  void wait() {
+  void wait() { wait_until(kTimeNever); }
+
+  /// `deadline` is SteadyClock's. May return early.
+  void wait_until(TimeNs deadline) {
+    const timespec until{.tv_sec = deadline / kSecond, .tv_nsec = deadline % kSecond};
     int expected = kIdle;
     if (state_.compare_exchange_strong(expected, kSleeping, std::memory_order_acq_rel)) {
-      while (state_.load(std::memory_order_acquire) == kSleeping) state_.wait(kSleeping, std::memory_order_acquire);
+      while (state_.load(std::memory_order_acquire) == kSleeping) {
+        futex(FUTEX_WAIT_BITSET_PRIVATE, kSleeping, deadline == kTimeNever ? nullptr : &until);
+        if (deadline != kTimeNever) break;
+      }
     }
     state_.exchange(kIdle, std::memory_order_acq_rel);
   }
@@ -34,6 +48,12 @@ class Signal {
   static constexpr int kIdle = 0;
   static constexpr int kSleeping = 1;
   static constexpr int kRaised = 2;
+
+  void futex(int operation, int value, const timespec* until) {
+    static_assert(sizeof state_ == sizeof(int) && std::atomic<int>::is_always_lock_free);
+    (void)::syscall(SYS_futex, reinterpret_cast<int*>(&state_), operation, value, until, nullptr,
+                    FUTEX_BITSET_MATCH_ANY);
+  }
 
   std::atomic<int> state_{kIdle};
 };
@@ -44,6 +64,12 @@ size_t payload_bytes(const LogSubmission& submission) {
   return bytes;
 }
 
+GatherPolicy::Options gather_options(const LogWriter::Options& options) {
+  GatherPolicy::Options gather;
+  gather.records_max = static_cast<int64_t>(options.group_records_max);
+  return gather;
+}
+
 }  // namespace
 
 class LogWriter::Impl {
@@ -52,7 +78,8 @@ class LogWriter::Impl {
       : options_(options),
         on_group_done_(std::move(on_group_done)),
         log_(std::move(log)),
-        ring_(options.queue_records_max) {
+        ring_(options.queue_records_max),
+        policy_(gather_options(options)) {
     group_.reserve(options_.group_records_max);
     publish(true);
     if (options_.own_thread) thread_ = std::thread([this] { run(); });
@@ -73,7 +100,8 @@ class LogWriter::Impl {
       return absl::ResourceExhaustedError(absl::StrCat("the log's queue holds its limit queue_records_max of ",
                                                        ring_.capacity(), " records; the disk is behind"));
     }
-    submitted_.raise();
+    // Sequentially consistent, as in await_more(): either this sees the new wake_at_, or the thread sees the record.
+    if (queued_records_.fetch_add(1) + 1 >= wake_at_.load()) submitted_.raise();
     return absl::OkStatus();
   }
 
@@ -112,11 +140,20 @@ class LogWriter::Impl {
   bool step() {
     gather();
     if (group_.empty()) return truncate();
+    const uint64_t syncs = log_->counters().syncs;
+    const TimeNs started = clock_.now_ns();
     const bool early = log_mutant(LogMutant::kReportBeforeCommit);
     if (!early) commit();
+    const TimeNs committed = clock_.now_ns();
+    const auto records = static_cast<int64_t>(group_.size());
     finish_group();
     if (early) commit();
     truncate();
+    if (log_->counters().syncs == syncs) {
+      policy_.written();
+    } else {
+      policy_.synced(clock_.now_ns(), committed - started, records, queued_records_.load());
+    }
     return true;
   }
 
@@ -125,11 +162,26 @@ class LogWriter::Impl {
     for (;;) {
       // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
       const bool last_round = stopping_.load(std::memory_order_acquire);
+      if (!last_round) await_more();
       if (step()) continue;
       if (last_round) break;
       submitted_.wait();
     }
     (void)log_->close();  // a failed log has said so already
+  }
+
+  /// If the policy expects more to come soon, sleeps until it has, without being woken by each record.
+  void await_more() {
+    const int64_t queued = queued_records_.load();
+    if (queued <= 0 || left_over_) return;
+    const auto wait = policy_.wait(clock_.now_ns(), queued);
+    if (!wait) return;
+    wake_at_.store(wait->records);
+    while (queued_records_.load() < wait->records && clock_.now_ns() < wait->until && !stopping_.load()) {
+      submitted_.wait_until(wait->until);
+    }
+    wake_at_.store(1);
+    policy_.waited(queued_records_.load());
   }
 
   /// Takes what is queued, as much as one group holds, into the log's group buffer.
@@ -146,6 +198,7 @@ class LogWriter::Impl {
         left_over_ = std::move(next);
         return;
       }
+      queued_records_.fetch_sub(1);
       next.outcome = add(next);
       group_.push_back(std::move(next));
     }
@@ -222,6 +275,8 @@ class LogWriter::Impl {
   Signal submitted_;
   std::atomic<bool> stopping_{false};
   std::atomic<size_t> queued_bytes_{0};
+  std::atomic<int64_t> queued_records_{0};  // may be behind the ring, and below 0, for a moment
+  std::atomic<int64_t> wake_at_{1};         // so many wake the thread
   std::atomic<bool> has_durable_{false};
   mutable std::mutex mutex_;
   absl::flat_hash_map<LogShard, uint64_t> durable_;
@@ -232,6 +287,8 @@ class LogWriter::Impl {
   // The thread's.
   std::vector<LogSubmission> group_;
   std::optional<LogSubmission> left_over_;
+  const SteadyClock clock_;
+  GatherPolicy policy_;
   std::thread thread_;
 };
 

@@ -4,8 +4,8 @@
 //                          ^                                     |
 //                          +----- the next gather here while the disk syncs these
 //
-// Group commit without timers: a group is what gathered while the last one was written; a lone record on an idle thread is
-// written at once.
+// Group commit: a group is what gathered while the last one was written; a lone record on an idle thread is written at once.
+// Where those who were just answered write again at once, the thread waits for them a moment (gather_policy.h).
 //
 // Order: what one thread submits of a shard is written in that order. When a record of a shard is refused (disk full, a
 // wrong index), the ones of that shard submitted after it do not follow any more and are refused too (FAILED_PRECONDITION):

@@ -99,6 +99,10 @@ void format_storage(std::string& out, std::span<const WorkerStats> workers) {
   figure("skua_writes_unfinished", "gauge", "Writes that wait for a disk or for memory.",
          [](const Storage& s) { return s.unfinished; });
   figure("skua_log_syncs_total", "counter", "Syncs of the log.", [](const Storage& s) { return s.log.syncs; });
+  figure("skua_log_groups_total", "counter", "Groups of records written to the log.",
+         [](const Storage& s) { return s.log.groups; });
+  figure("skua_log_records_total", "counter", "Records in these groups.",
+         [](const Storage& s) { return s.log.records; });
   figure("skua_log_written_bytes_total", "counter", "Bytes written to the log.",
          [](const Storage& s) { return s.log.bytes_written; });
   figure("skua_log_segments", "gauge", "Segments of the log that are in use.",
