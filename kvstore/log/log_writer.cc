@@ -1,6 +1,7 @@
 #include "kvstore/log/log_writer.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "kvstore/log/mutants.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/mpsc_ring.h"
+#include "rpc/base/short_slices.h"
 
 namespace skua::kv {
 namespace {
@@ -159,6 +161,10 @@ class LogWriter::Impl {
 
  private:
   void run() {
+    if (options_.own_thread) {
+      static_cast<void>(pthread_setname_np(pthread_self(), "log"));  // for people looking at top(1)
+      ask_for_short_slices();
+    }
     for (;;) {
       // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
       const bool last_round = stopping_.load(std::memory_order_acquire);
