@@ -51,21 +51,27 @@ class Descriptor {
 
 class PosixFile final : public LogFile {
  public:
-  PosixFile(Descriptor fd, std::string path, uint64_t size, const PosixDeviceOptions& options)
+  /// `ring` may be null.
+  PosixFile(Descriptor fd, Descriptor direct_fd, std::string path, uint64_t size, const PosixDeviceOptions& options,
+            std::shared_ptr<DurableRing> ring)
       : fd_(std::move(fd)),
+        direct_fd_(std::move(direct_fd)),
         path_(std::move(path)),
         size_(size),
         read_only_(options.read_only),
-        use_rwf_dsync_(options.use_rwf_dsync) {}
+        use_direct_(direct_fd_.get() >= 0),
+        use_rwf_dsync_(options.io != LogIo::kFdatasync),
+        ring_(std::move(ring)) {}
 
   absl::Status write(uint64_t offset, ByteSpan bytes, WriteMode mode) override {
     if (read_only_) return read_only(path_);
     const bool durable = mode == WriteMode::kDurable;
     while (!bytes.empty()) {
-      const ssize_t written = write_some(offset, bytes, durable && use_rwf_dsync_);
+      const bool direct = durable && use_direct_ && is_aligned(offset, bytes);
+      const ssize_t written = write_some(offset, bytes, direct, durable && use_rwf_dsync_);
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0 && use_rwf_dsync_ && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)) {
-        use_rwf_dsync_ = false;
+      if (written < 0 && durable && is_unsupported(errno) && (direct || use_rwf_dsync_)) {
+        (direct ? use_direct_ : use_rwf_dsync_) = false;
         continue;
       }
       if (written < 0) return errno_status(errno, "write", path_);
@@ -99,23 +105,36 @@ class PosixFile final : public LogFile {
   [[nodiscard]] uint64_t size() const override { return size_; }
 
  private:
-  ssize_t write_some(uint64_t offset, ByteSpan bytes, bool rwf_dsync) {
+  /// What O_DIRECT asks for, where a disk's sectors are not larger; else the kernel refuses, and the file goes on without.
+  static bool is_aligned(uint64_t offset, ByteSpan bytes) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+    return (offset | bytes.size() | address) % kSectorBytes == 0;
+  }
+  static bool is_unsupported(int error) { return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL; }
+
+  ssize_t write_some(uint64_t offset, ByteSpan bytes, bool direct, bool rwf_dsync) {
     if (!rwf_dsync) return ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const int fd = direct ? direct_fd_.get() : fd_.get();
+    if (ring_ != nullptr) return ring_->write(fd, offset, bytes);
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    return ::pwritev2(fd_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
+    return ::pwritev2(fd, &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
   }
 
   const Descriptor fd_;
+  const Descriptor direct_fd_;  // -1: none
   const std::string path_;
   const uint64_t size_;
   const bool read_only_;
+  bool use_direct_;
   bool use_rwf_dsync_;
+  const std::shared_ptr<DurableRing> ring_;
 };
 
 class PosixDevice final : public Device {
  public:
-  PosixDevice(std::string directory, Descriptor fd, const PosixDeviceOptions& options)
-      : directory_(std::move(directory)), fd_(std::move(fd)), options_(options) {}
+  PosixDevice(std::string directory, Descriptor fd, const PosixDeviceOptions& options,
+              std::shared_ptr<DurableRing> ring)
+      : directory_(std::move(directory)), fd_(std::move(fd)), options_(options), ring_(std::move(ring)) {}
 
   absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes, Fill fill) override {
     if (options_.read_only) return read_only(path_of(name));
@@ -196,12 +215,16 @@ class PosixDevice final : public Device {
   }
 
   std::unique_ptr<LogFile> file(Descriptor fd, const std::string& name, uint64_t bytes) {
-    return std::make_unique<PosixFile>(std::move(fd), path_of(name), bytes, options_);
+    const bool direct = !options_.read_only && (options_.io == LogIo::kDirect || options_.io == LogIo::kIoUring);
+    // Not every file system has it.
+    Descriptor direct_fd(direct ? ::openat(fd_.get(), name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC) : -1);
+    return std::make_unique<PosixFile>(std::move(fd), std::move(direct_fd), path_of(name), bytes, options_, ring_);
   }
 
   const std::string directory_;
   const Descriptor fd_;
   const PosixDeviceOptions options_;
+  const std::shared_ptr<DurableRing> ring_;  // null: none
 };
 
 }  // namespace
@@ -216,7 +239,13 @@ absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& dir
     const Descriptor parent(::openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.get() < 0 || ::fsync(parent.get()) != 0) return errno_status(errno, "fsync the directory of", directory);
   }
-  return std::make_unique<PosixDevice>(directory, std::move(fd), options);
+  std::shared_ptr<DurableRing> ring;
+  if (options.io == LogIo::kIoUring) {
+    auto made = make_durable_ring();
+    if (!made.ok()) return made.status();
+    ring = *std::move(made);
+  }
+  return std::make_unique<PosixDevice>(directory, std::move(fd), options, std::move(ring));
 }
 
 }  // namespace skua::kv

@@ -65,6 +65,7 @@ struct Config {
   size_t memory = size_t{256} << 20;
   bool sync_writes = true;
   LogOptions log_files;
+  LogIo log_io = LogIo::kAuto;
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // likewise
   bool check_config = false;
@@ -122,6 +123,10 @@ void declare_storage(app::Program& program, Config& config) {
                 "Size of the log's files; a multiple of 4 KiB, at least 1 MiB. A write takes at most half of one: from "
                 "40 MiB on the largest values and batches fit. 0: 64 MiB, less on a disk below 2 GiB per worker.")
       .check(complain_about_segment);
+  program.add_choice("log-io", &config.log_io,
+                     {{"auto", LogIo::kAuto}, {"pwritev2", LogIo::kPwritev2}, {"io_uring", LogIo::kIoUring}},
+                     "How the log is written. auto: past the page cache where the file system takes it, else as "
+                     "pwritev2 does: through the page cache. io_uring: as auto, through a submission ring.");
   program.add_size("disk-reserve", &config.disk_reserve,
                    "Free space of the data directory's file system below which the node refuses writes other than "
                    "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
@@ -311,6 +316,7 @@ class Ending {
 void size_disk(const Config& config, NodeOptions& options) {
   const DiskSizes sizes = sizes_for_disk(value_or_fail(disk_bytes_of(config.data_dir)), config.workers);
   options.log_files = config.log_files;
+  options.log_io = config.log_io;
   options.log_files.segment_bytes = config.log_segment != 0 ? config.log_segment : sizes.log_segment_bytes;
   options.log_files.group_bytes_max =
       std::min<size_t>(options.log_files.group_bytes_max, options.log_files.segment_bytes / 2);

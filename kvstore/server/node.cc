@@ -193,7 +193,7 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   if (!node.ok()) return node.status();
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
-  auto device = open_posix_device(directory);
+  auto device = open_posix_device(directory, {.io = options_.log_io});
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
   recovery.log.identity.log_number = number;

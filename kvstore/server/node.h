@@ -31,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/log/durable_write.h"
 #include "kvstore/server/node_log.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/endpoint.h"
@@ -72,6 +73,7 @@ struct NodeOptions {
   size_t memory_bytes = size_t{256} << 20;
   /// Identities are filled in.
   LogOptions log_files;
+  LogIo log_io = LogIo::kAuto;
   /// Free space of the data directory's file system below which data may not grow (storage_watch.h).
   uint64_t disk_reserve_bytes = 0;
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/log/log_recovery.h"
@@ -26,6 +27,8 @@ namespace {
 
 constexpr size_t kPayloadBytes = 100;
 constexpr LogShard kShard = 1;
+constexpr std::pair<const char*, LogIo> kWays[] = {
+    {"direct", LogIo::kDirect}, {"pwritev2", LogIo::kPwritev2}, {"io_uring", LogIo::kIoUring}};
 const SteadyClock g_clock;
 
 struct Result {
@@ -70,9 +73,9 @@ Result floor_of(const std::string& directory, DurationNs duration) {
 }
 
 /// One submitter that keeps `in_flight` records outstanding: each one done is followed by the next.
-Result appends(const std::string& directory, DurationNs duration, size_t in_flight) {
+Result appends(const std::string& directory, DurationNs duration, size_t in_flight, LogIo io) {
   const std::string path = directory + "/log";
-  auto device = open_posix_device(path).value();
+  auto device = open_posix_device(path, {.io = io}).value();
   const LogOptions options;
   auto recovery = LogRecovery::scan(*device, options.identity, [](const LogProgress&) {}).value();
   auto log = Log::open(*device, options, *recovery).value();
@@ -134,8 +137,11 @@ int main(int argc, char** argv) {
   for (int round = 0; round < rounds; ++round) {
     const Result floor = floor_of(directory, duration);
     print("pwrite+fdatasync of 4 KiB", floor, floor);
-    print("log, 100 B, 1 in flight", appends(directory, duration, 1), floor);
-    print("log, 100 B, 32 in flight", appends(directory, duration, 32), floor);
+    for (const auto& [name, io] : kWays) {
+      std::printf("log, 100 B, by %s\n", name);
+      print("  1 in flight", appends(directory, duration, 1, io), floor);
+      print("  32 in flight", appends(directory, duration, 32, io), floor);
+    }
   }
   std::filesystem::remove_all(directory);
   return 0;

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/kvstore/log/log_testing.h"
@@ -16,13 +20,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class PosixDeviceTest : public ::testing::TestWithParam<bool> {
+class PosixDeviceTest : public ::testing::TestWithParam<LogIo> {
  protected:
   void SetUp() override {
     std::string pattern = (std::filesystem::temp_directory_path() / "skua-log-XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     directory_ = pattern;
-    device_ = open_posix_device(directory_ + "/log", {.use_rwf_dsync = GetParam()}).value();
+    auto device = open_posix_device(directory_ + "/log", {.io = GetParam()});
+    if (GetParam() == LogIo::kIoUring && absl::IsFailedPrecondition(device.status())) {
+      GTEST_SKIP() << device.status();
+    }
+    device_ = *std::move(device);
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
@@ -78,8 +86,48 @@ TEST_P(PosixDeviceTest, Log_OnIt) {
   EXPECT_EQ(testing::replayed(*recovery, {{1, 99}}).size(), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Writes, PosixDeviceTest, ::testing::Bool(),
-                         [](const auto& tested) { return tested.param ? "RwfDsync" : "Fdatasync"; });
+TEST_P(PosixDeviceTest, Write_DurableAndBufferedOnesOfAPageAndMemoryThatIsNotAligned) {
+  auto file = device_->create("a", 4 * kPageBytes, Device::Fill::kZeros).value();
+  std::vector<std::byte> bytes(2 * kPageBytes + 8);
+  const ByteSpan aligned(bytes.data(), kSectorBytes);
+  const ByteSpan unaligned = ByteSpan(bytes).subspan(8, kSectorBytes);
+  for (int i = 0; i < 4; ++i) {
+    std::ranges::fill(bytes, static_cast<std::byte>(i + 1));
+    const auto mode = i % 2 == 0 ? WriteMode::kBuffered : WriteMode::kDurable;
+    ASSERT_TRUE(file->write(uint64_t(i) * kSectorBytes, i < 2 ? aligned : unaligned, mode).ok());
+  }
+  auto* const page = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kPageBytes));
+  std::ranges::fill(std::span(page, kPageBytes), std::byte{9});
+  EXPECT_TRUE(file->write(kPageBytes, {page, kPageBytes}, WriteMode::kDurable).ok());
+  std::free(page);
+  std::vector<std::byte> all(4 * kPageBytes);
+  for (const bool cached : {true, false}) {
+    if (!cached) file->drop_cache();
+    ASSERT_EQ(*file->read(0, all), all.size());
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(all[i * kSectorBytes], static_cast<std::byte>(i + 1));
+      EXPECT_EQ(all[(i + 1) * kSectorBytes - 1], static_cast<std::byte>(i + 1));
+    }
+    EXPECT_EQ(all[4 * kSectorBytes], std::byte{0});
+    EXPECT_EQ(all[kPageBytes], std::byte{9});
+    EXPECT_EQ(all[2 * kPageBytes - 1], std::byte{9});
+    EXPECT_EQ(all[2 * kPageBytes], std::byte{0});
+  }
+}
+
+const char* name_of(LogIo io) {
+  switch (io) {
+    case LogIo::kAuto: return "Direct";
+    case LogIo::kPwritev2: return "Pwritev2";
+    case LogIo::kFdatasync: return "Fdatasync";
+    case LogIo::kIoUring: return "IoUring";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Writes, PosixDeviceTest,
+                         ::testing::Values(LogIo::kAuto, LogIo::kPwritev2, LogIo::kFdatasync, LogIo::kIoUring),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace skua::kv
