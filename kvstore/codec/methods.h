@@ -18,6 +18,9 @@ enum class Method : uint16_t {
   kAdd = 8,
   kAppend = 9,
   kExpire = 10,
+  // Between nodes (kvstore/replication/message_codec.h).
+  kReplicate = 32,
+  kFetchChunk = 33,
 };
 
 /// "GET", "PUT", ...; "?" for a number that is none.
@@ -33,6 +36,8 @@ enum class Method : uint16_t {
     case Method::kAdd: return "ADD";
     case Method::kAppend: return "APPEND";
     case Method::kExpire: return "EXPIRE";
+    case Method::kReplicate: return "REPLICATE";
+    case Method::kFetchChunk: return "FETCH_CHUNK";
   }
   return "?";
 }

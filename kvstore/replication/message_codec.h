@@ -1,0 +1,245 @@
+// What replicas of a shard say to each other (messages.h), as bytes: requests and replies of method REPLICATE, and of
+// FETCH_CHUNK for snapshots. Little endian throughout.
+//
+//   frame     envelope | body                       a request is one frame; its reply is one frame, or empty
+//
+//   envelope   0 u32 table    4 u32 shard    8 u64 sender's node    16 u64 sender's storage incarnation    24 u8 kind
+//
+//   kind                 body
+//    1 StartView         view
+//    2 TailReport        u64 epoch, runs, levels, u64 commit index
+//    3 Append            u64 epoch, id of the entry before, u64 commit index, u32 entries, u8 flags (1: acknowledge what is
+//                        received), u8 0, u16 0, then for each entry
+//                          { u64 epoch, i64 time, u32 payload bytes, u8 durability (0 received, 1 written, 2 durable), u8 0,
+//                            u16 flags, payload }
+//    4 AppendReply       u64 epoch, levels
+//    5 Heartbeat         u64 epoch, i64 sent at, u64 commit index
+//    6 HeartbeatReply    u64 epoch, i64 sent at (the heartbeat's), levels, u8 granted
+//    7 Confirm           u64 epoch, u64 round
+//    8 ConfirmReply      u64 epoch, u64 round
+//    9 Release           u64 epoch
+//   10 SnapshotNeeded    u64 epoch
+//   11 StaleEpoch        view
+//
+//   id        u64 index, u64 epoch
+//   levels    u64 received, u64 written, u64 durable
+//   runs      id of the base, u64 last index, u8 runs (up to EpochRuns::kRunsMax), id of each run's first entry
+//   view      u64 epoch, u64 change, u64 primary, u32 min_insync, u8 flags (1: read anywhere), u8 members, u8 learners,
+//             { u64 node, u64 incarnation } x members, { u64 node, u64 incarnation, u64 join } x learners
+//
+//   fetch     u32 table, u32 shard, u64 snapshot (0: begin one), u32 file, u64 offset, u32 bytes at most
+//   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of the data,
+//             u8 bytes of the name, name, data
+//
+// Payloads stand behind their entry's head, so that large ones travel as body spans from where they lie; small ones cost less
+// copied. AppendBuilder decides.
+//
+// Errors: bytes that are no such thing, or more than their bounds, are INVALID_ARGUMENT. What numbers mean for each other (a
+// commit index beyond the log) is the replica's to judge. What is decoded refers to the bytes it was decoded from.
+#ifndef SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_
+#define SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/replication/messages.h"
+#include "kvstore/replication/replica.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/message.h"
+
+namespace skua::kv {
+
+inline constexpr size_t kEnvelopeBytes = 25;
+inline constexpr size_t kAppendHeadBytes = 40;
+inline constexpr size_t kAppendEntryHeadBytes = 24;
+/// Replicas of one shard that a message can name, of each kind.
+inline constexpr size_t kViewMembersMax = 32;
+/// Entries of one Append, and their bytes unless it is only one.
+inline constexpr size_t kAppendEntriesMax = 4096;
+inline constexpr size_t kAppendBytesMax = size_t{8} << 20;
+/// Larger payloads are sent from where they lie.
+inline constexpr size_t kAppendCopyBytesMax = size_t{8} << 10;
+/// What one Append copies at most: the polling thread does it.
+inline constexpr size_t kAppendCopiedBytesMax = size_t{128} << 10;
+/// No frame but an Append is larger.
+inline constexpr size_t kFrameBytesMax = kEnvelopeBytes + 31 + kViewMembersMax * (16 + 24);
+using FrameBuffer = std::array<std::byte, kFrameBytesMax>;
+
+/// Which shard, and who speaks.
+struct ReplicaEnvelope {
+  uint32_t table = 0;
+  uint32_t shard = 0;
+  NodeId from = 0;
+  uint64_t incarnation = 0;  ///< of the sender's storage (ReplicaId)
+
+  friend bool operator==(const ReplicaEnvelope&, const ReplicaEnvelope&) = default;
+};
+
+/// One entry of an Append.
+struct AppendEntry {
+  uint64_t epoch = 0;  ///< in which it was made
+  int64_t time = 0;    ///< its writer's, as the log keeps it
+  AckLevel durability = AckLevel::kDurable;
+  uint16_t flags = 0;  ///< the log record's
+  ByteSpan payload{};
+};
+
+/// An Append's entries as they came: a checked view that is iterated without allocation.
+class AppendEntries {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(ByteReader rest) : rest_(rest) { ++*this; }
+    const AppendEntry& operator*() const { return entry_; }
+    const AppendEntry* operator->() const { return &entry_; }
+    Iterator& operator++();
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
+
+   private:
+    ByteReader rest_;
+    AppendEntry entry_;
+    bool at_end_ = false;
+  };
+
+  AppendEntries() = default;
+  [[nodiscard]] Iterator begin() const { return Iterator(ByteReader(encoded_)); }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+  [[nodiscard]] ByteSpan bytes() const { return encoded_; }
+
+ private:
+  friend absl::Status decode_frame(ByteSpan, struct ReplicaFrame&);
+  explicit AppendEntries(ByteSpan encoded) : encoded_(encoded) {}
+
+  ByteSpan encoded_;
+};
+
+struct ReplicaFrame {
+  ReplicaEnvelope envelope;
+  ReplicaMessage message;
+  AppendEntries entries;  ///< of an Append, as many as it has epochs; refer to the decoded bytes
+};
+
+/// Everything but an Append (checked). RESOURCE_EXHAUSTED: a view or a log's runs are more than a message carries.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const ReplicaMessage& message,
+                                                    FrameBuffer& buffer);
+/// Keeps what memory `frame` has where it can. After an error `frame` means nothing.
+[[nodiscard]] absl::Status decode_frame(ByteSpan bytes, ReplicaFrame& frame);
+[[nodiscard]] bool is_append(const ReplicaMessage& message);
+/// Of bytes that need not be a frame.
+[[nodiscard]] bool looks_like_append(ByteSpan bytes);
+
+/// Where Appends keep what they copy, used again and again. Outlives the messages. Thread: one.
+class AppendBuffers {
+ public:
+  AppendBuffers() = default;
+  ~AppendBuffers();
+  AppendBuffers(const AppendBuffers&) = delete;
+  AppendBuffers& operator=(const AppendBuffers&) = delete;
+
+  /// Those that messages hold.
+  [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
+
+ private:
+  friend class AppendBuilder;
+  struct Buffer {
+    std::vector<std::byte> bytes;
+    AppendBuffers* owner = nullptr;
+  };
+  static constexpr size_t kKeptMax = 32;
+  Buffer* take();
+  static void put_back(void* buffer);
+
+  std::vector<Buffer*> free_;
+  size_t outstanding_count_ = 0;
+};
+
+/// Makes Appends, one after the other: begin(), add() while it has room, finish(). Thread: the buffers'.
+class AppendBuilder {
+ public:
+  explicit AppendBuilder(AppendBuffers& buffers) : buffers_(buffers) {}
+  ~AppendBuilder();
+  AppendBuilder(const AppendBuilder&) = delete;
+  AppendBuilder& operator=(const AppendBuilder&) = delete;
+
+  /// Into `message`, which is empty. `header.epochs` is not looked at: what is added tells.
+  void begin(const ReplicaEnvelope& envelope, const Append& header, rpc::MessagePtr message);
+  /// False: this Append is full (never the first entry); finish it and begin another one. Otherwise the payload was copied and
+  /// `release(context)` has run, or it stays unchanged until that runs. `release` may be null.
+  [[nodiscard]] bool add(const AppendEntry& entry, rpc::BodyReleaseFn release = nullptr, void* context = nullptr);
+  [[nodiscard]] rpc::MessagePtr finish();
+
+  [[nodiscard]] size_t count() const { return count_; }
+
+ private:
+  /// What follows the head: a range of the buffer, or somebody's memory.
+  struct Piece {
+    bool copied = false;
+    size_t begin = 0;
+    size_t size = 0;
+    ByteSpan bytes{};
+    rpc::BodyReleaseFn release = nullptr;
+    void* context = nullptr;
+  };
+  void copy(ByteSpan bytes, bool into_head);
+
+  AppendBuffers& buffers_;
+  rpc::MessagePtr message_;
+  AppendBuffers::Buffer* buffer_ = nullptr;
+  std::array<Piece, rpc::Message::kBodiesMax> pieces_;
+  size_t piece_count_ = 0;
+  size_t count_ = 0;
+  size_t bytes_ = 0;
+  size_t copied_bytes_ = 0;
+};
+
+// --- Snapshots
+
+inline constexpr size_t kChunkBytesMax = size_t{1} << 20;
+inline constexpr size_t kChunkNameBytesMax = 255;
+inline constexpr uint32_t kChunkFilesMax = uint32_t{1} << 20;
+inline constexpr size_t kFetchChunkBytes = 32;
+/// What stands before a chunk's data.
+inline constexpr size_t kChunkHeadBytesMax = 49 + kChunkNameBytesMax;
+
+/// "Give me this part of a snapshot."
+struct FetchChunk {
+  uint32_t table = 0;
+  uint32_t shard = 0;
+  uint64_t snapshot = 0;  ///< 0: make one, or take one that is there
+  uint32_t file = 0;      ///< 0 .. files - 1
+  uint64_t offset = 0;
+  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax
+
+  friend bool operator==(const FetchChunk&, const FetchChunk&) = default;
+};
+
+struct Chunk {
+  uint64_t snapshot = 0;
+  EntryId end{};  ///< the last entry that the snapshot has
+  uint32_t files = 0;
+  uint64_t file_bytes = 0;
+  uint64_t offset = 0;
+  uint32_t crc32c = 0;    ///< of the data; not compared here
+  std::string_view name;  ///< a plain file name
+  ByteSpan data{};        ///< empty only at the end of the file
+};
+
+/// A name that means one file of a directory, and nothing outside of it.
+[[nodiscard]] bool is_plain_file_name(std::string_view name);
+
+/// INVALID_ARGUMENT: more than its bounds.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes);
+/// What stands before the data. INVALID_ARGUMENT: more than its bounds.
+[[nodiscard]] absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_

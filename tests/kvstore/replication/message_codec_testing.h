@@ -1,0 +1,90 @@
+// What the message codec's tests and its fuzz target share.
+#ifndef SKUA_TESTS_KVSTORE_REPLICATION_MESSAGE_CODEC_TESTING_H_
+#define SKUA_TESTS_KVSTORE_REPLICATION_MESSAGE_CODEC_TESTING_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvstore/replication/message_codec.h"
+#include "rpc/base/message.h"
+
+namespace skua::kv::testing {
+
+/// The message's bytes as they travel.
+inline std::string joined(const rpc::Message& message) {
+  std::string bytes(as_string_view(message.head()));
+  for (size_t i = 0; i < message.body_count(); ++i) bytes.append(as_string_view(message.body(i)));
+  return bytes;
+}
+
+/// The plain encoding of an Append, for as many entries as one likes: AppendBuilder's twin.
+inline std::string plain_append(const ReplicaEnvelope& envelope, const Append& header,
+                                const std::vector<AppendEntry>& entries) {
+  std::string out;
+  const auto put = [&out](auto value) {
+    std::array<std::byte, sizeof value> bytes;
+    store_le(bytes.data(), value);
+    out.append(as_string_view(bytes));
+  };
+  put(envelope.table);
+  put(envelope.shard);
+  put(envelope.from);
+  put(envelope.incarnation);
+  put(uint8_t{3});
+  put(header.epoch);
+  put(header.prev.index);
+  put(header.prev.epoch);
+  put(header.commit_index);
+  put(static_cast<uint32_t>(entries.size()));
+  put(static_cast<uint32_t>(header.acknowledge_received ? 1 : 0));
+  for (const AppendEntry& entry : entries) {
+    put(entry.epoch);
+    put(entry.time);
+    put(static_cast<uint32_t>(entry.payload.size()));
+    put(entry.durability);
+    put(uint8_t{0});
+    put(entry.flags);
+    out.append(as_string_view(entry.payload));
+  }
+  return out;
+}
+
+// Each decodes `bytes` and, if they are accepted, encodes what was understood: the same bytes, if the decoder accepts what its
+// encoder makes and nothing else. nullopt: refused.
+
+inline std::optional<std::string> recode_frame(ByteSpan bytes) {
+  ReplicaFrame frame;
+  if (!decode_frame(bytes, frame).ok()) return std::nullopt;
+  if (const auto* append = std::get_if<Append>(&frame.message)) {
+    std::vector<AppendEntry> entries;
+    for (const AppendEntry& entry : frame.entries) {
+      if (entries.size() >= append->epochs.size() || append->epochs[entries.size()] != entry.epoch) return "epochs";
+      entries.push_back(entry);
+    }
+    return plain_append(frame.envelope, *append, entries);
+  }
+  FrameBuffer buffer;
+  return std::string(as_string_view(encode_frame(frame.envelope, frame.message, buffer).value()));
+}
+
+inline std::optional<std::string> recode_fetch_chunk(ByteSpan bytes) {
+  const auto fetch = decode_fetch_chunk(bytes);
+  if (!fetch.ok()) return std::nullopt;
+  std::array<std::byte, kFetchChunkBytes> buffer;
+  return std::string(as_string_view(encode_fetch_chunk(*fetch, buffer).value()));
+}
+
+inline std::optional<std::string> recode_chunk(ByteSpan bytes) {
+  const auto chunk = decode_chunk(bytes);
+  if (!chunk.ok()) return std::nullopt;
+  std::array<std::byte, kChunkHeadBytesMax> buffer;
+  return std::string(as_string_view(encode_chunk_head(*chunk, buffer).value())).append(as_string_view(chunk->data));
+}
+
+using RecodeMessage = std::optional<std::string> (*)(ByteSpan);
+inline constexpr RecodeMessage kMessageRecoders[] = {recode_frame, recode_fetch_chunk, recode_chunk};
+
+}  // namespace skua::kv::testing
+
+#endif  // SKUA_TESTS_KVSTORE_REPLICATION_MESSAGE_CODEC_TESTING_H_
