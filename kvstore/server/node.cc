@@ -22,8 +22,10 @@
 #include "kvstore/log/posix_device.h"
 #include "kvstore/server/admin_service.h"
 #include "kvstore/server/node_state.h"
+#include "kvstore/server/replica_findings.h"
 #include "kvstore/server/shard_manager.h"
 #include "kvstore/server/storage_watch.h"
+#include "kvstore/server/view_file.h"
 #include "kvstore/server/worker.h"
 
 namespace skua::kv {
@@ -49,6 +51,10 @@ std::string with_host(const std::string& address, const std::string& host) {
   const std::string port = address.substr(address.rfind(':'));
   return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
 }
+
+/// Of the data of a node: all that a replica acknowledges is synced, so a restart loses nothing, and a wiped directory is another
+/// node.
+constexpr uint64_t kStorageIncarnation = 1;
 
 class NodeImpl final : public Node, private control::SessionAcceptor {
  public:
@@ -77,6 +83,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
                                       std::map<ShardId, absl::Status>& refused);
   absl::Status start_workers(const std::string& cluster_id);
+  [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
   absl::Status start_grpc();
   void start_agent();
@@ -99,6 +106,8 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::unique_ptr<RocksdbEngine> engine_;
   std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
   ReaderPool readers_;
+  ReplicaFindings findings_{[this](control::ReplicaReport findings) { agent_->set_findings(std::move(findings)); }};
+  std::unique_ptr<PeerBootstrap> bootstrap_;
 
   /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster,
   /// and joined_. Workers come once and stay until stop().
@@ -221,6 +230,9 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   std::map<ShardId, absl::Status> refused;
   auto logs = recover_logs(cluster_id, refused);
   if (!logs.ok()) return logs.status();
+  auto views = read_views(options_.data_dir);
+  if (!views.ok()) return views.status();
+  bootstrap_ = make_grpc_peer_bootstrap();
   make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
   std::vector<ShardHost*> hosts;
   std::vector<Worker*> watched;
@@ -229,6 +241,10 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     WorkerOptions worker{.index = i, .endpoint = options_.endpoint, .server = options_.server};
     worker.endpoint.seed ^= state_.incarnation << 8 | i;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
+    worker.self = {node_id_of(options_.node_uuid), kStorageIncarnation};
+    worker.links = {.cluster_id = cluster_id, .node_uuid = options_.node_uuid, .seed = worker.endpoint.seed};
+    worker.replication = replication_events(i);
+    worker.bootstrap = bootstrap_.get();
     auto made = Worker::create(worker, std::move((*transports)[i]), clock_, readers_, std::move((*logs)[i]));
     if (!made.ok()) return made.status();
     workers_.push_back(*std::move(made));
@@ -256,6 +272,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                                                   .cluster_id = cluster_id,
                                                                   .state = state_,
                                                                   .refused = std::move(refused),
+                                                                  .views = *std::move(views),
                                                                   .on_applied =
                                                                       [this](uint64_t revision) {
                                                                         applied_revision_.store(revision);
@@ -266,15 +283,40 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   return absl::OkStatus();
 }
 
+/// Of a worker's replicas, on its thread.
+ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
+  const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
+  ReplicationEvents events;
+  events.persist_view = [this](ShardId id, const View& view) { manager_->persist_view(id, view); };
+  events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report); };
+  events.fetch_map = [this] { map_cache_->hurry(); };
+  events.fetch_snapshot = [this, worker, name](ShardId id, NodeId) {
+    log(LogSeverity::kWarning,
+        absl::StrCat("replica is too far behind for the primary's log worker=", worker, " ", name(id)));
+  };
+  events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
+    log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
+  };
+  return events;
+}
+
 void NodeImpl::make_map_cache(const std::string& cluster_id) {
-  map_cache_ = std::make_unique<control::ShardMapCache>(control::ShardMapCacheOptions{
-      .control_address = options_.control_address,
-      .cluster_id = cluster_id,
-      .on_change = [this](std::shared_ptr<const control::ShardMap> map) { manager_->set_map(std::move(map)); },
-      .on_trouble =
-          [this](const absl::Status& status) {
-            if (!status.ok()) log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
-          }});
+  map_cache_ = std::make_unique<control::ShardMapCache>(
+      control::ShardMapCacheOptions{.control_address = options_.control_address,
+                                    .cluster_id = cluster_id,
+                                    .on_change =
+                                        [this](std::shared_ptr<const control::ShardMap> map) {
+                                          std::map<NodeId, std::string> uuids;
+                                          for (const control::MapNode& node : map->nodes)
+                                            uuids[node_id_of(node.uuid)] = node.uuid;
+                                          findings_.set_nodes(std::move(uuids));
+                                          manager_->set_map(std::move(map));
+                                        },
+                                    .on_trouble =
+                                        [this](const absl::Status& status) {
+                                          if (!status.ok())
+                                            log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
+                                        }});
 }
 
 absl::Status NodeImpl::start_grpc() {
@@ -297,7 +339,9 @@ void NodeImpl::start_agent() {
                 .grpc_address = advertised_address_,
                 .host = options_.host,
                 .worker_count = options_.workers,
-                .versions = control::kProtocolVersions};
+                .versions = control::kProtocolVersions,
+                .zone = options_.zone,
+                .storage_incarnation = kStorageIncarnation};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {

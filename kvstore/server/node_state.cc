@@ -1,6 +1,5 @@
 #include "kvstore/server/node_state.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,22 +7,19 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/server/durable_file.h"
 
 namespace skua::kv {
 namespace {
 
 constexpr uint64_t kFormatVersion = 1;
 
-std::string state_path(const std::string& data_dir) {
-  return data_dir + "/state";
-}
+constexpr char kName[] = "state";
 
-absl::Status io_error(const char* what, const std::string& path, int error) {
-  const std::string text = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
-  return error == ENOSPC ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+std::string state_path(const std::string& data_dir) {
+  return data_dir + "/" + kName;
 }
 
 /// The number in the next line "<name> = <number>"; moves `text` behind it.
@@ -36,31 +32,6 @@ std::optional<uint64_t> take_number(std::string_view& text, std::string_view nam
   if (parsed.ec != std::errc() || parsed.ptr == text.data() + text.size() || *parsed.ptr != '\n') return std::nullopt;
   text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()) + 1);
   return value;
-}
-
-absl::Status write_and_sync(const std::string& path, std::string_view bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-  if (fd < 0) return io_error("creating", path, errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && ::fsync(fd) != 0) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;
-  return error == 0 ? absl::OkStatus() : io_error("writing", path, error);
-}
-
-absl::Status sync_directory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return io_error("opening", path, errno);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
 }
 
 }  // namespace
@@ -98,11 +69,7 @@ absl::StatusOr<NodeState> read_state(const std::string& data_dir) {
 }
 
 absl::Status write_state(const std::string& data_dir, const NodeState& state) {
-  const std::string path = state_path(data_dir);
-  const std::string aside = path + ".new";
-  if (absl::Status status = write_and_sync(aside, format_state(state)); !status.ok()) return status;
-  if (::rename(aside.c_str(), path.c_str()) != 0) return io_error("renaming", aside, errno);
-  return sync_directory(data_dir);
+  return replace_file(data_dir, kName, format_state(state));
 }
 
 }  // namespace skua::kv

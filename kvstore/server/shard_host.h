@@ -4,11 +4,27 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "kvstore/engine/shard_db.h"
+#include "kvstore/replication/view.h"
 
 namespace skua::kv {
+
+/// Workers of the nodes that hold replicas of a shard.
+using ReplicaPlaces = std::map<NodeId, uint32_t>;
+
+/// Another node, as the shard map has it.
+struct PeerInfo {
+  std::string uuid;
+  std::string grpc_address;
+  uint64_t incarnation = 0;          ///< of its process
+  uint64_t storage_incarnation = 0;  ///< of its data; 0: not known, any is taken
+
+  friend bool operator==(const PeerInfo&, const PeerInfo&) = default;
+};
 
 /// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each
 /// does.
@@ -18,6 +34,12 @@ class ShardHost {
 
   virtual void expect(ShardId id, uint64_t epoch) = 0;
   virtual void serve(ShardId id, ShardDb& db) = 0;
+  /// Instead of serve(), for a replica; `view` is the last one that was made durable.
+  virtual void serve_replica(ShardId id, ShardDb& db, const View& view) = 0;
+  /// The view of the newest map, and where its replicas are. After serve_replica().
+  virtual void set_view(ShardId id, const View& view, const ReplicaPlaces& places) = 0;
+  virtual void view_persisted(ShardId id, uint64_t epoch) = 0;
+  virtual void set_peers(std::vector<PeerInfo> peers) = 0;
   virtual void set_failed(ShardId id, std::string why) = 0;
   /// `on_idle` runs on the worker's thread, once, when nothing uses the database; it must not block. It
   /// does not run if the worker stops first.

@@ -29,7 +29,8 @@ ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<S
       engine_(engine),
       hosts_(std::move(hosts)),
       dir_(shards_dir(options_.data_dir)),
-      state_(options_.state) {}
+      state_(options_.state),
+      views_(options_.views) {}
 
 ShardManager::~ShardManager() {
   stop();
@@ -56,6 +57,12 @@ void ShardManager::set_map(std::shared_ptr<const control::ShardMap> map) {
   changed_.notify_one();
 }
 
+void ShardManager::persist_view(ShardId id, const View& view) {
+  const std::lock_guard lock(mutex_);
+  adopted_[id] = view;
+  changed_.notify_one();
+}
+
 void ShardManager::log(LogSeverity severity, const std::string& line) const {
   if (options_.log) options_.log(severity, line);
 }
@@ -64,18 +71,25 @@ void ShardManager::run() {
   bool settled = true;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const auto has_news = [&] { return stopping_ || newest_ != map_ || !idle_.empty(); };
+    const auto has_news = [&] { return stopping_ || newest_ != map_ || !idle_.empty() || !adopted_.empty(); };
     if (settled) {
       changed_.wait(lock, has_news);
     } else {
       changed_.wait_for(lock, std::chrono::nanoseconds(options_.reopen_pause_ns), has_news);
     }
     if (stopping_) return;
+    ShardViews adopted = std::exchange(adopted_, {});
+    const bool only_views = settled && newest_ == map_ && idle_.empty();
     map_ = newest_;
     const std::vector<ShardId> idle = std::exchange(idle_, {});
     lock.unlock();
+    const bool written = write_down(std::move(adopted));
+    if (only_views && written) {
+      lock.lock();
+      continue;
+    }
     for (const ShardId id : idle) closed(id);
-    settled = map_ == nullptr || reconcile();
+    settled = (map_ == nullptr || reconcile()) && written;
     lock.lock();
   }
 }
@@ -88,7 +102,9 @@ void ShardManager::closed(ShardId id) {
 bool ShardManager::reconcile() {
   const std::vector<WantedShard> wanted = wanted_shards(*map_, options_.node_uuid);
   take_leave(wanted);
+  tell_peers();
   take_in(wanted);
+  tell_views(wanted);
   for (ShardHost* host : hosts_) host->set_map_revision(map_->revision);
   // Before a directory is made for this map, and before one is removed by it: see shard_plan.h.
   if (absl::Status status = remember_revision(); !status.ok()) {
@@ -154,6 +170,49 @@ void ShardManager::take_in(const std::vector<WantedShard>& wanted) {
   }
 }
 
+/// Nodes that replicas here may talk to.
+void ShardManager::tell_peers() {
+  if (peers_of_ != nullptr && peers_of_->nodes == map_->nodes) return;
+  peers_of_ = map_;
+  std::vector<PeerInfo> peers;
+  for (const control::MapNode& node : map_->nodes) {
+    if (node.uuid == options_.node_uuid) continue;
+    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation});
+  }
+  for (ShardHost* host : hosts_) host->set_peers(peers);
+}
+
+/// To replicas that are open, the map's views.
+void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
+  for (const WantedShard& shard : wanted) {
+    const auto it = local_.find(shard.id);
+    if (!shard.view || it == local_.end() || it->second.phase != Phase::kServing) continue;
+    Local& local = it->second;
+    if (local.view == shard.view) continue;
+    local.view = shard.view;
+    hosts_[local.worker]->set_view(shard.id, *shard.view, shard.places);
+  }
+}
+
+/// Views that replicas have adopted. Without them on the disk a replica stays silent. False: to be tried again.
+bool ShardManager::write_down(ShardViews adopted) {
+  for (auto& [id, view] : std::exchange(unwritten_, {})) adopted.emplace(id, std::move(view));
+  if (adopted.empty()) return true;
+  ShardViews next = views_;
+  for (const auto& [id, view] : adopted) next[id] = view;
+  if (absl::Status written = write_views(options_.data_dir, next); !written.ok()) {
+    log(LogSeverity::kError, absl::StrCat("views cannot be made durable, replicas wait: ", written.message()));
+    unwritten_ = std::move(adopted);
+    return false;
+  }
+  views_ = std::move(next);
+  for (const auto& [id, view] : adopted) {
+    const auto local = local_.find(id);
+    if (local != local_.end()) hosts_[local->second.worker]->view_persisted(id, view.epoch);
+  }
+  return true;
+}
+
 bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
   bool all_open = true;
   for (const WantedShard& shard : wanted) {
@@ -161,16 +220,19 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
     if (it == local_.end() || it->second.phase == Phase::kLeaving) {
       all_open = false;
     } else if (it->second.phase != Phase::kServing) {
-      all_open = open(shard.id, it->second) && all_open;
+      all_open = open(shard, it->second) && all_open;
     }
   }
   return all_open;
 }
 
-bool ShardManager::open(ShardId id, Local& local) {
+bool ShardManager::open(const WantedShard& shard, Local& local) {
+  const ShardId id = shard.id;
+  const WantedShard* const replicated = shard.view ? &shard : nullptr;
   const auto refused = options_.refused.find(id);
   auto db = refused == options_.refused.end() ? engine_.open_db(dir_, id) : refused->second;
-  if (db.ok()) {
+  // Indices of a replicated shard are its primary's, who gives none out twice.
+  if (db.ok() && replicated == nullptr) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
   }
   if (!db.ok()) {
@@ -186,7 +248,14 @@ bool ShardManager::open(ShardId id, Local& local) {
   local.phase = Phase::kServing;
   log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
                                        " last_index=", local.db->applied_index()));
-  hosts_[local.worker]->serve(id, *local.db);
+  if (replicated == nullptr) {
+    hosts_[local.worker]->serve(id, *local.db);
+    return true;
+  }
+  const auto persisted = views_.find(id);
+  hosts_[local.worker]->serve_replica(id, *local.db, persisted == views_.end() ? View{} : persisted->second);
+  local.view = replicated->view;
+  hosts_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
 }
 

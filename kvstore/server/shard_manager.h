@@ -8,6 +8,9 @@
 //       on disk, dropped    delete the database                           (rules: shard_plan.h)
 //       all wanted served   on_applied(revision)
 //
+// A replica (of a table with replicas) is opened with the last view that was made durable here, and then told the map's. Views
+// that replicas adopt are written down (view_file.h) on this thread, many at a time.
+//
 // Databases are opened, closed and deleted on this one thread: it may wait for disks, workers may not.
 // A shard moves between workers of the node by being removed from one, closed, and opened for the
 // other. One that cannot be opened is tried again every kReopenPauseNs; clients are told why.
@@ -20,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +37,7 @@
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/shard_host.h"
 #include "kvstore/server/shard_plan.h"
+#include "kvstore/server/view_file.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -50,6 +55,8 @@ class ShardManager {
     std::map<ShardId, absl::Status> refused{};
     /// Every shard that this map wants here is being served. On the manager's thread.
     std::function<void(uint64_t revision)> on_applied;
+    /// What the data directory's view file says now.
+    ShardViews views{};
     NodeLog log;
     DurationNs reopen_pause_ns = kReopenPauseNs;
   };
@@ -65,6 +72,8 @@ class ShardManager {
   void start();
   /// The newest map; one that is not newer than the last is ignored. Thread: any.
   void set_map(std::shared_ptr<const control::ShardMap> map);
+  /// A replica has adopted this view: makes it durable and tells the replica. Thread: any.
+  void persist_view(ShardId id, const View& view);
   /// Ends the thread; shards stay served. Idempotent.
   void stop();
 
@@ -78,6 +87,7 @@ class ShardManager {
     uint32_t worker = 0;
     Phase phase = Phase::kOpening;
     std::unique_ptr<ShardDb> db;
+    std::optional<View> view;  // of the map, as the worker was told
   };
 
   void run();
@@ -87,8 +97,11 @@ class ShardManager {
   void take_leave(const std::vector<WantedShard>& wanted);
   void take_in(const std::vector<WantedShard>& wanted);
   bool open_all(const std::vector<WantedShard>& wanted);
-  bool open(ShardId id, Local& local);
+  bool open(const WantedShard& shard, Local& local);
   bool delete_dropped();
+  void tell_views(const std::vector<WantedShard>& wanted);
+  void tell_peers();
+  bool write_down(ShardViews adopted);
   void closed(ShardId id);
   void log(LogSeverity severity, const std::string& line) const;
 
@@ -101,6 +114,7 @@ class ShardManager {
   std::condition_variable changed_;
   std::shared_ptr<const control::ShardMap> newest_;
   std::vector<ShardId> idle_;
+  ShardViews adopted_;
   bool stopping_ = false;
 
   // The manager thread's.
@@ -108,6 +122,9 @@ class ShardManager {
   std::shared_ptr<const control::ShardMap> map_;
   std::map<ShardId, Local> local_;
   uint64_t applied_revision_ = 0;
+  ShardViews views_;
+  ShardViews unwritten_;
+  std::shared_ptr<const control::ShardMap> peers_of_;
 
   std::thread thread_;
 };

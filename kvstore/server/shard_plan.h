@@ -16,27 +16,36 @@
 #define SKUA_KVSTORE_SERVER_SHARD_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "control/core/shard_map.h"
 #include "kvstore/engine/mutation.h"
+#include "kvstore/replication/view.h"
+#include "kvstore/server/shard_host.h"
 
 namespace skua::kv {
 
-/// A shard that a worker of this node is to serve.
+/// A shard that a worker of this node is to serve, or to hold a replica of.
 struct WantedShard {
   ShardId id;
   uint64_t epoch = 0;
   uint32_t worker = 0;
+  /// Of a replicated shard: who holds it, and on which workers.
+  std::optional<View> view{};
+  ReplicaPlaces places{};
 
   friend bool operator==(const WantedShard&, const WantedShard&) = default;
 };
 
-/// The shards whose primary is `node_uuid`, sorted by id. Tables whose id has more than 32 bits (which
+/// The shards that `node_uuid` serves, or holds or is to hold a replica of, sorted by id. Tables whose id has more than 32 bits (which
 /// requests cannot name) are left out.
 [[nodiscard]] std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::string& node_uuid);
+
+/// The node of a uuid, as views name it; 0: it is none.
+[[nodiscard]] NodeId node_id_of(const std::string& uuid);
 
 /// Who this node is, and the newest map that it has written down.
 struct DropEvidence {

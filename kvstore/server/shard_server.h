@@ -112,6 +112,7 @@ class ShardServer {
   bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
                           std::span<const ReplicaEntry> entries);
   void peer_failed(NodeId peer);
+  [[nodiscard]] bool has_replicas() const { return !replicated_.empty(); }
   /// What the replica knows; null: none.
   [[nodiscard]] const Replica* replica(ShardId id) const;
   /// The shard's data cannot be opened: requests are told `why`.

@@ -148,9 +148,8 @@ void ShardServer::write_done(WriteOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   --waiting_count_;
   // What the state of the shard refused is a read of that state.
-  const bool is_read = !op.from_record && op.result.version == 0 && op.result.status == KvStatus::kOk;
-  if ((is_read || (!op.from_record && rests_on_state(op.result.status))) &&
-      hold_until_fresh(pending, &ShardServer::finish_write)) {
+  const bool is_read = op.result.status == KvStatus::kOk ? op.result.version == 0 : rests_on_state(op.result.status);
+  if (is_read && hold_until_fresh(pending, &ShardServer::finish_write)) {
     return;
   }
   finish_write(pending);

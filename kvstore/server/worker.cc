@@ -13,6 +13,8 @@ namespace {
 
 /// The longest sleep; everything that matters wakes the thread.
 constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
+/// With replicas, whose peers wait for what a commit lets them know.
+constexpr DurationNs kReplicaWaitNs = kMillisecond;
 
 }  // namespace
 
@@ -20,9 +22,17 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& opti
                                                        std::unique_ptr<rpc::Transport> transport, const Clock& clock,
                                                        ReaderPool& readers, OpenLog log) {
   std::unique_ptr<Worker> worker(new Worker(options, std::move(transport), clock));
-  auto server = ShardServer::create(*worker->endpoint_, readers, options.server, std::move(log));
+  ShardServer::Options server_options = options.server;
+  if (options.bootstrap != nullptr) {
+    worker->replication_ = std::make_unique<WorkerReplication>(options.self, options.replication);
+    server_options.replica_host = worker->replication_.get();
+  }
+  auto server = ShardServer::create(*worker->endpoint_, readers, server_options, std::move(log));
   if (!server.ok()) return server.status();
   worker->server_ = *std::move(server);
+  if (worker->replication_ != nullptr) {
+    worker->replication_->start(*worker->endpoint_, *options.bootstrap, *worker->server_, options.links);
+  }
   worker->thread_ = std::thread([self = worker.get()] { self->run(); });
   return worker;
 }
@@ -48,9 +58,11 @@ void Worker::run() {
   endpoint_->adopt_thread();
   server_->bind_to_this_thread();
   while (!stopping_) {
-    endpoint_->poll_or_wait(kIdleWaitNs);
+    endpoint_->poll_or_wait(server_->has_replicas() ? kReplicaWaitNs : kIdleWaitNs);
     server_->tick();
+    if (replication_ != nullptr) replication_->tick();
   }
+  if (replication_ != nullptr) replication_->stop();
   flush();
   endpoint_.reset();
 }
@@ -76,6 +88,26 @@ void Worker::expect(ShardId id, uint64_t epoch) {
 
 void Worker::serve(ShardId id, ShardDb& db) {
   post([this, id, &db] { server_->serve(id, db); });
+}
+
+void Worker::serve_replica(ShardId id, ShardDb& db, const View& view) {
+  post([this, id, &db, view] { server_->serve_replica(id, db, options_.self, view); });
+}
+
+void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places) {
+  post([this, id, view, places] {
+    replication_->set_places(id, places);
+    server_->set_view(id, view);
+  });
+}
+
+void Worker::view_persisted(ShardId id, uint64_t epoch) {
+  post([this, id, epoch] { server_->view_persisted(id, epoch); });
+}
+
+void Worker::set_peers(std::vector<PeerInfo> peers) {
+  if (replication_ == nullptr) return;
+  post([this, peers = std::move(peers)] { replication_->set_peers(peers); });
 }
 
 void Worker::set_failed(ShardId id, std::string why) {

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/server/shard_host.h"
 #include "kvstore/server/shard_server.h"
+#include "kvstore/server/worker_replication.h"
 #include "rpc/base/clock.h"
 #include "rpc/endpoint.h"
 
@@ -35,6 +36,11 @@ struct WorkerOptions {
   uint32_t index = 0;
   rpc::EndpointOptions endpoint;
   ShardServer::Options server;
+  // For replicas.
+  ReplicaId self;
+  PeerLinksOptions links;
+  ReplicationEvents replication;
+  PeerBootstrap* bootstrap = nullptr;  ///< outlives the worker; null: no shard is replicated
 };
 
 /// Thread: any for all methods, but never the worker's own; start and end are one thread's.
@@ -58,6 +64,10 @@ class Worker final : public ShardHost {
   // room in the mailbox; after stop() they do nothing.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;
+  void serve_replica(ShardId id, ShardDb& db, const View& view) override;
+  void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override;
+  void view_persisted(ShardId id, uint64_t epoch) override;
+  void set_peers(std::vector<PeerInfo> peers) override;
   void set_failed(ShardId id, std::string why) override;
   void remove(ShardId id, std::function<void()> on_idle) override;
   void set_map_revision(uint64_t revision) override;
@@ -91,7 +101,8 @@ class Worker final : public ShardHost {
   const WorkerOptions options_;
   const Clock& clock_;
   const std::unique_ptr<rpc::Transport> transport_;
-  std::unique_ptr<ShardServer> server_;  // outlives the endpoint
+  std::unique_ptr<WorkerReplication> replication_;  // both outlive the endpoint
+  std::unique_ptr<ShardServer> server_;
   std::unique_ptr<rpc::Endpoint> endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   const rpc::Descriptor descriptor_;

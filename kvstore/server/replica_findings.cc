@@ -1,0 +1,53 @@
+#include "kvstore/server/replica_findings.h"
+
+#include <utility>
+#include <vector>
+
+namespace skua::kv {
+
+void ReplicaFindings::set_nodes(std::map<NodeId, std::string> uuids) {
+  const std::lock_guard lock(mutex_);
+  uuids_ = std::move(uuids);
+}
+
+void ReplicaFindings::report(ShardId shard, const ReplicaReport& report) {
+  control::ReplicaReport all;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first = findings_.lower_bound({shard, ReplicaReport::Kind{}, 0});
+    for (auto it = first; it != findings_.end() && std::get<0>(it->first) == shard;) {
+      it = it->second.epoch < report.epoch ? findings_.erase(it) : std::next(it);
+    }
+    const auto [known, is_new] = findings_.try_emplace({shard, report.kind, report.node}, report);
+    if (!is_new && known->second == report) return;
+    known->second = report;
+    all = gather();
+  }
+  publish_(std::move(all));
+}
+
+control::ReplicaReport ReplicaFindings::gather() const {
+  control::ReplicaReport all;
+  std::map<std::pair<NodeId, std::string>, std::vector<control::ShardAtEpoch>> suspicions;
+  for (const auto& [key, finding] : findings_) {
+    const auto uuid = uuids_.find(finding.node);
+    if (uuid == uuids_.end()) continue;
+    const ShardId id = std::get<0>(key);
+    const control::ShardAtEpoch shard{{id.table_id, id.shard}, finding.epoch};
+    switch (finding.kind) {
+      case ReplicaReport::Kind::kSuspect: suspicions[{finding.node, "does not answer"}].push_back(shard); break;
+      case ReplicaReport::Kind::kSlow: suspicions[{finding.node, "is slow"}].push_back(shard); break;
+      case ReplicaReport::Kind::kNeedsEpoch:
+        suspicions[{finding.node, "cannot go on leading in this epoch"}].push_back(shard);
+        break;
+      case ReplicaReport::Kind::kCaughtUp: all.caught_up.push_back({shard, uuid->second}); break;
+      case ReplicaReport::Kind::kJoinReady: all.join_ready.push_back({shard, uuid->second, finding.join}); break;
+    }
+  }
+  for (auto& [accusation, shards] : suspicions) {
+    all.suspicions.push_back({uuids_.at(accusation.first), std::move(shards), accusation.second});
+  }
+  return all;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,45 @@
+// What this node's replicas notice of others, gathered for the control plane.
+//
+//    replicas, again and again --- report() ---> newest of each kind per shard --- when something is new ---> publish
+//
+// Findings of an epoch that is over are dropped; the control plane would ignore them.
+#ifndef SKUA_KVSTORE_SERVER_REPLICA_FINDINGS_H_
+#define SKUA_KVSTORE_SERVER_REPLICA_FINDINGS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "control/core/events.h"
+#include "kvstore/engine/mutation.h"
+#include "kvstore/replication/replica.h"
+#include "kvstore/replication/view.h"
+
+namespace skua::kv {
+
+/// Thread: any.
+class ReplicaFindings {
+ public:
+  using Publish = std::function<void(control::ReplicaReport)>;
+  explicit ReplicaFindings(Publish publish) : publish_(std::move(publish)) {}
+
+  void set_nodes(std::map<NodeId, std::string> uuids);
+  void report(ShardId shard, const ReplicaReport& report);
+
+ private:
+  using Key = std::tuple<ShardId, ReplicaReport::Kind, NodeId>;
+
+  [[nodiscard]] control::ReplicaReport gather() const;
+
+  const Publish publish_;
+  std::mutex mutex_;
+  std::map<NodeId, std::string> uuids_;
+  std::map<Key, ReplicaReport> findings_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_REPLICA_FINDINGS_H_

@@ -1,0 +1,169 @@
+#include "kvstore/server/worker_replication.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+namespace {
+
+/// Of one peer and shard; more are answered at once, and what they wait for goes as a message of its own.
+constexpr size_t kOpenAppendsMax = 64;
+
+LogDurability durability_of(AckLevel level) {
+  switch (level) {
+    case AckLevel::kReceived: return LogDurability::kMemory;
+    case AckLevel::kWritten: return LogDurability::kFlush;
+    case AckLevel::kDurable: return LogDurability::kSync;
+  }
+  return LogDurability::kSync;
+}
+
+AckLevel level_of(LogDurability durability) {
+  switch (durability) {
+    case LogDurability::kMemory: return AckLevel::kReceived;
+    case LogDurability::kFlush: return AckLevel::kWritten;
+    case LogDurability::kSync: return AckLevel::kDurable;
+  }
+  return AckLevel::kDurable;
+}
+
+}  // namespace
+
+void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
+                              const PeerLinksOptions& options) {
+  server_ = &server;
+  links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
+}
+
+void WorkerReplication::stop() {
+  for (auto& [line, appends] : open_appends_) {
+    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
+  }
+  open_appends_.clear();
+  links_->close_all();
+}
+
+void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
+  std::map<NodeId, PeerInfo> next;
+  for (const PeerInfo& peer : peers) {
+    const auto uuid = rpc::parse_uuid(peer.uuid);
+    if (!uuid.ok() || node_id_of(*uuid) == self_.node) continue;
+    next[node_id_of(*uuid)] = peer;
+  }
+  for (const auto& [node, peer] : peers_) {
+    if (!next.contains(node)) links_->drop_peer(node);
+  }
+  for (const auto& [node, peer] : next) static_cast<void>(links_->set_peer(peer));
+  peers_ = std::move(next);
+}
+
+const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
+  const auto places = places_.find(shard);
+  if (places == places_.end()) return nullptr;
+  const auto place = places->second.find(node);
+  return place == places->second.end() ? nullptr : &place->second;
+}
+
+// --- Out
+
+void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
+  const Line line{shard, to};
+  if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(line, *reply)) return;
+  rpc::MessagePtr frame;
+  if (is_append(message)) {  // one without entries
+    AppendBuilder& builder = links_->append_builder();
+    builder.begin(envelope(shard), std::get<Append>(message), links_->make_message());
+    frame = builder.finish();
+  } else {
+    frame = links_->make_frame(envelope(shard), message);
+  }
+  if (frame == nullptr) return;
+  if (answer_ != nullptr && answering_ == line) {
+    std::exchange(answer_, nullptr)->reply(std::move(frame));
+    return;
+  }
+  const uint32_t* const worker = worker_of(shard, to);
+  if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+}
+
+/// True: a response carried it.
+bool WorkerReplication::answer_appends(const Line& line, const AppendReply& reply) {
+  const auto open = open_appends_.find(line);
+  if (open == open_appends_.end()) return false;
+  std::deque<OpenAppend>& appends = open->second;
+  bool carried = false;
+  while (!appends.empty() && appends.front().last <= reply.levels.durable) {
+    rpc::ReplyToken token = std::move(appends.front().reply);
+    appends.pop_front();
+    // The last one carries it: it has waited least, and the levels are of all.
+    const bool last = appends.empty() || appends.front().last > reply.levels.durable;
+    rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
+    carried = carried || last;
+    token.reply(frame == nullptr ? links_->make_message() : std::move(frame));
+  }
+  return carried;
+}
+
+void WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
+                                     std::span<ReplicaRecord* const> entries) {
+  const uint32_t* const worker = worker_of(shard, to);
+  AppendBuilder& builder = links_->append_builder();
+  Append header = append;
+  bool building = false;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[i]);
+    const AppendEntry out{entry.epoch, entry.time_ms, level_of(entry.durability), 0, entry.payload};
+    while (true) {
+      if (!std::exchange(building, true)) builder.begin(envelope(shard), header, links_->make_message());
+      if (builder.add(out, &WorkerEngine::release_entry_pin, entries[i])) break;
+      rpc::MessagePtr frame = builder.finish();
+      if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+      building = false;
+      header.prev = {entry.index - 1, append.epochs[i - 1]};
+    }
+  }
+  if (!building) return;
+  rpc::MessagePtr frame = builder.finish();
+  if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+}
+
+// --- In
+
+void WorkerReplication::on_peer_message(PeerMessage&& message) {
+  const ReplicaFrame& frame = message.frame;
+  const ShardId shard{frame.envelope.table, frame.envelope.shard};
+  const NodeId from = frame.envelope.from;
+  entries_.clear();
+  uint64_t last = 0;
+  if (const auto* append = std::get_if<Append>(&frame.message)) {
+    last = append->prev.index;
+    for (const AppendEntry& entry : frame.entries) {
+      entries_.push_back({++last, entry.epoch, entry.time, durability_of(entry.durability), entry.payload});
+    }
+  }
+  answering_ = {shard, from};
+  answer_ = message.reply ? &message.reply : nullptr;
+  const bool known = server_->on_replica_message(shard, from, frame.message, entries_);
+  answer_ = nullptr;
+  if (!message.reply) return;
+  std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
+  if (appends != nullptr && appends->size() < kOpenAppendsMax) {
+    appends->push_back({last, std::move(message.reply)});
+  } else {
+    message.reply.reply(links_->make_message());
+  }
+}
+
+void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& /*why*/) {
+  // Its Appends went with its session, or will not be answered any more: their senders send again.
+  for (auto& [line, appends] : open_appends_) {
+    if (line.second != peer.node) continue;
+    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
+    appends.clear();
+  }
+  server_->peer_failed(peer.node);
+}
+
+}  // namespace skua::kv

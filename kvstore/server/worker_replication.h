@@ -1,0 +1,104 @@
+// WorkerReplication: the surroundings of one worker's replicas: links to other nodes, and the way to the rest of the node.
+//
+//    ShardReplica --- send, send_entries ---> frames ---> PeerLinks ---> other nodes' workers
+//         ^                                                   |
+//         +---- on_replica_message <--- ShardServer <--- frames that came
+//         +---- persist_view, report, fetch_* ---> the node's threads (NodeSide)
+//
+// A message that answers another travels as its response. An Append is answered when its entries are durable, so the
+// response waits for that; no other message is needed for a write on a replica that keeps up.
+//
+// Thread: the worker's.
+#ifndef SKUA_KVSTORE_SERVER_WORKER_REPLICATION_H_
+#define SKUA_KVSTORE_SERVER_WORKER_REPLICATION_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kvstore/server/peer_links.h"
+#include "kvstore/server/shard_host.h"
+#include "kvstore/server/shard_server.h"
+
+namespace skua::kv {
+
+/// The rest of the node. Called on the worker's thread; must not block.
+struct ReplicationEvents {
+  std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
+  std::function<void(ShardId, const ReplicaReport&)> report;
+  std::function<void()> fetch_map;
+  std::function<void(ShardId, NodeId from)> fetch_snapshot;
+  std::function<void(ShardId, const absl::Status&)> failed;
+};
+
+class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
+ public:
+  WorkerReplication(ReplicaId self, ReplicationEvents events) : self_(self), events_(std::move(events)) {}
+  WorkerReplication(const WorkerReplication&) = delete;
+  WorkerReplication& operator=(const WorkerReplication&) = delete;
+
+  /// Before the first shard; all outlive this object's use.
+  void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options);
+  /// After each poll.
+  void tick() { links_->tick(); }
+  /// Closes the links and answers what waits.
+  void stop();
+
+  /// Other nodes, as the shard map has them. Those that are not in it are forgotten.
+  void set_peers(std::span<const PeerInfo> peers);
+  /// On which workers of their nodes the shard's replicas are.
+  void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
+  void forget(ShardId shard) { places_.erase(shard); }
+
+  [[nodiscard]] ReplicaId self() const { return self_; }
+  [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
+
+ private:
+  /// An Append that is answered when its entries are durable.
+  struct OpenAppend {
+    uint64_t last = 0;
+    rpc::ReplyToken reply;
+  };
+  using Line = std::pair<ShardId, NodeId>;
+
+  // ReplicaHost
+  void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
+  void send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+  void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
+  void report(ShardId shard, const ReplicaReport& report) override { events_.report(shard, report); }
+  void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
+  void fetch_snapshot(ShardId shard, NodeId from) override { events_.fetch_snapshot(shard, from); }
+  void replica_failed(ShardId shard, const absl::Status& why) override { events_.failed(shard, why); }
+
+  // PeerLinksHost
+  void on_peer_message(PeerMessage&& message) override;
+  void on_peer_ready(PeerAddress /*peer*/) override {}
+  void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
+  void on_peer_room(PeerAddress /*peer*/) override {}
+
+  [[nodiscard]] ReplicaEnvelope envelope(ShardId shard) const {
+    return {shard.table_id, shard.shard, self_.node, self_.incarnation};
+  }
+  [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
+  [[nodiscard]] bool answer_appends(const Line& line, const AppendReply& reply);
+
+  const ReplicaId self_;
+  const ReplicationEvents events_;
+  ShardServer* server_ = nullptr;
+  std::unique_ptr<PeerLinks> links_;
+  std::map<NodeId, PeerInfo> peers_;
+  std::map<ShardId, ReplicaPlaces> places_;
+  std::map<Line, std::deque<OpenAppend>> open_appends_;
+  // The message that is being handled, if it may be answered at once.
+  Line answering_{};
+  rpc::ReplyToken* answer_ = nullptr;
+  std::vector<ReplicaEntry> entries_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_WORKER_REPLICATION_H_
