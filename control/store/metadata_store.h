@@ -14,10 +14,11 @@
 // etcd offers; the implementations are
 //
 //    embedded_store.h   RocksDB with synced writes, for one control process (the default)
+//    etcd_store.h       etcd, for several control processes
 //    memory_store.h     a dumb twin: tests and simulation
 //
-// and one contract test runs against each. An etcd behind this interface must be started with
-// --max-txn-ops of at least kTransactionOpsMax.
+// and one contract test runs against each. Revisions only grow; where the store has other users
+// there are gaps between the ones seen here.
 //
 // A failed transaction (status not OK, as against `succeeded == false`) may or may not have
 // happened. Read again; never assume.
@@ -116,9 +117,10 @@ struct WatchEvent {
 
 struct WatchBatch {
   /// In order of revision, whole revisions only; within a revision in no promised order. Empty if
-  /// nothing happened within the timeout.
+  /// nothing arrived within the timeout.
   std::vector<WatchEvent> events;
-  /// Everything up to and including this revision has been delivered.
+  /// Everything up to and including this revision has been delivered. Not older than the last event;
+  /// how much newer depends on the implementation.
   uint64_t revision = 0;
 };
 
@@ -130,7 +132,9 @@ class Watch {
 
   /// The next events of the watched prefix, waiting up to `timeout_ns` for some. OUT_OF_RANGE when
   /// the history it needs has been compacted away: read everything again, then watch from the
-  /// revision of that read + 1. Thread: one at a time.
+  /// revision of that read + 1. UNAVAILABLE when the store cannot be reached: the next call goes on
+  /// where this one stopped. A store in this process delivers everything that has happened whatever
+  /// the timeout; one across a network what has arrived. Thread: one at a time.
   virtual absl::StatusOr<WatchBatch> next(DurationNs timeout_ns) = 0;
 };
 

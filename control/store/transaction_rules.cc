@@ -72,8 +72,9 @@ absl::Status check_transaction(const Transaction& transaction) {
 }
 
 absl::Status compacted_error(uint64_t wanted, uint64_t oldest) {
-  return absl::OutOfRangeError(absl::StrCat("metadata history before revision ", oldest, " was compacted, revision ",
-                                            wanted, " was asked for. Read everything again and watch from there"));
+  const std::string gone = oldest == 0 ? "metadata history" : absl::StrCat("metadata history before revision ", oldest);
+  return absl::OutOfRangeError(absl::StrCat(gone, " was compacted, revision ", wanted,
+                                            " was asked for. Read everything again and watch from there"));
 }
 
 }  // namespace skua::control

@@ -8,9 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/store/embedded_store.h"
+#include "control/store/etcd_store.h"
 #include "control/store/memory_store.h"
 #include "control/store/metadata_store.h"
+#include "tests/control/etcd_process.h"
 #include "tests/control/temp_dir.h"
+#include "tests/control/wait.h"
 
 namespace skua::control {
 namespace {
@@ -22,6 +25,8 @@ using testing::IsEmpty;
 struct Implementation {
   const char* name;
   std::function<std::unique_ptr<MetadataStore>(const std::string& directory)> open;
+  /// Watches have everything that has happened at once.
+  bool in_process = true;
 };
 
 void PrintTo(const Implementation& implementation, std::ostream* out) {
@@ -30,8 +35,14 @@ void PrintTo(const Implementation& implementation, std::ostream* out) {
 
 class MetadataStoreContract : public testing::TestWithParam<Implementation> {
  protected:
-  MetadataStoreContract() : store_(GetParam().open(dir_.path())) {}
+  void SetUp() override {
+    store_ = GetParam().open(dir_.path());
+    if (store_ == nullptr) GTEST_SKIP() << kNoEtcd;
+    base_ = store_->get("a")->revision;
+  }
 
+  /// The n-th revision that a test makes. Others may have used the store before.
+  [[nodiscard]] uint64_t rev(uint64_t n) const { return base_ + n; }
   /// Runs operations without compares; returns the revision.
   uint64_t run(std::vector<Operation> operations) {
     const auto result = store_->transact({{}, std::move(operations), {}});
@@ -49,32 +60,45 @@ class MetadataStoreContract : public testing::TestWithParam<Implementation> {
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *std::move(result) : nullptr;
   }
+  /// The watch's events up to `revision`, in however many batches they come.
+  static std::vector<WatchEvent> read_to(Watch& watch, uint64_t revision) {
+    std::vector<WatchEvent> events;
+    EXPECT_TRUE(eventually([&] {
+      const auto batch = watch.next(kSecond);
+      EXPECT_TRUE(batch.ok()) << batch.status();
+      if (!batch.ok()) return true;
+      events.insert(events.end(), batch->events.begin(), batch->events.end());
+      return batch->revision >= revision;
+    }));
+    return events;
+  }
 
   TempDir dir_;
   std::unique_ptr<MetadataStore> store_;
+  uint64_t base_ = 0;
 };
 
-TEST_P(MetadataStoreContract, Get_EmptyStoreIsAtRevisionZero) {
+TEST_P(MetadataStoreContract, Get_ReadingIsNoChange) {
   const auto result = store_->get("a");
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result->kv.has_value());
-  EXPECT_EQ(result->revision, 0u);
+  EXPECT_EQ(result->revision, rev(0));
 }
 
 TEST_P(MetadataStoreContract, Get_ShowsCreateAndModRevision) {
-  EXPECT_EQ(put("a", "1"), 1u);
-  EXPECT_EQ(put("b", "x"), 2u);
-  EXPECT_EQ(put("a", "2"), 3u);
-  EXPECT_EQ(get("a"), (KeyValue{"a", "2", 1, 3}));
-  EXPECT_EQ(store_->get("a")->revision, 3u);
+  EXPECT_EQ(put("a", "1"), rev(1));
+  EXPECT_EQ(put("b", "x"), rev(2));
+  EXPECT_EQ(put("a", "2"), rev(3));
+  EXPECT_EQ(get("a"), (KeyValue{"a", "2", rev(1), rev(3)}));
+  EXPECT_EQ(store_->get("a")->revision, rev(3));
 }
 
 TEST_P(MetadataStoreContract, Get_DeletedKeyStartsAnewWhenPutAgain) {
   put("a", "1");
-  EXPECT_EQ(run({Operation::erase("a")}), 2u);
+  EXPECT_EQ(run({Operation::erase("a")}), rev(2));
   EXPECT_FALSE(get("a").has_value());
   put("a", "2");
-  EXPECT_EQ(get("a"), (KeyValue{"a", "2", 3, 3}));
+  EXPECT_EQ(get("a"), (KeyValue{"a", "2", rev(3), rev(3)}));
 }
 
 TEST_P(MetadataStoreContract, Range_IsSortedAndLimitedToThePrefix) {
@@ -82,9 +106,9 @@ TEST_P(MetadataStoreContract, Range_IsSortedAndLimitedToThePrefix) {
        Operation::put(std::string("n/\xff"), "3")});
   const auto result = store_->range("n/");
   ASSERT_TRUE(result.ok());
-  EXPECT_THAT(result->kvs,
-              ElementsAre(KeyValue{"n/a", "1", 1, 1}, KeyValue{"n/b", "2", 1, 1}, KeyValue{"n/\xff", "3", 1, 1}));
-  EXPECT_EQ(result->revision, 1u);
+  EXPECT_THAT(result->kvs, ElementsAre(KeyValue{"n/a", "1", rev(1), rev(1)}, KeyValue{"n/b", "2", rev(1), rev(1)},
+                                       KeyValue{"n/\xff", "3", rev(1), rev(1)}));
+  EXPECT_EQ(result->revision, rev(1));
   EXPECT_THAT(store_->range("nothing")->kvs, IsEmpty());
   EXPECT_EQ(store_->range("")->kvs.size(), 5u);
 }
@@ -115,7 +139,7 @@ TEST_P(MetadataStoreContract, Transact_CompareAndSwapOnModRevision) {
 TEST_P(MetadataStoreContract, Transact_AllComparesMustHold) {
   put("a", "1");
   const auto result =
-      store_->transact({{Compare::unchanged("a", 1), Compare::absent("a")}, {Operation::put("b", "x")}, {}});
+      store_->transact({{Compare::unchanged("a", rev(1)), Compare::absent("a")}, {Operation::put("b", "x")}, {}});
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result->succeeded);
   EXPECT_FALSE(get("b").has_value());
@@ -123,17 +147,17 @@ TEST_P(MetadataStoreContract, Transact_AllComparesMustHold) {
 
 TEST_P(MetadataStoreContract, Transact_WithoutAChangeKeepsTheRevision) {
   put("a", "1");
-  EXPECT_EQ(run({}), 1u);
-  EXPECT_EQ(run({Operation::erase("nope")}), 1u);
-  EXPECT_EQ(run({Operation::erase_prefix("nope/")}), 1u);
-  EXPECT_EQ(store_->transact({{Compare::absent("a")}, {Operation::put("a", "2")}, {}})->revision, 1u);
-  EXPECT_EQ(put("a", "1"), 2u) << "a put of the same value is a change";
+  EXPECT_EQ(run({}), rev(1));
+  EXPECT_EQ(run({Operation::erase("nope")}), rev(1));
+  EXPECT_EQ(run({Operation::erase_prefix("nope/")}), rev(1));
+  EXPECT_EQ(store_->transact({{Compare::absent("a")}, {Operation::put("a", "2")}, {}})->revision, rev(1));
+  EXPECT_EQ(put("a", "1"), rev(2)) << "a put of the same value is a change";
 }
 
 TEST_P(MetadataStoreContract, Transact_ErasePrefixTakesAllItsKeys) {
   run({Operation::put("s/1/0", ""), Operation::put("s/1/1", ""), Operation::put("s/10/0", ""),
        Operation::put("s/2/0", "")});
-  EXPECT_EQ(run({Operation::erase_prefix("s/1/"), Operation::put("t", "")}), 2u);
+  EXPECT_EQ(run({Operation::erase_prefix("s/1/"), Operation::put("t", "")}), rev(2));
   EXPECT_FALSE(get("s/1/0").has_value());
   EXPECT_FALSE(get("s/1/1").has_value());
   EXPECT_TRUE(get("s/10/0").has_value());
@@ -168,32 +192,27 @@ TEST_P(MetadataStoreContract, Watch_DeliversFromARevisionOn) {
   put("a/1", "x");
   put("b/1", "y");
   run({Operation::erase("a/1"), Operation::put("a/2", "z")});
-  const auto all = watch("a/", 1)->next(kSecond);
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->revision, 3u);
-  EXPECT_THAT(all->events, testing::UnorderedElementsAre(WatchEvent{WatchEvent::Kind::kPut, {"a/1", "x", 1, 1}},
-                                                         WatchEvent{WatchEvent::Kind::kDelete, {"a/1", "", 0, 3}},
-                                                         WatchEvent{WatchEvent::Kind::kPut, {"a/2", "z", 3, 3}}));
-  const auto later = watch("a/", 2)->next(kSecond);
-  ASSERT_TRUE(later.ok());
-  EXPECT_EQ(later->events.size(), 2u);
+  EXPECT_THAT(read_to(*watch("a/", rev(1)), rev(3)),
+              testing::UnorderedElementsAre(WatchEvent{WatchEvent::Kind::kPut, {"a/1", "x", rev(1), rev(1)}},
+                                            WatchEvent{WatchEvent::Kind::kDelete, {"a/1", "", 0, rev(3)}},
+                                            WatchEvent{WatchEvent::Kind::kPut, {"a/2", "z", rev(3), rev(3)}}));
+  EXPECT_EQ(read_to(*watch("a/", rev(2)), rev(3)).size(), 2u);
+  EXPECT_EQ(read_to(*watch("a/", rev(3)), rev(3)).size(), 2u);
 }
 
 TEST_P(MetadataStoreContract, Watch_FromZeroMeansFromNow) {
   put("a", "old");
   const auto watcher = watch("", 0);
   put("a", "new");
-  const auto batch = watcher->next(kSecond);
-  ASSERT_TRUE(batch.ok());
-  EXPECT_THAT(batch->events, ElementsAre(WatchEvent{WatchEvent::Kind::kPut, {"a", "new", 1, 2}}));
+  EXPECT_THAT(read_to(*watcher, rev(2)), ElementsAre(WatchEvent{WatchEvent::Kind::kPut, {"a", "new", rev(1), rev(2)}}));
 }
 
 TEST_P(MetadataStoreContract, Watch_TimesOutWithAnEmptyBatchAndTheRevision) {
   put("b", "");
-  const auto batch = watch("a", 1)->next(0);
+  const auto batch = watch("a", rev(1))->next(0);
   ASSERT_TRUE(batch.ok());
   EXPECT_THAT(batch->events, IsEmpty());
-  EXPECT_EQ(batch->revision, 1u);
+  EXPECT_EQ(batch->revision, GetParam().in_process ? rev(1) : rev(0));
 }
 
 TEST_P(MetadataStoreContract, Watch_WakesUpForAChange) {
@@ -206,13 +225,13 @@ TEST_P(MetadataStoreContract, Watch_WakesUpForAChange) {
 }
 
 TEST_P(MetadataStoreContract, Watch_ShowsEachChangeOnce) {
-  const auto watcher = watch("a", 1);
+  const auto watcher = watch("a", rev(1));
   put("a", "1");
-  EXPECT_EQ(watcher->next(kSecond)->events.size(), 1u);
+  EXPECT_EQ(read_to(*watcher, rev(1)).size(), 1u);
   EXPECT_THAT(watcher->next(0)->events, IsEmpty());
   put("a", "2");
   put("a", "3");
-  EXPECT_EQ(watcher->next(kSecond)->events.size(), 2u);
+  EXPECT_EQ(read_to(*watcher, rev(3)).size(), 2u);
 }
 
 TEST_P(MetadataStoreContract, Watch_SplitsLongHistoryBetweenRevisionsOnly) {
@@ -222,34 +241,42 @@ TEST_P(MetadataStoreContract, Watch_SplitsLongHistoryBetweenRevisionsOnly) {
     for (size_t i = 0; i < per_revision; ++i) puts.push_back(Operation::put(absl::StrCat(i), "v"));
     run(std::move(puts));
   }
-  const auto watcher = watch("", 1);
-  const auto first = watcher->next(kSecond);
+  const auto watcher = watch("", rev(1));
+  const auto first = watcher->next(kGenerous);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->events.size(), 2 * per_revision);
-  EXPECT_EQ(first->revision, 2u);
-  const auto second = watcher->next(kSecond);
+  EXPECT_EQ(first->revision, rev(2));
+  const auto second = watcher->next(kGenerous);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->events.size(), per_revision);
-  EXPECT_EQ(second->revision, 3u);
+  EXPECT_EQ(second->revision, rev(3));
 }
 
 TEST_P(MetadataStoreContract, Compact_FailsWatchesThatNeedTheHistory) {
-  const auto behind = watch("", 1);
+  const auto behind = watch("", rev(1));
   for (int i = 0; i < 5; ++i) put("a", absl::StrCat(i));
-  const auto in_time = watch("", 4);
-  ASSERT_TRUE(store_->compact(4).ok());
-  EXPECT_EQ(behind->next(0).status().code(), StatusCode::kOutOfRange);
-  EXPECT_EQ(store_->watch("", 3).status().code(), StatusCode::kOutOfRange);
-  EXPECT_EQ(in_time->next(kSecond)->events.size(), 2u);
+  const auto in_time = watch("", rev(4));
+  ASSERT_TRUE(store_->compact(rev(4)).ok());
+  EXPECT_EQ(behind->next(GetParam().in_process ? 0 : kGenerous).status().code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(store_->watch("", rev(3)).status().code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(read_to(*in_time, rev(5)).size(), 2u);
   EXPECT_EQ(get("a")->value, "4");
 }
 
 TEST_P(MetadataStoreContract, Compact_GoesForwardOnly) {
   for (int i = 0; i < 5; ++i) put("a", "");
-  ASSERT_TRUE(store_->compact(4).ok());
-  EXPECT_TRUE(store_->compact(2).ok());
-  EXPECT_EQ(store_->watch("", 3).status().code(), StatusCode::kOutOfRange);
-  EXPECT_EQ(store_->compact(6).code(), StatusCode::kOutOfRange);
+  ASSERT_TRUE(store_->compact(rev(4)).ok());
+  EXPECT_TRUE(store_->compact(rev(2)).ok());
+  EXPECT_EQ(store_->watch("", rev(3)).status().code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(store_->compact(rev(6)).code(), StatusCode::kOutOfRange);
+}
+
+TEST_P(MetadataStoreContract, Compact_KeepsADeletionAtItsRevision) {
+  put("a", "");
+  ASSERT_EQ(run({Operation::erase("a")}), rev(2));
+  put("b", "");
+  ASSERT_TRUE(store_->compact(rev(2)).ok());
+  EXPECT_EQ(read_to(*watch("", rev(2)), rev(3)).size(), 2u);
 }
 
 TEST_P(MetadataStoreContract, Transact_RacingIncrementsLoseNone) {
@@ -272,6 +299,18 @@ TEST_P(MetadataStoreContract, Transact_RacingIncrementsLoseNone) {
   EXPECT_EQ(get("counter")->value, absl::StrCat(kThreads * kEach));
 }
 
+/// All tests share one etcd; each has a prefix. Null if etcd is not installed.
+std::unique_ptr<MetadataStore> open_on_shared_etcd() {
+  if (!EtcdProcess::is_installed()) return nullptr;
+  static EtcdProcess etcd;
+  static int opened = 0;
+  auto store = EtcdStore::open({.address = etcd.address(absl::StrCat("test", ++opened)),
+                                .call_timeout_ns = kGenerous,
+                                .open_timeout_ns = kGenerous});
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Implementations, MetadataStoreContract,
     testing::Values(Implementation{"memory", [](const std::string&) { return std::make_unique<MemoryStore>(); }},
@@ -280,7 +319,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      auto store = open_embedded_store({.directory = directory});
                                      EXPECT_TRUE(store.ok()) << store.status();
                                      return *std::move(store);
-                                   }}),
+                                   }},
+                    Implementation{"etcd", [](const std::string&) { return open_on_shared_etcd(); }, false}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
