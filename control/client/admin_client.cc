@@ -2,6 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,34 +32,44 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
 
 class AdminClient::Impl {
  public:
-  Impl(const std::string& address, DurationNs timeout_ns)
-      : what_(absl::StrCat("control plane at ", address)),
-        timeout_ns_(timeout_ns),
-        channel_(make_channel(address)),
-        tables(v1::Tables::NewStub(channel_)),
-        cluster(v1::Cluster::NewStub(channel_)),
-        maps(v1::ShardMap::NewStub(channel_)),
-        membership(v1::Membership::NewStub(channel_)) {}
+  Impl(const std::string& addresses, DurationNs timeout_ns)
+      : what_(absl::StrCat("control plane at ", addresses)), timeout_ns_(timeout_ns), peers_(addresses) {}
 
-  /// One call of `method` on `stub`.
-  template <typename Stub, typename Request, typename Reply>
-  absl::Status call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+  /// One call of `method` of a service: on the process that leads, once it is found.
+  template <typename Service, typename Request, typename Reply>
+  absl::Status call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                     const Request& request, Reply& reply, DurationNs extra_ns = 0) {
-    grpc::ClientContext context;
-    set_timeout(context, timeout_ns_ + extra_ns);
-    return from_grpc((stub.*method)(&context, request, &reply), what_);
+    const TimeNs deadline = clock_.now_ns() + timeout_ns_;
+    while (true) {
+      const ControlPeers::Peer& peer = peers_.peer();
+      const DurationNs left_ns = std::max<DurationNs>(deadline - clock_.now_ns(), kMillisecond);
+      auto outcome = ControlPeers::Outcome::kNobodyLeads;
+      absl::Status status = absl::UnavailableError(
+          absl::StrCat(what_, " cannot be reached. Check that it runs and that the address is right"));
+      // With one address gRPC says better what is wrong.
+      if (peers_.size() == 1 || peers_.connect(peer, std::min(left_ns, kConnectMax))) {
+        grpc::ClientContext context;
+        set_timeout(context, left_ns + extra_ns);
+        const auto stub = Service::NewStub(peer.channel);
+        const grpc::Status ended = (stub.get()->*method)(&context, request, &reply);
+        outcome = peers_.learn(peer, ended, context);
+        status = from_grpc(ended, what_);
+      }
+      if (outcome == ControlPeers::Outcome::kAnswered || outcome == ControlPeers::Outcome::kLost) return status;
+      const DurationNs pause_ns = outcome == ControlPeers::Outcome::kRedirected ? kMillisecond : kPause;
+      if (clock_.now_ns() + pause_ns >= deadline) return status;
+      std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
+    }
   }
 
  private:
+  static constexpr DurationNs kConnectMax = kSecond;
+  static constexpr DurationNs kPause = 100 * kMillisecond;
+
   const std::string what_;
   const DurationNs timeout_ns_;
-  const std::shared_ptr<grpc::Channel> channel_;
-
- public:
-  const std::unique_ptr<v1::Tables::Stub> tables;
-  const std::unique_ptr<v1::Cluster::Stub> cluster;
-  const std::unique_ptr<v1::ShardMap::Stub> maps;
-  const std::unique_ptr<v1::Membership::Stub> membership;
+  const SteadyClock clock_;
+  ControlPeers peers_;
 };
 
 AdminClient::AdminClient(const std::string& control_address, DurationNs timeout_ns)
@@ -72,7 +85,7 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
   request.set_wait_ready_ms(options.wait_ready_ms);
   v1::CreateTableReply reply;
   const auto status =
-      impl_->call(*impl_->tables, &v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
+      impl_->call<v1::Tables>(&v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
   if (!status.ok()) return status;
   return CreatedTable{summary_of(reply.table()),
                       reply.created(),
@@ -83,7 +96,7 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
 
 absl::StatusOr<std::vector<TableSummary>> AdminClient::list_tables() {
   v1::ListTablesReply reply;
-  const auto status = impl_->call(*impl_->tables, &v1::Tables::Stub::ListTables, v1::ListTablesRequest(), reply);
+  const auto status = impl_->call<v1::Tables>(&v1::Tables::Stub::ListTables, v1::ListTablesRequest(), reply);
   if (!status.ok()) return status;
   std::vector<TableSummary> tables;
   for (const v1::TableInfo& table : reply.tables()) tables.push_back(summary_of(table));
@@ -94,14 +107,14 @@ absl::StatusOr<uint64_t> AdminClient::drop_table(const std::string& name) {
   v1::DropTableRequest request;
   request.set_name(name);
   v1::DropTableReply reply;
-  const auto status = impl_->call(*impl_->tables, &v1::Tables::Stub::DropTable, request, reply);
+  const auto status = impl_->call<v1::Tables>(&v1::Tables::Stub::DropTable, request, reply);
   if (!status.ok()) return status;
   return reply.map_revision();
 }
 
 absl::StatusOr<ClusterStatus> AdminClient::status() {
   v1::GetStatusReply reply;
-  const auto status = impl_->call(*impl_->cluster, &v1::Cluster::Stub::GetStatus, v1::GetStatusRequest(), reply);
+  const auto status = impl_->call<v1::Cluster>(&v1::Cluster::Stub::GetStatus, v1::GetStatusRequest(), reply);
   if (!status.ok()) return status;
   ClusterStatus result;
   result.cluster_id = reply.cluster_id();
@@ -119,7 +132,7 @@ absl::StatusOr<ShardMap> AdminClient::shard_map() {
   v1::GetShardMapRequest request;
   *request.mutable_versions() = to_proto(kProtocolVersions);
   v1::GetShardMapReply reply;
-  const auto status = impl_->call(*impl_->maps, &v1::ShardMap::Stub::GetShardMap, request, reply);
+  const auto status = impl_->call<v1::ShardMap>(&v1::ShardMap::Stub::GetShardMap, request, reply);
   if (!status.ok()) return status;
   return from_proto(reply.map());
 }
@@ -129,7 +142,7 @@ absl::Status AdminClient::remove_node(const std::string& uuid, bool force) {
   request.set_uuid(uuid);
   request.set_force(force);
   v1::LeaveReply reply;
-  return impl_->call(*impl_->membership, &v1::Membership::Stub::Leave, request, reply);
+  return impl_->call<v1::Membership>(&v1::Membership::Stub::Leave, request, reply);
 }
 
 }  // namespace skua::control

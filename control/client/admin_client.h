@@ -65,11 +65,12 @@ struct ClusterStatus {
   uint32_t watcher_count = 0;
 };
 
-/// Every call is tried once and takes at most the timeout (create_table: plus its wait). Errors are
-/// the control plane's own messages, or UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread:
-/// any.
+/// Every call is carried out once, by the control process that leads, which is looked for, and takes at
+/// most the timeout (create_table: plus its wait). Errors are the control plane's own messages, or
+/// UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread: any.
 class AdminClient {
  public:
+  /// "host:port", or those of several control processes with commas between them.
   explicit AdminClient(const std::string& control_address, DurationNs timeout_ns = 5 * kSecond);
   ~AdminClient();
   AdminClient(const AdminClient&) = delete;

@@ -5,7 +5,9 @@
 
 #include <chrono>
 
+#include "absl/strings/str_split.h"
 #include "control/client/limits.h"
+#include "control/proto/redirect.h"
 
 namespace skua::control {
 
@@ -25,6 +27,56 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
 
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns));
+}
+
+ControlPeers::ControlPeers(const std::string& addresses) {
+  for (const auto& part : absl::StrSplit(addresses, ',')) {
+    const std::string address(part);
+    if (!address.empty()) peers_.push_back({address, make_channel(address)});
+  }
+  // An empty address is refused by whoever connects to it.
+  if (peers_.empty()) peers_.push_back({addresses, make_channel(addresses)});
+}
+
+ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status& status,
+                                          const grpc::ClientContext& context) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED: break;
+    default: return Outcome::kAnswered;
+  }
+  const auto leader = redirected_to(context);
+  if (!leader) {
+    move_on(asked);
+    return Outcome::kLost;
+  }
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].address != *leader || &peers_[i] == &asked) continue;
+    chosen_.store(i);
+    return Outcome::kRedirected;
+  }
+  // Somebody whom we cannot ask.
+  if (peers_.size() == 1 && !leader->empty()) return Outcome::kAnswered;
+  move_on(asked);
+  return Outcome::kNobodyLeads;
+}
+
+bool ControlPeers::connect(const Peer& asked, DurationNs timeout_ns) {
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  grpc_connectivity_state state = asked.channel->GetState(true);
+  while (state != GRPC_CHANNEL_READY && asked.channel->WaitForStateChange(state, deadline)) {
+    state = asked.channel->GetState(true);
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) break;
+  }
+  if (state == GRPC_CHANNEL_READY) return true;
+  move_on(asked);
+  return false;
+}
+
+void ControlPeers::move_on(const Peer& from) {
+  size_t chosen = chosen_.load();
+  // Somebody else may have moved on already.
+  if (&peers_[chosen] == &from) chosen_.compare_exchange_strong(chosen, (chosen + 1) % peers_.size());
 }
 
 }  // namespace skua::control

@@ -4,9 +4,12 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rpc/base/clock.h"
 
@@ -18,6 +21,41 @@ namespace skua::control {
 
 /// The call must be over `timeout_ns` from now.
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
+
+/// The control processes of one cluster, of which one leads. One of them is asked at a time; the others' turn comes when
+/// it says who leads, or says nothing. Thread: any.
+class ControlPeers {
+ public:
+  struct Peer {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  enum class Outcome {
+    kAnswered,     // for good, by the leader or about a leader that is not among us
+    kRedirected,   // nothing was done; peer() is the leader now
+    kNobodyLeads,  // nothing was done; peer() is the next
+    kLost,         // it may have been done; peer() is the next
+  };
+
+  /// "host:port" or several with commas between them.
+  explicit ControlPeers(const std::string& addresses);
+
+  /// Who is to be asked.
+  [[nodiscard]] const Peer& peer() const { return peers_[chosen_.load()]; }
+  [[nodiscard]] size_t size() const { return peers_.size(); }
+
+  /// Tells how a call to `asked` ended.
+  Outcome learn(const Peer& asked, const grpc::Status& status, const grpc::ClientContext& context);
+
+  /// Whether `asked` is connected before the time is up. If not, nothing was sent, and peer() is the next.
+  bool connect(const Peer& asked, DurationNs timeout_ns);
+
+ private:
+  void move_on(const Peer& from);
+
+  std::vector<Peer> peers_;
+  std::atomic<size_t> chosen_{0};
+};
 
 }  // namespace skua::control
 

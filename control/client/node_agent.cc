@@ -35,9 +35,7 @@ bool is_final(const absl::Status& status) {
 class NodeAgent::Impl {
  public:
   explicit Impl(NodeAgentOptions options)
-      : options_(std::move(options)),
-        stub_(v1::Membership::NewStub(make_channel(options_.control_address))),
-        cluster_id_(options_.cluster_id) {}
+      : options_(std::move(options)), peers_(options_.control_address), cluster_id_(options_.cluster_id) {}
 
   void start() {
     SKUA_CHECK(!thread_.joinable(), "NodeAgent::start() may be called once");
@@ -84,7 +82,8 @@ class NodeAgent::Impl {
     request.set_instance(options_.node.instance);
     request.set_force(force);
     v1::LeaveReply reply;
-    auto status = from_grpc(stub_->Leave(&context, request, &reply), control());
+    const auto stub = v1::Membership::NewStub(peers_.peer().channel);
+    auto status = from_grpc(stub->Leave(&context, request, &reply), control());
     if (status.ok()) end(false);
     return status;
   }
@@ -109,9 +108,13 @@ class NodeAgent::Impl {
   void run() {
     Backoff backoff({}, std::random_device{}());
     std::optional<std::chrono::steady_clock::time_point> duplicate_since;
+    size_t redirects = 0;
     while (!stopping()) {
       absl::Status status = registered_ ? heartbeat() : register_node();
       if (stopping()) return;
+      // Two that name each other must not keep us from waiting.
+      if (outcome_ == ControlPeers::Outcome::kRedirected && ++redirects <= peers_.size()) continue;
+      redirects = 0;
       if (status.code() == absl::StatusCode::kNotFound && registered_) {
         registered_ = false;
         continue;
@@ -171,7 +174,7 @@ class NodeAgent::Impl {
     request.set_stopping(true);
     v1::HeartbeatReply reply;
     // If it does not arrive, silence says the same a little later.
-    (void)stub_->Heartbeat(&context, request, &reply);
+    (void)v1::Membership::NewStub(peers_.peer().channel)->Heartbeat(&context, request, &reply);
   }
 
   v1::HeartbeatRequest heartbeat_request() const {
@@ -193,11 +196,14 @@ class NodeAgent::Impl {
       if (stopping_) return absl::CancelledError("the node is stopping");
       context_ = &context;
     }
-    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+    const ControlPeers::Peer& peer = peers_.peer();
+    const auto stub = v1::Membership::NewStub(peer.channel);
+    const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
     {
       std::lock_guard lock(mutex_);
       context_ = nullptr;
     }
+    outcome_ = peers_.learn(peer, status, context);
     return from_grpc(status, control());
   }
 
@@ -258,9 +264,10 @@ class NodeAgent::Impl {
   std::string control() const { return absl::StrCat("control plane at ", options_.control_address); }
 
   const NodeAgentOptions options_;
-  const std::unique_ptr<v1::Membership::Stub> stub_;
+  ControlPeers peers_;
 
   // Owned by the agent's thread, and by whoever has joined it.
+  ControlPeers::Outcome outcome_ = ControlPeers::Outcome::kAnswered;
   std::string cluster_id_;
   bool registered_ = false;
   DurationNs heartbeat_interval_ns_ = 500 * kMillisecond;

@@ -36,7 +36,7 @@ struct Registration {
 };
 
 struct NodeAgentOptions {
-  /// "host:port" of skua-control.
+  /// "host:port" of skua-control; of several, with commas between them.
   std::string control_address;
   /// The cluster that the data directory belongs to; empty for a node that joins its first.
   std::string cluster_id = "";

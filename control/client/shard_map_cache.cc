@@ -22,7 +22,7 @@ class ShardMapCache::Impl {
  public:
   explicit Impl(ShardMapCacheOptions options)
       : options_(std::move(options)),
-        stub_(v1::ShardMap::NewStub(make_channel(options_.control_address))),
+        peers_(options_.control_address),
         cluster_id_(options_.cluster_id),
         snapshot_(std::make_shared<ShardMap>()) {}
 
@@ -80,10 +80,14 @@ class ShardMapCache::Impl {
  private:
   void run() {
     Backoff backoff({}, std::random_device{}());
+    size_t redirects = 0;
     while (true) {
       bool got_map = false;
       const absl::Status ended = follow(got_map);
       if (got_map) backoff.reset();
+      // Two that name each other must not keep us from waiting.
+      if (outcome_ == ControlPeers::Outcome::kRedirected && !got_map && ++redirects <= peers_.size()) continue;
+      redirects = 0;
       report(ended);
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, std::chrono::nanoseconds(backoff.next()), [&] { return stopping_ || hurry_; });
@@ -104,7 +108,8 @@ class ShardMapCache::Impl {
     request.set_cluster_id(cluster_id_);
     *request.mutable_versions() = to_proto(kProtocolVersions);
     request.set_after_revision(revision());
-    const auto stream = stub_->WatchShardMap(&context, request);
+    const ControlPeers::Peer& peer = peers_.peer();
+    const auto stream = v1::ShardMap::NewStub(peer.channel)->WatchShardMap(&context, request);
     v1::WatchShardMapReply reply;
     absl::Status refused;
     while (refused.ok() && stream->Read(&reply)) {
@@ -121,6 +126,7 @@ class ShardMapCache::Impl {
       std::lock_guard lock(mutex_);
       context_ = nullptr;
     }
+    outcome_ = peers_.learn(peer, ended, context);
     if (!refused.ok()) return refused;
     const std::string what = absl::StrCat("control plane at ", options_.control_address);
     if (ended.ok()) return absl::UnavailableError(absl::StrCat(what, " ended the watch"));
@@ -168,9 +174,10 @@ class ShardMapCache::Impl {
   }
 
   const ShardMapCacheOptions options_;
-  const std::unique_ptr<v1::ShardMap::Stub> stub_;
+  ControlPeers peers_;
 
   // Owned by the thread.
+  ControlPeers::Outcome outcome_ = ControlPeers::Outcome::kAnswered;
   std::string cluster_id_;
 
   mutable std::mutex mutex_;

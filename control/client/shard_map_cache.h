@@ -23,7 +23,7 @@
 namespace skua::control {
 
 struct ShardMapCacheOptions {
-  /// "host:port" of skua-control.
+  /// "host:port" of skua-control; of several, with commas between them.
   std::string control_address;
   /// Take maps of this cluster only. Empty: of whichever cluster answers first, and from then on of
   /// that one.

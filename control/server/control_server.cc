@@ -32,13 +32,15 @@ absl::Status check_options(const ControlServerOptions& options) {
 class RunningServer final : public ControlServer {
  public:
   RunningServer(const ControlServerOptions& options, std::unique_ptr<MetadataStore> store,
-                const StateStore& state_store, ClusterState state)
+                std::unique_ptr<Election> election, const StateStore& state_store, ClusterState state)
       : cluster_id_(state.cluster_id),
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
+        election_(std::move(election)),
         controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond},
                      .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
-                     .log = options.log},
+                     .log = options.log,
+                     .alone = election_ == nullptr},
                     state_store, std::move(state), clock_, hub_),
         services_(make_control_services(
             {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms}, controller_, hub_)) {
@@ -46,7 +48,7 @@ class RunningServer final : public ControlServer {
 
   ~RunningServer() override { RunningServer::shutdown(); }
 
-  absl::Status listen_on(const std::string& address) {
+  absl::Status listen_on(const std::string& address, const std::string& advertised) {
     // First the map, then the port: nobody can ask before there is an answer.
     controller_.start();
     grpc::ServerBuilder builder;
@@ -54,6 +56,10 @@ class RunningServer final : public ControlServer {
     auto listener = listen(builder, address);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
+    if (election_ != nullptr) {
+      election_->start(advertised.empty() ? listener_.address : advertised,
+                       [this](const Leadership& leadership) { controller_.set_leadership(leadership); });
+    }
     return absl::OkStatus();
   }
 
@@ -62,6 +68,7 @@ class RunningServer final : public ControlServer {
   const std::string& cluster_name() const override { return cluster_name_; }
 
   void shutdown() override {
+    if (election_ != nullptr) election_->stop();
     hub_.close();
     controller_.stop();
     if (listener_.server == nullptr) return;
@@ -76,6 +83,7 @@ class RunningServer final : public ControlServer {
   // In order of construction: each uses those above it.
   SteadyClock clock_;
   const std::unique_ptr<MetadataStore> store_;
+  const std::unique_ptr<Election> election_;
   MapHub hub_;
   Controller controller_;
   const std::vector<std::unique_ptr<grpc::Service>> services_;
@@ -85,13 +93,15 @@ class RunningServer final : public ControlServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::start(const ControlServerOptions& options,
-                                                                    std::unique_ptr<MetadataStore> store) {
+                                                                    std::unique_ptr<MetadataStore> store,
+                                                                    std::unique_ptr<Election> election) {
   if (auto status = check_options(options); !status.ok()) return status;
   StateStore state_store(*store);
   auto state = state_store.load_or_create(options.cluster, options.fresh_cluster_id);
   if (!state.ok()) return state.status();
-  auto server = std::make_unique<RunningServer>(options, std::move(store), state_store, *std::move(state));
-  if (auto status = server->listen_on(options.listen_address); !status.ok()) return status;
+  auto server =
+      std::make_unique<RunningServer>(options, std::move(store), std::move(election), state_store, *std::move(state));
+  if (auto status = server->listen_on(options.listen_address, options.advertise_address); !status.ok()) return status;
   return server;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "control/server/controller.h"
 #include "control/server/state_store.h"
+#include "control/store/election.h"
 #include "control/store/metadata_store.h"
 
 namespace skua::control {
@@ -17,6 +18,8 @@ namespace skua::control {
 struct ControlServerOptions {
   /// "host:port"; port 0 takes a free one.
   std::string listen_address = "127.0.0.1:7400";
+  /// Where others reach it, for those who ask a process that does not lead; empty: listen_address.
+  std::string advertise_address;
   /// What the cluster is meant to be; empty fields accept what is stored.
   ClusterIdentity cluster;
   /// The id of a cluster that is created and has none in `cluster`. Must be a fresh random UUID.
@@ -32,11 +35,12 @@ class ControlServer {
  public:
   virtual ~ControlServer() = default;
 
-  /// Loads or creates the cluster in `store` and serves it. Errors say what to do:
+  /// Loads or creates the cluster in `store` and serves it; with an election, while it leads. Errors say what to do:
   /// FAILED_PRECONDITION (another cluster's data), ALREADY_EXISTS (port in use), INVALID_ARGUMENT,
   /// PERMISSION_DENIED, DATA_LOSS, UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<ControlServer>> start(const ControlServerOptions& options,
-                                                              std::unique_ptr<MetadataStore> store);
+                                                              std::unique_ptr<MetadataStore> store,
+                                                              std::unique_ptr<Election> election = nullptr);
 
   /// The address with the real port.
   [[nodiscard]] virtual const std::string& address() const = 0;

@@ -9,6 +9,7 @@
 #include "control/core/identity_rules.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
+#include "control/proto/redirect.h"
 #include "control/server/limits.h"
 
 namespace skua::control {
@@ -16,6 +17,16 @@ namespace {
 
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
+
+/// Tells the caller who leads, if the status says so.
+void name_leader(CallbackServerContext& context, const absl::Status& status) {
+  if (const auto leader = redirected_to(status)) context.AddTrailingMetadata(kLeaderMetadata, *leader);
+}
+
+void finish(CallbackServerContext* context, ServerUnaryReactor* reactor, const absl::Status& status) {
+  name_leader(*context, status);
+  reactor->Finish(to_grpc(status));
+}
 
 /// Finishes the call at once if the command could not be queued.
 ServerUnaryReactor* queued(ServerUnaryReactor* reactor, const absl::Status& status) {
@@ -50,17 +61,18 @@ class MembershipService final : public v1::Membership::CallbackService {
                                v1::RegisterReply* reply) override {
     auto* reactor = context->DefaultReactor();
     const NodeInfo node = from_proto(request->node());
-    return queued(reactor,
-                  controller_.submit(RegisterNode{request->cluster_id(), node, request->applied_revision()},
-                                     [this, reactor, reply, node](const Decision& decision, const ClusterCore& core) {
-                                       reply->set_cluster_id(options_.cluster_id);
-                                       reply->set_cluster_name(options_.cluster_name);
-                                       reply->set_version(negotiate(kProtocolVersions, node.versions).value_or(0));
-                                       reply->set_map_revision(core.state().map_revision);
-                                       reply->set_heartbeat_interval_ms(options_.heartbeat_interval_ms);
-                                       reply->set_suspect_after_ms(options_.suspect_after_ms);
-                                       reactor->Finish(to_grpc(decision.status));
-                                     }));
+    return queued(
+        reactor,
+        controller_.submit(RegisterNode{request->cluster_id(), node, request->applied_revision()},
+                           [this, context, reactor, reply, node](const Decision& decision, const ClusterCore& core) {
+                             reply->set_cluster_id(options_.cluster_id);
+                             reply->set_cluster_name(options_.cluster_name);
+                             reply->set_version(negotiate(kProtocolVersions, node.versions).value_or(0));
+                             reply->set_map_revision(core.state().map_revision);
+                             reply->set_heartbeat_interval_ms(options_.heartbeat_interval_ms);
+                             reply->set_suspect_after_ms(options_.suspect_after_ms);
+                             finish(context, reactor, decision.status);
+                           }));
   }
 
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
@@ -69,20 +81,21 @@ class MembershipService final : public v1::Membership::CallbackService {
     return queued(
         reactor, controller_.submit(NodeHeartbeat{request->uuid(), request->incarnation(), request->instance(),
                                                   request->applied_revision(), request->stopping(), request->trouble()},
-                                    [reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                    [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                                       reply->set_map_revision(core.state().map_revision);
-                                      reactor->Finish(to_grpc(decision.status));
+                                      finish(context, reactor, decision.status);
                                     }));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
                             v1::LeaveReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor, controller_.submit(NodeLeave{request->uuid(), request->instance(), request->force()},
-                                              [reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                                reply->set_map_revision(core.state().map_revision);
-                                                reactor->Finish(to_grpc(decision.status));
-                                              }));
+    return queued(reactor,
+                  controller_.submit(NodeLeave{request->uuid(), request->instance(), request->force()},
+                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_map_revision(core.state().map_revision);
+                                       finish(context, reactor, decision.status);
+                                     }));
   }
 
  private:
@@ -100,8 +113,8 @@ class MembershipService final : public v1::Membership::CallbackService {
 class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>, public MapWatcher {
  public:
   /// Keeps itself alive until gRPC is done with it.
-  static MapStream* open(MapHub& hub, uint64_t after_revision) {
-    auto stream = std::shared_ptr<MapStream>(new MapStream(hub));
+  static MapStream* open(CallbackServerContext& context, MapHub& hub, uint64_t after_revision) {
+    auto stream = std::shared_ptr<MapStream>(new MapStream(context, hub));
     stream->self_ = stream;
     const auto key = hub.add(stream, after_revision);
     MapStream* raw = stream.get();
@@ -114,8 +127,8 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   }
 
   /// A call that is refused before it begins.
-  static MapStream* refuse(MapHub& hub, const absl::Status& status) {
-    auto stream = std::shared_ptr<MapStream>(new MapStream(hub));
+  static MapStream* refuse(CallbackServerContext& context, MapHub& hub, const absl::Status& status) {
+    auto stream = std::shared_ptr<MapStream>(new MapStream(context, hub));
     stream->self_ = stream;
     stream->end(status);
     return stream.get();
@@ -134,7 +147,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
     advance();
   }
 
-  void close() override { end(absl::UnavailableError("the control plane is shutting down")); }
+  void close(const absl::Status& why) override { end(why); }
 
   void OnWriteDone(bool ok) override {
     {
@@ -155,7 +168,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   }
 
  private:
-  explicit MapStream(MapHub& hub) : hub_(hub) {}
+  MapStream(CallbackServerContext& context, MapHub& hub) : context_(context), hub_(hub) {}
 
   void end(const absl::Status& status) {
     {
@@ -185,12 +198,14 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
       busy_ = true;
     }
     if (finish) {
+      name_leader(context_, status_);
       Finish(to_grpc(status_));
     } else {
       StartWrite(on_its_way_.get());
     }
   }
 
+  CallbackServerContext& context_;
   MapHub& hub_;
   uint64_t key_ = 0;
   std::shared_ptr<MapStream> self_;
@@ -214,17 +229,19 @@ class ShardMapService final : public v1::ShardMap::CallbackService {
   ServerUnaryReactor* GetShardMap(CallbackServerContext* context, const v1::GetShardMapRequest* request,
                                   v1::GetShardMapReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    const absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
-    if (status.ok()) *reply->mutable_map() = hub_.current()->map();
-    reactor->Finish(to_grpc(status));
+    absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
+    const MapMessage map = hub_.current();
+    if (status.ok() && map == nullptr) status = hub_.refusal();
+    if (status.ok()) *reply->mutable_map() = map->map();
+    finish(context, reactor, status);
     return reactor;
   }
 
   grpc::ServerWriteReactor<v1::WatchShardMapReply>* WatchShardMap(CallbackServerContext* context,
                                                                   const v1::WatchShardMapRequest* request) override {
     const absl::Status status = check_client(*context, options_, request->cluster_id(), request->versions());
-    if (!status.ok()) return MapStream::refuse(hub_, status);
-    return MapStream::open(hub_, request->after_revision());
+    if (!status.ok()) return MapStream::refuse(*context, hub_, status);
+    return MapStream::open(*context, hub_, request->after_revision());
   }
 
  private:
@@ -243,9 +260,9 @@ class TablesService final : public v1::Tables::CallbackService {
     return queued(reactor,
                   controller_.submit(
                       skua::control::CreateTable{request->name(), request->shard_count(), request->if_not_exists()},
-                      [this, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
+                      [this, context, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
                         if (!decision.status.ok()) {
-                          reactor->Finish(to_grpc(decision.status));
+                          finish(context, reactor, decision.status);
                           return;
                         }
                         fill(*reply->mutable_table(), *decision.table, core);
@@ -272,19 +289,19 @@ class TablesService final : public v1::Tables::CallbackService {
                                  reply->set_map_revision(core.state().map_revision);
                                  reactor->Finish(grpc::Status::OK);
                                },
-                               [reactor](const absl::Status& status) { reactor->Finish(to_grpc(status)); }));
+                               [context, reactor](const absl::Status& status) { finish(context, reactor, status); }));
   }
 
   ServerUnaryReactor* DropTable(CallbackServerContext* context, const v1::DropTableRequest* request,
                                 v1::DropTableReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor, controller_.submit(skua::control::DropTable{request->name()},
-                                              [reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                                if (decision.table)
-                                                  fill(*reply->mutable_table(), *decision.table, core);
-                                                reply->set_map_revision(core.state().map_revision);
-                                                reactor->Finish(to_grpc(decision.status));
-                                              }));
+    return queued(reactor,
+                  controller_.submit(skua::control::DropTable{request->name()},
+                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       if (decision.table) fill(*reply->mutable_table(), *decision.table, core);
+                                       reply->set_map_revision(core.state().map_revision);
+                                       finish(context, reactor, decision.status);
+                                     }));
   }
 
  private:
@@ -304,7 +321,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
                                  fill_status(*reply, core, now);
                                  reactor->Finish(grpc::Status::OK);
                                },
-                               [reactor](const absl::Status& status) { reactor->Finish(to_grpc(status)); }));
+                               [context, reactor](const absl::Status& status) { finish(context, reactor, status); }));
   }
 
  private:

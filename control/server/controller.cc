@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/identity_rules.h"
+#include "control/proto/redirect.h"
 #include "control/server/limits.h"
 
 namespace skua::control {
@@ -25,15 +26,25 @@ Controller::Controller(ControllerOptions options, StateStore store, ClusterState
       clock_(clock),
       hub_(hub),
       store_(store),
-      core_(options_.core, std::move(state), clock.now_ns()) {}
+      core_(std::in_place, options_.core, std::move(state), clock.now_ns()),
+      not_leading_(options_.alone ? absl::OkStatus() : not_leading("", "")) {}
 
 Controller::~Controller() {
   stop();
 }
 
 void Controller::start() {
-  hub_.publish(build_shard_map(core_.state()));
+  if (not_leading_.ok()) {
+    hub_.publish(build_shard_map(core_->state()));
+  } else {
+    hub_.suspend(not_leading_);
+  }
   thread_ = std::thread([this] { run(); });
+}
+
+void Controller::set_leadership(Leadership leadership) {
+  std::lock_guard lock(mutex_);
+  leadership_ = std::move(leadership);
 }
 
 void Controller::stop() {
@@ -53,7 +64,7 @@ absl::Status Controller::submit(Event event, DoneFn done) {
     }
     Decision decision;
     decision.status = stopping_error();
-    done(decision, core_);
+    done(decision, *core_);
   });
 }
 
@@ -61,8 +72,10 @@ absl::Status Controller::query(QueryFn done, std::function<void(const absl::Stat
   return enqueue([this, done = std::move(done), failed = std::move(failed)](bool stopping) {
     if (stopping) {
       failed(stopping_error());
+    } else if (!not_leading_.ok()) {
+      failed(not_leading_);
     } else {
-      done(core_, clock_.now_ns());
+      done(*core_, clock_.now_ns());
     }
   });
 }
@@ -93,9 +106,10 @@ void Controller::run() {
     wake_.wait_for(lock, std::chrono::nanoseconds(options_.tick_ns), [&] { return stopping_ || !commands_.empty(); });
     std::deque<Command> batch = std::exchange(commands_, {});
     lock.unlock();
+    apply_leadership();
     for (const Command& command : batch) command(false);
-    if (clock_.now_ns() >= next_tick) {
-      note(Tick{}, core_.step(Tick{}, clock_.now_ns()));
+    if (clock_.now_ns() >= next_tick && not_leading_.ok()) {
+      note(Tick{}, core_->step(Tick{}, clock_.now_ns()));
       next_tick = clock_.now_ns() + options_.tick_ns;
     }
     serve_waiters(false);
@@ -107,14 +121,59 @@ void Controller::run() {
   serve_waiters(true);
 }
 
+void Controller::apply_leadership() {
+  std::optional<Leadership> now;
+  {
+    std::lock_guard lock(mutex_);
+    now = std::exchange(leadership_, std::nullopt);
+  }
+  if (!now) return;
+  if (!now->leads) {
+    follow(*now);
+  } else if (!take_over(*now)) {
+    // Try again at the next tick, unless there is news by then.
+    std::lock_guard lock(mutex_);
+    if (!leadership_) leadership_ = now;
+  }
+}
+
+bool Controller::take_over(const Leadership& leadership) {
+  auto state = store_.load();
+  if (!state.ok()) {
+    log(true, absl::StrCat("leads, but cannot read the metadata store: ", std::string(state.status().message())));
+    return false;
+  }
+  core_.emplace(options_.core, *std::move(state), clock_.now_ns());
+  must_reload_ = false;
+  not_leading_ = absl::OkStatus();
+  hub_.publish(build_shard_map(core_->state()));
+  log(false, absl::StrCat("leads, term ", leadership.term, ", map revision ", core_->state().map_revision));
+  return true;
+}
+
+void Controller::follow(const Leadership& leadership) {
+  not_leading_ = not_leading(leadership.leader, leadership.trouble);
+  serve_waiters(true);
+  hub_.suspend(not_leading_);
+  if (!leadership.leader.empty()) {
+    log(false, absl::StrCat("follows ", leadership.leader));
+  } else {
+    log(true, absl::StrCat("follows nobody", leadership.trouble.empty() ? "" : ": ", leadership.trouble));
+  }
+}
+
 void Controller::execute(const Event& event, const DoneFn& done) {
   const Decision decision = decide(event);
   note(event, decision);
-  done(decision, core_);
+  done(decision, *core_);
 }
 
 Decision Controller::decide(const Event& event) {
   Decision decision;
+  if (!not_leading_.ok()) {
+    decision.status = not_leading_;
+    return decision;
+  }
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     // Heartbeats need no store: nodes stay alive while it is out of order.
     if (must_reload_ && !std::holds_alternative<NodeHeartbeat>(event)) {
@@ -122,7 +181,7 @@ Decision Controller::decide(const Event& event) {
       decision.status = reload();
       if (!decision.status.ok()) return decision;
     }
-    decision = core_.step(event, clock_.now_ns());
+    decision = core_->step(event, clock_.now_ns());
     if (!decision.status.ok() || decision.changes.empty()) return decision;
     bool retry = false;
     decision.status = commit(decision.changes, retry);
@@ -137,6 +196,11 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
   const auto committed = store_.commit(changes);
   if (!committed.ok()) {
     must_reload_ = true;
+    // The store knew before us that another process leads.
+    if (committed.status().code() == absl::StatusCode::kFailedPrecondition) return not_leading("", "");
+    if (committed.status().code() == absl::StatusCode::kInvalidArgument) {  // beyond the store's limits: not stored
+      return absl::ResourceExhaustedError(committed.status().message());
+    }
     return absl::UnavailableError(
         absl::StrCat("the change may or may not have been stored: ", std::string(committed.status().message()),
                      ". Look at the result before trying again"));
@@ -146,8 +210,8 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
     must_reload_ = true;
     return absl::OkStatus();
   }
-  core_.committed(changes, clock_.now_ns());
-  hub_.publish(build_shard_map(core_.state()));
+  core_->committed(changes, clock_.now_ns());
+  hub_.publish(build_shard_map(core_->state()));
   return absl::OkStatus();
 }
 
@@ -158,16 +222,16 @@ absl::Status Controller::reload() {
         absl::StrCat("the metadata store cannot be read: ", std::string(state.status().message())));
   }
   must_reload_ = false;
-  const uint64_t before = core_.state().map_revision;
-  core_.reload(*std::move(state), clock_.now_ns());
-  if (core_.state().map_revision != before) hub_.publish(build_shard_map(core_.state()));
+  const uint64_t before = core_->state().map_revision;
+  core_->reload(*std::move(state), clock_.now_ns());
+  if (core_->state().map_revision != before) hub_.publish(build_shard_map(core_->state()));
   return absl::OkStatus();
 }
 
 void Controller::serve_waiters(bool give_up) {
   const TimeNs now = clock_.now_ns();
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    const auto lagging = core_.lagging_owners(waiter->table, waiter->revision);
+    const auto lagging = core_->lagging_owners(waiter->table, waiter->revision);
     if (!lagging.empty() && now < waiter->deadline && !give_up) {
       ++waiter;
       continue;
@@ -179,12 +243,12 @@ void Controller::serve_waiters(bool give_up) {
 
 void Controller::note(const Event& event, const Decision& decision) {
   for (const LivenessChange& change : decision.liveness_changes) {
-    const auto node = core_.state().nodes.find(change.uuid);
-    if (node == core_.state().nodes.end()) continue;
+    const auto node = core_->state().nodes.find(change.uuid);
+    if (node == core_->state().nodes.end()) continue;
     log(change.to == Liveness::kSuspected, absl::StrCat(describe_node(node->second), " is ", liveness_name(change.to),
                                                         ", was ", liveness_name(change.from)));
   }
-  if (std::holds_alternative<NodeHeartbeat>(event)) return;
+  if (std::holds_alternative<NodeHeartbeat>(event) || redirected_to(decision.status)) return;
   if (!decision.status.ok()) {
     log(true, absl::StrCat("refused: ", std::string(decision.status.message())));
   } else if (!decision.changes.empty()) {

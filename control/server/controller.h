@@ -5,6 +5,10 @@
 //                          (bounded)       ^              │                │
 //                                          └── load <── lost the race      └──> done(decision) ──> the call's reply
 //
+// Of several control processes on one store only the one that leads does any of this. The others refuse everything,
+// naming the leader (control/proto/redirect.h). A new leader begins like a process that has just started: it reads the
+// state and waits to hear from the nodes.
+//
 // Between events it sends itself ticks, which expire heartbeats and waits. Everything blocks on one
 // thread on purpose: control operations are rare and small, and one writer makes the order of
 // decisions the order of events.
@@ -16,6 +20,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +29,7 @@
 #include "control/core/cluster_core.h"
 #include "control/server/map_hub.h"
 #include "control/server/state_store.h"
+#include "control/store/election.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -37,6 +43,8 @@ struct ControllerOptions {
   DurationNs tick_ns = 100 * kMillisecond;
   /// May be empty.
   LogFn log;
+  /// There are no others. Otherwise it follows until set_leadership() says that it leads.
+  bool alone = true;
 };
 
 class Controller {
@@ -55,8 +63,12 @@ class Controller {
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
-  /// Publishes the first map and starts the thread.
+  /// Publishes the first map, if it leads, and starts the thread.
   void start();
+
+  /// Who leads now. What was decided for an earlier term is not carried out any more; the store sees to that. Applied
+  /// within a tick. Thread: any.
+  void set_leadership(Leadership leadership);
 
   /// Answers what is queued or waiting with UNAVAILABLE and joins the thread. Thread: any but the
   /// control thread. Idempotent.
@@ -88,6 +100,9 @@ class Controller {
 
   absl::Status enqueue(Command command);
   void run();
+  void apply_leadership();
+  bool take_over(const Leadership& leadership);
+  void follow(const Leadership& leadership);
   void execute(const Event& event, const DoneFn& done);
   Decision decide(const Event& event);
   absl::Status commit(const Changes& changes, bool& retry);
@@ -102,14 +117,18 @@ class Controller {
 
   // Owned by the control thread (by the constructing thread before start()).
   StateStore store_;
-  ClusterCore core_;
+  std::optional<ClusterCore> core_;  // always there
   bool must_reload_ = false;
+  /// Why this process does not lead; OK if it does.
+  absl::Status not_leading_;
   std::list<ReadyWaiter> waiters_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Command> commands_;  // protected by mutex_
   bool stopping_ = false;         // protected by mutex_
+  /// What has not been applied yet. Protected by mutex_.
+  std::optional<Leadership> leadership_;
   std::thread thread_;
 };
 

@@ -1,7 +1,7 @@
 // skua-control: membership, shard map and tables of one cluster.
 //
 //   <data dir>/skua.lock, identity.toml   app/data_dir.h: one process, one cluster
-//   <data dir>/metadata/                  the embedded metadata store
+//   <data dir>/metadata/                  the embedded metadata store, unless --metadata names an etcd
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,16 +19,21 @@
 #include "control/proto/grpc_log.h"
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
+#include "control/store/etcd_election.h"
+#include "control/store/etcd_store.h"
 
 namespace skua::control {
 namespace {
 
 constexpr const char* kProgram = "skua-control";
 constexpr int64_t kDataFormat = 1;
+constexpr const char* kEmbedded = "embedded";
 
 struct Settings {
   std::string data_dir;
+  std::string metadata = kEmbedded;
   std::string listen_address = "127.0.0.1:7400";
+  std::string advertise_address;
   std::string cluster_name;
   std::string cluster_id;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
@@ -43,10 +48,19 @@ void parse_settings(int argc, char** argv, Settings& settings) {
        .description = "Storage nodes register here and send heartbeats; clients fetch the shard map and follow its "
                       "changes; operators create and drop tables. Reads and writes of data never pass through it: "
                       "while it is down, running clients and nodes go on with the map they have."});
-  program.add_string("data-dir", &settings.data_dir, "Where the cluster's metadata is kept.")
+  program.add_string("data-dir", &settings.data_dir, "This process's own directory: lock, identity, embedded metadata.")
       .value_name("DIR")
       .required();
+  program
+      .add_string("metadata", &settings.metadata,
+                  "Where the cluster's metadata is kept: \"embedded\" (in the data directory; one control process) or "
+                  "etcd://HOST:PORT,.../PREFIX (several control processes with the same value; one leads).")
+      .value_name("WHERE");
   program.add_string("listen-address", &settings.listen_address, "Where nodes, clients and skuactl reach it.")
+      .value_name("HOST:PORT");
+  program
+      .add_string("advertise-address", &settings.advertise_address,
+                  "With etcd: what others say who is asked and does not lead; the listen address by default.")
       .value_name("HOST:PORT");
   program.add_string("cluster-name", &settings.cluster_name,
                      "The cluster's name: kept when it is created (\"skua\" by default), checked later.");
@@ -64,6 +78,10 @@ void parse_settings(int argc, char** argv, Settings& settings) {
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
   program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
                   "a control plane for nodes on other machines");
+  program.example(
+      "skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400 --metadata "
+      "etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/skua",
+      "one of several control planes on one etcd");
   program.parse_or_exit(argc, argv);
 }
 
@@ -94,18 +112,47 @@ ClusterIdentity wanted_cluster(const Settings& settings, const app::DataDirIdent
           "the data directory ", settings.data_dir, " belongs to cluster ", identity.cluster_id, ", not to ",
           settings.cluster_id, "; give the --data-dir of that cluster, or leave --cluster-id away")));
     }
-    if (!std::filesystem::exists(settings.data_dir + "/metadata")) {
+    if (settings.metadata == kEmbedded && !std::filesystem::exists(settings.data_dir + "/metadata")) {
       give_up(absl::FailedPreconditionError(absl::StrCat(
           "the data directory ", settings.data_dir, " belongs to cluster ", identity.cluster_id,
           ", but its metadata is missing; restore it from a backup, or give an empty --data-dir for a new cluster")));
     }
   }
-  return {settings.cluster_id.empty() ? identity.cluster_id : settings.cluster_id, settings.cluster_name};
+  ClusterIdentity wanted;
+  wanted.id = settings.cluster_id.empty() ? identity.cluster_id : settings.cluster_id;
+  wanted.name = settings.cluster_name;
+  if (settings.metadata != kEmbedded) {
+    wanted.must_exist = !identity.cluster_id.empty();
+    wanted.place = settings.metadata;
+    wanted.other_place =
+        "each cluster has a prefix of its own: give --metadata that cluster's, or an empty --data-dir to join this one";
+  }
+  return wanted;
+}
+
+struct Metadata {
+  std::unique_ptr<MetadataStore> store;
+  std::unique_ptr<Election> election;
+};
+
+Metadata open_metadata(const Settings& settings) {
+  if (settings.metadata == kEmbedded) {
+    return {value_or_give_up(open_embedded_store({.directory = settings.data_dir + "/metadata"})), nullptr};
+  }
+  if (std::filesystem::exists(settings.data_dir + "/metadata")) {
+    give_up(absl::FailedPreconditionError(absl::StrCat(
+        "the data directory ", settings.data_dir, " has embedded metadata of a cluster, but --metadata is ",
+        settings.metadata, "; give an empty --data-dir, or leave --metadata away")));
+  }
+  auto store = value_or_give_up(EtcdStore::open({.address = value_or_give_up(parse_etcd_address(settings.metadata))}));
+  auto election = make_etcd_election(*store);
+  return {std::move(store), std::move(election)};
 }
 
 ControlServerOptions server_options(const Settings& settings, ClusterIdentity cluster, const app::Logger& logger) {
   ControlServerOptions options;
   options.listen_address = settings.listen_address;
+  options.advertise_address = settings.advertise_address;
   options.cluster = std::move(cluster);
   options.fresh_cluster_id = app::random_uuid();
   options.heartbeat_interval_ms = static_cast<uint32_t>(settings.heartbeat_interval_ns / kMillisecond);
@@ -126,9 +173,9 @@ int run(int argc, char** argv) {
   const auto lock = value_or_give_up(app::DirectoryLock::acquire(settings.data_dir, kProgram));
   auto identity = value_or_give_up(app::open_identity(settings.data_dir, "control", kDataFormat));
   ClusterIdentity cluster = wanted_cluster(settings, identity);
-  auto store = value_or_give_up(open_embedded_store({.directory = settings.data_dir + "/metadata"}));
-  const auto server =
-      value_or_give_up(ControlServer::start(server_options(settings, std::move(cluster), logger), std::move(store)));
+  Metadata metadata = open_metadata(settings);
+  const auto server = value_or_give_up(ControlServer::start(server_options(settings, std::move(cluster), logger),
+                                                            std::move(metadata.store), std::move(metadata.election)));
   if (auto status = app::adopt_cluster(settings.data_dir, identity, server->cluster_id()); !status.ok()) {
     give_up(status);
   }
@@ -137,6 +184,7 @@ int run(int argc, char** argv) {
                           {"cluster_id", server->cluster_id()},
                           {"cluster_name", server->cluster_name()},
                           {"data_dir", settings.data_dir},
+                          {"metadata", settings.metadata},
                           {"version", app::version()}});
   const int signal = stop->wait();
   logger.info("stopping", {{"signal", signal}});

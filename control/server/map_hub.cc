@@ -15,9 +15,26 @@ void MapHub::publish(const ShardMap& map) {
   {
     std::lock_guard lock(mutex_);
     current_ = message;
+    suspended_ = absl::OkStatus();
     watchers = watchers_locked();
   }
   for (const auto& watcher : watchers) watcher->offer(message);
+}
+
+void MapHub::suspend(const absl::Status& why) {
+  std::vector<std::shared_ptr<MapWatcher>> watchers;
+  {
+    std::lock_guard lock(mutex_);
+    current_ = nullptr;
+    suspended_ = why;
+    watchers = watchers_locked();
+  }
+  for (const auto& watcher : watchers) watcher->close(why);
+}
+
+absl::Status MapHub::refusal() const {
+  std::lock_guard lock(mutex_);
+  return suspended_.ok() ? absl::UnavailableError("the control plane has no shard map yet") : suspended_;
 }
 
 MapMessage MapHub::current() const {
@@ -31,6 +48,7 @@ absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher,
   {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the control plane is shutting down");
+    if (!suspended_.ok()) return suspended_;
     if (watchers_.size() >= kWatchersMax) {
       return absl::ResourceExhaustedError(
           absl::StrCat(kWatchersMax, " clients watch the shard map, which is the limit. Try again later"));
@@ -56,7 +74,7 @@ void MapHub::close() {
     closed_ = true;
     watchers = watchers_locked();
   }
-  for (const auto& watcher : watchers) watcher->close();
+  for (const auto& watcher : watchers) watcher->close(absl::UnavailableError("the control plane is shutting down"));
 }
 
 size_t MapHub::watcher_count() const {

@@ -29,21 +29,27 @@ class MapWatcher {
   virtual ~MapWatcher() = default;
   /// A map to pass on. Must not block.
   virtual void offer(const MapMessage& map) = 0;
-  /// No more maps will come: the server is shutting down.
-  virtual void close() = 0;
+  /// No more maps will come, and why.
+  virtual void close(const absl::Status& why) = 0;
 };
 
 /// Thread: any.
 class MapHub {
  public:
-  /// Makes `map` current and offers it to all watchers.
+  /// Makes `map` current and offers it to all watchers. Ends suspend().
   void publish(const ShardMap& map);
 
-  /// The current map; null before the first publish().
+  /// Another process has the maps from now on: closes all watchers with `why`, which new ones are told too.
+  void suspend(const absl::Status& why);
+
+  /// The current map; null before the first publish() and after suspend().
   [[nodiscard]] MapMessage current() const;
+  /// Why there is no current map.
+  [[nodiscard]] absl::Status refusal() const;
 
   /// Adds a watcher, which is offered the current map at once, or an empty message if that is
-  /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close().
+  /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close(),
+  /// suspend()'s status after that.
   absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision);
   void remove(uint64_t key);
 
@@ -57,6 +63,7 @@ class MapHub {
 
   mutable std::mutex mutex_;
   MapMessage current_;
+  absl::Status suspended_;
   std::map<uint64_t, std::shared_ptr<MapWatcher>> watchers_;
   uint64_t next_key_ = 1;
   bool closed_ = false;

@@ -6,8 +6,22 @@
 #include "control/server/metadata_codec.h"
 
 namespace skua::control {
+namespace {
+
+absl::Status refused(const ClusterIdentity& wanted, const std::string& holds, const std::string& asked,
+                     const std::string& way_out) {
+  return absl::FailedPreconditionError(absl::StrCat(wanted.place, " ", holds, ", but ", asked, " was asked for; ",
+                                                    wanted.other_place, ", or ", way_out));
+}
+
+}  // namespace
 
 absl::StatusOr<ClusterState> StateStore::load_or_create(const ClusterIdentity& wanted, const std::string& fresh_id) {
+  if (wanted.must_exist) {
+    const auto there = store_.get(metadata::kClusterKey);
+    if (!there.ok()) return there.status();
+    if (!there->kv) return refused(wanted, "holds no cluster", absl::StrCat("cluster id ", wanted.id), "restore it");
+  }
   ClusterState empty;
   empty.cluster_id = wanted.id.empty() ? fresh_id : wanted.id;
   empty.cluster_name = wanted.name.empty() ? kDefaultClusterName : wanted.name;
@@ -19,17 +33,12 @@ absl::StatusOr<ClusterState> StateStore::load_or_create(const ClusterIdentity& w
   auto state = load();
   if (!state.ok()) return state;
   if (!wanted.id.empty() && wanted.id != state->cluster_id) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the data belongs to cluster ", state->cluster_id, " (", state->cluster_name, "), but cluster id ", wanted.id,
-        " was asked for. Use the data directory of that cluster, or leave the "
-        "cluster id away"));
+    return refused(wanted, absl::StrCat("belongs to cluster ", state->cluster_id, " (", state->cluster_name, ")"),
+                   absl::StrCat("cluster id ", wanted.id), "leave the cluster id away");
   }
   if (!wanted.name.empty() && wanted.name != state->cluster_name) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the data belongs to cluster ", state->cluster_name, " (", state->cluster_id,
-                     "), but cluster name ", wanted.name,
-                     " was asked for. Use the data directory of that cluster, or leave "
-                     "the cluster name away"));
+    return refused(wanted, absl::StrCat("belongs to cluster ", state->cluster_name, " (", state->cluster_id, ")"),
+                   absl::StrCat("cluster name ", wanted.name), "leave the cluster name away");
   }
   return state;
 }

@@ -23,6 +23,11 @@ struct ClusterIdentity {
   std::string id;
   /// Likewise for the name.
   std::string name;
+  /// It exists: an empty store is not its store.
+  bool must_exist = false;
+  /// Where the store is, and how to choose another, for messages.
+  std::string place = "the data directory";
+  std::string other_place = "use the data directory of that cluster";
 };
 
 /// Thread: one. The store must outlive it.
@@ -31,8 +36,8 @@ class StateStore {
   explicit StateStore(MetadataStore& store) : store_(store) {}
 
   /// Reads the cluster, or creates it under `wanted`, with `fresh_id` if that has no id and
-  /// kDefaultClusterName if it has no name. FAILED_PRECONDITION if the store holds another cluster;
-  /// DATA_LOSS; the store's errors.
+  /// kDefaultClusterName if it has no name. FAILED_PRECONDITION if the store holds another cluster,
+  /// or none though it must; DATA_LOSS; the store's errors.
   absl::StatusOr<ClusterState> load_or_create(const ClusterIdentity& wanted, const std::string& fresh_id);
 
   /// Reads everything. Errors as above.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 
+#include "control/proto/redirect.h"
 #include "control/server/limits.h"
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
@@ -160,6 +161,66 @@ TEST_F(ControllerTest, QueueIsBounded) {
   EXPECT_EQ(submit().code(), StatusCode::kResourceExhausted);
   release.set_value();
   EXPECT_TRUE(eventually([&] { return answered == kCommandsMax; }));
+}
+
+/// A controller that shares its store with others.
+class ControllerAmongOthersTest : public ControllerTest {
+ protected:
+  ControllerAmongOthersTest() {
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{
+            .core = {.suspect_after_ns = 3600 * kSecond}, .tick_ns = 2 * kMillisecond, .log = {}, .alone = false},
+        states_, *states_.load(), clock_, hub_);
+    controller_->start();
+  }
+  bool leads() {
+    return eventually([&] { return hub_.current() != nullptr; });
+  }
+  bool follows() {
+    return eventually([&] { return hub_.current() == nullptr; });
+  }
+};
+
+TEST_F(ControllerAmongOthersTest, FollowsUntilItIsToldToLead) {
+  const Decision refused = register_node(1);
+  EXPECT_EQ(refused.status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(redirected_to(refused.status), "");
+  EXPECT_EQ(hub_.current(), nullptr);
+  controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  EXPECT_TRUE(register_node(1).status.ok());
+}
+
+TEST_F(ControllerAmongOthersTest, NamesTheLeaderAndDoesNothing) {
+  controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  controller_->set_leadership({.leads = false, .term = 2, .leader = "other:1", .trouble = ""});
+  ASSERT_TRUE(follows());
+  const Decision refused = register_node(1);
+  EXPECT_EQ(redirected_to(refused.status), "other:1");
+  EXPECT_THAT(std::string(refused.status.message()), HasSubstr("other:1"));
+  EXPECT_EQ(redirected_to(hub_.refusal()), "other:1");
+  EXPECT_TRUE(StateStore(store_).load()->nodes.empty());
+}
+
+TEST_F(ControllerAmongOthersTest, NewLeaderReadsWhatTheLastOneWrote) {
+  StateStore other(store_);
+  ASSERT_TRUE(other.load().ok());
+  Changes changes;
+  changes.put_nodes.push_back(test_node(7));
+  changes.map_revision = 2;
+  changes.next_table_id = 1;
+  ASSERT_TRUE(*other.commit(changes));
+  controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  EXPECT_EQ(hub_.current()->map().revision(), 2u);
+}
+
+TEST_F(ControllerAmongOthersTest, StoreThatKnowsOfAnotherLeaderIsBelieved) {
+  controller_->set_leadership({.leads = true, .term = 1, .leader = "us:1", .trouble = ""});
+  ASSERT_TRUE(leads());
+  store_.fail_transactions(absl::FailedPreconditionError("another leads"));
+  EXPECT_TRUE(redirected_to(register_node(1).status).has_value());
 }
 
 }  // namespace

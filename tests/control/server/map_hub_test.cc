@@ -16,7 +16,7 @@ ShardMap map_of(uint64_t revision) {
 class Recorder final : public MapWatcher {
  public:
   void offer(const MapMessage& map) override { revisions.push_back(map->map().revision()); }
-  void close() override { closed = true; }
+  void close(const absl::Status&) override { closed = true; }
   std::vector<uint64_t> revisions;
   bool closed = false;
 };
@@ -66,6 +66,22 @@ TEST(MapHub, RefusesAtTheLimitAndAfterClose) {
   EXPECT_TRUE(watcher->closed);
   hub.remove(1);
   EXPECT_EQ(hub.add(watcher, 0).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(MapHub, SuspendedUntilTheNextMap) {
+  MapHub hub;
+  hub.publish(map_of(3));
+  const auto before = std::make_shared<Recorder>();
+  ASSERT_TRUE(hub.add(before, 0).ok());
+  hub.suspend(absl::UnavailableError("another leads"));
+  EXPECT_TRUE(before->closed);
+  EXPECT_EQ(hub.current(), nullptr);
+  EXPECT_EQ(hub.refusal().message(), "another leads");
+  const auto after = std::make_shared<Recorder>();
+  EXPECT_EQ(hub.add(after, 0).status().message(), "another leads");
+  hub.publish(map_of(4));
+  ASSERT_TRUE(hub.add(after, 0).ok());
+  EXPECT_EQ(after->revisions, (std::vector<uint64_t>{4}));
 }
 
 }  // namespace

@@ -76,5 +76,17 @@ TEST(Commit, FailsWhenAnotherProcessWasFaster) {
   EXPECT_TRUE(*two.commit(add_node(2, 3)));
 }
 
+TEST(LoadOrCreate, ClusterThatMustExistIsNotMade) {
+  MemoryStore memory;
+  StateStore store(memory);
+  const ClusterIdentity wanted{.id = kClusterId, .name = "", .must_exist = true, .place = "etcd://h:1/p"};
+  const auto state = store.load_or_create(wanted, test_uuid(9));
+  EXPECT_EQ(state.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(state.status().message()), HasSubstr("etcd://h:1/p holds no cluster"));
+  EXPECT_TRUE(memory.range("")->kvs.empty());
+  ASSERT_TRUE(store.load_or_create({.id = kClusterId, .name = ""}, "").ok());
+  EXPECT_TRUE(store.load_or_create(wanted, "").ok());
+}
+
 }  // namespace
 }  // namespace skua::control
