@@ -76,6 +76,7 @@ void CrashWorld::draw_options(uint64_t seed) {
   engine_options_.applier.batch_max = rng_.between(2, 64);
   engine_options_.applier.flush_segments = rng_.between(1, 4);
   engine_options_.unfinished_max = rng_.chance(0.2) ? rng_.between(2, 20) : 1000;
+  if (rng_.chance(0.3)) engine_options_.batch_read_bytes_max = rng_.between(10, 2000);
 
   if (rng_.chance(0.2)) log_faults_.write_error = 0.003;
   if (rng_.chance(0.2)) log_faults_.sync_error = 0.005;

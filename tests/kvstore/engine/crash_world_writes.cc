@@ -49,7 +49,8 @@ void CrashWorld::write_burst() {
     if (shard.open == nullptr) continue;
     auto one = std::make_unique<Write>();
     one->is_batch = rng_.chance(0.15);
-    for (uint64_t m = one->is_batch ? rng_.between(1, 5) : 1; m > 0; --m) {
+    const uint64_t batch_max = rng_.chance(0.1) ? 40 : 5;
+    for (uint64_t m = one->is_batch ? rng_.between(1, batch_max) : 1; m > 0; --m) {
       const Mutation mutation = random_mutation(shard, *one);
       one->mutations.push_back(mutation);
     }
