@@ -117,11 +117,11 @@ rocksdb::CompressionType best_compression() {
 
 class Engine final : public RocksdbEngine {
  public:
-  Engine(const RocksdbOptions& options, rocksdb::Env* env) {
+  Engine(const RocksdbOptions& options, rocksdb::Env* env) : cache_(rocksdb::NewLRUCache(options.cache_bytes)) {
     env->SetBackgroundThreads(std::max(1, options.background_threads), rocksdb::Env::LOW);
     env->SetBackgroundThreads(1, rocksdb::Env::HIGH);
-    auto block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
-    auto write_buffers = std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes);
+    // Memtables, also those that are being flushed, displace blocks.
+    auto write_buffers = std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes, cache_);
 
     db_options_.env = env;
     db_options_.write_buffer_manager = std::move(write_buffers);
@@ -135,7 +135,7 @@ class Engine final : public RocksdbEngine {
     db_options_.stats_persist_period_sec = 0;
     set_durability_options();
     set_memtable_options(options.write_buffer_bytes);
-    set_table_options(block_cache);
+    set_table_options();
   }
 
   ~Engine() override { SKUA_CHECK(open_count_.load() == 0, "destroy the databases before their engine"); }
@@ -143,6 +143,8 @@ class Engine final : public RocksdbEngine {
   absl::StatusOr<std::unique_ptr<ShardDb>> open_db(const std::string& dir, ShardId id, IfMissing if_missing) override;
   absl::Status destroy_shard(const std::string& dir, ShardId id) override;
   absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) override;
+  void set_cache_bytes(size_t bytes) override { cache_->SetCapacity(bytes); }
+  [[nodiscard]] size_t cache_used_bytes() const override { return cache_->GetUsage(); }
 
  private:
   void set_durability_options() {
@@ -164,9 +166,9 @@ class Engine final : public RocksdbEngine {
     db_options_.memtable_whole_key_filtering = true;
   }
 
-  void set_table_options(const std::shared_ptr<rocksdb::Cache>& block_cache) {
+  void set_table_options() {
     rocksdb::BlockBasedTableOptions table;
-    table.block_cache = block_cache;
+    table.block_cache = cache_;
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
     table.whole_key_filtering = true;
     table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
@@ -183,7 +185,7 @@ class Engine final : public RocksdbEngine {
     db_options_.min_blob_size = kBlobBytesMin;
     db_options_.blob_compression_type = rocksdb::kNoCompression;
     db_options_.enable_blob_garbage_collection = true;
-    db_options_.blob_cache = block_cache;
+    db_options_.blob_cache = cache_;
   }
 
   struct Opened {
@@ -193,6 +195,7 @@ class Engine final : public RocksdbEngine {
   absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
 
+  const std::shared_ptr<rocksdb::Cache> cache_;
   rocksdb::Options db_options_;
   std::atomic<int> open_count_{0};
 };

@@ -18,8 +18,8 @@
 namespace skua::kv {
 
 struct RocksdbOptions {
-  size_t block_cache_bytes = size_t{256} << 20;   ///< uncompressed blocks, indexes, filters
-  size_t write_buffer_bytes = size_t{256} << 20;  ///< memtables of all shards together; above, the largest is flushed
+  size_t cache_bytes = size_t{384} << 20;         ///< uncompressed blocks, indexes, filters, memtables: of all shards
+  size_t write_buffer_bytes = size_t{128} << 20;  ///< of it, memtables; above, the shard that is written to is flushed
   int background_threads = 2;                     ///< flushes and compactions of all shards
   uint64_t (*now_ms)() = nullptr;                 ///< unix time, for rows that expire; null: the system's. Thread: any
 };
@@ -40,6 +40,11 @@ class RocksdbEngine {
 
   /// Removes the shard's data for good; its ShardDb must be destroyed. OK if there is none.
   [[nodiscard]] virtual absl::Status destroy_shard(const std::string& dir, ShardId id) = 0;
+
+  /// Changes cache_bytes. What is too much goes at once, but for what is in use and for memtables.
+  virtual void set_cache_bytes(size_t /*bytes*/) {}
+  /// What the cache holds, memtables included.
+  [[nodiscard]] virtual size_t cache_used_bytes() const { return 0; }
 
   /// The shards that have a database below `dir`, sorted.
   [[nodiscard]] virtual absl::StatusOr<std::vector<ShardId>> list_shards(const std::string& dir) = 0;

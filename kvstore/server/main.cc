@@ -1,4 +1,5 @@
 // skuad: the storage node. Options, the data directory, signals and the log are here; the rest is Node.
+#include <malloc.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "control/proto/grpc_log.h"
 #include "kvstore/codec/limits.h"
 #include "kvstore/server/disk_sizes.h"
+#include "kvstore/server/memory_budget.h"
 #include "kvstore/server/node.h"
 #include "kvstore/server/storage_watch.h"
 #include "rpc/base/status.h"
@@ -60,9 +62,11 @@ struct Config {
   rpc::TrafficSettings traffic;
   int reader_threads = 2;
   uint32_t sessions_max = 4096;
-  size_t message_memory = size_t{1} << 30;
-  RocksdbOptions storage;
-  size_t memory = size_t{256} << 20;
+  size_t memory = size_t{1} << 30;
+  size_t block_cache = 0;
+  size_t write_buffer = 0;
+  size_t message_memory = 0;
+  int background_threads = 2;
   bool sync_writes = true;
   LogOptions log_files;
   LogIo log_io = LogIo::kAuto;
@@ -104,15 +108,15 @@ std::optional<std::string> complain_about_segment(const std::string& text) {
 }
 
 void declare_storage(app::Program& program, Config& config) {
-  program
-      .add_size("memory", &config.memory,
-                "Memory for keys and values, shared by the workers: what RocksDB does not have yet, and what was used "
-                "lately.")
-      .at_least(16 << 20);
-  program.add_size("block-cache", &config.storage.block_cache_bytes, "Memory for RocksDB's blocks.").at_least(1 << 20);
-  program.add_size("write-buffer", &config.storage.write_buffer_bytes, "Memory for RocksDB's unflushed writes.")
-      .at_least(4 << 20);
-  program.add_int("background-threads", &config.storage.background_threads, "Flushes and compactions at a time.")
+  program.add_size("memory", &config.memory,
+                   "Memory of the whole process, but for DPDK's. About half of it is for keys and values: what RocksDB "
+                   "does not have yet, and what was used lately.");
+  program.add_size("block-cache", &config.block_cache,
+                   "Of --memory, for RocksDB's blocks and unflushed writes. 0: three eighths, more while others leave "
+                   "theirs.");
+  program.add_size("write-buffer", &config.write_buffer,
+                   "Of --block-cache, at most three quarters: for unflushed writes. 0: half of it.");
+  program.add_int("background-threads", &config.background_threads, "Flushes and compactions at a time.")
       .range(1, 64)
       .unit("threads");
   program.add_bool("sync-writes", &config.sync_writes,
@@ -178,8 +182,8 @@ void declare(app::Program& program, Config& config) {
       .range(1, 256)
       .unit("threads");
   program.add_int("sessions-max", &config.sessions_max, "Sessions of one worker.").range(1, 65536).unit("sessions");
-  program.add_size("message-memory", &config.message_memory, "Memory of one worker for messages under way.")
-      .at_least(64 << 20);
+  program.add_size("message-memory", &config.message_memory,
+                   "Of --memory, for messages of one worker that are under way. 0: an eighth, divided by --workers.");
   declare_storage(program, config);
   program.add_bool("check-config", &config.check_config, "Check the configuration and end.").flag_only();
   app::add_log_options(program, &config.log);
@@ -220,13 +224,32 @@ TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
   return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
 }
 
-rpc::EndpointOptions endpoint_options(const Config& config) {
+absl::StatusOr<MemoryBudget> memory_budget(const Config& config) {
+  return split_memory({.node = config.memory,
+                       .workers = config.workers,
+                       .cache = config.block_cache,
+                       .memtables = config.write_buffer,
+                       .messages = config.message_memory});
+}
+
+/// Arenas of malloc keep what threads freed, and large blocks among small ones keep them apart: fewer arenas, and blocks from a
+/// memtable's on straight from the system and back to it. Before there are threads.
+void tame_malloc() {
+#ifdef __GLIBC__
+  constexpr int kArenasMax = 4;
+  constexpr int kMmapThreshold = 256 << 10;
+  static_cast<void>(::mallopt(M_ARENA_MAX, kArenasMax));
+  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, kMmapThreshold));
+#endif
+}
+
+rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& memory) {
   rpc::EndpointOptions endpoint;
   config.traffic.apply(endpoint.protocol);
   endpoint.protocol.window = kSessionWindow;
   endpoint.protocol.message_max_bytes = kMessageBytesMax;
   endpoint.sessions_max = config.sessions_max;
-  endpoint.memory_limit_bytes = config.message_memory;
+  endpoint.memory_limit_bytes = memory.messages;
   endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
   return endpoint;
 }
@@ -313,20 +336,32 @@ class Ending {
   absl::Status why_;
 };
 
-void size_disk(const Config& config, NodeOptions& options) {
+void size_disk(const Config& config, const MemoryBudget& memory, NodeOptions& options) {
   const DiskSizes sizes = sizes_for_disk(value_or_fail(disk_bytes_of(config.data_dir)), config.workers);
   options.log_files = config.log_files;
   options.log_io = config.log_io;
   options.log_files.segment_bytes = config.log_segment != 0 ? config.log_segment : sizes.log_segment_bytes;
-  options.log_files.group_bytes_max =
-      std::min<size_t>(options.log_files.group_bytes_max, options.log_files.segment_bytes / 2);
+  options.log_files.group_bytes_max = std::min<size_t>(memory.log_group, options.log_files.segment_bytes / 2);
   options.disk_reserve_bytes = config.disk_reserve != 0 ? config.disk_reserve : sizes.reserve_bytes;
+}
+
+void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
+  const auto mib = [](size_t bytes) { return absl::StrCat(bytes >> 20, "MiB"); };
+  logger.info("memory is divided", {{"all", mib(memory.node)},
+                                    {"program", mib(memory.program)},
+                                    {"keys_and_values", mib(memory.tier)},
+                                    {"block_cache", mib(memory.cache)},
+                                    {"of_it_write_buffers", mib(memory.memtables)},
+                                    {"messages_per_worker", mib(memory.messages)},
+                                    {"log_group_per_worker", mib(memory.log_group)}});
 }
 
 int serve(const Config& config, app::StopSignal& stop) {
   const app::Logger logger(config.log);
   const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
   app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  const MemoryBudget memory = value_or_fail(memory_budget(config));
+  log_memory(logger, memory);
   Ending ending(stop);
   const std::unique_ptr<rpc::DpdkFabric> dpdk = start_dpdk(config);  // outlives the node, whose workers use it
   if (dpdk != nullptr) {
@@ -351,10 +386,15 @@ int serve(const Config& config, app::StopSignal& stop) {
                                               : tcp_factory(config);
   // A DPDK port that was opened is ours, and a worker's lane of it takes one transport at a time.
   options.probe_transports = dpdk == nullptr;
-  options.endpoint = endpoint_options(config);
-  options.storage = config.storage;
-  options.memory_bytes = config.memory;
-  size_disk(config, options);
+  options.endpoint = endpoint_options(config, memory);
+  options.storage.cache_bytes = memory.cache;
+  options.storage.write_buffer_bytes = memory.memtables;
+  options.storage.background_threads = config.background_threads;
+  options.memory_bytes = memory.tier;
+  options.memory_budget = memory;
+  size_disk(config, memory, options);
+  auto& engine = options.server.engine;
+  engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
   options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
   options.adopt_cluster = [&](const std::string& cluster_id) {
     return app::adopt_cluster(config.data_dir, identity, cluster_id);
@@ -378,6 +418,7 @@ int serve(const Config& config, app::StopSignal& stop) {
 }
 
 int run(int argc, const char* const* argv) {
+  tame_malloc();
   control::silence_grpc_log();
   const auto stop = value_or_fail(app::StopSignal::install());
   Config config;
@@ -389,6 +430,7 @@ int run(int argc, const char* const* argv) {
   program.parse_or_exit(argc, argv);
   if (config.transport == TransportKind::kDpdk) static_cast<void>(value_or_fail(dpdk_options(config)));
   if (config.transport == TransportKind::kVerbs) static_cast<void>(value_or_fail(config.verbs.to_options()));
+  static_cast<void>(value_or_fail(memory_budget(config)));
   if (config.check_config) {
     std::puts("the configuration is valid");
     return app::kExitOk;

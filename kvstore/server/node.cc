@@ -2,6 +2,7 @@
 
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/log/posix_device.h"
 #include "kvstore/server/admin_service.h"
+#include "kvstore/server/memory_watch.h"
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/replica_findings.h"
 #include "kvstore/server/shard_manager.h"
@@ -104,6 +106,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
 
   // Declared so that what is used outlives its users: destruction goes upwards.
   std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<MemoryWatch> memory_watch_;
   std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
   ReaderPool readers_;
   ReplicaFindings findings_{[this](control::ReplicaReport findings) { agent_->set_findings(std::move(findings)); }};
@@ -129,6 +132,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
 absl::Status NodeImpl::start() {
   if (absl::Status status = prepare_data_dir(); !status.ok()) return status;
   engine_ = make_rocksdb_engine(options_.storage);
+  if (options_.memory_budget) memory_watch_ = std::make_unique<MemoryWatch>(*options_.memory_budget, *engine_);
   if (options_.cluster_id.empty()) {
     // Which cluster is not known yet; that the addresses can be listened on is made sure of now.
     if (options_.probe_transports) {
@@ -205,6 +209,8 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   auto device = open_posix_device(directory, {.io = options_.log_io});
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
+  // The workers' memory is not taken yet; half of it, because the segments behind the chunk are read meanwhile.
+  recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
   recovery.log.identity.log_number = number;
   std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
   std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());

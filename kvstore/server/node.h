@@ -26,12 +26,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/engine/rocksdb_engine.h"
 #include "kvstore/log/durable_write.h"
+#include "kvstore/server/memory_budget.h"
 #include "kvstore/server/node_log.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/endpoint.h"
@@ -74,6 +76,8 @@ struct NodeOptions {
   RocksdbOptions storage;
   /// Shared by the workers: what they keep in memory, unapplied writes first.
   size_t memory_bytes = size_t{256} << 20;
+  /// If given, the process is held to it (memory_watch.h); the other options are in accordance with it.
+  std::optional<MemoryBudget> memory_budget;
   /// Identities are filled in.
   LogOptions log_files;
   LogIo log_io = LogIo::kAuto;

@@ -61,7 +61,7 @@ def run(rounds, seed):
         client = None
         try:
             cluster.grpc_ports = [cluster_test.free_port()]
-            cluster.node_arguments = ("--workers", "2", "--memory", "32MiB", "--write-buffer", "8MiB",
+            cluster.node_arguments = ("--workers", "2", "--memory", "160MiB", "--write-buffer", "8MiB",
                                       "--log-segment", "40MiB", "--log-segments-max", "8")
             os.symlink(os.path.join(mount.path, "node0"), os.path.join(cluster.directory, "node0"))
             os.mkdir(os.path.join(mount.path, "node0"))

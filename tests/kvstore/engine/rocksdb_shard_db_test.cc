@@ -23,7 +23,7 @@ using testing::TemporaryDirectory;
 constexpr ShardId kId = {1, 0};
 
 RocksdbOptions small_options() {
-  return {.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
+  return {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
 }
 
 class RocksdbShardDbTest : public ::testing::Test {

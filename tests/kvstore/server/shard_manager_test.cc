@@ -127,8 +127,7 @@ class ShardManagerTest : public ::testing::Test {
 
   testing::TemporaryDirectory directory_;
   const std::string dir_ = ShardManager::shards_dir(directory_.path());
-  std::unique_ptr<RocksdbEngine> engine_ =
-      make_rocksdb_engine({.block_cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
   std::array<FakeHost, 2> hosts_;
   std::unique_ptr<ShardManager> manager_;
 

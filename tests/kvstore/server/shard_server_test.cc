@@ -39,7 +39,7 @@ class RocksdbServerTest : public ::testing::Test {
  protected:
   explicit RocksdbServerTest(LogOptions log_options = ServerWorld::log_files(8 << 20)) {
     RocksdbOptions options;
-    options.block_cache_bytes = 64 << 20;
+    options.cache_bytes = 64 << 20;
     options.write_buffer_bytes = 64 << 20;
     options.now_ms = [] { return testing::g_unix_ms.load(); };
     engine_ = make_rocksdb_engine(options);

@@ -58,7 +58,7 @@ NodeOptions TestNode::Impl::options(const app::DataDirIdentity& identity) {
   out.endpoint.spin_ns = 0;
   out.endpoint.protocol.window = 256;
   out.endpoint.memory_limit_bytes = 256 << 20;
-  out.storage.block_cache_bytes = 16 << 20;
+  out.storage.cache_bytes = 16 << 20;
   out.storage.write_buffer_bytes = 64 << 20;
   out.memory_bytes = workers * (size_t{128} << 20);
   out.log_files.segment_bytes = 40 << 20;
