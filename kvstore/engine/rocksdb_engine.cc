@@ -5,7 +5,6 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
-#include <rocksdb/write_buffer_manager.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/rocksdb_internal.h"
+#include "kvstore/engine/rocksdb_memtables.h"
 #include "kvstore/engine/shard_files.h"
 #include "rpc/base/check.h"
 
@@ -105,6 +105,8 @@ using files::sync_directory;
 /// Per database; the write buffer manager flushes earlier when all databases together have more than their share.
 constexpr size_t kMemtableBytes = size_t{64} << 20;
 constexpr int kMemtablesMax = 4;
+/// Taken by each memtable that is not empty.
+constexpr size_t kMemtableBlockBytes = size_t{256} << 10;
 /// Values from this size on go to blob files, so that compactions do not carry them along.
 constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
 constexpr size_t kInfoLogBytes = size_t{4} << 20;
@@ -117,14 +119,12 @@ rocksdb::CompressionType best_compression() {
 
 class Engine final : public RocksdbEngine {
  public:
-  Engine(const RocksdbOptions& options, rocksdb::Env* env) : cache_(rocksdb::NewLRUCache(options.cache_bytes)) {
+  Engine(const RocksdbOptions& options, rocksdb::Env* env)
+      : cache_(rocksdb::NewLRUCache(options.cache_bytes)), memtables_(options.write_buffer_bytes, cache_) {
     env->SetBackgroundThreads(std::max(1, options.background_threads), rocksdb::Env::LOW);
     env->SetBackgroundThreads(1, rocksdb::Env::HIGH);
-    // Memtables, also those that are being flushed, displace blocks.
-    auto write_buffers = std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes, cache_);
-
     db_options_.env = env;
-    db_options_.write_buffer_manager = std::move(write_buffers);
+    db_options_.write_buffer_manager = memtables_.manager();
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
     db_options_.compaction_filter_factory = make_expiry_filter(options.now_ms);
@@ -162,7 +162,9 @@ class Engine final : public RocksdbEngine {
   void set_memtable_options(size_t write_buffer_bytes) {
     db_options_.write_buffer_size = std::min(kMemtableBytes, std::max(write_buffer_bytes / 2, size_t{1} << 20));
     db_options_.max_write_buffer_number = kMemtablesMax;
-    db_options_.memtable_prefix_bloom_size_ratio = 0.1;
+    // Taken at once, by each memtable: sixteen bits a key if there is one for every 100 bytes.
+    db_options_.memtable_prefix_bloom_size_ratio = 0.02;
+    db_options_.arena_block_size = kMemtableBlockBytes;
     db_options_.memtable_whole_key_filtering = true;
   }
 
@@ -196,6 +198,7 @@ class Engine final : public RocksdbEngine {
   absl::Status create_database(const std::string& dir, ShardId id);
 
   const std::shared_ptr<rocksdb::Cache> cache_;
+  Memtables memtables_;
   rocksdb::Options db_options_;
   std::atomic<int> open_count_{0};
 };
@@ -262,7 +265,7 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
     return to_status(status, "flushing", opened->db->GetName());
   }
   absl::Status internal_rows;
-  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows);
+  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows, &memtables_);
   if (!internal_rows.ok()) return internal_rows;
   return db;
 }

@@ -19,7 +19,7 @@ namespace skua::kv {
 
 struct RocksdbOptions {
   size_t cache_bytes = size_t{384} << 20;         ///< uncompressed blocks, indexes, filters, memtables: of all shards
-  size_t write_buffer_bytes = size_t{128} << 20;  ///< of it, memtables; above, the shard that is written to is flushed
+  size_t write_buffer_bytes = size_t{128} << 20;  ///< of it, memtables; above, the largest is flushed
   int background_threads = 2;                     ///< flushes and compactions of all shards
   uint64_t (*now_ms)() = nullptr;                 ///< unix time, for rows that expire; null: the system's. Thread: any
 };

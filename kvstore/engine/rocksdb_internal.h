@@ -23,6 +23,8 @@
 
 namespace skua::kv::internal {
 
+class Memtables;
+
 /// Every stored value starts with its version, u64 little endian. If the version's highest bit is set (no index is so large),
 /// the unix time in ms from which on the key is absent follows, another u64.
 inline constexpr size_t kVersionPrefixBytes = sizeof(uint64_t);
@@ -87,10 +89,11 @@ struct Versioned {
 [[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)());
 
 /// `open_count` counts the databases that are open. `internal_rows`: what became of reading the engine's own rows, which
-/// ShardDb::take_internal_rows() gives out; null: they are not read.
+/// ShardDb::take_internal_rows() gives out; null: they are not read. `memtables`: told of writes; null: there are none.
 [[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                              std::atomic<int>& open_count,
-                                                             absl::Status* internal_rows = nullptr);
+                                                             absl::Status* internal_rows = nullptr,
+                                                             Memtables* memtables = nullptr);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

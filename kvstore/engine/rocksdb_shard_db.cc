@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/evaluate.h"
 #include "kvstore/engine/rocksdb_internal.h"
+#include "kvstore/engine/rocksdb_memtables.h"
 
 namespace skua::kv::internal {
 namespace {
@@ -37,13 +38,19 @@ void release_slice(void* slice) {
 
 class RocksdbShardDb final : public ShardDb {
  public:
-  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count)
-      : db_(std::move(db)), id_(meta.id), open_count_(open_count), applied_index_(meta.last_index) {
+  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables)
+      : db_(std::move(db)),
+        id_(meta.id),
+        open_count_(open_count),
+        memtables_(memtables),
+        applied_index_(meta.last_index) {
     write_options_.disableWAL = true;
+    if (memtables_ != nullptr) memtables_->add(*db_);
     open_count_.fetch_add(1);
   }
 
   ~RocksdbShardDb() override {
+    if (memtables_ != nullptr) memtables_->remove(*db_);
     // Close reports a failed flush of the info log and the like; what is not flushed is in the worker's log.
     (void)db_->Close();
     open_count_.fetch_sub(1);
@@ -62,6 +69,7 @@ class RocksdbShardDb final : public ShardDb {
     if (status.ok()) status = db_->Write(write_options_, &batch_);
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
+    if (memtables_ != nullptr) memtables_->make_room();
     return absl::OkStatus();
   }
 
@@ -214,6 +222,7 @@ class RocksdbShardDb final : public ShardDb {
   const std::unique_ptr<rocksdb::DB> db_;
   const ShardId id_;
   std::atomic<int>& open_count_;
+  Memtables* const memtables_;
   const rocksdb::ReadOptions read_options_;
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // apply's
@@ -224,8 +233,9 @@ class RocksdbShardDb final : public ShardDb {
 }  // namespace
 
 std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
-                                               std::atomic<int>& open_count, absl::Status* internal_rows) {
-  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count);
+                                               std::atomic<int>& open_count, absl::Status* internal_rows,
+                                               Memtables* memtables) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables);
   if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
   return shard;
 }

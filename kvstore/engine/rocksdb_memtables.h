@@ -1,0 +1,48 @@
+// Keeps the memtables of all databases together within their memory.
+//
+//    |  being flushed   |            written to: A        B    C          D            |
+//    0                                                                           3/4   1   of the memory
+//
+// When those that are written to have more than three quarters of the memory, the largest one is flushed, whoever wrote last:
+// RocksDB itself would flush the writer's, and write many tables of next to nothing. When all together have more than the memory, a
+// writer waits for that flush.
+#ifndef SKUA_KVSTORE_ENGINE_ROCKSDB_MEMTABLES_H_
+#define SKUA_KVSTORE_ENGINE_ROCKSDB_MEMTABLES_H_
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/write_buffer_manager.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace skua::kv::internal {
+
+/// Thread: any.
+class Memtables {
+ public:
+  /// `bytes` are charged to `cache`.
+  Memtables(size_t bytes, const std::shared_ptr<rocksdb::Cache>& cache);
+
+  /// What the databases are opened with.
+  [[nodiscard]] const std::shared_ptr<rocksdb::WriteBufferManager>& manager() const { return manager_; }
+
+  void add(rocksdb::DB& db);
+  /// Before it is closed.
+  void remove(rocksdb::DB& db);
+
+  /// After each write. A flush that fails makes the database refuse the next write.
+  void make_room();
+
+ private:
+  const size_t bytes_;
+  const std::shared_ptr<rocksdb::WriteBufferManager> manager_;
+  std::mutex mutex_;
+  std::vector<rocksdb::DB*> databases_;
+};
+
+}  // namespace skua::kv::internal
+
+#endif  // SKUA_KVSTORE_ENGINE_ROCKSDB_MEMTABLES_H_
