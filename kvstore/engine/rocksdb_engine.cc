@@ -20,6 +20,12 @@
 
 namespace skua::kv {
 namespace internal {
+namespace {
+
+/// Of a database's record about itself.
+constexpr uint32_t kExpiringBlobsFlag = 1;
+
+}  // namespace
 
 std::string encode_meta(const Meta& meta) {
   std::array<std::byte, kMetaBytes> bytes{};
@@ -27,7 +33,7 @@ std::string encode_meta(const Meta& meta) {
   writer.write(meta.format);
   writer.write(meta.id.table_id);
   writer.write(meta.id.shard);
-  writer.write(uint32_t{0});
+  writer.write(meta.expiring_blobs ? kExpiringBlobsFlag : uint32_t{0});
   writer.write(meta.last_index);
   return std::string(as_string_view(bytes));
 }
@@ -38,7 +44,7 @@ absl::StatusOr<Meta> decode_meta(std::string_view bytes) {
   meta.format = reader.read<uint32_t>();
   meta.id.table_id = reader.read<uint32_t>();
   meta.id.shard = reader.read<uint32_t>();
-  (void)reader.read<uint32_t>();
+  meta.expiring_blobs = (reader.read<uint32_t>() & kExpiringBlobsFlag) != 0;
   meta.last_index = reader.read<uint64_t>();
   if (reader.ok() && (meta.format < 1 || meta.format > kMetaFormat)) {
     return absl::FailedPreconditionError(
@@ -107,8 +113,8 @@ constexpr size_t kMemtableBytes = size_t{64} << 20;
 constexpr int kMemtablesMax = 4;
 /// Taken by each memtable that is not empty.
 constexpr size_t kMemtableBlockBytes = size_t{256} << 10;
-/// Values from this size on go to blob files, so that compactions do not carry them along.
-constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
+/// Blob files that are garbage by so much are rewritten by compactions of their own.
+constexpr double kBlobGarbageMax = 0.5;
 constexpr size_t kInfoLogBytes = size_t{4} << 20;
 
 rocksdb::CompressionType best_compression() {
@@ -127,7 +133,7 @@ class Engine final : public RocksdbEngine {
     db_options_.write_buffer_manager = memtables_.manager();
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
-    db_options_.compaction_filter_factory = make_expiry_filter(options.now_ms);
+    now_ms_ = options.now_ms;
     db_options_.info_log_level = rocksdb::WARN_LEVEL;
     db_options_.max_log_file_size = kInfoLogBytes;
     db_options_.keep_log_file_num = 3;
@@ -187,12 +193,14 @@ class Engine final : public RocksdbEngine {
     db_options_.min_blob_size = kBlobBytesMin;
     db_options_.blob_compression_type = rocksdb::kNoCompression;
     db_options_.enable_blob_garbage_collection = true;
+    db_options_.blob_garbage_collection_force_threshold = kBlobGarbageMax;
     db_options_.blob_cache = cache_;
   }
 
   struct Opened {
     std::unique_ptr<rocksdb::DB> db;
     Meta meta;
+    ExpiringBlobs expiring_blobs;
   };
   absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
@@ -200,6 +208,7 @@ class Engine final : public RocksdbEngine {
   const std::shared_ptr<rocksdb::Cache> cache_;
   Memtables memtables_;
   rocksdb::Options db_options_;
+  uint64_t (*now_ms_)() = nullptr;
   std::atomic<int> open_count_{0};
 };
 
@@ -234,8 +243,12 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
     }
     if (absl::Status status = create_database(dir, id); !status.ok()) return status;
   }
+  // Until the database's record is read its compactions leave blobs alone.
+  auto expiring_blobs = std::make_shared<std::atomic<bool>>(false);
+  rocksdb::Options options = db_options_;
+  options.compaction_filter_factory = make_expiry_filter(now_ms_, expiring_blobs);
   rocksdb::DB* raw = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(db_options_, path, &raw);
+  const rocksdb::Status status = rocksdb::DB::Open(options, path, &raw);
   if (!status.ok()) {
     if (absl::StrContains(status.ToString(), "LOCK") || absl::StrContains(status.ToString(), "lock ")) {
       return absl::FailedPreconditionError(
@@ -246,7 +259,8 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   std::unique_ptr<rocksdb::DB> db(raw);
   const auto meta = check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
-  return Opened{std::move(db), *meta};
+  expiring_blobs->store(meta->expiring_blobs);
+  return Opened{std::move(db), *meta, std::move(expiring_blobs)};
 }
 
 absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir, ShardId id, IfMissing if_missing) {
@@ -265,7 +279,8 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
     return to_status(status, "flushing", opened->db->GetName());
   }
   absl::Status internal_rows;
-  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows, &memtables_);
+  auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows, &memtables_,
+                                  std::move(opened->expiring_blobs));
   if (!internal_rows.ok()) return internal_rows;
   return db;
 }

@@ -41,6 +41,7 @@ struct Meta {
   ShardId id;
   uint64_t last_index = 0;
   uint32_t format = kMetaFormat;
+  bool expiring_blobs = false;  ///< some value in a blob file has, or had, a time when it expires
 };
 inline constexpr std::string_view kMetaKey{};
 inline constexpr size_t kMetaBytes = 24;
@@ -85,15 +86,24 @@ struct Versioned {
 [[nodiscard]] std::string internal_keys_begin();
 [[nodiscard]] std::string internal_keys_end();
 
-/// Drops rows that have expired by `now_ms`, which may be called on any thread; null: the system's clock.
-[[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)());
+/// Values from this size on, with what stands before them, go to blob files, so that compactions do not carry them along.
+inline constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
+
+/// Meta::expiring_blobs of a database that is open; its compactions look at it.
+using ExpiringBlobs = std::shared_ptr<std::atomic<bool>>;
+
+/// Drops rows that have expired by `now_ms`, which may be called on any thread; null: the system's clock. Reads values in
+/// blob files, whole, where some may have expired.
+[[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(
+    uint64_t (*now_ms)(), ExpiringBlobs expiring_blobs = nullptr);
 
 /// `open_count` counts the databases that are open. `internal_rows`: what became of reading the engine's own rows, which
 /// ShardDb::take_internal_rows() gives out; null: they are not read. `memtables`: told of writes; null: there are none.
 [[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                              std::atomic<int>& open_count,
                                                              absl::Status* internal_rows = nullptr,
-                                                             Memtables* memtables = nullptr);
+                                                             Memtables* memtables = nullptr,
+                                                             ExpiringBlobs expiring_blobs = nullptr);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

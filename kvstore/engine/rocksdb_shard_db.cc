@@ -38,11 +38,14 @@ void release_slice(void* slice) {
 
 class RocksdbShardDb final : public ShardDb {
  public:
-  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables)
+  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables,
+                 ExpiringBlobs expiring_blobs)
       : db_(std::move(db)),
         id_(meta.id),
         open_count_(open_count),
         memtables_(memtables),
+        expiring_blobs_(expiring_blobs != nullptr ? std::move(expiring_blobs)
+                                                  : std::make_shared<std::atomic<bool>>(meta.expiring_blobs)),
         applied_index_(meta.last_index) {
     write_options_.disableWAL = true;
     if (memtables_ != nullptr) memtables_->add(*db_);
@@ -62,10 +65,11 @@ class RocksdbShardDb final : public ShardDb {
     if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
     batch_.Clear();
     rocksdb::Status status;
+    note_expiring_blobs(effects);
     for (const AppliedEffect& effect : effects) {
       if (status = add_to_batch(effect); !status.ok()) break;
     }
-    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta({id_, applied_index}));
+    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     if (status.ok()) status = db_->Write(write_options_, &batch_);
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
@@ -78,8 +82,9 @@ class RocksdbShardDb final : public ShardDb {
     (void)db_->GetEnv()->DeleteFile(path);  // what a crash left
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     rocksdb::Status status = writer.Open(path);
+    note_expiring_blobs(sorted_effects);
     // The empty key is the first one.
-    if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta({id_, applied_index}));
+    if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     std::string value;
     for (size_t i = 0; status.ok() && i < sorted_effects.size(); ++i) {
       const AppliedEffect& effect = sorted_effects[i];
@@ -200,6 +205,19 @@ class RocksdbShardDb final : public ShardDb {
   }
 
  private:
+  /// Once true it stays so: nobody counts what is left of them.
+  void note_expiring_blobs(std::span<const AppliedEffect> effects) {
+    const auto expiring_blob = [](const AppliedEffect& effect) {
+      return effect.expires_at != 0 && effect.value && effect.value->size() + kValuePrefixBytesMax >= kBlobBytesMin;
+    };
+    if (expiring_blobs_->load() || std::none_of(effects.begin(), effects.end(), expiring_blob)) return;
+    expiring_blobs_->store(true);
+  }
+
+  [[nodiscard]] Meta meta(uint64_t applied_index) const {
+    return {.id = id_, .last_index = applied_index, .expiring_blobs = expiring_blobs_->load()};
+  }
+
   rocksdb::Status add_to_batch(const AppliedEffect& effect) {
     const rocksdb::Slice key = to_slice(effect.key);
     if (!effect.value) return batch_.Delete(key);
@@ -223,6 +241,7 @@ class RocksdbShardDb final : public ShardDb {
   const ShardId id_;
   std::atomic<int>& open_count_;
   Memtables* const memtables_;
+  const ExpiringBlobs expiring_blobs_;
   const rocksdb::ReadOptions read_options_;
   rocksdb::WriteOptions write_options_;
   rocksdb::WriteBatch batch_;  // apply's
@@ -234,8 +253,8 @@ class RocksdbShardDb final : public ShardDb {
 
 std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                std::atomic<int>& open_count, absl::Status* internal_rows,
-                                               Memtables* memtables) {
-  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables);
+                                               Memtables* memtables, ExpiringBlobs expiring_blobs) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables, std::move(expiring_blobs));
   if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
   return shard;
 }

@@ -1,6 +1,7 @@
 // What stands before a value in a database, and the filter that drops values whose time has come.
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "kvstore/engine/evaluate.h"
 #include "kvstore/engine/rocksdb_internal.h"
@@ -13,11 +14,11 @@ uint64_t system_now_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
-/// One compaction's; a removed row becomes a deletion where older ones may lie below it. Values in blob files are not
-/// looked at, because each compaction would read all of them: they stay until they are written over or deleted.
+/// One compaction's; a removed row becomes a deletion where older ones may lie below it. To look at a value in a blob file is to
+/// read it: that is not done in a database that has none which expire.
 class ExpiryFilter final : public rocksdb::CompactionFilter {
  public:
-  explicit ExpiryFilter(uint64_t now_ms) : now_ms_(now_ms) {}
+  ExpiryFilter(uint64_t now_ms, bool reads_blobs) : now_ms_(now_ms), reads_blobs_(reads_blobs) {}
 
   [[nodiscard]] const char* Name() const override { return "skua.expiry"; }
 
@@ -30,26 +31,29 @@ class ExpiryFilter final : public rocksdb::CompactionFilter {
 
   [[nodiscard]] Decision FilterBlobByKey(int /*level*/, const rocksdb::Slice& /*key*/, std::string* /*new_value*/,
                                          std::string* /*skip_until*/) const override {
-    return Decision::kKeep;
+    return reads_blobs_ ? Decision::kUndetermined : Decision::kKeep;
   }
 
  private:
   const uint64_t now_ms_;
+  const bool reads_blobs_;
 };
 
 class ExpiryFilterFactory final : public rocksdb::CompactionFilterFactory {
  public:
-  explicit ExpiryFilterFactory(uint64_t (*now_ms)()) : now_ms_(now_ms) {}
+  ExpiryFilterFactory(uint64_t (*now_ms)(), ExpiringBlobs expiring_blobs)
+      : now_ms_(now_ms), expiring_blobs_(std::move(expiring_blobs)) {}
 
   [[nodiscard]] const char* Name() const override { return "skua.expiry"; }
 
   std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
       const rocksdb::CompactionFilter::Context& /*context*/) override {
-    return std::make_unique<ExpiryFilter>(now_ms_());
+    return std::make_unique<ExpiryFilter>(now_ms_(), expiring_blobs_ != nullptr && expiring_blobs_->load());
   }
 
  private:
   uint64_t (*const now_ms_)();
+  const ExpiringBlobs expiring_blobs_;
 };
 
 }  // namespace
@@ -73,8 +77,9 @@ std::string internal_keys_end() {
   return end;
 }
 
-std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)()) {
-  return std::make_shared<ExpiryFilterFactory>(now_ms != nullptr ? now_ms : &system_now_ms);
+std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)(),
+                                                                     ExpiringBlobs expiring_blobs) {
+  return std::make_shared<ExpiryFilterFactory>(now_ms != nullptr ? now_ms : &system_now_ms, std::move(expiring_blobs));
 }
 
 }  // namespace skua::kv::internal

@@ -15,8 +15,7 @@ namespace {
 
 using testing::TemporaryDirectory;
 
-constexpr RocksdbOptions kSmall = {
-    .cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
+constexpr RocksdbOptions kSmall = {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
 
 void put(ShardDb& db, std::string_view key, std::string_view value) {
   const uint64_t index = db.applied_index() + 1;
@@ -28,6 +27,10 @@ TEST(MetaTest, EncodeMeta_GoldenAndRefusals) {
   const std::string bytes = internal::encode_meta({{7, 3}, 0x1122});
   EXPECT_EQ(bytes, std::string("\x04\0\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0", 24));
   EXPECT_EQ(internal::decode_meta(bytes)->last_index, 0x1122U);
+  EXPECT_FALSE(internal::decode_meta(bytes)->expiring_blobs);
+  const std::string with_blobs = internal::encode_meta({.id = {7, 3}, .last_index = 0x1122, .expiring_blobs = true});
+  EXPECT_EQ(with_blobs, bytes.substr(0, 12) + '\x01' + bytes.substr(13));
+  EXPECT_TRUE(internal::decode_meta(with_blobs)->expiring_blobs);
   EXPECT_EQ(internal::decode_meta("\x01" + bytes.substr(1))->format, 1U);
   EXPECT_EQ(internal::decode_meta("\x05" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(internal::decode_meta(bytes.substr(0, 23)).status().code(), absl::StatusCode::kDataLoss);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <system_error>
@@ -271,6 +272,75 @@ TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].key, own_key);
   EXPECT_EQ(rows[0].value, "own");
+}
+
+/// A database of its own, at the time that the test says.
+class RocksdbExpiringBlobsTest : public ::testing::Test {
+ protected:
+  RocksdbExpiringBlobsTest() {
+    now_ms = 1000;
+    RocksdbOptions options = small_options();
+    options.now_ms = [] { return now_ms.load(); };
+    engine_ = make_rocksdb_engine(options);
+    open();
+  }
+  void open() {
+    db_.reset();
+    db_ = engine_->open_db(dir_.path(), kId).value();
+  }
+  void put(std::string_view key, size_t bytes, uint64_t expires_at) {
+    const std::string value(bytes, 'v');
+    const AppliedEffect effect{key, as_byte_span(value), db_->applied_index() + 1, expires_at};
+    ASSERT_TRUE(db_->apply({&effect, 1}, effect.version).ok());
+  }
+  [[nodiscard]] size_t blob_files() const {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path() + "/1-0")) {
+      count += entry.path().extension() == ".blob";
+    }
+    return count;
+  }
+  /// Flushes overlapping tables, which RocksDB compacts by its own choice, on its own threads; writes wait if it falls behind.
+  void compact_until(const std::function<bool()>& done) {
+    for (int i = 0; i < 1000 && !done(); ++i) {
+      put("a", 10, 0);
+      put("z", 10, 0);
+      ASSERT_TRUE(db_->flush().ok());
+    }
+  }
+
+  static inline std::atomic<uint64_t> now_ms{0};
+  TemporaryDirectory dir_;
+  std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<ShardDb> db_;
+};
+
+TEST_F(RocksdbExpiringBlobsTest, CompactionsRemoveBlobsThatHaveExpired) {
+  put("m", 100 << 10, 1500);
+  put("n", 100 << 10, 1600);
+  ASSERT_TRUE(db_->flush().ok());
+  EXPECT_EQ(blob_files(), 1U);
+  open();  // what tells that there are blobs which expire is in the database
+  now_ms = 2000;
+  compact_until([&] { return blob_files() == 0; });
+  EXPECT_EQ(blob_files(), 0U);
+  PinnedValue value;
+  EXPECT_TRUE(absl::IsNotFound(db_->get("m", value)));
+  EXPECT_TRUE(db_->get("a", value).ok());
+}
+
+TEST_F(RocksdbExpiringBlobsTest, CompactionsKeepBlobsThatHaveNotExpired) {
+  put("m", 100 << 10, 9000);
+  put("n", 100 << 10, 1500);
+  put("o", 100 << 10, 0);
+  ASSERT_TRUE(db_->flush().ok());
+  now_ms = 2000;
+  PinnedValue value;
+  compact_until([&] { return absl::IsNotFound(db_->get("n", value)); });
+  EXPECT_TRUE(absl::IsNotFound(db_->get("n", value)));
+  EXPECT_TRUE(db_->get("m", value).ok());
+  EXPECT_EQ(value.bytes().size(), size_t{100} << 10);
+  EXPECT_TRUE(db_->get("o", value).ok());
 }
 
 }  // namespace
