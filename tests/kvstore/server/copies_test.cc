@@ -165,9 +165,11 @@ TEST_P(Copies, GetHitOf4KiB_NoneInTheServer) {
   EXPECT_EQ(store.fetches(), 0u) << "they are no hits";
   EXPECT_EQ(after.into_replies, before.into_replies);
   EXPECT_EQ(after.into_memory, before.into_memory);
-  // The reply's head is copied, and acknowledgements are.
-  EXPECT_LE(after.by_server_transport - before.by_server_transport, kGets * rpc::Message::kHeadMax);
-  EXPECT_GE(store.sent_in_place() - in_place, kGets * kValueBytes);
+  // The reply's head is copied. So is the rest of a value that fills a packet but for a little: cheaper than a piece of its own.
+  const size_t rest = (kReplyHeaderBytes + kValueBytes) % store.packet_bytes();
+  const size_t copied_rest = store.packet_bytes() < kValueBytes && rest < rpc::Message::kHeadMax ? rest : 0;
+  EXPECT_LE(after.by_server_transport - before.by_server_transport, kGets * (kReplyHeaderBytes + copied_rest) + 1000);
+  EXPECT_GE(store.sent_in_place() - in_place, kGets * (kValueBytes - copied_rest));
 
   // The client has the reply where the transport put it, if it came in one packet; else its pieces are joined, once.
   const uint64_t joined = after.into_messages - before.into_messages;
