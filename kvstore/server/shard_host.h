@@ -10,21 +10,12 @@
 
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/replication/view.h"
+#include "kvstore/server/peer_info.h"
 
 namespace skua::kv {
 
 /// Workers of the nodes that hold replicas of a shard.
 using ReplicaPlaces = std::map<NodeId, uint32_t>;
-
-/// Another node, as the shard map has it.
-struct PeerInfo {
-  std::string uuid;
-  std::string grpc_address;
-  uint64_t incarnation = 0;          ///< of its process
-  uint64_t storage_incarnation = 0;  ///< of its data; 0: not known, any is taken
-
-  friend bool operator==(const PeerInfo&, const PeerInfo&) = default;
-};
 
 /// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each
 /// does.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rpc/base/check.h"
+#include "kvstore/server/shard_plan.h"
 
 namespace skua::kv {
 namespace {
@@ -48,9 +48,8 @@ void WorkerReplication::stop() {
 void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
   std::map<NodeId, PeerInfo> next;
   for (const PeerInfo& peer : peers) {
-    const auto uuid = rpc::parse_uuid(peer.uuid);
-    if (!uuid.ok() || node_id_of(*uuid) == self_.node) continue;
-    next[node_id_of(*uuid)] = peer;
+    const NodeId node = node_id_of(peer.uuid);
+    if (node != 0 && node != self_.node) next[node] = peer;
   }
   for (const auto& [node, peer] : peers_) {
     if (!next.contains(node)) links_->drop_peer(node);
@@ -79,7 +78,7 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
   } else {
     frame = links_->make_frame(envelope(shard), message);
   }
-  if (frame == nullptr) return;
+  if (!frame) return;
   if (answer_ != nullptr && answering_ == line) {
     std::exchange(answer_, nullptr)->reply(std::move(frame));
     return;
@@ -101,7 +100,7 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
     const bool last = appends.empty() || appends.front().last > reply.levels.durable;
     rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
     carried = carried || last;
-    token.reply(frame == nullptr ? links_->make_message() : std::move(frame));
+    token.reply(frame ? std::move(frame) : links_->make_message());
   }
   return carried;
 }
