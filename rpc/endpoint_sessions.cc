@@ -402,6 +402,7 @@ void EndpointImpl::on_link(const LinkEvent& event) {
       entry.link_lost = true;
       entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
       timers_.set_earlier(entry.index, entry.resend_at_ns);
+      if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, event.why);
     } else if (entry.state == State::kOpen) {
       const bool another_life =
           entry.identity.uuid == event.identity.uuid && entry.identity.incarnation != event.identity.incarnation;

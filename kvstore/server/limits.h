@@ -36,6 +36,14 @@ inline constexpr DurationNs kFlushQuietNs = 20 * kMillisecond;
 /// A shard whose database cannot be opened is tried again after this long.
 inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;
 
+/// A question to another node's bootstrap service, and how many may wait for the thread that asks.
+inline constexpr DurationNs kPeerBootstrapTimeoutNs = 3 * kSecond;
+inline constexpr size_t kPeerBootstrapJobsMax = 4096;
+
+/// Pauses between attempts to open a session with another node.
+inline constexpr DurationNs kPeerPauseMinNs = 10 * kMillisecond;
+inline constexpr DurationNs kPeerPauseMaxNs = 1 * kSecond;
+
 }  // namespace skua::kv
 
 #endif  // SKUA_KVSTORE_SERVER_LIMITS_H_
