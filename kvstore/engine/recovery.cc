@@ -28,6 +28,7 @@ struct ShardState {
   std::unique_ptr<ShardDb> db;  // null: missing, or refused
   absl::Status refused{};
   uint64_t last_index = 0;             // replayed
+  uint64_t replay_from = 0;            // the log's records behind this one
   std::vector<AppliedEffect> effects;  // views into the segments held
   CompletionRows completions;
   ReplicaTail tail;    // replicated shards
@@ -87,10 +88,16 @@ class Recovery {
       return;
     }
     shard.last_index = (*db)->applied_index();
-    shard.refused = recovery_->status({log_shard, shard.last_index});
     const std::vector<InternalRow> rows = (*db)->take_internal_rows();
+    shard.refused = shard.tail.load(rows, shard.last_index);
+    // Of entries in rows the log need not have the records: it began behind them, or among them after a truncation.
+    shard.replay_from = shard.last_index;
+    while (shard.refused.ok() && shard.replay_from < shard.tail.last_index() &&
+           !recovery_->status({log_shard, shard.replay_from}).ok()) {
+      ++shard.replay_from;
+    }
+    if (shard.refused.ok()) shard.refused = recovery_->status({log_shard, shard.replay_from});
     if (shard.refused.ok()) shard.refused = shard.completions.load(rows);
-    if (shard.refused.ok()) shard.refused = shard.tail.load(rows, shard.last_index);
     if (shard.refused.ok()) shard.db = *std::move(db);
   }
 
@@ -98,7 +105,7 @@ class Recovery {
     std::vector<AppliedIndex> applied;
     for (const auto& shard : shards_) {
       if (shard->db == nullptr) continue;
-      applied.push_back({shard->log_shard, shard->last_index});
+      applied.push_back({shard->log_shard, shard->replay_from});
       by_log_shard_[shard->log_shard] = shard.get();
     }
     if (applied.empty()) return absl::OkStatus();

@@ -61,6 +61,7 @@ void Replica::on_view(const View& view, TimeNs now, ReplicaOutput& out) {
   if (view.newer_than(view_)) take_change(view, now);
   if (persisted_epoch_ == 0 && view_.epoch == restart_epoch_) {
     // After a restart: the view that was persisted still stands.
+    match_peers(now, false);
     view_persisted(view_.epoch, now, out);
   }
 }

@@ -42,22 +42,13 @@
 #include "kvstore/replication/message_codec.h"
 #include "kvstore/server/limits.h"
 #include "kvstore/server/peer_bootstrap.h"
+#include "kvstore/server/peer_info.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
 
 /// The first eight bytes of a node's uuid, the first one highest: nodes sort as their uuids' text.
 [[nodiscard]] NodeId node_id_of(const rpc::Uuid& uuid);
-
-/// Another node, as the shard map has it.
-struct PeerInfo {
-  std::string uuid;
-  std::string grpc_address;
-  uint64_t incarnation = 0;          ///< of its process
-  uint64_t storage_incarnation = 0;  ///< of its data; 0: not known, any is taken
-
-  friend bool operator==(const PeerInfo&, const PeerInfo&) = default;
-};
 
 /// A worker of another node.
 struct PeerAddress {

@@ -81,6 +81,13 @@ void Database::lose_unflushed() {
   index_ = flushed_index_;
 }
 
+void Database::become(const Database& other) {
+  rows_ = other.rows_;
+  internal_rows_ = other.internal_rows_;
+  index_ = other.index_;
+  settle();
+}
+
 // --- A process's view of it
 
 namespace {

@@ -56,6 +56,8 @@ class Database {
   [[nodiscard]] ShardId id() const { return id_; }
   /// Closed without a flush: unflushed batches are there up to one of them, by chance.
   void lose_unflushed();
+  /// A copy of the other one as it is, all of it durable. While this one is closed.
+  void become(const Database& other);
 
  private:
   struct Change {
