@@ -16,7 +16,10 @@ namespace skua::control {
 namespace {
 
 TableSummary summary_of(const v1::TableInfo& info) {
-  return {{info.id(), info.name(), info.shard_count()}, info.available_shard_count()};
+  return {{info.id(), info.name(), info.shard_count(), std::max(info.replicas(), 1u), std::max(info.min_insync(), 1u),
+           info.read_anywhere()},
+          info.available_shard_count(),
+          info.settled_shard_count()};
 }
 
 ClusterStatus::Node node_of(const v1::NodeStatus& status) {
@@ -25,6 +28,8 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
           static_cast<DurationNs>(status.silent_ms()) * kMillisecond,
           status.applied_revision(),
           status.owned_shard_count(),
+          status.replica_count(),
+          status.drain_progress(),
           status.trouble()};
 }
 
@@ -83,6 +88,9 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
   request.set_shard_count(options.shard_count);
   request.set_if_not_exists(options.if_not_exists);
   request.set_wait_ready_ms(options.wait_ready_ms);
+  request.set_replicas(options.replicas);
+  request.set_min_insync(options.min_insync);
+  request.set_read_anywhere(options.read_anywhere);
   v1::CreateTableReply reply;
   const auto status =
       impl_->call<v1::Tables>(&v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
@@ -125,6 +133,7 @@ absl::StatusOr<ClusterStatus> AdminClient::status() {
   result.versions = from_proto(reply.versions());
   result.uptime_ns = static_cast<DurationNs>(reply.uptime_ms()) * kMillisecond;
   result.watcher_count = reply.watcher_count();
+  result.troubles = {reply.troubles().begin(), reply.troubles().end()};
   return result;
 }
 
@@ -143,6 +152,49 @@ absl::Status AdminClient::remove_node(const std::string& uuid, bool force) {
   request.set_force(force);
   v1::LeaveReply reply;
   return impl_->call<v1::Membership>(&v1::Membership::Stub::Leave, request, reply);
+}
+
+absl::Status AdminClient::drain_node(const std::string& uuid) {
+  v1::DrainNodeRequest request;
+  request.set_uuid(uuid);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::DrainNode, request, reply);
+}
+
+absl::Status AdminClient::undrain_node(const std::string& uuid) {
+  v1::UndrainNodeRequest request;
+  request.set_uuid(uuid);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::UndrainNode, request, reply);
+}
+
+absl::Status AdminClient::move_shard(const std::string& table, uint32_t shard, const std::string& from,
+                                     const std::string& to) {
+  v1::MoveShardRequest request;
+  request.set_table(table);
+  request.set_shard(shard);
+  request.set_from(from);
+  request.set_to(to);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::MoveShard, request, reply);
+}
+
+absl::Status AdminClient::transfer_primary(const std::string& table, uint32_t shard, const std::string& to) {
+  v1::TransferPrimaryRequest request;
+  request.set_table(table);
+  request.set_shard(shard);
+  request.set_to(to);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::TransferPrimary, request, reply);
+}
+
+absl::Status AdminClient::recover_shard(const std::string& table, uint32_t shard, const std::string& node) {
+  v1::RecoverShardRequest request;
+  request.set_table(table);
+  request.set_shard(shard);
+  request.set_node(node);
+  v1::ChangeReply reply;
+  return impl_->call<v1::Cluster>(&v1::Cluster::Stub::RecoverShard, request, reply);
 }
 
 }  // namespace skua::control

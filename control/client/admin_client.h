@@ -18,8 +18,10 @@ namespace skua::control {
 
 struct TableSummary {
   Table table;
-  /// Shards whose owner is alive.
+  /// Shards whose primary is alive.
   uint32_t available_shard_count = 0;
+  /// Shards with all their members, on live nodes that are to keep them.
+  uint32_t settled_shard_count = 0;
 };
 
 struct CreateTableOptions {
@@ -30,6 +32,11 @@ struct CreateTableOptions {
   bool if_not_exists = false;
   /// Wait until the owners serve the table, but no longer than this. 0: do not wait.
   uint32_t wait_ready_ms = 0;
+  /// 0: one.
+  uint32_t replicas = 0;
+  /// 0: more than half of the replicas.
+  uint32_t min_insync = 0;
+  bool read_anywhere = false;
 };
 
 struct CreatedTable {
@@ -51,6 +58,10 @@ struct ClusterStatus {
     DurationNs silent_ns = 0;
     uint64_t applied_revision = 0;
     uint32_t owned_shard_count = 0;
+    /// As member or learner.
+    uint32_t replica_count = 0;
+    /// Of a draining node: what is left. Empty when the node is.
+    std::string drain_progress;
     /// What keeps it from doing all its work, for people; empty: nothing.
     std::string trouble;
   };
@@ -63,6 +74,8 @@ struct ClusterStatus {
   VersionRange versions;
   DurationNs uptime_ns = 0;
   uint32_t watcher_count = 0;
+  /// Shards that nobody serves: which, why, what to do.
+  std::vector<std::string> troubles;
 };
 
 /// Every call is carried out once, by the control process that leads, which is looked for, and takes at
@@ -85,6 +98,15 @@ class AdminClient {
   /// Takes a node that has stopped out of the cluster. FAILED_PRECONDITION while it is alive, or
   /// while it owns shards unless `force`.
   absl::Status remove_node(const std::string& uuid, bool force);
+
+  /// Makes a node empty, as far as others have room; status() tells how far it is.
+  absl::Status drain_node(const std::string& uuid);
+  absl::Status undrain_node(const std::string& uuid);
+  /// Begins to move the replica on `from` to `to`.
+  absl::Status move_shard(const std::string& table, uint32_t shard, const std::string& from, const std::string& to);
+  absl::Status transfer_primary(const std::string& table, uint32_t shard, const std::string& to);
+  /// Goes on with what `node` has of a shard that no member can serve; its newest writes may be lost.
+  absl::Status recover_shard(const std::string& table, uint32_t shard, const std::string& node);
 
  private:
   class Impl;

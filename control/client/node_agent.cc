@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -70,6 +71,20 @@ class NodeAgent::Impl {
       if (node_trouble_ == trouble) return;
       node_trouble_ = trouble;
       send_now_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  void set_findings(ReplicaReport findings) {
+    findings.uuid = options_.node.uuid;
+    findings.incarnation = options_.node.incarnation;
+    findings.instance = options_.node.instance;
+    const bool empty = findings.suspicions.empty() && findings.caught_up.empty() && findings.join_ready.empty();
+    auto request = empty ? nullptr : std::make_shared<const v1::ReportReplicasRequest>(to_proto(findings));
+    {
+      std::lock_guard lock(mutex_);
+      findings_ = std::move(request);
+      if (findings_ != nullptr) send_now_ = true;
     }
     changed_.notify_all();
   }
@@ -164,7 +179,25 @@ class NodeAgent::Impl {
       request.set_trouble(node_trouble_);
     }
     v1::HeartbeatReply reply;
+    // Findings first: somebody may be waiting for another primary.
+    if (auto status = report_findings(); !status.ok()) return status;
     return call(&v1::Membership::Stub::Heartbeat, request, reply);
+  }
+
+  absl::Status report_findings() {
+    std::shared_ptr<const v1::ReportReplicasRequest> findings;
+    {
+      std::lock_guard lock(mutex_);
+      findings = findings_;
+    }
+    if (findings == nullptr) return absl::OkStatus();
+    v1::ReportReplicasReply reply;
+    const absl::Status status = call(&v1::Membership::Stub::ReportReplicas, *findings, reply);
+    // A control plane that cannot act on findings must still hear that the node is alive.
+    const bool identity = status.code() == absl::StatusCode::kNotFound ||
+                          status.code() == absl::StatusCode::kFailedPrecondition ||
+                          status.code() == absl::StatusCode::kCancelled;
+    return identity ? status : absl::OkStatus();
   }
 
   void goodbye() {
@@ -280,6 +313,7 @@ class NodeAgent::Impl {
   absl::Status trouble_;
   uint64_t applied_revision_ = 0;
   std::string node_trouble_;
+  std::shared_ptr<const v1::ReportReplicasRequest> findings_;
   bool send_now_ = false;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;
@@ -305,6 +339,9 @@ void NodeAgent::set_applied_revision(uint64_t revision) {
 }
 void NodeAgent::set_trouble(const std::string& trouble) {
   impl_->set_trouble(trouble);
+}
+void NodeAgent::set_findings(ReplicaReport findings) {
+  impl_->set_findings(std::move(findings));
 }
 absl::Status NodeAgent::leave(bool force) {
   return impl_->leave(force);

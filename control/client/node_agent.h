@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/cluster_state.h"
+#include "control/core/events.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -78,6 +79,11 @@ class NodeAgent {
   /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at once when
   /// it changes. Thread: any.
   void set_trouble(const std::string& trouble);
+
+  /// What the node's replicas notice of others, all of it; replaces what was said before. Goes out at
+  /// once and again with every heartbeat, until it is replaced (by nothing, when nothing is left to say). The node's
+  /// identity is filled in here. Acting on it is the control plane's: watch the shard map.
+  void set_findings(ReplicaReport findings);
 
   /// Takes the node out of the cluster for good and ends the agent. FAILED_PRECONDITION while it
   /// owns shards, unless `force`, which gives their data up; then the agent goes on.

@@ -9,6 +9,8 @@
 #include "control/core/identity_rules.h"
 #include "control/core/limits.h"
 #include "control/core/placement.h"
+#include "control/core/replica_placement.h"
+#include "control/core/view_rules.h"
 
 namespace skua::control {
 namespace {
@@ -27,6 +29,27 @@ bool is_table_name(const std::string& name) {
   });
 }
 
+/// "if it does not exist": the caller's wishes that it named agree with the table.
+Decision existing_table(const CreateTable& event, const Table& existing) {
+  const auto agrees = [](uint32_t wish, uint32_t is) { return wish == 0 || wish == is; };
+  if (event.if_not_exists && agrees(event.shard_count, existing.shard_count) &&
+      agrees(event.replicas, existing.replicas) && agrees(event.min_insync, existing.min_insync)) {
+    Decision decision;
+    decision.table = existing;
+    return decision;
+  }
+  return refused(absl::AlreadyExistsError(
+      absl::StrCat("table ", event.name, " exists with ", existing.shard_count, " shards",
+                   existing.replicas == 1 ? std::string() : absl::StrCat(" of ", existing.replicas, " replicas"),
+                   ". Use it, choose another name, or drop it first")));
+}
+
+absl::Status too_few_nodes(const CreateTable& event, size_t live) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "table ", event.name, " with ", event.replicas, " replicas needs as many nodes, ", live,
+      " can take shards. Start ", event.replicas - live, " more skuad, or create it with ", live, " replicas"));
+}
+
 std::string table_names(const ClusterState& state) {
   constexpr size_t kShown = 8;
   std::vector<std::string> names;
@@ -39,32 +62,25 @@ std::string table_names(const ClusterState& state) {
 
 }  // namespace
 
-const char* liveness_name(Liveness liveness) {
-  switch (liveness) {
-    case Liveness::kUnknown: return "unknown";
-    case Liveness::kAlive: return "alive";
-    case Liveness::kSuspected: return "suspected";
-    case Liveness::kStopped: return "stopped";
-  }
-  return "unknown";
-}
-
 ClusterCore::ClusterCore(CoreOptions options, ClusterState state, TimeNs now)
     : options_(options), state_(std::move(state)) {
   match_status_to_state(now);
 }
 
 Decision ClusterCore::step(const Event& event, TimeNs now) {
+  newest_ = now;
   return std::visit([&](const auto& kind) { return on(kind, now); }, event);
 }
 
 void ClusterCore::committed(const Changes& changes, TimeNs now) {
+  views_.committed(context(now), changes.put_shards);
   apply(changes, state_);
   match_status_to_state(now);
 }
 
 void ClusterCore::reload(ClusterState state, TimeNs now) {
   state_ = std::move(state);
+  views_.touch();
   match_status_to_state(now);
 }
 
@@ -78,23 +94,14 @@ std::optional<NodeStatus> ClusterCore::node_status(const std::string& uuid) cons
 std::vector<std::string> ClusterCore::lagging_owners(TableId table, uint64_t revision) const {
   std::set<std::string> lagging;
   for (auto it = state_.shards.lower_bound({table, 0}); it != state_.shards.end() && it->first.first == table; ++it) {
-    if (!it->second.primary) continue;
-    const auto status = node_status(it->second.primary->node_uuid);
-    if (!status || status->liveness != Liveness::kAlive || status->applied_revision < revision) {
-      lagging.insert(it->second.primary->node_uuid);
+    for (const Replica& member : members_of(it->second)) {
+      const auto status = node_status(member.node_uuid);
+      if (!status || status->liveness != Liveness::kAlive || status->applied_revision < revision) {
+        lagging.insert(member.node_uuid);
+      }
     }
   }
   return {lagging.begin(), lagging.end()};
-}
-
-uint32_t ClusterCore::available_shard_count(TableId table) const {
-  uint32_t count = 0;
-  for (auto it = state_.shards.lower_bound({table, 0}); it != state_.shards.end() && it->first.first == table; ++it) {
-    if (!it->second.primary) continue;
-    const auto status = node_status(it->second.primary->node_uuid);
-    if (status && status->liveness == Liveness::kAlive) ++count;
-  }
-  return count;
 }
 
 Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
@@ -118,26 +125,18 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   Decision decision;
   note_alive(event.node.uuid, event.applied_revision, now, decision);
   status_[event.node.uuid].trouble.clear();
-  if (registered == state_.nodes.end() || !(registered->second == event.node)) {
+  NodeInfo node = event.node;
+  node.draining = registered != state_.nodes.end() && registered->second.draining;
+  if (registered == state_.nodes.end() || !(registered->second == node)) {
     decision.changes = next_changes();
-    decision.changes.put_nodes.push_back(event.node);
-    move_shards_off_missing_workers(event.node, decision.changes);
+    move_shards_off_missing_workers(node, decision.changes);
+    decision.changes.put_nodes.push_back(std::move(node));
   }
   return decision;
 }
 
 Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
-  const auto registered = state_.nodes.find(event.uuid);
-  if (registered == state_.nodes.end() || registered->second.incarnation < event.incarnation) {
-    return refused(
-        absl::NotFoundError(absl::StrCat("node ", event.uuid, " incarnation ", event.incarnation,
-                                         " is not registered with cluster ", state_.cluster_id, ". Register again")));
-  }
-  if (registered->second.incarnation != event.incarnation || registered->second.instance != event.instance) {
-    return refused(absl::FailedPreconditionError(absl::StrCat("node ", event.uuid, " incarnation ", event.incarnation,
-                                                              " was replaced by ", describe_node(registered->second),
-                                                              ". Stop this process: it must not serve any more")));
-  }
+  if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
   status_[event.uuid].trouble = event.trouble.substr(0, kTroubleBytesMax);
@@ -145,69 +144,32 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   return decision;
 }
 
-Decision ClusterCore::on(const NodeLeave& event, TimeNs) {
-  const auto registered = state_.nodes.find(event.uuid);
-  if (registered == state_.nodes.end()) {
-    return refused(absl::NotFoundError(absl::StrCat("no node ", event.uuid, " in cluster ", state_.cluster_name,
-                                                    ". See the list of nodes in the status")));
-  }
-  const NodeInfo& node = registered->second;
-  const bool by_itself = event.instance == node.instance;
-  if (!by_itself && status_[event.uuid].liveness == Liveness::kUnknown) {
-    return refused(
-        absl::UnavailableError(absl::StrCat("the control plane has just started and does not know yet whether ",
-                                            describe_node(node), " is alive. Try again in a few seconds")));
-  }
-  if (!by_itself && status_[event.uuid].liveness == Liveness::kAlive) {
-    return refused(absl::FailedPreconditionError(
-        absl::StrCat(describe_node(node), " is alive. Stop its process first, then remove it")));
-  }
-  Changes changes = next_changes();
-  std::set<std::string> tables;
-  for (const auto& [key, shard] : state_.shards) {
-    if (!shard.primary || shard.primary->node_uuid != event.uuid) continue;
-    const auto table = state_.tables.find(key.first);
-    if (table != state_.tables.end()) tables.insert(table->second.name);
-    changes.put_shards.push_back(shard);
-    changes.put_shards.back().epoch += 1;
-    changes.put_shards.back().primary.reset();
-  }
-  if (!changes.put_shards.empty() && !event.force) {
-    return refused(absl::FailedPreconditionError(absl::StrCat(
-        describe_node(node), " owns ", changes.put_shards.size(), " shards of ", absl::StrJoin(tables, ", "),
-        ", and no other node has their data. Drop the tables first, or use force to "
-        "give the data up")));
-  }
+Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
+  if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   Decision decision;
-  changes.delete_nodes.push_back(event.uuid);
-  decision.changes = std::move(changes);
+  note_alive(event.uuid, status_[event.uuid].applied_revision, now, decision);
+  views_.note(context(now), event);
+  plan_views(now, decision);
   return decision;
 }
 
-Decision ClusterCore::on(const CreateTable& event, TimeNs) {
+Decision ClusterCore::on(const CreateTable& event, TimeNs now) {
   if (!is_table_name(event.name)) {
     return refused(absl::InvalidArgumentError(absl::StrCat("\"", event.name.substr(0, kTableNameMax),
                                                            "\" is not a table name. Use 1 to ", kTableNameMax,
                                                            " letters, digits, '_', '-' or '.'")));
   }
-  if (const Table* existing = state_.find_table(event.name)) {
-    const bool same = event.shard_count == 0 || event.shard_count == existing->shard_count;
-    if (event.if_not_exists && same) {
-      Decision decision;
-      decision.table = *existing;
-      return decision;
-    }
-    return refused(absl::AlreadyExistsError(absl::StrCat("table ", event.name, " exists with ", existing->shard_count,
-                                                         " shards. Use it, choose another name, or drop it first")));
-  }
+  if (const Table* existing = state_.find_table(event.name)) return existing_table(event, *existing);
   if (auto status = check_new_table(event); !status.ok()) return refused(status);
 
   std::vector<PlacementNode> candidates;
   for (const auto& [uuid, node] : state_.nodes) {
-    if (status_[uuid].liveness == Liveness::kAlive) candidates.push_back({uuid, node.worker_count});
+    if (status_[uuid].liveness == Liveness::kAlive && !node.draining) candidates.push_back({uuid, node.worker_count});
   }
   Placer placer(candidates, state_.shards, state_.next_table_id);
   if (!placer.has_candidates()) return refused(no_live_nodes());
+  const uint32_t replicas = std::max(event.replicas, 1u);
+  if (replicas > candidates.size()) return refused(too_few_nodes(event, candidates.size()));
 
   const uint32_t wanted = event.shard_count != 0
                               ? event.shard_count
@@ -219,22 +181,26 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs) {
   }
   Decision decision;
   decision.changes = next_changes();
-  decision.table = Table{state_.next_table_id, event.name, wanted};
+  const uint32_t min_insync = event.min_insync != 0 ? event.min_insync : replicas / 2 + 1;
+  decision.table = Table{state_.next_table_id, event.name, wanted, replicas, min_insync, event.read_anywhere};
   decision.changes.next_table_id = state_.next_table_id + 1;
   decision.changes.put_tables.push_back(*decision.table);
+  if (replicas > 1) {
+    decision.changes.put_shards = place_table(context(now), *decision.table);
+    return decision;
+  }
   for (uint32_t shard = 0; shard < wanted; ++shard) {
-    decision.changes.put_shards.push_back({decision.table->id, shard, 1, placer.place(), {}});
+    ShardAssignment record{decision.table->id, shard, 1, placer.place()};
+    record.primary->storage_incarnation = state_.nodes.at(record.primary->node_uuid).storage_incarnation;
+    record.change = 1;
+    decision.changes.put_shards.push_back(std::move(record));
   }
   return decision;
 }
 
 Decision ClusterCore::on(const DropTable& event, TimeNs) {
   const Table* table = state_.find_table(event.name);
-  if (table == nullptr) {
-    return refused(
-        absl::NotFoundError(absl::StrCat("no table \"", event.name.substr(0, kTableNameMax), "\" in cluster ",
-                                         state_.cluster_name, "; there are: ", table_names(state_))));
-  }
+  if (table == nullptr) return refused(no_such_table(event.name));
   Decision decision;
   decision.table = *table;
   decision.changes = next_changes();
@@ -250,7 +216,15 @@ Decision ClusterCore::on(const Tick&, TimeNs now) {
       set_liveness(uuid, Liveness::kSuspected, decision);
     }
   }
+  plan_views(now, decision);
   return decision;
+}
+
+void ClusterCore::plan_views(TimeNs now, Decision& decision) {
+  std::vector<ShardAssignment> records = views_.plan(context(now));
+  if (records.empty()) return;
+  decision.changes = next_changes();
+  decision.changes.put_shards = std::move(records);
 }
 
 void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision) {
@@ -264,6 +238,7 @@ void ClusterCore::set_liveness(const std::string& uuid, Liveness to, Decision& d
   NodeStatus& status = status_[uuid];
   if (status.liveness == to) return;
   decision.liveness_changes.push_back({uuid, status.liveness, to});
+  views_.touch();
   status.liveness = to;
 }
 
@@ -271,17 +246,17 @@ void ClusterCore::move_shards_off_missing_workers(const NodeInfo& node, Changes&
   std::optional<Placer> placer;
   std::optional<TableId> placer_table;
   for (const auto& [key, shard] : state_.shards) {
-    if (!shard.primary || shard.primary->node_uuid != node.uuid) continue;
-    if (shard.primary->worker < node.worker_count) continue;
+    const Replica* member = find_member(shard, node.uuid);
+    const Learner* learner = find_learner(shard, node.uuid);
+    const Replica* replica = member != nullptr ? member : learner != nullptr ? &learner->replica : nullptr;
+    if (replica == nullptr || replica->worker < node.worker_count) continue;
     if (placer_table != key.first) {
       placer_table = key.first;
       placer.emplace(std::vector<PlacementNode>{{node.uuid, node.worker_count}}, state_.shards, key.first);
     }
     // A shard's data is on the node, not on the worker: any of the workers that are left can open
     // it.
-    changes.put_shards.push_back(shard);
-    changes.put_shards.back().primary = placer->place();
-    changes.put_shards.back().epoch += 1;
+    changes.put_shards.push_back(with_worker(shard, node.uuid, placer->place().worker));
   }
 }
 
@@ -289,6 +264,15 @@ absl::Status ClusterCore::check_new_table(const CreateTable& event) const {
   if (event.shard_count > kShardsPerTableMax) {
     return absl::InvalidArgumentError(absl::StrCat("table ", event.name, " with ", event.shard_count,
                                                    " shards: a table has 1 to ", kShardsPerTableMax));
+  }
+  if (event.replicas > kReplicasMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table ", event.name, " with ", event.replicas, " replicas: a shard has 1 to ", kReplicasMax));
+  }
+  if (event.min_insync > std::max(event.replicas, 1u)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table ", event.name, " wants ", event.min_insync, " members in sync of ", std::max(event.replicas, 1u),
+        " replicas: no write could ever be acknowledged. Choose 1 to ", std::max(event.replicas, 1u)));
   }
   if (state_.tables.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
@@ -307,6 +291,26 @@ absl::Status ClusterCore::no_live_nodes() const {
   return absl::FailedPreconditionError(
       absl::StrCat("no live storage node: ", state_.nodes.size(),
                    " are registered, none of them is alive. Start a skuad that points at this control plane"));
+}
+
+absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarnation,
+                                        const std::string& instance) const {
+  const auto registered = state_.nodes.find(uuid);
+  if (registered == state_.nodes.end() || registered->second.incarnation < incarnation) {
+    return absl::NotFoundError(absl::StrCat("node ", uuid, " incarnation ", incarnation,
+                                            " is not registered with cluster ", state_.cluster_id, ". Register again"));
+  }
+  if (registered->second.incarnation != incarnation || registered->second.instance != instance) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", uuid, " incarnation ", incarnation, " was replaced by ",
+                                                      describe_node(registered->second),
+                                                      ". Stop this process: it must not serve any more"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClusterCore::no_such_table(const std::string& name) const {
+  return absl::NotFoundError(absl::StrCat("no table \"", name.substr(0, kTableNameMax), "\" in cluster ",
+                                          state_.cluster_name, "; there are: ", table_names(state_)));
 }
 
 Changes ClusterCore::next_changes() const {

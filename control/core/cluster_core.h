@@ -3,8 +3,11 @@
 //
 //                    step(event, now)                          committed(changes)
 //      event ──────────────────────────> Decision ──> store ──────────────────────> state
-//      (register, heartbeat, leave,      { status,    (compare-and-swap on the
-//       create table, drop table, tick)    changes }   map's revision)
+//      (events.h)                        { status,    (compare-and-swap on the
+//                                          changes }   map's revision)
+//
+// Tick and ReplicaReport propose the next steps for shards' views, in batches: while a Tick's changes are
+// committed and it proposes more, ask again at once.
 //
 // step() never changes what is durable: it proposes `Changes`, and the state moves only when the
 // caller reports them committed. If the commit fails because another control process was faster,
@@ -19,8 +22,10 @@
 //                              └──────────────────────────────┴────────────┘
 //   kUnknown: registered earlier, not heard of since this process started; suspected after the same silence
 //
-// A suspected node keeps its shards: with one replica there is nobody else who has the data. They
-// are shown as unavailable and come back with the node. New tables are placed on live nodes only.
+// Silence towards the control plane moves no shard: a node that only we do not hear serves on. Shards move
+// when their own replicas miss each other (ReplicaReport) or somebody says so; control/core/view_manager.h has the
+// rules. A shard with one replica stays with its node, is shown as unavailable while the node is silent, and
+// comes back with it. New tables are placed on live nodes only.
 #ifndef SKUA_CONTROL_CORE_CLUSTER_CORE_H_
 #define SKUA_CONTROL_CORE_CLUSTER_CORE_H_
 
@@ -28,67 +33,17 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "control/core/cluster_state.h"
+#include "control/core/events.h"
+#include "control/core/node_status.h"
+#include "control/core/view_manager.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
-
-enum class Liveness { kUnknown, kAlive, kSuspected, kStopped };
-
-/// "unknown", "alive", "suspected" or "stopped".
-[[nodiscard]] const char* liveness_name(Liveness liveness);
-
-/// A node starts, or tells a restarted control plane that it is there.
-struct RegisterNode {
-  /// The cluster that the node's data directory belongs to; empty for a node that joins its first
-  /// cluster.
-  std::string cluster_id;
-  NodeInfo node;
-  uint64_t applied_revision = 0;
-};
-
-struct NodeHeartbeat {
-  std::string uuid;
-  uint64_t incarnation = 0;
-  std::string instance;
-  /// The newest map whose shards the node serves.
-  uint64_t applied_revision = 0;
-  /// The node is shutting down and will not be heard of until it starts again.
-  bool stopping = false;
-  /// What keeps the node from doing all its work, for people; empty: nothing.
-  std::string trouble{};
-};
-
-/// Takes a node out of the cluster for good.
-struct NodeLeave {
-  std::string uuid;
-  /// Set when the node itself asks; an operator leaves it empty and must have stopped the node.
-  std::string instance;
-  /// Give up the shards that the node owns, and their data.
-  bool force = false;
-};
-
-struct CreateTable {
-  std::string name;
-  /// 0: kDefaultShardsPerWorker for each live worker.
-  uint32_t shard_count = 0;
-  /// An existing table of this name and shard count (or any, if shard_count is 0) is an answer, not
-  /// an error.
-  bool if_not_exists = false;
-};
-
-struct DropTable {
-  std::string name;
-};
-
-/// Time has passed. Send it a few times per suspect_after_ns.
-struct Tick {};
-
-using Event = std::variant<RegisterNode, NodeHeartbeat, NodeLeave, CreateTable, DropTable, Tick>;
 
 /// A node that was seen to come or go, for the log.
 struct LivenessChange {
@@ -109,16 +64,7 @@ struct Decision {
 struct CoreOptions {
   /// A node that is silent for longer is suspected.
   DurationNs suspect_after_ns = 3 * kSecond;
-};
-
-/// What is known of a node beyond what is stored.
-struct NodeStatus {
-  Liveness liveness = Liveness::kUnknown;
-  /// Time of the last sign of life, or of this process's start.
-  TimeNs heard_ns = 0;
-  uint64_t applied_revision = 0;
-  /// As the node's last heartbeat said, at most kTroubleBytesMax of it.
-  std::string trouble{};
+  ViewOptions views = {};
 };
 
 /// Thread: none of its own; the caller's one thread.
@@ -141,12 +87,21 @@ class ClusterCore {
   /// Nothing for a node that is not registered.
   [[nodiscard]] std::optional<NodeStatus> node_status(const std::string& uuid) const;
 
-  /// Owners of the table's shards that have not applied `revision` yet, sorted by uuid. Empty for
+  /// Members of the table's shards that have not applied `revision` yet, sorted by uuid. Empty for
   /// an unknown table.
   [[nodiscard]] std::vector<std::string> lagging_owners(TableId table, uint64_t revision) const;
 
-  /// Shards of the table whose primary is alive.
+  /// Shards of the table whose primary is alive and has its data.
   [[nodiscard]] uint32_t available_shard_count(TableId table) const;
+
+  /// Shards of the table that have all their members, on live nodes that are to keep them.
+  [[nodiscard]] uint32_t settled_shard_count(TableId table) const;
+
+  /// One line for each shard that nobody serves: which, why, what to do. At most `max`.
+  [[nodiscard]] std::vector<std::string> shard_troubles(size_t max) const;
+
+  /// What keeps a draining node from being empty: "" if nothing does or it is not draining.
+  [[nodiscard]] std::string drain_progress(const std::string& uuid) const;
 
  private:
   Decision on(const RegisterNode& event, TimeNs now);
@@ -154,11 +109,30 @@ class ClusterCore {
   Decision on(const NodeLeave& event, TimeNs now);
   Decision on(const CreateTable& event, TimeNs now);
   Decision on(const DropTable& event, TimeNs now);
+  Decision on(const ReplicaReport& event, TimeNs now);
+  Decision on(const DrainNode& event, TimeNs now);
+  Decision on(const UndrainNode& event, TimeNs now);
+  Decision on(const MoveShard& event, TimeNs now);
+  Decision on(const TransferPrimary& event, TimeNs now);
+  Decision on(const ForceRecover& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
   void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
   void set_liveness(const std::string& uuid, Liveness to, Decision& decision);
   void move_shards_off_missing_workers(const NodeInfo& node, Changes& changes) const;
+  /// OK if the message comes from the registered process of that node.
+  [[nodiscard]] absl::Status check_process(const std::string& uuid, uint64_t incarnation,
+                                           const std::string& instance) const;
+  [[nodiscard]] absl::Status no_such_node(const std::string& uuid) const;
+  [[nodiscard]] absl::Status no_such_table(const std::string& name) const;
+  Decision set_draining(const std::string& uuid, bool draining);
+  /// The shard's record, or why there is none.
+  [[nodiscard]] absl::StatusOr<ShardAssignment> find_shard(const std::string& table, uint32_t shard) const;
+  [[nodiscard]] ViewContext context(TimeNs now) const { return {state_, status_, options_.views, now}; }
+  /// The view manager's next steps.
+  void plan_views(TimeNs now, Decision& decision);
+  /// One record as a change.
+  [[nodiscard]] Decision changed(ShardAssignment record) const;
   [[nodiscard]] absl::Status check_new_table(const CreateTable& event) const;
   [[nodiscard]] absl::Status no_live_nodes() const;
   /// A change that raises the map's revision; filled by the caller.
@@ -167,7 +141,10 @@ class ClusterCore {
 
   const CoreOptions options_;
   ClusterState state_;
-  std::map<std::string, NodeStatus> status_;
+  NodeStatuses status_;
+  ViewManager views_;
+  /// For questions that come without a time.
+  TimeNs newest_ = 0;
 };
 
 }  // namespace skua::control

@@ -17,6 +17,15 @@ size_t ClusterState::owned_shard_count(const std::string& uuid) const {
   }));
 }
 
+size_t ClusterState::replica_count(const std::string& uuid) const {
+  const auto here = [&](const Replica& replica) { return replica.node_uuid == uuid; };
+  return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {
+    const ShardAssignment& shard = entry.second;
+    return (shard.primary && here(*shard.primary)) || std::any_of(shard.backups.begin(), shard.backups.end(), here) ||
+           std::any_of(shard.learners.begin(), shard.learners.end(), [&](const Learner& l) { return here(l.replica); });
+  }));
+}
+
 void apply(const Changes& changes, ClusterState& state) {
   if (changes.empty()) return;
   for (const NodeInfo& node : changes.put_nodes) state.nodes[node.uuid] = node;

@@ -41,6 +41,14 @@ struct NodeInfo {
   std::string host;
   uint32_t worker_count = 0;
   VersionRange versions;
+  /// What fails together with this node (a rack, a power feed); empty if unknown. Replicas of a shard
+  /// avoid sharing one.
+  std::string zone = {};
+  /// Counted up by a node whose log may have lost writes that it had acknowledged. What it was a
+  /// member of under an older number, it is a member of no more.
+  uint64_t storage_incarnation = 0;
+  /// An operator wants the node empty. The control plane's own: a registration does not change it.
+  bool draining = false;
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -51,29 +59,61 @@ struct Table {
   std::string name;
   /// Fixed for the table's life.
   uint32_t shard_count = 0;
+  /// Members that each shard should have, on as many nodes.
+  uint32_t replicas = 1;
+  /// A primary acknowledges writes only while its view has at least so many members.
+  uint32_t min_insync = 1;
+  /// Backups may answer linearizable reads.
+  bool read_anywhere = false;
 
   friend bool operator==(const Table&, const Table&) = default;
 };
 
-/// A worker of a node that holds a shard.
+/// A worker of a node that holds a shard. A member of a view is named by node and storage
+/// incarnation; the worker only says where on the node it is.
 struct Replica {
   std::string node_uuid;
   uint32_t worker = 0;
+  uint64_t storage_incarnation = 0;
 
   friend bool operator==(const Replica&, const Replica&) = default;
 };
 
-/// Who serves a shard, in which epoch.
+/// A node that copies a shard in order to become a member.
+struct Learner {
+  Replica replica;
+  /// 0: it follows, and nobody waits for it. Otherwise the number of the attempt to join: while it is
+  /// set, the primary requires the learner's acknowledgement and grant for every commit.
+  uint64_t join = 0;
+
+  friend bool operator==(const Learner&, const Learner&) = default;
+};
+
+/// Who serves a shard, in which epoch: the shard's view. control/core/view_rules.h says which
+/// record may follow which.
 struct ShardAssignment {
   TableId table_id = 0;
   uint32_t shard = 0;
-  /// Starts at 1, +1 for every change of `primary` or `backups`. Travels in each data-path request.
+  /// Starts at 1, +1 for every change of the primary or of the members. Travels in each data-path
+  /// request.
   uint64_t epoch = 0;
-  /// Nothing when the last owner was removed by force: the shard is then unavailable until its
+  /// Nothing when the last member was removed by force: the shard is then unavailable until its
   /// table is dropped.
   std::optional<Replica> primary;
-  /// Empty as long as shards are not replicated.
-  std::vector<Replica> backups;
+  /// The other members. `primary` and `backups` together are the members of the view.
+  std::vector<Replica> backups = {};
+  std::vector<Learner> learners = {};
+  /// Members (node uuids) that go as soon as enough others are there: a move under way.
+  std::vector<std::string> leaving = {};
+  /// +1 for every change of the record at all, so that records of one epoch have an order.
+  uint64_t change = 0;
+  /// The number that the next attempt to join gets: never one that was used before.
+  uint64_t next_join = 1;
+  /// +1 when an operator's (or, without replicas, the owner's) recovery gave writes up.
+  uint64_t fork = 0;
+  /// The process of the primary's node that leads this view; a later one has to wait for a view of its
+  /// own. 0: any (a shard that never had more than one member).
+  uint64_t primary_incarnation = 0;
 
   friend bool operator==(const ShardAssignment&, const ShardAssignment&) = default;
 };
@@ -93,6 +133,8 @@ struct ClusterState {
   [[nodiscard]] const Table* find_table(std::string_view name) const;
   /// How many shards have `uuid` as their primary.
   [[nodiscard]] size_t owned_shard_count(const std::string& uuid) const;
+  /// How many shards have `uuid` as a member or learner.
+  [[nodiscard]] size_t replica_count(const std::string& uuid) const;
 };
 
 /// A durable change, committed as one transaction. Empty when an event changed nothing that lasts.

@@ -71,6 +71,10 @@ absl::Status check_node_info(const NodeInfo& node) {
     return absl::InvalidArgumentError(absl::StrCat("node ", node.uuid, " has a host name of ", node.host.size(),
                                                    " bytes; the limit is ", kAddressMax));
   }
+  if (node.zone.size() > kZoneMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node ", node.uuid, " has a zone name of ", node.zone.size(), " bytes; the limit is ", kZoneMax));
+  }
   if (node.worker_count == 0 || node.worker_count > kWorkersPerNodeMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("node ", node.uuid, " has ", node.worker_count, " workers; choose 1 to ", kWorkersPerNodeMax));
@@ -80,6 +84,12 @@ absl::Status check_node_info(const NodeInfo& node) {
 
 absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered, const NodeStatus& status, TimeNs now,
                             DurationNs suspect_after_ns) {
+  if (newcomer.storage_incarnation < registered.storage_incarnation) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(describe_node(newcomer), " has an older storage (", newcomer.storage_incarnation,
+                     ") than the one that is registered (", registered.storage_incarnation,
+                     "). Its data directory is an old copy. Bring back the newest data directory. ", kCopyAdvice));
+  }
   const bool same_instance = newcomer.instance == registered.instance;
   if (newcomer.incarnation == registered.incarnation && same_instance) return absl::OkStatus();
   if (newcomer.incarnation < registered.incarnation) {

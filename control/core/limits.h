@@ -12,6 +12,10 @@ inline constexpr size_t kNodesMax = 1024;
 inline constexpr uint32_t kWorkersPerNodeMax = 256;
 inline constexpr size_t kTablesMax = 1024;
 inline constexpr uint32_t kShardsPerTableMax = 4096;
+inline constexpr uint32_t kReplicasMax = 5;
+inline constexpr size_t kZoneMax = 64;
+/// Shards that one report of a node may name.
+inline constexpr size_t kReportShardsMax = 65'536;
 /// All tables together: keeps the whole map, which is sent at every change, below a mebibyte or so.
 inline constexpr size_t kShardsMax = 65'536;
 inline constexpr size_t kTableNameMax = 128;

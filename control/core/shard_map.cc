@@ -8,14 +8,20 @@ namespace {
 std::optional<MapReplica> to_map(const ShardMap& map, const Replica& replica) {
   const MapNode* node = map.find_node(replica.node_uuid);
   if (node == nullptr) return std::nullopt;
-  return MapReplica{static_cast<uint32_t>(node - map.nodes.data()), replica.worker};
+  return MapReplica{static_cast<uint32_t>(node - map.nodes.data()), replica.worker, replica.storage_incarnation};
 }
 
 MapShard to_map(const ShardMap& map, const ShardAssignment& shard) {
   MapShard result{.epoch = shard.epoch, .primary = std::nullopt, .backups = {}};
+  result.change = shard.change;
+  result.fork = shard.fork;
+  result.primary_incarnation = shard.primary_incarnation;
   if (shard.primary) result.primary = to_map(map, *shard.primary);
   for (const Replica& backup : shard.backups) {
     if (auto replica = to_map(map, backup)) result.backups.push_back(*replica);
+  }
+  for (const Learner& learner : shard.learners) {
+    if (auto replica = to_map(map, learner.replica)) result.learners.push_back({*replica, learner.join});
   }
   return result;
 }
@@ -58,8 +64,19 @@ bool ShardMap::valid() const {
     if (i > 0 && tables[i - 1].id >= tables[i].id) return false;
     if (tables[i].shards.empty()) return false;
     for (const MapShard& shard : tables[i].shards) {
-      if (shard.primary && !known(*shard.primary)) return false;
-      if (!std::all_of(shard.backups.begin(), shard.backups.end(), known)) return false;
+      // No node has two parts in a shard.
+      std::vector<uint32_t> parts;
+      const auto good = [&](const MapReplica& replica) {
+        const bool twice = std::find(parts.begin(), parts.end(), replica.node) != parts.end();
+        parts.push_back(replica.node);
+        return known(replica) && !twice;
+      };
+      if (shard.primary && !good(*shard.primary)) return false;
+      if (!std::all_of(shard.backups.begin(), shard.backups.end(), good)) return false;
+      if (!std::all_of(shard.learners.begin(), shard.learners.end(),
+                       [&](const MapLearner& learner) { return good(learner.replica); })) {
+        return false;
+      }
     }
   }
   return true;
@@ -71,10 +88,12 @@ ShardMap build_shard_map(const ClusterState& state) {
   map.cluster_name = state.cluster_name;
   map.revision = state.map_revision;
   for (const auto& [uuid, node] : state.nodes) {
-    map.nodes.push_back({uuid, node.incarnation, node.grpc_address, node.worker_count});
+    map.nodes.push_back(
+        {uuid, node.incarnation, node.grpc_address, node.worker_count, node.zone, node.storage_incarnation});
   }
   for (const auto& [id, table] : state.tables) {
-    map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count)});
+    map.tables.push_back({id, table.name, std::vector<MapShard>(table.shard_count), table.replicas, table.min_insync,
+                          table.read_anywhere});
     for (uint32_t shard = 0; shard < table.shard_count; ++shard) {
       const auto found = state.shards.find({id, shard});
       if (found != state.shards.end()) map.tables.back().shards[shard] = to_map(map, found->second);

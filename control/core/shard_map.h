@@ -31,6 +31,10 @@ struct MapNode {
   /// "host:port" of the node's gRPC server (Bootstrap).
   std::string grpc_address;
   uint32_t worker_count = 0;
+  /// What fails together with it; empty if unknown.
+  std::string zone = {};
+  /// A replica of another number is no replica any more: see NodeInfo.
+  uint64_t storage_incarnation = 0;
 
   friend bool operator==(const MapNode&, const MapNode&) = default;
 };
@@ -39,15 +43,31 @@ struct MapReplica {
   /// Index into ShardMap::nodes.
   uint32_t node = 0;
   uint32_t worker = 0;
+  uint64_t storage_incarnation = 0;
 
   friend bool operator==(const MapReplica&, const MapReplica&) = default;
 };
 
+struct MapLearner {
+  MapReplica replica;
+  /// Not 0: the primary requires its acknowledgement for every commit. See Learner.
+  uint64_t join = 0;
+
+  friend bool operator==(const MapLearner&, const MapLearner&) = default;
+};
+
+/// A shard's record, as in ShardAssignment.
 struct MapShard {
   uint64_t epoch = 0;
   /// Nothing when the shard has no owner (its node was removed by force).
   std::optional<MapReplica> primary;
   std::vector<MapReplica> backups;
+  std::vector<MapLearner> learners = {};
+  /// Orders records of one epoch.
+  uint64_t change = 0;
+  uint64_t fork = 0;
+  /// The process that leads this epoch; 0: whichever runs on the primary's node.
+  uint64_t primary_incarnation = 0;
 
   friend bool operator==(const MapShard&, const MapShard&) = default;
 };
@@ -57,6 +77,10 @@ struct MapTable {
   std::string name;
   /// Indexed by shard number.
   std::vector<MapShard> shards;
+  /// See Table.
+  uint32_t replicas = 1;
+  uint32_t min_insync = 1;
+  bool read_anywhere = false;
 
   [[nodiscard]] uint32_t shard_count() const { return static_cast<uint32_t>(shards.size()); }
 

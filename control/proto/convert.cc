@@ -1,8 +1,10 @@
 #include "control/proto/convert.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/limits.h"
 
 namespace skua::control {
 namespace {
@@ -10,20 +12,28 @@ namespace {
 void fill(v1::MapReplica& to, const MapReplica& from) {
   to.set_node(from.node);
   to.set_worker(from.worker);
+  to.set_storage_incarnation(from.storage_incarnation);
 }
 
 MapReplica replica_from(const v1::MapReplica& from) {
-  return {from.node(), from.worker()};
+  return {from.node(), from.worker(), from.storage_incarnation()};
 }
 
 MapTable table_from(const v1::MapTable& from) {
-  MapTable table{from.id(), from.name(), {}};
+  MapTable table{from.id(),           from.name(), {}, std::max(from.replicas(), 1u), std::max(from.min_insync(), 1u),
+                 from.read_anywhere()};
   table.shards.reserve(static_cast<size_t>(from.shards_size()));
   for (const v1::MapShard& shard : from.shards()) {
     MapShard& to = table.shards.emplace_back();
     to.epoch = shard.epoch();
     if (shard.has_primary()) to.primary = replica_from(shard.primary());
     for (const v1::MapReplica& backup : shard.backups()) to.backups.push_back(replica_from(backup));
+    for (const v1::MapLearner& learner : shard.learners()) {
+      to.learners.push_back({replica_from(learner.replica()), learner.join()});
+    }
+    to.change = shard.change();
+    to.fork = shard.fork();
+    to.primary_incarnation = shard.primary_incarnation();
   }
   return table;
 }
@@ -50,12 +60,16 @@ v1::NodeInfo to_proto(const NodeInfo& node) {
   to.set_host(node.host);
   to.set_worker_count(node.worker_count);
   *to.mutable_versions() = to_proto(node.versions);
+  to.set_zone(node.zone);
+  to.set_storage_incarnation(node.storage_incarnation);
+  to.set_draining(node.draining);
   return to;
 }
 
 NodeInfo from_proto(const v1::NodeInfo& node) {
-  return {node.uuid(),         node.incarnation(),         node.instance(), node.grpc_address(), node.host(),
-          node.worker_count(), from_proto(node.versions())};
+  return {
+      node.uuid(),         node.incarnation(),          node.instance(), node.grpc_address(),        node.host(),
+      node.worker_count(), from_proto(node.versions()), node.zone(),     node.storage_incarnation(), node.draining()};
 }
 
 v1::Liveness to_proto(Liveness liveness) {
@@ -88,16 +102,29 @@ v1::ShardMapSnapshot to_proto(const ShardMap& map) {
     added.set_incarnation(node.incarnation);
     added.set_grpc_address(node.grpc_address);
     added.set_worker_count(node.worker_count);
+    added.set_zone(node.zone);
+    added.set_storage_incarnation(node.storage_incarnation);
   }
   for (const MapTable& table : map.tables) {
     v1::MapTable& added = *to.add_tables();
     added.set_id(table.id);
     added.set_name(table.name);
+    added.set_replicas(table.replicas);
+    added.set_min_insync(table.min_insync);
+    added.set_read_anywhere(table.read_anywhere);
     for (const MapShard& shard : table.shards) {
       v1::MapShard& added_shard = *added.add_shards();
       added_shard.set_epoch(shard.epoch);
       if (shard.primary) fill(*added_shard.mutable_primary(), *shard.primary);
       for (const MapReplica& backup : shard.backups) fill(*added_shard.add_backups(), backup);
+      for (const MapLearner& learner : shard.learners) {
+        v1::MapLearner& added_learner = *added_shard.add_learners();
+        fill(*added_learner.mutable_replica(), learner.replica);
+        added_learner.set_join(learner.join);
+      }
+      added_shard.set_change(shard.change);
+      added_shard.set_fork(shard.fork);
+      added_shard.set_primary_incarnation(shard.primary_incarnation);
     }
   }
   return to;
@@ -109,12 +136,68 @@ absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map) {
   to.cluster_name = map.cluster_name();
   to.revision = map.revision();
   for (const v1::MapNode& node : map.nodes()) {
-    to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count()});
+    to.nodes.push_back({node.uuid(), node.incarnation(), node.grpc_address(), node.worker_count(), node.zone(),
+                        node.storage_incarnation()});
   }
   for (const v1::MapTable& table : map.tables()) to.tables.push_back(table_from(table));
   if (to.revision == 0 || !to.valid()) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard map revision ", to.revision, " of cluster ", to.cluster_id, " is malformed"));
+  }
+  return to;
+}
+
+v1::ReportReplicasRequest to_proto(const ReplicaReport& report) {
+  v1::ReportReplicasRequest to;
+  const auto fill_shard = [](v1::ShardAtEpoch& shard, const ShardAtEpoch& from) {
+    shard.set_table_id(from.shard.first);
+    shard.set_shard(from.shard.second);
+    shard.set_epoch(from.epoch);
+  };
+  to.set_uuid(report.uuid);
+  to.set_incarnation(report.incarnation);
+  to.set_instance(report.instance);
+  for (const Suspicion& suspicion : report.suspicions) {
+    v1::Suspicion& added = *to.add_suspicions();
+    added.set_accused(suspicion.accused);
+    added.set_reason(suspicion.reason);
+    for (const ShardAtEpoch& shard : suspicion.shards) fill_shard(*added.add_shards(), shard);
+  }
+  for (const CaughtUp& fact : report.caught_up) {
+    v1::CaughtUp& added = *to.add_caught_up();
+    fill_shard(*added.mutable_shard(), fact.shard);
+    added.set_learner(fact.learner);
+  }
+  for (const JoinReady& fact : report.join_ready) {
+    v1::JoinReady& added = *to.add_join_ready();
+    fill_shard(*added.mutable_shard(), fact.shard);
+    added.set_learner(fact.learner);
+    added.set_join(fact.join);
+  }
+  return to;
+}
+
+absl::StatusOr<ReplicaReport> from_proto(const v1::ReportReplicasRequest& report) {
+  size_t shards = static_cast<size_t>(report.caught_up_size()) + static_cast<size_t>(report.join_ready_size()) +
+                  static_cast<size_t>(report.suspicions_size());
+  for (const v1::Suspicion& suspicion : report.suspicions()) shards += static_cast<size_t>(suspicion.shards_size());
+  if (shards > kReportShardsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a report of node ", report.uuid(), " names ", shards,
+                                                   " shards; the limit is ", kReportShardsMax));
+  }
+  const auto shard_of = [](const v1::ShardAtEpoch& from) {
+    return ShardAtEpoch{{from.table_id(), from.shard()}, from.epoch()};
+  };
+  ReplicaReport to{report.uuid(), report.incarnation(), report.instance(), {}, {}, {}};
+  for (const v1::Suspicion& suspicion : report.suspicions()) {
+    Suspicion& added = to.suspicions.emplace_back();
+    added.accused = suspicion.accused();
+    added.reason = suspicion.reason();
+    for (const v1::ShardAtEpoch& shard : suspicion.shards()) added.shards.push_back(shard_of(shard));
+  }
+  for (const v1::CaughtUp& fact : report.caught_up()) to.caught_up.push_back({shard_of(fact.shard()), fact.learner()});
+  for (const v1::JoinReady& fact : report.join_ready()) {
+    to.join_ready.push_back({shard_of(fact.shard()), fact.learner(), fact.join()});
   }
   return to;
 }

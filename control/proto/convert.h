@@ -13,6 +13,7 @@
 #include "control/core/bootstrap.h"
 #include "control/core/cluster_core.h"
 #include "control/core/cluster_state.h"
+#include "control/core/events.h"
 #include "control/core/protocol_version.h"
 #include "control/core/shard_map.h"
 #include "control/proto/bootstrap.pb.h"
@@ -32,6 +33,10 @@ namespace skua::control {
 
 [[nodiscard]] v1::ShardMapSnapshot to_proto(const ShardMap& map);
 [[nodiscard]] absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map);
+
+[[nodiscard]] v1::ReportReplicasRequest to_proto(const ReplicaReport& report);
+/// INVALID_ARGUMENT above kReportShardsMax.
+[[nodiscard]] absl::StatusOr<ReplicaReport> from_proto(const v1::ReportReplicasRequest& report);
 
 [[nodiscard]] v1::TransportDescriptor to_proto(const TransportDescriptor& descriptor);
 [[nodiscard]] TransportDescriptor from_proto(const v1::TransportDescriptor& descriptor);

@@ -29,6 +29,14 @@ absl::Status check_options(const ControlServerOptions& options) {
   return absl::OkStatus();
 }
 
+ViewOptions views(const ControlServerOptions& options) {
+  ViewOptions views;
+  // Two heartbeats, and some time on the way.
+  views.fresh_ns = options.heartbeat_interval_ms * kMillisecond * 5 / 2;
+  views.replace_after_ns = options.replace_after_ms * kMillisecond;
+  return views;
+}
+
 class RunningServer final : public ControlServer {
  public:
   RunningServer(const ControlServerOptions& options, std::unique_ptr<MetadataStore> store,
@@ -37,7 +45,7 @@ class RunningServer final : public ControlServer {
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
         election_(std::move(election)),
-        controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond},
+        controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond, .views = views(options)},
                      .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
                      .log = options.log,
                      .alone = election_ == nullptr},

@@ -27,6 +27,8 @@ struct ControlServerOptions {
   /// What nodes are told; suspect_after should be several times the interval.
   uint32_t heartbeat_interval_ms = 500;
   uint32_t suspect_after_ms = 3000;
+  /// How long a shard waits for a lost member before another node gets a copy.
+  uint32_t replace_after_ms = 30'000;
   LogFn log;
 };
 

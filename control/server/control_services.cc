@@ -50,6 +50,10 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_name(table.name);
   to.set_shard_count(table.shard_count);
   to.set_available_shard_count(core.available_shard_count(table.id));
+  to.set_replicas(table.replicas);
+  to.set_min_insync(table.min_insync);
+  to.set_read_anywhere(table.read_anywhere);
+  to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 
 class MembershipService final : public v1::Membership::CallbackService {
@@ -85,6 +89,18 @@ class MembershipService final : public v1::Membership::CallbackService {
                                       reply->set_map_revision(core.state().map_revision);
                                       finish(context, reactor, decision.status);
                                     }));
+  }
+
+  ServerUnaryReactor* ReportReplicas(CallbackServerContext* context, const v1::ReportReplicasRequest* request,
+                                     v1::ReportReplicasReply* reply) override {
+    auto* reactor = context->DefaultReactor();
+    auto report = from_proto(*request);
+    if (!report.ok()) return queued(reactor, report.status());
+    return queued(reactor, controller_.submit(*std::move(report), [context, reactor, reply](const Decision& decision,
+                                                                                            const ClusterCore& core) {
+      reply->set_map_revision(core.state().map_revision);
+      finish(context, reactor, decision.status);
+    }));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
@@ -259,7 +275,8 @@ class TablesService final : public v1::Tables::CallbackService {
     const uint32_t wait_ms = std::min(request->wait_ready_ms(), kWaitReadyMsMax);
     return queued(reactor,
                   controller_.submit(
-                      skua::control::CreateTable{request->name(), request->shard_count(), request->if_not_exists()},
+                      skua::control::CreateTable{request->name(), request->shard_count(), request->if_not_exists(),
+                                                 request->replicas(), request->min_insync(), request->read_anywhere()},
                       [this, context, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
                         if (!decision.status.ok()) {
                           finish(context, reactor, decision.status);
@@ -324,7 +341,42 @@ class ClusterService final : public v1::Cluster::CallbackService {
                                [context, reactor](const absl::Status& status) { finish(context, reactor, status); }));
   }
 
+  ServerUnaryReactor* DrainNode(CallbackServerContext* context, const v1::DrainNodeRequest* request,
+                                v1::ChangeReply* reply) override {
+    return change(context, skua::control::DrainNode{request->uuid()}, reply);
+  }
+
+  ServerUnaryReactor* UndrainNode(CallbackServerContext* context, const v1::UndrainNodeRequest* request,
+                                  v1::ChangeReply* reply) override {
+    return change(context, skua::control::UndrainNode{request->uuid()}, reply);
+  }
+
+  ServerUnaryReactor* MoveShard(CallbackServerContext* context, const v1::MoveShardRequest* request,
+                                v1::ChangeReply* reply) override {
+    return change(context, skua::control::MoveShard{request->table(), request->shard(), request->from(), request->to()},
+                  reply);
+  }
+
+  ServerUnaryReactor* TransferPrimary(CallbackServerContext* context, const v1::TransferPrimaryRequest* request,
+                                      v1::ChangeReply* reply) override {
+    return change(context, skua::control::TransferPrimary{request->table(), request->shard(), request->to()}, reply);
+  }
+
+  ServerUnaryReactor* RecoverShard(CallbackServerContext* context, const v1::RecoverShardRequest* request,
+                                   v1::ChangeReply* reply) override {
+    return change(context, ForceRecover{request->table(), request->shard(), request->node()}, reply);
+  }
+
  private:
+  ServerUnaryReactor* change(CallbackServerContext* context, Event event, v1::ChangeReply* reply) {
+    auto* reactor = context->DefaultReactor();
+    return queued(reactor, controller_.submit(std::move(event), [context, reactor, reply](const Decision& decision,
+                                                                                          const ClusterCore& core) {
+      reply->set_map_revision(core.state().map_revision);
+      finish(context, reactor, decision.status);
+    }));
+  }
+
   void fill_status(v1::GetStatusReply& reply, const ClusterCore& core, TimeNs now) const {
     reply.set_cluster_id(core.state().cluster_id);
     reply.set_cluster_name(core.state().cluster_name);
@@ -341,7 +393,10 @@ class ClusterService final : public v1::Cluster::CallbackService {
       added.set_applied_revision(status.applied_revision);
       added.set_trouble(status.trouble);
       added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
+      added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
+      added.set_drain_progress(core.drain_progress(uuid));
     }
+    for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);
     for (const auto& [id, table] : core.state().tables) fill(*reply.add_tables(), table, core);
   }
 

@@ -1,5 +1,6 @@
 #include "control/server/controller.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -17,6 +18,22 @@ constexpr int kAttemptsMax = 5;
 
 absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
+}
+
+/// "views changed: t/3 epoch 5 led by <uuid>, ... and 60 more".
+std::string describe_views(const Changes& changes, const ClusterState& state) {
+  constexpr size_t kShown = 4;
+  std::string text = "views changed:";
+  for (size_t i = 0; i < std::min(changes.put_shards.size(), kShown); ++i) {
+    const ShardAssignment& shard = changes.put_shards[i];
+    const auto table = state.tables.find(shard.table_id);
+    absl::StrAppend(&text, i == 0 ? " " : ", ", table == state.tables.end() ? "?" : table->second.name, "/",
+                    shard.shard, " epoch ", shard.epoch, shard.primary ? " led by " : " led by nobody",
+                    shard.primary ? shard.primary->node_uuid : "", " with ", shard.backups.size(), " backups, ",
+                    shard.learners.size(), " learners");
+  }
+  if (changes.put_shards.size() > kShown) absl::StrAppend(&text, " and ", changes.put_shards.size() - kShown, " more");
+  return text;
 }
 
 }  // namespace
@@ -108,8 +125,8 @@ void Controller::run() {
     lock.unlock();
     apply_leadership();
     for (const Command& command : batch) command(false);
-    if (clock_.now_ns() >= next_tick && not_leading_.ok()) {
-      note(Tick{}, core_->step(Tick{}, clock_.now_ns()));
+    if (not_leading_.ok() && (changed_ || clock_.now_ns() >= next_tick)) {
+      tick();
       next_tick = clock_.now_ns() + options_.tick_ns;
     }
     serve_waiters(false);
@@ -143,7 +160,7 @@ bool Controller::take_over(const Leadership& leadership) {
     log(true, absl::StrCat("leads, but cannot read the metadata store: ", std::string(state.status().message())));
     return false;
   }
-  core_.emplace(options_.core, *std::move(state), clock_.now_ns());
+  core_->emplace(options_.core, *std::move(state), clock_.now_ns());
   must_reload_ = false;
   not_leading_ = absl::OkStatus();
   hub_.publish(build_shard_map(core_->state()));
@@ -166,6 +183,24 @@ void Controller::execute(const Event& event, const DoneFn& done) {
   const Decision decision = decide(event);
   note(event, decision);
   done(decision, *core_);
+}
+
+void Controller::tick() {
+  for (int i = 0; i < kViewChangesPerTickMax; ++i) {
+    changed_ = false;
+    Decision decision = decide(Tick{});
+    const bool failed = !decision.status.ok();
+    if (failed) {
+      // Whatever the store does, silence is noticed.
+      Decision silence = core_->step(Tick{}, clock_.now_ns());
+      for (LivenessChange& change : silence.liveness_changes) decision.liveness_changes.push_back(std::move(change));
+      if (tick_failed_) decision.status = absl::OkStatus();
+      decision.changes = {};
+    }
+    tick_failed_ = failed;
+    note(Tick{}, decision);
+    if (failed || decision.changes.empty()) return;
+  }
 }
 
 Decision Controller::decide(const Event& event) {
@@ -211,6 +246,7 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
     return absl::OkStatus();
   }
   core_->committed(changes, clock_.now_ns());
+  changed_ = true;
   hub_.publish(build_shard_map(core_->state()));
   return absl::OkStatus();
 }
@@ -260,6 +296,7 @@ void Controller::note(const Event& event, const Decision& decision) {
     for (const Table& table : changes.put_tables) {
       log(false, absl::StrCat("created table ", table.name, " with ", table.shard_count, " shards"));
     }
+    if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, describe_views(changes, core_->state()));
     if (!changes.delete_tables.empty() && decision.table) {
       log(false, absl::StrCat("dropped table ", decision.table->name));
     }

@@ -104,6 +104,7 @@ class Controller {
   bool take_over(const Leadership& leadership);
   void follow(const Leadership& leadership);
   void execute(const Event& event, const DoneFn& done);
+  void tick();
   Decision decide(const Event& event);
   absl::Status commit(const Changes& changes, bool& retry);
   absl::Status reload();
@@ -121,6 +122,10 @@ class Controller {
   bool must_reload_ = false;
   /// Why this process does not lead; OK if it does.
   absl::Status not_leading_;
+  /// A change was committed since the last tick: the views may have to follow at once.
+  bool changed_ = false;
+  /// The last tick could not reach the store; said once.
+  bool tick_failed_ = false;
   std::list<ReadyWaiter> waiters_;
 
   std::mutex mutex_;

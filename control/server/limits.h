@@ -11,6 +11,10 @@ namespace skua::control {
 inline constexpr size_t kCommandsMax = 4096;
 /// Clients and nodes that watch the shard map.
 inline constexpr size_t kWatchersMax = 4096;
+/// Shards in a status that are said to be out of service.
+inline constexpr size_t kTroublesShownMax = 16;
+/// Transactions with changes of views that one tick may make.
+inline constexpr int kViewChangesPerTickMax = 64;
 /// CreateTable calls that wait for nodes.
 inline constexpr size_t kReadyWaitersMax = 256;
 /// The longest that CreateTable waits, whatever was asked for.

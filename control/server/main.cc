@@ -38,6 +38,7 @@ struct Settings {
   std::string cluster_id;
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
+  DurationNs replace_after_ns = 30 * kSecond;
   app::LogOptions log;
 };
 
@@ -74,6 +75,10 @@ void parse_settings(int argc, char** argv, Settings& settings) {
       .add_duration("suspect-after", &settings.suspect_after_ns,
                     "Silence after which a node counts as gone; at least twice the heartbeat interval.")
       .range(20 * kMillisecond, 3600 * kSecond);
+  program
+      .add_duration("replace-after", &settings.replace_after_ns,
+                    "How long a shard that lost a replica waits for its node before another one gets a copy.")
+      .range(0, 24 * 3600 * kSecond);
   app::add_log_options(program, &settings.log);
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
   program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
@@ -157,6 +162,7 @@ ControlServerOptions server_options(const Settings& settings, ClusterIdentity cl
   options.fresh_cluster_id = app::random_uuid();
   options.heartbeat_interval_ms = static_cast<uint32_t>(settings.heartbeat_interval_ns / kMillisecond);
   options.suspect_after_ms = static_cast<uint32_t>(settings.suspect_after_ns / kMillisecond);
+  options.replace_after_ms = static_cast<uint32_t>(settings.replace_after_ns / kMillisecond);
   options.log = [logger](bool warning, const std::string& line) {
     logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
   };

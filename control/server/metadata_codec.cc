@@ -1,7 +1,11 @@
 #include "control/server/metadata_codec.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "control/core/limits.h"
+#include "control/core/view_rules.h"
 #include "control/proto/metadata.pb.h"
 
 namespace skua::control::metadata {
@@ -15,11 +19,12 @@ v1::ReplicaRecord record_of(const Replica& replica) {
   v1::ReplicaRecord record;
   record.set_node_uuid(replica.node_uuid);
   record.set_worker(replica.worker);
+  record.set_storage_incarnation(replica.storage_incarnation);
   return record;
 }
 
 Replica replica_of(const v1::ReplicaRecord& record) {
-  return {record.node_uuid(), record.worker()};
+  return {record.node_uuid(), record.worker(), record.storage_incarnation()};
 }
 
 std::string map_record(uint64_t map_revision, TableId next_table_id) {
@@ -39,6 +44,9 @@ std::string node_record(const NodeInfo& node) {
   record.set_worker_count(node.worker_count);
   record.set_version_min(node.versions.min);
   record.set_version_max(node.versions.max);
+  record.set_zone(node.zone);
+  record.set_storage_incarnation(node.storage_incarnation);
+  record.set_draining(node.draining);
   return record.SerializeAsString();
 }
 
@@ -47,6 +55,9 @@ std::string table_record(const Table& table) {
   record.set_id(table.id);
   record.set_name(table.name);
   record.set_shard_count(table.shard_count);
+  record.set_replicas(table.replicas);
+  record.set_min_insync(table.min_insync);
+  record.set_read_anywhere(table.read_anywhere);
   return record.SerializeAsString();
 }
 
@@ -57,6 +68,16 @@ std::string shard_record(const ShardAssignment& shard) {
   record.set_epoch(shard.epoch);
   if (shard.primary) *record.mutable_primary() = record_of(*shard.primary);
   for (const Replica& backup : shard.backups) *record.add_backups() = record_of(backup);
+  for (const Learner& learner : shard.learners) {
+    v1::LearnerRecord& added = *record.add_learners();
+    *added.mutable_replica() = record_of(learner.replica);
+    added.set_join(learner.join);
+  }
+  for (const std::string& uuid : shard.leaving) record.add_leaving(uuid);
+  record.set_change(shard.change);
+  record.set_next_join(shard.next_join);
+  record.set_fork(shard.fork);
+  record.set_primary_incarnation(shard.primary_incarnation);
   return record.SerializeAsString();
 }
 
@@ -92,15 +113,23 @@ bool decode_node(const KeyValue& kv, ClusterState& state) {
                                 record.grpc_address(),
                                 record.host(),
                                 record.worker_count(),
-                                {record.version_min(), record.version_max()}};
+                                {record.version_min(), record.version_max()},
+                                record.zone(),
+                                record.storage_incarnation(),
+                                record.draining()};
   return true;
 }
 
 bool decode_table(const KeyValue& kv, ClusterState& state) {
   v1::TableRecord record;
   if (!record.ParseFromString(kv.value) || table_key(record.id()) != kv.key) return false;
-  state.tables[record.id()] = {record.id(), record.name(), record.shard_count()};
-  return true;
+  state.tables[record.id()] = {record.id(),
+                               record.name(),
+                               record.shard_count(),
+                               std::max(record.replicas(), 1u),
+                               std::max(record.min_insync(), 1u),
+                               record.read_anywhere()};
+  return record.replicas() <= kReplicasMax;
 }
 
 bool decode_shard(const KeyValue& kv, ClusterState& state) {
@@ -108,12 +137,20 @@ bool decode_shard(const KeyValue& kv, ClusterState& state) {
   if (!record.ParseFromString(kv.value)) return false;
   if (shard_key(record.table_id(), record.shard()) != kv.key) return false;
   ShardAssignment& shard = state.shards[{record.table_id(), record.shard()}];
-  shard = {record.table_id(), record.shard(), record.epoch(), std::nullopt, {}};
+  shard = {record.table_id(), record.shard(), record.epoch(), std::nullopt};
   if (record.has_primary()) shard.primary = replica_of(record.primary());
   for (const v1::ReplicaRecord& backup : record.backups()) {
     shard.backups.push_back(replica_of(backup));
   }
-  return true;
+  for (const v1::LearnerRecord& learner : record.learners()) {
+    shard.learners.push_back({replica_of(learner.replica()), learner.join()});
+  }
+  shard.leaving = {record.leaving().begin(), record.leaving().end()};
+  shard.change = record.change();
+  shard.next_join = std::max<uint64_t>(record.next_join(), 1);
+  shard.fork = record.fork();
+  shard.primary_incarnation = record.primary_incarnation();
+  return is_well_formed(shard);
 }
 
 /// Every table has exactly its shards, and every owner exists.
@@ -131,8 +168,14 @@ absl::Status check_complete(const ClusterState& state) {
     if (table == state.tables.end() || key.second >= table->second.shard_count) {
       return damaged(shard_key(key.first, key.second), "belongs to no table");
     }
-    if (shard.primary && !state.nodes.contains(shard.primary->node_uuid)) {
+    const auto known = [&](const Replica& replica) { return state.nodes.contains(replica.node_uuid); };
+    if (shard.primary && !known(*shard.primary)) {
       return damaged(shard_key(key.first, key.second), "names an owner that is not a node");
+    }
+    if (!std::all_of(shard.backups.begin(), shard.backups.end(), known) ||
+        !std::all_of(shard.learners.begin(), shard.learners.end(),
+                     [&](const Learner& learner) { return known(learner.replica); })) {
+      return damaged(shard_key(key.first, key.second), "names a replica that is not on a node");
     }
   }
   return absl::OkStatus();

@@ -53,6 +53,7 @@ struct Config {
   std::string grpc_address = "127.0.0.1:7410";
   std::string data_address = "127.0.0.1:7420";
   std::string advertise_host;
+  std::string zone;
   uint32_t workers = 1;
   Polling polling = Polling::kAdaptive;
   DurationNs spin = 50 * kMicrosecond;
@@ -173,6 +174,8 @@ void declare(app::Program& program, Config& config) {
       .add_string("advertise-host", &config.advertise_host,
                   "What others are told to dial instead of the hosts in the addresses above, as a numeric address.")
       .value_name("IP");
+  program.add_string("zone", &config.zone,
+                     "What fails together, such as a rack: replicas of a shard avoid sharing one.");
   program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
@@ -376,6 +379,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.cluster_id = identity.cluster_id;
   options.instance = app::random_uuid();
   options.host = host_name();
+  options.zone = config.zone;
   options.control_address = config.control_address;
   options.grpc_address = config.grpc_address;
   options.advertise_host = config.advertise_host;

@@ -55,6 +55,8 @@ struct NodeOptions {
   std::string instance;
   /// The machine's name, for messages.
   std::string host;
+  /// What fails together with this node; replicas of a shard avoid sharing one. May be empty.
+  std::string zone;
 
   std::string control_address;
   /// Where the gRPC server listens; port 0 takes a free one.

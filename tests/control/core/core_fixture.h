@@ -39,8 +39,8 @@ inline ClusterState empty_cluster() {
 /// Decides and commits.
 class TestCluster {
  public:
-  explicit TestCluster(ClusterState state = empty_cluster())
-      : core({.suspect_after_ns = 3 * kSecond}, std::move(state), now) {}
+  explicit TestCluster(ClusterState state = empty_cluster(), ViewOptions views = {})
+      : core({.suspect_after_ns = 3 * kSecond, .views = views}, std::move(state), now) {}
 
   Decision step(const Event& event) {
     Decision decision = core.step(event, now);

@@ -23,6 +23,27 @@ ClusterState sample_state() {
   return state;
 }
 
+/// The same with everything that replication adds.
+ClusterState replicated_state() {
+  ClusterState state = sample_state();
+  state.nodes[test_uuid(1)].zone = "rack-1";
+  state.nodes[test_uuid(1)].storage_incarnation = 4;
+  state.nodes[test_uuid(1)].draining = true;
+  state.tables[0x1f].replicas = 3;
+  state.tables[0x1f].min_insync = 2;
+  state.tables[0x1f].read_anywhere = true;
+  ShardAssignment& shard = state.shards[{0x1f, 0}];
+  shard.primary->storage_incarnation = 4;
+  state.nodes[test_uuid(3)] = test_node(3);
+  shard.learners = {{{test_uuid(3), 1, 2}, 6}};
+  shard.leaving = {test_uuid(2)};
+  shard.change = 11;
+  shard.next_join = 7;
+  shard.fork = 1;
+  shard.primary_incarnation = 3;
+  return state;
+}
+
 /// The whole state as one change on an empty cluster.
 Changes everything(const ClusterState& state) {
   Changes changes;
@@ -61,6 +82,45 @@ TEST(State, RoundTrips) {
   EXPECT_EQ(decoded->nodes, state.nodes);
   EXPECT_EQ(decoded->tables, state.tables);
   EXPECT_EQ(decoded->shards, state.shards);
+}
+
+TEST(State, RoundTripsWithReplication) {
+  const ClusterState state = replicated_state();
+  const auto decoded = decode_state(stored(state));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->nodes, state.nodes);
+  EXPECT_EQ(decoded->tables, state.tables);
+  EXPECT_EQ(decoded->shards, state.shards);
+}
+
+TEST(DecodeState, RecordsWithoutReplicationAreTablesOfOneReplica) {
+  // As they were written before there were replicas: id 5, "t", one shard, served by node 1 in epoch 3.
+  ClusterState state = sample_state();
+  state.tables.clear();
+  state.shards.clear();
+  std::vector<KeyValue> old = stored(state);
+  const std::string uuid = test_uuid(1);
+  const std::string replica = "\x0a\x24" + uuid + "\x10\x01";
+  old.push_back({table_key(5), std::string("\x08\x05\x12\x01t\x18\x01"), 1, 1});
+  old.push_back(
+      {shard_key(5, 0), std::string("\x08\x05\x18\x03\x22") + static_cast<char>(replica.size()) + replica, 1, 1});
+  const auto decoded = decode_state(old);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->tables.at(5), (Table{5, "t", 1, 1, 1, false}));
+  EXPECT_EQ(decoded->shards.at({5, 0}), (ShardAssignment{5, 0, 3, Replica{uuid, 1}}));
+}
+
+TEST(DecodeState, ReplicasThatCannotBeAreDataLoss) {
+  const auto refused = [](auto&& spoil) {
+    ClusterState state = replicated_state();
+    spoil(state.shards[{0x1f, 0}]);
+    return decode_state(stored(state)).status().code() == StatusCode::kDataLoss;
+  };
+  EXPECT_TRUE(refused([](ShardAssignment& r) { r.backups.push_back(*r.primary); }));
+  EXPECT_TRUE(refused([](ShardAssignment& r) { r.learners[0].replica.node_uuid = test_uuid(9); }));
+  EXPECT_TRUE(refused([](ShardAssignment& r) { r.backups[0].node_uuid = test_uuid(9); }));
+  EXPECT_TRUE(refused([](ShardAssignment& r) { r.leaving = {test_uuid(3)}; }));
+  EXPECT_TRUE(refused([](ShardAssignment& r) { r.primary.reset(); }));
 }
 
 TEST(EncodeChanges, DropTakesAllShardsWithThePrefix) {

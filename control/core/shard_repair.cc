@@ -1,0 +1,173 @@
+#include "control/core/shard_repair.h"
+
+#include <algorithm>
+#include <set>
+
+namespace skua::control {
+namespace {
+
+/// Members that have their data and are to stay.
+size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
+  size_t kept = 0;
+  for (const Replica& member : members_of(record)) {
+    if (context.valid(member) && !context.unwanted(record, member.node_uuid)) ++kept;
+  }
+  return kept;
+}
+
+/// Those of them that are alive.
+size_t standing_count(const ViewContext& context, const ShardAssignment& record) {
+  size_t standing = 0;
+  for (const Replica& member : members_of(record)) {
+    const std::string& uuid = member.node_uuid;
+    if (context.valid(member) && context.alive(uuid) && !context.unwanted(record, uuid)) ++standing;
+  }
+  return standing;
+}
+
+/// `primary` leads, `removed` are gone.
+ShardAssignment view(const ViewContext& context, const ShardAssignment& record, const std::string& primary,
+                     const std::set<std::string>& removed) {
+  const size_t members = member_count(record) - removed.size();
+  return next_view(record, primary, context.leader_incarnation(record, primary, members), removed);
+}
+
+/// Which member goes when there is one too many: not the primary; rather one that shares a zone, then one
+/// on a loaded node.
+std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+  const NodeInfo* worst = nullptr;
+  size_t worst_conflicts = 0;
+  for (const Replica& backup : record.backups) {
+    const NodeInfo* node = context.node(backup.node_uuid);
+    if (node == nullptr) continue;
+    const size_t conflicts = zone_conflicts(context, record, node->zone, node->uuid);
+    const bool worse = worst == nullptr || conflicts > worst_conflicts ||
+                       (conflicts == worst_conflicts && lighter(loads.of(worst->uuid).replicas, worst->worker_count,
+                                                                loads.of(node->uuid).replicas, node->worker_count));
+    if (!worse) continue;
+    worst = node;
+    worst_conflicts = conflicts;
+  }
+  return worst == nullptr ? std::string() : worst->uuid;
+}
+
+}  // namespace
+
+bool primary_works(const ViewContext& context, const ShardAssignment& record) {
+  return record.primary && context.valid(*record.primary) && context.alive(record.primary->node_uuid);
+}
+
+bool is_plain(const ViewContext& context, const ShardAssignment& record) {
+  return record.backups.empty() && record.learners.empty() && record.leaving.empty() &&
+         context.wanted_replicas(record) == 1 && !(record.primary && context.draining(record.primary->node_uuid));
+}
+
+NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+  if (!record.primary) return std::nullopt;
+  const std::string& primary = record.primary->node_uuid;
+  const NodeInfo* node = context.node(primary);
+  const bool lost = !context.valid(*record.primary);
+  const bool restarted =
+      node != nullptr && record.primary_incarnation != 0 && node->incarnation != record.primary_incarnation;
+  if (!lost && !restarted && !context.stopped(primary)) return std::nullopt;
+  const auto next = choose_primary(context, loads, record, {primary});
+  if (lost || context.stopped(primary)) {
+    if (next) return view(context, record, *next, {primary});
+    const bool sole = member_count(record) == 1 && context.wanted_replicas(record) == 1;
+    if (lost && sole && node != nullptr && context.alive(primary)) {
+      // Nobody else ever had the data: whoever keeps one copy has chosen to go on with what is left.
+      return forked(record, {primary, record.primary->worker, node->storage_incarnation},
+                    context.leader_incarnation(record, primary, 1));
+    }
+    return std::nullopt;
+  }
+  if (next) return view(context, record, *next, {});
+  if (context.alive(primary)) return view(context, record, primary, {});
+  return std::nullopt;
+}
+
+NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record) {
+  // Without a primary that works, the view stays as it is for people to see.
+  if (!primary_works(context, record)) return std::nullopt;
+  std::set<std::string> lost;
+  for (const Replica& backup : record.backups) {
+    if (!context.valid(backup) || context.stopped(backup.node_uuid)) lost.insert(backup.node_uuid);
+  }
+  if (lost.empty()) return std::nullopt;
+  return view(context, record, record.primary->node_uuid, lost);
+}
+
+NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
+                           const ShardAssignment& record) {
+  if (!primary_works(context, record)) return std::nullopt;
+  const std::string& primary = record.primary->node_uuid;
+  const bool enough = standing_count(context, record) >= context.wanted_replicas(record);
+  std::set<std::string> unwanted;
+  for (const Replica& member : members_of(record)) {
+    if (context.unwanted(record, member.node_uuid)) unwanted.insert(member.node_uuid);
+  }
+  std::string leader = primary;
+  if (unwanted.contains(primary)) {
+    if (!history.primary_is_stable(context, {record.table_id, record.shard})) return std::nullopt;
+    const auto next = choose_primary(context, loads, record, unwanted);
+    if (!next) return std::nullopt;
+    leader = *next;
+  }
+  if (enough && !unwanted.empty()) return view(context, record, leader, unwanted);
+  if (leader != primary) return view(context, record, leader, {});
+  if (standing_count(context, record) > context.wanted_replicas(record)) {
+    const std::string surplus = one_too_many(context, loads, record);
+    if (!surplus.empty()) return view(context, record, primary, {surplus});
+  }
+  return std::nullopt;
+}
+
+NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record) {
+  const bool complete = standing_count(context, record) >= context.wanted_replicas(record);
+  for (const Learner& learner : record.learners) {
+    const std::string& uuid = learner.replica.node_uuid;
+    if (!context.valid(learner.replica) || complete || context.draining(uuid)) return without_learner(record, uuid);
+    if (!context.gone(uuid)) continue;
+    if (learner.join != 0) return without_join(record, uuid);
+    if (context.now - context.status(uuid).heard_ns > context.options.replace_after_ns) {
+      return without_learner(record, uuid);
+    }
+  }
+  return std::nullopt;
+}
+
+bool lacks_members(const ViewContext& context, const ShardAssignment& record) {
+  return kept_count(context, record) < context.wanted_replicas(record);
+}
+
+bool lacks_learners(const ViewContext& context, const ShardAssignment& record) {
+  return kept_count(context, record) + record.learners.size() < context.wanted_replicas(record);
+}
+
+NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
+                       const ShardAssignment& record, DurationNs incomplete_for) {
+  if (!primary_works(context, record) || !lacks_learners(context, record)) return std::nullopt;
+  std::set<std::string> avoid;
+  for (const auto& [uuid, may_return] : history.former_members(context, {record.table_id, record.shard})) {
+    avoid.insert(uuid);
+    const NodeInfo* node = context.node(uuid);
+    const bool part = find_member(record, uuid) != nullptr || find_learner(record, uuid) != nullptr;
+    const bool room = loads.of(uuid).learners < context.options.learners_per_node_max &&
+                      loads.learners() < context.options.learners_max;
+    if (!part && may_return && room && node != nullptr && context.heard(uuid) && !node->draining) {
+      return with_learner(record, replica_on(*node, loads));
+    }
+  }
+  // Members that are on their way out are replaced at once, lost ones are waited for.
+  const bool lost_one = member_count(record) + record.learners.size() < context.wanted_replicas(record);
+  if (!lost_one || incomplete_for >= context.options.replace_after_ns) {
+    if (auto replica = choose_learner(context, loads, record, avoid)) return with_learner(record, *replica);
+  }
+  // A move whose target is gone, with nobody else to take its place.
+  const bool draining = std::any_of(record.leaving.begin(), record.leaving.end(),
+                                    [&](const auto& uuid) { return context.draining(uuid); });
+  if (!record.leaving.empty() && record.learners.empty() && !draining) return without_leaving(record);
+  return std::nullopt;
+}
+
+}  // namespace skua::control

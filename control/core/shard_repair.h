@@ -1,0 +1,49 @@
+// The rules of view_manager.h for one shard, each a function of what is seen: the record that should be next,
+// or nothing if the rule does not apply.
+#ifndef SKUA_CONTROL_CORE_SHARD_REPAIR_H_
+#define SKUA_CONTROL_CORE_SHARD_REPAIR_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "control/core/accusations.h"
+#include "control/core/replica_placement.h"
+#include "control/core/view_context.h"
+
+namespace skua::control {
+
+using NextRecord = std::optional<ShardAssignment>;
+
+/// A shard of an unreplicated table that nobody moves: only its owner's storage can be lost.
+[[nodiscard]] bool is_plain(const ViewContext& context, const ShardAssignment& record);
+
+/// The primary is alive and has its data.
+[[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);
+
+/// The primary can lead no more: another member does, or a restarted primary does again.
+[[nodiscard]] NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                              const ShardAssignment& record);
+
+/// Backups whose storage was lost or whose node stopped.
+[[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record);
+
+/// Members that are not to stay, or one too many.
+[[nodiscard]] NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads,
+                                         const ViewHistory& history, const ShardAssignment& record);
+
+/// Learners that are of no use.
+[[nodiscard]] NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record);
+
+/// A new learner, or the end of a move that cannot be completed. `incomplete_for`: how long members and
+/// learners together have been too few.
+[[nodiscard]] NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
+                                     const ShardAssignment& record, DurationNs incomplete_for);
+
+/// Members, and learners, that are missing.
+[[nodiscard]] bool lacks_members(const ViewContext& context, const ShardAssignment& record);
+[[nodiscard]] bool lacks_learners(const ViewContext& context, const ShardAssignment& record);
+
+}  // namespace skua::control
+
+#endif  // SKUA_CONTROL_CORE_SHARD_REPAIR_H_

@@ -1,0 +1,268 @@
+#include "control/core/view_manager.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/core/rebalance.h"
+#include "control/core/shard_repair.h"
+#include "rpc/base/check.h"
+
+namespace skua::control {
+namespace {
+
+ShardKey key_of(const ShardAssignment& record) {
+  return {record.table_id, record.shard};
+}
+
+const ShardAssignment* record_at(const ViewContext& context, const ShardAtEpoch& at) {
+  const auto found = context.state.shards.find(at.shard);
+  return found == context.state.shards.end() || found->second.epoch != at.epoch ? nullptr : &found->second;
+}
+
+/// The node's registered process leads this view.
+bool leads(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
+  if (!is_primary(record, uuid) || !context.valid(*record.primary)) return false;
+  return record.primary_incarnation == 0 || record.primary_incarnation == context.node(uuid)->incarnation;
+}
+
+const Learner* joining_learner(const ShardAssignment& record) {
+  const auto found = std::find_if(record.learners.begin(), record.learners.end(),
+                                  [](const Learner& learner) { return learner.join != 0; });
+  return found == record.learners.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+/// One call of plan().
+class ViewManager::Planner {
+ public:
+  Planner(ViewManager& manager, const ViewContext& context)
+      : manager_(manager), context_(context), loads_(context.state) {}
+
+  std::vector<ShardAssignment> run() {
+    for (const ShardKey& key : manager_.accusations_.accused_shards()) visit(context_.state.shards.at(key));
+    for (const auto& [key, record] : context_.state.shards) {
+      if (full()) break;
+      visit(record);
+    }
+    if (records_.empty()) rebalance();
+    return std::move(records_);
+  }
+
+ private:
+  [[nodiscard]] bool full() const { return records_.size() >= context_.options.records_per_change_max; }
+
+  void visit(const ShardAssignment& record) {
+    if (full() || planned_.contains(key_of(record))) return;
+    const bool plain = is_plain(context_, record);
+    const bool incomplete = !plain && lacks_learners(context_, record);
+    const DurationNs incomplete_for = manager_.history_.incomplete.lasting(key_of(record), incomplete, context_.now);
+    if (!plain) watch(record);
+    auto next = plain ? replace_lost_primary(context_, loads_, record) : step(record, incomplete_for);
+    if (next) propose(record, *std::move(next));
+  }
+
+  void watch(const ShardAssignment& record) {
+    const bool moving = !record.leaving.empty() && !record.learners.empty();
+    if (moving) ++moves_;
+    if (!moving && !is_settled(context_, record)) manager_.trouble_at_ = context_.now;
+    auto& since = manager_.joining_since_;
+    const Learner* joining = joining_learner(record);
+    if (joining == nullptr) {
+      since.erase(key_of(record));
+    } else if (since[key_of(record)].first != joining->join) {
+      since[key_of(record)] = {joining->join, context_.now};
+    }
+  }
+
+  /// The first rule that applies.
+  NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
+    const ViewHistory& history = manager_.history_;
+    if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) return next;
+    if (auto next = replace_lost_primary(context_, loads_, record)) return next;
+    if (auto next = remove_lost_backups(context_, record)) return next;
+    if (auto next = promote(record)) return next;
+    if (auto next = release_members(context_, loads_, history, record)) return next;
+    if (auto next = drop_learners(context_, record)) return next;
+    if (auto next = end_long_join(record)) return next;
+    if (auto next = begin_join(record)) return next;
+    return add_learner(context_, loads_, history, record, incomplete_for);
+  }
+
+  NextRecord promote(const ShardAssignment& record) const {
+    const auto fact = manager_.ready_.find(key_of(record));
+    if (fact == manager_.ready_.end() || fact->second.epoch != record.epoch) return std::nullopt;
+    const Learner* learner = find_learner(record, fact->second.learner);
+    if (learner == nullptr || learner->join == 0 || learner->join != fact->second.join) return std::nullopt;
+    const std::string& uuid = learner->replica.node_uuid;
+    if (!primary_works(context_, record) || !context_.valid(learner->replica) || !context_.alive(uuid)) {
+      return std::nullopt;
+    }
+    return promoted(record, uuid,
+                    context_.leader_incarnation(record, record.primary->node_uuid, member_count(record) + 1));
+  }
+
+  NextRecord begin_join(const ShardAssignment& record) const {
+    const auto facts = manager_.caught_up_.find(key_of(record));
+    if (facts == manager_.caught_up_.end() || joining_learner(record) != nullptr) return std::nullopt;
+    if (!primary_works(context_, record) || !manager_.may_join(context_, key_of(record))) return std::nullopt;
+    for (const Learner& learner : record.learners) {
+      const std::string& uuid = learner.replica.node_uuid;
+      const auto fact = facts->second.find(uuid);
+      if (fact == facts->second.end() || fact->second != record.epoch) continue;
+      if (context_.valid(learner.replica) && context_.heard(uuid)) return with_join(record, uuid);
+    }
+    return std::nullopt;
+  }
+
+  NextRecord end_long_join(const ShardAssignment& record) const {
+    const auto since = manager_.joining_since_.find(key_of(record));
+    if (since == manager_.joining_since_.end()) return std::nullopt;
+    const Learner* joining = joining_learner(record);
+    if (joining == nullptr || context_.now - since->second.second < context_.options.join_timeout_ns) {
+      return std::nullopt;
+    }
+    return without_join(record, joining->replica.node_uuid);
+  }
+
+  void rebalance() {
+    const ViewOptions& options = context_.options;
+    if (!options.rebalance || context_.now < manager_.next_rebalance_) return;
+    if (!manager_.trouble_at_) manager_.trouble_at_ = context_.now;
+    if (context_.now - *manager_.trouble_at_ < options.rebalance_quiet_ns) return;
+    for (const auto& [uuid, status] : context_.statuses) {
+      if (status.liveness == Liveness::kUnknown) return;
+    }
+    manager_.next_rebalance_ = context_.now + options.rebalance_interval_ns;
+    if (moves_ < options.moves_max) records_ = rebalance_replicas(context_, loads_, options.moves_max - moves_);
+    // While replicas move, primaries will move with them.
+    if (records_.empty() && moves_ == 0) {
+      records_ = rebalance_primaries(context_, loads_, manager_.history_, options.transfers_max);
+    }
+    for (const ShardAssignment& record : records_) check(context_.state.shards.at(key_of(record)), record);
+  }
+
+  void propose(const ShardAssignment& before, ShardAssignment after) {
+    check(before, after);
+    loads_.replace(before, after);
+    planned_.insert(key_of(after));
+    records_.push_back(std::move(after));
+  }
+
+  static void check(const ShardAssignment& before, const ShardAssignment& after) {
+    const std::string broken = check_successor(before, after);
+    SKUA_CHECK(broken.empty(), broken.c_str());
+  }
+
+  ViewManager& manager_;
+  const ViewContext& context_;
+  ReplicaLoads loads_;
+  std::vector<ShardAssignment> records_;
+  std::set<ShardKey> planned_;
+  size_t moves_ = 0;
+};
+
+void ViewManager::note(const ViewContext& context, const ReplicaReport& report) {
+  for (const Suspicion& suspicion : report.suspicions) accusations_.note(context, report.uuid, suspicion);
+  for (const CaughtUp& fact : report.caught_up) {
+    const ShardAssignment* record = record_at(context, fact.shard);
+    if (record == nullptr || find_learner(*record, fact.learner) == nullptr) continue;
+    if (!leads(context, *record, report.uuid) && report.uuid != fact.learner) continue;
+    caught_up_[fact.shard.shard][fact.learner] = fact.shard.epoch;
+  }
+  for (const JoinReady& fact : report.join_ready) {
+    const ShardAssignment* record = record_at(context, fact.shard);
+    if (record == nullptr || !leads(context, *record, report.uuid)) continue;
+    const Learner* learner = find_learner(*record, fact.learner);
+    if (learner == nullptr || fact.join == 0 || learner->join != fact.join) continue;
+    ready_[fact.shard.shard] = {fact.shard.epoch, fact.learner, fact.join};
+  }
+  if (!report.suspicions.empty() || !report.caught_up.empty() || !report.join_ready.empty()) touch();
+}
+
+std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context) {
+  if (!dirty_ && context.now < next_scan_ && accusations_.empty()) return {};
+  prune(context);
+  dirty_ = false;
+  next_scan_ = context.now + context.options.scan_interval_ns;
+  std::vector<ShardAssignment> records = Planner(*this, context).run();
+  // Whatever comes of these, the next plan looks again.
+  if (!records.empty()) touch();
+  return records;
+}
+
+void ViewManager::committed(const ViewContext& context, const std::vector<ShardAssignment>& records) {
+  for (const ShardAssignment& after : records) {
+    const auto found = context.state.shards.find(key_of(after));
+    if (found == context.state.shards.end()) continue;
+    const ShardAssignment& before = found->second;
+    history_.observe(context, before, after);
+    const Learner* was = joining_learner(before);
+    if (was == nullptr) continue;
+    const Learner* is = find_learner(after, was->replica.node_uuid);
+    if (find_member(after, was->replica.node_uuid) != nullptr) {
+      join_setbacks_.erase(key_of(after));
+    } else if (before.epoch == after.epoch && (is == nullptr || is->join == 0)) {
+      accusations_.forget(key_of(after), was->replica.node_uuid);
+      Setback& setback = join_setbacks_[key_of(after)];
+      setback.count += 1;
+      setback.at = context.now;
+    }
+  }
+  touch();
+}
+
+bool ViewManager::may_join(const ViewContext& context, const ShardKey& shard) const {
+  const auto found = join_setbacks_.find(shard);
+  if (found == join_setbacks_.end()) return true;
+  DurationNs wait = context.options.rejoin_ns;
+  for (uint32_t i = 1; i < found->second.count && wait < context.options.rejoin_max_ns; ++i) wait *= 2;
+  return context.now - found->second.at >= std::min(wait, context.options.rejoin_max_ns);
+}
+
+void ViewManager::prune(const ViewContext& context) {
+  accusations_.prune(context);
+  history_.prune(context);
+  const auto stale = [&](const ShardKey& key, uint64_t epoch) { return record_at(context, {key, epoch}) == nullptr; };
+  for (auto& [key, facts] : caught_up_) {
+    std::erase_if(facts, [&, &shard = key](const auto& fact) { return stale(shard, fact.second); });
+  }
+  std::erase_if(caught_up_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(ready_, [&](const auto& entry) { return stale(entry.first, entry.second.epoch); });
+  const auto unknown = [&](const auto& entry) { return !context.state.shards.contains(entry.first); };
+  std::erase_if(joining_since_, unknown);
+  std::erase_if(join_setbacks_, [&](const auto& entry) {
+    return unknown(entry) || context.now - entry.second.at > context.options.rejoin_memory_ns;
+  });
+}
+
+std::string shard_trouble(const ViewContext& context, const ShardAssignment& record) {
+  if (!record.primary) return "its last member was removed by force; drop the table";
+  const std::string& primary = record.primary->node_uuid;
+  std::vector<Replica> members = members_of(record);
+  if (primary_works(context, record)) return {};
+  const bool hope = std::any_of(members.begin(), members.end(), [&](const Replica& m) { return context.valid(m); });
+  if (!hope) {
+    return absl::StrCat("every member lost its storage, node ", primary,
+                        " last; bring back what they had, or recover the shard by force and lose its newest writes");
+  }
+  if (!context.valid(*record.primary)) {
+    return absl::StrCat("its primary, node ", primary, ", lost its storage and no other member is alive; start them");
+  }
+  return absl::StrCat(
+      "its primary, node ", primary, ", is ", liveness_name(context.status(primary).liveness),
+      member_count(record) > 1 ? "; another member takes over when it misses it" : "; start that node again");
+}
+
+bool is_settled(const ViewContext& context, const ShardAssignment& record) {
+  if (!primary_works(context, record) || !record.learners.empty() || !record.leaving.empty()) return false;
+  if (member_count(record) != context.wanted_replicas(record)) return false;
+  const std::vector<Replica> members = members_of(record);
+  return std::all_of(members.begin(), members.end(), [&](const Replica& member) {
+    return context.valid(member) && context.alive(member.node_uuid) && !context.draining(member.node_uuid);
+  });
+}
+
+}  // namespace skua::control

@@ -1,0 +1,60 @@
+// Random faults against views, with everything that must hold checked at every record that is stored.
+#include <gtest/gtest.h>
+
+#include "tests/control/core/view_sim.h"
+
+namespace skua::control {
+namespace {
+
+/// Short times, so that a run is long in events.
+SimOptions quick(uint32_t replicas) {
+  SimOptions options;
+  options.replicas = replicas;
+  options.views.replace_after_ns = 2 * kSecond;
+  options.views.rejoin_max_ns = 4 * kSecond;
+  options.views.join_timeout_ns = 2 * kSecond;
+  options.views.rebalance_quiet_ns = 3 * kSecond;
+  options.views.records_per_change_max = 4;
+  return options;
+}
+
+class Views : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(Views, SurviveRandomFaults) {
+  size_t writes = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    ViewSim sim(seed, quick(GetParam()));
+    Rng rng(seed * 77);
+    for (int i = 0; i < 150; ++i) {
+      if (rng.chance(0.5)) sim.disturb();
+      for (uint64_t rounds = rng.below(12); rounds > 0; --rounds) sim.round();
+      ASSERT_EQ(sim.broken(), "");
+    }
+    sim.heal();
+    sim.run(10 * kSecond);
+    sim.recover_hopeless_shards();
+    sim.run(60 * kSecond);
+    ASSERT_EQ(sim.broken(), "");
+    ASSERT_EQ(sim.unsettled(), 0u);
+    const uint64_t revision = sim.stored().map_revision;
+    sim.run(20 * kSecond);
+    ASSERT_EQ(sim.stored().map_revision, revision) << "changes although nothing is wrong";
+
+    // One node for good: its shards find others.
+    sim.crash(1 + seed % 6);
+    sim.run(60 * kSecond);
+    ASSERT_EQ(sim.broken(), "");
+    ASSERT_EQ(sim.unsettled(), 0u);
+    const uint64_t after = sim.stored().map_revision;
+    sim.run(20 * kSecond);
+    ASSERT_EQ(sim.stored().map_revision, after) << "changes although nothing more is wrong";
+    writes += sim.committed_writes();
+  }
+  EXPECT_GT(writes, 10'000u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, Views, testing::Values(2, 3, 5));
+
+}  // namespace
+}  // namespace skua::control
