@@ -160,7 +160,7 @@ bool Controller::take_over(const Leadership& leadership) {
     log(true, absl::StrCat("leads, but cannot read the metadata store: ", std::string(state.status().message())));
     return false;
   }
-  core_->emplace(options_.core, *std::move(state), clock_.now_ns());
+  core_.emplace(options_.core, *std::move(state), clock_.now_ns());
   must_reload_ = false;
   not_leading_ = absl::OkStatus();
   hub_.publish(build_shard_map(core_->state()));

@@ -283,7 +283,7 @@ class WorkerEngine {
   /// unpin_entry() for a message's body; `entry` is a ReplicaRecord.
   static void release_entry_pin(void* entry);
   [[nodiscard]] static ReplicaEntry entry_of_record(const ReplicaRecord& entry);
-  /// Forgets applied entries below `needed_from`, and above, too, once more than `bytes_max` are kept. The first index kept.
+  /// Forgets entries that the database has, below `needed_from`, and above, too, once more than `bytes_max` are kept. The first index kept.
   uint64_t trim_entries(EngineShard& shard, uint64_t needed_from, size_t bytes_max);
   [[nodiscard]] ReplicaLevels replica_levels(const EngineShard& shard) const;
   [[nodiscard]] uint64_t last_entry(const EngineShard& shard) const;

@@ -343,7 +343,12 @@ uint64_t WorkerEngine::trim_entries(EngineShard& shard, uint64_t needed_from, si
   while (!replica.entries.empty()) {
     ReplicaRecord& record = *replica.entries.front();
     const bool wanted = record.index >= needed_from ? replica.bytes <= bytes_max : replica.bytes <= bytes_max / 4;
-    if (record.index > shard.committed_index || record.in_log || wanted) break;
+    if (wanted || record.in_log) break;
+    if (record.index > shard.applied_index) {
+      // A copy of the database and the entries kept must meet.
+      if (record.index <= shard.committed_index) applier_->hurry();
+      break;
+    }
     replica.entries.pop_front();
     replica.bytes -= record.payload.size();
     record.dropped = true;
