@@ -101,6 +101,15 @@ void CompletionTable::refuse(const RequestId& id, Result result, uint64_t now_ms
   if (id.seq >= client.first_incomplete) keep(client, std::move(result));
 }
 
+void CompletionTable::forget_refusals() {
+  for (Client& client : by_time_) {
+    const auto first = client.results.begin() + static_cast<std::ptrdiff_t>(client.begin);
+    const auto kept = std::stable_partition(first, client.results.end(), std::mem_fn(&Result::has_effect));
+    results_ -= static_cast<size_t>(client.results.end() - kept);
+    client.results.erase(kept, client.results.end());
+  }
+}
+
 void CompletionTable::record(const Completion& completion, uint64_t index, uint64_t time_ms) {
   if (engine_mutant(EngineMutant::kDropDedupRecord)) return;
   const RequestId& id = completion.id;
@@ -108,7 +117,12 @@ void CompletionTable::record(const Completion& completion, uint64_t index, uint6
   if (silent != clients_.end() && is_silent(*silent->second, time_ms)) erase(silent->second);
   Client& client = heard_of(id.client_id, time_ms);
   told(client, id.first_incomplete);
-  if (id.seq < client.first_incomplete || find(id, client.last_ms) != nullptr) return;
+  if (id.seq < client.first_incomplete) return;
+  if (const Result* kept = find(id, client.last_ms); kept != nullptr) {
+    if (kept->has_effect) return;
+    std::erase_if(client.results, [&](const Result& result) { return result.seq == id.seq; });
+    --results_;
+  }
   keep(client, {.seq = id.seq,
                 .version = index,
                 .value = completion.value,

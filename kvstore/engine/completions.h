@@ -72,7 +72,11 @@ class CompletionTable {
   /// An attempt that ended without effect. `result.seq` is the id's.
   void refuse(const RequestId& id, Result result, uint64_t now_ms);
 
-  /// A record of the log: its completion, index and time.
+  /// As if no attempt had been refused. For a replica that becomes primary: what it refused when it was one before, perhaps by
+  /// a state that others had gone beyond, does not count.
+  void forget_refusals();
+
+  /// A record of the log: its completion, index and time. What was executed was not refused, whoever said so.
   void record(const Completion& completion, uint64_t index, uint64_t time_ms);
 
   /// Drops clients that are silent at `now_ms`; tells each.

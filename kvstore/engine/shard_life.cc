@@ -5,6 +5,7 @@
 
 #include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/mutants.h"
+#include "kvstore/engine/replica_rows.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -66,6 +67,10 @@ absl::StatusOr<ShardLife> read_life(std::span<const InternalRow> rows) {
 
 absl::Status begin_life(ShardDb& db) {
   std::vector<InternalRow> rows = db.take_internal_rows();
+  if (std::ranges::any_of(rows, [](const InternalRow& row) { return is_replica_key(row.key); })) {
+    db.give_back_internal_rows(std::move(rows));
+    return absl::OkStatus();
+  }
   auto life = read_life(rows);
   if (!life.ok()) return life.status();
   uint64_t index = db.applied_index();

@@ -61,7 +61,8 @@ struct ShardLife {
 [[nodiscard]] absl::StatusOr<ShardLife> read_life(std::span<const InternalRow> rows);
 
 /// Before a shard is served, and after what logs have of it was replayed: opens its next life. Waits for the disk. Errors: the
-/// database's; then it must not be served.
+/// database's; then it must not be served. Not for a replica: all replicas of a shard count alike, and an entry is synced before
+/// anybody is told of it, so no index is lost. A database that shows that it is a replica's is left as it is.
 [[nodiscard]] absl::Status begin_life(ShardDb& db);
 
 }  // namespace skua::kv

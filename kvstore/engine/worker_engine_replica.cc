@@ -72,6 +72,7 @@ void WorkerEngine::set_replica_epoch(EngineShard& shard, uint64_t epoch) {
 void WorkerEngine::lead(EngineShard& shard) {
   SKUA_CHECK(shard.committed_index == shard.last_index, "a primary begins when all before it is in memory");
   shard.replica->leading = true;
+  shard.completions.forget_refusals();
 }
 
 void WorkerEngine::follow(EngineShard& shard) {

@@ -148,6 +148,7 @@ void ShardServer::write_done(WriteOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   --waiting_count_;
   // What the state of the shard refused is a read of that state.
+  // So it is when an earlier attempt was refused: nobody may have been told yet, because the state was not the newest.
   const bool is_read = op.result.status == KvStatus::kOk ? op.result.version == 0 : rests_on_state(op.result.status);
   if (is_read && hold_until_fresh(pending, &ShardServer::finish_write)) {
     return;

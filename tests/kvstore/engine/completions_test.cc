@@ -59,6 +59,22 @@ TEST(Completions, Refuse_IsFoundAndInNoRow) {
   EXPECT_EQ(table.results(), 1u);
 }
 
+TEST(Completions, ForgetRefusals_KeepsWhatTookEffect) {
+  CompletionTable table;
+  for (uint64_t seq = 1; seq <= 6; ++seq) {
+    if (seq % 2 == 0) table.record(completion(1, seq, 1), 10 + seq, 10);
+    if (seq % 2 != 0) table.refuse({1, seq, 1}, {.seq = seq, .has_effect = false, .status = KvStatus::kNotFound}, 10);
+  }
+  table.record(completion(1, 3, 1), 20, 10);
+  EXPECT_EQ(table.results(), 6u);
+  EXPECT_EQ(table.find({1, 3, 1}, 10)->version, 20u) << "what was executed was not refused";
+  table.forget_refusals();
+  EXPECT_EQ(table.results(), 4u);
+  for (uint64_t seq = 1; seq <= 6; ++seq) {
+    EXPECT_EQ(table.find({1, seq, 1}, 10) != nullptr, seq % 2 == 0 || seq == 3) << seq;
+  }
+}
+
 TEST(Completions, Begin_BoundsWhatAClientMayLeaveIncomplete) {
   CompletionTable table;
   for (uint64_t seq = 1; seq <= kIncompleteMax; ++seq) {

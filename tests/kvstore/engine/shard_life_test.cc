@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kvstore/engine/completion_rows.h"
+#include "kvstore/engine/replica_rows.h"
 #include "tests/kvstore/engine/engine_lives.h"
 
 namespace skua::kv {
@@ -52,6 +53,28 @@ TEST(ShardLife, Begin_GoesOnBehindAGapUnlessTheLastOneWasClosed) {
   db = begin();
   EXPECT_EQ(db->applied_index(), 5 + kIndexStep);
   EXPECT_EQ(read_life(db->take_internal_rows()).value().gaps.size(), 1u);
+}
+
+TEST(ShardLife, Begin_LeavesAReplicaAsItIs) {
+  TemporaryDirectory directory;
+  const auto engine = make_rocksdb_engine({});
+  const std::string key = replica_runs_key();
+  for (int life = 0; life < 3; ++life) {
+    auto db = engine->open_db(directory.path(), kShard).value();
+    ASSERT_TRUE(begin_life(*db).ok());
+    EXPECT_EQ(db->applied_index(), life == 0 ? 0u : 5u);
+    if (life > 0) {
+      EXPECT_EQ(db->take_internal_rows().size(), 1u) << "only what is its own";
+    }
+    if (life > 0) continue;
+    // As one that was opened without begin_life().
+    db.reset();
+    ASSERT_TRUE(engine->destroy_shard(directory.path(), kShard).ok());
+    db = engine->open_db(directory.path(), kShard).value();
+    const AppliedEffect row{.key = key, .value = as_byte_span("runs"), .version = 5};
+    ASSERT_TRUE(db->apply({&row, 1}, 5).ok());
+    ASSERT_TRUE(db->flush().ok());
+  }
 }
 
 TEST(ShardLife, PassOver_TheOldestGapsBecomeOne) {
