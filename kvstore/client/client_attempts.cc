@@ -95,6 +95,8 @@ absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Rou
     case Method::kBatch: return encode_batch_head({route, op.batch->ops.ops(), id, op.durability}, buffer);
     case Method::kMultiGet: return encode_multi_get_part(op, route);
     case Method::kScan: return encode_scan_page(op, route);
+    case Method::kReplicate:
+    case Method::kFetchChunk: break;  // between nodes
   }
   return absl::InternalError("no such method");
 }

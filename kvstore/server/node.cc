@@ -109,7 +109,10 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::unique_ptr<MemoryWatch> memory_watch_;
   std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
   ReaderPool readers_;
-  ReplicaFindings findings_{[this](control::ReplicaReport findings) { agent_->set_findings(std::move(findings)); }};
+  ReplicaFindings findings_{[this](control::ReplicaReport findings) {
+    const std::lock_guard lock(mutex_);
+    if (agent_ != nullptr) agent_->set_findings(std::move(findings));
+  }};
   std::unique_ptr<PeerBootstrap> bootstrap_;
 
   /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster,
@@ -244,11 +247,16 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   std::vector<Worker*> watched;
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < options_.workers; ++i) {
-    WorkerOptions worker{.index = i, .endpoint = options_.endpoint, .server = options_.server};
+    WorkerOptions worker;
+    worker.index = i;
+    worker.endpoint = options_.endpoint;
+    worker.server = options_.server;
     worker.endpoint.seed ^= state_.incarnation << 8 | i;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
     worker.self = {node_id_of(options_.node_uuid), kStorageIncarnation};
-    worker.links = {.cluster_id = cluster_id, .node_uuid = options_.node_uuid, .seed = worker.endpoint.seed};
+    worker.links.cluster_id = cluster_id;
+    worker.links.node_uuid = options_.node_uuid;
+    worker.links.seed = worker.endpoint.seed;
     worker.replication = replication_events(i);
     worker.bootstrap = bootstrap_.get();
     auto made = Worker::create(worker, std::move((*transports)[i]), clock_, readers_, std::move((*logs)[i]));
@@ -278,12 +286,12 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                                                   .cluster_id = cluster_id,
                                                                   .state = state_,
                                                                   .refused = std::move(refused),
-                                                                  .views = *std::move(views),
                                                                   .on_applied =
                                                                       [this](uint64_t revision) {
                                                                         applied_revision_.store(revision);
                                                                         agent_->set_applied_revision(revision);
                                                                       },
+                                                                  .views = *std::move(views),
                                                                   .log = options_.log},
                                             *engine_, std::move(hosts));
   return absl::OkStatus();

@@ -64,9 +64,6 @@ struct NodeOptions {
   /// What others are told instead of the host in `grpc_address`; empty: that host.
   std::string advertise_host;
 
-  /// What fails together with the node; replicas of a shard avoid sharing one. Empty: unknown.
-  std::string zone;
-
   uint32_t workers = 1;
   int reader_threads = 2;
   TransportFactory make_transport;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "control/core/uuid.h"
 
 namespace skua::kv {
 namespace {
@@ -43,10 +46,16 @@ ReplicaPlaces places_of(const control::ShardMap& map, const control::MapShard& e
 }  // namespace
 
 NodeId node_id_of(const std::string& uuid) {
-  const auto parsed = control::parse_uuid(uuid);
-  if (!parsed.ok()) return 0;
+  if (!control::is_uuid(uuid)) return 0;
+  constexpr size_t kDigits = 2 * sizeof(NodeId);
   NodeId node = 0;
-  for (size_t i = 0; i < sizeof node; ++i) node = node << 8 | parsed->bytes[i];
+  size_t digits = 0;
+  for (size_t i = 0; digits < kDigits; ++i) {
+    const char c = uuid[i];
+    if (c == '-') continue;
+    node = node << 4 | static_cast<NodeId>(c <= '9' ? c - '0' : c - 'a' + 10);
+    ++digits;
+  }
   return node;
 }
 
