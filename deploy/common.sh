@@ -8,23 +8,37 @@ self=${0##*/}
 
 # ---- What the programs are called, and with which options: all of it stands here, each printing one word per NUL.
 
-control_command() { # DIR PORT
-  printf '%s\0' "$bin/skua-control" --listen-address "$host:$2" --data-dir "$1/control"
+# HOST:PORT of each of the control processes, whose number is $controls; the first has this port.
+control_addresses() { # PORT
+  local i text=$host:$1
+  for ((i = 1; i < ${controls:-1}; i++)); do text+=,$host:$(($1 + i)); done
+  echo "$text"
+}
+control_command() { # DIR PORT [NAME [METADATA]]
+  printf '%s\0' "$bin/skua-control" --listen-address "$host:$2" --data-dir "$1/${3:-control}" ${4:+--metadata "$4"}
+}
+# Limits as control/store/etcd_address.h wants them.
+etcd_command() { # DIR PORT
+  local client=http://127.0.0.1:$2 peer=http://127.0.0.1:$(($2 + 1))
+  printf '%s\0' etcd --name skua --data-dir "$1/etcd" --logger zap --log-level warn --listen-client-urls "$client" \
+    --advertise-client-urls "$client" --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" \
+    --initial-cluster "skua=$peer" --max-txn-ops 10000 --max-request-bytes 8388608 \
+    --auto-compaction-mode revision --auto-compaction-retention 10000
 }
 node_command() { # DIR INDEX CONTROL_PORT BASE_PORT WORKERS
   local port=$(($4 + 100 * $2))
-  printf '%s\0' "$bin/skuad" --control-address "$host:$3" --data-dir "$1/node$2" \
+  printf '%s\0' "$bin/skuad" --control-address "$(control_addresses "$3")" --data-dir "$1/node$2" \
     --grpc-address "$host:$port" --data-address "$host:$((port + 1))" --workers "$5"
 }
 dpdk_node_command() { # DIR INDEX CONTROL_PORT GRPC_ADDRESS WORKERS NAMESPACE DEVICE DATA_ADDRESS HUGE_PAGES
-  printf '%s\0' ip netns exec "$6" "$bin/skuad" --control-address "$host:$3" --data-dir "$1/node$2" \
+  printf '%s\0' ip netns exec "$6" "$bin/skuad" --control-address "$(control_addresses "$3")" --data-dir "$1/node$2" \
     --grpc-address "$4" --workers "$5" --transport dpdk --dpdk-devices "$7" --dpdk-addresses "$8" \
     "--dpdk-huge-pages=$9"
 }
 ctl() { # CONTROL_PORT ARGUMENTS...
   local port=$1
   shift
-  "$bin/skuactl" --control-address "$host:$port" "$@"
+  "$bin/skuactl" --control-address "$(control_addresses "$port")" "$@"
 }
 # How many nodes the control plane sees alive; 0 when it does not answer.
 live_nodes() { # CONTROL_PORT

@@ -45,6 +45,7 @@ class AdminClient::Impl {
   absl::Status call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                     const Request& request, Reply& reply, DurationNs extra_ns = 0) {
     const TimeNs deadline = clock_.now_ns() + timeout_ns_;
+    absl::Status refusal;  // by one that does not lead: it says more than that others do not answer
     while (true) {
       const ControlPeers::Peer& peer = peers_.peer();
       const DurationNs left_ns = std::max<DurationNs>(deadline - clock_.now_ns(), kMillisecond);
@@ -59,10 +60,11 @@ class AdminClient::Impl {
         const grpc::Status ended = (stub.get()->*method)(&context, request, &reply);
         outcome = peers_.learn(peer, ended, context);
         status = from_grpc(ended, what_);
+        if (outcome == ControlPeers::Outcome::kNobodyLeads) refusal = status;
       }
       if (outcome == ControlPeers::Outcome::kAnswered || outcome == ControlPeers::Outcome::kLost) return status;
       const DurationNs pause_ns = outcome == ControlPeers::Outcome::kRedirected ? kMillisecond : kPause;
-      if (clock_.now_ns() + pause_ns >= deadline) return status;
+      if (clock_.now_ns() + pause_ns >= deadline) return refusal.ok() ? status : refusal;
       std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
     }
   }

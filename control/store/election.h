@@ -25,7 +25,7 @@ class Election {
  public:
   virtual ~Election() = default;
 
-  /// Takes part from now on. `changed` runs on the election's thread, first with what is found, then after every change.
+  /// Takes part from now on. `changed` runs on the election's thread, after every change; before the first nobody leads.
   /// When it says that this process leads, the store takes changes of this term only. Once.
   virtual void start(const std::string& own_address, std::function<void(const Leadership&)> changed) = 0;
 

@@ -26,10 +26,11 @@
 namespace skua::control {
 
 struct ElectionOptions {
-  /// How long the lead outlives the leader. Whole seconds.
-  DurationNs lease_ns = 5 * kSecond;
+  /// How long the lead outlives the leader. Whole seconds; etcd makes them at least 2. Long enough for etcd to elect a
+  /// leader of its own.
+  DurationNs lease_ns = 3 * kSecond;
   /// Several fit into a lease.
-  DurationNs period_ns = kSecond;
+  DurationNs period_ns = 500 * kMillisecond;
 };
 
 class ElectionCore {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -131,7 +130,7 @@ class EtcdElection final : public Election {
 
   // Owned by the thread, and by whoever has joined it.
   ElectionCore core_;
-  std::optional<Leadership> told_;
+  Leadership told_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

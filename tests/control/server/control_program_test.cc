@@ -10,8 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "control/client/admin_client.h"
+#include "control/store/etcd_store.h"
+#include "tests/control/etcd_process.h"
 #include "tests/control/temp_dir.h"
+#include "tests/control/wait.h"
 
 namespace skua::control {
 namespace {
@@ -94,13 +98,13 @@ class ControlProgramTest : public testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// Expects exit code 2 and one line that contains `wanted`.
-  static void expect_refusal(const std::vector<std::string>& arguments, const std::string& wanted) {
+  /// Expects the exit code and one line that contains `wanted`.
+  static void expect_refusal(const std::vector<std::string>& arguments, const std::string& wanted, int code = 2) {
     Process process(arguments);
     const std::string first = process.line();
     EXPECT_THAT(first, HasSubstr(wanted));
     EXPECT_EQ(process.line(), "") << "more than one line";
-    EXPECT_EQ(process.wait(), 2);
+    EXPECT_EQ(process.wait(), code);
   }
 
   TempDir dir_;
@@ -178,6 +182,45 @@ TEST_F(ControlProgramTest, MissingMetadata) {
   }
   std::filesystem::remove_all(dir_.path() + "/metadata");
   expect_refusal(arguments(), "its metadata is missing");
+}
+
+TEST_F(ControlProgramTest, MetadataElsewhere) {
+  expect_refusal(arguments({"--metadata", "zookeeper"}), "Give etcd://HOST:PORT");
+  expect_refusal(arguments({"--metadata", absl::StrCat("etcd://127.0.0.1:", EtcdProcess::free_port(), "/p")}),
+                 "cannot be reached. Start it there, or give its addresses", 1);
+}
+
+TEST_F(ControlProgramTest, EmbeddedMetadataIsNotLeftBehind) {
+  {
+    Process process(arguments());
+    ASSERT_THAT(process.line_with("serving"), HasSubstr("address"));
+  }
+  expect_refusal(arguments({"--metadata", "etcd://127.0.0.1:1/p"}), "has embedded metadata of a cluster");
+}
+
+TEST_F(ControlProgramTest, TwoClustersOnOneEtcdPrefix) {
+  if (!EtcdProcess::is_installed()) GTEST_SKIP() << kNoEtcd;
+  EtcdProcess etcd;
+  const std::string one = etcd.address("one").text();
+  ASSERT_TRUE(EtcdStore::open({.address = etcd.address("one"), .open_timeout_ns = kGenerous}).ok());
+  std::string id;
+  {
+    Process process(arguments({"--metadata", one}));
+    id = field(process.line_with("serving"), "cluster_id");
+    process.send_signal(SIGTERM);
+    ASSERT_EQ(process.wait(), 0);
+  }
+  TempDir second;
+  {
+    Process process({"--data-dir", second.path(), "--listen-address", "127.0.0.1:0", "--metadata", one});
+    EXPECT_EQ(field(process.line_with("serving"), "cluster_id"), id) << "a second process of the same cluster";
+  }
+  TempDir other;
+  const std::vector<std::string> stranger = {"--data-dir", other.path(), "--listen-address", "127.0.0.1:0",
+                                             "--metadata", one,          "--cluster-name",   "other"};
+  expect_refusal(stranger, one + " belongs to cluster skua (" + id + "), but cluster name other was asked for");
+  // What belonged to a cluster does not make another one where there is none.
+  expect_refusal(arguments({"--metadata", etcd.address("two").text()}), "holds no cluster");
 }
 
 }  // namespace
