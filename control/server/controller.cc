@@ -157,9 +157,13 @@ void Controller::apply_leadership() {
 bool Controller::take_over(const Leadership& leadership) {
   auto state = store_.load();
   if (!state.ok()) {
-    log(true, absl::StrCat("leads, but cannot read the metadata store: ", std::string(state.status().message())));
+    const std::string trouble(state.status().message());
+    if (std::exchange(take_over_trouble_, trouble) != trouble) {
+      log(true, absl::StrCat("leads, but cannot read the metadata store: ", trouble));
+    }
     return false;
   }
+  take_over_trouble_.clear();
   core_.emplace(options_.core, *std::move(state), clock_.now_ns());
   must_reload_ = false;
   not_leading_ = absl::OkStatus();

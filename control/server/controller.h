@@ -126,6 +126,8 @@ class Controller {
   bool changed_ = false;
   /// The last tick could not reach the store; said once.
   bool tick_failed_ = false;
+  /// What was last logged about a store that a new leader cannot read.
+  std::string take_over_trouble_;
   std::list<ReadyWaiter> waiters_;
 
   std::mutex mutex_;

@@ -47,7 +47,7 @@ using TransportMaker =
     std::function<absl::StatusOr<std::shared_ptr<rpc::Transport>>(const rpc::EndpointIdentity& self)>;
 
 struct ClientOptions {
-  /// Where the control plane listens: "host:port".
+  /// Where the control plane listens: "host:port"; of several control processes all, with commas between them.
   std::string control_address = "127.0.0.1:7400";
   /// For operations that name no timeout of their own. It covers everything: finding the cluster,
   /// opening sessions, all attempts.

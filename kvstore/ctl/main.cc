@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
                               .summary = "Looks into a Skua cluster, reads and writes keys, makes tables.",
                               .description = "Exit codes: 0 done, 1 the cluster said no or could not be reached, 2 the "
                                              "command line was wrong."});
-  program.add_string("control-address", &globals.control_address, "Where the control plane listens.")
+  program
+      .add_string("control-address", &globals.control_address, "Where the control plane listens; several with commas.")
       .value_name("HOST:PORT");
   program.add_duration("timeout", &globals.timeout_ns, "For each command, all told.").at_least(skua::kMillisecond);
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");

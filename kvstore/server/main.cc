@@ -156,7 +156,9 @@ void declare(app::Program& program, Config& config) {
   program.add_string("data-dir", &config.data_dir, "Where the node keeps its identity and its data.")
       .value_name("DIR")
       .required();
-  program.add_string("control-address", &config.control_address, "The control plane.")
+  program
+      .add_string("control-address", &config.control_address,
+                  "The control plane; several addresses with commas between them.")
       .value_name("HOST:PORT")
       .check(complain_about_address);
   program

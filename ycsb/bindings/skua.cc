@@ -288,7 +288,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
 }
 
 constexpr std::array<std::array<std::string_view, 3>, 24> kProperties = {{
-    {"skua.control", "127.0.0.1:7400", "address of the control plane"},
+    {"skua.control", "127.0.0.1:7400", "address of the control plane; several with commas"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
     {"skua.transport", "tcp", "what requests travel by: tcp, dpdk or verbs, as the nodes' --transport"},
