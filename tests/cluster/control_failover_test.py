@@ -93,8 +93,8 @@ class ControlFailoverTest(unittest.TestCase):
         self.ok(self.ctl("put", "t0", "before", "1"))
         load = subprocess.Popen(
             [f"{BIN}/skua-ycsb", "load", "skua", "-P", os.path.join(SOURCE, "ycsb/workloads/workloada"),
-             "-p", "skua.control=" + ",".join(self.addresses), "-p", "table=t0", "-p", "recordcount=10000",
-             "-p", "fieldcount=1", "-target", "500", "-threads", "1"],
+             "-p", "skua.control=" + ",".join(self.addresses), "-p", "table=t0", "-p", "recordcount=6000",
+             "-p", "fieldcount=1", "-target", "400", "-threads", "1"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(load.wait)
         self.addCleanup(load.kill)
@@ -117,7 +117,7 @@ class ControlFailoverTest(unittest.TestCase):
         self.ok(self.ctl("put", "t2", "after", "2"))
 
         output, _ = load.communicate(timeout=60)
-        self.assertIn("[INSERT], Return=OK, 10000", output)
+        self.assertIn("[INSERT], Return=OK, 6000", output)
         self.assertNotIn("-FAILED", output)
 
 
