@@ -26,6 +26,7 @@ absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
   control::CreateTableOptions options;
   options.name = table.name;
   options.shard_count = table.shard_count;
+  options.replicas = table.replicas;
   options.if_not_exists = table.if_not_exists;
   options.wait_ready_ms = static_cast<uint32_t>(std::clamp<int64_t>(table.wait_ready.count(), 0, 3'600'000));
   absl::StatusOr<control::CreatedTable> made = impl_->client.create_table(options);

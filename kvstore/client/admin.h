@@ -26,6 +26,8 @@ struct NewTable {
   std::string name;
   /// Fixed for the table's life; 0: a few for each worker of the cluster.
   uint32_t shard_count = 0;
+  /// Members of each shard, on as many nodes; 0: one.
+  uint32_t replicas = 0;
   /// A table that exists with this shard count (or any, if 0) is an answer, not an error.
   bool if_not_exists = false;
   /// Return only when the owners serve the table, but no later than this.

@@ -96,6 +96,7 @@ void add_table_commands(app::Program& program, const Globals& globals) {
       .add_int("shards", &wanted->shard_count, "Pieces the table is cut into, for good; 0: a few for each worker.")
       .range(0, 65'536)
       .unit("shards");
+  create_command.add_int("replicas", &wanted->replicas, "Nodes that hold each piece.").range(0, 5);
   create_command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
   create_command.example("skuactl table create notes --shards 6", "");
   create_command.action([&globals, wanted] { return create(globals, *wanted); });
