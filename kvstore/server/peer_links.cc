@@ -247,8 +247,11 @@ void PeerLinks::on_event(const rpc::SessionEvent& event) {
 
 void PeerLinks::tell(Notice::Kind kind, PeerAddress peer, const absl::Status& why) {
   dirty_ = true;
-  for (const Notice& notice : notices_) {
-    if (notice.kind == kind && notice.peer == peer && notice.kind != Notice::Kind::kReady) return;
+  // Several connections to one peer break together: that is one piece of news, unless there was another since.
+  for (auto it = notices_.rbegin(); it != notices_.rend(); ++it) {
+    if (it->peer != peer) continue;
+    if (it->kind == kind) return;
+    break;
   }
   notices_.push_back({kind, peer, why});
 }
