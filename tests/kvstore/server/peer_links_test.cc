@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rpc/base/rng.h"
@@ -399,6 +400,34 @@ TEST(PeerLinksTest, Opening_OfAWorkerThatIsNotThereFails) {
 TEST(PeerLinksTest, SetPeer_RefusesWhatIsNoUuid) {
   PeerWorld world(2);
   EXPECT_EQ(world.node(0).links().set_peer({"node1", "a:1", 1, 1}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// --- By gRPC
+
+TEST(PeerBootstrapTest, Nobody_ThereIsAnError) {
+  const auto bootstrap = make_grpc_peer_bootstrap();
+  std::promise<absl::Status> described;
+  std::promise<absl::Status> opened;
+  bootstrap->describe("127.0.0.1:1", kPeerCluster, [&](const auto& node) { described.set_value(node.status()); });
+  control::OpenSessionRequest request;
+  request.grpc_address = "127.0.0.1:1";
+  bootstrap->open_session(request, [&](const auto& answer) { opened.set_value(answer.status()); });
+  EXPECT_FALSE(described.get_future().get().ok());
+  EXPECT_FALSE(opened.get_future().get().ok());
+}
+
+TEST(PeerBootstrapTest, End_AnswersEverythingThatWasAsked) {
+  std::atomic<int> answers = 0;
+  {
+    const auto bootstrap = make_grpc_peer_bootstrap();
+    for (int i = 0; i < 100; ++i) {
+      bootstrap->describe("127.0.0.1:1", kPeerCluster, [&](const auto& node) {
+        EXPECT_FALSE(node.ok());
+        ++answers;
+      });
+    }
+  }
+  EXPECT_EQ(answers, 100);
 }
 
 // --- Over TCP: the end of a process is known at once, without any time-out.
