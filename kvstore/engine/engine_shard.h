@@ -121,6 +121,7 @@ struct EngineReplica {
   uint64_t commit_limit = 0;           // may be applied
   uint64_t log_start = 0;              // the log begins behind this index
   bool leading = false;
+  uint64_t entry_epoch = 0;    // leading: of new entries
   bool log_moved = false;      // to be told
   bool refused = false;        // to be told
   std::string runs;            // of the last barrier that was applied

@@ -264,8 +264,8 @@ class WorkerEngine {
   [[nodiscard]] ReplicaStart replica_start(const EngineShard& shard) const;
   /// The log takes what follows in this epoch. It rises.
   void set_replica_epoch(EngineShard& shard, uint64_t epoch);
-  /// From now on writes are taken, and become entries of the shard's epoch. All entries must be committed and in memory.
-  void lead(EngineShard& shard);
+  /// From now on writes are taken, and become entries of this epoch. All entries must be committed and in memory.
+  void lead(EngineShard& shard, uint64_t entry_epoch);
   /// From now on writes are refused; those under way that are not committed are answered ABORTED: they may yet be.
   void follow(EngineShard& shard);
   /// An entry from the primary, or a barrier of one's own, behind the last one; the bytes are copied. RESOURCE_EXHAUSTED: not

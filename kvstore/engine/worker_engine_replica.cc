@@ -69,9 +69,10 @@ void WorkerEngine::set_replica_epoch(EngineShard& shard, uint64_t epoch) {
   shard.epoch = std::max(shard.epoch, epoch);
 }
 
-void WorkerEngine::lead(EngineShard& shard) {
+void WorkerEngine::lead(EngineShard& shard, uint64_t entry_epoch) {
   SKUA_CHECK(shard.committed_index == shard.last_index, "a primary begins when all before it is in memory");
   shard.replica->leading = true;
+  shard.replica->entry_epoch = entry_epoch;
   shard.completions.forget_refusals();
 }
 
@@ -106,7 +107,7 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
   ReplicaRecord& record = acquire_entry();
   record.shard = &shard;
   record.index = op.index;
-  record.epoch = shard.epoch;
+  record.epoch = shard.replica->entry_epoch;
   record.time_ms = static_cast<int64_t>(op.time_ms);
   // A replica that loses what it has acknowledged could not stay a member; so all of it is synced.
   record.durability = LogDurability::kSync;

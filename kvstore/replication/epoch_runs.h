@@ -3,7 +3,8 @@
 //    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}; runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
 //    epoch        2 |  3  3  3  3 |  5  5 |  8
 //
-// A primary makes entries in its own epoch only, so a log has one run per primary that wrote. Two logs that agree in (index,
+// A primary's entries have the epoch in which its reign began, also in later ones of the same reign; so a log has one run for
+// each barrier. Two logs that agree in (index,
 // epoch) agree in everything before (log matching), so their last common entry follows from their runs alone.
 // Everything up to the base is committed and has no entries any more.
 #ifndef SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_

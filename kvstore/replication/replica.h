@@ -129,7 +129,8 @@ class Replica {
   void on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now, ReplicaOutput& out);
-  /// Primary, can_propose(): the driver logs entry last_index() + 1, to be committed at this level.
+  /// Primary, can_propose(): the driver logs entry last_index() + 1, with the epoch of the one before it (the barrier's), to be
+  /// committed at this level.
   void propose(AckLevel level, TimeNs now, ReplicaOutput& out);
   /// The log had no room for what is behind `index`; it has been given nothing since. A primary cannot go on in its epoch:
   /// peers may have those entries, and their indices are not to be used again.

@@ -21,7 +21,7 @@ void Replica::begin_reign(ReplicaOutput& out) {
 
 void Replica::propose(AckLevel level, TimeNs now, ReplicaOutput& out) {
   SKUA_CHECK(role_ == ReplicaRole::kPrimary, "only a primary proposes");
-  log_.append(view_.epoch);
+  log_.append(log_.last().epoch);
   levels_.received = verified_ = log_.last_index();
   waiting_.push_back({log_.last_index(), level});
   for (auto& [node, peer] : peers_) {

@@ -211,7 +211,7 @@ void ShardReplica::follow_commits() {
   engine_.commit_entries(shard_, replica_.commit_index());
   if (!leading_ && replica_.open() && WorkerEngine::committed_index(shard_) == engine_.last_entry(shard_)) {
     leading_ = true;
-    engine_.lead(shard_);
+    engine_.lead(shard_, replica_.log().last().epoch);
   }
   if (!WorkerEngine::health(shard_).ok()) replica_.set_log_stalled(true);
 }

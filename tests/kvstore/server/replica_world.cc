@@ -158,7 +158,8 @@ std::optional<std::string> ReplicaWorld::run() {
 std::string ReplicaWorld::describe() const {
   std::string out = absl::StrCat(" view ", view_.epoch, ".", view_.change, " primary ", view_.primary, ",");
   for (const ReplicaId& member : view_.members) absl::StrAppend(&out, " ", member.node);
-  for (const Learner& learner : view_.learners) absl::StrAppend(&out, " (", learner.id.node, " join ", learner.join, ")");
+  for (const Learner& learner : view_.learners)
+    absl::StrAppend(&out, " (", learner.id.node, " join ", learner.join, ")");
   for (const auto& node : nodes_) {
     absl::StrAppend(&out, "; node ", node->id);
     if (node->replica == nullptr) continue;
@@ -186,8 +187,9 @@ bool ReplicaWorld::start(Node& node) {
   const RecoveryOptions options{.log = log_options_, .shards_dir = "", .chunk_bytes = rng_.below(4000), .threads = 1};
   auto recovered = recover_log(*device, options, node.machine.databases());
   if (!recovered.ok() || !recovered->refused.empty()) {
-    broken(absl::StrCat("recovery of node ", node.id, " fails: ",
-                        recovered.ok() ? recovered->refused.begin()->second.ToString() : recovered.status().ToString()));
+    broken(absl::StrCat(
+        "recovery of node ", node.id,
+        " fails: ", recovered.ok() ? recovered->refused.begin()->second.ToString() : recovered.status().ToString()));
     return false;
   }
   node.readers = std::make_unique<ReaderPool>(ReaderPool::Options{.threads = 0, .queue_jobs_max = 64});

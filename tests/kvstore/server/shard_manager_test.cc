@@ -24,7 +24,12 @@ class FakeHost final : public ShardHost {
   struct Shard {
     uint64_t epoch = 0;
     ShardDb* db = nullptr;
-    std::string failure;
+    std::string failure{};
+    // Of a replica.
+    View persisted{};
+    View view{};
+    ReplicaPlaces places{};
+    uint64_t persisted_epoch = 0;
     friend bool operator==(const Shard&, const Shard&) = default;
   };
 
@@ -38,6 +43,27 @@ class FakeHost final : public ShardHost {
     shards_[id].db = &db;
     changed_.notify_all();
   }
+  void serve_replica(ShardId id, ShardDb& db, const View& view) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].db = &db;
+    shards_[id].persisted = view;
+    changed_.notify_all();
+  }
+  void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].view = view;
+    shards_[id].places = places;
+    changed_.notify_all();
+  }
+  void view_persisted(ShardId id, uint64_t epoch) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].persisted_epoch = epoch;
+    changed_.notify_all();
+  }
+  void set_peers(std::vector<PeerInfo> peers) override {
+    const std::lock_guard lock(mutex_);
+    peers_ = std::move(peers);
+  }
   void set_failed(ShardId id, std::string why) override {
     const std::lock_guard lock(mutex_);
     shards_[id].failure = std::move(why);
@@ -50,6 +76,10 @@ class FakeHost final : public ShardHost {
     changed_.notify_all();
   }
   void set_map_revision(uint64_t) override {}
+  std::vector<PeerInfo> peers() {
+    const std::lock_guard lock(mutex_);
+    return peers_;
+  }
 
   void let_go(ShardId id) {
     std::unique_lock lock(mutex_);
@@ -78,6 +108,7 @@ class FakeHost final : public ShardHost {
   std::condition_variable changed_;
   std::map<ShardId, Shard> shards_;
   std::map<ShardId, std::function<void()>> leaving_;
+  std::vector<PeerInfo> peers_;
 };
 
 class ShardManagerTest : public ::testing::Test {
@@ -93,6 +124,7 @@ class ShardManagerTest : public ::testing::Test {
                                                                     .cluster_id = kCluster,
                                                                     .state = read_state(directory_.path()).value(),
                                                                     .on_applied = [this](uint64_t r) { applied(r); },
+                                                                    .views = read_views(directory_.path()).value(),
                                                                     .log = nullptr,
                                                                     .reopen_pause_ns = 10 * kMillisecond},
                                               *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
@@ -153,6 +185,46 @@ TEST_F(ShardManagerTest, SetMap_OpensWhatWeOwnOnTheRightWorker) {
   EXPECT_EQ(second.at({1, 2}).epoch, 4u);
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{1, 2}));
   EXPECT_EQ(read_state(directory_.path())->map_revision, 3u);
+}
+
+/// A table of one shard with two members, led by `primary` (index of the node).
+control::ShardMap replicated_map(uint64_t revision, uint64_t epoch, uint32_t primary) {
+  control::ShardMap map = MapMaker(revision).table(1, {{primary, 0, epoch}}).map();
+  control::MapTable& table = map.tables.front();
+  table.replicas = 2;
+  table.min_insync = 2;
+  table.shards.front().change = epoch;
+  table.shards.front().backups.push_back({1 - primary, 1, 0});
+  return map;
+}
+
+TEST_F(ShardManagerTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotLead) {
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  const FakeHost::Shard shard = hosts_[1].shards().at({1, 0});
+  EXPECT_NE(shard.db, nullptr);
+  EXPECT_EQ(shard.persisted, View{});
+  EXPECT_EQ(shard.view.epoch, 1u);
+  EXPECT_EQ(shard.view.primary, node_id_of(std::string(kThem)));
+  EXPECT_EQ(shard.view.members.size(), 2u);
+  EXPECT_EQ(shard.view.min_insync, 2u);
+  EXPECT_EQ(shard.places, (ReplicaPlaces{{node_id_of(std::string(kUs)), 1}, {node_id_of(std::string(kThem)), 0}}));
+  ASSERT_EQ(hosts_[1].peers().size(), 1u);
+  EXPECT_EQ(hosts_[1].peers()[0].uuid, kThem);
+}
+
+TEST_F(ShardManagerTest, PersistView_IsDurableBeforeTheReplicaHearsOfIt) {
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  const View view = hosts_[1].shards().at({1, 0}).view;
+  manager_->persist_view({1, 0}, view);
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).persisted_epoch == 1; });
+  EXPECT_EQ(read_views(directory_.path())->at({1, 0}), view);
+  restart();
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(4, 2, 0)));
+  wait_applied(4);
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}).persisted, view);
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}).view.epoch, 2u);
 }
 
 TEST_F(ShardManagerTest, SetMap_OlderAndEmptyMapsAreIgnored) {
