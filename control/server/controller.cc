@@ -15,6 +15,8 @@ namespace {
 
 /// How often a decision is taken anew because another control process was faster.
 constexpr int kAttemptsMax = 5;
+/// How often ticks ask a store that failed.
+constexpr DurationNs kReloadInterval = 1 * kSecond;
 
 absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
@@ -192,9 +194,13 @@ void Controller::execute(const Event& event, const DoneFn& done) {
 void Controller::tick() {
   for (int i = 0; i < kViewChangesPerTickMax; ++i) {
     changed_ = false;
-    Decision decision = decide(Tick{});
-    const bool failed = !decision.status.ok();
+    Decision decision;
+    // A store that does not answer holds this thread up, and heartbeats with it: ask it now and then.
+    const bool wait = must_reload_ && clock_.now_ns() < next_reload_;
+    if (!wait) decision = decide(Tick{});
+    const bool failed = wait || !decision.status.ok();
     if (failed) {
+      if (!wait) next_reload_ = clock_.now_ns() + kReloadInterval;
       // Whatever the store does, silence is noticed.
       Decision silence = core_->step(Tick{}, clock_.now_ns());
       for (LivenessChange& change : silence.liveness_changes) decision.liveness_changes.push_back(std::move(change));

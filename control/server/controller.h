@@ -126,6 +126,7 @@ class Controller {
   bool changed_ = false;
   /// The last tick could not reach the store; said once.
   bool tick_failed_ = false;
+  TimeNs next_reload_ = 0;
   /// What was last logged about a store that a new leader cannot read.
   std::string take_over_trouble_;
   std::list<ReadyWaiter> waiters_;

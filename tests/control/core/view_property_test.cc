@@ -22,7 +22,7 @@ class Views : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(Views, SurviveRandomFaults) {
   size_t writes = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
     ViewSim sim(seed, quick(GetParam()));
     Rng rng(seed * 77);

@@ -267,6 +267,8 @@ void ViewSim::lead(uint64_t n, Copy& copy, const ShardKey& key, ReplicaReport& r
       report.join_ready.push_back({at, learner.replica.node_uuid, learner.join});
     }
   }
+  // Now and then it finds that it cannot go on in this epoch.
+  if (disturbed_ && rng_.chance(0.003)) report.suspicions.push_back({nodes_.at(n).info.uuid, {at}, "test"});
   if (!all) return;
   copy.open_epoch = copy.record.epoch;
   // All members have the whole log: everything in it is committed.
@@ -317,6 +319,7 @@ void ViewSim::cut_from_control(uint64_t node, bool is_cut) {
 }
 
 void ViewSim::disturb() {
+  disturbed_ = true;
   const uint64_t n = rng_.between(1, options_.nodes);
   const uint64_t other = rng_.between(1, options_.nodes);
   const uint32_t shard = static_cast<uint32_t>(rng_.below(options_.shards));
@@ -344,6 +347,7 @@ void ViewSim::disturb() {
 }
 
 void ViewSim::heal() {
+  disturbed_ = false;
   cuts_.clear();
   commit_trouble_ = 0;
   for (auto& [n, node] : nodes_) {

@@ -104,6 +104,7 @@ class ViewSim {
   std::vector<Manager> managers_;
   std::vector<InFlight> in_flight_;
   double commit_trouble_ = 0;
+  bool disturbed_ = false;
   std::map<uint64_t, Node> nodes_;
   std::set<std::pair<uint64_t, uint64_t>> cuts_;
   uint64_t next_write_ = 1;
