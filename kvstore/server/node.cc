@@ -302,7 +302,8 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
   ReplicationEvents events;
   events.persist_view = [this](ShardId id, const View& view) { manager_->persist_view(id, view); };
-  events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report); };
+  events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
+  events.tick = [this] { findings_.sweep(clock_.now_ns()); };
   events.fetch_map = [this] { map_cache_->hurry(); };
   events.fetch_snapshot = [this, worker, name](ShardId id, NodeId) {
     log(LogSeverity::kWarning,

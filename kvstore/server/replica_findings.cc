@@ -10,17 +10,32 @@ void ReplicaFindings::set_nodes(std::map<NodeId, std::string> uuids) {
   uuids_ = std::move(uuids);
 }
 
-void ReplicaFindings::report(ShardId shard, const ReplicaReport& report) {
+void ReplicaFindings::report(ShardId shard, const ReplicaReport& report, TimeNs now) {
   control::ReplicaReport all;
   {
     const std::lock_guard lock(mutex_);
     const auto first = findings_.lower_bound({shard, ReplicaReport::Kind{}, 0});
     for (auto it = first; it != findings_.end() && std::get<0>(it->first) == shard;) {
-      it = it->second.epoch < report.epoch ? findings_.erase(it) : std::next(it);
+      it = it->second.report.epoch < report.epoch ? findings_.erase(it) : std::next(it);
     }
-    const auto [known, is_new] = findings_.try_emplace({shard, report.kind, report.node}, report);
-    if (!is_new && known->second == report) return;
-    known->second = report;
+    const auto [known, is_new] = findings_.try_emplace({shard, report.kind, report.node}, Finding{report, now});
+    known->second.found_ns = now;
+    if (!is_new && known->second.report == report) return;
+    known->second.report = report;
+    all = gather();
+  }
+  publish_(std::move(all));
+}
+
+void ReplicaFindings::sweep(TimeNs now) {
+  control::ReplicaReport all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (now < next_sweep_ns_) return;
+    next_sweep_ns_ = now + kForgetNs / 4;
+    const size_t dropped =
+        std::erase_if(findings_, [now](const auto& found) { return now - found.second.found_ns > kForgetNs; });
+    if (dropped == 0) return;
     all = gather();
   }
   publish_(std::move(all));
@@ -29,7 +44,8 @@ void ReplicaFindings::report(ShardId shard, const ReplicaReport& report) {
 control::ReplicaReport ReplicaFindings::gather() const {
   control::ReplicaReport all;
   std::map<std::pair<NodeId, std::string>, std::vector<control::ShardAtEpoch>> suspicions;
-  for (const auto& [key, finding] : findings_) {
+  for (const auto& [key, found] : findings_) {
+    const ReplicaReport& finding = found.report;
     const auto uuid = uuids_.find(finding.node);
     if (uuid == uuids_.end()) continue;
     const ShardId id = std::get<0>(key);

@@ -2,7 +2,8 @@
 //
 //    replicas, again and again --- report() ---> newest of each kind per shard --- when something is new ---> publish
 //
-// Findings of an epoch that is over are dropped; the control plane would ignore them.
+// Findings of an epoch that is over are dropped; the control plane would ignore them. So is what a replica does not find any
+// more, because the control plane hears all of them with each heartbeat.
 #ifndef SKUA_KVSTORE_SERVER_REPLICA_FINDINGS_H_
 #define SKUA_KVSTORE_SERVER_REPLICA_FINDINGS_H_
 
@@ -17,6 +18,7 @@
 #include "kvstore/engine/mutation.h"
 #include "kvstore/replication/replica.h"
 #include "kvstore/replication/view.h"
+#include "rpc/base/clock.h"
 
 namespace skua::kv {
 
@@ -27,7 +29,11 @@ class ReplicaFindings {
   explicit ReplicaFindings(Publish publish) : publish_(std::move(publish)) {}
 
   void set_nodes(std::map<NodeId, std::string> uuids);
-  void report(ShardId shard, const ReplicaReport& report);
+  void report(ShardId shard, const ReplicaReport& report, TimeNs now);
+  /// Now and then: drops what was not found again for kForgetNs.
+  void sweep(TimeNs now);
+
+  static constexpr DurationNs kForgetNs = kSecond;
 
  private:
   using Key = std::tuple<ShardId, ReplicaReport::Kind, NodeId>;
@@ -37,7 +43,12 @@ class ReplicaFindings {
   const Publish publish_;
   std::mutex mutex_;
   std::map<NodeId, std::string> uuids_;
-  std::map<Key, ReplicaReport> findings_;
+  struct Finding {
+    ReplicaReport report;
+    TimeNs found_ns = 0;
+  };
+  std::map<Key, Finding> findings_;
+  TimeNs next_sweep_ns_ = 0;
 };
 
 }  // namespace skua::kv

@@ -30,6 +30,7 @@ namespace skua::kv {
 struct ReplicationEvents {
   std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
   std::function<void(ShardId, const ReplicaReport&)> report;
+  std::function<void()> tick;  ///< after each poll
   std::function<void()> fetch_map;
   std::function<void(ShardId, NodeId from)> fetch_snapshot;
   std::function<void(ShardId, const absl::Status&)> failed;
@@ -44,7 +45,10 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
   /// Before the first shard; all outlive this object's use.
   void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options);
   /// After each poll.
-  void tick() { links_->tick(); }
+  void tick() {
+    links_->tick();
+    events_.tick();
+  }
   /// Closes the links and answers what waits.
   void stop();
 
