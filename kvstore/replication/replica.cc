@@ -84,6 +84,7 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   match_peers(now, reigns_on);
   verified_ = known_commit_ = commit_index_;
   is_verified_ = false;
+  tail_again_ns_ = 0;
   if (replica_mutant(ReplicaMutant::kBelieveUnverified)) verified_ = log_.last_index();
   if (reigns_on) {
     verified_ = log_.last_index();
@@ -218,12 +219,26 @@ void Replica::log_refused_after(uint64_t index, ReplicaOutput& out) {
   report(out, ReplicaReport::Kind::kNeedsEpoch, self_.node);
 }
 
+SnapshotFit Replica::snapshot_fit(EntryId base) const {
+  if (role_ == ReplicaRole::kPrimary || base.index < commit_index_) return SnapshotFit::kNone;
+  return log_.epoch_of(base.index) == base.epoch ? SnapshotFit::kKeepsLog : SnapshotFit::kReplacesLog;
+}
+
 void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
-  if (role_ == ReplicaRole::kPrimary || base.index < commit_index_) return;
+  const SnapshotFit fit = snapshot_fit(base);
+  if (fit == SnapshotFit::kNone) return;
   if (replica_mutant(ReplicaMutant::kSnapshotOffByOne)) ++base.index;
-  log_ = EpochRuns(base);
-  levels_ = {base.index, base.index, base.index};
-  commit_index_ = verified_ = base.index;
+  if (fit == SnapshotFit::kKeepsLog) {
+    log_.compact(base.index);
+  } else {
+    // Its entry there is another one than the committed one, so what follows it here was never committed.
+    log_ = EpochRuns(base);
+    levels_ = {};
+  }
+  levels_ = {std::max(levels_.received, base.index), std::max(levels_.written, base.index),
+             std::max(levels_.durable, base.index)};
+  commit_index_ = base.index;
+  verified_ = std::max(std::min(verified_, log_.last_index()), base.index);
   known_commit_ = std::max(known_commit_, base.index);
   first_available_ = base.index + 1;
   if ((role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) send_tail(out);
@@ -257,6 +272,10 @@ void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
   const bool primary = role_ == ReplicaRole::kPrimary;
   if (!primary && role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
   if (!primary && !is_verified_) send_tail(out);
+  if (primary) {
+    end_round(out);
+    ask_round(out);
+  }
   tell_commit_ns_ = kTimeNever;
   for (auto& [node, peer] : peers_) {
     if (primary) {
@@ -264,9 +283,6 @@ void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
         out.messages.push_back({node, SnapshotNeeded{view_.epoch}});
       } else if (!peer.matched) {
         out.messages.push_back({node, StartView{view_}});
-      }
-      if (confirmed_round_ < confirm_sent_ && required(peer) && peer.confirmed < confirm_sent_) {
-        out.messages.push_back({node, Confirm{view_.epoch, confirm_sent_}});
       }
     } else if (!view_.read_anywhere || role_ != ReplicaRole::kBackup || !required(peer)) {
       continue;

@@ -55,6 +55,7 @@ struct ReplicaOptions {
   DurationNs heartbeat_ns = 50 * kMillisecond;
   DurationNs suspect_after_ns = 300 * kMillisecond;  ///< silence of a peer
   DurationNs tell_commit_ns = kMillisecond;          ///< members hear of a commit after so long at the latest
+  DurationNs tail_again_ns = 5 * kMillisecond;       ///< a gap in what is received is complained of once in this time
   uint64_t append_entries_max = 256;                 ///< of one message
   uint64_t window_entries_max = 4096;                ///< sent to a peer and not acknowledged
   uint64_t caught_up_entries = 1024;                 ///< a learner that lags by no more may join
@@ -79,6 +80,13 @@ struct ReplicaReport {
   uint64_t join = 0;
 
   friend bool operator==(const ReplicaReport&, const ReplicaReport&) = default;
+};
+
+/// What a snapshot would do to a replica's log.
+enum class SnapshotFit : uint8_t {
+  kNone,         ///< nothing new in it, or this replica leads
+  kKeepsLog,     ///< the log goes on behind it
+  kReplacesLog,  ///< nothing of the log stays
 };
 
 /// What is to be done; the driver clears it. Order within: view, truncate and append, messages.
@@ -141,7 +149,10 @@ class Replica {
   void set_log_stalled(bool stalled) { log_stalled_ = stalled; }
   /// Entries before this one cannot be read any more.
   void set_first_available(uint64_t index) { first_available_ = index; }
-  /// The state is a snapshot's now, which ends with `base`; the log is empty.
+  /// To be asked before a snapshot takes the place of the state, which may be long after it was fetched: the log may have
+  /// entries behind it by now that were acknowledged.
+  [[nodiscard]] SnapshotFit snapshot_fit(EntryId base) const;
+  /// The state is a snapshot's now, which ends with `base`; the log is what snapshot_fit() said.
   void install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out);
   /// At wake_at(), or more often.
   void tick(TimeNs now, ReplicaOutput& out);
@@ -157,8 +168,8 @@ class Replica {
   [[nodiscard]] const EpochRuns& log() const { return log_; }
   /// Primary whose barrier is committed.
   [[nodiscard]] bool open() const { return role_ == ReplicaRole::kPrimary && open_; }
-  /// open(), and as many members as min_insync asks for.
-  [[nodiscard]] bool can_propose() const { return open() && view_.members.size() >= view_.min_insync; }
+  /// open(), its epoch durable (or another life could make other entries in it), and as many members as min_insync asks for.
+  [[nodiscard]] bool can_propose() const { return open() && speaks() && view_.members.size() >= view_.min_insync; }
   /// The header of a Send, or of a part of one.
   [[nodiscard]] Append make_append(uint64_t first, uint64_t last) const;
   /// The lowest index that a peer may still need, or the next one.
@@ -233,6 +244,8 @@ class Replica {
   [[nodiscard]] bool holds_promises(TimeNs now) const;
   [[nodiscard]] bool is_joining_anybody() const;
   void begin_round(ReplicaOutput& out);
+  void ask_round(ReplicaOutput& out);
+  void end_round(ReplicaOutput& out);
   void report_learners(TimeNs now, ReplicaOutput& out) const;
   void look_for_slowness(TimeNs now, ReplicaOutput& out);
   [[nodiscard]] static bool required(const Peer& peer);
@@ -264,6 +277,7 @@ class Replica {
   uint64_t verified_ = 0;      // up to here the log is the primary's
   bool is_verified_ = false;   // the primary has told in this epoch
   uint64_t known_commit_ = 0;  // the primary's word in this epoch
+  TimeNs tail_again_ns_ = 0;
   uint64_t first_available_ = 1;
   bool log_stalled_ = false;
 

@@ -41,6 +41,9 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
   // What is committed agrees with every primary's log, so entries below need no look.
   const uint64_t end = append.prev.index + append.epochs.size();
   if (append.prev.index > commit_index_ && log_.epoch_of(append.prev.index) != append.prev.epoch) {
+    // Each one makes the primary send all of its window again, and everything that comes behind a gap has no `prev` here.
+    if (now < tail_again_ns_) return;
+    tail_again_ns_ = now + options_.tail_again_ns;
     send_tail(out);
     return;
   }

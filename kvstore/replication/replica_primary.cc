@@ -217,25 +217,35 @@ uint64_t Replica::begin_confirm(ReplicaOutput& out) {
 
 void Replica::begin_round(ReplicaOutput& out) {
   confirm_sent_ = confirm_wanted_;
-  bool alone = true;
-  for (auto& [node, peer] : peers_) {
-    if (!required(peer)) continue;
-    alone = false;
-    out.messages.push_back({node, Confirm{view_.epoch, confirm_sent_}});
-  }
-  if (alone) confirmed_round_ = confirm_sent_;
+  ask_round(out);
+  end_round(out);
 }
 
-void Replica::on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
-  if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
-  Peer& sender = *peer(from);
-  sender.confirmed = std::max(sender.confirmed, std::min(reply.round, confirm_sent_));
+/// Of those who have not answered. Whoever cannot be asked yet is asked with the next heartbeat.
+void Replica::ask_round(ReplicaOutput& out) {
+  if (!speaks() || confirmed_round_ == confirm_sent_) return;
+  for (const auto& [node, other] : peers_) {
+    if (required(other) && other.confirmed < confirm_sent_) {
+      out.messages.push_back({node, Confirm{view_.epoch, confirm_sent_}});
+    }
+  }
+}
+
+/// Also when whoever was missing is not needed any more.
+void Replica::end_round(ReplicaOutput& out) {
   if (confirmed_round_ == confirm_sent_) return;
   for (const auto& [node, other] : peers_) {
     if (required(other) && other.confirmed < confirm_sent_) return;
   }
   confirmed_round_ = confirm_sent_;
   if (confirm_wanted_ > confirm_sent_) begin_round(out);
+}
+
+void Replica::on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
+  Peer& sender = *peer(from);
+  sender.confirmed = std::max(sender.confirmed, std::min(reply.round, confirm_sent_));
+  end_round(out);
 }
 
 void Replica::on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& /*out*/) {

@@ -65,12 +65,7 @@ class Group {
     }
   }
 
-  TimeNs now = kSecond;
-  std::set<NodeId> cut;
-  std::set<NodeId> stuck_logs;
-  std::vector<std::pair<NodeId, ReplicaReport>> reports;
-
- private:
+  /// Does what a replica asks for.
   void take(NodeId node, ReplicaOutput& out) {
     Replica& replica = *replicas_.at(node);
     for (const auto& envelope : out.messages) queue_.emplace_back(node, envelope);
@@ -94,6 +89,12 @@ class Group {
     }
   }
 
+  TimeNs now = kSecond;
+  std::set<NodeId> cut;
+  std::set<NodeId> stuck_logs;
+  std::vector<std::pair<NodeId, ReplicaReport>> reports;
+
+ private:
   std::map<NodeId, std::unique_ptr<Replica>> replicas_;
   std::map<NodeId, uint64_t> durable_;
   std::deque<std::pair<NodeId, ReplicaOutput::Envelope>> queue_;
@@ -312,6 +313,86 @@ TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
   }
   group.pass(100 * kMillisecond);
   EXPECT_EQ(group[2].last_index(), 11U);
+}
+
+TEST(Replica, ARestartedBackupKnowsItsPeers) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.propose(1);
+  group.start(2, {.view = view_of(1, 1, {1, 2}), .log = group[2].log(), .commit_index = 1});
+  group.view_to(2, view_of(1, 1, {1, 2}));
+  group.pass(kSecond);
+  EXPECT_EQ(group[2].role(), ReplicaRole::kBackup);
+  EXPECT_TRUE(group[1].may_serve_read(group.now)) << "it answers heartbeats";
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 3U);
+}
+
+TEST(Replica, ARoundEndsWithoutAMemberThatIsNoneAnyMore) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.cut = {3};
+  ReplicaOutput out;
+  const uint64_t round = group[1].begin_confirm(out);
+  group.take(1, out);
+  group.pass(kSecond);
+  EXPECT_LT(group[1].confirmed_round(), round);
+  group.view(view_of(2, 1, {1, 2}));
+  group.pass(200 * kMillisecond);
+  EXPECT_EQ(group[1].confirmed_round(), round);
+}
+
+TEST(Replica, SaysAndLogsNothingInAnEpochThatIsNotDurable) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  ReplicaOutput out;
+  group[1].on_view(view_of(2, 1, {1, 2}), group.now, out);
+  EXPECT_TRUE(group[1].open());
+  EXPECT_FALSE(group[1].can_propose());
+  const uint64_t round = group[1].begin_confirm(out);
+  group[1].tick(group.now + kSecond, out);
+  EXPECT_TRUE(out.messages.empty());
+  out.clear();
+  group[1].view_persisted(2, group.now, out);
+  group.take(1, out);
+  group.view(view_of(2, 1, {1, 2}));
+  group.pass(200 * kMillisecond);
+  EXPECT_TRUE(group[1].can_propose());
+  EXPECT_EQ(group[1].confirmed_round(), round);
+}
+
+TEST(Replica, ComplainsOfAGapOnce) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  size_t complaints = 0;
+  const auto receive = [&](TimeNs now, uint64_t prev) {
+    ReplicaOutput out;
+    group[2].on_message(1, Append{1, {prev, 1}, {1}, 0, false}, now, out);
+    for (const auto& envelope : out.messages) {
+      complaints += std::holds_alternative<TailReport>(envelope.message) ? 1 : 0;
+    }
+  };
+  for (uint64_t prev = 10; prev < 100; ++prev) receive(group.now, prev);
+  EXPECT_EQ(complaints, 1U) << "each makes the primary send all of its window";
+  receive(group.now + kOptions.tail_again_ns, 10);
+  EXPECT_EQ(complaints, 2U);
+}
+
+TEST(Replica, AnOldSnapshotLeavesWhatWasAcknowledged) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  for (int i = 0; i < 5; ++i) group.propose(1);
+  group.cut = {1};
+  Replica& backup = group[2];
+  const uint64_t commit = backup.commit_index();
+  ASSERT_LT(commit, 6U);
+  EXPECT_EQ(backup.snapshot_fit({commit, 1}), SnapshotFit::kKeepsLog);
+  EXPECT_EQ(backup.snapshot_fit({commit + 1, 9}), SnapshotFit::kReplacesLog);
+  EXPECT_EQ(group[1].snapshot_fit({6, 1}), SnapshotFit::kNone);
+  ReplicaOutput out;
+  backup.install_snapshot({5, 1}, group.now, out);
+  EXPECT_EQ(backup.last_index(), 6U);
+  EXPECT_EQ(backup.commit_index(), 5U);
 }
 
 }  // namespace
