@@ -127,7 +127,7 @@ LogEntry ReplicaDriver::evaluate(const ClientRequest& request) const {
     if (pending.entry.has_effect && pending.entry.key == operation.key) value = pending.entry.value;
   }
   LogEntry entry;
-  entry.epoch = replica_.view().epoch;
+  entry.epoch = replica_.log().last().epoch;  // the barrier's, also in later epochs of this reign
   entry.request = request.id;
   entry.key = operation.key;
   entry.has_effect = true;

@@ -148,6 +148,7 @@ int run(const Arguments& arguments) {
         std::printf("%sreplay: kv_replication_sim --seed %" PRIu64 " --trace\n", options.describe().c_str(), seed);
         return 1;
       }
+      std::fflush(stdout);
       ++failures;
     }
     if (!arguments.replay && seed % kReplayOneIn != 0) continue;
