@@ -198,7 +198,8 @@ class Replica {
     // Primary: its log. `matched`: its tail is known, entries flow.
     bool matched = false;
     bool needs_snapshot = false;
-    uint64_t next = 0;  // to be sent
+    bool asked_again = false;  // its tail was shorter than what it had acknowledged
+    uint64_t next = 0;         // to be sent
     LogLevels acked;
     TimeNs last_send_ns = 0;
     uint64_t confirmed = 0;  // round

@@ -41,10 +41,13 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   Peer& sender = *peer(from);
   const std::optional<EntryId> common = log_.last_common(tail.log);
   if (sender.member && common && common->index < sender.acked.durable) {
-    // It has lost what it had acknowledged. Only as a learner it may come back.
-    report(out, ReplicaReport::Kind::kSuspect, from);
+    // An old report that was overtaken, or it has lost what it had acknowledged: it says so again when asked. Then it may
+    // come back only as a learner.
+    if (std::exchange(sender.asked_again, true)) return report(out, ReplicaReport::Kind::kSuspect, from);
+    out.messages.push_back({from, StartView{view_}});
     return;
   }
+  sender.asked_again = false;
   sender.needs_snapshot = !common || common->index + 1 < first_available_;
   if (sender.needs_snapshot) {
     sender.matched = false;

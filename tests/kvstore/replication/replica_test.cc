@@ -378,6 +378,26 @@ TEST(Replica, ComplainsOfAGapOnce) {
   EXPECT_EQ(complaints, 2U);
 }
 
+TEST(Replica, AnOvertakenTailIsNoLoss) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  for (int i = 0; i < 5; ++i) group.propose(1);
+  const TailReport old{1, EpochRuns({0, 0}), {}, 0};
+  ReplicaOutput out;
+  group[1].on_message(2, old, group.now, out);
+  EXPECT_TRUE(out.reports.empty());
+  ASSERT_EQ(out.messages.size(), 1U);
+  group.take(1, out);
+  group.settle();
+  EXPECT_TRUE(group.reports.empty()) << "its true tail came back";
+  out.clear();
+  group[1].on_message(2, old, group.now, out);
+  EXPECT_TRUE(out.reports.empty());
+  group[1].on_message(2, old, group.now, out);
+  ASSERT_EQ(out.reports.size(), 1U) << "it means it";
+  EXPECT_EQ(out.reports[0].kind, ReplicaReport::Kind::kSuspect);
+}
+
 TEST(Replica, AnOldSnapshotLeavesWhatWasAcknowledged) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
