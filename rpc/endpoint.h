@@ -147,8 +147,8 @@ struct SessionEvent {
     kAccepted,     // opened by a peer
     kBroken,       // lost; calls in flight got their outcome; reconnecting if we opened it
     kReconnected,  // ready again, with a new generation at the peer
-    kLinkLost,     // the transport's connection broke; the session stands and repeats what was in flight over the next one
-    kClosed,       // gone for good; `why` says why
+    kLinkLost,  // the transport's connection broke; the session stands and repeats what was in flight over the next one
+    kClosed,    // gone for good; `why` says why
   };
   Kind kind = Kind::kClosed;
   SessionId session;

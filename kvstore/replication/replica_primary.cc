@@ -175,7 +175,9 @@ void Replica::advance_commit(TimeNs now) {
   if (!speaks() || role_ != ReplicaRole::kPrimary) return;
   if (now < promises_end() && !replica_mutant(ReplicaMutant::kNoGrantWait)) return;
   const uint64_t before = commit_index_;
-  while (!waiting_.empty() && is_acked(waiting_.front())) {
+  // Below min_insync nothing new is committed, so nothing of it is answered; what former primaries left is, to serve reads.
+  const bool enough = view_.members.size() >= view_.min_insync;
+  while (!waiting_.empty() && is_acked(waiting_.front()) && (enough || waiting_.front().index <= barrier_index_)) {
     commit_index_ = waiting_.front().index;
     waiting_.pop_front();
   }

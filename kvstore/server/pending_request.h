@@ -70,6 +70,7 @@ class PendingRequest final : public ReadJob {
   ShardServer& server;
   PendingRequest* next = nullptr;  // in the pool's free list
   HeldShard* shard = nullptr;
+  uint64_t epoch = 0;  // the shard's when the request came
   Method method = Method::kGet;
   rpc::Lease request;
   rpc::ReplyToken reply;

@@ -168,7 +168,8 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   for (const ReplicaEntry& entry : entries) {
     if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
     if (absl::Status appended = engine_.append_entry(shard_, entry); !appended.ok()) {
-      // The primary sends it again.
+      // The primary sends it again. What was to be acknowledged is not here.
+      out_.messages.clear();
       replica_.log_refused_after(engine_.last_entry(shard_), out_);
       replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !WorkerEngine::health(shard_).ok());
       break;
@@ -183,6 +184,8 @@ void ShardReplica::append_barrier(TimeNs now) {
   const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.now_ms()),
                              LogDurability::kSync, as_byte_span(payload)};
   if (!engine_.append_entry(shard_, barrier).ok()) {
+    out_.messages.clear();
+    out_.sends.clear();
     replica_.log_refused_after(engine_.last_entry(shard_), out_);
   }
   report_progress(now);

@@ -235,6 +235,7 @@ PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard&
   }
   pending->method = method;
   pending->shard = &shard;
+  pending->epoch = shard.epoch;
   pending->request = std::move(call.request);
   pending->reply = std::move(call.reply);
   ++shard.use_count;

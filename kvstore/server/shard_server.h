@@ -174,6 +174,7 @@ class ShardServer {
     return shard.replica == nullptr || shard.replica->may_read(boot_time_ns());
   }
   [[nodiscard]] bool hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&));
+  void refuse_stale(PendingRequest& pending);
   void confirm_get(GatheredGet& get);
   [[nodiscard]] bool takes_writes(rpc::IncomingCall& call, Method method, const HeldShard& shard);
   void retire_replica(HeldShard& shard);

@@ -77,25 +77,36 @@ void ShardServer::retire_replica(HeldShard& shard) {
 
 // --- Reads
 
-/// True: `then` runs when a round of the members has shown that what was read is not stale.
+/// True: `then` runs when a round of the members has shown that what was read is not stale; or it has been refused.
 bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&)) {
   HeldShard& shard = *pending.shard;
-  if (is_fresh(shard)) [[likely]] {
+  if (shard.replica == nullptr) return false;
+  // What was read in one epoch says nothing about another: somebody else may have led in between.
+  const bool same_epoch = pending.epoch == shard.epoch;
+  if (same_epoch && is_fresh(shard)) [[likely]] {
     return false;
+  }
+  if (!same_epoch) {
+    refuse_stale(pending);
+    return true;
   }
   ++waiting_count_;
   shard.replica->confirm(
       [this, &pending, then](bool confirmed) {
         --waiting_count_;
         if (confirmed) return (this->*then)(pending);
-        pending.multi_get.slots.clear();
-        answer_error(pending.reply, pending.method,
-                     head_of(*pending.shard, KvStatus::kWrongShard, 0,
-                             "the shard may have another primary now; refresh the shard map"));
-        end(pending);
+        refuse_stale(pending);
       },
       boot_time_ns());
   return true;
+}
+
+void ShardServer::refuse_stale(PendingRequest& pending) {
+  pending.multi_get.slots.clear();
+  answer_error(pending.reply, pending.method,
+               head_of(*pending.shard, KvStatus::kWrongShard, 0,
+                       "the shard may have another primary now; refresh the shard map"));
+  end(pending);
 }
 
 /// The value that was found is dropped and looked up again: it may be larger than a pending request should pin.

@@ -197,6 +197,32 @@ TEST(Replica, LosingABackupDoesNotStopReads) {
   EXPECT_EQ(group[1].commit_index(), 2U);
 }
 
+TEST(Replica, TooFewMembersCommitNothingNewButWhatAFormerPrimaryLeft) {
+  Group group({1, 2, 3});
+  View view = view_of(1, 1, {1, 2, 3});
+  view.min_insync = 2;
+  group.view(view);
+  group.cut = {3};
+  group.propose(1);
+  group.pass(100 * kMillisecond);
+  view = view_of(2, 1, {1});
+  view.min_insync = 2;
+  group.view_to(1, view);
+  group.settle();
+  group.pass(kSecond);
+  EXPECT_FALSE(group[1].can_propose());
+  EXPECT_EQ(group[1].commit_index(), 1U);
+  view = view_of(3, 2, {2});
+  view.min_insync = 2;
+  group.cut = {1, 3};
+  group.view_to(2, view);
+  group.settle();
+  group.pass(kSecond);
+  EXPECT_TRUE(group[2].open());
+  EXPECT_FALSE(group[2].can_propose());
+  EXPECT_EQ(group[2].commit_index(), 3U);
+}
+
 TEST(Replica, SuspectsWhoIsSilent) {
   Group group({1, 2, 3});
   group.view(view_of(1, 1, {1, 2, 3}));

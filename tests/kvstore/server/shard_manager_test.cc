@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::kCluster;
+using testing::kThem;
 using testing::kUs;
 using testing::MapMaker;
 
