@@ -9,7 +9,15 @@ namespace skua::kv {
 namespace {
 
 TableInfo info_of(const control::TableSummary& summary) {
-  return {summary.table.id, summary.table.name, summary.table.shard_count, summary.available_shard_count};
+  const control::Table& table = summary.table;
+  return {.id = table.id,
+          .name = table.name,
+          .shard_count = table.shard_count,
+          .available_shard_count = summary.available_shard_count,
+          .replicas = table.replicas,
+          .min_insync = table.min_insync,
+          .read_anywhere = table.read_anywhere,
+          .settled_shard_count = summary.settled_shard_count};
 }
 
 }  // namespace
@@ -26,8 +34,10 @@ absl::StatusOr<CreatedTable> Admin::create_table(const NewTable& table) {
   control::CreateTableOptions options;
   options.name = table.name;
   options.shard_count = table.shard_count;
-  options.replicas = table.replicas;
   options.if_not_exists = table.if_not_exists;
+  options.replicas = table.replicas;
+  options.min_insync = table.min_insync;
+  options.read_anywhere = table.read_anywhere;
   options.wait_ready_ms = static_cast<uint32_t>(std::clamp<int64_t>(table.wait_ready.count(), 0, 3'600'000));
   absl::StatusOr<control::CreatedTable> made = impl_->client.create_table(options);
   if (!made.ok()) return made.status();

@@ -18,18 +18,29 @@ struct TableInfo {
   uint64_t id = 0;
   std::string name;
   uint32_t shard_count = 0;
-  /// Shards whose owner is alive.
+  /// Shards whose primary is alive.
   uint32_t available_shard_count = 0;
+  /// Members that each shard should have.
+  uint32_t replicas = 1;
+  /// Writes are acknowledged only while a shard has at least so many members.
+  uint32_t min_insync = 1;
+  bool read_anywhere = false;
+  /// Shards with all their members, on live nodes that are to keep them.
+  uint32_t settled_shard_count = 0;
 };
 
 struct NewTable {
   std::string name;
   /// Fixed for the table's life; 0: a few for each worker of the cluster.
   uint32_t shard_count = 0;
-  /// Members of each shard, on as many nodes; 0: one.
-  uint32_t replicas = 0;
   /// A table that exists with this shard count (or any, if 0) is an answer, not an error.
   bool if_not_exists = false;
+  /// On as many nodes, 1 to 5; 0: one, or whatever an existing table has.
+  uint32_t replicas = 0;
+  /// 1 to `replicas`; 0: more than half of them, or whatever an existing table has.
+  uint32_t min_insync = 0;
+  /// Backups may answer linearizable reads.
+  bool read_anywhere = false;
   /// Return only when the owners serve the table, but no later than this.
   std::chrono::milliseconds wait_ready{5000};
 };
@@ -54,7 +65,7 @@ class Admin {
   Admin(const Admin&) = delete;
   Admin& operator=(const Admin&) = delete;
 
-  /// ALREADY_EXISTS; INVALID_ARGUMENT (name, shard count); FAILED_PRECONDITION (no live node).
+  /// ALREADY_EXISTS; INVALID_ARGUMENT (name, shard count, replicas); FAILED_PRECONDITION (too few live nodes).
   absl::StatusOr<CreatedTable> create_table(const NewTable& table);
   absl::StatusOr<std::vector<TableInfo>> list_tables();
   /// Out of the shard map when this returns; nodes delete its data soon after. NOT_FOUND.

@@ -13,6 +13,8 @@ void add_data_commands(app::Program& program, const Globals& globals);
 void add_write_commands(app::Program& program, const Globals& globals);
 void add_batch_command(app::Program& program, const Globals& globals);
 void add_table_commands(app::Program& program, const Globals& globals);
+void add_node_commands(app::Program& program, const Globals& globals);
+void add_shard_commands(app::Program& program, const Globals& globals);
 void add_store_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);

@@ -22,10 +22,11 @@ void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& 
 int main(int argc, char** argv) {
   namespace ctl = skua::kv::ctl;
   ctl::Globals globals;
-  skua::app::Program program({.name = ctl::kProgram,
-                              .summary = "Looks into a Skua cluster, reads and writes keys, makes tables.",
-                              .description = "Exit codes: 0 done, 1 the cluster said no or could not be reached, 2 the "
-                                             "command line was wrong."});
+  skua::app::Program program(
+      {.name = ctl::kProgram,
+       .summary = "Looks into a Skua cluster, reads and writes keys, makes tables, moves shards.",
+       .description = "Exit codes: 0 done, 1 the cluster said no or could not be reached, 2 the "
+                      "command line was wrong."});
   program
       .add_string("control-address", &globals.control_address, "Where the control plane listens; several with commas.")
       .value_name("HOST:PORT");
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
   add_transport_options(program, globals);
   program.example("skuactl status", "nodes, tables and who is missing");
-  program.example("skuactl table create notes --shards 6", "a table");
+  program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");
   program.example("skuactl put notes greeting hello", "a key");
   program.example("skuactl --output json scan notes --limit 10", "ten rows as JSON");
   ctl::add_status_command(program, globals);
@@ -41,6 +42,8 @@ int main(int argc, char** argv) {
   ctl::add_write_commands(program, globals);
   ctl::add_batch_command(program, globals);
   ctl::add_table_commands(program, globals);
+  ctl::add_node_commands(program, globals);
+  ctl::add_shard_commands(program, globals);
   ctl::add_store_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);

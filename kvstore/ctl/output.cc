@@ -1,7 +1,10 @@
 #include "kvstore/ctl/output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
@@ -38,6 +41,17 @@ int report_failure(const absl::Status& status) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fprintf(stderr, "%s: %s: %s\n", kProgram, absl::StatusCodeToString(status.code()).c_str(), line.c_str());
   return app::kExitFailure;
+}
+
+bool confirmed(bool yes, const std::string& warning, const std::string& answer) {
+  if (yes) return true;
+  if (isatty(STDIN_FILENO) == 0) app::fail_usage(kProgram, warning + "; add --yes to mean it");
+  std::fprintf(stderr, "%s. Type %s to go on: ", warning.c_str(), answer.c_str());
+  std::string typed;
+  std::getline(std::cin, typed);
+  if (typed == answer) return true;
+  std::fprintf(stderr, "%s: not done\n", kProgram);
+  return false;
 }
 
 std::string printable(std::string_view bytes) {

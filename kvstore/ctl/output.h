@@ -31,6 +31,10 @@ struct Globals {
 /// Prints `skuactl: message` on stderr and returns the exit code 1.
 int report_failure(const absl::Status& status);
 
+/// True if `yes`, or if the user types `answer` after `warning`. Ends the program with a usage error if nobody can
+/// be asked.
+bool confirmed(bool yes, const std::string& warning, const std::string& answer);
+
 /// Printable as it is; other bytes as \xNN, so that a value never disturbs a terminal.
 std::string printable(std::string_view bytes);
 /// A value for JSON: as text if it is UTF-8, otherwise base64, with `encoding` saying which.

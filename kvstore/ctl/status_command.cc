@@ -1,82 +1,138 @@
-// status: what the control plane knows of nodes and tables.
+// status: what the control plane knows of nodes and tables, and what is not as it should be.
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "app/exit.h"
 #include "control/client/admin_client.h"
+#include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/with_client.h"
 
 namespace skua::kv::ctl {
 namespace {
 
-std::string seconds(DurationNs ns) {
-  return absl::StrFormat("%.1f s", static_cast<double>(ns) / 1e9);
+using control::AdminClient;
+using control::ClusterStatus;
+
+/// A shard that lacks something, for a line.
+struct Unsettled {
+  std::string table;
+  ShardView shard;
+};
+
+struct Report {
+  ClusterStatus status;
+  std::vector<Unsettled> unsettled;
+};
+
+constexpr size_t kLinesMax = 20;
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+bool all_settled(const ClusterStatus& status) {
+  return std::all_of(status.tables.begin(), status.tables.end(), [](const control::TableSummary& summary) {
+    return summary.settled_shard_count == summary.table.shard_count;
+  });
 }
 
-void print_text(const control::ClusterStatus& status) {
-  std::printf("cluster %s (%s), shard map revision %llu, control up %s\n\n", status.cluster_name.c_str(),
-              status.cluster_id.c_str(), static_cast<unsigned long long>(status.map_revision),
-              seconds(status.uptime_ns).c_str());
-  std::vector<std::vector<std::string>> nodes = {
-      {"NODE", "ADDRESS", "STATE", "WORKERS", "SHARDS", "MAP", "LAST HEARD"}};
-  for (const auto& node : status.nodes) {
-    nodes.push_back({node.info.uuid, node.info.grpc_address, liveness_name(node.liveness),
-                     absl::StrCat(node.info.worker_count), absl::StrCat(node.owned_shard_count),
-                     absl::StrCat(node.applied_revision), absl::StrCat(seconds(node.silent_ns), " ago")});
+absl::StatusOr<Report> look(AdminClient& admin) {
+  absl::StatusOr<ClusterStatus> status = admin.status();
+  if (!status.ok()) return status.status();
+  Report report{*std::move(status), {}};
+  if (all_settled(report.status)) return report;
+  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
+  if (!map.ok()) return map.status();
+  for (const control::MapTable& table : map->tables) {
+    for (uint32_t shard = 0; shard < table.shard_count(); ++shard) {
+      ShardView view = view_of(report.status, *map, table, shard);
+      if (!view.settled) report.unsettled.push_back({table.name, std::move(view)});
+    }
   }
-  std::fputs(table(nodes).c_str(), stdout);
+  return report;
+}
+
+void print_text(const Report& report) {
+  const ClusterStatus& status = report.status;
+  std::printf("cluster %s (%s), shard map revision %llu, control up %.1f s\n\n", status.cluster_name.c_str(),
+              status.cluster_id.c_str(), static_cast<unsigned long long>(status.map_revision),
+              static_cast<double>(status.uptime_ns) / 1e9);
+  std::fputs(table(node_rows(status)).c_str(), stdout);
+  std::printf("\n%s", table(table_rows(status.tables)).c_str());
   for (const auto& node : status.nodes) {
     if (!node.trouble.empty()) std::printf("\nTROUBLE at %s: %s\n", node.info.uuid.c_str(), node.trouble.c_str());
   }
-  std::vector<std::vector<std::string>> tables = {{"TABLE", "ID", "SHARDS", "AVAILABLE"}};
-  for (const auto& summary : status.tables) {
-    tables.push_back({summary.table.name, absl::StrCat(summary.table.id), absl::StrCat(summary.table.shard_count),
-                      absl::StrCat(summary.available_shard_count)});
+  for (const std::string& trouble : status.troubles) std::printf("\nTROUBLE: %s\n", trouble.c_str());
+  if (report.unsettled.empty()) return;
+  std::printf("\nNot settled:\n");
+  for (size_t i = 0; i < std::min(report.unsettled.size(), kLinesMax); ++i) {
+    const Unsettled& one = report.unsettled[i];
+    std::printf("  shard %u of table %s: %s\n", one.shard.shard, one.table.c_str(), one.shard.lacks.c_str());
   }
-  std::printf("\n%s", table(tables).c_str());
+  if (report.unsettled.size() > kLinesMax) {
+    std::printf("  and %zu more: skuactl shard show TABLE --unsettled\n", report.unsettled.size() - kLinesMax);
+  }
 }
 
-void print_json(const control::ClusterStatus& status) {
-  nlohmann::json nodes = nlohmann::json::array();
-  for (const auto& node : status.nodes) {
-    nodes.push_back({{"uuid", node.info.uuid},
-                     {"grpc_address", node.info.grpc_address},
-                     {"state", liveness_name(node.liveness)},
-                     {"workers", node.info.worker_count},
-                     {"shards", node.owned_shard_count},
-                     {"applied_revision", node.applied_revision},
-                     {"trouble", node.trouble},
-                     {"silent_s", static_cast<double>(node.silent_ns) / 1e9}});
-  }
+void print_status_json(const Report& report) {
+  const ClusterStatus& status = report.status;
   nlohmann::json tables = nlohmann::json::array();
-  for (const auto& summary : status.tables) {
-    tables.push_back({{"name", summary.table.name},
-                      {"id", summary.table.id},
-                      {"shards", summary.table.shard_count},
-                      {"available_shards", summary.available_shard_count}});
+  for (const control::TableSummary& summary : status.tables) tables.push_back(table_json(summary));
+  nlohmann::json unsettled = nlohmann::json::array();
+  for (const Unsettled& one : report.unsettled) {
+    unsettled.push_back({{"table", one.table}, {"shard", one.shard.shard}, {"lacks", one.shard.lacks}});
   }
-  const nlohmann::json json = {{"cluster_id", status.cluster_id},
-                               {"cluster_name", status.cluster_name},
-                               {"map_revision", status.map_revision},
-                               {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
-                               {"nodes", nodes},
-                               {"tables", tables}};
-  std::printf("%s\n", json.dump(2).c_str());
+  print_json({{"cluster_id", status.cluster_id},
+              {"cluster_name", status.cluster_name},
+              {"map_revision", status.map_revision},
+              {"uptime_s", static_cast<double>(status.uptime_ns) / 1e9},
+              {"settled", all_settled(status)},
+              {"nodes", nodes_json(status)},
+              {"tables", tables},
+              {"unsettled_shards", unsettled},
+              {"troubles", status.troubles}});
+}
+
+/// The first report in which all is settled, or the last one before the limit.
+absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
+  while (true) {
+    absl::StatusOr<Report> report = look(admin);
+    if (!report.ok() || all_settled(report->status)) return report;
+    if (std::chrono::steady_clock::now() + kPause >= end) return report;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+int print_status(const Globals& globals, DurationNs wait_settled_ns) {
+  AdminClient admin(globals.control_address, globals.timeout_ns);
+  const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns);
+  if (!report.ok()) return report_failure(report.status());
+  globals.json ? print_status_json(*report) : print_text(*report);
+  if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
+  return report_failure(absl::DeadlineExceededError(absl::StrCat(
+      "not all shards are settled within ", absl::StrFormat("%.1f", static_cast<double>(wait_settled_ns) / 1e9),
+      " s. skuactl shard show TABLE --unsettled tells what they lack")));
 }
 
 }  // namespace
 
 void add_status_command(app::Program& program, const Globals& globals) {
-  program.add_command("status", "Prints nodes, tables and who is missing.").action([&globals] {
-    control::AdminClient admin(globals.control_address, globals.timeout_ns);
-    const absl::StatusOr<control::ClusterStatus> status = admin.status();
-    if (!status.ok()) return report_failure(status.status());
-    globals.json ? print_json(*status) : print_text(*status);
-    return app::kExitOk;
-  });
+  auto wait_settled_ns = std::make_shared<DurationNs>(0);
+  app::Command& command = program.add_command("status", "Prints nodes, tables, who is missing and what is unsettled.");
+  command.add_duration("wait-settled", wait_settled_ns.get(),
+                       "Return when every shard has all its replicas, but no later than this (exit code 1); 0: do not "
+                       "wait.");
+  command.example("skuactl status", "");
+  command.example("skuactl status --wait-settled 2m", "before the next node is stopped");
+  command.action([&globals, wait_settled_ns] { return print_status(globals, *wait_settled_ns); });
 }
 
 }  // namespace skua::kv::ctl

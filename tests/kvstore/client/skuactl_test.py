@@ -66,11 +66,48 @@ class SkuactlTest(unittest.TestCase):
     def test_Drop_WantsYesWhenNobodyCanBeAsked(self):
         self.refused(2, ["--yes"], "table", "drop", "t")
 
+    def test_Operations_AreRefusedInOneLineWithCode2(self):
+        self.refused(2, ["NODE"], "node", "drain")
+        self.refused(2, ["wait"], "node", "drain", "n", "--wait", "soon")
+        self.refused(2, ["TABLE"], "shard", "show")
+        self.refused(2, ["SHARD", "number"], "shard", "show", "t", "first")
+        self.refused(2, ["--to"], "shard", "transfer", "t", "0")
+        self.refused(2, ["--from"], "shard", "move", "t", "0", "--to", "n")
+        self.refused(2, ["replicas"], "table", "create", "t", "--replicas", "6")
+        self.refused(2, ["min-insync"], "table", "create", "t", "--min-insync", "-1")
+
+    def test_Operations_ThatMayLoseDataWantYesWhenNobodyCanBeAsked(self):
+        self.refused(2, ["--yes", "may be lost"], "shard", "recover", "t", "0", "--from", "n")
+
+    def test_Operations_HelpHasExamples(self):
+        for command, words in {
+                ("table", "create"): ("--replicas", "--min-insync", "--read-anywhere", "--replicas 3"),
+                ("node", "drain"): ("--wait", "skuactl node drain"),
+                ("node", "undrain"): ("skuactl node undrain",),
+                ("node", "remove"): ("--force", "--yes", "skuactl node remove"),
+                ("shard", "show"): ("--unsettled", "skuactl shard show notes 3"),
+                ("shard", "move"): ("--from", "--to", "skuactl shard move"),
+                ("shard", "transfer"): ("--to", "skuactl shard transfer"),
+                ("shard", "recover"): ("lost", "--yes", "skuactl shard recover"),
+                ("status",): ("--wait-settled", "skuactl status")}.items():
+            result = skuactl(*command, "--help")
+            self.assertEqual(result.returncode, 0)
+            for word in words:
+                self.assertIn(word, result.stdout, command)
+        for shell in ("bash", "zsh", "fish"):
+            completion = skuactl("--completion", shell).stdout
+            for word in ("drain", "transfer", "wait-settled"):
+                self.assertIn(word, completion, shell)
+
     def test_Unreachable_IsOneLineThatNamesTheAddress(self):
         address = dead_address()
         reach = ("--control-address", address, "--timeout", "300ms")
         self.refused(1, [address], *reach, "status")
         self.refused(1, [address], *reach, "table", "list")
+        self.refused(1, [address], *reach, "node", "list")
+        self.refused(1, [address], *reach, "node", "drain", "n")
+        self.refused(1, [address], *reach, "shard", "show", "t")
+        self.refused(1, [address], *reach, "shard", "move", "t", "0", "--from", "a", "--to", "b")
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "get", "t", "k")
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "put", "t", "k", "v")
         self.refused(1, [address, "DEADLINE_EXCEEDED"], *reach, "scan", "t")

@@ -1,0 +1,29 @@
+// Nodes, tables and shards as text and as JSON.
+#ifndef SKUA_KVSTORE_CTL_CLUSTER_PRINT_H_
+#define SKUA_KVSTORE_CTL_CLUSTER_PRINT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "control/client/admin_client.h"
+#include "kvstore/ctl/cluster_view.h"
+
+namespace skua::kv::ctl {
+
+/// With a heading, for table().
+std::vector<std::vector<std::string>> node_rows(const control::ClusterStatus& status);
+std::vector<std::vector<std::string>> table_rows(const std::vector<control::TableSummary>& tables);
+/// A line for each shard, and what it lacks under those that are not settled.
+std::string shards_text(const control::ClusterStatus& status, const control::MapTable& table,
+                        const std::vector<ShardView>& shards);
+
+nlohmann::json nodes_json(const control::ClusterStatus& status);
+nlohmann::json table_json(const control::TableSummary& summary);
+nlohmann::json shard_json(const ShardView& shard);
+nlohmann::json shards_json(const control::MapTable& table, uint64_t map_revision, const std::vector<ShardView>& shards);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_CLUSTER_PRINT_H_

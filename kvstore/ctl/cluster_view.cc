@@ -1,0 +1,150 @@
+#include "kvstore/ctl/cluster_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::ClusterStatus;
+using control::Liveness;
+
+constexpr size_t kShortUuid = 8;
+// A cluster may have a thousand nodes; a message is one line.
+constexpr size_t kNamesMax = 8;
+
+std::string names_of(const std::vector<const ClusterStatus::Node*>& nodes) {
+  std::vector<std::string> names;
+  for (const ClusterStatus::Node* node : nodes) {
+    if (names.size() == kNamesMax) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(absl::StrCat(node->info.uuid, " (", node->info.grpc_address, ")"));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+const ClusterStatus::Node* node_of(const ClusterStatus& status, const std::string& uuid) {
+  const auto found = std::find_if(status.nodes.begin(), status.nodes.end(),
+                                  [&](const ClusterStatus::Node& node) { return node.info.uuid == uuid; });
+  return found == status.nodes.end() ? nullptr : &*found;
+}
+
+ReplicaView replica_view(const ClusterStatus& status, const control::ShardMap& map, const control::MapReplica& replica,
+                         ReplicaView::Role role) {
+  const control::MapNode& there = map.nodes[replica.node];
+  ReplicaView view{.role = role, .uuid = there.uuid, .grpc_address = there.grpc_address, .worker = replica.worker};
+  view.lost_storage = there.storage_incarnation != replica.storage_incarnation;
+  if (const ClusterStatus::Node* node = node_of(status, there.uuid)) {
+    view.liveness = node->liveness;
+    view.draining = node->info.draining;
+  }
+  return view;
+}
+
+bool is_member(const ReplicaView& replica) {
+  return replica.role == ReplicaView::Role::kPrimary || replica.role == ReplicaView::Role::kBackup;
+}
+
+/// What is wrong with one of the replicas of a shard, or going on; empty: nothing.
+std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
+  const std::string who = absl::StrCat("node ", short_uuid(status, replica.uuid));
+  if (replica.role == ReplicaView::Role::kJoining) return absl::StrCat(who, " is joining");
+  if (replica.role == ReplicaView::Role::kLearner) return absl::StrCat(who, " is copying");
+  if (replica.lost_storage) return absl::StrCat(who, " lost its storage");
+  if (replica.liveness != Liveness::kAlive) return absl::StrCat(who, " is ", liveness_name(replica.liveness));
+  return replica.draining ? absl::StrCat(who, " is draining") : std::string();
+}
+
+std::string what_lacks(const ClusterStatus& status, const control::MapTable& table, const ShardView& view) {
+  std::vector<std::string> remarks;
+  if (view.member_count != table.replicas) {
+    remarks.push_back(absl::StrCat(view.member_count, " of ", table.replicas, " members"));
+  }
+  for (const ReplicaView& replica : view.replicas) {
+    std::string remark = remark_on(status, replica);
+    if (!remark.empty()) remarks.push_back(std::move(remark));
+  }
+  if (view.available && !view.writable) {
+    remarks.push_back(absl::StrCat("takes no writes before it has ", table.min_insync, " members"));
+  }
+  if (!view.available) remarks.emplace_back("not served");
+  return absl::StrJoin(remarks, "; ");
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterStatus::Node> find_node(const ClusterStatus& status, std::string_view name) {
+  std::vector<const ClusterStatus::Node*> all;
+  std::vector<const ClusterStatus::Node*> meant;
+  for (const ClusterStatus::Node& node : status.nodes) {
+    if (node.info.uuid == name) return node;
+    all.push_back(&node);
+    const bool is_prefix = !name.empty() && std::string_view(node.info.uuid).substr(0, name.size()) == name;
+    if (is_prefix || node.info.grpc_address == name) meant.push_back(&node);
+  }
+  if (meant.size() == 1) return *meant.front();
+  const std::string said(name);
+  if (meant.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", said, "\" may be any of ", names_of(meant), ". Give more of the uuid"));
+  }
+  if (all.empty()) return absl::NotFoundError(absl::StrCat("no node \"", said, "\": the cluster has none yet"));
+  return absl::NotFoundError(absl::StrCat("no node \"", said, "\". Name one by uuid, the beginning of its uuid, or ",
+                                          "its gRPC address. There are ", names_of(all)));
+}
+
+std::string short_uuid(const ClusterStatus& status, const std::string& uuid) {
+  size_t length = kShortUuid;
+  const auto shared = [&](const ClusterStatus::Node& node) {
+    return node.info.uuid != uuid && node.info.uuid.substr(0, length) == uuid.substr(0, length);
+  };
+  while (length < uuid.size() && std::any_of(status.nodes.begin(), status.nodes.end(), shared)) ++length;
+  return uuid.substr(0, length);
+}
+
+const char* role_name(ReplicaView::Role role) {
+  switch (role) {
+    case ReplicaView::Role::kPrimary: return "primary";
+    case ReplicaView::Role::kBackup: return "backup";
+    case ReplicaView::Role::kLearner: return "learner";
+    case ReplicaView::Role::kJoining: return "joining";
+  }
+  return "?";
+}
+
+ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, const control::MapTable& table,
+                  uint32_t shard) {
+  using Role = ReplicaView::Role;
+  const control::MapShard& record = table.shards[shard];
+  ShardView view{.shard = shard, .epoch = record.epoch, .fork = record.fork};
+  if (record.primary) view.replicas.push_back(replica_view(status, map, *record.primary, Role::kPrimary));
+  for (const control::MapReplica& backup : record.backups) {
+    view.replicas.push_back(replica_view(status, map, backup, Role::kBackup));
+  }
+  view.member_count = static_cast<uint32_t>(view.replicas.size());
+  for (const control::MapLearner& learner : record.learners) {
+    const Role role = learner.join != 0 ? Role::kJoining : Role::kLearner;
+    view.replicas.push_back(replica_view(status, map, learner.replica, role));
+    view.replicas.back().join = learner.join;
+  }
+  const auto serves = [](const ReplicaView& replica) {
+    return replica.liveness == Liveness::kAlive && !replica.lost_storage;
+  };
+  view.available = record.primary.has_value() && serves(view.replicas.front());
+  view.writable = view.available && view.member_count >= table.min_insync;
+  view.settled = view.available && view.member_count == table.replicas &&
+                 std::all_of(view.replicas.begin(), view.replicas.end(), [&](const ReplicaView& replica) {
+                   return is_member(replica) && serves(replica) && !replica.draining;
+                 });
+  if (!view.settled) view.lacks = what_lacks(status, table, view);
+  return view;
+}
+
+}  // namespace skua::kv::ctl

@@ -1,0 +1,160 @@
+// node list, drain, undrain, remove.
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "app/exit.h"
+#include "kvstore/ctl/cluster_print.h"
+#include "kvstore/ctl/cluster_view.h"
+#include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/with_client.h"
+
+namespace skua::kv::ctl {
+namespace {
+
+using control::AdminClient;
+using control::ClusterStatus;
+
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+int list(const Globals& globals) {
+  AdminClient admin(globals.control_address, globals.timeout_ns);
+  const absl::StatusOr<ClusterStatus> status = admin.status();
+  if (!status.ok()) return report_failure(status.status());
+  if (globals.json) {
+    print_json(nodes_json(*status));
+  } else {
+    std::fputs(table(node_rows(*status)).c_str(), stdout);
+  }
+  return app::kExitOk;
+}
+
+/// Looks the node up and runs `use`.
+int with_node(const Globals& globals, const std::string& name,
+              const std::function<int(AdminClient&, const ClusterStatus::Node&)>& use) {
+  AdminClient admin(globals.control_address, globals.timeout_ns);
+  const absl::StatusOr<ClusterStatus> status = admin.status();
+  if (!status.ok()) return report_failure(status.status());
+  const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, name);
+  return node.ok() ? use(admin, *node) : report_failure(node.status());
+}
+
+void print_done(const Globals& globals, const ClusterStatus::Node& node, const char* done, const std::string& note) {
+  if (globals.json) {
+    print_json({{"uuid", node.info.uuid}, {"grpc_address", node.info.grpc_address}, {"done", done}, {"note", note}});
+  } else {
+    std::printf("node %s (%s) %s%s%s\n", node.info.uuid.c_str(), node.info.grpc_address.c_str(), done,
+                note.empty() ? "" : ": ", note.c_str());
+  }
+}
+
+/// Until the node holds nothing more; progress goes to stderr, once for each news.
+int await_empty(const Globals& globals, AdminClient& admin, const std::string& uuid, DurationNs limit_ns) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
+  std::string shown;
+  while (true) {
+    const absl::StatusOr<ClusterStatus> status = admin.status();
+    if (!status.ok()) return report_failure(status.status());
+    const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
+    if (!node.ok()) return report_failure(node.status());
+    if (node->replica_count == 0 && node->owned_shard_count == 0) {
+      print_done(globals, *node, "is empty", "stop its process, then: skuactl node remove " + uuid);
+      return app::kExitOk;
+    }
+    const std::string left =
+        node->drain_progress.empty() ? absl::StrCat(node->replica_count, " replicas left") : node->drain_progress;
+    if (left != shown) std::fprintf(stderr, "%s\n", left.c_str());
+    shown = left;
+    if (std::chrono::steady_clock::now() + kPause >= end) {
+      return report_failure(absl::DeadlineExceededError(
+          absl::StrCat("node ", uuid, " is not empty yet: ", left, ". It goes on; see skuactl node list")));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+int drain(const Globals& globals, const std::string& name, DurationNs wait_ns) {
+  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
+    if (absl::Status status = admin.drain_node(node.info.uuid); !status.ok()) return report_failure(status);
+    if (wait_ns > 0) return await_empty(globals, admin, node.info.uuid, wait_ns);
+    print_done(globals, node, "drains", "skuactl node list tells how far it is");
+    return app::kExitOk;
+  });
+}
+
+int undrain(const Globals& globals, const std::string& name) {
+  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
+    if (absl::Status status = admin.undrain_node(node.info.uuid); !status.ok()) return report_failure(status);
+    print_done(globals, node, "takes shards again", "");
+    return app::kExitOk;
+  });
+}
+
+int remove(const Globals& globals, const std::string& name, bool force, bool yes) {
+  return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
+    if (force && !confirmed(yes, absl::StrCat("Removing node ", node.info.uuid, " by force gives up what only it has"),
+                            node.info.grpc_address)) {
+      return app::kExitFailure;
+    }
+    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) return report_failure(status);
+    print_done(globals, node, "removed", "");
+    return app::kExitOk;
+  });
+}
+
+struct NodeArguments {
+  std::string node;
+  DurationNs wait_ns = 0;
+  bool force = false;
+  bool yes = false;
+};
+
+app::Command& add_node_command(app::Command& nodes, const char* name, const char* summary, NodeArguments& arguments) {
+  app::Command& command = nodes.add_command(name, summary);
+  command.add_positional("node", &arguments.node, "By uuid, the beginning of its uuid, or its gRPC address.");
+  return command;
+}
+
+}  // namespace
+
+void add_node_commands(app::Program& program, const Globals& globals) {
+  app::Command& nodes = program.add_command("node", "Lists, drains and removes storage nodes.");
+  app::Command& list_command = nodes.add_command("list", "Lists nodes, what they hold, and how far drains are.");
+  list_command.example("skuactl node list", "");
+  list_command.action([&globals] { return list(globals); });
+
+  auto drained = std::make_shared<NodeArguments>();
+  app::Command& drain_command = add_node_command(nodes, "drain", "Moves all shards of a node to others.", *drained);
+  drain_command.description(
+      "The node leads no shard from then on, and holds none when others have copies. It lasts until undrain, also "
+      "across restarts. With as many nodes as replicas it stops leading, but keeps its replicas: nobody else has "
+      "room for them.");
+  drain_command.add_duration("wait", &drained->wait_ns,
+                             "Return when the node is empty, but no later than this (exit code 1); 0: do not wait.");
+  drain_command.example("skuactl node drain 10.0.0.3:7500 --wait 30m", "before the machine goes");
+  drain_command.action([&globals, drained] { return drain(globals, drained->node, drained->wait_ns); });
+
+  auto undrained = std::make_shared<NodeArguments>();
+  app::Command& undrain_command = add_node_command(nodes, "undrain", "Takes a drain back.", *undrained);
+  undrain_command.example("skuactl node undrain 10.0.0.3:7500", "");
+  undrain_command.action([&globals, undrained] { return undrain(globals, undrained->node); });
+
+  auto removed = std::make_shared<NodeArguments>();
+  app::Command& remove_command =
+      add_node_command(nodes, "remove", "Takes a node that has stopped out of the cluster for good.", *removed);
+  remove_command.description(
+      "Drain it and stop its process first. With --force it need not be empty: replicated shards are left to their "
+      "other members; a shard that only this node has is lost.");
+  remove_command.add_bool("force", &removed->force, "Also if it still holds shards.");
+  remove_command.add_bool("yes", &removed->yes, "With --force: do not ask.");
+  remove_command.example("skuactl node remove 5f0c", "the node whose uuid begins with 5f0c");
+  remove_command.example("skuactl node remove 10.0.0.3:7500 --force --yes", "a machine that will not come back");
+  remove_command.action([&globals, removed] { return remove(globals, removed->node, removed->force, removed->yes); });
+}
+
+}  // namespace skua::kv::ctl
