@@ -12,7 +12,7 @@
 
 namespace skua::kv {
 
-/// The first eight bytes of a node's UUID, which the control plane keeps unique. 0: none.
+/// The first eight bytes of a node's UUID, which are random but for four bits. 0: none.
 using NodeId = uint64_t;
 
 /// A node as a holder of data: with another storage incarnation it may have lost what it had acknowledged.

@@ -138,6 +138,7 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   out_.truncate_after.reset();
   if (std::exchange(out_.append_barrier, false)) append_barrier(now);
   if (out_.persist_view) host_.persist_view(id_, *std::exchange(out_.persist_view, std::nullopt));
+  join_sends();
   for (const ReplicaOutput::Send& send : out_.sends) send_entries(send);
   for (const auto& [to, message] : out_.messages) host_.send(id_, to, message);
   for (const ReplicaReport& report : out_.reports) host_.report(id_, report);
@@ -189,6 +190,22 @@ void ShardReplica::append_barrier(TimeNs now) {
     replica_.log_refused_after(engine_.last_entry(shard_), out_);
   }
   report_progress(now);
+}
+
+/// Writes that came in one burst go in one message.
+void ShardReplica::join_sends() {
+  std::vector<ReplicaOutput::Send>& sends = out_.sends;
+  size_t kept = 0;
+  for (size_t i = 0; i < sends.size(); ++i) {
+    size_t before = kept;
+    while (before > 0 && sends[before - 1].to != sends[i].to) --before;
+    if (before > 0 && sends[before - 1].last + 1 == sends[i].first) {
+      sends[before - 1].last = sends[i].last;
+    } else {
+      sends[kept++] = sends[i];
+    }
+  }
+  sends.resize(kept);
 }
 
 void ShardReplica::send_entries(const ReplicaOutput::Send& send) {

@@ -114,6 +114,7 @@ class ShardReplica {
   void change_epoch();
   void accept(std::span<const ReplicaEntry> entries, TimeNs now);
   void append_barrier(TimeNs now);
+  void join_sends();
   void send_entries(const ReplicaOutput::Send& send);
   void report_progress(TimeNs now);
   void follow_commits();

@@ -91,6 +91,7 @@ def run(rounds, seed):
             assert created.returncode == 0, created.stderr
         wait_for("all replicas to be there", lambda: settled(cluster))
         client = DurabilityClient(cluster, "t", "--seed", str(seed))
+        assert cluster.ctl("put", "probe", "key", "value").returncode == 0
         probers = {"put": Prober(cluster, "put", "probe", "key", "value"), "get": Prober(cluster, "get", "probe", "key")}
         for number in range(1, rounds + 1):
             client.tell("load")

@@ -13,7 +13,7 @@ namespace skua::kv::testing {
 
 inline const std::string kCluster = "00000000-0000-4000-8000-00000000c1c1";
 inline const std::string kUs = "00000000-0000-4000-8000-000000000001";
-inline const std::string kThem = "00000000-0000-4000-8000-000000000002";
+inline const std::string kThem = "10000000-0000-4000-8000-000000000002";
 
 /// One shard's owner: node 0 is kUs, 1 is kThem.
 struct Owner {

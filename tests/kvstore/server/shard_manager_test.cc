@@ -195,7 +195,8 @@ control::ShardMap replicated_map(uint64_t revision, uint64_t epoch, uint32_t pri
   table.replicas = 2;
   table.min_insync = 2;
   table.shards.front().change = epoch;
-  table.shards.front().backups.push_back({1 - primary, 1, 0});
+  table.shards.front().primary->storage_incarnation = 1;
+  table.shards.front().backups.push_back({1 - primary, 1, 1});
   return map;
 }
 
