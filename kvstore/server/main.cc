@@ -366,7 +366,6 @@ int serve(const Config& config, app::StopSignal& stop) {
   const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
   app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
   const MemoryBudget memory = value_or_fail(memory_budget(config));
-  log_memory(logger, memory);
   Ending ending(stop);
   const std::unique_ptr<rpc::DpdkFabric> dpdk = start_dpdk(config);  // outlives the node, whose workers use it
   if (dpdk != nullptr) {
@@ -409,6 +408,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.log = node_log(logger.with_component("node"));
 
   const std::unique_ptr<Node> node = value_or_fail(Node::start(std::move(options)));
+  log_memory(logger, memory);
   logger.info("started", {{"node", identity.node_uuid},
                           {"incarnation", node->incarnation()},
                           {"grpc_address", node->grpc_address()},

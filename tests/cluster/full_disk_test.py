@@ -82,7 +82,7 @@ class StorageTest(unittest.TestCase):
         cluster = Cluster(0)
         self.addCleanup(cluster.close)
         cluster.grpc_ports = [cluster_test.free_port()]
-        cluster.node_arguments = ("--memory", "112MiB", "--write-buffer", "8MiB", *arguments)
+        cluster.node_arguments = ("--memory", "256MiB", "--write-buffer", "8MiB", *arguments)
         cluster.node_environment = environment
         os.makedirs(os.path.join(data_path, "node0"))
         os.symlink(os.path.join(data_path, "node0"), os.path.join(cluster.directory, "node0"))
