@@ -63,6 +63,45 @@ void ShardManager::persist_view(ShardId id, const View& view) {
   changed_.notify_one();
 }
 
+void ShardManager::replace(ShardId id, const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  copies_[id] = path;
+  changed_.notify_one();
+}
+
+absl::Status ShardManager::with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t)> use) {
+  std::unique_lock lock(mutex_);
+  const auto found = lent_.find(id);
+  if (found == lent_.end()) return absl::NotFoundError("the shard is not open on this node");
+  Lent& lent = found->second;
+  ++lent.users;
+  lock.unlock();
+  absl::Status status = use(*lent.db, lent.worker);
+  lock.lock();
+  if (--lent.users == 0) changed_.notify_one();
+  return status;
+}
+
+/// Of those that their workers have let go: what nobody else uses. Under the mutex.
+bool ShardManager::has_closable() const {
+  return std::ranges::any_of(idle_, [this](ShardId id) {
+    const auto lent = lent_.find(id);
+    return lent == lent_.end() || lent->second.users == 0;
+  });
+}
+
+std::vector<ShardId> ShardManager::take_closable() {
+  std::vector<ShardId> taken;
+  std::erase_if(idle_, [&](ShardId id) {
+    const auto lent = lent_.find(id);
+    if (lent != lent_.end() && lent->second.users > 0) return false;
+    if (lent != lent_.end()) lent_.erase(lent);
+    taken.push_back(id);
+    return true;
+  });
+  return taken;
+}
+
 void ShardManager::log(LogSeverity severity, const std::string& line) const {
   if (options_.log) options_.log(severity, line);
 }
@@ -71,7 +110,9 @@ void ShardManager::run() {
   bool settled = true;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const auto has_news = [&] { return stopping_ || newest_ != map_ || !idle_.empty() || !adopted_.empty(); };
+    const auto has_news = [&] {
+      return stopping_ || newest_ != map_ || has_closable() || !adopted_.empty() || !copies_.empty();
+    };
     if (settled) {
       changed_.wait(lock, has_news);
     } else {
@@ -79,9 +120,10 @@ void ShardManager::run() {
     }
     if (stopping_) return;
     ShardViews adopted = std::exchange(adopted_, {});
-    const bool only_views = settled && newest_ == map_ && idle_.empty();
+    const std::vector<ShardId> idle = take_closable();
+    const std::map<ShardId, std::string> copies = std::exchange(copies_, {});
+    const bool only_views = settled && newest_ == map_ && idle.empty() && copies.empty();
     map_ = newest_;
-    const std::vector<ShardId> idle = std::exchange(idle_, {});
     lock.unlock();
     const bool written = write_down(std::move(adopted));
     if (only_views && written) {
@@ -89,6 +131,7 @@ void ShardManager::run() {
       continue;
     }
     for (const ShardId id : idle) closed(id);
+    for (const auto& [id, path] : copies) begin_replacing(id, path);
     settled = (map_ == nullptr || reconcile()) && written;
     lock.lock();
   }
@@ -99,9 +142,46 @@ void ShardManager::closed(ShardId id) {
   log(LogSeverity::kInfo, absl::StrCat("shard closed ", name_of(id)));
 }
 
+// --- Copies
+
+void ShardManager::begin_replacing(ShardId id, const std::string& path) {
+  const auto it = local_.find(id);
+  if (it == local_.end() || it->second.phase != Phase::kServing) {
+    static_cast<void>(files::remove_tree(path));  // the shard leaves; what stays is removed when the node starts
+    return;
+  }
+  replacements_[id] = path;
+  leave(id, it->second);
+}
+
+/// Once the old data are removed nothing but the copy may become the shard's database: an empty one would have forgotten
+/// what this replica has acknowledged.
+absl::Status ShardManager::finish_replacing(ShardId id) {
+  const auto it = replacements_.find(id);
+  if (it == replacements_.end()) return absl::OkStatus();
+  if (absl::Status destroyed = engine_.destroy_shard(dir_, id); !destroyed.ok()) return destroyed;
+  if (absl::Status ingested = options_.ingest(id, it->second); !ingested.ok()) return ingested;
+  if (absl::Status removed = files::remove_tree(it->second); !removed.ok()) {
+    log(LogSeverity::kWarning, absl::StrCat("a copy that was taken stays: ", removed.message()));
+  }
+  replacements_.erase(it);
+  return absl::OkStatus();
+}
+
+void ShardManager::drop_replacements(const std::vector<WantedShard>& wanted) {
+  std::erase_if(replacements_, [&](const auto& replacement) {
+    if (find(wanted, replacement.first) != nullptr) return false;
+    static_cast<void>(files::remove_tree(replacement.second));
+    return true;
+  });
+}
+
+// --- As the map says
+
 bool ShardManager::reconcile() {
   const std::vector<WantedShard> wanted = wanted_shards(*map_, options_.node_uuid);
   take_leave(wanted);
+  drop_replacements(wanted);
   tell_peers();
   take_in(wanted);
   tell_views(wanted);
@@ -143,13 +223,17 @@ void ShardManager::take_leave(const std::vector<WantedShard>& wanted) {
   for (auto& [id, local] : local_) {
     const WantedShard* const still = find(wanted, id);
     if (local.phase == Phase::kLeaving || (still != nullptr && still->worker == local.worker)) continue;
-    local.phase = Phase::kLeaving;
-    hosts_[local.worker]->remove(id, [this, id = id] {
-      const std::lock_guard lock(mutex_);
-      idle_.push_back(id);
-      changed_.notify_one();
-    });
+    leave(id, local);
   }
+}
+
+void ShardManager::leave(ShardId id, Local& local) {
+  local.phase = Phase::kLeaving;
+  hosts_[local.worker]->remove(id, [this, id] {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(id);
+    changed_.notify_one();
+  });
 }
 
 /// Announces to the workers what they will serve, and new epochs of what they serve.
@@ -230,7 +314,8 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   const ShardId id = shard.id;
   const WantedShard* const replicated = shard.view ? &shard : nullptr;
   const auto refused = options_.refused.find(id);
-  auto db = refused == options_.refused.end() ? engine_.open_db(dir_, id) : refused->second;
+  const absl::Status replaced = finish_replacing(id);
+  auto db = refused != options_.refused.end() ? refused->second : replaced.ok() ? engine_.open_db(dir_, id) : replaced;
   // Indices of a replicated shard are its primary's, who gives none out twice.
   if (db.ok() && replicated == nullptr) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
@@ -246,6 +331,10 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   }
   local.db = *std::move(db);
   local.phase = Phase::kServing;
+  {
+    const std::lock_guard lock(mutex_);
+    lent_[id] = {local.db.get(), local.worker, 0};
+  }
   log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
                                        " last_index=", local.db->applied_index()));
   if (replicated == nullptr) {

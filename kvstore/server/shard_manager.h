@@ -7,6 +7,7 @@
 //       held, not wanted    host.remove ... last request done (on_idle) ... close the database
 //       on disk, dropped    delete the database                           (rules: shard_plan.h)
 //       all wanted served   on_applied(revision)
+//       copied from a peer  host.remove ... close, delete the database, ingest the copy, open it   (replace())
 //
 // A replica (of a table with replicas) is opened with the last view that was made durable here, and then told the map's. Views
 // that replicas adopt are written down (view_file.h) on this thread, many at a time.
@@ -28,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "control/core/shard_map.h"
 #include "kvstore/engine/rocksdb_engine.h"
@@ -59,6 +61,8 @@ class ShardManager {
     ShardViews views{};
     NodeLog log;
     DurationNs reopen_pause_ns = kReopenPauseNs;
+    /// Makes the snapshot at `path`, which stays, the shard's database; there is none.
+    std::function<absl::Status(ShardId, const std::string& path)> ingest{};
   };
 
   /// The engine and the hosts (by worker index) outlive the manager's thread, the engine the manager.
@@ -74,6 +78,11 @@ class ShardManager {
   void set_map(std::shared_ptr<const control::ShardMap> map);
   /// A replica has adopted this view: makes it durable and tells the replica. Thread: any.
   void persist_view(ShardId id, const View& view);
+  /// The snapshot at `path`, which is sound, takes the place of the shard's data, and is removed. Thread: any.
+  void replace(ShardId id, const std::string& path);
+  /// `use` gets the shard's database, which stays open meanwhile, and the worker it is on. NOT_FOUND: it is not open. Thread: any
+  /// that may wait, but the manager's.
+  absl::Status with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t worker)> use);
   /// Ends the thread; shards stay served. Idempotent.
   void stop();
 
@@ -90,7 +99,20 @@ class ShardManager {
     std::optional<View> view;  // of the map, as the worker was told
   };
 
+  /// An open database, and how many others use it.
+  struct Lent {
+    ShardDb* db = nullptr;
+    uint32_t worker = 0;
+    int users = 0;
+  };
+
   void run();
+  [[nodiscard]] bool has_closable() const;
+  [[nodiscard]] std::vector<ShardId> take_closable();
+  void leave(ShardId id, Local& local);
+  void begin_replacing(ShardId id, const std::string& path);
+  [[nodiscard]] absl::Status finish_replacing(ShardId id);
+  void drop_replacements(const std::vector<WantedShard>& wanted);
   /// True once everything is as the map says.
   bool reconcile();
   [[nodiscard]] absl::Status remember_revision();
@@ -115,12 +137,15 @@ class ShardManager {
   std::shared_ptr<const control::ShardMap> newest_;
   std::vector<ShardId> idle_;
   ShardViews adopted_;
+  std::map<ShardId, std::string> copies_;
+  std::map<ShardId, Lent> lent_;
   bool stopping_ = false;
 
   // The manager thread's.
   NodeState state_;
   std::shared_ptr<const control::ShardMap> map_;
   std::map<ShardId, Local> local_;
+  std::map<ShardId, std::string> replacements_;  // the snapshots' paths
   uint64_t applied_revision_ = 0;
   ShardViews views_;
   ShardViews unwritten_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 
@@ -120,15 +121,17 @@ class ShardManagerTest : public ::testing::Test {
   }
 
   void start() {
-    manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = directory_.path(),
-                                                                    .node_uuid = kUs,
-                                                                    .cluster_id = kCluster,
-                                                                    .state = read_state(directory_.path()).value(),
-                                                                    .on_applied = [this](uint64_t r) { applied(r); },
-                                                                    .views = read_views(directory_.path()).value(),
-                                                                    .log = nullptr,
-                                                                    .reopen_pause_ns = 10 * kMillisecond},
-                                              *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
+    manager_ = std::make_unique<ShardManager>(
+        ShardManager::Options{.data_dir = directory_.path(),
+                              .node_uuid = kUs,
+                              .cluster_id = kCluster,
+                              .state = read_state(directory_.path()).value(),
+                              .on_applied = [this](uint64_t r) { applied(r); },
+                              .views = read_views(directory_.path()).value(),
+                              .log = nullptr,
+                              .reopen_pause_ns = 10 * kMillisecond,
+                              .ingest = [this](ShardId id, const std::string& path) { return ingest(id, path); }},
+        *engine_, std::vector<ShardHost*>{&hosts_[0], &hosts_[1]});
     manager_->start();
   }
   /// As a new process would see it.
@@ -158,6 +161,19 @@ class ShardManagerTest : public ::testing::Test {
     ASSERT_TRUE(db.apply(std::span(&put, 1), put.version).ok());
   }
 
+  /// A copy: a database with one row more than none.
+  absl::Status ingest(ShardId id, const std::string& path) {
+    ++ingests_;
+    if (!ingest_result_.ok()) return ingest_result_;
+    EXPECT_TRUE(std::filesystem::exists(path));
+    EXPECT_TRUE(on_disk().empty());
+    const auto db = engine_->open_db(dir_, id);
+    if (db.ok()) write(**db, "copied");
+    return db.ok() ? (*db)->flush().status() : db.status();
+  }
+
+  absl::Status ingest_result_;
+  std::atomic<int> ingests_ = 0;
   testing::TemporaryDirectory directory_;
   const std::string dir_ = ShardManager::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
@@ -309,6 +325,71 @@ TEST_F(ShardManagerTest, Restart_AnOlderMapDeletesNothingAndIsServed) {
   set_map_and_wait(MapMaker(8).table(2, {{0, 0, 1}}));
   EXPECT_THAT(on_disk(), ElementsAre(ShardId{1, 0}, ShardId{2, 0}));
   EXPECT_EQ(read_state(directory_.path())->map_revision, 30u);
+}
+
+TEST_F(ShardManagerTest, Replace_TheCopyTakesThePlaceOfTheData) {
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  FakeHost& host = hosts_[1];
+  write(*host.shards().at({1, 0}).db, "old");
+  const std::string path = directory_.path() + "/copy";
+  std::filesystem::create_directory(path);
+
+  manager_->replace({1, 0}, path);
+  host.wait_for([](const auto& shards) { return shards.empty(); });
+  host.let_go({1, 0});
+  host.wait_for([](const auto& shards) { return shards.contains({1, 0}) && shards.at({1, 0}).view.epoch == 1; });
+  ShardDb& db = *host.shards().at({1, 0}).db;
+  PinnedValue value;
+  EXPECT_TRUE(db.get("copied", value).ok());
+  EXPECT_TRUE(absl::IsNotFound(db.get("old", value)));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(ShardManagerTest, Replace_FailureIsTriedAgainAndNoEmptyDatabaseIsOpened) {
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  FakeHost& host = hosts_[1];
+  const std::string path = directory_.path() + "/copy";
+  std::filesystem::create_directory(path);
+  ingest_result_ = absl::ResourceExhaustedError("the disk is full");
+  manager_->replace({1, 0}, path);
+  host.let_go({1, 0});
+  host.wait_for([](const auto& shards) { return shards.contains({1, 0}) && !shards.at({1, 0}).failure.empty(); });
+  EXPECT_EQ(host.shards().at({1, 0}).db, nullptr);
+  const int before = ingests_;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (ingests_ < before + 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_GE(ingests_, before + 2);
+  EXPECT_EQ(host.shards().at({1, 0}).db, nullptr);
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(ShardManagerTest, Replace_OfAShardThatIsNotHereRemovesTheCopy) {
+  set_map_and_wait(MapMaker(3).table(1, {{1, 0, 1}}));
+  const std::string path = directory_.path() + "/copy";
+  std::filesystem::create_directory(path);
+  manager_->replace({1, 0}, path);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (std::filesystem::exists(path) && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(ShardManagerTest, WithDb_KeepsTheDatabaseOpen) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 1, 1}}));
+  EXPECT_TRUE(absl::IsNotFound(manager_->with_db({9, 9}, [](ShardDb&, uint32_t) { return absl::OkStatus(); })));
+  const absl::Status used = manager_->with_db({1, 0}, [&](ShardDb& db, uint32_t worker) {
+    EXPECT_EQ(worker, 1U);
+    manager_->set_map(MapMaker(4).table(1, {{0, 0, 2}}).share());  // to the other worker: closed and opened
+    hosts_[1].let_go({1, 0});
+    EXPECT_EQ(hosts_[0].shards().count({1, 0}), 0U);
+    write(db, "still open");
+    return absl::AbortedError("as it says");
+  });
+  EXPECT_TRUE(absl::IsAborted(used));
+  wait_applied(4);
+  PinnedValue value;
+  EXPECT_TRUE(hosts_[0].shards().at({1, 0}).db->get("still open", value).ok());
 }
 
 }  // namespace
