@@ -40,6 +40,10 @@ inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;
 inline constexpr DurationNs kPeerBootstrapTimeoutNs = 3 * kSecond;
 inline constexpr size_t kPeerBootstrapJobsMax = 4096;
 
+/// A piece of a snapshot, and how many shards a node has copied at a time.
+inline constexpr DurationNs kFetchChunkTimeoutNs = 10 * kSecond;
+inline constexpr int kCopiesMax = 2;
+
 /// Pauses between attempts to open a session with another node.
 inline constexpr DurationNs kPeerPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kPeerPauseMaxNs = 1 * kSecond;

@@ -73,6 +73,7 @@ struct Config {
   LogIo log_io = LogIo::kAuto;
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // likewise
+  size_t copy_rate = size_t{64} << 20;
   bool check_config = false;
   app::LogOptions log;
 };
@@ -135,6 +136,9 @@ void declare_storage(app::Program& program, Config& config) {
   program.add_size("disk-reserve", &config.disk_reserve,
                    "Free space of the data directory's file system below which the node refuses writes other than "
                    "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
+  program.add_size("copy-rate", &config.copy_rate,
+                   "Bytes per second at which shards are copied from other nodes, together; two shards are copied at a "
+                   "time, each with half of it.");
   program
       .add_int("log-segments-max", &config.log_files.segments_max,
                "Files of one worker's log; writes are refused when all are in use.")
@@ -398,6 +402,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.memory_bytes = memory.tier;
   options.memory_budget = memory;
   size_disk(config, memory, options);
+  options.copy_bytes_per_s = config.copy_rate;
   auto& engine = options.server.engine;
   engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
   options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;

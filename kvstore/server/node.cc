@@ -20,12 +20,16 @@
 #include "control/server/bootstrap_server.h"
 #include "kvstore/engine/recovery.h"
 #include "kvstore/engine/shard_files.h"
+#include "kvstore/engine/shard_snapshot.h"
 #include "kvstore/log/posix_device.h"
 #include "kvstore/server/admin_service.h"
+#include "kvstore/server/disk_thread.h"
 #include "kvstore/server/memory_watch.h"
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/replica_findings.h"
 #include "kvstore/server/shard_manager.h"
+#include "kvstore/server/snapshot_copy.h"
+#include "kvstore/server/snapshot_source.h"
 #include "kvstore/server/storage_watch.h"
 #include "kvstore/server/view_file.h"
 #include "kvstore/server/worker.h"
@@ -84,6 +88,11 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
                                                     std::map<ShardId, absl::Status>& refused);
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
                                       std::map<ShardId, absl::Status>& refused);
+  absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
+  absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
+  [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
+  [[nodiscard]] CopyMeans copy_means();
+  [[nodiscard]] std::string copies_dir() const { return options_.data_dir + "/copies"; }
   absl::Status start_workers(const std::string& cluster_id);
   [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
   void make_map_cache(const std::string& cluster_id);
@@ -114,6 +123,10 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
     if (agent_ != nullptr) agent_->set_findings(std::move(findings));
   }};
   std::unique_ptr<PeerBootstrap> bootstrap_;
+  ClusterId cluster_{};
+  std::unique_ptr<SnapshotSource> snapshots_;
+  CopySlots copy_slots_{kCopiesMax};
+  std::unique_ptr<DiskThread> disk_;
 
   /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster,
   /// and joined_. Workers come once and stay until stop().
@@ -237,6 +250,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   auto transports = make_transports(cluster_id);
   if (!transports.ok()) return transports.status();
   std::map<ShardId, absl::Status> refused;
+  if (absl::Status started = start_copying(cluster_id, refused); !started.ok()) return started;
   auto logs = recover_logs(cluster_id, refused);
   if (!logs.ok()) return logs.status();
   auto views = read_views(options_.data_dir);
@@ -258,6 +272,8 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     worker.links.node_uuid = options_.node_uuid;
     worker.links.seed = worker.endpoint.seed;
     worker.replication = replication_events(i);
+    worker.copying = copy_means();
+    worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);
     worker.bootstrap = bootstrap_.get();
     auto made = Worker::create(worker, std::move((*transports)[i]), clock_, readers_, std::move((*logs)[i]));
     if (!made.ok()) return made.status();
@@ -281,20 +297,105 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                   if (agent_ != nullptr) agent_->set_trouble(trouble);
                                 }},
       std::move(watched));
-  manager_ = std::make_unique<ShardManager>(ShardManager::Options{.data_dir = options_.data_dir,
-                                                                  .node_uuid = options_.node_uuid,
-                                                                  .cluster_id = cluster_id,
-                                                                  .state = state_,
-                                                                  .refused = std::move(refused),
-                                                                  .on_applied =
-                                                                      [this](uint64_t revision) {
-                                                                        applied_revision_.store(revision);
-                                                                        agent_->set_applied_revision(revision);
-                                                                      },
-                                                                  .views = *std::move(views),
-                                                                  .log = options_.log},
-                                            *engine_, std::move(hosts));
+  manager_ = std::make_unique<ShardManager>(
+      ShardManager::Options{.data_dir = options_.data_dir,
+                            .node_uuid = options_.node_uuid,
+                            .cluster_id = cluster_id,
+                            .state = state_,
+                            .refused = std::move(refused),
+                            .on_applied =
+                                [this](uint64_t revision) {
+                                  applied_revision_.store(revision);
+                                  agent_->set_applied_revision(revision);
+                                },
+                            .views = *std::move(views),
+                            .log = options_.log,
+                            .ingest =
+                                [this](ShardId id, const std::string& path) {
+                                  return ingest_shard(path, cluster_, ShardManager::shards_dir(options_.data_dir), id);
+                                }},
+      *engine_, std::move(hosts));
   return absl::OkStatus();
+}
+
+// --- Copies of shards, from here and to here
+
+absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+  const auto cluster = parse_uuid(cluster_id);
+  if (!cluster.ok()) return cluster.status();
+  std::memcpy(cluster_.data(), cluster->bytes.data(), cluster_.size());
+  if (absl::Status finished = finish_copies(refused); !finished.ok()) return finished;
+  SnapshotSource::Options source;
+  source.directory = options_.data_dir + "/snapshots";
+  source.seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state_.incarnation);
+  source.clock = [this] { return clock_.now_ns(); };
+  auto made =
+      SnapshotSource::create(source, [this](ShardId id, const std::string& path) { return export_snapshot(id, path); });
+  if (!made.ok()) return made.status();
+  snapshots_ = *std::move(made);
+  disk_ = std::make_unique<DiskThread>(DiskThread::Options{.on_idle = [this] { snapshots_->sweep(clock_.now_ns()); }});
+  return absl::OkStatus();
+}
+
+/// What a crash left of copies. One whose shard has data is not needed: it was taken, or is to be asked for again; one whose
+/// shard has none is the shard.
+absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
+  std::error_code error;
+  std::filesystem::create_directories(copies_dir(), error);
+  if (error) return files::io_error("making", copies_dir(), error);
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator it(copies_dir(), error), end; !error && it != end; it.increment(error)) {
+    found.push_back(it->path());
+  }
+  if (error) return files::io_error("listing", copies_dir(), error);
+  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  for (const auto& path : found) {
+    const std::string name = path.filename().string();
+    const auto id = files::parse_shard_name(name);
+    if (id && !std::filesystem::exists(shards + "/" + name, error)) {
+      if (absl::Status ingested = ingest_shard(path.string(), cluster_, shards, *id); !ingested.ok()) {
+        refused[*id] = ingested;
+        log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
+        continue;
+      }
+      log(LogSeverity::kInfo, absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
+    }
+    if (absl::Status removed = files::remove_tree(path.string()); !removed.ok()) return removed;
+  }
+  return absl::OkStatus();
+}
+
+CopyMeans NodeImpl::copy_means() {
+  CopyMeans means;
+  means.source = snapshots_.get();
+  means.disk = disk_.get();
+  means.slots = &copy_slots_;
+  means.copies.directory = copies_dir();
+  means.copies.pull.bytes_per_s = std::max<uint64_t>(options_.copy_bytes_per_s / kCopiesMax, 1);
+  return means;
+}
+
+/// On a reader's thread. Entries that the copy will not have are kept for as long as it is there.
+absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
+  SnapshotSource::Exported exported;
+  const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
+    Worker* const worker = workers_[index].get();
+    const auto hold = worker->hold_entries(id);
+    if (!hold.ok()) return hold.status();
+    exported.hold =
+        std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
+    auto manifest = export_shard(db, cluster_, path);
+    if (!manifest.ok()) return manifest.status();
+    exported.end.index = manifest->index;
+    exported.files.push_back(kSnapshotManifestName);
+    for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
+    log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,
+                                         " files=", exported.files.size()));
+    return absl::OkStatus();
+  };
+  absl::Status made = manager_->with_db(id, make);
+  if (!made.ok()) return made;
+  return exported;
 }
 
 /// Of a worker's replicas, on its thread.
@@ -305,10 +406,9 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
   events.tick = [this] { findings_.sweep(clock_.now_ns()); };
   events.fetch_map = [this] { map_cache_->hurry(); };
-  events.fetch_snapshot = [this, worker, name](ShardId id, NodeId) {
-    log(LogSeverity::kWarning,
-        absl::StrCat("replica is too far behind for the primary's log worker=", worker, " ", name(id)));
-  };
+  events.install_copy = [this](ShardId id, const std::string& path) { manager_->replace(id, path); };
+  events.verify_copy = [this](ShardId id, const std::string& path) { return verify_snapshot(path, cluster_, id); };
+  events.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
   events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
     log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
   };
@@ -450,6 +550,8 @@ void NodeImpl::stop() {
   for (const auto& worker : workers_) worker->drain();
   for (const auto& worker : workers_) worker->stop_engine();
   readers_.stop();
+  if (disk_ != nullptr) disk_->stop();
+  snapshots_.reset();
   for (const auto& worker : workers_) worker->stop();
   {
     const std::lock_guard lock(mutex_);

@@ -15,7 +15,7 @@
 //   1. gRPC server       no new sessions
 //   2. map cache, agent  no new maps; the control plane is told that the node stops
 //   3. shard manager     no shard is opened or closed any longer
-//   4. workers drain     requests are refused (WRONG_SHARD, not executed); accepted ones are answered
+//   4. workers drain     requests are refused (WRONG_SHARD, not executed); accepted ones are answered; copies end
 //   5. engines stop      what is committed is applied and flushed; logs are closed
 //   6. reader pool       has nothing left to do
 //   7. workers stop      answers leave; endpoints and transports go
@@ -82,6 +82,9 @@ struct NodeOptions {
   LogIo log_io = LogIo::kAuto;
   /// Free space of the data directory's file system below which data may not grow (storage_watch.h).
   uint64_t disk_reserve_bytes = 0;
+
+  /// Of copies of shards from other nodes, together.
+  uint64_t copy_bytes_per_s = uint64_t{64} << 20;
 
   /// Binds the data directory to the cluster. FAILED_PRECONDITION if it belongs to another.
   std::function<absl::Status(const std::string& cluster_id)> adopt_cluster;

@@ -101,9 +101,25 @@ void ShardReplica::tick(TimeNs now) {
   if (failed_) return;
   flush(now);
   if (now < replica_.wake_at()) return;
-  replica_.set_first_available(engine_.trim_entries(shard_, replica_.needed_from(), options_.keep_bytes));
+  trim();
   replica_.tick(now, out_);
   act({}, now);
+}
+
+void ShardReplica::trim() {
+  const bool held = !holds_.empty();
+  const uint64_t needed_from = held ? std::min(replica_.needed_from(), *holds_.begin()) : replica_.needed_from();
+  const size_t bytes_max = held ? std::max(options_.hold_bytes, options_.keep_bytes) : options_.keep_bytes;
+  replica_.set_first_available(engine_.trim_entries(shard_, needed_from, bytes_max));
+}
+
+uint64_t ShardReplica::hold_entries() {
+  return *holds_.insert(WorkerEngine::db(shard_).applied_index() + 1);
+}
+
+void ShardReplica::release_entries(uint64_t hold) {
+  const auto held = holds_.find(hold);
+  if (held != holds_.end()) holds_.erase(held);
 }
 
 void ShardReplica::flush(TimeNs now) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class ShardReplica {
   struct Options {
     ReplicaOptions replica;
     size_t keep_bytes = size_t{16} << 20;  ///< of entries, for peers that lag
+    size_t hold_bytes = size_t{64} << 20;  ///< of entries, while learners get copies of the database
     size_t confirms_max = 4096;            ///< reads that wait for a round
   };
 
@@ -97,6 +99,12 @@ class ShardReplica {
   using Confirmed = absl::AnyInvocable<void(bool)>;
   void confirm(Confirmed done, TimeNs now);
 
+  // --- Copies of the database
+  /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes, so that whoever gets a copy
+  /// of it finds what follows. To be given back.
+  [[nodiscard]] uint64_t hold_entries();
+  void release_entries(uint64_t hold);
+
   [[nodiscard]] const Replica& replica() const { return replica_; }
   [[nodiscard]] ShardId id() const { return id_; }
   /// Why it does not serve, for clients.
@@ -119,6 +127,7 @@ class ShardReplica {
   void report_progress(TimeNs now);
   void follow_commits();
   void answer_confirmed();
+  void trim();
 
   const Options options_;
   const ShardId id_;
@@ -132,6 +141,7 @@ class ShardReplica {
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;
+  std::multiset<uint64_t> holds_;  // first indices that copies need
   std::deque<Waiter> waiters_;
   std::vector<ReplicaRecord*> pinned_;
 };

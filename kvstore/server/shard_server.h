@@ -115,6 +115,11 @@ class ShardServer {
   [[nodiscard]] bool has_replicas() const { return !replicated_.empty(); }
   /// What the replica knows; null: none.
   [[nodiscard]] const Replica* replica(ShardId id) const;
+  /// As ShardReplica's, for a copy of the shard's database. UNAVAILABLE: this is not the shard's primary, or not ready yet.
+  [[nodiscard]] absl::StatusOr<uint64_t> hold_entries(ShardId id);
+  void release_entries(ShardId id, uint64_t hold);
+  /// The replica says and takes nothing any more: its data are about to be replaced. Until the shard is served again.
+  void retire(ShardId id);
   /// The shard's data cannot be opened: requests are told `why`.
   void set_failed(ShardId id, std::string why);
   /// No further request is served. `on_idle` runs once nothing uses the database any longer and it has everything;

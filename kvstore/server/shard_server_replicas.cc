@@ -64,6 +64,24 @@ const Replica* ShardServer::replica(ShardId id) const {
   return shard == nullptr || shard->replica == nullptr ? nullptr : &shard->replica->replica();
 }
 
+absl::StatusOr<uint64_t> ShardServer::hold_entries(ShardId id) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr || shard->replica == nullptr || !shard->replica->is_serving()) {
+    return absl::UnavailableError("this node is not the shard's primary, or not ready yet: its data may be behind");
+  }
+  return shard->replica->hold_entries();
+}
+
+void ShardServer::release_entries(ShardId id, uint64_t hold) {
+  HeldShard* const shard = table_.find(id);
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->release_entries(hold);
+}
+
+void ShardServer::retire(ShardId id) {
+  HeldShard* const shard = table_.find(id);
+  if (shard != nullptr) retire_replica(*shard);
+}
+
 void ShardServer::tick_replicas() {
   const TimeNs now = boot_time_ns();
   for (size_t i = 0; i < shards_.size(); ++i) {

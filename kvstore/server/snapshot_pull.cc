@@ -163,6 +163,18 @@ bool SnapshotPull::written(uint64_t number) {
   return true;
 }
 
+SnapshotPull::Progress SnapshotPull::progress() const {
+  Progress progress{.files = static_cast<uint32_t>(files_.size()),
+                    .files_complete = static_cast<uint32_t>(files_complete_),
+                    .sizes_known = !files_.empty()};
+  for (const File& file : files_) {
+    progress.bytes += file.written;
+    progress.bytes_known += file.bytes;
+    progress.sizes_known = progress.sizes_known && file.known;
+  }
+  return progress;
+}
+
 void SnapshotPull::on_failed(uint64_t number, const absl::Status& why, TimeNs now) {
   const auto found = under_way_.find(number);
   if (found == under_way_.end() || found->second.writing) return;

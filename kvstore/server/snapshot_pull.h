@@ -64,6 +64,14 @@ class SnapshotPull {
     uint64_t restarts = 0;  ///< everything from the start
   };
 
+  struct Progress {
+    uint64_t bytes = 0;        ///< in their files
+    uint64_t bytes_known = 0;  ///< of files whose size is known; all, once `sizes_known`
+    uint32_t files = 0;
+    uint32_t files_complete = 0;
+    bool sizes_known = false;
+  };
+
   SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now);
 
   /// What to send now; appended to `out`.
@@ -83,6 +91,8 @@ class SnapshotPull {
   /// The last entry that the snapshot has. Known after the first piece.
   [[nodiscard]] EntryId end() const { return end_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  /// Of this attempt. Looks at every file.
+  [[nodiscard]] Progress progress() const;
 
  private:
   struct File {

@@ -63,8 +63,10 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   for (const auto& [id, snapshot] : snapshots_) {
     if (snapshot->shard != shard || (wanted.snapshot != 0 && wanted.snapshot != id)) continue;
     if (!snapshot->ready) return absl::UnavailableError("the snapshot is being made: ask again");
-    if (wanted.snapshot == 0 && now - snapshot->made_ns > options_.share_max_ns) continue;
-    snapshot->used_ns = now;
+    // One that nobody has begun with yet took so long that whoever asked for it has asked again.
+    if (wanted.snapshot == 0 && snapshot->begun && now - snapshot->made_ns > options_.share_max_ns) continue;
+    snapshot->used_ns = std::max(snapshot->used_ns, now);
+    snapshot->begun = true;
     return snapshot;
   }
   if (wanted.snapshot != 0) {
@@ -89,6 +91,7 @@ absl::Status SnapshotSource::fill(Snapshot& snapshot) {
   auto exported = make_(snapshot.shard, snapshot.path);
   if (!exported.ok()) return exported.status();
   snapshot.end = exported->end;
+  snapshot.hold = std::move(exported->hold);
   for (std::string& name : exported->files) {
     const std::string path = absl::StrCat(snapshot.path, "/", name);
     std::error_code error;
@@ -108,6 +111,7 @@ absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, Time
     absl::Status filled = fill(snapshot);
     std::lock_guard lock(mutex_);
     snapshot.ready = filled.ok();
+    if (options_.clock) snapshot.made_ns = snapshot.used_ns = options_.clock();
     if (!filled.ok()) {
       snapshots_.erase(snapshot.id);
       return filled;
@@ -192,6 +196,7 @@ SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, Read
 }
 
 void SnapshotService::on_request(rpc::IncomingCall&& call) {
+  if (stopped_) return call.reply.fail(absl::UnavailableError("the node is shutting down"));
   if (const auto from = links_.identify(call.session); !from.ok()) return call.reply.fail(from.status());
   const auto wanted = decode_fetch_chunk(call.request.bytes());
   if (!wanted.ok()) return call.reply.fail(wanted.status());

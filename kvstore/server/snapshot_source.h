@@ -43,10 +43,14 @@ class SnapshotSource {
     /// Up to this age a snapshot serves another learner too.
     DurationNs share_max_ns = 10 * kSecond;
     uint64_t seed = 1;  ///< another one in each life: ids of an earlier one must not be known
+    /// The clock that `now` is of: a snapshot's age begins when it is there. Null: when it was asked for.
+    std::function<TimeNs()> clock;
   };
   struct Exported {
     EntryId end;  ///< the last entry that it has
     std::vector<std::string> files;
+    /// Kept as long as the snapshot: what keeps the shard's log from its end on.
+    std::shared_ptr<void> hold{};
   };
   /// Makes the directory `path` with the shard's files (export_shard). NOT_FOUND: there is no such shard here.
   using ExportFn = std::function<absl::StatusOr<Exported>(ShardId, const std::string& path)>;
@@ -77,7 +81,9 @@ class SnapshotSource {
     std::string path;
     EntryId end{};
     std::vector<File> files;
+    std::shared_ptr<void> hold;
     bool ready = false;
+    bool begun = false;  ///< somebody has got a piece of it
     TimeNs made_ns = 0;
     TimeNs used_ns = 0;
   };
@@ -100,6 +106,8 @@ class SnapshotSource {
 class SnapshotService {
  public:
   SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source);
+  /// From now on requests are refused. Before the pool stops.
+  void stop() { stopped_ = true; }
 
  private:
   class Job;
@@ -109,6 +117,7 @@ class SnapshotService {
   PeerLinks& links_;
   ReaderPool& readers_;
   SnapshotSource& source_;
+  bool stopped_ = false;
 };
 
 }  // namespace skua::kv

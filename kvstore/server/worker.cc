@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& opti
   if (!server.ok()) return server.status();
   worker->server_ = *std::move(server);
   if (worker->replication_ != nullptr) {
-    worker->replication_->start(*worker->endpoint_, *options.bootstrap, *worker->server_, options.links);
+    worker->replication_->start(*worker->endpoint_, *options.bootstrap, *worker->server_, options.links, readers,
+                                options.copying);
   }
   worker->thread_ = std::thread([self = worker.get()] { self->run(); });
   return worker;
@@ -149,6 +150,15 @@ absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer) {
   return ask<std::string>([this, offer] { return endpoint_->accept_offer(as_byte_span(offer)); });
 }
 
+absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {
+  const auto held = ask<absl::StatusOr<uint64_t>>([this, id] { return server_->hold_entries(id); });
+  return held.ok() ? *held : held.status();
+}
+
+void Worker::release_entries(ShardId id, uint64_t hold) {
+  post([this, id, hold] { server_->release_entries(id, hold); });
+}
+
 absl::StatusOr<WorkerStats> Worker::stats() {
   return ask<WorkerStats>([this] { return collect_stats(); });
 }
@@ -165,7 +175,10 @@ WorkerStats Worker::collect_stats() const {
 void Worker::drain() {
   // Waits: the engine may only be stopped when nothing is asked of it any longer.
   const auto done = std::make_shared<std::promise<void>>();
-  const bool posted = mailbox_->post_waiting([this, done] { server_->drain([done] { done->set_value(); }); });
+  const bool posted = mailbox_->post_waiting([this, done] {
+    if (replication_ != nullptr) replication_->drain();
+    server_->drain([done] { done->set_value(); });
+  });
   if (posted) done->get_future().wait();
 }
 

@@ -40,6 +40,7 @@ struct WorkerOptions {
   ReplicaId self;
   PeerLinksOptions links;
   ReplicationEvents replication;
+  CopyMeans copying;
   PeerBootstrap* bootstrap = nullptr;  ///< outlives the worker; null: no shard is replicated
 };
 
@@ -71,6 +72,10 @@ class Worker final : public ShardHost {
   void set_failed(ShardId id, std::string why) override;
   void remove(ShardId id, std::function<void()> on_idle) override;
   void set_map_revision(uint64_t revision) override;
+
+  /// As ShardServer's. UNAVAILABLE, too, if the worker stops or does not get to it in time.
+  absl::StatusOr<uint64_t> hold_entries(ShardId id);
+  void release_entries(ShardId id, uint64_t hold);
 
   /// As ShardServer's.
   void set_growth(const absl::Status& growth);

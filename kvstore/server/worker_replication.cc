@@ -1,6 +1,7 @@
 #include "kvstore/server/worker_replication.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "kvstore/server/shard_plan.h"
@@ -32,9 +33,25 @@ AckLevel level_of(LogDurability durability) {
 }  // namespace
 
 void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
-                              const PeerLinksOptions& options) {
+                              const PeerLinksOptions& options, ReaderPool& readers, const CopyMeans& copying) {
+  endpoint_ = &endpoint;
+  mailbox_ = endpoint.mailbox();
   server_ = &server;
+  disk_ = copying.disk;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
+  service_ = std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source);
+  copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
+}
+
+void WorkerReplication::tick() {
+  links_->tick();
+  events_.tick();
+  if (copies_->count() > 0) copies_->tick(endpoint_->now_ns());
+}
+
+void WorkerReplication::drain() {
+  service_->stop();
+  copies_->cancel_all();
 }
 
 void WorkerReplication::stop() {
@@ -126,6 +143,49 @@ void WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& app
   if (!building) return;
   rpc::MessagePtr frame = builder.finish();
   if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+}
+
+// --- Copies
+
+bool WorkerReplication::fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) {
+  const uint32_t* const worker = worker_of(shard, from);
+  if (worker == nullptr) return false;
+  std::array<std::byte, kFetchChunkBytes> buffer;
+  const auto encoded = encode_fetch_chunk(what, buffer);
+  if (!encoded.ok()) return false;
+  rpc::MessagePtr request = links_->make_message();
+  request->append_copy(*encoded);
+  return links_->call({from, *worker}, Method::kFetchChunk, std::move(request), kFetchChunkTimeoutNs,
+                      [done = std::move(done)](rpc::CallResult&& result) mutable {
+                        if (!result.status.ok()) return done(result.status);
+                        done(result.response.bytes());
+                      });
+}
+
+bool WorkerReplication::on_disk(Work work, Worked done) {
+  return disk_->submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
+    absl::Status status = work();
+    // False: the worker is gone, and the copy with it.
+    static_cast<void>(
+        mailbox->post_waiting([done = std::move(done), status = std::move(status)]() mutable { done(status); }));
+  });
+}
+
+std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
+  const Replica* const replica = server_->replica(shard);
+  if (replica == nullptr) return std::nullopt;
+  return ReplicaPosition{replica->view().epoch, replica->view().primary, replica->last_index(),
+                         replica->commit_index()};
+}
+
+void WorkerReplication::install(ShardId shard, const std::string& path) {
+  server_->retire(shard);
+  events_.install_copy(shard, path);
+}
+
+std::string WorkerReplication::name_of(NodeId node) {
+  const auto peer = peers_.find(node);
+  return peer == peers_.end() ? "?" : peer->second.uuid;
 }
 
 // --- In

@@ -3,7 +3,8 @@
 //    ShardReplica --- send, send_entries ---> frames ---> PeerLinks ---> other nodes' workers
 //         ^                                                   |
 //         +---- on_replica_message <--- ShardServer <--- frames that came
-//         +---- persist_view, report, fetch_* ---> the node's threads (NodeSide)
+//         +---- persist_view, report, fetch_view ---> the node's threads (ReplicationEvents)
+//         +---- fetch_snapshot ---> SnapshotCopies ---> FETCH_CHUNK ---> SnapshotService of the primary's worker
 //
 // A message that answers another travels as its response. An Append is answered when its entries are durable, so the
 // response waits for that; no other message is needed for a write on a replica that keeps up.
@@ -17,12 +18,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "kvstore/server/disk_thread.h"
+#include "kvstore/server/node_log.h"
 #include "kvstore/server/peer_links.h"
 #include "kvstore/server/shard_host.h"
 #include "kvstore/server/shard_server.h"
+#include "kvstore/server/snapshot_copy.h"
+#include "kvstore/server/snapshot_source.h"
 
 namespace skua::kv {
 
@@ -32,23 +39,35 @@ struct ReplicationEvents {
   std::function<void(ShardId, const ReplicaReport&)> report;
   std::function<void()> tick;  ///< after each poll
   std::function<void()> fetch_map;
-  std::function<void(ShardId, NodeId from)> fetch_snapshot;
+  /// The shard's data are to be replaced by the snapshot at the path.
+  std::function<void(ShardId, const std::string& path)> install_copy;
+  /// Thread: also the disk thread.
+  std::function<absl::Status(ShardId, const std::string& path)> verify_copy;
+  std::function<void(LogSeverity, const std::string& line)> log;
   std::function<void(ShardId, const absl::Status&)> failed;
 };
 
-class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
+/// What copies of shards need; all outlive the worker, the disk thread is stopped after it was drained.
+struct CopyMeans {
+  SnapshotSource* source = nullptr;
+  DiskThread* disk = nullptr;
+  CopySlots* slots = nullptr;
+  SnapshotCopies::Options copies;
+};
+
+class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public SnapshotCopyHost {
  public:
   WorkerReplication(ReplicaId self, ReplicationEvents events) : self_(self), events_(std::move(events)) {}
   WorkerReplication(const WorkerReplication&) = delete;
   WorkerReplication& operator=(const WorkerReplication&) = delete;
 
   /// Before the first shard; all outlive this object's use.
-  void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options);
+  void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options,
+             ReaderPool& readers, const CopyMeans& copying);
   /// After each poll.
-  void tick() {
-    links_->tick();
-    events_.tick();
-  }
+  void tick();
+  /// No more copies, from here or to here.
+  void drain();
   /// Closes the links and answers what waits.
   void stop();
 
@@ -75,7 +94,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
   void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
   void report(ShardId shard, const ReplicaReport& report) override { events_.report(shard, report); }
   void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
-  void fetch_snapshot(ShardId shard, NodeId from) override { events_.fetch_snapshot(shard, from); }
+  void fetch_snapshot(ShardId shard, NodeId from) override { copies_->wanted(shard, from, endpoint_->now_ns()); }
   void replica_failed(ShardId shard, const absl::Status& why) override { events_.failed(shard, why); }
 
   // PeerLinksHost
@@ -83,6 +102,15 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
   void on_peer_ready(PeerAddress /*peer*/) override {}
   void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
   void on_peer_room(PeerAddress /*peer*/) override {}
+
+  // SnapshotCopyHost
+  bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
+  bool on_disk(Work work, Worked done) override;
+  std::optional<ReplicaPosition> position(ShardId shard) override;
+  absl::Status verify(ShardId shard, const std::string& path) override { return events_.verify_copy(shard, path); }
+  void install(ShardId shard, const std::string& path) override;
+  std::string name_of(NodeId node) override;
+  void tell(LogSeverity severity, const std::string& line) override { events_.log(severity, line); }
 
   [[nodiscard]] ReplicaEnvelope envelope(ShardId shard) const {
     return {shard.table_id, shard.shard, self_.node, self_.incarnation};
@@ -92,8 +120,13 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost {
 
   const ReplicaId self_;
   const ReplicationEvents events_;
+  rpc::Endpoint* endpoint_ = nullptr;
+  std::shared_ptr<rpc::Mailbox> mailbox_;
   ShardServer* server_ = nullptr;
+  DiskThread* disk_ = nullptr;
   std::unique_ptr<PeerLinks> links_;
+  std::unique_ptr<SnapshotService> service_;
+  std::unique_ptr<SnapshotCopies> copies_;
   std::map<NodeId, PeerInfo> peers_;
   std::map<ShardId, ReplicaPlaces> places_;
   std::map<Line, std::deque<OpenAppend>> open_appends_;

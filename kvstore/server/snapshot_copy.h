@@ -1,0 +1,167 @@
+// SnapshotCopies: brings copies of shards to this node's replicas whose logs the primaries' kept entries do not reach.
+//
+//    wanted(shard, from), again and again       by the replica, as long as its primary says so
+//         |
+//      waiting --slot, pause over--> fetching --> sealing ------------> install()
+//         ^                          SnapshotPull   checksums, sync,      the shard manager: the old data go, these
+//         |                          files aside    rename                come, and the replica is made anew
+//         +---- a file cannot be written, or is not what it should be; the replica has moved on meanwhile
+//
+//    <directory>/.new-7-0-3/   being fetched; removed when the copy ends, and when the node starts
+//    <directory>/7-0/          whole, until it is the shard's data; a start of the node ends what a crash cut off
+//
+// A copy must not take back what this replica has acknowledged since. So it is taken only if it has at least the replica's
+// whole log, or if in the epoch in which the copy began the log is as it was then: whoever needs a snapshot acknowledges
+// nothing new to that primary.
+//
+// Nobody tells when a copy is of no use any more; its wishes cease. Retries pause longer and longer. Disks are waited for on
+// another thread. Thread: one, the worker's.
+#ifndef SKUA_KVSTORE_SERVER_SNAPSHOT_COPY_H_
+#define SKUA_KVSTORE_SERVER_SNAPSHOT_COPY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/engine/mutation.h"
+#include "kvstore/replication/message_codec.h"
+#include "kvstore/server/node_log.h"
+#include "kvstore/server/snapshot_pull.h"
+#include "rpc/base/clock.h"
+
+namespace skua::kv {
+
+/// How many copies a node makes at a time. Thread: any.
+class CopySlots {
+ public:
+  explicit CopySlots(int count) : free_(count) {}
+  [[nodiscard]] bool take() {
+    if (free_.fetch_sub(1) > 0) return true;
+    free_.fetch_add(1);
+    return false;
+  }
+  void give_back() { free_.fetch_add(1); }
+
+ private:
+  std::atomic<int> free_;
+};
+
+/// What a copy must not fall behind.
+struct ReplicaPosition {
+  uint64_t epoch = 0;
+  NodeId primary = 0;
+  uint64_t last_index = 0;
+  uint64_t commit_index = 0;
+};
+
+/// May not call back.
+class SnapshotCopyHost {
+ public:
+  using Fetched = absl::AnyInvocable<void(const absl::StatusOr<ByteSpan>& chunk)>;
+  using Work = absl::AnyInvocable<absl::Status()>;
+  using Worked = absl::AnyInvocable<void(const absl::Status&)>;
+
+  /// Asks the shard's replica at `from`. False: not sent, `done` never runs.
+  virtual bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) = 0;
+  /// Runs `work` where it may wait for disks, in the order of the calls, and `done` on this thread later. False: neither.
+  virtual bool on_disk(Work work, Worked done) = 0;
+  /// Of the shard's replica; nullopt: there is none just now.
+  virtual std::optional<ReplicaPosition> position(ShardId shard) = 0;
+  /// Whether the directory holds a snapshot of the shard. Thread: where on_disk() runs.
+  virtual absl::Status verify(ShardId shard, const std::string& path) = 0;
+  /// From now on the replica takes nothing; its shard's data are to be replaced by those at `path`.
+  virtual void install(ShardId shard, const std::string& path) = 0;
+  [[nodiscard]] virtual std::string name_of(NodeId node) = 0;
+  virtual void tell(LogSeverity severity, const std::string& line) = 0;
+
+ protected:
+  ~SnapshotCopyHost() = default;
+};
+
+class SnapshotCopies {
+ public:
+  struct Options {
+    std::string directory;  ///< exists
+    SnapshotPullOptions pull;
+    /// One that nobody has wanted for so long does not begin: the wish may be older than what the replica has now.
+    DurationNs begin_within_ns = 200 * kMillisecond;
+    /// A copy under way that nobody has wanted for so long ends.
+    DurationNs wanted_for_ns = 5 * kSecond;
+    /// Between two attempts at a shard.
+    DurationNs pause_min_ns = kSecond;
+    DurationNs pause_max_ns = 60 * kSecond;
+    DurationNs tell_every_ns = 10 * kSecond;
+  };
+
+  /// All outlive it.
+  SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots);
+  /// cancel_all(). No request or work may end after.
+  ~SnapshotCopies();
+  SnapshotCopies(const SnapshotCopies&) = delete;
+  SnapshotCopies& operator=(const SnapshotCopies&) = delete;
+
+  /// The primary `from` says that the shard's log does not reach. Cheap: comes with every heartbeat.
+  void wanted(ShardId shard, NodeId from, TimeNs now);
+  /// Often.
+  void tick(TimeNs now);
+  /// The node ends: no more copies.
+  void cancel_all();
+
+  [[nodiscard]] size_t count() const { return copies_.size(); }
+
+ private:
+  enum class State : uint8_t { kWaiting, kFetching, kSealing };
+  struct Copy {
+    uint64_t id = 0;  // tells late results from current ones
+    NodeId from = 0;
+    State state = State::kWaiting;
+    TimeNs wanted_ns = 0;
+    TimeNs told_ns = 0;
+    std::unique_ptr<SnapshotPull> pull;
+    uint64_t attempt = 0;  // the pull's, that `path` is of
+    std::string path;
+    ReplicaPosition began;  // when that attempt did
+    absl::Status trouble;   // of the last request that failed
+  };
+  struct Pause {
+    TimeNs until_ns = 0;
+    DurationNs next_ns = 0;
+  };
+  using Copies = std::map<ShardId, Copy>;
+
+  void begin(ShardId shard, Copy& copy, TimeNs now);
+  void fetch(ShardId shard, Copy& copy, TimeNs now);
+  void start_attempt(ShardId shard, Copy& copy);
+  void fetched(ShardId shard, uint64_t id, uint64_t number, const absl::StatusOr<ByteSpan>& bytes);
+  void written(ShardId shard, uint64_t id, uint64_t number, const absl::Status& status);
+  void seal(ShardId shard, Copy& copy);
+  void sealed(ShardId shard, uint64_t id, const absl::Status& status);
+  [[nodiscard]] bool may_install(ShardId shard, const Copy& copy) const;
+  void give_up(ShardId shard, const std::string& why, LogSeverity severity);
+  void leave(Copy& copy);
+  void remove(const std::string& path);
+  void tell_progress(ShardId shard, Copy& copy, TimeNs now);
+  [[nodiscard]] Copy* find(ShardId shard, uint64_t id);
+  [[nodiscard]] std::string final_path(ShardId shard) const;
+
+  const Options options_;
+  SnapshotCopyHost& host_;
+  CopySlots& slots_;
+  Copies copies_;
+  std::map<ShardId, Pause> pauses_;  // as many as shards
+  uint64_t last_id_ = 0;
+  TimeNs now_ = 0;
+  bool closed_ = false;
+  std::vector<SnapshotPull::Request> requests_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVER_SNAPSHOT_COPY_H_

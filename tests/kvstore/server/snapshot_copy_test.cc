@@ -1,0 +1,276 @@
+#include "kvstore/server/snapshot_copy.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/base/crc32c.h"
+
+namespace skua::kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr ShardId kShard = {7, 0};
+constexpr ShardId kOther = {7, 1};
+constexpr NodeId kPrimary = 5;
+constexpr DurationNs kHeartbeatNs = 50 * kMillisecond;
+
+/// A primary's snapshot, this node's replica, its disk and the time; all waits are in queues.
+class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
+ protected:
+  SnapshotCopyTest() {
+    fs::create_directories(directory_);
+    options_.directory = directory_;
+    options_.pull.chunk_bytes = 100;
+    options_.pull.bytes_per_s = 1'000'000;
+  }
+  ~SnapshotCopyTest() override { fs::remove_all(directory_); }
+
+  // SnapshotCopyHost
+  bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override {
+    asked_.push_back(shard);
+    if (!connected_) return false;
+    EXPECT_EQ(from, source_);
+    requests_.push_back({what, std::move(done)});
+    return true;
+  }
+  bool on_disk(Work work, Worked done) override {
+    work_.push_back({std::move(work), std::move(done)});
+    return true;
+  }
+  std::optional<ReplicaPosition> position(ShardId) override { return position_; }
+  absl::Status verify(ShardId, const std::string&) override { return verified_; }
+  void install(ShardId shard, const std::string& path) override {
+    installed_.push_back(shard);
+    path_ = path;
+  }
+  std::string name_of(NodeId node) override { return std::to_string(node); }
+  void tell(LogSeverity, const std::string& line) override { told_.push_back(line); }
+
+  /// One round of everything; the primary says again that the logs do not reach.
+  void step(const std::vector<ShardId>& wanting) {
+    now_ += 10 * kMillisecond;
+    if (now_ % kHeartbeatNs == 0) {
+      for (const ShardId shard : wanting) copies_->wanted(shard, source_, now_);
+    }
+    copies_->tick(now_);
+    answer();
+    work();
+  }
+  void answer() {
+    for (auto& [what, done] : std::exchange(requests_, {})) {
+      if (!refusal_.ok()) {
+        done(refusal_);
+        continue;
+      }
+      const auto& [name, bytes] = files_[what.file];
+      const std::string_view data = std::string_view(bytes).substr(what.offset, what.bytes_max);
+      const Chunk chunk{.snapshot = 9,
+                        .end = {end_, 0},
+                        .files = static_cast<uint32_t>(files_.size()),
+                        .file_bytes = bytes.size(),
+                        .offset = what.offset,
+                        .crc32c = crc32c(as_byte_span(data)),
+                        .name = name,
+                        .data = as_byte_span(data)};
+      std::array<std::byte, kChunkHeadBytesMax> head;
+      std::string encoded(as_string_view(encode_chunk_head(chunk, head).value()));
+      encoded += data;
+      done(as_byte_span(encoded));
+    }
+  }
+  void work() {
+    for (auto& [work, done] : std::exchange(work_, {})) {
+      const absl::Status status = work();
+      done(status);
+    }
+  }
+  void run(int steps, const std::vector<ShardId>& wanting) {
+    for (int i = 0; i < steps; ++i) step(wanting);
+  }
+  std::vector<std::string> on_disk_now() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_)) names.push_back(entry.path().filename().string());
+    return names;
+  }
+  size_t told(const std::string& part) const {
+    size_t count = 0;
+    for (const std::string& line : told_) count += line.find(part) != std::string::npos ? 1 : 0;
+    return count;
+  }
+  void create() { copies_ = std::make_unique<SnapshotCopies>(options_, *this, slots_); }
+
+  const std::string directory_ = ::testing::TempDir() + "skua-snapshot-copy-" + std::to_string(::getpid());
+  SnapshotCopies::Options options_;
+  CopySlots slots_{2};
+  TimeNs now_ = 0;
+  NodeId source_ = kPrimary;
+  bool connected_ = true;
+  absl::Status refusal_;
+  absl::Status verified_;
+  uint64_t end_ = 1000;
+  std::vector<std::pair<std::string, std::string>> files_ = {
+      {"000001.sst", std::string(350, 's')}, {"CURRENT", "MANIFEST-1\n"}, {"empty", ""}};
+  std::optional<ReplicaPosition> position_ = ReplicaPosition{4, kPrimary, 20, 10};
+  std::vector<ShardId> asked_;
+  std::vector<std::pair<FetchChunk, Fetched>> requests_;
+  std::vector<std::pair<Work, Worked>> work_;
+  std::vector<ShardId> installed_;
+  std::string path_;
+  std::vector<std::string> told_;
+  std::unique_ptr<SnapshotCopies> copies_;
+};
+
+TEST_F(SnapshotCopyTest, Wanted_CopiesAllFilesAndInstallsThem) {
+  create();
+  run(30, {kShard});
+  ASSERT_EQ(installed_, std::vector<ShardId>{kShard});
+  EXPECT_EQ(path_, directory_ + "/7-0");
+  for (const auto& [name, bytes] : files_) {
+    std::ifstream in(path_ + "/" + name, std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), bytes) << name;
+  }
+  EXPECT_EQ(told("copied from node 5 index=1000 bytes=361"), 1U);
+}
+
+TEST_F(SnapshotCopyTest, Wanted_NothingHappensWithoutAReplica) {
+  create();
+  position_.reset();
+  run(100, {kShard});
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Begin_NotByAnOldWish) {
+  create();
+  position_.reset();
+  run(10, {kShard});
+  position_ = ReplicaPosition{4, kPrimary, 20, 10};
+  now_ += options_.begin_within_ns;
+  copies_->tick(now_ + 1);
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Silence_EndsTheCopyAndItsFiles) {
+  create();
+  run(10, {kShard});
+  refusal_ = absl::UnavailableError("ask again");
+  installed_.clear();
+  create();  // the first one's copies end
+  run(20, {kShard});
+  EXPECT_EQ(copies_->count(), 1U);
+  now_ += options_.wanted_for_ns;
+  run(2, {});
+  EXPECT_EQ(copies_->count(), 0U);
+  EXPECT_EQ(told("not needed any more"), 1U);
+  EXPECT_TRUE(installed_.empty());
+  for (const std::string& name : on_disk_now()) EXPECT_EQ(name, "7-0");  // of the first
+}
+
+TEST_F(SnapshotCopyTest, NewPrimary_TheCopyBeginsAnew) {
+  create();
+  refusal_ = absl::UnavailableError("ask again");
+  run(20, {kShard});
+  source_ = 6;
+  copies_->wanted(kShard, source_, now_);
+  refusal_ = absl::OkStatus();
+  position_->primary = 6;
+  run(300, {kShard});
+  EXPECT_EQ(told("another primary"), 1U);
+  EXPECT_FALSE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Slots_BoundTheCopies) {
+  ASSERT_TRUE(slots_.take());
+  create();
+  refusal_ = absl::UnavailableError("ask again");
+  run(20, {kShard, kOther});
+  EXPECT_EQ(copies_->count(), 2U);
+  for (const ShardId shard : asked_) EXPECT_EQ(shard, kShard);
+  refusal_ = absl::OkStatus();
+  run(300, {kOther});
+  EXPECT_TRUE(std::ranges::count(installed_, kOther) > 0);
+}
+
+TEST_F(SnapshotCopyTest, NoConnection_AsksAgainWithPausesAndTells) {
+  create();
+  connected_ = false;
+  run(3000, {kShard});
+  EXPECT_GT(asked_.size(), 5U);
+  EXPECT_LT(asked_.size(), 50U);
+  EXPECT_GE(told("no connection"), 2U);
+  EXPECT_LE(told_.size(), 5U);
+  connected_ = true;
+  run(300, {kShard});
+  EXPECT_FALSE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, BadCopy_IsTriedAgainWithPausesThatGrow) {
+  create();
+  verified_ = absl::DataLossError("not what the manifest says");
+  run(6000, {kShard});  // a minute
+  EXPECT_GE(told("not what the manifest says"), 3U);
+  EXPECT_LE(told("not what the manifest says"), 8U);
+  EXPECT_TRUE(installed_.empty());
+  verified_ = absl::OkStatus();
+  run(12000, {kShard});
+  EXPECT_FALSE(installed_.empty());
+}
+
+/// The replica has written, and perhaps acknowledged, more than the snapshot has.
+TEST_F(SnapshotCopyTest, Install_NotOverALongerLog) {
+  create();
+  refusal_ = absl::UnavailableError("ask again");
+  run(10, {kShard});
+  position_->last_index = 1001;
+  refusal_ = absl::OkStatus();
+  run(20, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  EXPECT_EQ(told("gone on meanwhile"), 1U);
+  end_ = 1001;
+  run(1000, {kShard});
+  EXPECT_FALSE(installed_.empty());
+}
+
+/// What is behind the common entries of this primary's log was not committed, and nothing new is acknowledged to it.
+TEST_F(SnapshotCopyTest, Install_OverATailOfTheSameEpoch) {
+  position_ = ReplicaPosition{4, kPrimary, 2000, 10};
+  create();
+  run(30, {kShard});
+  EXPECT_EQ(installed_, std::vector<ShardId>{kShard});
+}
+
+TEST_F(SnapshotCopyTest, Install_NotOverATailOfAnotherEpoch) {
+  position_ = ReplicaPosition{4, kPrimary, 2000, 10};
+  create();
+  refusal_ = absl::UnavailableError("ask again");
+  run(10, {kShard});
+  position_->epoch = 5;
+  refusal_ = absl::OkStatus();
+  run(30, {kShard});
+  EXPECT_TRUE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, CancelAll_NothingFollows) {
+  create();
+  run(5, {kShard});
+  copies_->tick(now_);
+  copies_->cancel_all();
+  answer();
+  run(50, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  EXPECT_EQ(copies_->count(), 0U);
+  EXPECT_TRUE(on_disk_now().empty());
+}
+
+}  // namespace
+}  // namespace skua::kv
