@@ -93,7 +93,7 @@ absl::StatusOr<ClusterStatus::Node> find_node(const ClusterStatus& status, std::
   const std::string said(name);
   if (meant.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", said, "\" may be any of ", names_of(meant), ". Give more of the uuid"));
+        absl::StrCat("\"", said, "\" may be any of ", names_of(meant), ". Give the uuid, or more of it"));
   }
   if (all.empty()) return absl::NotFoundError(absl::StrCat("no node \"", said, "\": the cluster has none yet"));
   return absl::NotFoundError(absl::StrCat("no node \"", said, "\". Name one by uuid, the beginning of its uuid, or ",

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""deploy/rolling-restart on a cluster of three nodes, while a client writes and reads.
+
+  rolling_restart_test.py --bin build/release/bin
+
+No operation may fail, nothing that was acknowledged may be missing, and each node must be another process afterwards.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from cluster_test import wait_for
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = None
+NODES = 3
+
+
+def free_ports():
+    """The control plane's port, with those of the nodes behind it; below what the kernel gives to connections."""
+    control = random.randrange(10_000, 30_000)
+    for port in [control] + [control + 1 + 100 * index + offset for index in range(NODES) for offset in (0, 1)]:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                return None
+    return control
+
+
+class Writer:
+    """Counts a key up, one write after the other, until told to stop."""
+
+    def __init__(self, ctl):
+        self.ctl, self.written, self.failure = ctl, 0, None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+
+    def run(self):
+        while not self.stopping.is_set():
+            key = f"key{self.written}"
+            result = self.ctl("put", "t", key, f"value{self.written}")
+            if result.returncode != 0:
+                self.failure = result.stderr
+                return
+            self.written += 1
+
+
+class RollingRestartTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="skua-rolling-test.")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.control_port = wait_for("free ports", free_ports)
+        self.addCleanup(self.deploy, "cluster", "stop")
+        self.cluster("start", "--nodes", str(NODES), "--control-port", str(self.control_port), "--base-port",
+                     str(self.control_port + 1))
+
+    def deploy(self, script, *arguments):
+        command = [os.path.join(SOURCE, "deploy", script), *arguments, "--dir", self.directory]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
+                              env={**os.environ, "SKUA_BIN_DIR": BIN})
+
+    def cluster(self, *arguments):
+        result = self.deploy("cluster", *arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def ctl(self, *arguments):
+        return subprocess.run(
+            [f"{BIN}/skuactl", "--control-address", f"127.0.0.1:{self.control_port}", "--timeout", "20s", *arguments],
+            capture_output=True, text=True, timeout=120, check=False)
+
+    def json_of(self, *arguments):
+        result = self.ctl("--output", "json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def pids(self):
+        pids = []
+        for index in range(NODES):
+            with open(os.path.join(self.directory, f"node{index}.pid"), encoding="ascii") as file:
+                pids.append(file.read())
+        return pids
+
+    def make_table(self):
+        table = self.json_of("table", "create", "t", "--shards", "6", "--replicas", "3")
+        self.assertEqual((table["replicas"], table["min_insync"]), (3, 2))
+        settled = self.json_of("status", "--wait-settled", "60s")
+        self.assertTrue(settled["settled"])
+
+    def test_RollingRestart_NobodyNotices(self):
+        self.make_table()
+        before = self.pids()
+        with Writer(self.ctl) as writer:
+            wait_for("the first writes", lambda: writer.written >= 10 or writer.failure)
+            result = self.deploy("rolling-restart", "--settle-limit", "100")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIsNone(writer.failure)
+        for old, new in zip(before, self.pids()):
+            self.assertNotEqual(old, new)
+        for index in range(0, writer.written, 7):
+            self.assertEqual(self.ctl("get", "t", f"key{index}").stdout.strip(), f"value{index}")
+
+    def test_RollingRestart_RefusesAClusterThatIsNotWhole(self):
+        self.make_table()
+        self.cluster("stop", "--only", "node1")
+        result = self.deploy("rolling-restart")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("revive", result.stderr)
+        self.cluster("revive")
+
+    def test_Operations_TransferAndShow(self):
+        self.make_table()
+        shard = self.json_of("shard", "show", "t", "0")["shards"][0]
+        backup = [replica for replica in shard["replicas"] if replica["role"] == "backup"][0]
+        result = self.ctl("shard", "transfer", "t", "0", "--to", backup["grpc_address"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        after = self.json_of("shard", "show", "t", "0")["shards"][0]
+        self.assertGreater(after["epoch"], shard["epoch"])
+        refused = self.ctl("shard", "recover", "t", "0", "--from", backup["uuid"][:8], "--yes")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("live member", refused.stderr)
+
+
+def main():
+    global BIN
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    arguments, rest = parser.parse_known_args()
+    BIN = os.path.abspath(arguments.bin)
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
