@@ -55,10 +55,10 @@ bool is_member(const ReplicaView& replica) {
 /// What is wrong with one of the replicas of a shard, or going on; empty: nothing.
 std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
   const std::string who = absl::StrCat("node ", short_uuid(status, replica.uuid));
+  if (is_member(replica) && replica.lost_storage) return absl::StrCat(who, " lost its storage");
+  if (replica.liveness != Liveness::kAlive) return absl::StrCat(who, " is ", liveness_name(replica.liveness));
   if (replica.role == ReplicaView::Role::kJoining) return absl::StrCat(who, " is joining");
   if (replica.role == ReplicaView::Role::kLearner) return absl::StrCat(who, " is copying");
-  if (replica.lost_storage) return absl::StrCat(who, " lost its storage");
-  if (replica.liveness != Liveness::kAlive) return absl::StrCat(who, " is ", liveness_name(replica.liveness));
   return replica.draining ? absl::StrCat(who, " is draining") : std::string();
 }
 

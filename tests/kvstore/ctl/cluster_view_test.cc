@@ -101,6 +101,8 @@ TEST_F(ClusterView, ViewOf_MissingMemberLeavesItWritable) {
   EXPECT_EQ(joining.replicas.back().role, ReplicaView::Role::kJoining);
   EXPECT_EQ(joining.replicas.back().join, 5u);
   EXPECT_THAT(joining.lacks, HasSubstr("is joining"));
+  status_.nodes[3].liveness = Liveness::kStopped;
+  EXPECT_THAT(view().lacks, HasSubstr("node 4c440000 is stopped"));
 }
 
 TEST_F(ClusterView, ViewOf_TooFewMembersTakeNoWrites) {
