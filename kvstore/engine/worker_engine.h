@@ -229,6 +229,8 @@ class WorkerEngine {
   /// OK, or why the shard refuses writes.
   [[nodiscard]] static const absl::Status& health(const EngineShard& shard);
   [[nodiscard]] static ShardDb& db(const EngineShard& shard);
+  /// OK, or why the worker's log takes nothing any more.
+  [[nodiscard]] const absl::Status& log_health() const { return log_failure_; }
   /// What readers see: every write up to this index.
   [[nodiscard]] static uint64_t committed_index(const EngineShard& shard);
   /// True: readers see what whoever was told this index saw. False: it is not committed, or was lost with an earlier life.

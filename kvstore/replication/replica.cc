@@ -121,12 +121,14 @@ void Replica::match_peers(TimeNs now, bool keep) {
         peer.matched = peer.needs_snapshot = false;
         peer.acked = {};
         peer.next = peer.confirmed = peer.sample_index = 0;
-        peer.heard_ns = now;
+        peer.heard_ns = now + options_.first_word_ns;
       }
     } else {
-      peer.heard_ns = now;
+      peer.heard_ns = now + options_.first_word_ns;
     }
     peer.id = id;
+    // What it did as a learner, whom nobody waits for, is not held against it.
+    if (member != peer.member || join != peer.join) peer.heard_ns = std::max(peer.heard_ns, now);
     peer.member = member;
     if (join != peer.join) peer.join_goal = commit_index_;
     peer.join = join;

@@ -54,6 +54,7 @@ struct ReplicaOptions {
   bool leases = true;  ///< false: every linearizable read asks the members (Confirm)
   DurationNs heartbeat_ns = 50 * kMillisecond;
   DurationNs suspect_after_ns = 300 * kMillisecond;  ///< silence of a peer
+  DurationNs first_word_ns = 2 * kSecond;            ///< silence of a peer that has not spoken in this epoch yet
   DurationNs tell_commit_ns = kMillisecond;          ///< members hear of a commit after so long at the latest
   DurationNs tail_again_ns = 5 * kMillisecond;       ///< a gap in what is received is complained of once in this time
   uint64_t append_entries_max = 256;                 ///< of one message

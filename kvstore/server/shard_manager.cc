@@ -278,6 +278,15 @@ void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
   }
 }
 
+bool ShardManager::write_down_adopted() {
+  ShardViews adopted;
+  {
+    const std::lock_guard lock(mutex_);
+    adopted.swap(adopted_);
+  }
+  return write_down(std::move(adopted));
+}
+
 /// Views that replicas have adopted. Without them on the disk a replica stays silent. False: to be tried again.
 bool ShardManager::write_down(ShardViews adopted) {
   for (auto& [id, view] : std::exchange(unwritten_, {})) adopted.emplace(id, std::move(view));
@@ -305,6 +314,8 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
       all_open = false;
     } else if (it->second.phase != Phase::kServing) {
       all_open = open(shard, it->second) && all_open;
+      // Replicas that were opened before wait for their views.
+      static_cast<void>(write_down_adopted());
     }
   }
   return all_open;

@@ -124,6 +124,7 @@ class ShardManager {
   void tell_views(const std::vector<WantedShard>& wanted);
   void tell_peers();
   bool write_down(ShardViews adopted);
+  bool write_down_adopted();
   void closed(ShardId id);
   void log(LogSeverity severity, const std::string& line) const;
 

@@ -53,6 +53,7 @@ ShardReplica::ShardReplica(const Options& options, ShardId id, ReplicaId self, R
                            WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now)
     : options_(options),
       id_(id),
+      self_(self.node),
       engine_(engine),
       shard_(shard),
       host_(host),
@@ -78,6 +79,7 @@ void ShardReplica::view_persisted(uint64_t epoch, TimeNs now) {
 
 void ShardReplica::on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries,
                               TimeNs now) {
+  if (failed_) return;
   flush(now);
   replica_.on_message(from, message, now, out_);
   act(entries, now);
@@ -98,6 +100,7 @@ void ShardReplica::log_moved(bool refused) {
 }
 
 void ShardReplica::tick(TimeNs now) {
+  if (!engine_.log_health().ok()) return withdraw(now);
   if (failed_) return;
   flush(now);
   if (now < replica_.wake_at()) return;
@@ -125,6 +128,15 @@ void ShardReplica::release_entries(uint64_t hold) {
 void ShardReplica::flush(TimeNs now) {
   if (log_moved_) report_progress(now);
   act({}, now);
+}
+
+/// The log has failed, and with it this replica: it says nothing any more, so that the others go on without it. Only that somebody else
+/// must lead it says again and again.
+void ShardReplica::withdraw(TimeNs now) {
+  if (!failed_) retire();
+  if (replica_.view().primary != self_ || now < next_report_ns_) return;
+  next_report_ns_ = now + options_.replica.heartbeat_ns;
+  host_.report(id_, {ReplicaReport::Kind::kNeedsEpoch, replica_.view().epoch, self_, 0});
 }
 
 void ShardReplica::retire() {

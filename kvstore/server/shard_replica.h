@@ -120,6 +120,7 @@ class ShardReplica {
                EngineShard& shard, ReplicaHost& host, TimeNs now);
   void act(std::span<const ReplicaEntry> entries, TimeNs now);
   void change_epoch();
+  void withdraw(TimeNs now);
   void accept(std::span<const ReplicaEntry> entries, TimeNs now);
   void append_barrier(TimeNs now);
   void join_sends();
@@ -131,6 +132,7 @@ class ShardReplica {
 
   const Options options_;
   const ShardId id_;
+  const NodeId self_;
   WorkerEngine& engine_;
   EngineShard& shard_;
   ReplicaHost& host_;
@@ -141,6 +143,7 @@ class ShardReplica {
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;
+  TimeNs next_report_ns_ = 0;
   std::multiset<uint64_t> holds_;  // first indices that copies need
   std::deque<Waiter> waiters_;
   std::vector<ReplicaRecord*> pinned_;

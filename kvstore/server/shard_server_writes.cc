@@ -125,6 +125,7 @@ bool ShardServer::may_grow(const HeldShard& shard, const RequestId& id) const {
 template <typename Request>
 void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, const Request& request,
                         const Mutation& mutation) {
+  if (!takes_writes(call, method, shard)) return;
   if (mutation.kind != Mutation::Kind::kDelete && !may_grow(shard, request.id)) {
     return answer_failure(call.reply, method, shard, growth_);
   }
