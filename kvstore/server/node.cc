@@ -386,7 +386,7 @@ absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, c
         std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
     auto manifest = export_shard(db, cluster_, path);
     if (!manifest.ok()) return manifest.status();
-    exported.end.index = manifest->index;
+    exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
     exported.files.push_back(kSnapshotManifestName);
     for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
     log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,

@@ -182,7 +182,6 @@ void SnapshotCopies::start_attempt(ShardId shard, Copy& copy) {
   copy.attempt = copy.pull->attempt();
   copy.path = absl::StrCat(options_.directory, "/", files::kNewPrefix, files::shard_name(shard), "-", copy.id, "-",
                            copy.attempt);
-  copy.began = host_.position(shard).value_or(ReplicaPosition{});
   // If it fails, so does writing into it.
   static_cast<void>(host_.on_disk([path = copy.path] { return make_directory(path); }, [](const absl::Status&) {}));
 }
@@ -260,10 +259,12 @@ void SnapshotCopies::sealed(ShardId shard, uint64_t id, const absl::Status& stat
 bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const auto position = host_.position(shard);
   if (!position || position->primary != copy.from) return false;
-  const uint64_t end = copy.pull->end().index;
-  if (end >= position->last_index) return true;
-  return end >= position->commit_index && position->epoch == copy.began.epoch &&
-         position->last_index == copy.began.last_index;
+  const EntryId end = copy.pull->end();
+  const SnapshotFit fit = host_.fit(shard, end);
+  if (fit == SnapshotFit::kNone) return false;
+  // A source that does not know the epoch any more says 0, which no entry has.
+  const bool replaces = fit == SnapshotFit::kReplacesLog && end.epoch != 0;
+  return replaces || end.index >= position->last_index;
 }
 
 }  // namespace skua::kv

@@ -10,9 +10,8 @@
 //    <directory>/.new-7-0-3/   being fetched; removed when the copy ends, and when the node starts
 //    <directory>/7-0/          whole, until it is the shard's data; a start of the node ends what a crash cut off
 //
-// A copy must not take back what this replica has acknowledged since. So it is taken only if it has at least the replica's
-// whole log, or if in the epoch in which the copy began the log is as it was then: whoever needs a snapshot acknowledges
-// nothing new to that primary.
+// A copy must not take back what this replica has acknowledged meanwhile. So it is taken only if it has at least the replica's
+// whole log, or if the log has another entry where the copy ends: then what follows that entry was never committed.
 //
 // Nobody tells when a copy is of no use any more; its wishes cease. Retries pause longer and longer. Disks are waited for on
 // another thread. Thread: one, the worker's.
@@ -32,6 +31,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/engine/mutation.h"
 #include "kvstore/replication/message_codec.h"
+#include "kvstore/replication/replica.h"
 #include "kvstore/server/node_log.h"
 #include "kvstore/server/snapshot_pull.h"
 #include "rpc/base/clock.h"
@@ -53,12 +53,10 @@ class CopySlots {
   std::atomic<int> free_;
 };
 
-/// What a copy must not fall behind.
+/// Where a replica is just now.
 struct ReplicaPosition {
-  uint64_t epoch = 0;
   NodeId primary = 0;
   uint64_t last_index = 0;
-  uint64_t commit_index = 0;
 };
 
 /// May not call back.
@@ -74,6 +72,8 @@ class SnapshotCopyHost {
   virtual bool on_disk(Work work, Worked done) = 0;
   /// Of the shard's replica; nullopt: there is none just now.
   virtual std::optional<ReplicaPosition> position(ShardId shard) = 0;
+  /// Replica::snapshot_fit() of a snapshot that ends with `end`.
+  virtual SnapshotFit fit(ShardId shard, EntryId end) = 0;
   /// Whether the directory holds a snapshot of the shard. Thread: where on_disk() runs.
   virtual absl::Status verify(ShardId shard, const std::string& path) = 0;
   /// From now on the replica takes nothing; its shard's data are to be replaced by those at `path`.
@@ -127,8 +127,7 @@ class SnapshotCopies {
     std::unique_ptr<SnapshotPull> pull;
     uint64_t attempt = 0;  // the pull's, that `path` is of
     std::string path;
-    ReplicaPosition began;  // when that attempt did
-    absl::Status trouble;   // of the last request that failed
+    absl::Status trouble;  // of the last request that failed
   };
   struct Pause {
     TimeNs until_ns = 0;

@@ -155,6 +155,14 @@ absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {
   return held.ok() ? *held : held.status();
 }
 
+uint64_t Worker::epoch_of(ShardId id, uint64_t index) {
+  return ask<uint64_t>([this, id, index] {
+           const Replica* const replica = server_->replica(id);
+           return replica == nullptr ? 0 : replica->log().epoch_of(index).value_or(0);
+         })
+      .value_or(0);
+}
+
 void Worker::release_entries(ShardId id, uint64_t hold) {
   post([this, id, hold] { server_->release_entries(id, hold); });
 }

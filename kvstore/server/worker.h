@@ -76,6 +76,8 @@ class Worker final : public ShardHost {
   /// As ShardServer's. UNAVAILABLE, too, if the worker stops or does not get to it in time.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
   void release_entries(ShardId id, uint64_t hold);
+  /// Of an entry of a replica's log; 0: not known (any more).
+  uint64_t epoch_of(ShardId id, uint64_t index);
 
   /// As ShardServer's.
   void set_growth(const absl::Status& growth);

@@ -174,8 +174,12 @@ bool WorkerReplication::on_disk(Work work, Worked done) {
 std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
   const Replica* const replica = server_->replica(shard);
   if (replica == nullptr) return std::nullopt;
-  return ReplicaPosition{replica->view().epoch, replica->view().primary, replica->last_index(),
-                         replica->commit_index()};
+  return ReplicaPosition{replica->view().primary, replica->last_index()};
+}
+
+SnapshotFit WorkerReplication::fit(ShardId shard, EntryId end) {
+  const Replica* const replica = server_->replica(shard);
+  return replica == nullptr ? SnapshotFit::kNone : replica->snapshot_fit(end);
 }
 
 void WorkerReplication::install(ShardId shard, const std::string& path) {

@@ -107,6 +107,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
   bool on_disk(Work work, Worked done) override;
   std::optional<ReplicaPosition> position(ShardId shard) override;
+  SnapshotFit fit(ShardId shard, EntryId end) override;
   absl::Status verify(ShardId shard, const std::string& path) override { return events_.verify_copy(shard, path); }
   void install(ShardId shard, const std::string& path) override;
   std::string name_of(NodeId node) override;

@@ -49,6 +49,11 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
     return true;
   }
   std::optional<ReplicaPosition> position(ShardId) override { return position_; }
+  SnapshotFit fit(ShardId, EntryId end) override {
+    if (end.index < commit_index_) return SnapshotFit::kNone;
+    const bool has = end.index <= position_->last_index && end.epoch == log_epoch_;
+    return has ? SnapshotFit::kKeepsLog : SnapshotFit::kReplacesLog;
+  }
   absl::Status verify(ShardId, const std::string&) override { return verified_; }
   void install(ShardId shard, const std::string& path) override {
     installed_.push_back(shard);
@@ -76,7 +81,7 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
       const auto& [name, bytes] = files_[what.file];
       const std::string_view data = std::string_view(bytes).substr(what.offset, what.bytes_max);
       const Chunk chunk{.snapshot = 9,
-                        .end = {end_, 0},
+                        .end = end_,
                         .files = static_cast<uint32_t>(files_.size()),
                         .file_bytes = bytes.size(),
                         .offset = what.offset,
@@ -118,10 +123,12 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
   bool connected_ = true;
   absl::Status refusal_;
   absl::Status verified_;
-  uint64_t end_ = 1000;
+  EntryId end_ = {1000, 3};
   std::vector<std::pair<std::string, std::string>> files_ = {
       {"000001.sst", std::string(350, 's')}, {"CURRENT", "MANIFEST-1\n"}, {"empty", ""}};
-  std::optional<ReplicaPosition> position_ = ReplicaPosition{4, kPrimary, 20, 10};
+  std::optional<ReplicaPosition> position_ = ReplicaPosition{kPrimary, 20};
+  uint64_t log_epoch_ = 3;  // of its entries
+  uint64_t commit_index_ = 10;
   std::vector<ShardId> asked_;
   std::vector<std::pair<FetchChunk, Fetched>> requests_;
   std::vector<std::pair<Work, Worked>> work_;
@@ -154,7 +161,7 @@ TEST_F(SnapshotCopyTest, Begin_NotByAnOldWish) {
   create();
   position_.reset();
   run(10, {kShard});
-  position_ = ReplicaPosition{4, kPrimary, 20, 10};
+  position_ = ReplicaPosition{kPrimary, 20};
   now_ += options_.begin_within_ns;
   copies_->tick(now_ + 1);
   EXPECT_TRUE(asked_.empty());
@@ -236,26 +243,31 @@ TEST_F(SnapshotCopyTest, Install_NotOverALongerLog) {
   run(20, {kShard});
   EXPECT_TRUE(installed_.empty());
   EXPECT_EQ(told("gone on meanwhile"), 1U);
-  end_ = 1001;
+  end_.index = 1001;
   run(1000, {kShard});
   EXPECT_FALSE(installed_.empty());
 }
 
-/// What is behind the common entries of this primary's log was not committed, and nothing new is acknowledged to it.
-TEST_F(SnapshotCopyTest, Install_OverATailOfTheSameEpoch) {
-  position_ = ReplicaPosition{4, kPrimary, 2000, 10};
+TEST_F(SnapshotCopyTest, Install_OverALongerLogOfAnotherEpoch) {
+  position_->last_index = 2000;
+  log_epoch_ = 2;
   create();
   run(30, {kShard});
   EXPECT_EQ(installed_, std::vector<ShardId>{kShard});
 }
 
-TEST_F(SnapshotCopyTest, Install_NotOverATailOfAnotherEpoch) {
-  position_ = ReplicaPosition{4, kPrimary, 2000, 10};
+TEST_F(SnapshotCopyTest, Install_NotOverALongerLogIfTheEpochIsUnknown) {
+  position_->last_index = 2000;
+  end_.epoch = 0;
   create();
-  refusal_ = absl::UnavailableError("ask again");
-  run(10, {kShard});
-  position_->epoch = 5;
-  refusal_ = absl::OkStatus();
+  run(30, {kShard});
+  EXPECT_TRUE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Install_NotBehindWhatIsCommittedHere) {
+  commit_index_ = 1001;
+  position_->last_index = 900;
+  create();
   run(30, {kShard});
   EXPECT_TRUE(installed_.empty());
 }
