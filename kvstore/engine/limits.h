@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kvstore/codec/limits.h"
+
 namespace skua::kv {
 
 /// Jobs waiting for the reader pool; one more is RESOURCE_EXHAUSTED.
@@ -19,6 +21,9 @@ inline constexpr size_t kCompletionClientsMax = size_t{1} << 16;
 inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;
 /// A client that did nothing for so long, by the records' times, is forgotten.
 inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
+
+/// An entry of a replicated shard travels in one message, with its head.
+inline constexpr size_t kReplicatedPayloadBytesMax = kMessageBytesMax - (size_t{4} << 10);
 
 }  // namespace skua::kv
 

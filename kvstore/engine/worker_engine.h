@@ -27,7 +27,7 @@
 //     record (nothing was written), it and all behind it of that shard are answered RESOURCE_EXHAUSTED, and the shard counts
 //     on from the last that was written. If the log fails, writes under way are STORAGE_FAILED and all shards of the worker
 //     refuse writes from then on.
-//   - A write whose record the log can never take is INVALID_ARGUMENT, before anything else happens.
+//   - A write whose record the log, or a message between nodes, can never take is INVALID_ARGUMENT, before anything else happens.
 //   - What was answered as "memory" is in the log's queue, with bytes of its own. If the log then has no room for it, it is
 //     given to the log again, and the shard takes no writes until the log has it: no index is given out twice.
 //   - When all memory is dirty or pinned, committed writes wait in their order until the applier has made room.
@@ -382,7 +382,8 @@ class WorkerEngine {
   void dispatch(EngineShard& shard, WriteOp& op);
   void evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known);
   void take_effect(EngineShard& shard, WriteOp& op);
-  void refuse_record(WriteOp& op, size_t bytes);
+  void refuse_record(const EngineShard& shard, WriteOp& op, size_t bytes);
+  [[nodiscard]] size_t payload_bytes_max(const EngineShard& shard) const;
   [[nodiscard]] static const CurrentState* pending_state(EngineShard& shard, std::string_view key, CurrentState& out);
   static void enter_pending(EngineShard& shard, WriteOp& op);
   static void leave_pending(EngineShard& shard, WriteOp& op);

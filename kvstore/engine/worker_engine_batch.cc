@@ -181,9 +181,9 @@ bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
     }
     op.results[i].version = op.index;
     enter_effect(work, i, {mutation.key, evaluated.value, evaluated.expires_at});
-    if (work.record_bytes > log_->payload_bytes_max()) {
+    if (work.record_bytes > payload_bytes_max(shard)) {
       op.results.clear();
-      refuse_record(op, work.record_bytes);
+      refuse_record(shard, op, work.record_bytes);
       return false;
     }
   }

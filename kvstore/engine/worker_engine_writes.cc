@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/check.h"
@@ -157,7 +158,7 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
         absl::StrCat("a worker of this node has memory for values of up to ", memory_->item_bytes_max(),
                      " bytes, and for batches of up to ", memory_->batch_bytes_max() / 2, "; give it more (--memory)"));
   }
-  if (payload_bytes(op) > log_->payload_bytes_max()) return refuse_record(op, payload_bytes(op));
+  if (payload_bytes(op) > payload_bytes_max(shard)) return refuse_record(shard, op, payload_bytes(op));
   if (const absl::Status submitted = submit(shard, op); !submitted.ok()) {
     return answer(op, KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
@@ -166,11 +167,22 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
 }
 
 /// For good, whatever durability was asked for: later it would not fit either.
-void WorkerEngine::refuse_record(WriteOp& op, size_t bytes) {
+void WorkerEngine::refuse_record(const EngineShard& shard, WriteOp& op, size_t bytes) {
+  if (bytes <= log_->payload_bytes_max()) {
+    return answer(op, KvStatus::kInvalidArgument,
+                  absl::StrCat("what the write leaves takes at least ", bytes,
+                               " bytes; of a replicated table one write takes up to ", payload_bytes_max(shard),
+                               ", what a message between nodes takes; split it"));
+  }
   answer(op, KvStatus::kInvalidArgument,
          absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
                       log_->payload_bytes_max(),
                       " (group_bytes_max) at once; split it, or give the node larger log files (--log-segment)"));
+}
+
+size_t WorkerEngine::payload_bytes_max(const EngineShard& shard) const {
+  const size_t log = log_->payload_bytes_max();
+  return shard.replica == nullptr ? log : std::min(log, kReplicatedPayloadBytesMax);
 }
 
 // --- What is evaluated and not committed
