@@ -118,7 +118,7 @@ void Replica::match_peers(TimeNs now, bool keep) {
     if (known != before.end() && known->second.id == id) {
       peer = known->second;
       if (!keep) {
-        peer.matched = peer.needs_snapshot = false;
+        peer.matched = peer.needs_snapshot = peer.refused = false;
         peer.acked = {};
         peer.next = peer.confirmed = peer.sample_index = 0;
         peer.heard_ns = now + options_.first_word_ns;
@@ -186,9 +186,33 @@ bool Replica::in_epoch(NodeId from, uint64_t epoch, TimeNs now, ReplicaOutput& o
 void Replica::peer_failed(NodeId node, TimeNs now, ReplicaOutput& out) {
   Peer* failed = peer(node);
   if (failed == nullptr) return;
-  failed->matched = false;
+  failed->matched = failed->refused = false;
   failed->heard_ns = std::min(failed->heard_ns, now - options_.suspect_after_ns - 1);
   look_for_silence(now, out);
+}
+
+void Replica::send_refused(NodeId node, uint64_t first) {
+  Peer* refused = peer(node);
+  if (refused == nullptr) return;
+  refused->refused = true;
+  refused->next = std::min(refused->next, first);
+}
+
+bool Replica::may_send(NodeId node) const {
+  const auto found = peers_.find(node);
+  return found != peers_.end() && !found->second.refused;
+}
+
+void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
+  Peer* ready = peer(node);
+  if (ready == nullptr || !speaks()) return;
+  ready->refused = false;
+  if (role_ == ReplicaRole::kPrimary) {
+    if (ready->matched) return stream(*ready, now, out);
+    if (!ready->needs_snapshot) out.messages.push_back({node, StartView{view_}});
+  } else if (node == view_.primary && !is_verified_ && role_ != ReplicaRole::kInactive) {
+    send_tail(out);
+  }
 }
 
 // --- The own log

@@ -138,6 +138,13 @@ class Replica {
   void on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now, ReplicaOutput& out);
+  /// The way to a peer was full, or not there: entries from `first` on were not sent. Nothing goes there until peer_ready(), or
+  /// until it says what it has.
+  void send_refused(NodeId peer, uint64_t first);
+  /// The way to a peer has room again, or was made.
+  void peer_ready(NodeId peer, TimeNs now, ReplicaOutput& out);
+  /// False after send_refused().
+  [[nodiscard]] bool may_send(NodeId peer) const;
   /// Primary, can_propose(): the driver logs entry last_index() + 1, with the epoch of the one before it (the barrier's), to be
   /// committed at this level.
   void propose(AckLevel level, TimeNs now, ReplicaOutput& out);
@@ -199,6 +206,7 @@ class Replica {
     // Primary: its log. `matched`: its tail is known, entries flow.
     bool matched = false;
     bool needs_snapshot = false;
+    bool refused = false;      // nothing can be sent to it just now
     bool asked_again = false;  // its tail was shorter than what it had acknowledged
     uint64_t next = 0;         // to be sent
     LogLevels acked;

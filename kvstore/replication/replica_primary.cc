@@ -55,6 +55,7 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
     return;
   }
   sender.matched = true;
+  sender.refused = false;
   sender.next = common->index + 1;
   note_acked(sender,
              {std::min(tail.levels.received, common->index), std::min(tail.levels.written, common->index),
@@ -85,6 +86,7 @@ void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOu
   if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received + 1 < sender.next) {
     sender.next = std::max(reply.levels.received, log_.base().index) + 1;
   }
+  sender.refused = false;  // should nobody tell
   if (sender.matched) stream(sender, now, out);
   advance_commit(now);
 }
@@ -101,7 +103,7 @@ void Replica::note_acked(Peer& peer, const LogLevels& levels, TimeNs now) {
 }
 
 void Replica::stream(Peer& peer, TimeNs now, ReplicaOutput& out) {
-  if (!speaks()) return;
+  if (!speaks() || peer.refused) return;
   if (peer.next < first_available_ && peer.next <= log_.last_index()) {
     peer.matched = false;
     peer.needs_snapshot = true;

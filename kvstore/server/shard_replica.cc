@@ -90,6 +90,12 @@ void ShardReplica::peer_failed(NodeId peer, TimeNs now) {
   act({}, now);
 }
 
+void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
+  if (failed_) return;
+  replica_.peer_ready(peer, now, out_);
+  act({}, now);
+}
+
 void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
   replica_.propose(level_of(entry.durability), now, out_);
 }
@@ -238,7 +244,7 @@ void ShardReplica::join_sends() {
 
 void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
   uint64_t first = send.first;
-  while (first <= send.last) {
+  while (first <= send.last && replica_.may_send(send.to)) {
     pinned_.clear();
     size_t bytes = 0;
     uint64_t last = first;
@@ -250,7 +256,8 @@ void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
       last = index;
     }
     if (pinned_.empty()) return;  // truncated meanwhile, or trimmed: the peer asks again
-    host_.send_entries(id_, send.to, replica_.make_append(first, last), pinned_);
+    const size_t sent = host_.send_entries(id_, send.to, replica_.make_append(first, last), pinned_);
+    if (sent < pinned_.size()) replica_.send_refused(send.to, first + sent);
     first = last + 1;
   }
 }

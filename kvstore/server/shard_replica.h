@@ -34,9 +34,10 @@ class ReplicaHost {
  public:
   /// A message to the replica of the shard at `to`. May be lost; a way that is broken is told by peer_failed().
   virtual void send(ShardId shard, NodeId to, const ReplicaMessage& message) = 0;
-  /// An Append with its entries, which the host unpins when the wire has let go of them.
-  virtual void send_entries(ShardId shard, NodeId to, const Append& append,
-                            std::span<ReplicaRecord* const> entries) = 0;
+  /// An Append with its entries, which the host unpins when the wire has let go of them. How many of them, from the first on, are
+  /// on their way.
+  virtual size_t send_entries(ShardId shard, NodeId to, const Append& append,
+                              std::span<ReplicaRecord* const> entries) = 0;
   /// view_persisted() follows when the view is durable.
   virtual void persist_view(ShardId shard, const View& view) = 0;
   /// To the control plane; the same may come again.
@@ -79,6 +80,8 @@ class ShardReplica {
   /// `entries`: an Append's.
   void on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries, TimeNs now);
   void peer_failed(NodeId peer, TimeNs now);
+  /// There is room, again or for the first time, on the way to the peer.
+  void peer_ready(NodeId peer, TimeNs now);
   /// From the engine, perhaps in the middle of one of its calls: flush() follows.
   void proposed(const ReplicaEntry& entry, TimeNs now);
   void log_moved(bool refused);

@@ -112,6 +112,8 @@ class ShardServer {
   bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
                           std::span<const ReplicaEntry> entries);
   void peer_failed(NodeId peer);
+  /// There is room, again or for the first time, on the way to the node.
+  void peer_ready(NodeId peer);
   [[nodiscard]] bool has_replicas() const { return !replicated_.empty(); }
   /// What the replica knows; null: none.
   [[nodiscard]] const Replica* replica(ShardId id) const;

@@ -59,6 +59,13 @@ void ShardServer::peer_failed(NodeId peer) {
   }
 }
 
+void ShardServer::peer_ready(NodeId peer) {
+  const TimeNs now = boot_time_ns();
+  for (const auto& shard : shards_) {
+    if (shard->replica != nullptr) shard->replica->peer_ready(peer, now);
+  }
+}
+
 const Replica* ShardServer::replica(ShardId id) const {
   const HeldShard* const shard = table_.find(id);
   return shard == nullptr || shard->replica == nullptr ? nullptr : &shard->replica->replica();

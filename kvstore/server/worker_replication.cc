@@ -122,27 +122,30 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
   return carried;
 }
 
-void WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
-                                     std::span<ReplicaRecord* const> entries) {
+size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
+                                       std::span<ReplicaRecord* const> entries) {
   const uint32_t* const worker = worker_of(shard, to);
   AppendBuilder& builder = links_->append_builder();
   Append header = append;
-  bool building = false;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[i]);
-    const AppendEntry out{entry.epoch, entry.time_ms, level_of(entry.durability), 0, entry.payload};
-    while (true) {
-      if (!std::exchange(building, true)) builder.begin(envelope(shard), header, links_->make_message());
-      if (builder.add(out, &WorkerEngine::release_entry_pin, entries[i])) break;
-      rpc::MessagePtr frame = builder.finish();
-      if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
-      building = false;
-      header.prev = {entry.index - 1, append.epochs[i - 1]};
+  size_t sent = 0;
+  size_t next = 0;
+  while (next < entries.size()) {
+    builder.begin(envelope(shard), header, links_->make_message());
+    for (; next < entries.size(); ++next) {
+      const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
+      const AppendEntry out{entry.epoch, entry.time_ms, level_of(entry.durability), 0, entry.payload};
+      // The entry may be gone once it was added: a copied one's pin is released.
+      const EntryId id{entry.index, append.epochs[next]};
+      if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
+      header.prev = id;
     }
+    rpc::MessagePtr frame = builder.finish();
+    if (worker == nullptr || !links_->send({to, *worker}, std::move(frame))) break;
+    sent = next;
   }
-  if (!building) return;
-  rpc::MessagePtr frame = builder.finish();
-  if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+  // Those that no message took.
+  for (; next < entries.size(); ++next) WorkerEngine::release_entry_pin(entries[next]);
+  return sent;
 }
 
 // --- Copies

@@ -90,7 +90,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   // ReplicaHost
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
-  void send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
   void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
   void report(ShardId shard, const ReplicaReport& report) override { events_.report(shard, report); }
   void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
@@ -99,9 +99,9 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   // PeerLinksHost
   void on_peer_message(PeerMessage&& message) override;
-  void on_peer_ready(PeerAddress /*peer*/) override {}
+  void on_peer_ready(PeerAddress peer) override { server_->peer_ready(peer.node); }
   void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
-  void on_peer_room(PeerAddress /*peer*/) override {}
+  void on_peer_room(PeerAddress peer) override { server_->peer_ready(peer.node); }
 
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;

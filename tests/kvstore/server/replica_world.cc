@@ -40,8 +40,8 @@ void ReplicaWorld::Node::send(ShardId /*shard*/, NodeId to, const ReplicaMessage
   world.deliver(to, {id, message, {}, {}});
 }
 
-void ReplicaWorld::Node::send_entries(ShardId /*shard*/, NodeId to, const Append& append,
-                                      std::span<ReplicaRecord* const> entries) {
+size_t ReplicaWorld::Node::send_entries(ShardId /*shard*/, NodeId to, const Append& append,
+                                        std::span<ReplicaRecord* const> entries) {
   Message message{id, append, {}, {}};
   for (ReplicaRecord* record : entries) {
     ReplicaEntry entry = WorkerEngine::entry_of_record(*record);
@@ -50,7 +50,16 @@ void ReplicaWorld::Node::send_entries(ShardId /*shard*/, NodeId to, const Append
     message.entries.push_back(entry);
     WorkerEngine::release_entry_pin(record);
   }
+  if (world.faults_ && world.rng_.chance(world.refusals_)) {
+    // A way that is full: of the message nothing goes, and some time later there is room.
+    world.at(world.now_ + static_cast<DurationNs>(world.rng_.between(1, 20)) * kMillisecond, [this, to, born = life] {
+      if (born == life && replica != nullptr) replica->peer_ready(to, world.now_);
+    });
+    return 0;
+  }
+  const size_t sent = message.entries.size();
   world.deliver(to, std::move(message));
+  return sent;
 }
 
 void ReplicaWorld::Node::persist_view(ShardId /*shard*/, const View& view) {
@@ -100,6 +109,7 @@ ReplicaWorld::ReplicaWorld(uint64_t seed) : rng_(seed) {
   replica_options_.replica.leases = rng_.chance(0.8);
   replica_options_.keep_bytes = rng_.chance(0.5) ? 500 : size_t{1} << 20;
   if (rng_.chance(0.5)) loss_ = rng_.uniform() * 0.1;
+  if (rng_.chance(0.5)) refusals_ = rng_.uniform() * 0.3;
   delay_ns_ = static_cast<DurationNs>(rng_.between(1, 10)) * kMillisecond;
   crash_chance_ = rng_.uniform() * 0.002;
   for (size_t i = 0; i < kNodes; ++i) nodes_.push_back(std::make_unique<Node>(*this, i + 1, mix64(seed + i)));

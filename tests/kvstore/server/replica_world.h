@@ -52,7 +52,8 @@ class ReplicaWorld {
   struct Node final : ReplicaHost {
     Node(ReplicaWorld& owner, NodeId self, uint64_t seed);
     void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
-    void send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+    size_t send_entries(ShardId shard, NodeId to, const Append& append,
+                        std::span<ReplicaRecord* const> entries) override;
     void persist_view(ShardId shard, const View& view) override;
     void report(ShardId shard, const ReplicaReport& report) override;
     void fetch_view(ShardId shard) override;
@@ -112,6 +113,7 @@ class ReplicaWorld {
   uint64_t next_join_ = 1;
   bool faults_ = true;
   double loss_ = 0;
+  double refusals_ = 0;  // of messages with entries
   DurationNs delay_ns_ = 0;
   double crash_chance_ = 0;
   ShardReplica::Options replica_options_;
