@@ -441,5 +441,56 @@ TEST(Replica, AnOldSnapshotLeavesWhatWasAcknowledged) {
   EXPECT_EQ(backup.commit_index(), 5U);
 }
 
+TEST(Replica, WhatAFullLinkRefusedFollowsWhenThereIsRoom) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(kSecond);
+  const uint64_t before = group[1].commit_index();
+  // The way to 2 is full from the next entry on.
+  group[1].send_refused(2, before + 1);
+  EXPECT_FALSE(group[1].may_send(2));
+  group.propose(1);
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), before);
+  EXPECT_EQ(group[2].last_index(), before);
+  ReplicaOutput out;
+  group[1].peer_ready(2, group.now, out);
+  ASSERT_EQ(out.sends.size(), 1U);
+  EXPECT_EQ(out.sends[0].first, before + 1);
+  EXPECT_EQ(out.sends[0].last, before + 2);
+  group.take(1, out);
+  group.settle();
+  EXPECT_EQ(group[1].commit_index(), before + 2);
+}
+
+TEST(Replica, WhatAFullLinkRefusedFollowsAlsoIfNobodyTellsOfRoom) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(kSecond);
+  const uint64_t before = group[1].commit_index();
+  group[1].send_refused(2, before + 1);
+  group.propose(1);
+  group.pass(kSecond);
+  EXPECT_EQ(group[1].commit_index(), before + 1);
+}
+
+TEST(Replica, APeerThatCanBeReachedIsAskedForItsTailAtOnce) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(kSecond);
+  group.cut = {2};
+  ReplicaOutput out;
+  group[1].peer_failed(2, group.now, out);
+  group.take(1, out);
+  group.propose(1);
+  group.cut = {};
+  ReplicaOutput ready;
+  group[1].peer_ready(2, group.now, ready);
+  ASSERT_EQ(ready.messages.size(), 1U);
+  group.take(1, ready);
+  group.settle();
+  EXPECT_EQ(group[1].commit_index(), group[1].last_index());
+}
+
 }  // namespace
 }  // namespace skua::kv
