@@ -253,6 +253,9 @@ void SnapshotCopies::sealed(ShardId shard, uint64_t id, const absl::Status& stat
                           " index=", copy->pull->end().index, " bytes=", copy->pull->progress().bytes));
   slots_.give_back();
   copies_.erase(shard);
+  // Wishes from before come late; and if the log has not waited for this copy, the next one is no matter of haste.
+  Pause& pause = pauses_[shard];
+  pause.until_ns = std::max(pause.until_ns, now_ + pause.next_ns);
   host_.install(shard, final_path(shard));
 }
 

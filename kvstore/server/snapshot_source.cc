@@ -58,6 +58,7 @@ SnapshotSource::~SnapshotSource() = default;
 absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(const FetchChunk& wanted, TimeNs now,
                                                                                bool& made) {
   const ShardId shard{wanted.table, wanted.shard};
+  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
   std::lock_guard lock(mutex_);
   made = false;
   for (const auto& [id, snapshot] : snapshots_) {
@@ -72,6 +73,7 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   if (wanted.snapshot != 0) {
     return absl::NotFoundError("this node does not have that snapshot any more: begin another one");
   }
+  evict(shard, now, gone);
   if (snapshots_.size() >= options_.open_max) {
     return absl::ResourceExhaustedError(
         absl::StrCat("this node has ", options_.open_max, " snapshots open, which is its limit: ask again later"));
@@ -85,6 +87,26 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   snapshots_[snapshot->id] = snapshot;
   made = true;
   return snapshot;
+}
+
+/// A snapshot is about to be made. Whoever still wanted one of those that go begins anew.
+void SnapshotSource::evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone) {
+  const auto idle = [&](const auto& entry) {
+    return entry.second->ready && now - entry.second->used_ns >= options_.evict_idle_ns;
+  };
+  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
+    if (it->second->shard != shard || !idle(*it)) {
+      ++it;
+      continue;
+    }
+    gone.push_back(std::move(it->second));
+    it = snapshots_.erase(it);
+  }
+  if (snapshots_.size() < options_.open_max) return;
+  const auto oldest = std::ranges::min_element(snapshots_, {}, [](const auto& entry) { return entry.second->used_ns; });
+  if (oldest == snapshots_.end() || !idle(*oldest)) return;
+  gone.push_back(std::move(oldest->second));
+  snapshots_.erase(oldest);
 }
 
 absl::Status SnapshotSource::fill(Snapshot& snapshot) {

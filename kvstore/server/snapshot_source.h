@@ -41,7 +41,9 @@ class SnapshotSource {
     DurationNs idle_max_ns = 60 * kSecond;
     DurationNs age_max_ns = 3600 * kSecond;
     /// Up to this age a snapshot serves another learner too.
-    DurationNs share_max_ns = 10 * kSecond;
+    DurationNs share_max_ns = 2 * kSecond;
+    /// One that is idle for so long makes room for others, and goes when its shard has a newer one.
+    DurationNs evict_idle_ns = 5 * kSecond;
     uint64_t seed = 1;  ///< another one in each life: ids of an earlier one must not be known
     /// The clock that `now` is of: a snapshot's age begins when it is there. Null: when it was asked for.
     std::function<TimeNs()> clock;
@@ -92,6 +94,7 @@ class SnapshotSource {
       : options_(options), make_(std::move(make)), rng_(options.seed) {}
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Snapshot>> find(const FetchChunk& wanted, TimeNs now, bool& made);
   [[nodiscard]] absl::Status fill(Snapshot& snapshot);
+  void evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone);
 
   const Options options_;
   const ExportFn make_;

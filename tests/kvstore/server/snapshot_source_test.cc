@@ -109,6 +109,46 @@ TEST_F(SnapshotSourceTest, Begin_IsBoundedInNumber) {
   EXPECT_TRUE(source->fetch(begin, options_.idle_max_ns + 1).ok());
 }
 
+TEST_F(SnapshotSourceTest, Begin_IdleOnesMakeRoom) {
+  const auto source = create();
+  FetchChunk begin = kBegin;
+  for (begin.shard = 0; begin.shard < 2; ++begin.shard) EXPECT_TRUE(source->fetch(begin, begin.shard).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(source->fetch(begin, options_.evict_idle_ns - 1).status()));
+  EXPECT_TRUE(source->fetch(begin, options_.evict_idle_ns).ok());
+  EXPECT_EQ(source->open_count(), 2U);
+  EXPECT_EQ(directories(), 2U);
+  // The newest one of a shard takes the place of its older ones.
+  EXPECT_TRUE(source->fetch(begin, options_.evict_idle_ns + 1).ok());  // begun
+  EXPECT_TRUE(source->fetch(begin, 3 * options_.evict_idle_ns).ok());
+  EXPECT_EQ(exports_, 4);
+  EXPECT_EQ(source->open_count(), 2U);
+}
+
+/// The learner that asked for it has given up waiting, and asks again.
+TEST_F(SnapshotSourceTest, Begin_OneThatTookLongIsNotMadeAgain) {
+  TimeNs now = 0;
+  options_.clock = [this, &now] { return now += 2 * options_.idle_max_ns; };
+  const auto source = create();
+  EXPECT_TRUE(source->fetch(kBegin, 0).ok());
+  source->sweep(now + 1);
+  EXPECT_TRUE(source->fetch(kBegin, now + options_.share_max_ns + 1).ok());
+  EXPECT_EQ(exports_, 1);
+}
+
+TEST_F(SnapshotSourceTest, Hold_LivesAsLongAsTheSnapshot) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = held;
+  const auto source = SnapshotSource::create(options_, [&](ShardId shard, const std::string& path) {
+                        auto exported = export_to(shard, path);
+                        exported->hold = std::move(held);
+                        return exported;
+                      }).value();
+  EXPECT_TRUE(source->fetch(kBegin, 0).ok());
+  EXPECT_FALSE(alive.expired());
+  source->sweep(options_.idle_max_ns + 1);
+  EXPECT_TRUE(alive.expired());
+}
+
 TEST_F(SnapshotSourceTest, Sweep_RemovesWhatIsIdleOrOld) {
   options_.age_max_ns = 3 * options_.idle_max_ns;
   const auto source = create();
