@@ -39,6 +39,7 @@ struct View {
   std::vector<ReplicaId> members;  ///< the primary among them; sorted by node
   std::vector<Learner> learners;   ///< sorted by node
   uint32_t min_insync = 1;         ///< with fewer members no write is taken
+  uint64_t fork = 0;               ///< +1 when an operator gave writes up; known to nodes by the shard map only
   bool read_anywhere = false;      ///< members other than the primary serve linearizable reads too
 
   [[nodiscard]] bool is_member(const ReplicaId& id) const {

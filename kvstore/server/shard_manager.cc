@@ -222,9 +222,36 @@ absl::Status ShardManager::remember_revision() {
 void ShardManager::take_leave(const std::vector<WantedShard>& wanted) {
   for (auto& [id, local] : local_) {
     const WantedShard* const still = find(wanted, id);
-    if (local.phase == Phase::kLeaving || (still != nullptr && still->worker == local.worker)) continue;
-    leave(id, local);
+    const bool stays = still != nullptr && still->worker == local.worker && !is_given_up(*still);
+    if (local.phase != Phase::kLeaving && !stays) leave(id, local);
   }
+}
+
+/// An operator went on with another replica's data; what this one has may be what was given up.
+bool ShardManager::is_given_up(const WantedShard& shard) const {
+  const auto known = views_.find(shard.id);
+  if (!shard.view || known == views_.end() || shard.view->fork <= known->second.fork) return false;
+  const NodeId self = node_id_of(options_.node_uuid);
+  return std::ranges::none_of(shard.view->members, [self](const ReplicaId& id) { return id.node == self; });
+}
+
+/// Before a replica's data are used in a fork: removes what was given up, and writes down which fork they are of.
+absl::Status ShardManager::take_fork(const WantedShard& shard) {
+  const auto known = views_.find(shard.id);
+  const uint64_t fork = known == views_.end() ? 0 : known->second.fork;
+  if (!shard.view || shard.view->fork <= fork) return absl::OkStatus();
+  ShardViews next = views_;
+  if (is_given_up(shard)) {
+    log(LogSeverity::kWarning, absl::StrCat("data of another fork are removed ", name_of(shard.id), " fork=", fork,
+                                            ": an operator recovered the shard ", "from another node (fork ",
+                                            shard.view->fork, "), and it is copied from there"));
+    if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
+    next[shard.id] = {};
+  }
+  next[shard.id].fork = shard.view->fork;
+  if (absl::Status written = write_views(options_.data_dir, next); !written.ok()) return written;
+  views_ = std::move(next);
+  return absl::OkStatus();
 }
 
 void ShardManager::leave(ShardId id, Local& local) {
@@ -273,6 +300,10 @@ void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
     if (!shard.view || it == local_.end() || it->second.phase != Phase::kServing) continue;
     Local& local = it->second;
     if (local.view == shard.view) continue;
+    if (absl::Status taken = take_fork(shard); !taken.ok()) {
+      log(LogSeverity::kError, absl::StrCat("fork cannot be written down ", name_of(shard.id), ": ", taken.message()));
+      continue;
+    }
     local.view = shard.view;
     hosts_[local.worker]->set_view(shard.id, *shard.view, shard.places);
   }
@@ -292,7 +323,11 @@ bool ShardManager::write_down(ShardViews adopted) {
   for (auto& [id, view] : std::exchange(unwritten_, {})) adopted.emplace(id, std::move(view));
   if (adopted.empty()) return true;
   ShardViews next = views_;
-  for (const auto& [id, view] : adopted) next[id] = view;
+  for (const auto& [id, view] : adopted) {
+    const uint64_t fork = next[id].fork;  // peers do not tell it
+    next[id] = view;
+    next[id].fork = fork;
+  }
   if (absl::Status written = write_views(options_.data_dir, next); !written.ok()) {
     log(LogSeverity::kError, absl::StrCat("views cannot be made durable, replicas wait: ", written.message()));
     unwritten_ = std::move(adopted);
@@ -325,7 +360,8 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   const ShardId id = shard.id;
   const WantedShard* const replicated = shard.view ? &shard : nullptr;
   const auto refused = options_.refused.find(id);
-  const absl::Status replaced = finish_replacing(id);
+  absl::Status replaced = take_fork(shard);
+  if (replaced.ok()) replaced = finish_replacing(id);
   auto db = refused != options_.refused.end() ? refused->second : replaced.ok() ? engine_.open_db(dir_, id) : replaced;
   // Indices of a replicated shard are its primary's, who gives none out twice.
   if (db.ok() && replicated == nullptr) {

@@ -123,6 +123,8 @@ class ShardManager {
   bool delete_dropped();
   void tell_views(const std::vector<WantedShard>& wanted);
   void tell_peers();
+  [[nodiscard]] bool is_given_up(const WantedShard& shard) const;
+  [[nodiscard]] absl::Status take_fork(const WantedShard& shard);
   bool write_down(ShardViews adopted);
   bool write_down_adopted();
   void closed(ShardId id);

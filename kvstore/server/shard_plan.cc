@@ -17,6 +17,7 @@ View view_of(const control::ShardMap& map, const control::MapTable& table, const
   View view;
   view.epoch = entry.epoch;
   view.change = entry.change;
+  view.fork = entry.fork;
   view.min_insync = table.min_insync;
   view.read_anywhere = table.read_anywhere;
   if (entry.primary) {

@@ -44,6 +44,7 @@ absl::StatusOr<std::string> encode_views(const ShardViews& views) {
     if (!frame.ok()) return frame.status();
     append(id.table_id, out);
     append(id.shard, out);
+    append(view.fork, out);
     append(static_cast<uint32_t>(frame->size()), out);
     out.append(as_string_view(*frame));
   }
@@ -68,12 +69,14 @@ absl::StatusOr<ShardViews> decode_views(std::string_view bytes) {
     ShardId id;
     id.table_id = reader.read<uint32_t>();
     id.shard = reader.read<uint32_t>();
+    const auto fork = reader.read<uint64_t>();
     const auto frame_bytes = reader.read<uint32_t>();
     const ByteSpan encoded = reader.read_bytes(frame_bytes);
     if (!reader.ok() || !decode_frame(encoded, frame).ok()) return damaged();
     const auto* start = std::get_if<StartView>(&frame.message);
     if (start == nullptr) return damaged();
     views[id] = start->view;
+    views[id].fork = fork;
   }
   if (!reader.ok() || reader.remaining() != sizeof(uint32_t)) return damaged();
   return views;

@@ -1,6 +1,6 @@
 // The views that this node's replicas have adopted, durable before any of them speaks in one.
 //
-//    <data-dir>/views:   u64 magic "SKUAVIEW"   u32 format 1   u32 shards   { u32 table  u32 shard  u32 bytes  frame } each   u32 CRC-32C
+//    <data-dir>/views:   u64 magic "SKUAVIEW"   u32 format 1   u32 shards   { u32 table  u32 shard  u64 fork  u32 bytes  frame } each   u32 CRC-32C
 //
 // A frame is a StartView of the data path (message_codec.h). The file is written as a whole, aside, and renamed: views change
 // rarely, and many at once when a node is lost.

@@ -245,6 +245,38 @@ TEST_F(ShardManagerTest, PersistView_IsDurableBeforeTheReplicaHearsOfIt) {
   EXPECT_EQ(hosts_[0].shards().at({1, 0}).view.epoch, 2u);
 }
 
+TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThem) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  wait_applied(3);
+  write(*hosts_[1].shards().at({1, 0}).db, "given up");
+  manager_->persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).persisted_epoch == 1; });
+  // The other node went on alone; this one is to learn.
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.fork = 1;
+  shard.learners.push_back({shard.backups.front(), 0});
+  shard.backups.clear();
+  map.revision = 4;
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  hosts_[1].let_go({1, 0});
+  wait_applied(4);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 0u);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).persisted.epoch, 0u);
+  // As a member it keeps what it has.
+  write(*hosts_[1].shards().at({1, 0}).db, "kept");
+  shard.epoch = shard.change = 3;
+  shard.fork = 2;
+  shard.backups.push_back(shard.learners.front().replica);
+  shard.learners.clear();
+  map.revision = 5;
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  wait_applied(5);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 1u);
+  EXPECT_EQ(read_views(directory_.path())->at({1, 0}).fork, 2u);
+}
+
 TEST_F(ShardManagerTest, SetMap_OlderAndEmptyMapsAreIgnored) {
   set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
   manager_->set_map(MapMaker(2).share());

@@ -20,6 +20,7 @@ ShardViews two_views() {
   view.learners = {{{11, 2}, 5}};
   view.min_insync = 2;
   view.read_anywhere = true;
+  view.fork = 3;
   View other;
   other.epoch = 1;
   return {{{1, 0}, view}, {{4, 17}, other}};
