@@ -246,6 +246,11 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
                                             ": an operator recovered the shard ", "from another node (fork ",
                                             shard.view->fork, "), and it is copied from there"));
     if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
+    // A copy that is about to become the data is of the old fork, too.
+    if (const auto copy = replacements_.find(shard.id); copy != replacements_.end()) {
+      if (absl::Status removed = files::remove_tree(copy->second); !removed.ok()) return removed;
+      replacements_.erase(copy);
+    }
     next[shard.id] = {};
   }
   next[shard.id].fork = shard.view->fork;

@@ -397,6 +397,31 @@ TEST_F(ShardManagerTest, Replace_FailureIsTriedAgainAndNoEmptyDatabaseIsOpened) 
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
+TEST_F(ShardManagerTest, Replace_ACopyOfAnotherForkIsNotTaken) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  wait_applied(3);
+  manager_->persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).persisted_epoch == 1; });
+  const std::string path = directory_.path() + "/copy";
+  std::filesystem::create_directory(path);
+  manager_->replace({1, 0}, path);
+  hosts_[1].wait_for([](const auto& shards) { return shards.empty(); });
+  // While the shard is closed an operator goes on with the other node's data; this one is to learn.
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.fork = 1;
+  shard.learners.push_back({shard.backups.front(), 0});
+  shard.backups.clear();
+  map.revision = 4;
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  hosts_[1].let_go({1, 0});
+  wait_applied(4);
+  EXPECT_EQ(ingests_, 0);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 0u);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(ShardManagerTest, Replace_OfAShardThatIsNotHereRemovesTheCopy) {
   set_map_and_wait(MapMaker(3).table(1, {{1, 0, 1}}));
   const std::string path = directory_.path() + "/copy";
