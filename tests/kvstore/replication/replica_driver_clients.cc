@@ -146,7 +146,6 @@ LogEntry ReplicaDriver::evaluate(const ClientRequest& request) const {
 }
 
 void ReplicaDriver::acknowledge(const ClientRequest& request, int64_t result, uint64_t index) {
-  if (replica_.view().members.size() < replica_.view().min_insync) return kernel_.hit(Probe::kAckHeldBack);
   oracle_.acknowledged(shard_, index);
   oracle_.shown(shard_, request.operation.key, state_.item(request.operation.key).version >= index ? index : 0);
   host_.reply({request.id, true, result, self_.node});

@@ -43,7 +43,6 @@ const char* probe_name(Probe probe) {
     case Probe::kDedupHit: return "dedup-hit";
     case Probe::kDedupAttached: return "dedup-attached";
     case Probe::kStaleRequest: return "stale-request";
-    case Probe::kAckHeldBack: return "ack-held-back";
     case Probe::kCasFailedOp: return "condition-failed";
     case Probe::kAbandoned: return "abandoned";
     case Probe::kFalseSuspicion: return "false-suspicion";

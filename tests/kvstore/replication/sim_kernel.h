@@ -70,7 +70,6 @@ enum class Probe : uint8_t {
   kDedupHit,
   kDedupAttached,
   kStaleRequest,
-  kAckHeldBack,
   kCasFailedOp,
   kAbandoned,
   kFalseSuspicion,
