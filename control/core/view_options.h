@@ -30,7 +30,7 @@ struct ViewOptions {
   size_t ejected_one_in = 3;
   /// An ejected member comes back as a learner after this, twice as long each time, up to the maximum.
   DurationNs rejoin_ns = 1 * kSecond;
-  DurationNs rejoin_max_ns = 300 * kSecond;
+  DurationNs rejoin_max_ns = 15 * kSecond;
   /// How long ejections are remembered.
   DurationNs rejoin_memory_ns = 900 * kSecond;
 
