@@ -207,9 +207,10 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
       out_.messages.clear();
       replica_.log_refused_after(engine_.last_entry(shard_), out_);
       replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !WorkerEngine::health(shard_).ok());
-      break;
+      return report_progress(now);
     }
   }
+  replica_.set_log_stalled(!WorkerEngine::health(shard_).ok());
   report_progress(now);
 }
 
@@ -289,7 +290,8 @@ void ShardReplica::answer_confirmed() {
 
 std::string ShardReplica::why_not() const {
   const View& view = replica_.view();
-  if (failed_) return "the node is shutting down";
+  if (!engine_.log_health().ok()) return "the log of this replica's node has failed; another one is asked to lead";
+  if (failed_) return "this replica is being closed; try again";
   if (view.epoch == 0) return "this replica has not heard from the control plane yet; try again";
   if (replica_.role() != ReplicaRole::kPrimary) return "this replica is not the shard's primary; refresh the shard map";
   if (!is_serving()) return "the shard's new primary is not ready yet; try again";

@@ -116,7 +116,10 @@ void Worker::set_failed(ShardId id, std::string why) {
 }
 
 void Worker::remove(ShardId id, std::function<void()> on_idle) {
-  post([this, id, on_idle = std::move(on_idle)]() mutable { server_->remove(id, std::move(on_idle)); });
+  post([this, id, on_idle = std::move(on_idle)]() mutable {
+    if (replication_ != nullptr) replication_->forget(id);
+    server_->remove(id, std::move(on_idle));
+  });
 }
 
 void Worker::set_map_revision(uint64_t revision) {

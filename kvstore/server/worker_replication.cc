@@ -75,6 +75,18 @@ void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
   peers_ = std::move(next);
 }
 
+void WorkerReplication::forget(ShardId shard) {
+  places_.erase(shard);
+  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
+    if (it->first.first != shard) {
+      ++it;
+      continue;
+    }
+    for (OpenAppend& append : it->second) append.reply.reply(links_->make_message());
+    it = open_appends_.erase(it);
+  }
+}
+
 const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
   const auto places = places_.find(shard);
   if (places == places_.end()) return nullptr;

@@ -75,7 +75,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void set_peers(std::span<const PeerInfo> peers);
   /// On which workers of their nodes the shard's replicas are.
   void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
-  void forget(ShardId shard) { places_.erase(shard); }
+  /// The shard leaves: answers what waits for its log.
+  void forget(ShardId shard);
 
   [[nodiscard]] ReplicaId self() const { return self_; }
   [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
