@@ -13,7 +13,9 @@ namespace {
 /// Entries' bytes of one message.
 constexpr size_t kAppendBytesMax = size_t{1} << 20;
 
-AckLevel level_of(LogDurability durability) {
+}  // namespace
+
+AckLevel ack_level_of(LogDurability durability) {
   switch (durability) {
     case LogDurability::kMemory: return AckLevel::kReceived;
     case LogDurability::kFlush: return AckLevel::kWritten;
@@ -21,8 +23,6 @@ AckLevel level_of(LogDurability durability) {
   }
   return AckLevel::kDurable;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ShardId id, ReplicaId self,
                                                                    const View& view, WorkerEngine& engine,
@@ -97,7 +97,7 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
 }
 
 void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
-  replica_.propose(level_of(entry.durability), now, out_);
+  replica_.propose(ack_level_of(entry.durability), now, out_);
 }
 
 void ShardReplica::log_moved(bool refused) {

@@ -21,15 +21,6 @@ LogDurability durability_of(AckLevel level) {
   return LogDurability::kSync;
 }
 
-AckLevel level_of(LogDurability durability) {
-  switch (durability) {
-    case LogDurability::kMemory: return AckLevel::kReceived;
-    case LogDurability::kFlush: return AckLevel::kWritten;
-    case LogDurability::kSync: return AckLevel::kDurable;
-  }
-  return AckLevel::kDurable;
-}
-
 }  // namespace
 
 void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
@@ -145,7 +136,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
     builder.begin(envelope(shard), header, links_->make_message());
     for (; next < entries.size(); ++next) {
       const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
-      const AppendEntry out{entry.epoch, entry.time_ms, level_of(entry.durability), 0, entry.payload};
+      const AppendEntry out{entry.epoch, entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
       // The entry may be gone once it was added: a copied one's pin is released.
       const EntryId id{entry.index, append.epochs[next]};
       if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
