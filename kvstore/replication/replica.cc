@@ -219,10 +219,13 @@ void Replica::peer_ready(NodeId node, TimeNs now, ReplicaOutput& out) {
 
 void Replica::log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& out) {
   const uint64_t last = log_.last_index();
+  const LogLevels before = levels_;
   levels_ = {std::min(levels.received, last), std::min(levels.written, last), std::min(levels.durable, last)};
   if (role_ == ReplicaRole::kPrimary) return advance_commit(now);
   learn_commit(0);
-  if ((role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) {
+  // That entries were received only, is said by those who are asked for it: see on(Append).
+  const bool is_news = levels_.written > before.written || levels_.durable > before.durable;
+  if (is_news && (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) {
     out.messages.push_back({view_.primary, AppendReply{view_.epoch, verified_levels()}});
   }
 }

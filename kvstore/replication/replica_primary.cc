@@ -24,9 +24,12 @@ void Replica::propose(AckLevel level, TimeNs now, ReplicaOutput& out) {
   log_.append(log_.last().epoch);
   levels_.received = verified_ = log_.last_index();
   waiting_.push_back({log_.last_index(), level});
+  bool all = true;
   for (auto& [node, peer] : peers_) {
     if (peer.matched) stream(peer, now, out);
+    all = all && peer.next > log_.last_index();
   }
+  if (all) tell_commit_ns_ = kTimeNever;  // these Appends tell it
   if (level == AckLevel::kReceived) advance_commit(now);
 }
 
