@@ -195,6 +195,10 @@ size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) {
   impl_->check_thread();
   return impl_->poll_or_wait(max_wait_ns);
 }
+void Endpoint::transmit() {
+  impl_->check_thread();
+  impl_->transmit_between_turns();
+}
 TimeNs Endpoint::next_timer_ns() const {
   return impl_->next_timer_ns();
 }
@@ -234,6 +238,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
       lent_watermark_(transport.capabilities().lendable_count / 2),
       one_sided_(transport.one_sided()),
       read_pulls_({.reads_max = options_.protocol.reads_max, .chunk_bytes = options_.protocol.read_chunk_bytes}),
+      spin_policy_(options.spin_ns),
       rng_(seed_of(options_.seed, clock.now_ns(), transport.local_descriptor().identity)) {
   check_options(options_);
   handlers_.resize(kMethodMax);
@@ -481,7 +486,8 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
   in_turn_ = true;
   // Who does not spin, sleeps first and looks at the wire only when that has something: no fruitless receive in each round.
-  const bool spins = options_.spin_ns > 0 || !capabilities_.wakes_on_receive;
+  const DurationNs spin_ns = capabilities_.wakes_on_receive ? spin_policy_.spin_ns() : options_.spin_ns;
+  const bool spins = spin_ns > 0 || !capabilities_.wakes_on_receive;
   bool slept = false;
   if (!spins && max_wait_ns > 0) {
     now_ns_ = clock_.now_ns();
@@ -496,13 +502,24 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     return 0;
   }
   const size_t work = turn(received);
+  slept_since_work_ = slept_since_work_ || slept;
   if (work > 0) {
+    spin_policy_.worked(now_ns_ - last_work_ns_, std::exchange(slept_since_work_, false));
     last_work_ns_ = now_ns_;
     return work;
   }
-  if (slept || options_.spin_ns == kTimeNever || now_ns_ - last_work_ns_ < options_.spin_ns) return 0;
+  if (slept || spin_ns == kTimeNever || now_ns_ - last_work_ns_ < spin_ns) return 0;
   sleep(max_wait_ns);
+  slept_since_work_ = true;
   return 0;
+}
+
+void EndpointImpl::transmit_between_turns() {
+  SKUA_CHECK(!in_turn_, "transmit() was called from a handler or completion");
+  in_turn_ = true;
+  now_ns_ = clock_.now_ns();
+  transmit();
+  in_turn_ = false;
 }
 
 /// Until there is traffic, a timer is due, or somebody wakes us.

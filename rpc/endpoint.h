@@ -170,8 +170,8 @@ struct EndpointOptions {
   uint32_t mailbox_max = 1u << 14;
   /// Message memory (assembly of large messages, copies of lent packets).
   size_t memory_limit_bytes = size_t{1} << 30;
-  /// poll_or_wait() spins this long after the last work before it sleeps; kTimeNever: never sleep
-  /// (`busy` polling).
+  /// poll_or_wait() spins this long after the last work before it sleeps, as long as that mostly pays (spin_policy.h);
+  /// kTimeNever: never sleep (`busy` polling).
   DurationNs spin_ns = 50 * kMicrosecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
@@ -273,8 +273,10 @@ class Endpoint {
   /// One turn: mailbox, receive, timers, transmit. Never blocks. Returns the amount of work done
   /// (0: idle).
   size_t poll();
-  /// poll(), and when idle for spin_ns sleeps until traffic, a timer, wake() or `max_wait_ns`.
+  /// poll(), and when idle for up to spin_ns sleeps until traffic, a timer, wake() or `max_wait_ns`.
   size_t poll_or_wait(DurationNs max_wait_ns);
+  /// Between turns: sends what is ready to be sent, which else the next turn does.
+  void transmit();
   /// When poll() must run next even without traffic; kTimeNever if nothing is pending.
   [[nodiscard]] TimeNs next_timer_ns() const;
 

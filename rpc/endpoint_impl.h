@@ -23,6 +23,7 @@
 
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
+#include "rpc/base/spin_policy.h"
 #include "rpc/endpoint.h"
 #include "rpc/mailbox.h"
 #include "rpc/memory/arena.h"
@@ -110,6 +111,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
 
   size_t poll();
   size_t poll_or_wait(DurationNs max_wait_ns);
+  void transmit_between_turns();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] Endpoint::Balance balance() const;
 
@@ -300,6 +302,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   ReceiveBudget receive_budget_{
       std::min<size_t>(options_.protocol.receive_budget_packets, transport_.capabilities().lendable_count / 2),
       options_.protocol.receive_budget_bytes};
+  SpinPolicy spin_policy_;
   Rng rng_;
   std::vector<std::unique_ptr<SessionEntry>> entries_;
   std::vector<uint32_t> free_entries_;
@@ -311,6 +314,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   std::vector<uint32_t> doomed_;
   TimerHeap timers_;
   TimeNs last_work_ns_ = 0;
+  bool slept_since_work_ = false;
   uint32_t idle_turns_ = 0;
   bool in_turn_ = false;
   bool shutting_down_ = false;
