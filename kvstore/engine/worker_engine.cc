@@ -54,6 +54,15 @@ void WorkerEngine::tick() {
   if (!stalled_.empty()) retry_stalled();
 }
 
+absl::Status WorkerEngine::submit_to_log(LogSubmission&& submission) {
+  log_waits_ = options_.log_wake == LogWriter::Wake::kLater;
+  return log_->submit(std::move(submission), options_.log_wake);
+}
+
+void WorkerEngine::wake_log() {
+  if (std::exchange(log_waits_, false)) log_->wake();
+}
+
 WorkerEngine::Counters WorkerEngine::counters() const {
   Counters now;
   now.memory = memory_->counters();
@@ -124,7 +133,7 @@ void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed)
     end.header = {.shard = shard.log_shard, .kind = RecordKind::kShardEnd};
     end.context = &shard.end_op;
     // Refused: the log keeps a shard that needs nothing of it; recovery finds that out.
-    shard.ending = log_->submit(std::move(end)).ok();
+    shard.ending = submit_to_log(std::move(end)).ok();
   }
   if (!shard.ending && shard.in_log == 0) forget(shard);
 }

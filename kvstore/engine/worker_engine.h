@@ -168,6 +168,8 @@ class WorkerEngine {
   struct Options {
     MemoryTier::Options memory{.budget_bytes = size_t{256} << 20};
     LogWriter::Options log;
+    /// kLater: whoever drives the engine calls wake_log() after each burst.
+    LogWriter::Wake log_wake = LogWriter::Wake::kNow;
     Applier::Options applier;
     LogDurability durability = LogDurability::kSync;  ///< of writes that do not say
     size_t unfinished_max = size_t{1} << 15;
@@ -297,6 +299,9 @@ class WorkerEngine {
   [[nodiscard]] uint64_t now_ms() const { return now_ms_; }
   /// Now and then: looks after writes that wait for memory which only a release frees.
   void tick();
+  /// With Options::log_wake kLater: the log's thread has been given records since the last wake_log().
+  [[nodiscard]] bool log_waits() const { return log_waits_; }
+  void wake_log();
   /// From now on committed writes do not wait for memory: they are in the log.
   void drain() { draining_ = true; }
   /// Applies, flushes, closes the log, and ends the threads. When nothing is unfinished. Thread: any but the worker's,
@@ -314,6 +319,7 @@ class WorkerEngine {
   WorkerEngine(const Options& options, Events events, std::unique_ptr<Device> device,
                std::unique_ptr<MemoryTier> memory, ReaderPool& readers);
   void start(std::unique_ptr<Log> log);
+  [[nodiscard]] absl::Status submit_to_log(LogSubmission&& submission);
 
   // worker_engine.cc: reads, shards
   [[nodiscard]] static absl::Status load_life(std::span<const InternalRow> rows, EngineShard& shard);
@@ -402,6 +408,7 @@ class WorkerEngine {
   void retry_stalled();
 
   const Options options_;
+  bool log_waits_ = false;
   const Events events_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<MemoryTier> memory_;

@@ -86,7 +86,7 @@ absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
     return absl::OkStatus();
   }
   record.context = static_cast<LogOp*>(&op);
-  absl::Status submitted = log_->submit(std::move(record));
+  absl::Status submitted = submit_to_log(std::move(record));
   if (!submitted.ok()) return submitted;
   ++shard.in_log;
   op.state = WriteOp::State::kInLog;
@@ -103,7 +103,7 @@ absl::Status WorkerEngine::submit_relaxed(EngineShard& shard, RelaxedRecord& rel
   record.payload = {as_byte_span(relaxed.payload), {}, {}};
   record.urgent = relaxed.urgent;
   record.context = static_cast<LogOp*>(&relaxed);
-  absl::Status submitted = log_->submit(std::move(record));
+  absl::Status submitted = submit_to_log(std::move(record));
   if (submitted.ok()) ++shard.in_log;
   return submitted;
 }
@@ -116,7 +116,7 @@ absl::Status WorkerEngine::start_in_log(EngineShard& shard, uint64_t index) {
                   .time = static_cast<int64_t>(now_ms_),
                   .kind = RecordKind::kShardStart};
   start.context = &shard.start_op;
-  if (absl::Status submitted = log_->submit(std::move(start)); !submitted.ok()) return submitted;
+  if (absl::Status submitted = submit_to_log(std::move(start)); !submitted.ok()) return submitted;
   shard.started = true;
   ++shard.in_log;
   return absl::OkStatus();

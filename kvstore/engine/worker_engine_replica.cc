@@ -181,7 +181,7 @@ absl::Status WorkerEngine::give_to_log(EngineShard& shard, ReplicaRecord& record
                        .durability = record.durability};
   submission.payload = {ByteSpan(record.head), as_byte_span(record.payload), {}};
   submission.context = static_cast<LogOp*>(&record);
-  if (absl::Status submitted = log_->submit(std::move(submission)); !submitted.ok()) return submitted;
+  if (absl::Status submitted = submit_to_log(std::move(submission)); !submitted.ok()) return submitted;
   ++shard.in_log;
   record.in_log = true;
   replica.bytes += record.payload.size();

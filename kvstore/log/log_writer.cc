@@ -87,7 +87,7 @@ class LogWriter::Impl {
     if (options_.own_thread) thread_ = std::thread([this] { run(); });
   }
 
-  absl::Status submit(LogSubmission&& submission) {
+  absl::Status submit(LogSubmission&& submission, Wake when) {
     if (stopping_.load(std::memory_order_relaxed)) {
       return absl::UnavailableError("the log has been stopped; the record was not written");
     }
@@ -102,9 +102,14 @@ class LogWriter::Impl {
       return absl::ResourceExhaustedError(absl::StrCat("the log's queue holds its limit queue_records_max of ",
                                                        ring_.capacity(), " records; the disk is behind"));
     }
-    // Sequentially consistent, as in await_more(): either this sees the new wake_at_, or the thread sees the record.
-    if (queued_records_.fetch_add(1) + 1 >= wake_at_.load()) submitted_.raise();
+    queued_records_.fetch_add(1);
+    if (when == Wake::kNow) wake();
     return absl::OkStatus();
+  }
+
+  /// Sequentially consistent, as in await_more(): either this sees the new wake_at_, or the thread sees the records.
+  void wake() {
+    if (queued_records_.load() >= wake_at_.load()) submitted_.raise();
   }
 
   size_t payload_bytes_max() const { return std::min(log_->payload_bytes_max(), options_.queue_bytes_max); }
@@ -305,8 +310,12 @@ LogWriter::~LogWriter() {
   stop();
 }
 
-absl::Status LogWriter::submit(LogSubmission submission) {
-  return impl_->submit(std::move(submission));
+absl::Status LogWriter::submit(LogSubmission submission, Wake wake) {
+  return impl_->submit(std::move(submission), wake);
+}
+
+void LogWriter::wake() {
+  impl_->wake();
 }
 
 size_t LogWriter::payload_bytes_max() const {

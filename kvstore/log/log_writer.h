@@ -59,7 +59,11 @@ class LogWriter {
 
   /// Queues a record. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED naming the limit that the queue has reached,
   /// UNAVAILABLE after stop(); then on_group_done will not tell of it. Thread: any, but not while stop() runs.
-  [[nodiscard]] absl::Status submit(LogSubmission submission);
+  /// With Wake::kLater a thread that sleeps goes on sleeping until wake(): whoever submits a burst wakes it once, when what
+  /// should go first (messages to peers whose logs do the same work) has gone.
+  enum class Wake : uint8_t { kNow, kLater };
+  [[nodiscard]] absl::Status submit(LogSubmission submission, Wake wake = Wake::kNow);
+  void wake();
 
   /// Of one record. What is larger is refused by submit(), or comes back as INVALID_ARGUMENT. Thread: any.
   [[nodiscard]] size_t payload_bytes_max() const;

@@ -185,7 +185,8 @@ void declare(app::Program& program, Config& config) {
   program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
-  program.add_duration("spin", &config.spin, "How long adaptive polling spins after the last work.");
+  program.add_duration("spin", &config.spin,
+                       "How long adaptive polling spins after the last work, while that mostly pays.");
   declare_transport(program, config);
   program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
       .range(1, 256)

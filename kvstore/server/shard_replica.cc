@@ -98,10 +98,11 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
 
 void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
   replica_.propose(ack_level_of(entry.durability), now, out_);
+  dirty_ = true;
 }
 
 void ShardReplica::log_moved(bool refused) {
-  log_moved_ = true;
+  log_moved_ = dirty_ = true;
   log_refused_ = log_refused_ || refused;
 }
 
@@ -132,8 +133,15 @@ void ShardReplica::release_entries(uint64_t hold) {
 }
 
 void ShardReplica::flush(TimeNs now) {
+  const bool awaits_engine = !leading_ && replica_.open();
+  if (!std::exchange(dirty_, false) && !awaits_engine) return;
   if (log_moved_) report_progress(now);
   act({}, now);
+}
+
+TimeNs ShardReplica::wake_at() const {
+  if (!engine_.log_health().ok()) return replica_.view().primary == self_ ? next_report_ns_ : kTimeNever;
+  return failed_ ? kTimeNever : replica_.wake_at();
 }
 
 /// The log has failed, and with it this replica: it says nothing any more, so that the others go on without it. Only that somebody else

@@ -88,9 +88,10 @@ class ShardReplica {
   /// From the engine, perhaps in the middle of one of its calls: flush() follows.
   void proposed(const ReplicaEntry& entry, TimeNs now);
   void log_moved(bool refused);
-  /// True: there is more to do than flush() has done before.
   void flush(TimeNs now);
   void tick(TimeNs now);
+  /// When tick() must come next even if nothing happens.
+  [[nodiscard]] TimeNs wake_at() const;
   /// The node goes down: no further write is taken, and those under way are answered.
   void retire();
 
@@ -146,6 +147,7 @@ class ShardReplica {
   ReplicaOutput out_;
   uint64_t epoch_ = 0;  // the engine's
   bool leading_ = false;
+  bool dirty_ = false;  // flush() has something to do
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;

@@ -44,6 +44,7 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
   WorkerEngine::Options engine = options.engine;
+  engine.log_wake = LogWriter::Wake::kLater;
   engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
   WorkerEngine::Events events;
   // False: the endpoint is gone, and so is whoever waited.
@@ -85,11 +86,17 @@ ShardServer::~ShardServer() {
              "stop the engine and the reader pool, and poll, before the server");
 }
 
-void ShardServer::tick() {
+DurationNs ShardServer::tick() {
   tell_time();
   engine_->tick();
-  if (!replicated_.empty()) tick_replicas();
+  const DurationNs wait = replicated_.empty() ? kTimeNever : tick_replicas();
+  if (engine_->log_waits()) {
+    // Peers' logs and this one then work at the same time; the log's thread, once awake, would take the processor first.
+    endpoint_.transmit();
+    engine_->wake_log();
+  }
   if (on_drained_ && waiting_count_ == 0) std::exchange(on_drained_, {})();
+  return wait;
 }
 
 void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {

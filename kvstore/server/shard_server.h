@@ -95,8 +95,8 @@ class ShardServer {
 
   /// Once, on the thread that polls the endpoint.
   void bind_to_this_thread() { engine_->bind_to_this_thread(); }
-  /// After each poll.
-  void tick();
+  /// After each poll. How long the next one may sleep at most, so that replicas keep their times.
+  DurationNs tick();
 
   // --- The shards. Ids that are not held are ignored by set_* and remove().
   /// Holds the shard, opening; or gives the one that is held a new epoch.
@@ -114,7 +114,6 @@ class ShardServer {
   void peer_failed(NodeId peer);
   /// There is room, again or for the first time, on the way to the node.
   void peer_ready(NodeId peer);
-  [[nodiscard]] bool has_replicas() const { return !replicated_.empty(); }
   /// What the replica knows; null: none.
   [[nodiscard]] const Replica* replica(ShardId id) const;
   /// As ShardReplica's, for a copy of the shard's database. UNAVAILABLE: this is not the shard's primary, or not ready yet.
@@ -175,7 +174,7 @@ class ShardServer {
   void tell_time();
 
   // shard_server_replicas.cc
-  void tick_replicas();
+  [[nodiscard]] DurationNs tick_replicas();
   [[nodiscard]] static TimeNs boot_time_ns();
   [[nodiscard]] static bool is_fresh(const HeldShard& shard) {
     return shard.replica == nullptr || shard.replica->may_read(boot_time_ns());

@@ -1,4 +1,5 @@
 // Replicated shards: who may answer what, and when.
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -89,11 +90,15 @@ void ShardServer::retire(ShardId id) {
   if (shard != nullptr) retire_replica(*shard);
 }
 
-void ShardServer::tick_replicas() {
+DurationNs ShardServer::tick_replicas() {
   const TimeNs now = boot_time_ns();
+  TimeNs wake_at = kTimeNever;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    if (shards_[i]->replica != nullptr) shards_[i]->replica->tick(now);
+    if (shards_[i]->replica == nullptr) continue;
+    shards_[i]->replica->tick(now);
+    wake_at = std::min(wake_at, shards_[i]->replica->wake_at());
   }
+  return wake_at == kTimeNever ? kTimeNever : std::max<DurationNs>(wake_at - now, 0);
 }
 
 void ShardServer::retire_replica(HeldShard& shard) {

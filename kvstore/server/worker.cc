@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <utility>
@@ -13,8 +14,6 @@ namespace {
 
 /// The longest sleep; everything that matters wakes the thread.
 constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
-/// With replicas, whose peers wait for what a commit lets them know.
-constexpr DurationNs kReplicaWaitNs = kMillisecond;
 
 }  // namespace
 
@@ -58,10 +57,11 @@ void Worker::run() {
   static_cast<void>(pthread_setname_np(pthread_self(), absl::StrCat("worker-", options_.index).c_str()));
   endpoint_->adopt_thread();
   server_->bind_to_this_thread();
+  DurationNs wait_ns = kIdleWaitNs;
   while (!stopping_) {
-    endpoint_->poll_or_wait(server_->has_replicas() ? kReplicaWaitNs : kIdleWaitNs);
-    server_->tick();
-    if (replication_ != nullptr) replication_->tick();
+    endpoint_->poll_or_wait(wait_ns);
+    wait_ns = std::min(kIdleWaitNs, server_->tick());
+    if (replication_ != nullptr) wait_ns = std::min(wait_ns, replication_->tick());
   }
   if (replication_ != nullptr) replication_->stop();
   flush();

@@ -11,6 +11,9 @@ namespace {
 
 /// Of one peer and shard; more are answered at once, and what they wait for goes as a message of its own.
 constexpr size_t kOpenAppendsMax = 64;
+constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
+/// While copies run, which time their next requests themselves.
+constexpr DurationNs kCopyWaitNs = kMillisecond;
 
 LogDurability durability_of(AckLevel level) {
   switch (level) {
@@ -34,10 +37,19 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
 }
 
-void WorkerReplication::tick() {
-  links_->tick();
-  events_.tick();
-  if (copies_->count() > 0) copies_->tick(endpoint_->now_ns());
+DurationNs WorkerReplication::tick() {
+  const TimeNs now = endpoint_->now_ns();
+  const TimeNs links_due = links_->tick();
+  if (now >= next_tick_ns_) {
+    next_tick_ns_ = now + kEventsTickNs;
+    events_.tick();
+  }
+  DurationNs wait = std::min(kEventsTickNs, std::max<DurationNs>(links_due - now, 0));
+  if (copies_->count() > 0) {
+    copies_->tick(now);
+    wait = std::min(wait, kCopyWaitNs);
+  }
+  return wait;
 }
 
 void WorkerReplication::drain() {

@@ -37,7 +37,7 @@ namespace skua::kv {
 struct ReplicationEvents {
   std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
   std::function<void(ShardId, const ReplicaReport&)> report;
-  std::function<void()> tick;  ///< after each poll
+  std::function<void()> tick;  ///< ten times a second
   std::function<void()> fetch_map;
   /// The shard's data are to be replaced by the snapshot at the path.
   std::function<void(ShardId, const std::string& path)> install_copy;
@@ -64,8 +64,8 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   /// Before the first shard; all outlive this object's use.
   void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options,
              ReaderPool& readers, const CopyMeans& copying);
-  /// After each poll.
-  void tick();
+  /// After each poll. How long the next one may sleep at most.
+  DurationNs tick();
   /// No more copies, from here or to here.
   void drain();
   /// Closes the links and answers what waits.
@@ -136,6 +136,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   Line answering_{};
   rpc::ReplyToken* answer_ = nullptr;
   std::vector<ReplicaEntry> entries_;
+  TimeNs next_tick_ns_ = 0;  // of events_
 };
 
 }  // namespace skua::kv
