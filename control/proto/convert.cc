@@ -250,8 +250,12 @@ absl::Status from_grpc(const grpc::Status& status, const std::string& what) {
   if (status.ok()) return absl::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_message().starts_with("failed to connect")) {
-    return {code, absl::StrCat(what, " cannot be reached (", status.error_message(),
-                               "). Check that it runs and that the address is right")};
+    // "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7400: Failed to ...: Connection refused"
+    const std::string& text = status.error_message();
+    const size_t reason = text.rfind(": ");
+    return {code,
+            absl::StrCat(what, " cannot be reached (", reason == std::string::npos ? text : text.substr(reason + 2),
+                         "). Check that it runs and that the address is right")};
   }
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:

@@ -141,13 +141,17 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
       endpoint_->call(operation.session, static_cast<rpc::MethodId>(operation.method), std::move(message),
                       {.timeout_ns = left_ns, .now_ns = operation.attempt_ns},
                       [this, &operation](rpc::CallResult&& result) { on_result(operation, std::move(result)); });
-  if (call.ok()) return;
+  if (call.ok()) {
+    operation.call = *call;
+    return calls_.push_back(operation);
+  }
   on_result(operation, {.status = call.status(), .response = {}, .from_peer = false, .may_have_executed = false});
 }
 
 // --- The end of an attempt
 
 void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
+  operation.call_hook.unlink();
   if (result.status.ok()) {
     sessions_->call_ended(operation.target, operation.session);
     switch (operation.method) {
@@ -157,6 +161,9 @@ void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
       case Method::kBatch: return on_batch_reply(operation, result.response);
       default: return on_write_reply(operation, result.response);
     }
+  }
+  if (operation.moved) [[unlikely]] {
+    return on_given_up(operation, result);
   }
   const Judgement judgement = judge_failure(
       repeat_of(operation),
@@ -237,7 +244,10 @@ void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgeme
   const TimeNs when = now() + retry_pause(operation.failed_attempts, kRetryPauseMinNs, kRetryPauseMaxNs, rng_);
   if (when >= operation.deadline_ns) {
     return fail(operation, absl::StatusCode::kDeadlineExceeded,
-                absl::StrCat("no time is left for another attempt; the last one: ", absl_view(text)), false);
+                operation.failed_attempts > 1
+                    ? "no time is left for another attempt"
+                    : absl::StrCat("no time is left for another attempt; the only one: ", absl_view(text)),
+                false);
   }
   park(operation, judgement.refresh_map ? Awaits::kMap : Awaits::kTime, when);
 }
@@ -284,7 +294,7 @@ void ClientCore::expire(Operation& operation) {
     cause = "the shard has no owner: its node was taken out of the cluster by force; drop the table";
   } else if (operation.awaits == Awaits::kSession) {
     const absl::Status& why = sessions_->last_error(operation.target);
-    cause = absl::StrCat("no session with ", routes_.target(operation.target).describe(), " could be opened: ",
+    cause = absl::StrCat("no session with it could be opened: ",
                          absl::IsFailedPrecondition(why) ? why.message() : "is that node running? see skuactl status");
   } else {
     cause = "the deadline passed before the next attempt";

@@ -127,6 +127,9 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
   if (next_wake_ns_ != kTimeNever) {
     wait_ns = std::clamp<DurationNs>(next_wake_ns_ - clock_.now_ns(), 0, max_wait_ns);
   }
+  if (wait_ns > 0 && !calls_.empty()) {
+    wait_ns = std::clamp<DurationNs>(next_look_ns() - endpoint_->now_ns(), 0, wait_ns);
+  }
   in_turn_ = true;
   endpoint_->poll_or_wait(wait_ns);
   in_turn_ = false;
@@ -135,6 +138,7 @@ size_t ClientCore::poll(DurationNs max_wait_ns) {
     const TimeNs time = clock_.now_ns();
     wake_parked([time](const Operation& operation) { return operation.wake_at_ns <= time; });
   }
+  if (endpoint_->now_ns() >= next_look_ns()) look_for_a_map();
   sessions_->clean_up();
   return finished_ - finished_before;
 }
@@ -169,8 +173,8 @@ absl::Status ClientCore::readiness(std::string_view table) {
   return status;
 }
 
-TimeNs ClientCore::next_timer_ns() const {
-  return std::min(next_wake_ns_, endpoint_->next_timer_ns());
+TimeNs ClientCore::next_timer_ns() {
+  return std::min({next_wake_ns_, next_look_ns(), endpoint_->next_timer_ns()});
 }
 
 void ClientCore::take_map() {
@@ -184,7 +188,11 @@ void ClientCore::take_map() {
   ++counters_.map_updates;
   for (TargetId target : routes_.update(*map)) sessions_->drop(target);
   lanes_.forget_idle();
-  wake_parked([](const Operation& operation) { return operation.awaits == Awaits::kMap; });
+  give_up_moved();
+  // Also who waits for a session with a node that may hang and leads nothing any more.
+  wake_parked([](const Operation& operation) {
+    return operation.awaits == Awaits::kMap || operation.awaits == Awaits::kSession;
+  });
 }
 
 // --- Parking

@@ -12,7 +12,7 @@
 // Callbacks run inside poll() (or the destructor, with CANCELLED), never inside a submitting call.
 //
 // Files: client_core.cc (submission, poll, parking), client_writes.cc and client_batch.cc (submission of writes),
-// client_attempts.cc (one attempt and what follows from its end), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
+// client_attempts.cc (one attempt and what follows from its end), client_moves.cc (attempts on a node that no longer leads), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
 // several parts), failure_text.cc.
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
@@ -81,7 +81,7 @@ class ClientCore final : private SessionHost {
   [[nodiscard]] const ClientCounters& counters() const { return counters_; }
   [[nodiscard]] const rpc::Endpoint& endpoint() const { return *endpoint_; }
   /// For simulated clocks: when poll() must run next even without traffic.
-  [[nodiscard]] TimeNs next_timer_ns() const;
+  [[nodiscard]] TimeNs next_timer_ns();
 
  private:
   using State = Operation::State;
@@ -156,6 +156,13 @@ class ClientCore final : private SessionHost {
   void finish(Operation& operation, Outcome&& outcome);
   void end(Operation& operation, const Outcome& outcome);
 
+  // client_moves.cc
+  [[nodiscard]] bool has_moved(const Operation& operation);
+  void give_up_moved();
+  void on_given_up(Operation& operation, const rpc::CallResult& result);
+  [[nodiscard]] TimeNs next_look_ns();
+  void look_for_a_map();
+
   // client_parts.cc
   Operation& begin_part(Operation& parent, Kind kind, Method method, uint32_t shard);
   void run_parent(Operation& parent);
@@ -191,6 +198,8 @@ class ClientCore final : private SessionHost {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   std::unique_ptr<Sessions> sessions_;
   IntrusiveList<Operation, &Operation::parked_hook> parked_;
+  IntrusiveList<Operation, &Operation::call_hook> calls_;  // the oldest first
+  TimeNs last_look_ns_ = 0;
   TimeNs next_wake_ns_ = kTimeNever;  // no parked operation is due earlier
   size_t in_flight_ = 0;              // parts not counted
   size_t finished_ = 0;               // callbacks run

@@ -2,22 +2,25 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kvstore/client/limits.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
-std::string describe_trail(const Operation& operation) {
-  std::string text = absl::StrCat(operation.failed_attempts, " attempts:");
-  const size_t left_out = operation.failed_attempts - operation.trail.size();
-  for (size_t i = 0; i < operation.trail.size(); ++i) {
-    const Attempt& attempt = operation.trail[i];
-    if (i == kTrailFirstMax && left_out > 0) absl::StrAppend(&text, " (", left_out, " more)");
-    absl::StrAppend(&text, i == 0 ? " +" : "; +", attempt.started.count() / kMillisecond, " ms");
-    if (!attempt.whom.empty()) absl::StrAppend(&text, " on ", attempt.whom);
-    absl::StrAppend(&text, ": ", attempt.outcome);
-  }
+std::string cut(std::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return std::string(text);
+  return absl::StrCat(absl_view(text.substr(0, bytes_max)), "...");
+}
+
+/// Of the failed attempts the last one; detail has others.
+std::string describe_attempts(const Operation& operation, const std::string& whom) {
+  const Attempt& last = operation.trail.back();
+  std::string text = absl::StrFormat("%d attempts in %.1f s, the last", operation.failed_attempts,
+                                     static_cast<double>(last.started.count()) / kSecond);
+  if (!last.whom.empty() && last.whom != whom) absl::StrAppend(&text, " on ", last.whom);
+  absl::StrAppend(&text, ": ", cut(last.outcome, kShownOutcomeBytesMax));
   return text;
 }
 
@@ -46,11 +49,11 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
   detail->attempt_count = operation.failed_attempts;
 
   std::string text = describe_operation(operation);
-  if (operation.target != kNoTarget) {
-    absl::StrAppend(&text, " on ", routes.target(operation.target).describe());
-  }
+  std::string whom;
+  if (operation.target != kNoTarget) whom = routes.target(operation.target).describe();
+  if (!whom.empty()) absl::StrAppend(&text, " on ", whom);
   absl::StrAppend(&text, ": ", absl_view(cause));
-  if (operation.failed_attempts > 1) absl::StrAppend(&text, "; ", describe_trail(operation));
+  if (operation.failed_attempts > 1) absl::StrAppend(&text, "; ", describe_attempts(operation, whom));
   if (may_have_been_applied) {
     absl::StrAppend(&text, "; the write may have been applied: read the key before writing it again");
   }

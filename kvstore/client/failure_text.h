@@ -1,8 +1,8 @@
 // What a failed operation tells: one line that names what was tried, on whom, how often, and what to
-// do, and the same as data (FailureDetail). Only failures pay for it. Pure.
+// do, and more of it as data (FailureDetail). Only failures pay for it. Pure.
 //
-//   PUT users/"ada" (shard 3) on node 3f2a.. worker 1 (10.0.0.7:7401): the peer restarted: ...; 2 attempts: +0 ms
-//   on ..: ..; +4 ms on ..: ..; the write may have been applied: read the key before writing it again
+//   PUT users/"ada" (shard 3) on node 3f2a.. worker 1 (10.0.0.7:7401): the deadline passed before the next attempt; 2 attempts in
+//   4.9 s, the last on ..: ABORTED: ..; the write may have been applied: read the key before writing it again
 #ifndef SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
 #define SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
 

@@ -30,6 +30,8 @@ inline constexpr size_t kTrailFirstMax = 3;
 inline constexpr size_t kTrailLatestMax = 3;
 /// Bytes of a key that error messages show.
 inline constexpr size_t kShownKeyBytesMax = 64;
+/// And of the text that an attempt ended with; a failure report keeps all of it.
+inline constexpr size_t kShownOutcomeBytesMax = 200;
 
 /// Pause before an operation's next attempt: doubles from min to max, with jitter.
 inline constexpr DurationNs kRetryPauseMinNs = 1 * kMillisecond;
@@ -37,6 +39,8 @@ inline constexpr DurationNs kRetryPauseMaxNs = 256 * kMillisecond;
 /// Pause before a session's next opening after failures in a row; likewise.
 inline constexpr DurationNs kReopenPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kReopenPauseMaxNs = 1 * kSecond;
+/// A call that takes longer may be to a node that hangs: a newer shard map is looked for.
+inline constexpr DurationNs kSlowCallNs = 250 * kMillisecond;
 /// How long an operation on a table that the newest shard map does not have waits for a newer map.
 inline constexpr DurationNs kUnknownTableWaitNs = 500 * kMillisecond;
 /// For each of the two calls (describe, open session) that open a session.

@@ -59,6 +59,7 @@ void OperationPool::recycle(Operation& operation) {
   operation.shard_known = false;
   operation.target = kNoTarget;
   operation.session = {};
+  operation.moved = false;
   if (operation.failed_attempts > 0) {
     operation.trail.clear();
     operation.failed_attempts = 0;

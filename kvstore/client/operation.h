@@ -76,6 +76,7 @@ struct Operation {
   enum class Awaits : uint8_t { kTime, kMap, kSession, kCallback };
 
   ListHook parked_hook;
+  ListHook call_hook;  // among those that a call is under way of (client_moves.cc)
   State state = State::kFree;
   Kind kind = Kind::kSingle;
   Awaits awaits = Awaits::kTime;
@@ -115,6 +116,9 @@ struct Operation {
   bool shard_known = false;
   TargetId target = kNoTarget;
   rpc::SessionId session;
+  rpc::CallId call;  // while call_hook is linked
+  /// The call ends because the shard moved, not because it failed.
+  bool moved = false;
 
   /// Failed attempts: the first and the latest.
   std::vector<Attempt> trail;

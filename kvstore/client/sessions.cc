@@ -131,9 +131,7 @@ void Sessions::fail(TargetId target, const absl::Status& why) {
   entry.last_error = why;
   ++counters_.session_open_failures;
   cluster_.hurry();
-  host_.session_failed(
-      target, absl::Status(why.code(), absl::StrCat("cannot open a session with ", routes_.target(target).describe(),
-                                                    ": ", why.message())));
+  host_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
 }
 
 void Sessions::reset(Entry& entry) {

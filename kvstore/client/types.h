@@ -321,6 +321,8 @@ struct ClientCounters {
   /// Retries of writes that an earlier attempt may have executed.
   uint64_t repeated_writes = 0;
   uint64_t wrong_shard = 0;
+  /// Attempts given up because another node had taken over their shard; each was followed by one there.
+  uint64_t calls_moved = 0;
   uint64_t map_updates = 0;
   uint64_t sessions_opened = 0;
   uint64_t sessions_lost = 0;

@@ -69,6 +69,8 @@ class Process:
 
 
 class Cluster:
+    client_prefix = ()  # what runs a client where it can reach the cluster
+
     def __init__(self, nodes):
         self.node_arguments = ()
         self.node_environment = None
@@ -95,7 +97,8 @@ class Cluster:
 
     def ctl(self, *arguments, timeout="20s"):
         return subprocess.run(
-            [f"{BIN}/skuactl", "--control-address", self.control_address, "--timeout", timeout, *arguments],
+            [*self.client_prefix, f"{BIN}/skuactl", "--control-address", self.control_address, "--timeout", timeout,
+             *arguments],
             capture_output=True, text=True, timeout=LIMIT_S + 30, check=False)
 
     def alive_count(self):

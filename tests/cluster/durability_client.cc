@@ -6,7 +6,7 @@
 // Lines on stdin drive it, each is answered by one line on stdout:
 //
 //   load         begins to write (and read), in the background                    "loading"
-//   pause        ends that when every operation has its answer                    "paused acknowledged=.. ..."
+//   pause        ends that when every operation has its answer                    "paused acknowledged=.. ... longest_ms=.."
 //   check        reads every key                                                  "checked keys=.." or "broken: .."
 //   quit
 //
@@ -54,8 +54,11 @@ struct Arguments {
   uint64_t seed = 1;
 };
 
+using Clock = std::chrono::steady_clock;
+
 struct Key {
   std::string name;
+  Clock::time_point began{};
   bool counts = false;
   bool busy = false;
   bool unknown = false;
@@ -89,10 +92,12 @@ class DurabilityClient {
   std::string pause() {
     loading_ = false;
     while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
-    std::string line = absl::StrCat("paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_,
-                                    " reads=", reads_);
+    std::string line =
+        absl::StrCat("paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_,
+                     " reads=", reads_, " failed_reads=", failed_reads_, " longest_ms=", longest_.count());
     for (const auto& [code, text] : last_refusals_) absl::StrAppend(&line, " | ", text);
-    acknowledged_ = unknown_ = refused_ = reads_ = 0;
+    acknowledged_ = unknown_ = refused_ = reads_ = failed_reads_ = 0;
+    longest_ = {};
     last_refusals_.clear();
     return broken_.empty() ? line : "broken: " + broken_;
   }
@@ -152,6 +157,7 @@ class DurabilityClient {
  private:
   void begin(Key& key) {
     key.busy = true;
+    key.began = Clock::now();
     ++in_flight_;
   }
 
@@ -164,6 +170,7 @@ class DurabilityClient {
   void finish(Key& key) {
     key.busy = false;
     --in_flight_;
+    longest_ = std::max(longest_, std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - key.began));
   }
 
   void put(Key& key) {
@@ -230,6 +237,7 @@ class DurabilityClient {
       ++reads_;
       if (!result.ok() && !absl::IsNotFound(result.status)) {
         last_read_failure_ = result.status.ToString();
+        ++failed_reads_;
         return;
       }
       const int64_t is = result.ok() ? std::strtoll(result.value.str().c_str(), nullptr, 10) : 0;
@@ -273,6 +281,7 @@ class DurabilityClient {
       ++reads_;
       if (!result.ok() && !absl::IsNotFound(result.status)) {
         last_read_failure_ = result.status.ToString();
+        ++failed_reads_;
         if (!loading_) key.unknown = true;
         return;
       }
@@ -314,6 +323,8 @@ class DurabilityClient {
   uint64_t unknown_ = 0;
   uint64_t refused_ = 0;
   uint64_t reads_ = 0;
+  uint64_t failed_reads_ = 0;
+  std::chrono::milliseconds longest_{};  // that an operation on a key has taken
   std::map<int, std::string> last_refusals_;
   std::string last_read_failure_;
   std::string broken_;

@@ -26,7 +26,7 @@ class DurabilityClient:
 
     def __init__(self, cluster, table, *arguments):
         self.popen = subprocess.Popen(
-            [f"{cluster_test.BIN}/durability_client", "--control", cluster.control_address, "--table", table, *arguments],
+            [*getattr(cluster, "client_prefix", ()), f"{cluster_test.BIN}/durability_client", "--control", cluster.control_address, "--table", table, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def tell(self, command, limit_s=120):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,12 @@ namespace skua::kv {
 
 class ClientWorld {
  public:
-  explicit ClientWorld(uint32_t node_count, ClientOptions options = {}, uint64_t seed = 1)
+  /// `one_store`: the nodes have the same data, as replicas that never lag.
+  explicit ClientWorld(uint32_t node_count, ClientOptions options = {}, uint64_t seed = 1, bool one_store = false)
       : network(seed), options_(options) {
     options_.seed = seed;
     for (uint32_t i = 0; i < node_count; ++i) {
-      stores_.push_back(std::make_shared<FakeStore>());
+      stores_.push_back(one_store && i > 0 ? stores_[0] : std::make_shared<FakeStore>());
       nodes_.push_back(nullptr);
       start_node(i, 1);
     }
@@ -61,6 +63,10 @@ class ClientWorld {
   FakeNode& node(uint32_t index) { return *nodes_[index]; }
   FakeStore& store(uint32_t index) { return *stores_[index]; }
 
+  /// SIGSTOP and SIGCONT: what comes meanwhile waits in the node's receive ring.
+  void pause_node(uint32_t index) { paused_.insert(index); }
+  void continue_node(uint32_t index) { paused_.erase(index); }
+
   /// kill -9, and a new process with the same data; the map learns of it with the next publish().
   void restart_node(uint32_t index) {
     const uint64_t incarnation = nodes_[index]->incarnation() + 1;
@@ -82,8 +88,8 @@ class ClientWorld {
     while (!done()) {
       if (network.now_ns() >= end) return false;
       TimeNs next = std::min(network.next_event_ns(), client->next_timer_ns());
-      for (const auto& node : nodes_) {
-        if (node != nullptr) next = std::min(next, node->endpoint().next_timer_ns());
+      for (uint32_t i = 0; i < nodes_.size(); ++i) {
+        if (runs(i)) next = std::min(next, nodes_[i]->endpoint().next_timer_ns());
       }
       network.advance_to(std::clamp(next, network.now_ns(), end));
       turn();
@@ -92,8 +98,8 @@ class ClientWorld {
   }
   void turn() {
     for (int i = 0; i < 3; ++i) {
-      for (const auto& node : nodes_) {
-        if (node != nullptr) node->endpoint().poll();
+      for (uint32_t k = 0; k < nodes_.size(); ++k) {
+        if (runs(k)) nodes_[k]->endpoint().poll();
       }
       client->poll(0);
     }
@@ -104,6 +110,7 @@ class ClientWorld {
   std::unique_ptr<ClientCore> client;
 
  private:
+  [[nodiscard]] bool runs(uint32_t index) const { return nodes_[index] != nullptr && !paused_.contains(index); }
   void start_node(uint32_t index, uint64_t incarnation) {
     rpc::EndpointIdentity self;
     self.uuid.bytes[0] = static_cast<uint8_t>(index + 1);
@@ -124,6 +131,7 @@ class ClientWorld {
   ClientOptions options_;
   std::vector<std::shared_ptr<FakeStore>> stores_;
   std::vector<std::unique_ptr<FakeNode>> nodes_;
+  std::set<uint32_t> paused_;
   std::vector<uint32_t> owners_;
   uint64_t epoch_ = 1;
   uint64_t client_id_ = 1000;

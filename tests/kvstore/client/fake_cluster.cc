@@ -333,6 +333,11 @@ void FakeControl::set_bootstrap_error(absl::Status error) {
   bootstrap_error_ = std::move(error);
 }
 
+void FakeControl::set_silent(std::string grpc_address) {
+  std::lock_guard lock(mutex_);
+  silent_ = std::move(grpc_address);
+}
+
 void FakeControl::set_transport_kind(std::string kind) {
   std::lock_guard lock(mutex_);
   transport_kind_ = std::move(kind);
@@ -362,6 +367,7 @@ class FakeAccess final : public ClusterAccess {
 
   void describe(const std::string& grpc_address, const std::string&, DurationNs, DescribeFn done) override {
     ++control_.describes;
+    if (is_silent(grpc_address)) return;
     const absl::StatusOr<FakeNode*> node = find(grpc_address);
     if (!node.ok()) return done(node.status());
     const rpc::Descriptor descriptor = (*node)->endpoint().local_descriptor();
@@ -377,6 +383,7 @@ class FakeAccess final : public ClusterAccess {
   }
 
   void open_session(const SessionRequest& request, DurationNs, AnswerFn done) override {
+    if (is_silent(request.grpc_address)) return;
     const absl::StatusOr<FakeNode*> node = find(request.grpc_address);
     if (!node.ok()) return done(node.status());
     if ((*node)->incarnation() != request.incarnation) {
@@ -390,6 +397,10 @@ class FakeAccess final : public ClusterAccess {
   }
 
  private:
+  bool is_silent(const std::string& address) {
+    std::lock_guard lock(control_.mutex_);
+    return address == control_.silent_;
+  }
   absl::StatusOr<FakeNode*> find(const std::string& address) {
     std::lock_guard lock(control_.mutex_);
     if (!control_.bootstrap_error_.ok()) return control_.bootstrap_error_;

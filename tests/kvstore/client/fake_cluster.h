@@ -94,6 +94,8 @@ class FakeControl {
 
   /// What the next bootstrap calls answer instead.
   void set_bootstrap_error(absl::Status error);
+  /// Bootstrap calls to this address get no answer, as those to a process that is stopped.
+  void set_silent(std::string grpc_address);
   /// What nodes say that they speak; empty: the truth.
   void set_transport_kind(std::string kind);
   /// Run on the node's own thread (tests with threads) instead of at once.
@@ -112,6 +114,7 @@ class FakeControl {
   ClusterAccess::MapFn on_map_;
   std::map<std::string, FakeNode*> nodes_;
   absl::Status bootstrap_error_;
+  std::string silent_;
   std::string transport_kind_;
   bool threaded_ = false;
 };
