@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/shard_life.h"
+#include "kvstore/engine/uncommitted_keys.h"
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
@@ -121,11 +122,12 @@ struct EngineReplica {
   uint64_t commit_limit = 0;           // may be applied
   uint64_t log_start = 0;              // the log begins behind this index
   bool leading = false;
-  uint64_t entry_epoch = 0;    // leading: of new entries
-  bool log_moved = false;      // to be told
-  bool refused = false;        // to be told
-  std::string runs;            // of the last barrier that was applied
-  std::vector<uint64_t> rows;  // of entries that were truncated or applied: to be deleted with the next batch
+  uint64_t entry_epoch = 0;     // leading: of new entries
+  bool log_moved = false;       // to be told
+  bool refused = false;         // to be told
+  std::string runs;             // of the last barrier that was applied
+  std::vector<uint64_t> rows;   // of entries that were truncated or applied: to be deleted with the next batch
+  UncommittedKeys uncommitted;  // of entries behind committed_index, while reads are answered without leading
   /// Internal rows on their way to the applier, which has views of them.
   struct Row {
     uint64_t index = 0;

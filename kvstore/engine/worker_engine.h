@@ -289,6 +289,12 @@ class WorkerEngine {
   [[nodiscard]] static ReplicaEntry entry_of_record(const ReplicaRecord& entry);
   /// Forgets entries that the database has, below `needed_from`, and above, too, once more than `bytes_max` are kept. The first index kept.
   uint64_t trim_entries(EngineShard& shard, uint64_t needed_from, size_t bytes_max);
+  /// From now on, or no more, is_settled() is known of single keys. For replicas that do not lead.
+  void watch_uncommitted(EngineShard& shard, bool on);
+  /// No entry that is here, but not in memory yet, touches the key.
+  [[nodiscard]] static bool is_settled(const EngineShard& shard, std::string_view key);
+  /// All entries that are here are in memory.
+  [[nodiscard]] static bool is_settled(const EngineShard& shard);
   [[nodiscard]] ReplicaLevels replica_levels(const EngineShard& shard) const;
   [[nodiscard]] uint64_t last_entry(const EngineShard& shard) const;
 

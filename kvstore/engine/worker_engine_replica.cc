@@ -186,6 +186,7 @@ absl::Status WorkerEngine::give_to_log(EngineShard& shard, ReplicaRecord& record
   record.in_log = true;
   replica.bytes += record.payload.size();
   replica.entries.push_back(&record);
+  if (replica.uncommitted.active()) replica.uncommitted.add(record.index, as_byte_span(record.payload));
   return absl::OkStatus();
 }
 
@@ -244,6 +245,7 @@ void WorkerEngine::truncate_entries(EngineShard& shard, uint64_t index) {
   shard.last_index = std::min(shard.last_index, index);
   shard.written_index = std::min(shard.written_index, index);
   shard.synced_index = std::min(shard.synced_index, index);
+  if (replica.uncommitted.active()) watch_uncommitted(shard, true);
 }
 
 void WorkerEngine::apply_entries(EngineShard& shard) {
@@ -309,7 +311,29 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
   }
   for (size_t i = 0; i < out.size(); ++i) applier_->add(shard.applied, out[i], i + 1 < out.size());
   shard.committed_index = record.index;
+  if (replica.uncommitted.active()) replica.uncommitted.forget(record.index, as_byte_span(record.payload));
   return true;
+}
+
+// --- Reads of a replica that does not lead
+
+void WorkerEngine::watch_uncommitted(EngineShard& shard, bool on) {
+  EngineReplica& replica = *shard.replica;
+  replica.uncommitted.set_active(on);
+  if (!on) return;
+  for (const ReplicaRecord* record : replica.entries) {
+    if (record->index > shard.committed_index) replica.uncommitted.add(record->index, as_byte_span(record->payload));
+  }
+}
+
+bool WorkerEngine::is_settled(const EngineShard& shard, std::string_view key) {
+  if (is_settled(shard)) return true;
+  const UncommittedKeys& uncommitted = shard.replica->uncommitted;
+  return uncommitted.active() && !uncommitted.touches(key, shard.committed_index);
+}
+
+bool WorkerEngine::is_settled(const EngineShard& shard) {
+  return shard.committed_index == shard.last_index;
 }
 
 // --- Entries kept for peers

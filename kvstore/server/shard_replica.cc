@@ -156,6 +156,7 @@ void ShardReplica::withdraw(TimeNs now) {
 void ShardReplica::retire() {
   if (std::exchange(leading_, false)) engine_.follow(shard_);
   failed_ = true;
+  watch();
   for (Waiter& waiter : std::exchange(waiters_, {})) waiter.done(false);
 }
 
@@ -192,7 +193,16 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   }
   out_.clear();
   if (!failed_) follow_commits();
+  watch();
   answer_confirmed();
+}
+
+/// Backups of tables that are read anywhere know which keys are not settled.
+void ShardReplica::watch() {
+  const bool wanted = !failed_ && replica_.role() == ReplicaRole::kBackup && replica_.view().read_anywhere;
+  if (wanted == watches_) return;
+  watches_ = wanted;
+  engine_.watch_uncommitted(shard_, wanted);
 }
 
 /// A new epoch, or no primary any more.
@@ -301,6 +311,7 @@ std::string ShardReplica::why_not() const {
   if (!engine_.log_health().ok()) return "the log of this replica's node has failed; another one is asked to lead";
   if (failed_) return "this replica is being closed; try again";
   if (view.epoch == 0) return "this replica has not heard from the control plane yet; try again";
+  if (watches_) return "this backup cannot answer just now; ask the shard's primary";
   if (replica_.role() != ReplicaRole::kPrimary) return "this replica is not the shard's primary; refresh the shard map";
   if (!is_serving()) return "the shard's new primary is not ready yet; try again";
   if (!replica_.can_propose()) {

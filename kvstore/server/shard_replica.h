@@ -9,7 +9,10 @@
 // nothing of the engine is on the stack. Time is that of a clock that goes on while the machine sleeps.
 //
 // Reads. A linearizable read looks at the value first and asks may_read() afterwards. If that says no, confirm() tells later
-// whether this replica was still the primary after the question.
+// whether this replica was still the primary after the question. In tables that are read anywhere backups answer, too: a write
+// that was acknowledged is in each member's log, so a key that nothing in the log is about to change (is_settled()) shows here
+// what it shows at the primary, as long as the promises of all other members hold. Nobody is asked instead: who cannot answer
+// sends clients to the primary.
 #ifndef SKUA_KVSTORE_SERVER_SHARD_REPLICA_H_
 #define SKUA_KVSTORE_SERVER_SHARD_REPLICA_H_
 
@@ -19,6 +22,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -99,8 +103,12 @@ class ShardReplica {
   /// The shard's primary, ready for requests.
   [[nodiscard]] bool is_serving() const { return leading_ && replica_.open(); }
   [[nodiscard]] bool takes_writes() const { return is_serving() && replica_.can_propose(); }
-  /// Whether what was read before this call is linearizable. Cheap.
-  [[nodiscard]] bool may_read(TimeNs now) const { return leading_ && replica_.may_serve_read(now); }
+  /// A backup that answers reads, of what is_settled().
+  [[nodiscard]] bool reads_as_backup() const { return watches_; }
+  [[nodiscard]] bool is_settled(std::string_view key) const { return WorkerEngine::is_settled(shard_, key); }
+  [[nodiscard]] bool is_settled() const { return WorkerEngine::is_settled(shard_); }
+  /// Whether what was read before this call, in this epoch, is linearizable. Cheap.
+  [[nodiscard]] bool may_read(TimeNs now) const { return (leading_ || watches_) && replica_.may_serve_read(now); }
   /// `done(true)`: what is read from now on is at least as new as when this was called. `done(false)`: not the primary, or too
   /// many wait. Perhaps before it returns.
   using Confirmed = absl::AnyInvocable<void(bool)>;
@@ -114,7 +122,7 @@ class ShardReplica {
 
   [[nodiscard]] const Replica& replica() const { return replica_; }
   [[nodiscard]] ShardId id() const { return id_; }
-  /// Why it does not serve, for clients.
+  /// Why it does not serve, for clients. A read that was refused because of may_read() is not explained.
   [[nodiscard]] std::string why_not() const;
 
  private:
@@ -134,6 +142,7 @@ class ShardReplica {
   void send_entries(const ReplicaOutput::Send& send);
   void report_progress(TimeNs now);
   void follow_commits();
+  void watch();
   void answer_confirmed();
   void trim();
 
@@ -147,7 +156,8 @@ class ShardReplica {
   ReplicaOutput out_;
   uint64_t epoch_ = 0;  // the engine's
   bool leading_ = false;
-  bool dirty_ = false;  // flush() has something to do
+  bool dirty_ = false;    // flush() has something to do
+  bool watches_ = false;  // as a backup, for reads
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;

@@ -181,7 +181,7 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
   }
   HeldShard* const shard = table_.find({route->table_id, route->shard});
   if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing ||
-      (shard->replica != nullptr && !shard->replica->is_serving())) [[unlikely]] {
+      (shard->replica != nullptr && !serves(*shard, method))) [[unlikely]] {
     return refuse(call, method, *route, shard);
   }
   return shard;
@@ -242,7 +242,7 @@ PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard&
   }
   pending->method = method;
   pending->shard = &shard;
-  pending->epoch = shard.epoch;
+  pending->epoch = shard.read_epoch();
   pending->request = std::move(call.request);
   pending->reply = std::move(call.reply);
   ++shard.use_count;

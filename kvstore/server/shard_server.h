@@ -58,6 +58,9 @@ struct HeldShard {
   std::string why;
   EngineShard* engine = nullptr;          ///< kServing
   std::unique_ptr<ShardReplica> replica;  ///< kServing, and replicated
+  /// In which it answers. A replica may have left the epoch that it is known by here.
+  [[nodiscard]] uint64_t read_epoch() const { return replica == nullptr ? epoch : replica->replica().view().epoch; }
+  [[nodiscard]] bool reads_as_backup() const { return replica != nullptr && replica->reads_as_backup(); }
   /// Requests that use it, and message bodies that lie in its database.
   size_t use_count = 0;
   /// Set when removed: runs when the engine has let go, which is asked to at use_count 0.
@@ -179,6 +182,9 @@ class ShardServer {
   [[nodiscard]] static bool is_fresh(const HeldShard& shard) {
     return shard.replica == nullptr || shard.replica->may_read(boot_time_ns());
   }
+  [[nodiscard]] static bool serves(const HeldShard& shard, Method method);
+  void refuse_unsettled(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
+  void count_backup_read(const HeldShard& shard) { stats_.backup_reads += shard.reads_as_backup() ? 1 : 0; }
   [[nodiscard]] bool hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&));
   void refuse_stale(PendingRequest& pending);
   void confirm_get(GatheredGet& get);

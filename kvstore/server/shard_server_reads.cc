@@ -18,6 +18,15 @@ bool is_inline(size_t value_bytes, uint64_t ttl_ms) {
   return value_bytes + (ttl_ms == 0 ? 0 : sizeof ttl_ms) <= kInlineValueBytesMax;
 }
 
+/// As of now; what is read later is no older.
+bool all_settled(const ShardReplica& replica, const KeyList& keys) {
+  if (replica.is_settled()) return true;
+  for (const std::string_view key : keys) {
+    if (!replica.is_settled(key)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void ShardServer::on_get(IncomingCall&& call) {
@@ -28,6 +37,8 @@ void ShardServer::on_get(IncomingCall&& call) {
     return answer_failure(call.reply, Method::kGet, *shard, request.status());
   }
   if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) [[unlikely]] {
+    // A backup hears of commits a moment later than the primary.
+    if (shard->reads_as_backup()) return refuse_unsettled(call.reply, Method::kGet, *shard);
     return answer_error(
         call.reply, Method::kGet,
         head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
@@ -57,8 +68,14 @@ void ShardServer::answer_gathered() {
 void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found) {
   IncomingCall& call = get.call;
   HeldShard& shard = *get.shard;
-  if (!get.confirmed && found.found != MemoryTier::Found::kMiss && !is_fresh(shard)) [[unlikely]] {
-    return confirm_get(get);
+  if (shard.reads_as_backup() && !shard.replica->is_settled(key.text)) {
+    return refuse_unsettled(call.reply, Method::kGet, shard);
+  }
+  if (!get.confirmed && found.found != MemoryTier::Found::kMiss) {
+    if (!is_fresh(shard)) [[unlikely]] {
+      return confirm_get(get);
+    }
+    count_backup_read(shard);
   }
   if (found.found == MemoryTier::Found::kHit) {
     return answer_from_memory(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
@@ -149,6 +166,9 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   if (!request.ok()) {
     return answer_failure(call.reply, Method::kMultiGet, *shard, request.status());
   }
+  if (shard->reads_as_backup() && !all_settled(*shard->replica, request->keys)) {
+    return refuse_unsettled(call.reply, Method::kMultiGet, *shard);
+  }
   PendingRequest* const pending = begin(call, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
@@ -163,6 +183,9 @@ void ShardServer::on_scan(IncomingCall&& call) {
   if (shard == nullptr) return;
   const absl::StatusOr<ScanRequest> request = decode_scan(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kScan, *shard, request.status());
+  if (shard->reads_as_backup() && !shard->replica->is_settled()) {
+    return refuse_unsettled(call.reply, Method::kScan, *shard);
+  }
   PendingRequest* const pending = begin(call, Method::kScan, *shard);
   if (pending == nullptr) return;
   pending->scan = *request;

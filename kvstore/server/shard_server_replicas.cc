@@ -107,13 +107,30 @@ void ShardServer::retire_replica(HeldShard& shard) {
 
 // --- Reads
 
+/// Backups answer reads as long as that may be linearizable; whoever asks in vain goes to the primary.
+bool ShardServer::serves(const HeldShard& shard, Method method) {
+  if (shard.replica->is_serving()) [[likely]] {
+    return true;
+  }
+  const bool is_read = method == Method::kGet || method == Method::kMultiGet || method == Method::kScan;
+  return is_read && shard.reads_as_backup() && is_fresh(shard);
+}
+
+/// Not WRONG_SHARD: another key, or the same one a moment later, is answered here.
+void ShardServer::refuse_unsettled(rpc::ReplyToken& reply, Method method, const HeldShard& shard) {
+  answer_error(
+      reply, method,
+      head_of(shard, KvStatus::kUnavailable, 0, "this backup has a write of the key under way; ask the primary"));
+}
+
 /// True: `then` runs when a round of the members has shown that what was read is not stale; or it has been refused.
 bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&)) {
   HeldShard& shard = *pending.shard;
   if (shard.replica == nullptr) return false;
   // What was read in one epoch says nothing about another: somebody else may have led in between.
-  const bool same_epoch = pending.epoch == shard.epoch;
+  const bool same_epoch = pending.epoch == shard.read_epoch();
   if (same_epoch && is_fresh(shard)) [[likely]] {
+    count_backup_read(shard);
     return false;
   }
   if (!same_epoch) {

@@ -50,6 +50,9 @@ void format_requests(std::string& out, std::span<const WorkerStats> workers) {
          [](const WorkerStats& w) { return w.requests.value_zero_copy_bytes; });
   simple(out, workers, "skua_reads_deferred_total", "counter", "Reads that went to the reader pool.",
          [](const WorkerStats& w) { return w.requests.reads_deferred; });
+  simple(out, workers, "skua_backup_reads_total", "counter",
+         "Reads answered by replicas that are not their shard's primary (read_anywhere).",
+         [](const WorkerStats& w) { return w.requests.backup_reads; });
 }
 
 void format_commits(std::string& out, std::span<const WorkerStats> workers) {

@@ -44,6 +44,8 @@ struct RequestStats {
   uint64_t value_zero_copy_bytes = 0;
   /// Requests that memory could not answer and the reader pool did.
   uint64_t reads_deferred = 0;
+  /// Reads answered by replicas that were not their shard's primary (read_anywhere).
+  uint64_t backup_reads = 0;
   /// Requests whose deadline had passed on arrival.
   uint64_t deadline_expired = 0;
   /// Mutations per group commit, as they came back.

@@ -197,6 +197,43 @@ TEST(Replica, LosingABackupDoesNotStopReads) {
   EXPECT_EQ(group[1].commit_index(), 2U);
 }
 
+TEST(Replica, BackupsReadWhileAllMembersPromise) {
+  Group group({1, 2, 3});
+  View view = view_of(1, 1, {1, 2, 3});
+  view.read_anywhere = true;
+  group.view(view);
+  group.pass(200 * kMillisecond);
+  for (const NodeId node : {1, 2, 3}) EXPECT_TRUE(group[node].may_serve_read(group.now)) << node;
+  // Cut off from one member, neither of the others reads alone for longer than the promise.
+  group.cut = {3};
+  group.pass(kOptions.lease.promised_ns());
+  for (const NodeId node : {1, 2, 3}) EXPECT_FALSE(group[node].may_serve_read(group.now)) << node;
+  group.cut = {};
+  group.pass(200 * kMillisecond);
+  EXPECT_TRUE(group[2].may_serve_read(group.now));
+}
+
+TEST(Replica, NothingIsCommittedWithoutABackupThatMayStillRead) {
+  Group group({1, 2, 3});
+  View view = view_of(1, 1, {1, 2, 3});
+  view.read_anywhere = true;
+  group.view(view);
+  group.pass(200 * kMillisecond);
+  group.cut = {3};
+  View without = view_of(2, 1, {1, 2});
+  without.read_anywhere = true;
+  for (const NodeId node : {1, 2}) group.view_to(node, without);
+  group.settle();
+  const uint64_t before = group[1].commit_index();
+  group.propose(1);
+  while (group[1].commit_index() == before) {
+    ASSERT_LT(group.now, 10 * kSecond);
+    group.pass(10 * kMillisecond);
+    ASSERT_FALSE(group[1].commit_index() > before && group[3].may_serve_read(group.now));
+  }
+  EXPECT_TRUE(group[2].may_serve_read(group.now));
+}
+
 TEST(Replica, TooFewMembersCommitNothingNewButWhatAFormerPrimaryLeft) {
   Group group({1, 2, 3});
   View view = view_of(1, 1, {1, 2, 3});

@@ -35,5 +35,8 @@ int main(int argc, char** argv) {
   show("joins", all.joins);
   show("snapshots", all.snapshots);
   show("messages", all.messages);
+  show("reads", all.reads);
+  show("backup reads", all.backup_reads);
+  show("unsettled", all.unsettled);
   return 0;
 }

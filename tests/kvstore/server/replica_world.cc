@@ -27,6 +27,9 @@ void ReplicaWorld::Tally::add(const Tally& other) {
   joins += other.joins;
   snapshots += other.snapshots;
   messages += other.messages;
+  reads += other.reads;
+  backup_reads += other.backup_reads;
+  unsettled += other.unsettled;
 }
 
 // --- A node's surroundings
@@ -120,6 +123,7 @@ ReplicaWorld::ReplicaWorld(uint64_t seed) : rng_(seed) {
   view_.epoch = view_.change = 1;
   view_.primary = 1;
   view_.members = {{1, 1}, {2, 1}, {3, 1}};
+  view_.read_anywhere = rng_.chance(0.5);
 }
 
 ReplicaWorld::~ReplicaWorld() {
@@ -152,6 +156,7 @@ std::optional<std::string> ReplicaWorld::run() {
     }
     for (const auto& node : nodes_) step(*node);
     for (Client& client : clients_) act(client);
+    for (Client& client : clients_) read(client);
     keep_house();
     const bool idle = std::ranges::none_of(clients_, [](const Client& client) { return client.busy; });
     const bool whole = view_.members.size() == kNodes;
@@ -328,6 +333,34 @@ void ReplicaWorld::written(Client& client) {
     client.op.id = client.id;
     target.engine->write(*target.shard, client.op);
   });
+}
+
+/// Of any node, one of the keys that only this client writes.
+void ReplicaWorld::read(Client& client) {
+  Node& target = *nodes_[rng_.below(nodes_.size())];
+  if (target.replica == nullptr || !target.machine.running()) return;
+  const ShardReplica& replica = *target.replica;
+  if (!replica.is_serving() && !replica.reads_as_backup()) return;
+  const std::string key = absl::StrCat("key", client.id.client_id, rng_.below(3));
+  if (replica.reads_as_backup() && !replica.is_settled(key)) {
+    ++tally_.unsettled;
+    return;
+  }
+  std::optional<std::string> value;
+  MemoryTier::Lookup found = target.engine->get(*target.shard, key);
+  if (found.found == MemoryTier::Found::kHit) value = as_string_view(found.value.bytes());
+  if (found.found == MemoryTier::Found::kMiss) {
+    PinnedValue pinned;
+    if (target.db->get(key, pinned).ok()) value = as_string_view(pinned.bytes());
+  }
+  if (!replica.may_read(now_)) return;
+  ++(replica.is_serving() ? tally_.reads : tally_.backup_reads);
+  const auto acknowledged = client.put.find(key);
+  const bool newest = acknowledged == client.put.end() ? !value : value == acknowledged->second;
+  const bool under_way = client.busy && client.key == key && value == client.value;
+  if (newest || under_way) return;
+  broken(absl::StrCat("node ", target.id, " shows ", value.value_or("nothing"), " for ", key, ", not ",
+                      acknowledged == client.put.end() ? "nothing" : acknowledged->second, describe()));
 }
 
 // --- The control plane

@@ -2,7 +2,8 @@
 // dumb control plane that knows everything; clients that count and put. Processes are killed, machines lose power, messages are
 // lost and late, learners copy the shard.
 //
-// What is checked: a write that was acknowledged is there, once; counters are exact; in the end all replicas' databases are equal.
+// What is checked: a write that was acknowledged is there, once; counters are exact; in the end all replicas' databases are equal;
+// and any replica that may answer a read has what was acknowledged, whether it leads or not.
 // The protocol's own rules are looked at more closely in tests/kvstore/replication.
 #ifndef SKUA_TESTS_KVSTORE_SERVER_REPLICA_WORLD_H_
 #define SKUA_TESTS_KVSTORE_SERVER_REPLICA_WORLD_H_
@@ -33,7 +34,7 @@ class ReplicaWorld {
 
   struct Tally {
     uint64_t acknowledged = 0, retries = 0, kills = 0, power_cuts = 0, views = 0, joins = 0, snapshots = 0,
-             messages = 0;
+             messages = 0, reads = 0, backup_reads = 0, unsettled = 0;
     void add(const Tally& other);
   };
   [[nodiscard]] const Tally& tally() const { return tally_; }
@@ -94,6 +95,7 @@ class ReplicaWorld {
   void step(Node& node);
   void deliver(NodeId to, Message message);
   void act(Client& client);
+  void read(Client& client);
   void written(Client& client);
   void hear(NodeId from, const ReplicaReport& report);
   void replace_primary();
