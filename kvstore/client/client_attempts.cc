@@ -41,10 +41,32 @@ void ClientCore::dispatch(Operation& operation) {
     cluster_.hurry();
     return park(operation, Awaits::kMap, kTimeNever);
   }
-  if (!sessions_->is_open(route.target)) {
-    return park(operation, Awaits::kSession, sessions_->ensure_open(route.target, now()));
+  operation.spreads = route.backup_count > 0 && !operation.is_write();
+  if (operation.spreads) spread_read(operation, *table, route);
+  if (!sessions_->is_open(operation.target)) {
+    return park(operation, Awaits::kSession, sessions_->ensure_open(operation.target, now()));
   }
   send(operation, *table, route);
+}
+
+void ClientCore::spread_read(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
+  operation.at_backup = false;
+  if (std::exchange(operation.to_primary, false)) return;
+  const TimeNs time = submitting_ > 0 ? operation.started_ns : now();
+  const auto is_open = [this](TargetId target) { return sessions_->is_open(target); };
+  const std::span<const TargetId> backups = table.backups_of(route);
+  for (const TargetId backup : backups) {
+    if (!is_open(backup)) sessions_->ensure_open(backup, time);
+  }
+  operation.target = spread_.choose(route.target, backups, time, rng_, is_open);
+  operation.at_backup = operation.target != route.target;
+}
+
+void ClientCore::turn_to_primary(Operation& operation, bool at_fault) {
+  ++counters_.backup_reads_refused;
+  if (at_fault) spread_.failed(operation.target, now());
+  operation.to_primary = true;
+  dispatch(operation);
 }
 
 void ClientCore::dispatch_without_table(Operation& operation) {
@@ -119,14 +141,15 @@ absl::Status ClientCore::encode(Operation& operation, const Route& route, const 
 
 void ClientCore::send(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
   operation.state = State::kInFlight;
-  operation.session = sessions_->session(route.target);
+  operation.session = sessions_->session(operation.target);
   // The application's own call, a moment ago: one look at the clock does for all of it.
   operation.attempt_ns = submitting_ > 0 ? operation.started_ns : now();
   if (operation.attempt++ > 0) ++counters_.retries;
   if (operation.uncertain) ++counters_.repeated_writes;
   ++counters_.attempts;
-  const DurationNs left_ns = operation.deadline_ns - operation.attempt_ns;
+  DurationNs left_ns = operation.deadline_ns - operation.attempt_ns;
   if (left_ns <= 0) return expire(operation);
+  if (operation.spreads) left_ns = std::min(left_ns, kReadPatienceNs << std::min(operation.failed_attempts, 10u));
   rpc::MessagePtr message = endpoint_->make_message();
   const Route told{table.id, operation.shard, route.epoch, routes_.revision()};
   RequestId id;
@@ -136,7 +159,7 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
   operation.table_id = table.id;
   absl::Status status = encode(operation, told, id, *message);
   if (!status.ok()) return fail(operation, status.code(), std_view(status.message()), false);
-  sessions_->call_started(route.target);
+  sessions_->call_started(operation.target);
   const absl::StatusOr<rpc::CallId> call =
       endpoint_->call(operation.session, static_cast<rpc::MethodId>(operation.method), std::move(message),
                       {.timeout_ns = left_ns, .now_ns = operation.attempt_ns},
@@ -218,6 +241,15 @@ void ClientCore::on_write_reply(Operation& operation, const rpc::Lease& lease) {
 }
 
 bool ClientCore::judge(Operation& operation, const ReplyHead& head) {
+  if (operation.spreads) {
+    const bool answered = head.status == KvStatus::kOk || head.status == KvStatus::kNotFound;
+    if (!answered && operation.at_backup) {
+      turn_to_primary(operation, head.status != KvStatus::kUnavailable);
+      return false;
+    }
+    if (answered) spread_.answered(operation.target);
+    if (operation.at_backup) ++counters_.backup_reads;
+  }
   if (head.status == KvStatus::kOk) return true;
   const Judgement judgement = judge_reply(repeat_of(operation), head.status);
   if (judgement.verdict == Verdict::kAnswer) return true;
@@ -237,6 +269,12 @@ void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgeme
   note_attempt(operation, operation.attempt_ns, cause);
   operation.uncertain = operation.uncertain || judgement.may_have_been_applied;
   if (judgement.refresh_map && !closing_) cluster_.hurry();
+  if (operation.at_backup) return turn_to_primary(operation, true);
+  if (operation.spreads && absl::IsDeadlineExceeded(cause) && now() < operation.deadline_ns) {
+    // The primary is silent; the others may not be.
+    spread_.failed(operation.target, now());
+    return dispatch(operation);
+  }
   const std::string_view text = std_view(cause.message());
   if (judgement.verdict != Verdict::kRetry || closing_) {
     return fail(operation, cause.code(), text, judgement.may_have_been_applied);

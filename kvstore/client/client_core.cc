@@ -169,6 +169,8 @@ absl::Status ClientCore::readiness(std::string_view table) {
           absl::DeadlineExceededError(absl::StrCat("no session with ", routes_.target(shard.target).describe(),
                                                    " yet: ", sessions_->last_error(shard.target).message())));
     }
+    // Wanted, but not waited for.
+    for (const TargetId backup : routes->backups_of(shard)) sessions_->ensure_open(backup, now());
   }
   return status;
 }
@@ -235,7 +237,7 @@ void ClientCore::resume(Operation& operation) {
 
 void ClientCore::session_ready(TargetId target) {
   wake_parked([target](const Operation& operation) {
-    return operation.awaits == Awaits::kSession && operation.target == target;
+    return operation.awaits == Awaits::kSession && (operation.target == target || operation.spreads);
   });
 }
 

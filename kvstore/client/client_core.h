@@ -29,6 +29,7 @@
 #include "kvstore/client/batch.h"
 #include "kvstore/client/cluster_access.h"
 #include "kvstore/client/operation.h"
+#include "kvstore/client/read_spread.h"
 #include "kvstore/client/request_lanes.h"
 #include "kvstore/client/retry_policy.h"
 #include "kvstore/client/route_table.h"
@@ -129,6 +130,9 @@ class ClientCore final : private SessionHost {
   // client_attempts.cc
   void dispatch(Operation& operation);
   void dispatch_without_table(Operation& operation);
+  void spread_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
+  /// A backup did not answer. `at_fault`: it would not answer other reads either.
+  void turn_to_primary(Operation& operation, bool at_fault);
   /// False: the operation waits for what its token needs, or failed.
   bool may_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
   absl::StatusOr<ByteSpan> encode_head(Operation& operation, const Route& route, const RequestId& id, ByteSpan body,
@@ -193,6 +197,7 @@ class ClientCore final : private SessionHost {
   const absl::Status not_found_ = absl::NotFoundError("no such key");
   const std::shared_ptr<MapInbox> inbox_ = std::make_shared<MapInbox>();
   RouteTable routes_;
+  ReadSpread spread_;
   RequestLanes lanes_;
   OperationPool pool_;
   std::unique_ptr<rpc::Endpoint> endpoint_;

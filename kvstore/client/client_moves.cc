@@ -35,6 +35,7 @@ namespace skua::kv {
 /// The node that its call is under way to is not the one to ask any longer.
 bool ClientCore::has_moved(const Operation& operation) {
   if (repeat_of(operation) == Repeat::kUnidentified) return false;
+  if (operation.at_backup) return false;  // it was not asked as the primary, and is not waited for long
   const TableRoutes* table = routes_.find_table(operation.table);
   // Of a table that was dropped, or made anew, nobody knows better than the node that has the call.
   if (table == nullptr || table->id != operation.table_id || operation.shard >= table->shards.size()) return false;

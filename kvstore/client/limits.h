@@ -43,6 +43,11 @@ inline constexpr DurationNs kReopenPauseMaxNs = 1 * kSecond;
 inline constexpr DurationNs kSlowCallNs = 250 * kMillisecond;
 /// How long an operation on a table that the newest shard map does not have waits for a newer map.
 inline constexpr DurationNs kUnknownTableWaitNs = 500 * kMillisecond;
+/// Tables that are read anywhere: pause before a replica that could not answer is asked again; likewise (read_spread.h).
+inline constexpr DurationNs kReplicaPauseMinNs = 10 * kMillisecond;
+inline constexpr DurationNs kReplicaPauseMaxNs = 1 * kSecond;
+/// A read that a replica does not answer for so long goes to another; twice as long for each attempt.
+inline constexpr DurationNs kReadPatienceNs = 100 * kMillisecond;
 /// For each of the two calls (describe, open session) that open a session.
 inline constexpr DurationNs kBootstrapTimeoutNs = 3 * kSecond;
 

@@ -60,6 +60,7 @@ void OperationPool::recycle(Operation& operation) {
   operation.target = kNoTarget;
   operation.session = {};
   operation.moved = false;
+  operation.spreads = operation.at_backup = operation.to_primary = false;
   if (operation.failed_attempts > 0) {
     operation.trail.clear();
     operation.failed_attempts = 0;

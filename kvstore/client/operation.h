@@ -119,6 +119,10 @@ struct Operation {
   rpc::CallId call;  // while call_hook is linked
   /// The call ends because the shard moved, not because it failed.
   bool moved = false;
+  // Reads of tables that are read anywhere.
+  bool spreads = false;     // any replica's session will do
+  bool at_backup = false;   // another replica than the primary is asked
+  bool to_primary = false;  // a backup did not answer: the next attempt is the primary's
 
   /// Failed attempts: the first and the latest.
   std::vector<Attempt> trail;

@@ -53,6 +53,13 @@ std::vector<TargetId> RouteTable::update(const control::ShardMap& map) {
       if (shard.primary.has_value()) {
         route.target = target_of(map.nodes[shard.primary->node], shard.primary->worker);
       }
+      route.first_backup = static_cast<uint32_t>(routes.backups.size());
+      if (table.read_anywhere) {
+        for (const control::MapReplica& backup : shard.backups) {
+          routes.backups.push_back(target_of(map.nodes[backup.node], backup.worker));
+        }
+        route.backup_count = static_cast<uint32_t>(shard.backups.size());
+      }
       routes.shards.push_back(route);
     }
   }

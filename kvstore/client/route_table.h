@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,12 +43,20 @@ struct ShardRoute {
   uint64_t epoch = 0;
   /// kNoTarget: the shard has no owner.
   TargetId target = kNoTarget;
+  /// Of TableRoutes::backups. None unless the table is read anywhere.
+  uint32_t first_backup = 0;
+  uint32_t backup_count = 0;
 };
 
 struct TableRoutes {
   uint32_t id = 0;
   std::string name;
   std::vector<ShardRoute> shards;
+  std::vector<TargetId> backups = {};  ///< those that answer reads, of all shards
+
+  [[nodiscard]] std::span<const TargetId> backups_of(const ShardRoute& shard) const {
+    return std::span(backups).subspan(shard.first_backup, shard.backup_count);
+  }
 };
 
 class RouteTable {

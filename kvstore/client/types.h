@@ -323,6 +323,10 @@ struct ClientCounters {
   uint64_t wrong_shard = 0;
   /// Attempts given up because another node had taken over their shard; each was followed by one there.
   uint64_t calls_moved = 0;
+  /// Of tables that are read anywhere: reads (MULTI_GETs and SCANs by shard and page) that replicas other than the primary
+  /// answered, and such that went on to the primary.
+  uint64_t backup_reads = 0;
+  uint64_t backup_reads_refused = 0;
   uint64_t map_updates = 0;
   uint64_t sessions_opened = 0;
   uint64_t sessions_lost = 0;

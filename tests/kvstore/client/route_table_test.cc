@@ -67,6 +67,21 @@ TEST(Update, TellsRestartedMovedAndGoneNodes) {
   EXPECT_TRUE(routes.target(1).present);
 }
 
+TEST(Update, KnowsBackupsOfTablesThatAreReadAnywhere) {
+  control::ShardMap map = map_of(1, {kA, kB}, {at(0, 0), at(1, 1)});
+  map.tables[0].shards[1].backups = {at(0, 1)};
+  RouteTable routes;
+  routes.update(map);
+  EXPECT_THAT(routes.find_table("users")->backups_of(routes.find_table("users")->shards[1]), IsEmpty());
+  map.revision = 2;
+  map.tables[0].read_anywhere = true;
+  routes.update(map);
+  const TableRoutes& table = *routes.find_table("users");
+  EXPECT_THAT(table.backups_of(table.shards[0]), IsEmpty());
+  ASSERT_EQ(table.backups_of(table.shards[1]).size(), 1u);
+  EXPECT_EQ(routes.target(table.backups_of(table.shards[1])[0]).describe(), "node a worker 1 (host-a:1)");
+}
+
 TEST(Update, IgnoresMapsThatAreNotNewer) {
   RouteTable routes;
   routes.update(map_of(5, {kA}, {at(0, 0)}));
