@@ -90,7 +90,8 @@ void add_create_command(app::Command& tables, const Globals& globals) {
                "than half of the replicas.")
       .range(0, kReplicasMax)
       .unit("replicas");
-  command.add_bool("read-anywhere", &wanted->read_anywhere, "Backups may answer linearizable reads too.");
+  command.add_bool("read-anywhere", &wanted->read_anywhere,
+                   "Clients read from all replicas, not only from primaries; reads stay linearizable.");
   command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
   command.example("skuactl table create notes --shards 6 --replicas 3",
                   "survives the loss of a node, or of two one after the other");

@@ -87,14 +87,18 @@ class DurabilityClient {
     for (size_t i = 0; i < arguments.sums; ++i) sums_.push_back({.name = absl::StrCat("sum", i)});
   }
 
-  void load() { loading_ = true; }
+  void load() {
+    loading_ = true;
+    backup_reads_before_ = client_.counters().backup_reads;
+  }
 
   std::string pause() {
     loading_ = false;
     while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
     std::string line =
         absl::StrCat("paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_,
-                     " reads=", reads_, " failed_reads=", failed_reads_, " longest_ms=", longest_.count());
+                     " reads=", reads_, " failed_reads=", failed_reads_, " longest_ms=", longest_.count(),
+                     " backup_reads=", client_.counters().backup_reads - backup_reads_before_);
     for (const auto& [code, text] : last_refusals_) absl::StrAppend(&line, " | ", text);
     acknowledged_ = unknown_ = refused_ = reads_ = failed_reads_ = 0;
     longest_ = {};
@@ -325,6 +329,7 @@ class DurabilityClient {
   uint64_t reads_ = 0;
   uint64_t failed_reads_ = 0;
   std::chrono::milliseconds longest_{};  // that an operation on a key has taken
+  uint64_t backup_reads_before_ = 0;
   std::map<int, std::string> last_refusals_;
   std::string last_read_failure_;
   std::string broken_;
