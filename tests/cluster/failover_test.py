@@ -28,7 +28,7 @@ NODES = 3
 
 
 class History:
-    """tests/cluster/history_client.cc: reads and writes without a pause, and sees that the reads are linearizable."""
+    """tests/cluster/history_client.cc: reads and writes all the time, and sees that the reads are linearizable."""
 
     def __init__(self, cluster, table):
         self.popen = subprocess.Popen(

@@ -1,7 +1,7 @@
-// history_client: reads and writes a few keys without a pause, sees that every read is linearizable, and knows the longest that
+// history_client: reads and writes a few keys all the time, sees that every read is linearizable, and knows the longest that
 // an operation had to wait.
 //
-//   history_client --control HOST:PORT --table T [--keys N] [--readers N]
+//   history_client --control HOST:PORT --table T [--keys N] [--readers N] [--pause-us N]
 //
 // A line "take" on stdin is answered by one line on stdout: what was done since the last one,
 //
@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -40,6 +41,7 @@ struct Arguments {
   std::string table;
   size_t keys = 4;
   size_t readers = 2;
+  std::chrono::microseconds pause{1000};  // between an answer and the next operation, at least
 };
 
 struct Register {
@@ -55,7 +57,15 @@ class HistoryClient {
     for (size_t i = 0; i < arguments.keys; ++i) start(i);
   }
 
-  void run() { client_.poll(std::chrono::milliseconds(1)); }
+  void run() {
+    if (const auto now = SteadyTime::now(); now >= next_round_) {
+      next_round_ = now + arguments_.pause;
+      std::vector<std::function<void()>> due;
+      due.swap(next_);
+      for (const auto& operation : due) operation();
+    }
+    client_.poll(std::chrono::duration_cast<std::chrono::nanoseconds>(arguments_.pause));
+  }
 
   void stop() { stopping_ = true; }
   [[nodiscard]] bool stopped() const { return stopping_; }
@@ -97,7 +107,7 @@ class HistoryClient {
       }
       ++figures_.puts;
       one->known = std::max(one->known, value);
-      put(number, one);
+      next_.emplace_back([=, this] { put(number, one); });
     }));
   }
 
@@ -118,7 +128,7 @@ class HistoryClient {
       } else {
         ++figures_.unknown;
       }
-      get(one);
+      next_.emplace_back([=, this] { get(one); });
     }));
   }
 
@@ -137,6 +147,8 @@ class HistoryClient {
   const Arguments arguments_;
   AsyncClient& client_;
   Figures figures_;
+  std::vector<std::function<void()>> next_;  // operations of the next round
+  SteadyTime::time_point next_round_{};
   uint64_t generations_ = 0;
   bool stopping_ = false;
   std::string broken_;
@@ -155,6 +167,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.keys = number;
     } else if (name == "--readers") {
       out.readers = number;
+    } else if (name == "--pause-us") {
+      out.pause = std::chrono::microseconds(number);
     } else {
       return false;
     }
@@ -184,7 +198,8 @@ void serve(AsyncClient& client, HistoryClient& registers) {
 int main(int argc, char** argv) {
   skua::kv::Arguments arguments;
   if (!skua::kv::parse(argc, argv, arguments)) {
-    std::fprintf(stderr, "usage: history_client --control HOST:PORT --table NAME [--keys N] [--readers N]\n");
+    std::fprintf(stderr,
+                 "usage: history_client --control HOST:PORT --table NAME [--keys N] [--readers N] [--pause-us N]\n");
     return 2;
   }
   auto client =
