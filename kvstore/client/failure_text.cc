@@ -9,9 +9,11 @@
 namespace skua::kv {
 namespace {
 
-std::string cut(std::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return std::string(text);
-  return absl::StrCat(absl_view(text.substr(0, bytes_max)), "...");
+/// Its first sentence: what follows mostly is advice, and the failure has its own.
+std::string shown_outcome(std::string_view text) {
+  text = text.substr(0, text.find(". "));
+  if (text.size() <= kShownOutcomeBytesMax) return std::string(text);
+  return absl::StrCat(absl_view(text.substr(0, kShownOutcomeBytesMax)), "...");
 }
 
 /// Of the failed attempts the last one; detail has others.
@@ -20,7 +22,7 @@ std::string describe_attempts(const Operation& operation, const std::string& who
   std::string text = absl::StrFormat("%d attempts in %.1f s, the last", operation.failed_attempts,
                                      static_cast<double>(last.started.count()) / kSecond);
   if (!last.whom.empty() && last.whom != whom) absl::StrAppend(&text, " on ", last.whom);
-  absl::StrAppend(&text, ": ", cut(last.outcome, kShownOutcomeBytesMax));
+  absl::StrAppend(&text, ": ", shown_outcome(last.outcome));
   return text;
 }
 

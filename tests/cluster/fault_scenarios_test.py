@@ -36,7 +36,6 @@ NODES = 3
 # does much else.
 GAP_LIMIT_S = 4
 LEASE_S = 0.4
-CONTROL_PORT = 7400
 
 
 def node_name(index):
@@ -51,15 +50,20 @@ class FaultCluster(Cluster):
         self.has_etcd = shutil.which("etcd") is not None
         self.client_prefix = tuple(place.command("client"))
         self.etcd_ports = (free_port(), free_port())
-        super().__init__(0)
-        self.grpc_ports = [free_port() for _ in range(NODES)]
-        for index in range(NODES):
-            self.start_node(index)
-        wait_for("the nodes to be alive", lambda: self.alive_count() == NODES)
-        for table, shards in (("t", 3), ("probe", 1)):
-            created = self.ctl("table", "create", table, "--shards", str(shards), "--replicas", "3")
-            assert created.returncode == 0, created.stderr
-        wait_for("all replicas to be there", self.is_settled)
+        self.processes = {}
+        try:
+            super().__init__(0)
+            self.grpc_ports = [free_port() for _ in range(NODES)]
+            for index in range(NODES):
+                self.start_node(index)
+            wait_for("the nodes to be alive", lambda: self.alive_count() == NODES)
+            for table, shards in (("t", 3), ("probe", 1)):
+                created = self.ctl("table", "create", table, "--shards", str(shards), "--replicas", "3")
+                assert created.returncode == 0, created.stderr
+            wait_for("all replicas to be there", self.is_settled)
+        except BaseException:
+            self.close()
+            raise
 
     def start_control(self):
         if self.has_etcd and "etcd" not in self.processes:
@@ -292,19 +296,18 @@ def cut_from_one_backup(world):
 def cut_from_all_backups(world):
     """The primary hears clients and the control plane, but no other member. A client that hears it alone gets no more answers."""
     _, primary, _ = world.cluster.probe()
+    others = [node_name(index) for index in range(NODES) if index != primary]
     stale = [Register(world.cluster, kind, "stale", 1000) for kind in ("put", "get")]
     try:
         wait_for("its first answers", lambda: all(len(register.events) > 10 for register in stale))
         world.place.cut("stale", "control")
-        for other in set(range(NODES)) - {primary}:
-            world.place.cut(node_name(primary), node_name(other))
+        world.place.cut(node_name(primary), *others)
         cut_ns = time.monotonic_ns()
         wait_for("another primary", lambda: world.cluster.probe()[1] not in (None, primary))
         changed_ns = time.monotonic_ns()
         time.sleep(world.lasts(3, 10))
         until_ns = time.monotonic_ns()
-        for other in set(range(NODES)) - {primary}:
-            world.place.mend(node_name(primary), node_name(other))
+        world.place.mend(node_name(primary), *others)
         wait_for("it to be a member again", lambda: primary in world.cluster.probe()[2])
         world.place.mend("stale", "control")
         for register in stale:
@@ -380,7 +383,7 @@ def run(scenarios, long):
             world.run(scenario)
     except BaseException:
         for name, process in ({} if world is None else world.cluster.processes).items():
-            print(f"last words of {name}:\n{process.log()[-3000:]}", file=sys.stderr)
+            print(f"last words of {name}:\n{process.log()[-6000:]}", file=sys.stderr)
         raise
     finally:
         if world is not None:

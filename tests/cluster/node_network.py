@@ -70,14 +70,22 @@ class NodeNetwork:
         """What runs `words` there."""
         return ["ip", "netns", "exec", self.prefix + name, *words]
 
-    def cut(self, one, other):
-        for here, there in ((one, other), (other, one)):
-            self.inside(here, "neigh", "replace", self.address(there), "lladdr", NOBODY, "dev", "eth0", "nud", "permanent")
+    def cut(self, one, *others):
+        """From all of the others at the same moment."""
+        self.tell(one, {other: NOBODY for other in others})
+        for other in others:
+            self.tell(other, {one: NOBODY})
 
-    def mend(self, one, other):
-        for here, there in ((one, other), (other, one)):
-            self.inside(here, "neigh", "replace", self.address(there), "lladdr", self.hardware(there), "dev", "eth0", "nud",
-                        "permanent")
+    def mend(self, one, *others):
+        for other in others:
+            self.tell(other, {one: self.hardware(one)})
+        self.tell(one, {other: self.hardware(other) for other in others})
+
+    def tell(self, name, hardware):
+        lines = [f"neigh replace {self.address(other)} lladdr {where} dev eth0 nud permanent"
+                 for other, where in hardware.items()]
+        subprocess.run(["ip", "-n", self.prefix + name, "-batch", "-"], input="\n".join(lines) + "\n", check=True,
+                       capture_output=True, text=True)
 
     def close(self):
         for name in reversed(self.made):
