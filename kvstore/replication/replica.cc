@@ -324,11 +324,25 @@ void Replica::report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, 
   out.reports.push_back({kind, view_.epoch, node, join});
 }
 
+/// A primary of two or more others, all of whom are silent, is probably the one that is cut off.
+bool Replica::hears_nobody(TimeNs now) const {
+  if (role_ != ReplicaRole::kPrimary) return false;
+  size_t silent = 0;
+  for (const auto& [node, peer] : peers_) {
+    if (!required(peer)) continue;
+    if (now - peer.heard_ns <= options_.suspect_after_ns / 2) return false;
+    ++silent;
+  }
+  return silent > 1;
+}
+
 void Replica::look_for_silence(TimeNs now, ReplicaOutput& out) const {
   if (role_ != ReplicaRole::kPrimary && role_ != ReplicaRole::kBackup) return;
+  // Were its word the first, one of the others would leave the view, and it could go on no better.
+  const DurationNs patience = options_.suspect_after_ns + (hears_nobody(now) ? options_.suspect_after_ns / 2 : 0);
   for (const auto& [node, peer] : peers_) {
     const bool watched = role_ == ReplicaRole::kPrimary ? required(peer) : node == view_.primary;
-    if (watched && now - peer.heard_ns > options_.suspect_after_ns) {
+    if (watched && now - peer.heard_ns > patience) {
       report(out, ReplicaReport::Kind::kSuspect, node);
     }
   }

@@ -233,6 +233,7 @@ class Replica {
   void match_peers(TimeNs now, bool keep);
   [[nodiscard]] ReplicaRole role_in(const View& view) const;
   void heartbeat(TimeNs now, ReplicaOutput& out);
+  [[nodiscard]] bool hears_nobody(TimeNs now) const;
   void look_for_silence(TimeNs now, ReplicaOutput& out) const;
   void report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, uint64_t join = 0) const;
   [[nodiscard]] Peer* peer(NodeId node);
