@@ -104,6 +104,8 @@ class Machine {
   [[nodiscard]] SimDevice& log_disk(size_t log) { return *logs_[log]; }
   [[nodiscard]] RocksdbEngine& databases() { return *engine_; }
   void make_database(ShardId id) { databases_.emplace(id, std::make_unique<Database>(*this, id)); }
+  /// While it is closed.
+  void remove_database(ShardId id) { databases_.erase(id); }
   [[nodiscard]] Database& database(ShardId id) { return *databases_.at(id); }
 
   void set_faults(const SimDeviceFaults& logs, const DatabaseFaults& databases);

@@ -18,10 +18,11 @@ Oracle::Oracle(SimKernel& kernel, size_t shards, size_t keys) : kernel_(kernel),
 void Oracle::view_decided(size_t shard, const View& view) {
   Shard& at = shards_[shard];
   const View& before = at.last_view;
+  if (view.fork != before.fork) at.is_forked = true;
   if (before.epoch != 0 && view.epoch != before.epoch && view.epoch != before.epoch + 1) {
     kernel_.break_promise(absl::StrFormat("I1: epoch %d follows %d", view.epoch, before.epoch));
   }
-  if (before.epoch != 0 && view.epoch == before.epoch + 1) {
+  if (before.epoch != 0 && view.epoch == before.epoch + 1 && view.fork == before.fork) {
     for (const ReplicaId& id : view.members) {
       if (id.node != view.primary) continue;
       if (!before.is_member(id)) kernel_.break_promise("I7: a primary that was not a member");
@@ -43,6 +44,7 @@ void Oracle::view_told(size_t shard, const View& view) {
 // --- Logs
 
 void Oracle::appended(size_t shard, uint64_t index, uint64_t previous_epoch, const LogEntry& entry) {
+  if (shards_[shard].is_forked) return;
   auto& logs = shards_[shard].logs;
   if (logs.size() < index) logs.resize(index);
   for (const Known& known : logs[index - 1]) {
@@ -56,6 +58,7 @@ void Oracle::appended(size_t shard, uint64_t index, uint64_t previous_epoch, con
 
 bool Oracle::committed(size_t shard, uint64_t index, const LogEntry& entry, bool by_primary) {
   Shard& at = shards_[shard];
+  if (at.is_forked) return false;
   if (index <= at.committed.size()) {
     if (!(at.committed[index - 1] == entry)) {
       kernel_.break_promise(absl::StrFormat("shard %d: entry %d is committed twice: of epoch %d and of epoch %d", shard,
@@ -77,22 +80,31 @@ bool Oracle::committed(size_t shard, uint64_t index, const LogEntry& entry, bool
   at.committed.push_back(entry);
   at.state.apply(index, entry, false);
   at.hashes.push_back(at.state.hash());
+  at.contents.push_back(at.state.contents());
   return true;
 }
 
 void Oracle::truncated(size_t shard, uint64_t index, const LogEntry& entry) {
   const Shard& at = shards_[shard];
-  if (index > at.committed.size() || !(at.committed[index - 1] == entry)) return;
+  if (at.is_forked || index > at.committed.size() || !(at.committed[index - 1] == entry)) return;
   kernel_.break_promise(
       absl::StrFormat("I4: shard %d: entry %d of epoch %d is committed and dropped", shard, index, entry.epoch));
 }
 
 void Oracle::applied(size_t shard, const ShardState& state) {
   const Shard& at = shards_[shard];
-  if (state.applied() == 0) return;
+  if (state.applied() == 0 || at.is_forked) return;
   if (state.applied() > at.hashes.size() || at.hashes[state.applied() - 1] != state.hash()) {
     kernel_.break_promise(
         absl::StrFormat("I12: shard %d: a state that is not what its log makes up to %d", shard, state.applied()));
+  }
+}
+
+void Oracle::found(size_t shard, uint64_t index, uint64_t contents, const char* where) {
+  const Shard& at = shards_[shard];
+  if (at.is_forked || (index == 0 && contents == 0)) return;
+  if (index == 0 || index > at.contents.size() || at.contents[index - 1] != contents) {
+    kernel_.break_promise(absl::StrFormat("I12: shard %d: %s has up to %d what its log does not make", shard, where, index));
   }
 }
 
@@ -108,7 +120,7 @@ void Oracle::shown(size_t shard, uint32_t key, uint64_t version) {
 }
 
 void Oracle::read_served(size_t shard, uint32_t key, uint64_t version, uint64_t shown_before, const char* how) {
-  if (version < shown_before) {
+  if (version < shown_before && !shards_[shard].is_forked) {
     kernel_.break_promise(
         absl::StrFormat("I8: shard %d: a %s read shows version %d of key %d after version %d was shown", shard, how,
                         version, key, shown_before));
@@ -117,7 +129,7 @@ void Oracle::read_served(size_t shard, uint32_t key, uint64_t version, uint64_t 
 }
 
 void Oracle::acknowledged(size_t shard, uint64_t index) {
-  if (index > shards_[shard].committed.size()) {
+  if (index > shards_[shard].committed.size() && !shards_[shard].is_forked) {
     kernel_.break_promise(absl::StrFormat("shard %d: entry %d is acknowledged before it is committed", shard, index));
   }
 }

@@ -32,6 +32,11 @@ class Oracle {
   void truncated(size_t shard, uint64_t index, const LogEntry& entry);
   /// A replica's state has all entries up to applied(), and nothing else.
   void applied(size_t shard, const ShardState& state);
+  /// A replica has these items (Item::hash), made by the entries up to `index`; `where` for people.
+  void found(size_t shard, uint64_t index, uint64_t contents, const char* where);
+  /// An operator gave writes up: of this shard nothing is promised any more but that its replicas are alike.
+  void forked(size_t shard) { shards_[shard].is_forked = true; }
+  [[nodiscard]] bool is_forked(size_t shard) const { return shards_[shard].is_forked; }
   [[nodiscard]] uint64_t committed_index(size_t shard) const { return shards_[shard].committed.size(); }
   [[nodiscard]] uint64_t epoch_of(size_t shard, uint64_t index) const {
     return shards_[shard].committed[index - 1].epoch;
@@ -58,8 +63,10 @@ class Oracle {
     std::vector<std::vector<Known>> logs;  // by index, all that ever were
     std::vector<LogEntry> committed;       // from index 1 on
     std::vector<uint64_t> hashes;          // of the state after each
+    std::vector<uint64_t> contents;
     ShardState state;
     std::vector<uint64_t> shown;  // by key
+    bool is_forked = false;
   };
 
   SimKernel& kernel_;

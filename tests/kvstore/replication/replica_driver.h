@@ -24,21 +24,9 @@
 #include "tests/kvstore/replication/model_storage.h"
 #include "tests/kvstore/replication/replication_options.h"
 #include "tests/kvstore/replication/shard_state.h"
+#include "tests/kvstore/replication/sim_client.h"
 
 namespace skua::kv::sim {
-
-struct ClientRequest {
-  RequestId id;
-  size_t shard = 0;
-  Operation operation;
-};
-
-struct ClientReply {
-  RequestId id;
-  bool is_done = false;
-  int64_t result = 0;
-  NodeId try_next = 0;  // if it is known
-};
 
 class ReplicaDriver;
 

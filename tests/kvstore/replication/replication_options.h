@@ -9,24 +9,21 @@
 
 #include "kvstore/replication/replica.h"
 #include "rpc/base/clock.h"
+#include "tests/kvstore/replication/sim_client.h"
+#include "tests/kvstore/replication/sim_network.h"
 
 namespace skua::kv::sim {
 
-struct ReplicationSimOptions {
+struct ReplicationSimOptions : NetworkOptions, ClientOptions {
   uint64_t seed = 0;
 
   // The world.
-  size_t nodes = 3;
-  size_t shards = 1;
   size_t replicas = 3;  // wanted
-  size_t clients = 3;
-  size_t keys = 8;
   DurationNs faulty_ns = 30 * kSecond;  // then everything heals
 
   // The protocol.
   ReplicaOptions replica;
   uint32_t min_insync = 1;
-  bool read_anywhere = false;
   AckLevel ack_level = AckLevel::kDurable;
   size_t pending_max = 64;
   uint64_t retention_entries = 100;  // for peers that lag
@@ -35,20 +32,6 @@ struct ReplicationSimOptions {
   DurationNs give_up_disk_ns = 4 * kSecond;  // a process whose log hangs for so long ends itself
   double lazy_apply = 0;
 
-  // Clients.
-  DurationNs think_ns = 50 * kMillisecond;
-  DurationNs patience_ns = 500 * kMillisecond;
-  double write_share = 0.5;
-  double abandon = 0;
-
-  // The network.
-  DurationNs latency_ns = 100 * kMicrosecond;
-  DurationNs jitter_ns = 200 * kMicrosecond;
-  double loss = 0;
-  double duplicate = 0;
-  double delay = 0;  // share of messages that take long
-  DurationNs delay_ns = 0;
-  bool ordered = false;       // between two processes
   bool tells_breaks = false;  // a connection whose other end died is noticed
 
   // Disks.

@@ -13,25 +13,14 @@ constexpr DurationNs kReadAllMax = 10 * kSecond;
 
 }  // namespace
 
-void ReplicationWorld::Tally::add(const Tally& other) {
-  events += other.events;
-  operations += other.operations;
-  writes += other.writes;
-  views += other.views;
-  virtual_s += other.virtual_s;
-  for (size_t i = 0; i < probes.size(); ++i) probes[i] += other.probes[i];
-}
-
 ReplicationWorld::ReplicationWorld(const ReplicationSimOptions& options, WorldMutant mutant, bool verbose)
     : options_(options),
       kernel_(options.seed, verbose),
       oracle_(kernel_, options_.shards, options_.keys),
       network_(kernel_, options_, options_.nodes + 2 + options_.clients),
-      store_(kernel_, options_) {
+      store_(kernel_, options_),
+      histories_(options_.shards, options_.keys) {
   kernel_.mutant = mutant;
-  histories_.ops.assign(options_.shards, std::vector<std::vector<HistoryOp>>(options_.keys));
-  histories_.abandoned.assign(options_.shards, std::vector<size_t>(options_.keys));
-  histories_.last_seen.assign(options_.shards, std::vector<int64_t>(options_.keys));
 }
 
 ReplicationWorld::~ReplicationWorld() = default;
@@ -131,12 +120,13 @@ void ReplicationWorld::run_phases() {
       return;
     }
   }
-  check_histories();
+  if (std::string trouble = histories_.trouble(); !trouble.empty()) kernel_.break_promise(std::move(trouble));
 }
 
 void ReplicationWorld::heal() {
   kernel_.note("heal");
   healed_ = true;
+  faults_.stop();
   network_.heal();
   store_.heal();
   for (auto& manager : managers_) manager->heal();
@@ -183,26 +173,8 @@ std::string ReplicationWorld::unfinished() const {
   return "";
 }
 
-void ReplicationWorld::check_histories() {
-  for (size_t shard = 0; shard < options_.shards && !kernel_.broken; ++shard) {
-    for (size_t key = 0; key < options_.keys; ++key) {
-      size_t culprit = 0;
-      const std::vector<HistoryOp>& history = histories_.ops[shard][key];
-      const Linearizable verdict = check_linearizable(history, &culprit);
-      if (verdict == Linearizable::kYes) continue;
-      const HistoryOp& op = history[culprit];
-      kernel_.break_promise(
-          verdict == Linearizable::kTooComplex
-              ? std::string("a history that is too complex to be checked")
-              : absl::StrFormat(
-                    "I8: shard %d key %d is not linearizable: operation of kind %d, moments %d to %d, result %d", shard,
-                    key, static_cast<int>(op.kind), op.called, op.answered, op.result));
-    }
-  }
-}
-
-ReplicationWorld::Tally ReplicationWorld::tally() const {
-  Tally tally;
+SimTally ReplicationWorld::tally() const {
+  SimTally tally;
   tally.events = kernel_.queue.taken();
   tally.probes = kernel_.probes;
   tally.virtual_s = static_cast<double>(kernel_.now()) / 1e9;

@@ -35,7 +35,9 @@
 
 #include "tests/kvstore/replication/metadata_store_model.h"
 #include "tests/kvstore/replication/oracle.h"
+#include "tests/kvstore/replication/fault_schedule.h"
 #include "tests/kvstore/replication/replication_options.h"
+#include "tests/kvstore/replication/seed_runner.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/replication/sim_kernel.h"
 #include "tests/kvstore/replication/sim_network.h"
@@ -44,23 +46,17 @@
 
 namespace skua::kv::sim {
 
-class ReplicationWorld final : public NodeWorld, public ClientWorld {
+class ReplicationWorld final : public SimWorld, public NodeWorld, public ClientWorld {
  public:
-  struct Tally {
-    uint64_t events = 0, operations = 0, writes = 0, views = 0;
-    double virtual_s = 0;
-    Probes probes{};
-    void add(const Tally& other);
-  };
-
   ReplicationWorld(const ReplicationSimOptions& options, WorldMutant mutant, bool verbose);
   ~ReplicationWorld() override;
 
-  /// Runs to the end or to the first broken promise, which it returns.
-  std::optional<std::string> run();
+  // --- SimWorld
 
-  [[nodiscard]] uint64_t trace() const { return kernel_.trace; }
-  [[nodiscard]] Tally tally() const;
+  std::optional<std::string> run() override;
+  [[nodiscard]] uint64_t trace() const override { return kernel_.trace; }
+  [[nodiscard]] SimTally tally() const override;
+  [[nodiscard]] std::string describe() const override { return options_.describe(); }
 
   // --- NodeWorld, ClientWorld
 
@@ -82,7 +78,6 @@ class ReplicationWorld final : public NodeWorld, public ClientWorld {
   void heal();
   [[nodiscard]] bool run_until(TimeNs end);
   [[nodiscard]] std::string unfinished() const;
-  void check_histories();
   [[nodiscard]] Address manager_address(size_t manager) const { return options_.nodes + manager; }
   [[nodiscard]] Address client_address(size_t client) const { return options_.nodes + 2 + client; }
   [[nodiscard]] static Address node_address(NodeId node) { return node - 1; }
@@ -90,7 +85,6 @@ class ReplicationWorld final : public NodeWorld, public ClientWorld {
 
   // replication_world_faults.cc
   void start_faults();
-  void every(DurationNs period, void (ReplicationWorld::*fault)());
   [[nodiscard]] SimNode& any_node();
   void crash(SimNode& node, bool power_cut, bool other_disk, DurationNs down_ns);
   [[nodiscard]] bool may_lose(const SimNode& node) const;
@@ -122,6 +116,7 @@ class ReplicationWorld final : public NodeWorld, public ClientWorld {
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   Histories histories_;
+  FaultSchedule faults_{kernel_};
   bool healed_ = false;
   uint64_t views_ = 0;
 };

@@ -6,31 +6,22 @@
 namespace skua::kv::sim {
 
 void ReplicationWorld::start_faults() {
-  every(options_.kill_every_ns, &ReplicationWorld::kill);
-  every(options_.power_cut_every_ns, &ReplicationWorld::power_cut);
-  every(options_.blackout_every_ns, &ReplicationWorld::blackout);
-  every(options_.disk_replaced_every_ns, &ReplicationWorld::replace_disk);
-  every(options_.pause_every_ns, &ReplicationWorld::pause);
-  every(options_.partition_every_ns, &ReplicationWorld::partition);
-  every(options_.clog_every_ns, &ReplicationWorld::clog);
-  every(options_.stall_every_ns, &ReplicationWorld::stall);
-  every(options_.hang_every_ns, &ReplicationWorld::hang);
-  every(options_.full_every_ns, &ReplicationWorld::fill);
-  every(options_.manager_crash_every_ns, &ReplicationWorld::crash_manager);
-  every(options_.store_down_every_ns, &ReplicationWorld::lose_store);
-  every(options_.transfer_every_ns, &ReplicationWorld::transfer);
-  every(options_.coup_every_ns, &ReplicationWorld::coup);
-  every(options_.see_saw_every_ns, &ReplicationWorld::see_saw);
-  if (options_.clocks_drift) every(2 * kSecond, &ReplicationWorld::change_clock);
-}
-
-void ReplicationWorld::every(DurationNs period, void (ReplicationWorld::*fault)()) {
-  if (period == 0 || healed_) return;
-  kernel_.queue.at(kernel_.now() + kernel_.between(period / 4, period + period * 3 / 4), [this, period, fault] {
-    if (healed_) return;
-    (this->*fault)();
-    every(period, fault);
-  });
+  faults_.every(options_.kill_every_ns, [this] { kill(); });
+  faults_.every(options_.power_cut_every_ns, [this] { power_cut(); });
+  faults_.every(options_.blackout_every_ns, [this] { blackout(); });
+  faults_.every(options_.disk_replaced_every_ns, [this] { replace_disk(); });
+  faults_.every(options_.pause_every_ns, [this] { pause(); });
+  faults_.every(options_.partition_every_ns, [this] { partition(); });
+  faults_.every(options_.clog_every_ns, [this] { clog(); });
+  faults_.every(options_.stall_every_ns, [this] { stall(); });
+  faults_.every(options_.hang_every_ns, [this] { hang(); });
+  faults_.every(options_.full_every_ns, [this] { fill(); });
+  faults_.every(options_.manager_crash_every_ns, [this] { crash_manager(); });
+  faults_.every(options_.store_down_every_ns, [this] { lose_store(); });
+  faults_.every(options_.transfer_every_ns, [this] { transfer(); });
+  faults_.every(options_.coup_every_ns, [this] { coup(); });
+  faults_.every(options_.see_saw_every_ns, [this] { see_saw(); });
+  if (options_.clocks_drift) faults_.every(2 * kSecond, [this] { change_clock(); });
 }
 
 SimNode& ReplicationWorld::any_node() {

@@ -42,6 +42,11 @@ struct LogEntry {
 struct Item {
   int64_t value = 0;
   uint64_t version = 0;  // the index of its entry
+
+  /// Of many, xor-ed: what a state has, however it came about.
+  [[nodiscard]] uint64_t hash(uint32_t key) const {
+    return version == 0 ? 0 : mix64(mix64(key) ^ mix64(static_cast<uint64_t>(value)) ^ (version << 8U));
+  }
 };
 
 struct Completion {
@@ -57,7 +62,9 @@ class ShardState {
   void apply(uint64_t index, const LogEntry& entry, bool lose_completion) {
     applied_ = index;
     if (entry.has_effect) {
+      contents_ ^= items_[entry.key].hash(entry.key);
       items_[entry.key] = {entry.value, index};
+      contents_ ^= items_[entry.key].hash(entry.key);
       hash_ = mix64(hash_ ^ mix64(index) ^ mix64(static_cast<uint64_t>(entry.value)));
     }
     if (entry.request.client == 0 || lose_completion) return;
@@ -73,12 +80,15 @@ class ShardState {
   }
   /// Of all that was applied.
   [[nodiscard]] uint64_t hash() const { return hash_; }
+  /// Of the items as they are.
+  [[nodiscard]] uint64_t contents() const { return contents_; }
 
  private:
   std::vector<Item> items_;
   std::map<uint64_t, Completion> completions_;
   uint64_t applied_ = 0;
   uint64_t hash_ = 0;
+  uint64_t contents_ = 0;
 };
 
 }  // namespace skua::kv::sim

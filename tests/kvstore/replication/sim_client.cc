@@ -1,11 +1,30 @@
 #include "tests/kvstore/replication/sim_client.h"
 
+#include "absl/strings/str_format.h"
+
 namespace skua::kv::sim {
 namespace {
 
 constexpr size_t kAbandonedMax = 6;  // of a key: each doubles what the checker must keep
 
 }  // namespace
+
+std::string Histories::trouble() const {
+  for (size_t shard = 0; shard < ops.size(); ++shard) {
+    for (size_t key = 0; key < ops[shard].size(); ++key) {
+      size_t culprit = 0;
+      const std::vector<HistoryOp>& history = ops[shard][key];
+      const Linearizable verdict = check_linearizable(history, &culprit);
+      if (verdict == Linearizable::kYes) continue;
+      if (verdict == Linearizable::kTooComplex) return "a history that is too complex to be checked";
+      const HistoryOp& op = history[culprit];
+      return absl::StrFormat(
+          "I8: shard %d key %d is not linearizable: operation of kind %d, moments %d to %d, result %d", shard, key,
+          static_cast<int>(op.kind), op.called, op.answered, op.result);
+    }
+  }
+  return "";
+}
 
 void SimClient::next_after(DurationNs think) {
   under_way_ = false;
@@ -51,8 +70,9 @@ void SimClient::choose() {
   request_.shard = kernel_.rng.below(options_.shards);
   operation = {OpKind::kGet, static_cast<uint32_t>(kernel_.rng.below(options_.keys)), 0, 0};
   if (!kernel_.rng.chance(options_.write_share)) return;
-  const uint64_t kind = kernel_.rng.below(3);
+  const uint64_t kind = kernel_.rng.below(options_.conditional_writes ? 3 : 2);
   operation.kind = kind == 0 ? OpKind::kPut : kind == 1 ? OpKind::kAdd : OpKind::kCas;
+  if (options_.is_text(operation.key)) operation.kind = OpKind::kPut;
   operation.argument = operation.kind == OpKind::kAdd ? 1 : ++histories_.values * 1000;
   if (operation.kind != OpKind::kCas) return;
   operation.expected = histories_.last_seen[request_.shard][operation.key];  // often it still is
@@ -61,7 +81,7 @@ void SimClient::choose() {
 void SimClient::attempt() {
   const uint64_t number = ++attempt_number_;
   ++attempts_;
-  NodeId node = hints_[request_.shard];
+  uint64_t node = hints_[request_.shard];
   const bool anywhere = options_.read_anywhere && request_.operation.kind == OpKind::kGet && kernel_.rng.chance(0.5);
   if (node == 0 || anywhere || kernel_.rng.chance(0.02)) node = kernel_.rng.between(1, options_.nodes);
   world_.to_node(number_, node, request_);

@@ -46,6 +46,22 @@ const char* probe_name(Probe probe) {
     case Probe::kCasFailedOp: return "condition-failed";
     case Probe::kAbandoned: return "abandoned";
     case Probe::kFalseSuspicion: return "false-suspicion";
+    case Probe::kLeaderChanged: return "leader-changed";
+    case Probe::kLeaderDeposed: return "leader-deposed";
+    case Probe::kControlPause: return "control-pause";
+    case Probe::kSyncFailed: return "sync-failed";
+    case Probe::kPowerCutInWrite: return "power-cut-in-write";
+    case Probe::kBitRot: return "bit-rot";
+    case Probe::kShardRefused: return "shard-refused";
+    case Probe::kShardLearntAgain: return "shard-learnt-again";
+    case Probe::kForked: return "forked";
+    case Probe::kForkGivenUp: return "fork-given-up";
+    case Probe::kDrained: return "drained";
+    case Probe::kMoved: return "moved";
+    case Probe::kClockStep: return "clock-step";
+    case Probe::kReadFromDisk: return "read-from-disk";
+    case Probe::kStartFailed: return "start-failed";
+    case Probe::kLeft: return "left";
     case Probe::kCount: break;
   }
   return "?";

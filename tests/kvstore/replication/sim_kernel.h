@@ -27,6 +27,11 @@ enum class WorldMutant : uint8_t {
   kLoseDedup,         // a completion record is not applied with its entry at backups
   kServeStaleMap,     // a new primary serves its map before what is committed has been applied
   kIgnoreCasFailure,  // a manager takes a change that was refused for decided
+  // Of the cluster's simulation only.
+  kBlindCommit,  // the metadata store takes a change whatever state it was decided on, and from a leader that was deposed
+  kForgetView,   // a node that starts again does not know which views it took part in
+  kStaleCopy,    // a copy of a shard is taken although the replica has acknowledged more meanwhile
+  kCopyOffByOne,  // a copy of a shard is taken for one entry more than it has
 };
 
 /// Every one must be hit in a run over many seeds.
@@ -73,8 +78,26 @@ enum class Probe : uint8_t {
   kCasFailedOp,
   kAbandoned,
   kFalseSuspicion,
+  // Of the cluster's simulation only.
+  kLeaderChanged,
+  kLeaderDeposed,
+  kControlPause,
+  kSyncFailed,
+  kPowerCutInWrite,
+  kBitRot,
+  kShardRefused,
+  kShardLearntAgain,
+  kForked,
+  kForkGivenUp,
+  kDrained,
+  kMoved,
+  kClockStep,
+  kReadFromDisk,
+  kStartFailed,
+  kLeft,
   kCount,
 };
+inline constexpr Probe kFirstClusterProbe = Probe::kLeaderChanged;
 [[nodiscard]] const char* probe_name(Probe probe);
 
 using Probes = std::array<uint64_t, static_cast<size_t>(Probe::kCount)>;

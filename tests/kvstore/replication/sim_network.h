@@ -7,7 +7,6 @@
 #include <functional>
 #include <vector>
 
-#include "tests/kvstore/replication/replication_options.h"
 #include "tests/kvstore/replication/sim_kernel.h"
 
 namespace skua::kv::sim {
@@ -15,9 +14,19 @@ namespace skua::kv::sim {
 /// Of a node, a manager or a client.
 using Address = size_t;
 
+struct NetworkOptions {
+  DurationNs latency_ns = 100 * kMicrosecond;
+  DurationNs jitter_ns = 200 * kMicrosecond;
+  double loss = 0;
+  double duplicate = 0;
+  double delay = 0;  // share of messages that take long
+  DurationNs delay_ns = 0;
+  bool ordered = false;  // between two processes
+};
+
 class SimNetwork {
  public:
-  SimNetwork(SimKernel& kernel, const ReplicationSimOptions& options, size_t addresses)
+  SimNetwork(SimKernel& kernel, const NetworkOptions& options, size_t addresses)
       : kernel_(kernel), options_(options), count_(addresses), links_(addresses * addresses) {}
 
   /// `deliver` may run never, once or several times.
@@ -37,7 +46,7 @@ class SimNetwork {
   void schedule(Link& link, std::function<void()> deliver);
 
   SimKernel& kernel_;
-  const ReplicationSimOptions& options_;
+  const NetworkOptions& options_;
   const size_t count_;
   bool healed_ = false;
   std::vector<Link> links_;

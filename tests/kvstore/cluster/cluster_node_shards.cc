@@ -1,0 +1,187 @@
+// What the shard map asks of a node: as kvstore/server/shard_manager.cc, but for its thread and its files.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
+#include "tests/kvstore/cluster/cluster_node.h"
+
+namespace skua::kv::sim {
+
+void ClusterNode::on_map(const MapPtr& map) {
+  if (map_ != nullptr && map->revision <= map_->revision) return;
+  map_ = map;
+  std::map<NodeId, std::string> uuids;
+  for (const control::MapNode& node : map->nodes) uuids[node_id_of(node.uuid)] = node.uuid;
+  findings_->set_nodes(std::move(uuids));
+  reconcile();
+  kick();
+}
+
+void ClusterNode::reconcile() {
+  const std::vector<WantedShard> wanted = wanted_shards(*map_, info_.uuid);
+  for (size_t shard = 0; shard < held_.size(); ++shard) {
+    Held& at = held(shard);
+    const auto found = std::ranges::find(wanted, shard_id(shard), &WantedShard::id);
+    const bool stays = found != wanted.end() && !is_given_up(shard, *found->view);
+    if (!stays && at.phase == Phase::kServing) leave(shard);
+    if (!stays && at.phase == Phase::kFailed) at.phase = Phase::kClosed;
+    if (found == wanted.end()) at.replacement.reset();
+    if (at.phase == Phase::kLeaving || found == wanted.end()) continue;
+    world_.view_told(shard, *found->view);
+    if (at.phase == Phase::kServing) {
+      tell_view(shard, *found->view);
+    } else if (!std::exchange(at.opening, true)) {
+      run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard] {
+        held(shard).opening = false;
+        const std::vector<WantedShard> still = wanted_shards(*map_, info_.uuid);
+        const auto here = std::ranges::find(still, shard_id(shard), &WantedShard::id);
+        if (here != still.end()) open(shard, *here);
+      });
+    }
+  }
+}
+
+/// An operator went on with another replica's data; what this one has may be what was given up.
+bool ClusterNode::is_given_up(size_t shard, const View& view) const {
+  const auto known = views_.find(shard);
+  if (known == views_.end() || view.fork <= known->second.fork) return false;
+  return std::ranges::none_of(view.members, [this](const ReplicaId& id) { return id.node == id_; });
+}
+
+void ClusterNode::take_fork(size_t shard, const View& view) {
+  const auto known = views_.find(shard);
+  if (view.fork <= (known == views_.end() ? 0 : known->second.fork)) return;
+  if (is_given_up(shard, view)) {
+    kernel_.hit(Probe::kForkGivenUp);
+    kernel_.note("gives up", shard, number_, view.fork);
+    destroy(shard);
+    held(shard).replacement.reset();
+    views_[shard] = {};
+  }
+  views_[shard].fork = view.fork;
+}
+
+void ClusterNode::tell_view(size_t shard, const View& view) {
+  Held& at = held(shard);
+  if (at.told == view) return;
+  take_fork(shard, view);
+  at.told = view;
+  at.replica->set_view(view, now());
+  observe(shard);
+}
+
+// --- Opening
+
+void ClusterNode::destroy(size_t shard) {
+  machine_->remove_database(shard_id(shard));
+}
+
+void ClusterNode::open(size_t shard, const WantedShard& wanted) {
+  Held& at = held(shard);
+  if (at.phase == Phase::kServing || at.phase == Phase::kLeaving || !machine_->running()) return;
+  take_fork(shard, *wanted.view);
+  if (refused_.contains(shard_id(shard))) {
+    at.phase = Phase::kFailed;
+    return;
+  }
+  if (at.replacement) {
+    destroy(shard);
+    machine_->make_database(shard_id(shard));
+    Database& database = machine_->database(shard_id(shard));
+    database.become(*at.replacement->database);
+    if (kernel_.mutant == WorldMutant::kCopyOffByOne) static_cast<void>(database.ingest({}, database.index() + 1));
+    at.replacement.reset();
+    kernel_.hit(Probe::kSnapshotInstalled);
+  }
+  machine_->make_database(shard_id(shard));
+  open_replica(shard);
+  if (at.phase == Phase::kServing) tell_view(shard, *wanted.view);
+  kick();
+}
+
+void ClusterNode::open_replica(size_t shard) {
+  Held& at = held(shard);
+  auto db = machine_->databases().open_db("", shard_id(shard), RocksdbEngine::IfMissing::kFail);
+  if (!db.ok()) return;  // the machine goes off just now
+  at.db = *std::move(db);
+  at.shard = &engine_->open_shard(*at.db, 1);
+  const auto view = views_.find(shard);
+  auto replica = ShardReplica::create(options_.replica, shard_id(shard), {id_, 1},
+                                      view == views_.end() ? View{} : view->second, *engine_, *at.shard, *this, now());
+  if (!replica.ok()) {
+    return kernel_.break_promise(absl::StrCat("node ", number_, ": ", replica.status().message()));
+  }
+  at.replica = *std::move(replica);
+  at.phase = Phase::kServing;
+  at.told.reset();
+  at.copy_asked_ns = 0;
+  at.seen_last = at.seen_commit = WorkerEngine::committed_index(*at.shard);
+  at.seen_epoch = 0;
+  kernel_.note("opened", shard, number_, at.replica->replica().last_index(), at.seen_commit);
+  world_.shard_opened(*this, shard);
+  observe(shard);
+}
+
+// --- Closing
+
+void ClusterNode::leave(size_t shard) {
+  Held& at = held(shard);
+  kernel_.note("leaves", shard, number_);
+  at.phase = Phase::kLeaving;
+  at.replica->retire();
+  close_if_idle(shard);
+}
+
+void ClusterNode::close_if_idle(size_t shard) {
+  Held& at = held(shard);
+  if (at.phase != Phase::kLeaving || at.uses > 0 || std::exchange(at.closing, true)) return;
+  engine_->close_shard(*at.shard, [this, shard] { run(kernel_.now(), [this, shard] { closed(shard); }); });
+  at.replica.reset();
+  kick();
+}
+
+void ClusterNode::closed(size_t shard) {
+  Held& at = held(shard);
+  at.db.reset();
+  at.shard = nullptr;
+  at.closing = false;
+  at.phase = Phase::kClosed;
+  kernel_.hit(Probe::kLeft);
+  reconcile();
+}
+
+// --- Copies of a shard: kvstore/server/snapshot_copy.h, without its files
+
+void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
+  Held& at = held(shard);
+  if (!at.replica->is_serving()) return;
+  const uint64_t hold = at.replica->hold_entries();
+  auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
+  copy->become(database(shard));
+  const uint64_t index = copy->index();
+  oracle_.found(shard, index, contents_of(*copy), "a copy");
+  send_body(shard, from, ShardCopy{copy, {index, at.replica->replica().log().epoch_of(index).value_or(0)}});
+  run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond), [this, shard, hold] {
+    if (held(shard).replica != nullptr) held(shard).replica->release_entries(hold);
+  });
+}
+
+void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
+  Held& at = held(shard);
+  if (at.phase != Phase::kServing) return;
+  const Replica& replica = at.replica->replica();
+  const SnapshotFit fit = replica.snapshot_fit(copy.end);
+  const bool replaces = fit == SnapshotFit::kReplacesLog && copy.end.epoch != 0;
+  const bool whole = replaces || copy.end.index >= replica.last_index();
+  const bool stale = kernel_.mutant == WorldMutant::kStaleCopy;
+  if (replica.view().primary != from || (!stale && (fit == SnapshotFit::kNone || !whole))) {
+    return kernel_.hit(Probe::kSnapshotTooOld);
+  }
+  kernel_.note("copy", shard, number_, copy.end.index, copy.end.epoch);
+  at.replica->retire();
+  at.replacement = copy;
+  leave(shard);
+}
+
+}  // namespace skua::kv::sim

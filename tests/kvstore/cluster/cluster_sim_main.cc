@@ -1,0 +1,96 @@
+// kv_cluster_sim: a whole cluster under faults of all kinds, seed by seed. See cluster_world.h, seed_runner.h.
+#include "kvstore/engine/mutants.h"
+#include "kvstore/log/mutants.h"
+#include "kvstore/memory/mutants.h"
+#include "kvstore/replication/mutants.h"
+#include "tests/kvstore/cluster/cluster_world.h"
+#include "tests/kvstore/replication/seed_runner.h"
+
+namespace skua::kv {
+ReplicaMutant g_active_replica_mutant = ReplicaMutant::kNone;
+EngineMutant g_engine_mutant = EngineMutant::kNone;
+MemoryMutant g_memory_mutant = MemoryMutant::kNone;
+}  // namespace skua::kv
+
+namespace skua::kv::sim {
+namespace {
+
+WorldMutant g_world_mutant = WorldMutant::kNone;
+
+NamedMutant of_replica(const char* name, ReplicaMutant which) {
+  return {name, [which] { g_active_replica_mutant = which; }};
+}
+NamedMutant of_engine(const char* name, EngineMutant which) {
+  return {name, [which] { g_engine_mutant = which; }};
+}
+NamedMutant of_log(const char* name, LogMutant which) {
+  return {name, [which] { g_active_log_mutant = which; }};
+}
+NamedMutant of_world(const char* name, WorldMutant which) {
+  return {name, [which] { g_world_mutant = which; }};
+}
+
+const NamedMutant kMutants[] = {
+    of_world("ignore-cas-failure", WorldMutant::kIgnoreCasFailure),
+    of_world("blind-commit", WorldMutant::kBlindCommit),
+    of_world("forget-view", WorldMutant::kForgetView),
+    of_world("stale-copy", WorldMutant::kStaleCopy),
+    of_world("copy-off-by-one", WorldMutant::kCopyOffByOne),
+    of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),
+    of_replica("serve-after-lease", ReplicaMutant::kServeAfterLease),
+    of_replica("skip-epoch-check", ReplicaMutant::kSkipEpochCheck),
+    of_replica("no-grant-wait", ReplicaMutant::kNoGrantWait),
+    of_replica("forget-promises", ReplicaMutant::kForgetPromises),
+    of_replica("learner-hole", ReplicaMutant::kLearnerHole),
+    of_replica("truncate-committed", ReplicaMutant::kTruncateCommitted),
+    of_replica("commit-at-majority", ReplicaMutant::kCommitAtMajority),
+    of_replica("release-twice", ReplicaMutant::kReleaseTwice),
+    of_replica("open-before-barrier", ReplicaMutant::kOpenBeforeBarrier),
+    of_replica("keep-old-acks", ReplicaMutant::kKeepOldAcks),
+    of_replica("believe-unverified", ReplicaMutant::kBelieveUnverified),
+    of_engine("drop-dedup-record", EngineMutant::kDropDedupRecord),
+    of_engine("end-unflushed", EngineMutant::kEndUnflushed),
+    of_engine("close-unflushed", EngineMutant::kCloseUnflushed),
+    of_log("skip-sync", LogMutant::kSkipSync),
+    of_log("accept-bad-crc", LogMutant::kAcceptBadCrc),
+    of_log("cut-in-the-middle", LogMutant::kCutInTheMiddle),
+};
+
+/// Probes of parts that only tests/kvstore/replication has.
+bool is_elsewhere(Probe probe) {
+  switch (probe) {
+    case Probe::kNewIncarnation:
+    case Probe::kSeeSaw:
+    case Probe::kSlowMemberRemoved:
+    case Probe::kJoinStarted:
+    case Probe::kJoinAborted:
+    case Probe::kEpochRenewed:
+    case Probe::kSnapshotKeptLog:
+    case Probe::kTruncated:
+    case Probe::kTornTail:
+    case Probe::kBackupRead:
+    case Probe::kDirtyBackupRead:
+    case Probe::kDedupAttached:
+    case Probe::kCasFailedOp:
+    case Probe::kFalseSuspicion: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+}  // namespace skua::kv::sim
+
+int main(int argc, char** argv) {
+  using namespace skua::kv::sim;
+  const SimProgram program{
+      .name = "kv_cluster_sim",
+      .make =
+          [](uint64_t seed, bool verbose) {
+            return std::make_unique<ClusterWorld>(ClusterSimOptions::from_seed(seed), g_world_mutant, verbose);
+          },
+      .mutants = kMutants,
+      .has = [](Probe probe) { return !is_elsewhere(probe); },
+      .seeds_of_a_mutant = 400,
+  };
+  return run_program(program, argc, argv);
+}
