@@ -18,6 +18,9 @@ namespace {
 constexpr DurationNs kHousekeeping = 50 * kMillisecond;
 /// A restarted process is looked at again after so long, if its log has failed.
 constexpr DurationNs kRepairMax = 4 * kSecond;
+/// The machines' wall clocks differ by less than an hour: a client that was silent for so long is forgotten.
+constexpr int64_t kWallMs = 1'700'000'000'000;
+constexpr int64_t kWallOffMsMax = 25 * 60 * 1000;
 
 std::string uuid_of(size_t number, uint64_t wipes) {
   return control::uuid_from_random(uint64_t{number} << 32 | wipes << 16, number);
@@ -40,7 +43,6 @@ ClusterNode::ClusterNode(SimKernel& kernel, Oracle& oracle, const ClusterSimOpti
   info_.instance = control::uuid_from_random(number, 1);
   id_ = node_id_of(info_.uuid);
   clock_base_ = kernel_.between(0, 1'000'000 * kSecond);
-  wall_ms_ = kernel_.between(0, 1'000'000'000);
   change_clock();
 }
 
@@ -164,7 +166,7 @@ void ClusterNode::change_clock() {
   clock_since_ = kernel_.now();
   if (options_.clocks_step && kernel_.rng.chance(0.3)) {
     kernel_.hit(Probe::kClockStep);
-    wall_ms_ += kernel_.between(-3'600'000, 3'600'000);
+    wall_off_ms_ = kernel_.between(-kWallOffMsMax, kWallOffMsMax);
   }
   if (!options_.clocks_drift) return;
   const int64_t most = options_.replica.replica.lease.drift_ppm;
@@ -245,7 +247,7 @@ void ClusterNode::poll() {
   poll_scheduled_ = false;
   if (!machine_->running()) return world_.process_ended(*this);
   const TimeNs time = now();
-  engine_->set_time(static_cast<uint64_t>(std::max<int64_t>(0, wall_ms_ + time / kMillisecond)));
+  engine_->set_time(static_cast<uint64_t>(kWallMs + wall_off_ms_ + kernel_.now() / kMillisecond));
   run_tasks();
   while (readers_->step()) {
   }
@@ -409,7 +411,8 @@ size_t ClusterNode::send_entries(ShardId shard, NodeId to, const Append& append,
 void ClusterNode::persist_view(ShardId shard, const View& view) {
   kernel_.note("adopt", shard.shard, number_, view.epoch, view.primary >> 32);
   run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard, view] {
-    const uint64_t fork = views_[shard].fork;  // peers do not tell it
+    if (views_[shard].newer_than(view)) return;  // one after the other, in production
+    const uint64_t fork = views_[shard].fork;    // peers do not tell it
     views_[shard] = view;
     views_[shard].fork = fork;
     if (held(shard).replica == nullptr) return;

@@ -252,7 +252,7 @@ class ClusterNode final : public ReplicaHost {
   TimeNs clock_base_ = 0;
   TimeNs clock_since_ = 0;
   int64_t clock_ppm_ = 0;
-  int64_t wall_ms_ = 0;
+  int64_t wall_off_ms_ = 0;
 };
 
 }  // namespace skua::kv::sim
