@@ -117,7 +117,7 @@ def run(rounds, seed):
             for name in gap if feels else ():
                 gaps[name].append(gap[name])
             cluster.start_node(victim)
-            wait_for("the node to hold its replicas again", lambda: settled(cluster))
+            wait_for("the node to hold its replicas again", lambda: settled(cluster), limit_s=300)
             paused = client.tell("pause")
             for name in totals:
                 totals[name] += client.figure(paused, name)
