@@ -26,9 +26,9 @@ struct LeaseOptions {
   int64_t drift_ppm = 1000;
 
   /// How long the holder counts on a promise, from when it asked.
-  [[nodiscard]] constexpr DurationNs held_ns() const { return length_ns - length_ns / 1'000'000 * drift_ppm - 1; }
+  [[nodiscard]] constexpr DurationNs held_ns() const { return length_ns - length_ns * drift_ppm / 1'000'000 - 1; }
   /// How long the grantor keeps it, from when it was asked.
-  [[nodiscard]] constexpr DurationNs promised_ns() const { return length_ns + length_ns / 1'000'000 * drift_ppm + 1; }
+  [[nodiscard]] constexpr DurationNs promised_ns() const { return length_ns + length_ns * drift_ppm / 1'000'000 + 1; }
 };
 
 }  // namespace skua::kv

@@ -74,7 +74,7 @@ void SimNode::change_clock_rate() {
 
 TimeNs SimNode::now() const {
   const TimeNs passed = kernel_.now() - clock_since_;
-  return clock_base_ + passed + passed / 1'000'000 * clock_ppm_;
+  return clock_base_ + passed + passed * clock_ppm_ / 1'000'000;
 }
 
 void SimNode::run(TimeNs at, absl::AnyInvocable<void()> then) {
@@ -86,7 +86,7 @@ void SimNode::run(TimeNs at, absl::AnyInvocable<void()> then) {
 }
 
 void SimNode::later(DurationNs after, absl::AnyInvocable<void()> then) {
-  const DurationNs passes = after - after / 1'000'000 * clock_ppm_;
+  const DurationNs passes = after - after * clock_ppm_ / 1'000'000;
   run(kernel_.now() + std::max<DurationNs>(passes, 0), std::move(then));
 }
 
