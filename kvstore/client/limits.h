@@ -47,7 +47,7 @@ inline constexpr DurationNs kUnknownTableWaitNs = 500 * kMillisecond;
 inline constexpr DurationNs kReplicaPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kReplicaPauseMaxNs = 1 * kSecond;
 /// A read that a replica does not answer for so long goes to another; twice as long for each attempt.
-inline constexpr DurationNs kReadPatienceNs = 100 * kMillisecond;
+inline constexpr DurationNs kReadPatienceNs = 250 * kMillisecond;
 /// For each of the two calls (describe, open session) that open a session.
 inline constexpr DurationNs kBootstrapTimeoutNs = 3 * kSecond;
 
