@@ -44,10 +44,17 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
                    ". Use it, choose another name, or drop it first")));
 }
 
-absl::Status too_few_nodes(const CreateTable& event, size_t live) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "table ", event.name, " with ", event.replicas, " replicas needs as many nodes, ", live,
-      " can take shards. Start ", event.replicas - live, " more skuad, or create it with ", live, " replicas"));
+/// `live` can hold replicas; `old` could but for their build.
+absl::Status too_few_nodes(const CreateTable& event, size_t live, size_t old) {
+  std::string upgrade = "Start ";
+  if (old > 0) {
+    upgrade = absl::StrCat(old, " more are of a build that cannot hold replicas (replication version below ",
+                           kReplicationVersionNeeded, ", see skuactl node list): upgrade them, or start ");
+  }
+  const std::string fewer = live == 0 ? "" : absl::StrCat(", or create it with ", live, " replicas");
+  return absl::FailedPreconditionError(absl::StrCat("table ", event.name, " with ", event.replicas,
+                                                    " replicas needs as many nodes, ", live, " can take shards. ",
+                                                    upgrade, event.replicas - live, " more skuad", fewer));
 }
 
 std::string table_names(const ClusterState& state) {
@@ -163,13 +170,18 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs now) {
   if (auto status = check_new_table(event); !status.ok()) return refused(status);
 
   std::vector<PlacementNode> candidates;
+  size_t replicating = 0;
   for (const auto& [uuid, node] : state_.nodes) {
-    if (status_[uuid].liveness == Liveness::kAlive && !node.draining) candidates.push_back({uuid, node.worker_count});
+    if (status_[uuid].liveness != Liveness::kAlive || node.draining) continue;
+    candidates.push_back({uuid, node.worker_count});
+    replicating += node.replicates() ? 1 : 0;
   }
   Placer placer(candidates, state_.shards, state_.next_table_id);
   if (!placer.has_candidates()) return refused(no_live_nodes());
   const uint32_t replicas = std::max(event.replicas, 1u);
-  if (replicas > candidates.size()) return refused(too_few_nodes(event, candidates.size()));
+  if (replicas > 1 && replicas > replicating) {
+    return refused(too_few_nodes(event, replicating, candidates.size() - replicating));
+  }
 
   const uint32_t wanted = event.shard_count != 0
                               ? event.shard_count

@@ -128,6 +128,12 @@ Decision ClusterCore::on(const MoveShard& event, TimeNs now) {
                                              target->second.draining ? "draining" : "not alive",
                                              " and takes no shards. Choose another one"));
   }
+  if (!target->second.replicates()) {
+    return refused_precondition(
+        absl::StrCat("node ", event.to, " cannot hold replicas: its build speaks replication version ",
+                     target->second.replication_version, ", version ", kReplicationVersionNeeded,
+                     " is needed. Upgrade it, or choose another one"));
+  }
   if (!primary_works(context(now), *record) || !record->learners.empty()) {
     return refused_precondition(absl::StrCat(what, " is being repaired or moved. Wait until that is done"));
   }

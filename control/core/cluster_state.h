@@ -49,6 +49,10 @@ struct NodeInfo {
   uint64_t storage_incarnation = 0;
   /// An operator wants the node empty. The control plane's own: a registration does not change it.
   bool draining = false;
+  /// What its replicas speak (protocol_version.h); 0: it does not say.
+  uint32_t replication_version = kReplicationVersion;
+
+  [[nodiscard]] bool replicates() const { return replication_version >= kReplicationVersionNeeded; }
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };

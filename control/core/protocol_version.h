@@ -3,6 +3,15 @@
 // Each side sends the range it speaks; the highest version in both ranges is used. Raise
 // kProtocolVersions.max when a message changes its meaning, raise .min when support for an old
 // meaning is removed. A new optional field needs neither.
+//
+// What replicas of a shard say to each other (kvstore/replication/message_codec.h) has a version of its own, one number:
+//
+//    node    says at registration which it speaks      a build from before there was a number says nothing: 0
+//    here    nodes below kReplicationVersionNeeded get no replica, and lead only if no other member can
+//
+// Raise kReplicationVersion when those messages, the entries in them, or what a replica must do changes so that an older build would
+// misunderstand; such a build keeps the replicas that it has until people upgrade it. kReplicationVersionNeeded follows when
+// no node of the older kind is to hold new ones.
 #ifndef SKUA_CONTROL_CORE_PROTOCOL_VERSION_H_
 #define SKUA_CONTROL_CORE_PROTOCOL_VERSION_H_
 
@@ -22,6 +31,10 @@ struct VersionRange {
 
 /// What this build speaks.
 inline constexpr VersionRange kProtocolVersions{1, 1};
+
+/// Of replicas; see the head of this file.
+inline constexpr uint32_t kReplicationVersion = 1;
+inline constexpr uint32_t kReplicationVersionNeeded = 1;
 
 /// The version to use between `a` and `b`, or nothing when the ranges do not meet (or one is
 /// malformed).

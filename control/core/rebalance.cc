@@ -15,7 +15,7 @@ bool gains(size_t from_load, const NodeInfo& from, size_t to_load, const NodeInf
 }
 
 bool may_take(const ViewContext& context, const ReplicaLoads& loads, const NodeInfo& node) {
-  return context.heard(node.uuid) && !node.draining &&
+  return context.heard(node.uuid) && !node.draining && node.replicates() &&
          loads.of(node.uuid).learners < context.options.learners_per_node_max;
 }
 

@@ -33,7 +33,7 @@ const NodeInfo* best_node(const ViewContext& context, const ReplicaLoads& loads,
                           const ShardAssignment& record, const Allowed& allowed) {
   std::optional<Candidate> best;
   for (const auto& [uuid, node] : context.state.nodes) {
-    if (!context.alive(uuid) || node.draining) continue;
+    if (!context.alive(uuid) || node.draining || !node.replicates()) continue;
     if (find_member(record, uuid) != nullptr || find_learner(record, uuid) != nullptr || !allowed(uuid)) continue;
     const Candidate candidate{&node, zone_conflicts(context, record, node.zone),
                               of_table == nullptr ? 0 : of_table->of(uuid).replicas, loads.of(uuid).replicas};
@@ -123,7 +123,7 @@ std::optional<std::string> choose_primary(const ViewContext& context, const Repl
                                           const ShardAssignment& record, const std::set<std::string>& except) {
   const NodeInfo* best = nullptr;
   const auto rank = [&](const std::string& uuid) {
-    return std::pair(!context.heard(uuid), context.unwanted(record, uuid));
+    return std::tuple(!context.replicates(uuid), !context.heard(uuid), context.unwanted(record, uuid));
   };
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;

@@ -1,6 +1,7 @@
 // Which nodes hold the replicas of a shard, and who leads it.
 //
-// Replicas of one shard are on different nodes, always. Beyond that, a node is better
+// Replicas of one shard are on different nodes, always, and only on nodes whose build can hold them (protocol_version.h). Beyond
+// that, a node is better
 //
 //   1. the fewer replicas of the shard share its zone,
 //   2. the less it carries for its number of workers (members, and learners on their way in; not members on
@@ -60,22 +61,22 @@ class ReplicaLoads {
 [[nodiscard]] size_t zone_conflicts(const ViewContext& context, const ShardAssignment& record, const std::string& zone,
                                     const std::string& except = {});
 
-/// The best node for one more replica: heard of, not draining, no part in the shard, not in `avoid`, and
-/// with room for a learner. Nothing if there is none.
+/// The best node for one more replica: heard of, able to replicate, not draining, no part in the shard, not in `avoid`,
+/// and with room for a learner. Nothing if there is none.
 [[nodiscard]] std::optional<Replica> choose_learner(const ViewContext& context, const ReplicaLoads& loads,
                                                     const ShardAssignment& record, const std::set<std::string>& avoid);
 
 /// The replica for this node, on its least loaded worker.
 [[nodiscard]] Replica replica_on(const NodeInfo& node, const ReplicaLoads& loads);
 
-/// The member that should lead: alive and with its data, not in `except`; better if it was heard of just
-/// now, is to stay, and leads few shards for its size. Nothing if there is none.
+/// The member that should lead: alive and with its data, not in `except`; better if it says that it can replicate, was heard
+/// of just now, is to stay, and leads few shards for its size. Nothing if there is none.
 [[nodiscard]] std::optional<std::string> choose_primary(const ViewContext& context, const ReplicaLoads& loads,
                                                         const ShardAssignment& record,
                                                         const std::set<std::string>& except);
 
 /// First records for all shards of a new table. The table must want no more replicas than there are
-/// nodes that are alive and not draining. Cost: shards x replicas x nodes.
+/// nodes that are alive, not draining and able to replicate. Cost: shards x replicas x nodes.
 [[nodiscard]] std::vector<ShardAssignment> place_table(const ViewContext& context, const Table& table);
 
 }  // namespace skua::control

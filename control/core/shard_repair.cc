@@ -154,7 +154,8 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
     const bool part = find_member(record, uuid) != nullptr || find_learner(record, uuid) != nullptr;
     const bool room = loads.of(uuid).learners < context.options.learners_per_node_max &&
                       loads.learners() < context.options.learners_max;
-    if (!part && may_return && room && node != nullptr && context.heard(uuid) && !node->draining) {
+    const bool fit = node != nullptr && !node->draining && node->replicates();
+    if (!part && may_return && room && fit && context.heard(uuid)) {
       return with_learner(record, replica_on(*node, loads));
     }
   }

@@ -50,6 +50,11 @@ struct ViewContext {
     const NodeInfo* info = node(uuid);
     return info != nullptr && info->draining;
   }
+  /// Of a build that can hold replicas.
+  [[nodiscard]] bool replicates(const std::string& uuid) const {
+    const NodeInfo* info = node(uuid);
+    return info != nullptr && info->replicates();
+  }
   /// A member that should not stay one.
   [[nodiscard]] bool unwanted(const ShardAssignment& record, const std::string& uuid) const {
     return is_leaving(record, uuid) || draining(uuid);

@@ -63,13 +63,22 @@ v1::NodeInfo to_proto(const NodeInfo& node) {
   to.set_zone(node.zone);
   to.set_storage_incarnation(node.storage_incarnation);
   to.set_draining(node.draining);
+  to.set_replication_version(node.replication_version);
   return to;
 }
 
 NodeInfo from_proto(const v1::NodeInfo& node) {
-  return {
-      node.uuid(),         node.incarnation(),          node.instance(), node.grpc_address(),        node.host(),
-      node.worker_count(), from_proto(node.versions()), node.zone(),     node.storage_incarnation(), node.draining()};
+  return {node.uuid(),
+          node.incarnation(),
+          node.instance(),
+          node.grpc_address(),
+          node.host(),
+          node.worker_count(),
+          from_proto(node.versions()),
+          node.zone(),
+          node.storage_incarnation(),
+          node.draining(),
+          node.replication_version()};
 }
 
 v1::Liveness to_proto(Liveness liveness) {

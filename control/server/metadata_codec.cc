@@ -47,6 +47,7 @@ std::string node_record(const NodeInfo& node) {
   record.set_zone(node.zone);
   record.set_storage_incarnation(node.storage_incarnation);
   record.set_draining(node.draining);
+  record.set_replication_version(node.replication_version);
   return record.SerializeAsString();
 }
 
@@ -116,7 +117,8 @@ bool decode_node(const KeyValue& kv, ClusterState& state) {
                                 {record.version_min(), record.version_max()},
                                 record.zone(),
                                 record.storage_incarnation(),
-                                record.draining()};
+                                record.draining(),
+                                record.replication_version()};
   return true;
 }
 

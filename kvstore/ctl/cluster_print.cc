@@ -17,6 +17,12 @@ std::string state_of(const ClusterStatus::Node& node) {
   return absl::StrCat(liveness, node.replica_count == 0 ? ", drained" : ", draining");
 }
 
+/// What its replicas speak.
+std::string replication_of(const control::NodeInfo& node) {
+  const std::string version = absl::StrCat("v", node.replication_version);
+  return node.replicates() ? version : version + ", too old";
+}
+
 std::string name_of(const ClusterStatus& status, const ReplicaView& replica) {
   return absl::StrCat(short_uuid(status, replica.uuid), "/", replica.worker);
 }
@@ -50,11 +56,11 @@ const char* state_of(const ShardView& shard) {
 
 std::vector<std::vector<std::string>> node_rows(const ClusterStatus& status) {
   std::vector<std::vector<std::string>> rows = {
-      {"NODE", "ADDRESS", "STATE", "WORKERS", "LEADS", "HOLDS", "MAP", "LAST HEARD", "DRAIN"}};
+      {"NODE", "ADDRESS", "STATE", "WORKERS", "REPLICATION", "LEADS", "HOLDS", "MAP", "LAST HEARD", "DRAIN"}};
   for (const auto& node : status.nodes) {
     const double silent_s = static_cast<double>(node.silent_ns) / 1e9;
     rows.push_back({node.info.uuid, node.info.grpc_address, state_of(node), absl::StrCat(node.info.worker_count),
-                    absl::StrCat(node.owned_shard_count), absl::StrCat(node.replica_count),
+                    replication_of(node.info), absl::StrCat(node.owned_shard_count), absl::StrCat(node.replica_count),
                     absl::StrCat(node.applied_revision), absl::StrFormat("%.1f s ago", silent_s),
                     node.drain_progress.empty() ? "-" : node.drain_progress});
   }
@@ -96,6 +102,8 @@ nlohmann::json nodes_json(const ClusterStatus& status) {
                      {"zone", node.info.zone},
                      {"state", control::liveness_name(node.liveness)},
                      {"workers", node.info.worker_count},
+                     {"replication_version", node.info.replication_version},
+                     {"replicates", node.info.replicates()},
                      {"shards", node.owned_shard_count},
                      {"replicas", node.replica_count},
                      {"draining", node.info.draining},

@@ -34,6 +34,9 @@
 // Payloads stand behind their entry's head, so that large ones travel as body spans from where they lie; small ones cost less
 // copied. AppendBuilder decides.
 //
+// A change that an older build would misunderstand raises kReplicationVersion (control/core/protocol_version.h): nodes tell the
+// control plane which version they speak.
+//
 // Errors: bytes that are no such thing, or more than their bounds, are INVALID_ARGUMENT. What numbers mean for each other (a
 // commit index beyond the log) is the replica's to judge. What is decoded refers to the bytes it was decoded from.
 #ifndef SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_

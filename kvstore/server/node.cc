@@ -456,7 +456,8 @@ void NodeImpl::start_agent() {
                 .worker_count = options_.workers,
                 .versions = control::kProtocolVersions,
                 .zone = options_.zone,
-                .storage_incarnation = kStorageIncarnation};
+                .storage_incarnation = kStorageIncarnation,
+                .replication_version = control::kReplicationVersion};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {
