@@ -225,7 +225,33 @@ TEST(Backup, AnotherBackupsWordCountsOnlyOnceItIsGone) {
   EXPECT_FALSE(cluster.members().contains(b));
 }
 
-TEST(Backup, OnlyOneHealthyMemberIsEjectedPerSecond) {
+TEST(Backup, TheSecondHasTimeToSpeakBeforeAPrimaryThatHearsNobodyIsAlone) {
+  for (const bool second_speaks : {true, false}) {
+    ReplicatedCluster cluster(3);
+    const uint64_t p = cluster.primary();
+    const uint64_t a = cluster.backup(0);
+    const uint64_t b = cluster.backup(1);
+    cluster.accuse(p, a);
+    // In the new epoch b waits for the primary's first word: 2 s and then 0.3 s.
+    for (int i = 0; i < 5; ++i) {
+      cluster.accuse(p, b);
+      cluster.pass(460 * kMillisecond);
+    }
+    EXPECT_EQ(cluster.members(), (Numbers{p, b}));
+    if (second_speaks) {
+      cluster.accuse(b, p);
+      EXPECT_EQ(cluster.members(), Numbers{b});
+    } else {
+      for (int i = 0; i < 3; ++i) {
+        cluster.accuse(p, b);
+        cluster.pass(460 * kMillisecond);
+      }
+      EXPECT_EQ(cluster.members(), Numbers{p});
+    }
+  }
+}
+
+TEST(Backup, OnlyOneHealthyMemberIsEjectedAtATime) {
   ReplicatedCluster cluster(3);
   const uint64_t p = cluster.primary();
   const uint64_t a = cluster.backup(0);
