@@ -17,6 +17,8 @@ namespace {
 constexpr int kAttemptsMax = 5;
 /// How often ticks ask a store that failed.
 constexpr DurationNs kReloadInterval = 1 * kSecond;
+/// By then a transaction that was given up has happened, or never will.
+constexpr DurationNs kLateCommit = 10 * kSecond;
 
 absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
@@ -192,6 +194,10 @@ void Controller::execute(const Event& event, const DoneFn& done) {
 }
 
 void Controller::tick() {
+  if (clock_.now_ns() >= look_again_) {
+    look_again_ = kTimeNever;
+    must_reload_ = true;
+  }
   for (int i = 0; i < kViewChangesPerTickMax; ++i) {
     changed_ = false;
     Decision decision;
@@ -241,6 +247,7 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
   const auto committed = store_.commit(changes);
   if (!committed.ok()) {
     must_reload_ = true;
+    look_again_ = clock_.now_ns() + kLateCommit;
     // The store knew before us that another process leads.
     if (committed.status().code() == absl::StatusCode::kFailedPrecondition) return not_leading("", "");
     if (committed.status().code() == absl::StatusCode::kInvalidArgument) {  // beyond the store's limits: not stored

@@ -127,6 +127,8 @@ class Controller {
   /// The last tick could not reach the store; said once.
   bool tick_failed_ = false;
   TimeNs next_reload_ = 0;
+  /// A change of unknown outcome may come into effect after the state was read again: when to look once more.
+  TimeNs look_again_ = kTimeNever;
   /// What was last logged about a store that a new leader cannot read.
   std::string take_over_trouble_;
   std::list<ReadyWaiter> waiters_;
