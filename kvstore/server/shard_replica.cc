@@ -68,6 +68,8 @@ ShardReplica::~ShardReplica() {
 // --- Input
 
 void ShardReplica::set_view(const View& view, TimeNs now) {
+  if (failed_) return;
+  flush(now);  // what was proposed in the epoch before is not to be said in a new one, which is not durable yet
   replica_.on_view(view, now, out_);
   act({}, now);
 }
