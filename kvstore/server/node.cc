@@ -58,10 +58,6 @@ std::string with_host(const std::string& address, const std::string& host) {
   return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
 }
 
-/// Of the data of a node: all that a replica acknowledges is synced, so a restart loses nothing, and a wiped directory is another
-/// node.
-constexpr uint64_t kStorageIncarnation = 1;
-
 class NodeImpl final : public Node, private control::SessionAcceptor {
  public:
   explicit NodeImpl(NodeOptions options)
@@ -88,6 +84,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
                                                     std::map<ShardId, absl::Status>& refused);
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
                                       std::map<ShardId, absl::Status>& refused);
+  absl::Status begin_damaged_replicas_anew(const ShardViews& views, std::map<ShardId, absl::Status>& damaged);
   absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
   absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
   [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
@@ -251,10 +248,13 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   if (!transports.ok()) return transports.status();
   std::map<ShardId, absl::Status> refused;
   if (absl::Status started = start_copying(cluster_id, refused); !started.ok()) return started;
-  auto logs = recover_logs(cluster_id, refused);
+  std::map<ShardId, absl::Status> damaged;
+  auto logs = recover_logs(cluster_id, damaged);
   if (!logs.ok()) return logs.status();
   auto views = read_views(options_.data_dir);
   if (!views.ok()) return views.status();
+  if (absl::Status begun = begin_damaged_replicas_anew(*views, damaged); !begun.ok()) return begun;
+  refused.merge(damaged);
   bootstrap_ = make_grpc_peer_bootstrap();
   make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
   std::vector<ShardHost*> hosts;
@@ -267,7 +267,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     worker.server = options_.server;
     worker.endpoint.seed ^= state_.incarnation << 8 | i;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
-    worker.self = {node_id_of(options_.node_uuid), kStorageIncarnation};
+    worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;
     worker.links.seed = worker.endpoint.seed;
@@ -315,6 +315,30 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                   return ingest_shard(path, cluster_, ShardManager::shards_dir(options_.data_dir), id);
                                 }},
       *engine_, std::move(hosts));
+  return absl::OkStatus();
+}
+
+/// Replicas whose logs or databases are damaged may lack what they have acknowledged. Others have it; so this node's storage gets
+/// another number, under which it is a member of no view, and learns: the damaged ones from nothing, the others what they lack.
+/// Repeated if it is cut off, because the data go last.
+absl::Status NodeImpl::begin_damaged_replicas_anew(const ShardViews& views, std::map<ShardId, absl::Status>& damaged) {
+  std::vector<ShardId> replicas;
+  for (const auto& [id, why] : damaged) {
+    if (views.contains(id)) replicas.push_back(id);
+  }
+  if (replicas.empty()) return absl::OkStatus();
+  NodeState next = state_;
+  ++next.storage_incarnation;
+  if (absl::Status written = write_state(options_.data_dir, next); !written.ok()) return written;
+  state_ = next;
+  for (const ShardId id : replicas) {
+    if (absl::Status gone = engine_->destroy_shard(ShardManager::shards_dir(options_.data_dir), id); !gone.ok()) {
+      return gone;
+    }
+    damaged.erase(id);
+    log(LogSeverity::kWarning, absl::StrCat("damaged replica removed, to be learnt again shard=", id.table_id, "-",
+                                            id.shard, " storage_incarnation=", state_.storage_incarnation));
+  }
   return absl::OkStatus();
 }
 
@@ -456,8 +480,8 @@ void NodeImpl::start_agent() {
                 .worker_count = options_.workers,
                 .versions = control::kProtocolVersions,
                 .zone = options_.zone,
-                .storage_incarnation = kStorageIncarnation,
-                .replication_version = control::kReplicationVersion};
+                 .storage_incarnation = state_.storage_incarnation,
+                 .replication_version = control::kReplicationVersion};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {

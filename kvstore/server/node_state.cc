@@ -37,8 +37,12 @@ std::optional<uint64_t> take_number(std::string_view& text, std::string_view nam
 }  // namespace
 
 std::string format_state(const NodeState& state) {
-  return absl::StrCat("# Written by skuad. Do not edit.\nformat_version = ", kFormatVersion,
-                      "\nincarnation = ", state.incarnation, "\nmap_revision = ", state.map_revision, "\n");
+  std::string text = absl::StrCat("# Written by skuad. Do not edit.\nformat_version = ", kFormatVersion,
+                                  "\nincarnation = ", state.incarnation, "\nmap_revision = ", state.map_revision, "\n");
+  if (state.storage_incarnation != 1) {
+    absl::StrAppend(&text, "storage_incarnation = ", state.storage_incarnation, "\n");
+  }
+  return text;
 }
 
 absl::StatusOr<NodeState> parse_state(std::string_view text) {
@@ -50,10 +54,11 @@ absl::StatusOr<NodeState> parse_state(std::string_view text) {
   }
   const auto incarnation = take_number(text, "incarnation");
   const auto revision = take_number(text, "map_revision");
-  if (!version || !incarnation || !revision || !text.empty()) {
+  const auto storage = text.empty() ? std::optional<uint64_t>(1) : take_number(text, "storage_incarnation");
+  if (!version || !incarnation || !revision || !storage || *storage == 0 || !text.empty()) {
     return absl::DataLossError("it cannot be understood: restore it from a backup of the data directory");
   }
-  return NodeState{*incarnation, *revision};
+  return NodeState{*incarnation, *revision, *storage};
 }
 
 absl::StatusOr<NodeState> read_state(const std::string& data_dir) {

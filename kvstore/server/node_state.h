@@ -4,6 +4,7 @@
 //   format_version = 1
 //   incarnation = 7          counted up at each start: tells this process's sessions from older ones
 //   map_revision = 42        the newest shard map that was acted upon (see shard_plan.h)
+//   storage_incarnation = 2  counted up when replicas here may lack what they had acknowledged; not written while it is 1
 //
 // Replaced as a whole (written aside, synced, renamed, directory synced), so that a crash leaves the
 // old or the new one.
@@ -22,6 +23,7 @@ namespace skua::kv {
 struct NodeState {
   uint64_t incarnation = 0;
   uint64_t map_revision = 0;
+  uint64_t storage_incarnation = 1;
 
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };

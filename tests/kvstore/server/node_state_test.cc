@@ -20,6 +20,15 @@ TEST(ParseState, TakesWhatFormatWrites) {
   EXPECT_EQ(*parsed, state);
 }
 
+TEST(ParseState, StorageIncarnationIsOneUnlessItSaysSo) {
+  EXPECT_EQ(format_state({7, 42}).find("storage"), std::string::npos);
+  const NodeState counted_up{.incarnation = 7, .map_revision = 42, .storage_incarnation = 3};
+  const auto parsed = parse_state(format_state(counted_up));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, counted_up);
+  EXPECT_FALSE(parse_state(format_state({7, 42}) + "storage_incarnation = 0\n").ok());
+}
+
 TEST(ParseState, RefusesANewerFormat) {
   std::string text = format_state({1, 2});
   text.replace(text.find("format_version = 1"), 18, "format_version = 2");
