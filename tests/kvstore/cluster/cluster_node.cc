@@ -71,9 +71,8 @@ bool ClusterNode::start() {
     machine_->end_now(Machine::End::kKill);
     return false;
   }
-  refused_ = std::move(recovered->refused);
-  kernel_.note("start", number_, life_, recovered->records_replayed, refused_.size());
-  for (size_t i = 0; i < refused_.size(); ++i) kernel_.hit(Probe::kShardRefused);
+  kernel_.note("start", number_, life_, recovered->records_replayed, recovered->refused.size());
+  begin_damaged_anew(recovered->refused);
   readers_ = std::make_unique<ReaderPool>(ReaderPool::Options{.threads = 0, .queue_jobs_max = 64});
   WorkerEngine::Events events;
   events.post = [this](absl::AnyInvocable<void()> task) {
@@ -93,8 +92,8 @@ bool ClusterNode::start() {
   events.log_moved = [of](EngineShard& shard, bool refused) {
     if (of(shard).replica != nullptr) of(shard).replica->log_moved(refused);
   };
-  auto engine = WorkerEngine::create(options_.engine, std::move(events), std::move(device), std::move(recovered->log),
-                                     *readers_);
+  auto engine =
+      WorkerEngine::create(options_.engine, std::move(events), std::move(device), std::move(recovered->log), *readers_);
   engine_ = *std::move(engine);
   held_.clear();
   held_.resize(options_.shards);
@@ -117,6 +116,16 @@ bool ClusterNode::start() {
   return true;
 }
 
+/// As kvstore/server/node.cc: what is damaged may lack what was acknowledged.
+void ClusterNode::begin_damaged_anew(const std::map<ShardId, absl::Status>& damaged) {
+  if (damaged.empty()) return;
+  ++info_.storage_incarnation;
+  for (const auto& [id, why] : damaged) {
+    kernel_.hit(Probe::kShardRefused);
+    machine_->remove_database(id);
+  }
+}
+
 void ClusterNode::stop(End how) {
   kernel_.note("stop", number_, static_cast<uint64_t>(how));
   if (up_) end_process(how == End::kKill ? Machine::End::kKill : Machine::End::kPowerCut);
@@ -132,6 +141,7 @@ void ClusterNode::stop(End how) {
   views_.clear();
   info_.uuid = uuid_of(number_, ++wipes_);
   info_.incarnation = 0;
+  info_.storage_incarnation = 1;
   id_ = node_id_of(info_.uuid);
 }
 

@@ -71,7 +71,9 @@ class NodeSurroundings {
 
 /// Of the simulation's only table.
 inline constexpr uint32_t kTableId = 1;
-[[nodiscard]] inline ShardId shard_id(size_t shard) { return {kTableId, static_cast<uint32_t>(shard)}; }
+[[nodiscard]] inline ShardId shard_id(size_t shard) {
+  return {kTableId, static_cast<uint32_t>(shard)};
+}
 
 class ClusterNode final : public ReplicaHost {
  public:
@@ -101,6 +103,7 @@ class ClusterNode final : public ReplicaHost {
   [[nodiscard]] uint64_t life() const { return life_; }
   [[nodiscard]] size_t number() const { return number_; }
   [[nodiscard]] NodeId id() const { return id_; }
+  [[nodiscard]] ReplicaId replica_id() const { return {id_, info_.storage_incarnation}; }
   [[nodiscard]] const control::NodeInfo& info() const { return info_; }
   [[nodiscard]] TimeNs now() const;
 
@@ -128,8 +131,7 @@ class ClusterNode final : public ReplicaHost {
   // --- ReplicaHost
 
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
-  size_t send_entries(ShardId shard, NodeId to, const Append& append,
-                      std::span<ReplicaRecord* const> entries) override;
+  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
   void persist_view(ShardId shard, const View& view) override;
   void report(ShardId shard, const ReplicaReport& report) override;
   void fetch_view(ShardId shard) override;
@@ -137,7 +139,7 @@ class ClusterNode final : public ReplicaHost {
   void replica_failed(ShardId shard, const absl::Status& why) override;
 
  private:
-  enum class Phase : uint8_t { kClosed, kServing, kFailed, kLeaving };
+  enum class Phase : uint8_t { kClosed, kServing, kLeaving };
   /// One of this process's shards.
   struct Held {
     Phase phase = Phase::kClosed;
@@ -170,6 +172,7 @@ class ClusterNode final : public ReplicaHost {
   void observe(size_t shard);
   [[nodiscard]] LogEntry entry_of(const ReplicaEntry& entry) const;
   void end_process(Machine::End how);
+  void begin_damaged_anew(const std::map<ShardId, absl::Status>& damaged);
   [[nodiscard]] Held& held(size_t shard) { return held_[shard]; }
 
   // cluster_node_shards.cc
@@ -218,7 +221,6 @@ class ClusterNode final : public ReplicaHost {
   uint64_t life_ = 0;
   bool up_ = false;
   TimeNs paused_until_ = 0;
-  std::map<ShardId, absl::Status> refused_;
   std::deque<absl::AnyInvocable<void()>> tasks_;
   std::unique_ptr<ReaderPool> readers_;
   std::unique_ptr<WorkerEngine> engine_;
@@ -232,8 +234,8 @@ class ClusterNode final : public ReplicaHost {
   // The agent.
   bool registered_ = false;
   size_t control_ = 0;
-  uint64_t asked_ = 0;     // the last request's number
-  uint64_t awaited_ = 0;   // 0: no answer is waited for
+  uint64_t asked_ = 0;    // the last request's number
+  uint64_t awaited_ = 0;  // 0: no answer is waited for
   uint64_t agent_round_ = 0;
   TimeNs map_asked_ns_ = 0;
 

@@ -15,8 +15,7 @@ constexpr DurationNs kMapPause = 50 * kMillisecond;
 void ClusterNode::ask_control(std::optional<control::Event> event, uint64_t kind) {
   const uint64_t number = ++asked_ * kKinds + kind;
   if (kind == kRegister || kind == kHeartbeat) awaited_ = number;
-  world_.to_control(*this, control_,
-                    {number_, life_, number, std::move(event), map_ == nullptr ? 0 : map_->revision});
+  world_.to_control(*this, control_, {number_, life_, number, std::move(event), map_ == nullptr ? 0 : map_->revision});
 }
 
 void ClusterNode::ask_map() {
@@ -61,7 +60,7 @@ void ClusterNode::on_control(const ControlReply& reply) {
   if (!reply.leads) {
     if (kind == kMap || reply.from != control_) return;
     control_ = reply.leader < options_.controls && reply.leader != reply.from ? reply.leader
-                                                                             : (reply.from + 1) % options_.controls;
+                                                                              : (reply.from + 1) % options_.controls;
     return later(kernel_.between(20 * kMillisecond, 200 * kMillisecond), [this, round = agent_round_] {
       if (round == agent_round_) agent_tick();
     });

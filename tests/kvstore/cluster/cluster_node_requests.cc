@@ -86,8 +86,8 @@ void ClusterNode::check_read(Request& request) {
         if (!confirmed) return redirect(request);
         request.confirmed = true;
         kernel_.hit(Probe::kConfirmedRead);
-        oracle_.read_served(request.request.shard, request.request.operation.key, request.version,
-                            request.shown_before, "confirmed");
+        oracle_.read_served(request.request.shard, request.request.operation.key, request.version, request.shown_before,
+                            "confirmed");
         answer(request, {request.request.id, true, request.found, number_});
       },
       now());

@@ -25,7 +25,6 @@ void ClusterNode::reconcile() {
     const auto found = std::ranges::find(wanted, shard_id(shard), &WantedShard::id);
     const bool stays = found != wanted.end() && !is_given_up(shard, *found->view);
     if (!stays && at.phase == Phase::kServing) leave(shard);
-    if (!stays && at.phase == Phase::kFailed) at.phase = Phase::kClosed;
     if (found == wanted.end()) at.replacement.reset();
     if (at.phase == Phase::kLeaving || found == wanted.end()) continue;
     world_.view_told(shard, *found->view);
@@ -81,10 +80,6 @@ void ClusterNode::open(size_t shard, const WantedShard& wanted) {
   Held& at = held(shard);
   if (at.phase == Phase::kServing || at.phase == Phase::kLeaving || !machine_->running()) return;
   take_fork(shard, *wanted.view);
-  if (refused_.contains(shard_id(shard))) {
-    at.phase = Phase::kFailed;
-    return;
-  }
   if (at.replacement) {
     destroy(shard);
     machine_->make_database(shard_id(shard));
@@ -107,7 +102,7 @@ void ClusterNode::open_replica(size_t shard) {
   at.db = *std::move(db);
   at.shard = &engine_->open_shard(*at.db, 1);
   const auto view = views_.find(shard);
-  auto replica = ShardReplica::create(options_.replica, shard_id(shard), {id_, 1},
+  auto replica = ShardReplica::create(options_.replica, shard_id(shard), replica_id(),
                                       view == views_.end() ? View{} : view->second, *engine_, *at.shard, *this, now());
   if (!replica.ok()) {
     return kernel_.break_promise(absl::StrCat("node ", number_, ": ", replica.status().message()));

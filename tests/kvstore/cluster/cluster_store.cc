@@ -13,9 +13,8 @@ constexpr DurationNs kTimeout = kSecond;
 
 void ClusterStore::load(std::function<void(const std::optional<control::ClusterState>&)> then) {
   if (is_away()) return later(kTimeout, [then = std::move(then)] { then(std::nullopt); });
-  later(latency(), [this, then = std::move(then)] {
-    later(latency(), [state = std::optional(state_), then] { then(state); });
-  });
+  later(latency(),
+        [this, then = std::move(then)] { later(latency(), [state = std::optional(state_), then] { then(state); }); });
 }
 
 void ClusterStore::commit(uint64_t term, uint64_t base_revision, control::Changes changes,

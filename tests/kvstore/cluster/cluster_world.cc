@@ -175,9 +175,10 @@ std::string ClusterWorld::unfinished_shard(size_t shard) {
   }
   const ClusterNode* const primary = node_of(at.primary);
   const ShardReplica* const leader = primary == nullptr ? nullptr : primary->replica(shard);
-  if (leader == nullptr || !leader->takes_writes()) return absl::StrFormat("the primary of shard %d is not open", shard);
+  if (leader == nullptr || !leader->takes_writes())
+    return absl::StrFormat("the primary of shard %d is not open", shard);
   for (const ReplicaId& id : at.members) {
-    ClusterNode* const member = node_of(id.node);
+    ClusterNode* const member = node_of(id);
     const ShardReplica* const replica = member == nullptr ? nullptr : member->replica(shard);
     if (replica == nullptr) return absl::StrFormat("shard %d: a member is down", shard);
     const uint64_t last = leader->replica().last_index();
@@ -222,6 +223,12 @@ SimTally ClusterWorld::tally() const {
 ClusterNode* ClusterWorld::node_of(NodeId id) const {
   ClusterNode* const node = nodes_[(id >> 32) - 1].get();
   return node->id() == id ? node : nullptr;
+}
+
+/// nullptr: it has lost what this replica had, or may have.
+ClusterNode* ClusterWorld::node_of(const ReplicaId& id) const {
+  ClusterNode* const node = node_of(id.node);
+  return node != nullptr && node->replica_id() == id ? node : nullptr;
 }
 
 void ClusterWorld::to_peer(ClusterNode& from, std::shared_ptr<const NodeMessage> message) {
@@ -290,7 +297,10 @@ void ClusterWorld::decided(const control::Changes& changes, const control::Clust
     if (next[shard].fork != views_[shard].fork) kernel_.hit(Probe::kForked);
     if (next[shard].primary != views_[shard].primary) kernel_.hit(Probe::kFailover);
     if (next[shard].members.size() < views_[shard].members.size()) kernel_.hit(Probe::kMemberRemoved);
-    if (next[shard].members.size() > views_[shard].members.size()) kernel_.hit(Probe::kJoined);
+    if (next[shard].members.size() > views_[shard].members.size()) {
+      kernel_.hit(Probe::kJoined);
+      if (next[shard].members.back().incarnation > 1) kernel_.hit(Probe::kShardLearntAgain);
+    }
     if (next[shard].learners.size() > views_[shard].learners.size()) kernel_.hit(Probe::kLearnerAdded);
     oracle_.view_decided(shard, next[shard]);
     const uint64_t committed = oracle_.committed_index(shard);
@@ -306,7 +316,7 @@ void ClusterWorld::decided(const control::Changes& changes, const control::Clust
 void ClusterWorld::check_members_have(size_t shard, const View& view, uint64_t index) {
   if (oracle_.is_forked(shard)) return;
   for (const ReplicaId& id : view.members) {
-    const ClusterNode* const member = node_of(id.node);
+    const ClusterNode* const member = node_of(id);
     // Those that are not open now are looked at when they are.
     if (member == nullptr || !member->has_data(shard)) continue;
     const EntryId entry{index, oracle_.epoch_of(shard, index)};
@@ -320,9 +330,8 @@ void ClusterWorld::check_members_have(size_t shard, const View& view, uint64_t i
 void ClusterWorld::shard_opened(ClusterNode& node, size_t shard) {
   const Database& database = node.database(shard);
   oracle_.found(shard, database.index(), ClusterNode::contents_of(database), "a database that is opened");
-  if (rotten_.erase({node.id(), shard}) > 0) kernel_.hit(Probe::kShardLearntAgain);
   const uint64_t committed = oracle_.committed_index(shard);
-  if (oracle_.is_forked(shard) || committed == 0 || !view(shard).is_member({node.id(), 1})) return;
+  if (oracle_.is_forked(shard) || committed == 0 || !view(shard).is_member(node.replica_id())) return;
   if (node.holds(shard, {committed, oracle_.epoch_of(shard, committed)})) return;
   kernel_.break_promise(absl::StrFormat("I4: shard %d: entry %d is committed and not at node %d when it opens", shard,
                                         committed, node.number()));
@@ -344,12 +353,16 @@ void ClusterWorld::entry_committed(size_t shard, uint64_t index, const LogEntry&
   }
 }
 
+bool ClusterWorld::is_intact(const ReplicaId& id) const {
+  const ClusterNode* const node = node_of(id);
+  return node != nullptr && !rotten_.contains(node->number());
+}
+
 bool ClusterWorld::is_viable(const control::Changes& changes) const {
   return std::ranges::all_of(changes.put_shards, [this](const control::ShardAssignment& record) {
     const auto members = control::members_of(record);
-    return std::ranges::any_of(members, [this, &record](const control::Replica& member) {
-      const NodeId id = node_id_of(member.node_uuid);
-      return node_of(id) != nullptr && !rotten_.contains({id, record.shard});
+    return std::ranges::any_of(members, [this](const control::Replica& member) {
+      return is_intact({node_id_of(member.node_uuid), member.storage_incarnation});
     });
   });
 }

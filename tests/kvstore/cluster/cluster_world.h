@@ -89,6 +89,8 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   [[nodiscard]] bool is_viable(const control::Changes& changes) const;
   [[nodiscard]] const View& view(size_t shard) const { return views_[shard]; }
   [[nodiscard]] ClusterNode* node_of(NodeId id) const;
+  [[nodiscard]] ClusterNode* node_of(const ReplicaId& id) const;
+  [[nodiscard]] bool is_intact(const ReplicaId& id) const;
   [[nodiscard]] ClusterNode& node(size_t number) const { return *nodes_[number - 1]; }
   [[nodiscard]] Address node_address(size_t number) const { return number - 1; }
   [[nodiscard]] Address control_address(size_t control) const { return options_.nodes + control; }
@@ -136,7 +138,7 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   FaultSchedule faults_{kernel_};
   bool healed_ = false;
   uint64_t views_decided_ = 0;
-  std::set<std::pair<NodeId, size_t>> rotten_;  // shards of nodes whose logs were damaged, until they are opened again
+  std::set<size_t> rotten_;  // nodes whose logs were damaged, until they start
 };
 
 }  // namespace skua::kv::sim

@@ -43,7 +43,11 @@ ClusterNode& ClusterWorld::any_node() {
 // --- Processes, machines and disks
 
 void ClusterWorld::start_node(ClusterNode& node) {
-  if (node.is_up() || node.start()) return;
+  if (node.is_up()) return;
+  if (node.start()) {
+    rotten_.erase(node.number());  // it was of no importance, or the node has given up what it had
+    return;
+  }
   kernel_.queue.at(kernel_.now() + 500 * kMillisecond, [this, &node] { start_node(node); });
 }
 
@@ -78,10 +82,9 @@ void ClusterWorld::blackout() {
 /// Whether every shard still has somebody who has it if this node does not.
 bool ClusterWorld::may_lose(const ClusterNode& node) const {
   for (size_t shard = 0; shard < options_.shards; ++shard) {
-    if (!view(shard).is_member({node.id(), 1})) continue;
-    const bool others = std::ranges::any_of(view(shard).members, [&](const ReplicaId& id) {
-      return id.node != node.id() && node_of(id.node) != nullptr && !rotten_.contains({id.node, shard});
-    });
+    if (!view(shard).is_member(node.replica_id())) continue;
+    const bool others = std::ranges::any_of(view(shard).members,
+                                            [&](const ReplicaId& id) { return id.node != node.id() && is_intact(id); });
     if (!others) return false;
   }
   return true;
@@ -96,8 +99,7 @@ void ClusterWorld::rot() {
   ClusterNode& node = any_node();
   if (!may_lose(node)) return;
   crash(node, kernel_.rng.chance(0.5) ? ClusterNode::End::kKill : ClusterNode::End::kPowerCut, options_.down_ns);
-  if (!node.rot()) return;
-  for (size_t shard = 0; shard < options_.shards; ++shard) rotten_.insert({node.id(), shard});
+  if (node.rot()) rotten_.insert(node.number());
 }
 
 void ClusterWorld::pause() {
@@ -183,8 +185,8 @@ void ClusterWorld::pause_control() {
   kernel_.hit(Probe::kControlPause);
   // Rather the one that leads: it comes back next to a new one.
   const size_t leader = store_.leader();
-  const size_t which = leader < options_.controls && kernel_.rng.chance(0.8) ? leader
-                                                                           : kernel_.rng.below(controls_.size());
+  const size_t which =
+      leader < options_.controls && kernel_.rng.chance(0.8) ? leader : kernel_.rng.below(controls_.size());
   controls_[which]->pause_until(kernel_.now() + kernel_.between(100 * kMillisecond, 2 * options_.leader_lease_ns));
 }
 
@@ -219,8 +221,8 @@ void ClusterWorld::coup() {
   if (primary == nullptr || at.members.size() < 2) return;
   kernel_.hit(Probe::kCoup);
   const Address victim = node_address(primary->number());
-  const TimeNs until =
-      kernel_.now() + kernel_.between(options_.replica.replica.lease.length_ns / 4, options_.replica.replica.lease.length_ns * 2);
+  const TimeNs until = kernel_.now() + kernel_.between(options_.replica.replica.lease.length_ns / 4,
+                                                       options_.replica.replica.lease.length_ns * 2);
   for (Address other = 0; other < options_.nodes + options_.controls; ++other) {
     if (other == victim) continue;
     network_.cut(victim, other, until);

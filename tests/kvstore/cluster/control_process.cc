@@ -9,6 +9,7 @@ namespace {
 constexpr DurationNs kTick = 100 * kMillisecond;
 constexpr DurationNs kCampaign = 500 * kMillisecond;
 constexpr DurationNs kReloadInterval = kSecond;
+constexpr DurationNs kLateCommit = 10 * kSecond;
 constexpr int kAttemptsMax = 5;
 constexpr size_t kQueueMax = 4096;
 
@@ -76,12 +77,13 @@ void ControlProcess::campaign() {
 void ControlProcess::take_over(uint64_t term) {
   term_ = term;
   renewed_ns_ = now();
-  store_.load(here<std::optional<control::ClusterState>>(
-      [this, term](const std::optional<control::ClusterState>& state) {
+  store_.load(
+      here<std::optional<control::ClusterState>>([this, term](const std::optional<control::ClusterState>& state) {
         if (term != term_ || leads_) return;
         if (!state) return;  // the lease runs out, and somebody campaigns again
         leads_ = true;
         must_reload_ = false;
+        look_again_ = kTimeNever;
         core_.emplace(options_.core, *state, now());
         publish();
       }));
@@ -114,6 +116,10 @@ void ControlProcess::on_request(const ControlRequest& request) {
 
 void ControlProcess::tick() {
   if (leads_ && !ticking_) {
+    if (now() >= look_again_) {
+      look_again_ = kTimeNever;
+      must_reload_ = true;
+    }
     ticking_ = true;
     submit(control::Tick{}, [this](const absl::Status&) { ticking_ = false; });
   }
@@ -141,10 +147,10 @@ void ControlProcess::attempt() {
   if (!decision.status.ok() || decision.changes.empty()) return finish(decision.status, false);
   const uint64_t base = core_->state().map_revision;
   store_.commit(term_, base, decision.changes,
-                here<ClusterStore::Outcome>([this, operation = ++operation_,
-                                             changes = decision.changes](const ClusterStore::Outcome& outcome) {
-                  if (operation == operation_) committed(outcome, changes);
-                }));
+                here<ClusterStore::Outcome>(
+                    [this, operation = ++operation_, changes = decision.changes](const ClusterStore::Outcome& outcome) {
+                      if (operation == operation_) committed(outcome, changes);
+                    }));
 }
 
 void ControlProcess::reload() {
@@ -177,6 +183,7 @@ void ControlProcess::committed(ClusterStore::Outcome outcome, const control::Cha
     return finish(absl::OkStatus(), true);
   }
   must_reload_ = true;
+  if (outcome == ClusterStore::Outcome::kUnknown) look_again_ = now() + kLateCommit;
   if (outcome == ClusterStore::Outcome::kConflict && ++attempts_ < kAttemptsMax) return attempt();
   finish(outcome == ClusterStore::Outcome::kDeposed ? not_leading()
                                                     : absl::UnavailableError("the change may or may not be stored"),

@@ -107,9 +107,10 @@ class ControlProcess {
   std::optional<control::ClusterCore> core_;
   bool must_reload_ = false;
   TimeNs next_reload_ = 0;
+  TimeNs look_again_ = kTimeNever;
   std::deque<Command> queue_;
   bool busy_ = false;
-  bool ticking_ = false;  // a Tick waits or is under way
+  bool ticking_ = false;    // a Tick waits or is under way
   uint64_t operation_ = 0;  // the store's answers to earlier ones do not count
   int attempts_ = 0;
 };

@@ -104,7 +104,8 @@ void Oracle::found(size_t shard, uint64_t index, uint64_t contents, const char* 
   const Shard& at = shards_[shard];
   if (at.is_forked || (index == 0 && contents == 0)) return;
   if (index == 0 || index > at.contents.size() || at.contents[index - 1] != contents) {
-    kernel_.break_promise(absl::StrFormat("I12: shard %d: %s has up to %d what its log does not make", shard, where, index));
+    kernel_.break_promise(
+        absl::StrFormat("I12: shard %d: %s has up to %d what its log does not make", shard, where, index));
   }
 }
 

@@ -18,7 +18,7 @@ struct ReplicationSimOptions : NetworkOptions, ClientOptions {
   uint64_t seed = 0;
 
   // The world.
-  size_t replicas = 3;  // wanted
+  size_t replicas = 3;                  // wanted
   DurationNs faulty_ns = 30 * kSecond;  // then everything heals
 
   // The protocol.

@@ -33,9 +33,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/kvstore/replication/fault_schedule.h"
 #include "tests/kvstore/replication/metadata_store_model.h"
 #include "tests/kvstore/replication/oracle.h"
-#include "tests/kvstore/replication/fault_schedule.h"
 #include "tests/kvstore/replication/replication_options.h"
 #include "tests/kvstore/replication/seed_runner.h"
 #include "tests/kvstore/replication/sim_client.h"

@@ -66,8 +66,7 @@ class ClientWorld {
 
 class SimClient {
  public:
-  SimClient(SimKernel& kernel, const ClientOptions& options, ClientWorld& world, Histories& histories,
-            size_t number)
+  SimClient(SimKernel& kernel, const ClientOptions& options, ClientWorld& world, Histories& histories, size_t number)
       : kernel_(kernel),
         options_(options),
         world_(world),

@@ -29,8 +29,8 @@ enum class WorldMutant : uint8_t {
   kIgnoreCasFailure,  // a manager takes a change that was refused for decided
   // Of the cluster's simulation only.
   kBlindCommit,  // the metadata store takes a change whatever state it was decided on, and from a leader that was deposed
-  kForgetView,   // a node that starts again does not know which views it took part in
-  kStaleCopy,    // a copy of a shard is taken although the replica has acknowledged more meanwhile
+  kForgetView,    // a node that starts again does not know which views it took part in
+  kStaleCopy,     // a copy of a shard is taken although the replica has acknowledged more meanwhile
   kCopyOffByOne,  // a copy of a shard is taken for one entry more than it has
 };
 
