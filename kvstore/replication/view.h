@@ -48,6 +48,11 @@ struct View {
     }
     return false;
   }
+  /// As a member or a learner.
+  [[nodiscard]] bool mentions(const ReplicaId& id) const {
+    const Learner* const known = learner(id.node);
+    return is_member(id) || (known != nullptr && known->id == id);
+  }
   [[nodiscard]] const Learner* learner(NodeId node) const {
     for (const Learner& learner : learners) {
       if (learner.id.node == node) return &learner;

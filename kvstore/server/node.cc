@@ -84,7 +84,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
                                                     std::map<ShardId, absl::Status>& refused);
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
                                       std::map<ShardId, absl::Status>& refused);
-  absl::Status begin_damaged_replicas_anew(const ShardViews& views, std::map<ShardId, absl::Status>& damaged);
+  absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
   absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
   absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
   [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
@@ -253,7 +253,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   if (!logs.ok()) return logs.status();
   auto views = read_views(options_.data_dir);
   if (!views.ok()) return views.status();
-  if (absl::Status begun = begin_damaged_replicas_anew(*views, damaged); !begun.ok()) return begun;
+  if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
   refused.merge(damaged);
   bootstrap_ = make_grpc_peer_bootstrap();
   make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
@@ -319,26 +319,27 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
 }
 
 /// Replicas whose logs or databases are damaged may lack what they have acknowledged. Others have it; so this node's storage gets
-/// another number, under which it is a member of no view, and learns: the damaged ones from nothing, the others what they lack.
-/// Repeated if it is cut off, because the data go last.
-absl::Status NodeImpl::begin_damaged_replicas_anew(const ShardViews& views, std::map<ShardId, absl::Status>& damaged) {
-  std::vector<ShardId> replicas;
-  for (const auto& [id, why] : damaged) {
-    if (views.contains(id)) replicas.push_back(id);
+/// another number, under which it is a member of no view, and learns what it lacks. The damaged data stay until somebody is
+/// there to learn from (ShardManager). Where this node alone holds a shard that is whole, it keeps its number: that shard would
+/// be served by nobody.
+absl::Status NodeImpl::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
+  const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
+  bool lacks_some = false;
+  for (const auto& [id, view] : views) {
+    if (damaged.contains(id)) {
+      lacks_some = lacks_some || view.mentions(self);
+    } else if (view.members.size() == 1 && view.is_member(self)) {
+      return absl::OkStatus();
+    }
   }
-  if (replicas.empty()) return absl::OkStatus();
+  if (!lacks_some) return absl::OkStatus();
   NodeState next = state_;
   ++next.storage_incarnation;
   if (absl::Status written = write_state(options_.data_dir, next); !written.ok()) return written;
   state_ = next;
-  for (const ShardId id : replicas) {
-    if (absl::Status gone = engine_->destroy_shard(ShardManager::shards_dir(options_.data_dir), id); !gone.ok()) {
-      return gone;
-    }
-    damaged.erase(id);
-    log(LogSeverity::kWarning, absl::StrCat("damaged replica removed, to be learnt again shard=", id.table_id, "-",
-                                            id.shard, " storage_incarnation=", state_.storage_incarnation));
-  }
+  log(LogSeverity::kWarning,
+      absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
+                   state_.storage_incarnation));
   return absl::OkStatus();
 }
 

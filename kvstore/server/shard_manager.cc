@@ -30,6 +30,7 @@ ShardManager::ShardManager(Options options, RocksdbEngine& engine, std::vector<S
       hosts_(std::move(hosts)),
       dir_(shards_dir(options_.data_dir)),
       state_(options_.state),
+      refused_(options_.refused),
       views_(options_.views) {}
 
 ShardManager::~ShardManager() {
@@ -259,6 +260,20 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
   return absl::OkStatus();
 }
 
+/// Of a damaged replica that is to learn under a number that it has not acknowledged anything by: somebody else has its data, and
+/// these are of no use.
+absl::Status ShardManager::drop_damaged(const WantedShard& shard) {
+  if (!shard.view || !refused_.contains(shard.id)) return absl::OkStatus();
+  const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
+  const auto known = views_.find(shard.id);
+  const bool learns = shard.view->mentions(self) && !shard.view->is_member(self);
+  if (!learns || (known != views_.end() && known->second.mentions(self))) return absl::OkStatus();
+  log(LogSeverity::kWarning, absl::StrCat("damaged data are removed ", name_of(shard.id), ": they are learnt again"));
+  if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
+  refused_.erase(shard.id);
+  return absl::OkStatus();
+}
+
 void ShardManager::leave(ShardId id, Local& local) {
   local.phase = Phase::kLeaving;
   hosts_[local.worker]->remove(id, [this, id] {
@@ -364,10 +379,11 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
 bool ShardManager::open(const WantedShard& shard, Local& local) {
   const ShardId id = shard.id;
   const WantedShard* const replicated = shard.view ? &shard : nullptr;
-  const auto refused = options_.refused.find(id);
   absl::Status replaced = take_fork(shard);
+  if (replaced.ok()) replaced = drop_damaged(shard);
+  const auto refused = refused_.find(id);
   if (replaced.ok()) replaced = finish_replacing(id);
-  auto db = refused != options_.refused.end() ? refused->second : replaced.ok() ? engine_.open_db(dir_, id) : replaced;
+  auto db = refused != refused_.end() ? refused->second : replaced.ok() ? engine_.open_db(dir_, id) : replaced;
   // Indices of a replicated shard are its primary's, who gives none out twice.
   if (db.ok() && replicated == nullptr) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
@@ -375,7 +391,7 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   if (!db.ok()) {
     const bool is_news = local.phase != Phase::kFailed;
     local.phase = Phase::kFailed;
-    if (is_news || refused == options_.refused.end()) {
+    if (is_news || refused == refused_.end()) {
       log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(id), ": ", db.status().ToString()));
     }
     hosts_[local.worker]->set_failed(id, absl::StrCat("the shard cannot be opened: ", db.status().message()));

@@ -53,7 +53,7 @@ class ShardManager {
     std::string cluster_id;
     /// What the data directory's state file says now.
     NodeState state;
-    /// Shards that must not be opened in this life of the node, and why (recovery.h).
+    /// Shards that must not be opened in this life of the node, and why (recovery.h); a replica of them that learns begins anew.
     std::map<ShardId, absl::Status> refused{};
     /// Every shard that this map wants here is being served. On the manager's thread.
     std::function<void(uint64_t revision)> on_applied;
@@ -125,6 +125,7 @@ class ShardManager {
   void tell_peers();
   [[nodiscard]] bool is_given_up(const WantedShard& shard) const;
   [[nodiscard]] absl::Status take_fork(const WantedShard& shard);
+  [[nodiscard]] absl::Status drop_damaged(const WantedShard& shard);
   bool write_down(ShardViews adopted);
   bool write_down_adopted();
   void closed(ShardId id);
@@ -149,6 +150,7 @@ class ShardManager {
   std::shared_ptr<const control::ShardMap> map_;
   std::map<ShardId, Local> local_;
   std::map<ShardId, std::string> replacements_;  // the snapshots' paths
+  std::map<ShardId, absl::Status> refused_;
   uint64_t applied_revision_ = 0;
   ShardViews views_;
   ShardViews unwritten_;

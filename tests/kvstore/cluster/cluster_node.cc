@@ -72,7 +72,8 @@ bool ClusterNode::start() {
     return false;
   }
   kernel_.note("start", number_, life_, recovered->records_replayed, recovered->refused.size());
-  begin_damaged_anew(recovered->refused);
+  refused_ = std::move(recovered->refused);
+  for (size_t i = 0; i < refused_.size(); ++i) kernel_.hit(Probe::kShardRefused);
   readers_ = std::make_unique<ReaderPool>(ReaderPool::Options{.threads = 0, .queue_jobs_max = 64});
   WorkerEngine::Events events;
   events.post = [this](absl::AnyInvocable<void()> task) {
@@ -111,19 +112,25 @@ bool ClusterNode::start() {
   map_asked_ns_ = 0;
   up_ = true;
   if (kernel_.mutant == WorldMutant::kForgetView) views_.clear();
+  disown_damaged();
   agent_tick();
   ask_map();
   return true;
 }
 
 /// As kvstore/server/node.cc: what is damaged may lack what was acknowledged.
-void ClusterNode::begin_damaged_anew(const std::map<ShardId, absl::Status>& damaged) {
-  if (damaged.empty()) return;
-  ++info_.storage_incarnation;
-  for (const auto& [id, why] : damaged) {
-    kernel_.hit(Probe::kShardRefused);
-    machine_->remove_database(id);
+void ClusterNode::disown_damaged() {
+  bool lacks_some = false;
+  bool alone = false;
+  for (const auto& [shard, view] : views_) {
+    const bool damaged = refused_.contains(shard_id(shard));
+    lacks_some = lacks_some || (damaged && view.mentions(replica_id()));
+    alone = alone || (!damaged && view.members.size() == 1 && view.is_member(replica_id()));
   }
+  if (lacks_some && !alone) ++info_.storage_incarnation;
+  if (!lacks_some || !alone) return;
+  // Somebody sees that in its status, and starts it again later.
+  run(kernel_.now() + kRepairMax, [this] { world_.process_ended(*this); });
 }
 
 void ClusterNode::stop(End how) {
@@ -501,6 +508,13 @@ const ShardReplica* ClusterNode::replica(size_t shard) const {
 
 bool ClusterNode::has_data(size_t shard) const {
   return replica(shard) != nullptr && engine_->log_health().ok() && WorkerEngine::health(*held_[shard].shard).ok();
+}
+
+bool ClusterNode::has_damaged() const {
+  return std::ranges::any_of(refused_, [this](const auto& refused) {
+    const auto known = views_.find(refused.first.shard);
+    return known != views_.end() && known->second.mentions(replica_id());
+  });
 }
 
 bool ClusterNode::holds(size_t shard, EntryId entry) const {

@@ -114,6 +114,8 @@ class ClusterNode final : public ReplicaHost {
   /// Its log has the entry, synced.
   [[nodiscard]] bool holds(size_t shard, EntryId entry) const;
   [[nodiscard]] Database& database(size_t shard) { return machine_->database(shard_id(shard)); }
+  /// Shards are refused, and it may yet be a member of their views.
+  [[nodiscard]] bool has_damaged() const;
   [[nodiscard]] std::string describe(size_t shard) const;
   /// Of the items that the database has.
   [[nodiscard]] static uint64_t contents_of(const Database& database);
@@ -139,7 +141,7 @@ class ClusterNode final : public ReplicaHost {
   void replica_failed(ShardId shard, const absl::Status& why) override;
 
  private:
-  enum class Phase : uint8_t { kClosed, kServing, kLeaving };
+  enum class Phase : uint8_t { kClosed, kServing, kFailed, kLeaving };
   /// One of this process's shards.
   struct Held {
     Phase phase = Phase::kClosed;
@@ -172,7 +174,7 @@ class ClusterNode final : public ReplicaHost {
   void observe(size_t shard);
   [[nodiscard]] LogEntry entry_of(const ReplicaEntry& entry) const;
   void end_process(Machine::End how);
-  void begin_damaged_anew(const std::map<ShardId, absl::Status>& damaged);
+  void disown_damaged();
   [[nodiscard]] Held& held(size_t shard) { return held_[shard]; }
 
   // cluster_node_shards.cc
@@ -185,6 +187,7 @@ class ClusterNode final : public ReplicaHost {
   void closed(size_t shard);
   [[nodiscard]] bool is_given_up(size_t shard, const View& view) const;
   void take_fork(size_t shard, const View& view);
+  void drop_damaged(size_t shard, const View& view);
   void destroy(size_t shard);
   void on_copy_asked(size_t shard, NodeId from);
   void on_copy(size_t shard, NodeId from, const ShardCopy& copy);
@@ -221,6 +224,7 @@ class ClusterNode final : public ReplicaHost {
   uint64_t life_ = 0;
   bool up_ = false;
   TimeNs paused_until_ = 0;
+  std::map<ShardId, absl::Status> refused_;
   std::deque<absl::AnyInvocable<void()>> tasks_;
   std::unique_ptr<ReaderPool> readers_;
   std::unique_ptr<WorkerEngine> engine_;

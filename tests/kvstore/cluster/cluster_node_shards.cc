@@ -25,6 +25,7 @@ void ClusterNode::reconcile() {
     const auto found = std::ranges::find(wanted, shard_id(shard), &WantedShard::id);
     const bool stays = found != wanted.end() && !is_given_up(shard, *found->view);
     if (!stays && at.phase == Phase::kServing) leave(shard);
+    if (!stays && at.phase == Phase::kFailed) at.phase = Phase::kClosed;
     if (found == wanted.end()) at.replacement.reset();
     if (at.phase == Phase::kLeaving || found == wanted.end()) continue;
     world_.view_told(shard, *found->view);
@@ -61,6 +62,18 @@ void ClusterNode::take_fork(size_t shard, const View& view) {
   views_[shard].fork = view.fork;
 }
 
+/// Under this number nothing was acknowledged, and somebody else has the data.
+void ClusterNode::drop_damaged(size_t shard, const View& view) {
+  if (!refused_.contains(shard_id(shard))) return;
+  const auto known = views_.find(shard);
+  const bool learns = view.mentions(replica_id()) && !view.is_member(replica_id());
+  if (!learns || (known != views_.end() && known->second.mentions(replica_id()))) return;
+  kernel_.hit(Probe::kShardLearntAgain);
+  kernel_.note("drops damaged", shard, number_);
+  destroy(shard);
+  refused_.erase(shard_id(shard));
+}
+
 void ClusterNode::tell_view(size_t shard, const View& view) {
   Held& at = held(shard);
   if (at.told == view) return;
@@ -80,6 +93,11 @@ void ClusterNode::open(size_t shard, const WantedShard& wanted) {
   Held& at = held(shard);
   if (at.phase == Phase::kServing || at.phase == Phase::kLeaving || !machine_->running()) return;
   take_fork(shard, *wanted.view);
+  drop_damaged(shard, *wanted.view);
+  if (refused_.contains(shard_id(shard))) {
+    at.phase = Phase::kFailed;
+    return;
+  }
   if (at.replacement) {
     destroy(shard);
     machine_->make_database(shard_id(shard));

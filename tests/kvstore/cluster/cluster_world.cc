@@ -297,10 +297,7 @@ void ClusterWorld::decided(const control::Changes& changes, const control::Clust
     if (next[shard].fork != views_[shard].fork) kernel_.hit(Probe::kForked);
     if (next[shard].primary != views_[shard].primary) kernel_.hit(Probe::kFailover);
     if (next[shard].members.size() < views_[shard].members.size()) kernel_.hit(Probe::kMemberRemoved);
-    if (next[shard].members.size() > views_[shard].members.size()) {
-      kernel_.hit(Probe::kJoined);
-      if (next[shard].members.back().incarnation > 1) kernel_.hit(Probe::kShardLearntAgain);
-    }
+    if (next[shard].members.size() > views_[shard].members.size()) kernel_.hit(Probe::kJoined);
     if (next[shard].learners.size() > views_[shard].learners.size()) kernel_.hit(Probe::kLearnerAdded);
     oracle_.view_decided(shard, next[shard]);
     const uint64_t committed = oracle_.committed_index(shard);

@@ -45,7 +45,7 @@ ClusterNode& ClusterWorld::any_node() {
 void ClusterWorld::start_node(ClusterNode& node) {
   if (node.is_up()) return;
   if (node.start()) {
-    rotten_.erase(node.number());  // it was of no importance, or the node has given up what it had
+    if (!node.has_damaged()) rotten_.erase(node.number());  // it was of no importance, or is disowned
     return;
   }
   kernel_.queue.at(kernel_.now() + 500 * kMillisecond, [this, &node] { start_node(node); });
