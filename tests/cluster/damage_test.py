@@ -18,6 +18,7 @@ import unittest
 
 import cluster_test
 from cluster_test import Cluster, wait_for
+from failover_test import primary_of, settled
 
 GROUP_MAGIC = b"SRG1"
 SHARDS = 3
@@ -278,6 +279,42 @@ class DamageTest(unittest.TestCase):
         found = self.store_json("verify", self.data, code=1)
         failed, = [finding for finding in found["findings"] if finding["verdict"] == "FAIL"]
         self.assertEqual((failed["file"], failed["offset"]), (blob, 30))
+
+
+class ReplicaDamageTest(unittest.TestCase):
+    def test_Replica_DamagedOneIsLearntAgain(self):
+        cluster = Cluster(0)
+        self.addCleanup(cluster.close)
+        cluster.grpc_ports = [cluster_test.free_port() for _ in range(3)]
+        for node in range(3):
+            cluster.start_node(node)
+        wait_for("the nodes to be alive", lambda: cluster.alive_count() == 3)
+        made = cluster.ctl("table", "create", "t", "--shards", "1", "--replicas", "3")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        wait_for("all replicas to be there", lambda: settled(cluster))
+        for number in range(20):
+            put = cluster.ctl("put", "t", f"key{number}", f"value{number}")
+            self.assertEqual(put.returncode, 0, put.stderr)
+        victim = (primary_of(cluster, "t") + 1) % 3
+        data = f"{cluster.directory}/node{victim}"
+        self.assertEqual(cluster.processes[f"node{victim}"].stop(), 0)
+        damaged = glob.glob(f"{data}/shards/*/*.sst")
+        self.assertTrue(damaged)
+        for table in damaged:
+            os.truncate(table, os.path.getsize(table) - 10)
+        cluster.start_node(victim)
+        wait_for("the replica to be learnt again",
+                 lambda: settled(cluster) and "they are learnt again" in cluster.processes[f"node{victim}"].log())
+        # Now it alone has to know everything.
+        shown = json.loads(cluster.ctl("--output", "json", "shard", "show", "t").stdout)["shards"][0]
+        self.assertEqual(len(shown["replicas"]), 3)
+        moved = cluster.ctl("shard", "transfer", "t", "0", "--to",
+                            f"127.0.0.1:{cluster.grpc_ports[victim]}")
+        self.assertEqual(moved.returncode, 0, moved.stderr)
+        wait_for("the damaged node to lead", lambda: primary_of(cluster, "t") == victim)
+        for number in range(20):
+            read = cluster.ctl("get", "t", f"key{number}")
+            self.assertEqual(read.stdout.strip(), f"value{number}", read.stderr)
 
 
 if __name__ == "__main__":

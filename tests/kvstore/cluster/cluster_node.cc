@@ -192,7 +192,7 @@ void ClusterNode::change_clock() {
 
 TimeNs ClusterNode::now() const {
   const TimeNs passed = kernel_.now() - clock_since_;
-  return clock_base_ + passed + passed / 1'000'000 * clock_ppm_;
+  return clock_base_ + passed + passed * clock_ppm_ / 1'000'000;
 }
 
 void ClusterNode::set_disk_full(bool full) {
@@ -240,7 +240,7 @@ void ClusterNode::run(TimeNs at, absl::AnyInvocable<void()> then) {
 }
 
 void ClusterNode::later(DurationNs after, absl::AnyInvocable<void()> then) {
-  const DurationNs passes = after - after / 1'000'000 * clock_ppm_;
+  const DurationNs passes = after - after * clock_ppm_ / 1'000'000;
   run(kernel_.now() + std::max<DurationNs>(passes, 0), std::move(then));
 }
 
