@@ -83,18 +83,13 @@ bool ViewHistory::may_eject(const ViewContext& context, const ShardKey& shard, c
   const ViewOptions& options = context.options;
   const auto last = ejected_.find(shard);
   if (last != ejected_.end() && context.now - last->second < options.ejection_interval_ns) return false;
-  return !too_many_ejected(context, uuid);
-}
-
-bool ViewHistory::too_many_ejected(const ViewContext& context, const std::string& uuid) const {
-  const ViewOptions& options = context.options;
   size_t others = 0;
   for (const auto& [node, at] : ejected_nodes_) {
     if (node != uuid && context.alive(node) && context.now - at < options.ejected_for_ns) ++others;
   }
   const auto live = static_cast<size_t>(std::count_if(context.statuses.begin(), context.statuses.end(),
                                                       [&](const auto& entry) { return context.alive(entry.first); }));
-  return others >= std::max(options.ejected_min, live / std::max<size_t>(options.ejected_one_in, 1));
+  return others < std::max(options.ejected_min, live / std::max<size_t>(options.ejected_one_in, 1));
 }
 
 std::map<std::string, bool> ViewHistory::former_members(const ViewContext& context, const ShardKey& shard) const {
@@ -197,9 +192,8 @@ std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& con
   if (all || !heard) {
     // A control plane that has just started knows nothing of anybody's silence.
     if (!all && context.status(primary).liveness == Liveness::kUnknown) return std::nullopt;
-    if (heard && (!history.primary_is_stable(context, shard) || history.too_many_ejected(context, primary))) {
-      return std::nullopt;
-    }
+    // Bounds on removals do not hold here: without this one the shard does nothing, or its primary has the others removed.
+    if (heard && !history.primary_is_stable(context, shard)) return std::nullopt;
     const auto next = choose_primary(context, loads, record, {primary});
     if (!next) return std::nullopt;
     return next_view(record, *next, context.leader_incarnation(record, *next, member_count(record) - 1), {primary});

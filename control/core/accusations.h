@@ -7,7 +7,7 @@
 //   the primary is accused                                                     it is
 //   ----------------------------------------------------------------------    ---------------------------
 //   by itself: it cannot go on in this epoch                                   replaced, and stays a member
-//   by all other members that are not gone                                     replaced, also soon after another removal
+//   by all other members that are not gone                                     replaced, whoever was removed before
 //   and the control plane does not hear it either                              replaced
 //   and the control plane heard it since, and the others had time to agree     believed: the accuser is removed
 //   otherwise                                                                  waited for
@@ -46,8 +46,6 @@ class ViewHistory {
   [[nodiscard]] bool primary_is_stable(const ViewContext& context, const ShardKey& shard) const;
   /// May this backup, which the control plane hears of, be removed against its will now?
   [[nodiscard]] bool may_eject(const ViewContext& context, const ShardKey& shard, const std::string& uuid) const;
-  /// So many other nodes are ejected that this one must not be.
-  [[nodiscard]] bool too_many_ejected(const ViewContext& context, const std::string& uuid) const;
   /// Members that were removed from the shard and may come back: true, or may not yet: false.
   [[nodiscard]] std::map<std::string, bool> former_members(const ViewContext& context, const ShardKey& shard) const;
 

@@ -24,7 +24,7 @@ struct ViewOptions {
   /// Between two removals of backups from one shard that the control plane hears of. Longer than a member takes to miss a primary that
   /// never spoke to it in the present epoch (ReplicaOptions::first_word_ns and suspect_after_ns): else a primary that is cut off from all
   /// would have them removed one after the other, each before its word counts, and be left alone.
-  DurationNs ejection_interval_ns = 3 * kSecond;
+  DurationNs ejection_interval_ns = 5 * kSecond;
   /// How long a removed member that the control plane hears of counts as ejected.
   DurationNs ejected_for_ns = 10 * kSecond;
   /// So many nodes may be ejected at once: 1 in `ejected_one_in` of the live ones, at least `ejected_min`.

@@ -232,8 +232,8 @@ TEST(Backup, TheSecondHasTimeToSpeakBeforeAPrimaryThatHearsNobodyIsAlone) {
     const uint64_t a = cluster.backup(0);
     const uint64_t b = cluster.backup(1);
     cluster.accuse(p, a);
-    // In the new epoch b waits for the primary's first word: 2 s and then 0.3 s.
-    for (int i = 0; i < 5; ++i) {
+    // In the new epoch b waits for the primary's first word, 2 s and then 0.3 s; and then its report has to come.
+    for (int i = 0; i < 10; ++i) {
       cluster.accuse(p, b);
       cluster.pass(460 * kMillisecond);
     }
