@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "control/core/uuid.h"
+
 namespace skua::control {
 namespace {
+
+constexpr size_t kReasonBytesMax = 100;
 
 ShardKey key_of(const ShardAssignment& record) {
   return {record.table_id, record.shard};
@@ -120,6 +125,7 @@ void Accusations::note(const ViewContext& context, const std::string& accuser, c
     Times& times =
         of_shard.accused[suspicion.accused].try_emplace(accuser, Times{context.now, context.now}).first->second;
     times.last = context.now;
+    times.reason = suspicion.reason.substr(0, kReasonBytesMax);
   }
 }
 
@@ -168,6 +174,24 @@ std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, co
     }
   }
   return std::nullopt;
+}
+
+std::string Accusations::why(const ShardAssignment& record, const ShardAssignment& next) const {
+  const auto found = shards_.find(key_of(record));
+  if (found == shards_.end()) return {};
+  std::string others;  // whose word was not taken
+  for (const auto& [accused, accusers] : found->second.accused) {
+    if (accusers.contains(accused)) return absl::StrCat("its primary ", short_uuid(accused), " needs a new epoch");
+    std::string said = absl::StrCat(short_uuid(accused), " is suspected by");
+    for (const auto& [accuser, times] : accusers) {
+      absl::StrAppend(&said, " ", short_uuid(accuser), times.reason.empty() ? "" : ": ", times.reason);
+    }
+    const Learner* const learner = find_learner(next, accused);
+    const bool hit = find_member(next, accused) == nullptr && (learner == nullptr || learner->join == 0);
+    if (hit) return said;
+    others = said;
+  }
+  return absl::StrCat(others, ", but the control plane hears it");
 }
 
 std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& context, const ReplicaLoads& loads,

@@ -89,11 +89,14 @@ class Accusations {
   /// What is to be done about the accusations in this shard now: a new record, or nothing yet.
   [[nodiscard]] std::optional<ShardAssignment> judge(const ViewContext& context, const ReplicaLoads& loads,
                                                      const ViewHistory& history, const ShardAssignment& record) const;
+  /// Why judge() said `next`, for people.
+  [[nodiscard]] std::string why(const ShardAssignment& record, const ShardAssignment& next) const;
 
  private:
   struct Times {
     TimeNs first = 0;
     TimeNs last = 0;
+    std::string reason{};  // the accuser's words
   };
   /// Accused, then accuser.
   struct OfShard {

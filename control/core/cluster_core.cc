@@ -233,10 +233,12 @@ Decision ClusterCore::on(const Tick&, TimeNs now) {
 }
 
 void ClusterCore::plan_views(TimeNs now, Decision& decision) {
-  std::vector<ShardAssignment> records = views_.plan(context(now));
+  std::vector<std::string> reasons;
+  std::vector<ShardAssignment> records = views_.plan(context(now), &reasons);
   if (records.empty()) return;
   decision.changes = next_changes();
   decision.changes.put_shards = std::move(records);
+  decision.changes.reasons = std::move(reasons);
 }
 
 void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision) {
@@ -269,6 +271,7 @@ void ClusterCore::move_shards_off_missing_workers(const NodeInfo& node, Changes&
     // A shard's data is on the node, not on the worker: any of the workers that are left can open
     // it.
     changes.put_shards.push_back(with_worker(shard, node.uuid, placer->place().worker));
+    changes.reasons.emplace_back("its node has fewer workers now");
   }
 }
 

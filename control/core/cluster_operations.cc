@@ -8,6 +8,7 @@
 #include "control/core/cluster_core.h"
 #include "control/core/identity_rules.h"
 #include "control/core/shard_repair.h"
+#include "control/core/uuid.h"
 
 namespace skua::control {
 namespace {
@@ -68,6 +69,7 @@ Decision ClusterCore::on(const NodeLeave& event, TimeNs now) {
     const bool member = find_member(shard, event.uuid) != nullptr;
     if (!member && find_learner(shard, event.uuid) == nullptr) continue;
     changes.put_shards.push_back(without_node(context(now), shard, event.uuid));
+    changes.reasons.push_back(absl::StrCat(by_itself ? "" : "operator: ", short_uuid(event.uuid), " is removed"));
     if (!member) continue;
     member_count(shard) == 1 ? ++owned : ++shared;
     const auto table = state_.tables.find(key.first);
@@ -204,6 +206,7 @@ Decision ClusterCore::changed(ShardAssignment record) const {
   Decision decision;
   decision.changes = next_changes();
   decision.changes.put_shards.push_back(std::move(record));
+  decision.changes.reasons.emplace_back("operator");
   return decision;
 }
 

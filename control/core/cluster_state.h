@@ -149,6 +149,8 @@ struct Changes {
   /// Takes the table's shards with it.
   std::vector<TableId> delete_tables;
   std::vector<ShardAssignment> put_shards;
+  /// Of each of them why, for people; not stored. May be shorter.
+  std::vector<std::string> reasons;
   /// The state's values once this is applied; meaningless in an empty change.
   uint64_t map_revision = 0;
   TableId next_table_id = 0;

@@ -15,6 +15,11 @@ namespace skua::control {
 /// True for 8-4-4-4-12 lower-case hexadecimal digits. Any version is taken.
 [[nodiscard]] bool is_uuid(std::string_view text);
 
+/// What people need of it to tell nodes apart: its first eight digits.
+[[nodiscard]] inline std::string short_uuid(std::string_view uuid) {
+  return std::string(uuid.substr(0, 8));
+}
+
 }  // namespace skua::control
 
 #endif  // SKUA_CONTROL_CORE_UUID_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/core/rebalance.h"
 #include "control/core/shard_repair.h"
+#include "control/core/uuid.h"
 #include "rpc/base/check.h"
 
 namespace skua::control {
@@ -50,6 +51,7 @@ class ViewManager::Planner {
     if (records_.empty()) rebalance();
     return std::move(records_);
   }
+  [[nodiscard]] std::vector<std::string> take_reasons() { return std::move(reasons_); }
 
  private:
   [[nodiscard]] bool full() const { return records_.size() >= context_.options.records_per_change_max; }
@@ -60,7 +62,7 @@ class ViewManager::Planner {
     const bool incomplete = !plain && lacks_learners(context_, record);
     const DurationNs incomplete_for = manager_.history_.incomplete.lasting(key_of(record), incomplete, context_.now);
     if (!plain) watch(record);
-    auto next = plain ? replace_lost_primary(context_, loads_, record) : step(record, incomplete_for);
+    auto next = plain ? lost_primary(record) : step(record, incomplete_for);
     if (next) propose(record, *std::move(next));
   }
 
@@ -77,18 +79,48 @@ class ViewManager::Planner {
     }
   }
 
-  /// The first rule that applies.
+  /// The first rule that applies; `why_` says which.
   NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
     const ViewHistory& history = manager_.history_;
-    if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) return next;
-    if (auto next = replace_lost_primary(context_, loads_, record)) return next;
-    if (auto next = remove_lost_backups(context_, record)) return next;
-    if (auto next = promote(record)) return next;
-    if (auto next = release_members(context_, loads_, history, record)) return next;
-    if (auto next = drop_learners(context_, record)) return next;
-    if (auto next = end_long_join(record)) return next;
-    if (auto next = begin_join(record)) return next;
-    return add_learner(context_, loads_, history, record, incomplete_for);
+    if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) {
+      why_ = manager_.accusations_.why(record, *next);
+      return next;
+    }
+    if (auto next = lost_primary(record)) return next;
+    if (auto next = because("a backup has stopped or lost its data", remove_lost_backups(context_, record)))
+      return next;
+    if (auto next = because("a learner has everything and is a member", promote(record))) return next;
+    if (auto next = release_members(context_, loads_, history, record)) {
+      why_ = why_released(record);
+      return next;
+    }
+    if (auto next = because("a learner is not needed, or is gone", drop_learners(context_, record))) return next;
+    if (auto next = because("a learner was waited for too long", end_long_join(record))) return next;
+    if (auto next = because("a learner has caught up", begin_join(record))) return next;
+    return because("repair: a replica is missing", add_learner(context_, loads_, history, record, incomplete_for));
+  }
+
+  NextRecord because(const char* why, NextRecord next) {
+    if (next) why_ = why;
+    return next;
+  }
+
+  NextRecord lost_primary(const ShardAssignment& record) {
+    auto next = replace_lost_primary(context_, loads_, record);
+    if (!next) return next;
+    const std::string& primary = record.primary->node_uuid;
+    const char* const what = !context_.valid(*record.primary) ? " lost its data"
+                             : context_.stopped(primary)      ? " has stopped"
+                                                              : " was started again";
+    why_ = absl::StrCat("its primary ", short_uuid(primary), what);
+    return next;
+  }
+
+  [[nodiscard]] std::string why_released(const ShardAssignment& record) const {
+    for (const Replica& member : members_of(record)) {
+      if (context_.draining(member.node_uuid)) return absl::StrCat(short_uuid(member.node_uuid), " is drained");
+    }
+    return record.leaving.empty() ? "a replica more than needed" : "move";
   }
 
   NextRecord promote(const ShardAssignment& record) const {
@@ -142,6 +174,7 @@ class ViewManager::Planner {
       records_ = rebalance_primaries(context_, loads_, manager_.history_, options.transfers_max);
     }
     for (const ShardAssignment& record : records_) check(context_.state.shards.at(key_of(record)), record);
+    reasons_.assign(records_.size(), "balance");
   }
 
   void propose(const ShardAssignment& before, ShardAssignment after) {
@@ -149,6 +182,7 @@ class ViewManager::Planner {
     loads_.replace(before, after);
     planned_.insert(key_of(after));
     records_.push_back(std::move(after));
+    reasons_.push_back(std::exchange(why_, {}));
   }
 
   static void check(const ShardAssignment& before, const ShardAssignment& after) {
@@ -160,6 +194,8 @@ class ViewManager::Planner {
   const ViewContext& context_;
   ReplicaLoads loads_;
   std::vector<ShardAssignment> records_;
+  std::vector<std::string> reasons_;
+  std::string why_;  // of the record that step() is about to return
   std::set<ShardKey> planned_;
   size_t moves_ = 0;
 };
@@ -182,12 +218,14 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
   if (!report.suspicions.empty() || !report.caught_up.empty() || !report.join_ready.empty()) touch();
 }
 
-std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context) {
+std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::vector<std::string>* reasons) {
   if (!dirty_ && context.now < next_scan_ && accusations_.empty()) return {};
   prune(context);
   dirty_ = false;
   next_scan_ = context.now + context.options.scan_interval_ns;
-  std::vector<ShardAssignment> records = Planner(*this, context).run();
+  Planner planner(*this, context);
+  std::vector<ShardAssignment> records = planner.run();
+  if (reasons != nullptr) *reasons = planner.take_reasons();
   // Whatever comes of these, the next plan looks again.
   if (!records.empty()) touch();
   return records;

@@ -44,8 +44,9 @@ class ViewManager {
   void note(const ViewContext& context, const ReplicaReport& report);
 
   /// Records to be stored next, at most one per shard and ViewOptions::records_per_change_max in all. Empty
-  /// if everything is as it should be, or must wait for time or news.
-  [[nodiscard]] std::vector<ShardAssignment> plan(const ViewContext& context);
+  /// if everything is as it should be, or must wait for time or news. `reasons`: of each record why, for people.
+  [[nodiscard]] std::vector<ShardAssignment> plan(const ViewContext& context,
+                                                  std::vector<std::string>* reasons = nullptr);
 
   /// These records are about to become the state that `context` still shows without them.
   void committed(const ViewContext& context, const std::vector<ShardAssignment>& records);

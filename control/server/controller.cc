@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -24,9 +25,10 @@ absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
 }
 
-/// "views changed: t/3 epoch 5 led by <uuid>, ... and 60 more".
+/// "views changed: t/3 epoch 5 led by <uuid> with 2 backups, 0 learners (<why>), ... and 60 more (58 <why>, 2 <why>)".
 std::string describe_views(const Changes& changes, const ClusterState& state) {
   constexpr size_t kShown = 4;
+  const auto why = [&](size_t i) { return i < changes.reasons.size() ? changes.reasons[i] : std::string(); };
   std::string text = "views changed:";
   for (size_t i = 0; i < std::min(changes.put_shards.size(), kShown); ++i) {
     const ShardAssignment& shard = changes.put_shards[i];
@@ -35,8 +37,19 @@ std::string describe_views(const Changes& changes, const ClusterState& state) {
                     shard.shard, " epoch ", shard.epoch, shard.primary ? " led by " : " led by nobody",
                     shard.primary ? shard.primary->node_uuid : "", " with ", shard.backups.size(), " backups, ",
                     shard.learners.size(), " learners");
+    if (!why(i).empty()) absl::StrAppend(&text, " (", why(i), ")");
   }
-  if (changes.put_shards.size() > kShown) absl::StrAppend(&text, " and ", changes.put_shards.size() - kShown, " more");
+  if (changes.put_shards.size() <= kShown) return text;
+  absl::StrAppend(&text, " and ", changes.put_shards.size() - kShown, " more");
+  std::map<std::string, size_t> others;
+  for (size_t i = kShown; i < changes.put_shards.size(); ++i) {
+    if (!why(i).empty() && (others.size() < kShown || others.contains(why(i)))) ++others[why(i)];
+  }
+  const char* separator = " (";
+  for (const auto& [reason, count] : others) {
+    absl::StrAppend(&text, std::exchange(separator, ", "), count, " because ", reason);
+  }
+  if (!others.empty()) text += ")";
   return text;
 }
 

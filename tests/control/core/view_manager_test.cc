@@ -34,6 +34,28 @@ TEST(Primary, IsReplacedWhenAllOtherMembersAccuseIt) {
   EXPECT_EQ(cluster.record().primary_incarnation, cluster.node(cluster.primary()).incarnation);
 }
 
+TEST(Reasons, NameWhoSuspectsWhomAndWhy) {
+  ReplicatedCluster cluster(3);
+  const uint64_t a = cluster.backup(0);
+  const Decision removed = cluster.accuse(cluster.primary(), a);
+  ASSERT_EQ(removed.changes.put_shards.size(), 1u);
+  EXPECT_THAT(removed.changes.reasons, testing::ElementsAre("00000000 is suspected by 00000000: test"));
+}
+
+TEST(Reasons, OfTheControlPlanesOwn) {
+  ReplicatedCluster cluster(4);
+  const auto next = [&](const Event& event) {
+    Decision decision = cluster.step(event);
+    while (decision.changes.reasons.empty()) decision = cluster.step(Tick{});
+    EXPECT_EQ(decision.changes.reasons.size(), decision.changes.put_shards.size());
+    return decision.changes.reasons.at(0);
+  };
+  EXPECT_EQ(next(TransferPrimary{"t", 0, cluster.node(cluster.backup(0)).uuid}), "operator");
+  cluster.pass(10 * kSecond);
+  EXPECT_EQ(next(DrainNode{cluster.node(cluster.primary()).uuid}), "00000000 is drained");
+  EXPECT_EQ(next(Tick{}), "repair: a replica is missing");
+}
+
 TEST(Primary, IsReplacedWhenOneAccusesAndTheControlPlaneMissesIt) {
   ReplicatedCluster cluster(3);
   const uint64_t old = cluster.primary();
