@@ -276,6 +276,16 @@ void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
 
 // --- Time
 
+void Replica::paused(TimeNs from, TimeNs until) {
+  const DurationNs length = until - from;
+  const auto later = [&](TimeNs at) { return at < until ? std::min(until, at + length) : at; };
+  for (auto& [node, peer] : peers_) {
+    peer.heard_ns = later(peer.heard_ns);
+    if (peer.sample_index != 0) peer.sample_ns = later(peer.sample_ns);
+    peer.slow_since = kTimeNever;
+  }
+}
+
 void Replica::tick(TimeNs now, ReplicaOutput& out) {
   if (role_ == ReplicaRole::kPrimary) advance_commit(now);
   if (now >= tell_commit_ns_) next_heartbeat_ns_ = std::min(next_heartbeat_ns_, now);

@@ -162,6 +162,8 @@ class Replica {
   [[nodiscard]] SnapshotFit snapshot_fit(EntryId base) const;
   /// The state is a snapshot's now, which ends with `base`; the log is what snapshot_fit() said.
   void install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out);
+  /// The driver did not run between these times, so nobody was asked or heard: that silence is not the peers'.
+  void paused(TimeNs from, TimeNs until);
   /// At wake_at(), or more often.
   void tick(TimeNs now, ReplicaOutput& out);
   /// When time alone changes something next.

@@ -311,6 +311,31 @@ TEST(Replica, ALearnerJoinsWithoutAHole) {
   EXPECT_EQ(group[1].commit_index(), 6U);
 }
 
+/// Who did not run has asked nobody, and heard nobody.
+TEST(Replica, BlamesNobodyForItsOwnPause) {
+  for (const bool told : {false, true}) {
+    Group group({1, 2, 3});
+    group.view(view_of(1, 1, {1, 2, 3}));
+    group.stuck_logs = {2};
+    group.propose(1);
+    group.pass(kSecond / 10);
+    ASSERT_TRUE(group.reports.empty());
+    const TimeNs before = group.now;
+    group.now += 5 * kSecond;
+    if (told) group[1].paused(before, group.now);
+    ReplicaOutput out;
+    group[1].tick(group.now, out);
+    EXPECT_EQ(out.reports.empty(), told);
+    group.take(1, out);
+    group.settle();
+    // Silence that follows is silence again.
+    group.reports.clear();
+    group.cut = {2};
+    group.pass(kSecond / 2);
+    EXPECT_FALSE(group.reports.empty());
+  }
+}
+
 TEST(Replica, ARestartedPrimaryNeedsANewEpoch) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
