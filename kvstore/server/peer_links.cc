@@ -298,7 +298,9 @@ bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
   const auto found = links_.find(to);
   if (found == links_.end() || found->second.state != State::kOpen) return false;
   const Link& link = found->second;
-  return link.requests == 0 || (link.requests < options_.requests_max && link.bytes + bytes <= options_.bytes_max);
+  // Heartbeats must not wait for data: a node that does not get them looks silent.
+  const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
+  return link.requests == 0 || (link.requests < options_.requests_max && fits);
 }
 
 bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {

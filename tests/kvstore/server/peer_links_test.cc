@@ -277,6 +277,7 @@ TEST(PeerLinksTest, Full_OfBytesLetsOneGoWhateverItsSize) {
   };
   EXPECT_TRUE(links.send(PeerNode::address(1), append()));
   EXPECT_FALSE(links.send(PeerNode::address(1), append()));
+  EXPECT_TRUE(world.node(0).send(world.node(1), Heartbeat{1, 1, 1})) << "no data";
   ASSERT_TRUE(world.run_until([&] { return world.node(0).room.size() == 1; }));
   EXPECT_TRUE(links.send(PeerNode::address(1), append()));
   world.expect_balance();
