@@ -23,6 +23,8 @@ TableSummary summary_of(const v1::TableInfo& info) {
 }
 
 ClusterStatus::Node node_of(const v1::NodeStatus& status) {
+  std::vector<CopyReport> copies;
+  for (const v1::CopyProgress& copy : status.copies()) copies.push_back(from_proto(copy));
   return {from_proto(status.node()),
           from_proto(status.liveness()),
           static_cast<DurationNs>(status.silent_ms()) * kMillisecond,
@@ -30,7 +32,8 @@ ClusterStatus::Node node_of(const v1::NodeStatus& status) {
           status.owned_shard_count(),
           status.replica_count(),
           status.drain_progress(),
-          status.trouble()};
+          status.trouble(),
+          std::move(copies)};
 }
 
 }  // namespace

@@ -64,6 +64,8 @@ struct ClusterStatus {
     std::string drain_progress;
     /// What keeps it from doing all its work, for people; empty: nothing.
     std::string trouble;
+    /// Copies of shards that it is making; not all, if they are many.
+    std::vector<CopyReport> copies;
   };
 
   std::string cluster_id;

@@ -75,6 +75,11 @@ class NodeAgent::Impl {
     changed_.notify_all();
   }
 
+  void set_copies(std::vector<CopyReport> copies) {
+    std::lock_guard lock(mutex_);
+    copies_ = std::move(copies);
+  }
+
   void set_findings(ReplicaReport findings) {
     findings.uuid = options_.node.uuid;
     findings.incarnation = options_.node.incarnation;
@@ -177,11 +182,28 @@ class NodeAgent::Impl {
     {
       std::lock_guard lock(mutex_);
       request.set_trouble(node_trouble_);
+      for (const CopyReport& copy : copies_) *request.add_copies() = to_proto(copy);
     }
     v1::HeartbeatReply reply;
     // Findings first: somebody may be waiting for another primary.
     if (auto status = report_findings(); !status.ok()) return status;
-    return call(&v1::Membership::Stub::Heartbeat, request, reply);
+    request.set_unix_ms(unix_ms());
+    absl::Status status = call(&v1::Membership::Stub::Heartbeat, request, reply);
+    if (status.ok() && reply.unix_ms() > 0) note_clock((request.unix_ms() + unix_ms()) / 2 - reply.unix_ms());
+    return status;
+  }
+
+  static int64_t unix_ms() {
+    using std::chrono::milliseconds;
+    return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  void note_clock(int64_t ahead_ms) {
+    constexpr int64_t kSaneMs = INT64_MAX / kMillisecond;
+    const std::string trouble = clock_trouble(std::clamp(ahead_ms, -kSaneMs, kSaneMs) * kMillisecond);
+    // The number may change a little each time.
+    if (std::exchange(clock_is_off_, !trouble.empty()) == !trouble.empty()) return;
+    if (options_.on_clock) options_.on_clock(trouble);
   }
 
   absl::Status report_findings() {
@@ -303,6 +325,7 @@ class NodeAgent::Impl {
   ControlPeers::Outcome outcome_ = ControlPeers::Outcome::kAnswered;
   std::string cluster_id_;
   bool registered_ = false;
+  bool clock_is_off_ = false;
   DurationNs heartbeat_interval_ns_ = 500 * kMillisecond;
 
   mutable std::mutex mutex_;
@@ -313,6 +336,7 @@ class NodeAgent::Impl {
   absl::Status trouble_;
   uint64_t applied_revision_ = 0;
   std::string node_trouble_;
+  std::vector<CopyReport> copies_;
   std::shared_ptr<const v1::ReportReplicasRequest> findings_;
   bool send_now_ = false;
   bool stopping_ = false;
@@ -339,6 +363,9 @@ void NodeAgent::set_applied_revision(uint64_t revision) {
 }
 void NodeAgent::set_trouble(const std::string& trouble) {
   impl_->set_trouble(trouble);
+}
+void NodeAgent::set_copies(std::vector<CopyReport> copies) {
+  impl_->set_copies(std::move(copies));
 }
 void NodeAgent::set_findings(ReplicaReport findings) {
   impl_->set_findings(std::move(findings));

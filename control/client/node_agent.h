@@ -18,11 +18,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
+#include "control/core/node_status.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
@@ -55,6 +57,8 @@ struct NodeAgentOptions {
   /// The control plane cannot be reached or has a problem; once per change of the reason, OK when
   /// it is over.
   std::function<void(const absl::Status&)> on_trouble = nullptr;
+  /// Its wall clock and the control plane's differ by much, and what to do; once per change, empty when it is over.
+  std::function<void(const std::string&)> on_clock = nullptr;
 };
 
 /// Thread: any, for all methods.
@@ -79,6 +83,9 @@ class NodeAgent {
   /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at once when
   /// it changes. Thread: any.
   void set_trouble(const std::string& trouble);
+
+  /// Copies of shards that the node is making, all of them. Go out with every heartbeat.
+  void set_copies(std::vector<CopyReport> copies);
 
   /// What the node's replicas notice of others, all of it; replaces what was said before. Goes out at
   /// once and again with every heartbeat, until it is replaced (by nothing, when nothing is left to say). The node's

@@ -146,7 +146,12 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
-  status_[event.uuid].trouble = event.trouble.substr(0, kTroubleBytesMax);
+  NodeStatus& status = status_[event.uuid];
+  status.trouble = event.trouble.substr(0, kTroubleBytesMax);
+  status.clock_ahead_ns = event.clock_ahead_ns;
+  status.copies.assign(event.copies.begin(),
+                       event.copies.begin() + static_cast<ptrdiff_t>(std::min(event.copies.size(), kCopiesShownMax)));
+  for (CopyReport& copy : status.copies) copy.text.resize(std::min(copy.text.size(), kCopyTextMax));
   if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
   return decision;
 }

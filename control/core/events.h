@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "control/core/cluster_state.h"
+#include "control/core/node_status.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 
@@ -30,6 +32,10 @@ struct NodeHeartbeat {
   bool stopping = false;
   /// What keeps the node from doing all its work, for people; empty: nothing.
   std::string trouble{};
+  /// Copies of shards that it is making.
+  std::vector<CopyReport> copies{};
+  /// Of its wall clock, before this process's.
+  DurationNs clock_ahead_ns = 0;
 };
 
 /// Takes a node out of the cluster for good.

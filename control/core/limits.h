@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rpc/base/clock.h"
+
 namespace skua::control {
 
 inline constexpr size_t kNodesMax = 1024;
@@ -22,6 +24,11 @@ inline constexpr size_t kTableNameMax = 128;
 inline constexpr size_t kAddressMax = 256;
 /// Of what a node says keeps it from doing its work; the rest is cut off.
 inline constexpr size_t kTroubleBytesMax = 2048;
+/// Of copies that a node makes, and of what it says about each.
+inline constexpr size_t kCopiesShownMax = 16;
+inline constexpr size_t kCopyTextMax = 200;
+/// Wall clocks that differ by more are spoken of. Values with a time to live expire by the clock of whoever is their primary.
+inline constexpr DurationNs kClockAheadMax = 5 * kSecond;
 /// Shards per live worker of a table created without a shard count.
 inline constexpr uint32_t kDefaultShardsPerWorker = 2;
 

@@ -5,10 +5,19 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "control/core/cluster_state.h"
 #include "rpc/base/clock.h"
 
 namespace skua::control {
+
+/// A copy of a shard that a node is making.
+struct CopyReport {
+  ShardKey shard;
+  std::string text;  ///< how far it is, for people
+};
 
 enum class Liveness { kUnknown, kAlive, kSuspected, kStopped };
 
@@ -22,7 +31,17 @@ struct NodeStatus {
   uint64_t applied_revision = 0;
   /// As the node's last heartbeat said, at most kTroubleBytesMax of it.
   std::string trouble{};
+  /// At most kCopiesShownMax of those that it is making.
+  std::vector<CopyReport> copies{};
+  /// How much its wall clock was ahead of this process's, at the last heartbeat.
+  DurationNs clock_ahead_ns = 0;
 };
+
+/// What keeps the node from doing all its work, for people; empty: nothing.
+[[nodiscard]] std::string trouble_of(const NodeStatus& status);
+
+/// What a wall clock that is ahead of the control plane's by so much does, and what to do; empty if it is hardly any.
+[[nodiscard]] std::string clock_trouble(DurationNs ahead_ns);
 
 using NodeStatuses = std::map<std::string, NodeStatus>;
 

@@ -81,6 +81,18 @@ NodeInfo from_proto(const v1::NodeInfo& node) {
           node.replication_version()};
 }
 
+v1::CopyProgress to_proto(const CopyReport& copy) {
+  v1::CopyProgress out;
+  out.set_table_id(copy.shard.first);
+  out.set_shard(copy.shard.second);
+  out.set_text(copy.text);
+  return out;
+}
+
+CopyReport from_proto(const v1::CopyProgress& copy) {
+  return {{static_cast<TableId>(copy.table_id()), copy.shard()}, copy.text()};
+}
+
 v1::Liveness to_proto(Liveness liveness) {
   switch (liveness) {
     case Liveness::kUnknown: return v1::LIVENESS_UNKNOWN;

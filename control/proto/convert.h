@@ -14,6 +14,7 @@
 #include "control/core/cluster_core.h"
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
+#include "control/core/node_status.h"
 #include "control/core/protocol_version.h"
 #include "control/core/shard_map.h"
 #include "control/proto/bootstrap.pb.h"
@@ -30,6 +31,9 @@ namespace skua::control {
 [[nodiscard]] v1::Liveness to_proto(Liveness liveness);
 /// An unknown number counts as kUnknown.
 [[nodiscard]] Liveness from_proto(v1::Liveness liveness);
+
+[[nodiscard]] v1::CopyProgress to_proto(const CopyReport& copy);
+[[nodiscard]] CopyReport from_proto(const v1::CopyProgress& copy);
 
 [[nodiscard]] v1::ShardMapSnapshot to_proto(const ShardMap& map);
 [[nodiscard]] absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map);

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +57,22 @@ void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
   to.set_settled_shard_count(core.settled_shard_count(table.id));
 }
 
+int64_t unix_ms() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+NodeHeartbeat heartbeat_of(const v1::HeartbeatRequest& request) {
+  NodeHeartbeat heartbeat{request.uuid(),     request.incarnation(), request.instance(), request.applied_revision(),
+                          request.stopping(), request.trouble()};
+  for (const v1::CopyProgress& copy : request.copies()) heartbeat.copies.push_back(from_proto(copy));
+  // A clock may say anything; so much is as good as any more.
+  constexpr int64_t kAheadMaxMs = int64_t{100} * 365 * 86'400 * 1000;
+  const int64_t theirs = std::clamp<int64_t>(request.unix_ms(), 0, 2 * kAheadMaxMs);
+  if (theirs != 0) heartbeat.clock_ahead_ns = std::clamp(theirs - unix_ms(), -kAheadMaxMs, kAheadMaxMs) * kMillisecond;
+  return heartbeat;
+}
+
 class MembershipService final : public v1::Membership::CallbackService {
  public:
   MembershipService(ServiceOptions options, Controller& controller)
@@ -82,13 +99,13 @@ class MembershipService final : public v1::Membership::CallbackService {
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
                                 v1::HeartbeatReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(
-        reactor, controller_.submit(NodeHeartbeat{request->uuid(), request->incarnation(), request->instance(),
-                                                  request->applied_revision(), request->stopping(), request->trouble()},
-                                    [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
-                                      reply->set_map_revision(core.state().map_revision);
-                                      finish(context, reactor, decision.status);
-                                    }));
+    return queued(reactor,
+                  controller_.submit(heartbeat_of(*request),
+                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_map_revision(core.state().map_revision);
+                                       reply->set_unix_ms(unix_ms());
+                                       finish(context, reactor, decision.status);
+                                     }));
   }
 
   ServerUnaryReactor* ReportReplicas(CallbackServerContext* context, const v1::ReportReplicasRequest* request,
@@ -391,7 +408,8 @@ class ClusterService final : public v1::Cluster::CallbackService {
       added.set_liveness(to_proto(status.liveness));
       added.set_silent_ms(static_cast<uint64_t>((now - status.heard_ns) / kMillisecond));
       added.set_applied_revision(status.applied_revision);
-      added.set_trouble(status.trouble);
+      added.set_trouble(trouble_of(status));
+      for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
       added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
       added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
       added.set_drain_progress(core.drain_progress(uuid));

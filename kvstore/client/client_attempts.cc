@@ -118,7 +118,8 @@ absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Rou
     case Method::kMultiGet: return encode_multi_get_part(op, route);
     case Method::kScan: return encode_scan_page(op, route);
     case Method::kReplicate:
-    case Method::kFetchChunk: break;  // between nodes
+    case Method::kFetchChunk:
+    case Method::kFetchTail: break;  // between nodes
   }
   return absl::InternalError("no such method");
 }

@@ -21,6 +21,7 @@ enum class Method : uint16_t {
   // Between nodes (kvstore/replication/message_codec.h).
   kReplicate = 32,
   kFetchChunk = 33,
+  kFetchTail = 34,
 };
 
 /// "GET", "PUT", ...; "?" for a number that is none.
@@ -38,6 +39,7 @@ enum class Method : uint16_t {
     case Method::kExpire: return "EXPIRE";
     case Method::kReplicate: return "REPLICATE";
     case Method::kFetchChunk: return "FETCH_CHUNK";
+    case Method::kFetchTail: return "FETCH_TAIL";
   }
   return "?";
 }

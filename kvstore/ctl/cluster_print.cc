@@ -138,6 +138,7 @@ nlohmann::json shard_json(const ShardView& shard) {
                            {"draining", replica.draining},
                            {"lost_storage", replica.lost_storage}};
     if (replica.join != 0) json["join"] = replica.join;
+    if (!replica.copy.empty()) json["copy"] = replica.copy;
     replicas.push_back(std::move(json));
   }
   return {{"shard", shard.shard},          {"epoch", shard.epoch},         {"fork", shard.fork},

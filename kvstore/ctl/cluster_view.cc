@@ -48,6 +48,13 @@ ReplicaView replica_view(const ClusterStatus& status, const control::ShardMap& m
   return view;
 }
 
+std::string copy_of(const ClusterStatus& status, const std::string& uuid, const control::ShardKey& shard) {
+  const ClusterStatus::Node* const node = node_of(status, uuid);
+  if (node == nullptr) return {};
+  const auto found = std::ranges::find(node->copies, shard, &control::CopyReport::shard);
+  return found == node->copies.end() ? std::string() : found->text;
+}
+
 bool is_member(const ReplicaView& replica) {
   return replica.role == ReplicaView::Role::kPrimary || replica.role == ReplicaView::Role::kBackup;
 }
@@ -58,8 +65,26 @@ std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
   if (is_member(replica) && replica.lost_storage) return absl::StrCat(who, " lost its storage");
   if (replica.liveness != Liveness::kAlive) return absl::StrCat(who, " is ", liveness_name(replica.liveness));
   if (replica.role == ReplicaView::Role::kJoining) return absl::StrCat(who, " is joining");
-  if (replica.role == ReplicaView::Role::kLearner) return absl::StrCat(who, " is copying");
+  if (replica.role == ReplicaView::Role::kLearner) {
+    return absl::StrCat(who, " is copying", replica.copy.empty() ? "" : ": ", replica.copy);
+  }
   return replica.draining ? absl::StrCat(who, " is draining") : std::string();
+}
+
+/// Of a shard with too few replicas that nobody copies: why it stays so; empty if it need not.
+std::string why_nobody_copies(const ClusterStatus& status, const control::MapTable& table, const ShardView& view) {
+  if (view.replicas.size() >= table.replicas) return {};
+  std::vector<std::string> away;
+  for (const ClusterStatus::Node& node : status.nodes) {
+    if (std::ranges::find(view.replicas, node.info.uuid, &ReplicaView::uuid) != view.replicas.end()) continue;
+    if (node.liveness == Liveness::kAlive && !node.info.draining) return {};
+    away.push_back(absl::StrCat(short_uuid(status, node.info.uuid), " is ",
+                                node.info.draining ? "draining" : liveness_name(node.liveness)));
+    if (away.size() == kNamesMax) break;
+  }
+  return absl::StrCat("no other live node can hold one more", away.empty() ? "" : " (node ",
+                      absl::StrJoin(away, ", node "), away.empty() ? "" : ")",
+                      ": start the missing nodes, or another skuad");
 }
 
 std::string what_lacks(const ClusterStatus& status, const control::MapTable& table, const ShardView& view) {
@@ -71,6 +96,7 @@ std::string what_lacks(const ClusterStatus& status, const control::MapTable& tab
     std::string remark = remark_on(status, replica);
     if (!remark.empty()) remarks.push_back(std::move(remark));
   }
+  if (std::string why = why_nobody_copies(status, table, view); !why.empty()) remarks.push_back(std::move(why));
   if (view.available && !view.writable) {
     remarks.push_back(absl::StrCat("takes no writes before it has ", table.min_insync, " members"));
   }
@@ -133,6 +159,7 @@ ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, con
     const Role role = learner.join != 0 ? Role::kJoining : Role::kLearner;
     view.replicas.push_back(replica_view(status, map, learner.replica, role));
     view.replicas.back().join = learner.join;
+    view.replicas.back().copy = copy_of(status, view.replicas.back().uuid, {table.id, shard});
   }
   const auto serves = [](const ReplicaView& replica) {
     return replica.liveness == Liveness::kAlive && !replica.lost_storage;

@@ -34,6 +34,8 @@ struct ReplicaView {
   bool draining = false;
   /// The node came back without what this replica had.
   bool lost_storage = false;
+  /// Of a learner that copies: how far it is. Empty: it does not say.
+  std::string copy = {};
 };
 
 const char* role_name(ReplicaView::Role role);

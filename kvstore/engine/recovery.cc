@@ -8,18 +8,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/engine/completion_rows.h"
 #include "kvstore/engine/effect.h"
+#include "kvstore/engine/effect_batch.h"
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/replica_tail.h"
 #include "kvstore/engine/shard_db.h"
-#include "kvstore/engine/sort_effects.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
-constexpr size_t kIngestMin = 4096;
 constexpr unsigned kThreadsMax = 8;
 constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
 
@@ -27,13 +25,10 @@ struct ShardState {
   LogShard log_shard = 0;
   std::unique_ptr<ShardDb> db;  // null: missing, or refused
   absl::Status refused{};
-  uint64_t last_index = 0;             // replayed
-  uint64_t replay_from = 0;            // the log's records behind this one
-  std::vector<AppliedEffect> effects;  // views into the segments held
-  CompletionRows completions;
-  ReplicaTail tail;    // replicated shards
-  std::string runs{};  // of the last barrier
-  uint64_t runs_index = 0;
+  uint64_t last_index = 0;   // replayed
+  uint64_t replay_from = 0;  // the log's records behind this one
+  EffectBatch batch;         // views into the segments held
+  ReplicaTail tail;          // replicated shards
 };
 
 class Recovery {
@@ -97,7 +92,7 @@ class Recovery {
       ++shard.replay_from;
     }
     if (shard.refused.ok()) shard.refused = recovery_->status({log_shard, shard.replay_from});
-    if (shard.refused.ok()) shard.refused = shard.completions.load(rows);
+    if (shard.refused.ok()) shard.refused = shard.batch.load(rows);
     if (shard.refused.ok()) shard.db = *std::move(db);
   }
 
@@ -131,17 +126,7 @@ class Recovery {
   }
 
   void take_effects(ShardState& shard, uint64_t index, int64_t time_ms, ByteSpan payload) const {
-    EffectReader reader(payload);
-    while (const auto effect = reader.next()) {
-      shard.effects.push_back(
-          {.key = effect->key, .value = effect->value, .version = index, .expires_at = effect->expires_at});
-    }
-    if (reader.completion()) shard.completions.record(*reader.completion(), index, static_cast<uint64_t>(time_ms));
-    if (reader.barrier()) {
-      shard.runs.assign(as_string_view(*reader.barrier()));
-      shard.runs_index = index;
-    }
-    if (!reader.complete() || index <= shard.last_index) {
+    if (!shard.batch.take(index, time_ms, payload) || index <= shard.last_index) {
       shard.refused = absl::DataLossError(absl::StrCat("record ", index, " of the shard in the log ",
                                                        device_.path_of(""), " is not one of this build's"));
       return;
@@ -162,21 +147,9 @@ class Recovery {
     held_bytes_ = 0;
   }
 
-  /// The last effect of each key, in the order of the keys, which databases take fastest.
   static void apply(ShardState& shard) {
-    const std::string runs_key = shard.runs_index != 0 ? replica_runs_key() : std::string();
-    if (std::exchange(shard.runs_index, 0) != 0) {
-      shard.effects.push_back(
-          {.key = runs_key, .value = as_byte_span(shard.runs), .version = shard.last_index, .expires_at = 0});
-    }
-    if (shard.effects.empty() || !shard.refused.ok()) return;
-    shard.completions.collect(shard.last_index, shard.effects);
-    sort_last_of_key(shard.effects);
-    // A table file costs about half of a batch and its flush, but few effects are not worth a file.
-    const bool many = shard.effects.size() >= kIngestMin;
-    shard.refused =
-        many ? shard.db->ingest(shard.effects, shard.last_index) : shard.db->apply(shard.effects, shard.last_index);
-    shard.effects.clear();
+    if (!shard.refused.ok() || shard.db == nullptr) return;
+    shard.refused = shard.batch.apply(*shard.db, shard.last_index);
     shard.tail.release();
   }
 

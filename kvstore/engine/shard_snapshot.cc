@@ -249,19 +249,6 @@ absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& clus
   return made;
 }
 
-absl::Status verify_snapshot(const std::string& path, const ClusterId& cluster_id, ShardId id) {
-  const auto manifest = read_manifest(path);
-  if (!manifest.ok()) return manifest.status();
-  if (absl::Status checked = check_claims(*manifest, path, cluster_id, id); !checked.ok()) return checked;
-  for (const SnapshotFile& file : manifest->files) {
-    const auto found = read_through(absl::StrCat(path, "/", file.name), false);
-    if (!found.ok()) return found.status();
-    if (*found != file)
-      return absl::DataLossError(absl::StrCat(path, "/", file.name, " is not what the manifest says"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ingest_shard(const std::string& path, const ClusterId& cluster_id, const std::string& shards_dir,
                           ShardId id) {
   const auto manifest = read_manifest(path);

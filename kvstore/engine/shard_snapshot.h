@@ -63,9 +63,6 @@ inline constexpr size_t kSnapshotFilesMax = size_t{1} << 20;
 [[nodiscard]] absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& cluster_id,
                                                             const std::string& path);
 
-/// Whether ingest_shard() will find what it wants, as far as files tell; reads all of them. Errors: ingest_shard()'s.
-[[nodiscard]] absl::Status verify_snapshot(const std::string& path, const ClusterId& cluster_id, ShardId id);
-
 /// Makes the snapshot at `path` the database of shard `id` below `shards_dir`, to be opened then; the snapshot stays. Table
 /// files are linked where the file system is the same, and copied otherwise. Errors leave nothing behind: NOT_FOUND (no snapshot),
 /// FAILED_PRECONDITION (another cluster's, another shard's, or a newer format), ALREADY_EXISTS (the shard has a database

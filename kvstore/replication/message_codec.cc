@@ -598,6 +598,30 @@ absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes) {
   return fetch;
 }
 
+ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer) {
+  ByteWriter writer(buffer);
+  writer.write(fetch.table);
+  writer.write(fetch.shard);
+  writer.write(fetch.after);
+  writer.write(fetch.bytes_max);
+  SKUA_CHECK(writer.ok(), "size the buffer with kFetchTailBytes");
+  return writer.written();
+}
+
+absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes) {
+  ByteReader reader(bytes);
+  FetchTail fetch;
+  fetch.table = reader.read<uint32_t>();
+  fetch.shard = reader.read<uint32_t>();
+  fetch.after = reader.read<uint64_t>();
+  fetch.bytes_max = reader.read<uint32_t>();
+  if (!reader.complete()) return malformed("a request for a tail has 20 bytes", bytes.size());
+  if (fetch.bytes_max < 1 || fetch.bytes_max > kChunkBytesMax) {
+    return malformed("so much cannot be asked for at once", bytes.size());
+  }
+  return fetch;
+}
+
 absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer) {
   if (!is_sound(chunk)) return absl::InvalidArgumentError("a snapshot's file has no such part");
   ByteWriter writer(buffer);

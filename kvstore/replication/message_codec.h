@@ -1,5 +1,5 @@
 // What replicas of a shard say to each other (messages.h), as bytes: requests and replies of method REPLICATE, and of
-// FETCH_CHUNK for snapshots. Little endian throughout.
+// FETCH_CHUNK and FETCH_TAIL for copies of shards. Little endian throughout.
 //
 //   frame     envelope | body                       a request is one frame; its reply is one frame, or empty
 //
@@ -30,6 +30,8 @@
 //   fetch     u32 table, u32 shard, u64 snapshot (0: begin one), u32 file, u64 offset, u32 bytes at most
 //   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of the data,
 //             u8 bytes of the name, name, data
+//   tail      u32 table, u32 shard, u64 index of the last entry that is there, u32 bytes at most; answered with an Append of what
+//             follows and is committed, perhaps of no entries
 //
 // Payloads stand behind their entry's head, so that large ones travel as body spans from where they lie; small ones cost less
 // copied. AppendBuilder decides.
@@ -207,6 +209,7 @@ inline constexpr size_t kChunkBytesMax = size_t{1} << 20;
 inline constexpr size_t kChunkNameBytesMax = 255;
 inline constexpr uint32_t kChunkFilesMax = uint32_t{1} << 20;
 inline constexpr size_t kFetchChunkBytes = 32;
+inline constexpr size_t kFetchTailBytes = 20;
 /// What stands before a chunk's data.
 inline constexpr size_t kChunkHeadBytesMax = 49 + kChunkNameBytesMax;
 
@@ -233,12 +236,24 @@ struct Chunk {
   ByteSpan data{};        ///< empty only at the end of the file
 };
 
+/// "Give me the committed entries behind this one."
+struct FetchTail {
+  uint32_t table = 0;
+  uint32_t shard = 0;
+  uint64_t after = 0;
+  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax; one entry comes whatever its size
+
+  friend bool operator==(const FetchTail&, const FetchTail&) = default;
+};
+
 /// A name that means one file of a directory, and nothing outside of it.
 [[nodiscard]] bool is_plain_file_name(std::string_view name);
 
 /// INVALID_ARGUMENT: more than its bounds.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes);
+[[nodiscard]] ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer);
+[[nodiscard]] absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes);
 /// What stands before the data. INVALID_ARGUMENT: more than its bounds.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes);

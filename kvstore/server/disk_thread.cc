@@ -31,7 +31,7 @@ void DiskThread::stop() {
 }
 
 void DiskThread::run() {
-  static_cast<void>(pthread_setname_np(pthread_self(), "copies"));
+  static_cast<void>(pthread_setname_np(pthread_self(), options_.name));
   const std::chrono::nanoseconds pause(options_.idle_every_ns);
   auto idle_at = std::chrono::steady_clock::now() + pause;
   std::unique_lock lock(mutex_);

@@ -18,9 +18,10 @@ namespace skua::kv {
 class DiskThread {
  public:
   struct Options {
+    const char* name = "disk";  ///< the thread's, 15 characters at most
     size_t queue_max = 256;
     /// Now and then, on the thread.
-    std::function<void()> on_idle;
+    std::function<void()> on_idle{};
     DurationNs idle_every_ns = kSecond;
   };
 

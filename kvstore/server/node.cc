@@ -19,6 +19,7 @@
 #include "control/core/uuid.h"
 #include "control/server/bootstrap_server.h"
 #include "kvstore/engine/recovery.h"
+#include "kvstore/engine/shard_copy.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/engine/shard_snapshot.h"
 #include "kvstore/log/posix_device.h"
@@ -58,6 +59,9 @@ std::string with_host(const std::string& address, const std::string& host) {
   return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
 }
 
+/// Of one link to another node's worker, under way: they stand before the next heartbeat, which must not come late.
+constexpr size_t kPeerBytesMax = size_t{8} << 20;
+
 class NodeImpl final : public Node, private control::SessionAcceptor {
  public:
   explicit NodeImpl(NodeOptions options)
@@ -88,6 +92,9 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
   absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
   [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
+  [[nodiscard]] absl::Status take_copy(ShardId id, const std::string& path);
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
+                                                                      const std::string& directory);
   [[nodiscard]] CopyMeans copy_means();
   [[nodiscard]] std::string copies_dir() const { return options_.data_dir + "/copies"; }
   absl::Status start_workers(const std::string& cluster_id);
@@ -98,6 +105,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   void registered(const control::Registration& registration);
   absl::Status join(const control::Registration& registration);
   void follow_map();
+  void tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies);
   void fatal(const absl::Status& status);
   void log(LogSeverity severity, const std::string& line) const {
     if (options_.log) options_.log(severity, line);
@@ -124,6 +132,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::unique_ptr<SnapshotSource> snapshots_;
   CopySlots copy_slots_{kCopiesMax};
   std::unique_ptr<DiskThread> disk_;
+  std::unique_ptr<DiskThread> builder_;
 
   /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster,
   /// and joined_. Workers come once and stay until stop().
@@ -131,6 +140,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   bool joined_ = false;
   bool stopped_ = false;
   control::NodeDescription description_;
+  std::map<uint32_t, std::vector<control::CopyReport>> copies_;  // by worker
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<StorageWatch> watch_;
 
@@ -271,6 +281,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;
     worker.links.seed = worker.endpoint.seed;
+    worker.links.bytes_max = kPeerBytesMax;
     worker.replication = replication_events(i);
     worker.copying = copy_means();
     worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);
@@ -310,10 +321,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                 },
                             .views = *std::move(views),
                             .log = options_.log,
-                            .ingest =
-                                [this](ShardId id, const std::string& path) {
-                                  return ingest_shard(path, cluster_, ShardManager::shards_dir(options_.data_dir), id);
-                                }},
+                            .ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); }},
       *engine_, std::move(hosts));
   return absl::OkStatus();
 }
@@ -358,7 +366,9 @@ absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<Sha
       SnapshotSource::create(source, [this](ShardId id, const std::string& path) { return export_snapshot(id, path); });
   if (!made.ok()) return made.status();
   snapshots_ = *std::move(made);
-  disk_ = std::make_unique<DiskThread>(DiskThread::Options{.on_idle = [this] { snapshots_->sweep(clock_.now_ns()); }});
+  disk_ = std::make_unique<DiskThread>(
+      DiskThread::Options{.name = "copies", .on_idle = [this] { snapshots_->sweep(clock_.now_ns()); }});
+  builder_ = std::make_unique<DiskThread>(DiskThread::Options{.name = "copies-build"});
   return absl::OkStatus();
 }
 
@@ -378,7 +388,7 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
     const std::string name = path.filename().string();
     const auto id = files::parse_shard_name(name);
     if (id && !std::filesystem::exists(shards + "/" + name, error)) {
-      if (absl::Status ingested = ingest_shard(path.string(), cluster_, shards, *id); !ingested.ok()) {
+      if (absl::Status ingested = take_copy(*id, path.string()); !ingested.ok()) {
         refused[*id] = ingested;
         log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
         continue;
@@ -390,10 +400,27 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
   return absl::OkStatus();
 }
 
+/// The copy at `path` becomes the shard's database. Builds before this one left the files of a snapshot there.
+absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
+  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  std::error_code error;
+  if (std::filesystem::exists(absl::StrCat(path, "/", kSnapshotManifestName), error)) {
+    return ingest_shard(path, cluster_, shards, id);
+  }
+  return files::rename_and_sync(path, absl::StrCat(shards, "/", files::shard_name(id)), shards);
+}
+
+absl::StatusOr<std::unique_ptr<ShardCopy>> NodeImpl::build_copy(ShardId id, const std::string& path,
+                                                                const std::string& directory) {
+  if (absl::Status ingested = ingest_shard(path, cluster_, directory, id); !ingested.ok()) return ingested;
+  return open_shard_copy(*engine_, directory, id);
+}
+
 CopyMeans NodeImpl::copy_means() {
   CopyMeans means;
   means.source = snapshots_.get();
   means.disk = disk_.get();
+  means.builder = builder_.get();
   means.slots = &copy_slots_;
   means.copies.directory = copies_dir();
   means.copies.pull.bytes_per_s = std::max<uint64_t>(options_.copy_bytes_per_s / kCopiesMax, 1);
@@ -423,6 +450,23 @@ absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, c
   return exported;
 }
 
+/// On the worker's thread.
+void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+  const auto mib = [](uint64_t bytes) { return (bytes + (1 << 19)) >> 20; };
+  const std::lock_guard lock(mutex_);
+  copies_[worker].clear();
+  for (const CopyProgress& copy : copies) {
+    std::string text = absl::StrCat(copy.doing, ", ", mib(copy.bytes));
+    if (copy.bytes_total != 0) absl::StrAppend(&text, " of ", mib(copy.bytes_total));
+    absl::StrAppend(&text, " MiB and ", mib(copy.tail_bytes), " MiB written since, ", mib(copy.bytes_per_s), " MiB/s");
+    if (copy.started_over != 0) absl::StrAppend(&text, ", started over ", copy.started_over, " times");
+    copies_[worker].push_back({{copy.shard.table_id, copy.shard.shard}, std::move(text)});
+  }
+  std::vector<control::CopyReport> all;
+  for (const auto& [index, reports] : copies_) all.insert(all.end(), reports.begin(), reports.end());
+  if (agent_ != nullptr) agent_->set_copies(std::move(all));
+}
+
 /// Of a worker's replicas, on its thread.
 ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
@@ -431,8 +475,11 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
   events.tick = [this] { findings_.sweep(clock_.now_ns()); };
   events.fetch_map = [this] { map_cache_->hurry(); };
+  events.copies = [this, worker](const std::vector<CopyProgress>& copies) { tell_copies(worker, copies); };
   events.install_copy = [this](ShardId id, const std::string& path) { manager_->replace(id, path); };
-  events.verify_copy = [this](ShardId id, const std::string& path) { return verify_snapshot(path, cluster_, id); };
+  events.build_copy = [this](ShardId id, const std::string& path, const std::string& directory) {
+    return build_copy(id, path, directory);
+  };
   events.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
   events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
     log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
@@ -492,6 +539,10 @@ void NodeImpl::start_agent() {
       log(LogSeverity::kWarning,
           absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
     }
+  };
+  agent.on_clock = [this](const std::string& trouble) {
+    if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
+    if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
   };
   {
     const std::lock_guard lock(mutex_);  // the storage watch may run already
@@ -577,6 +628,7 @@ void NodeImpl::stop() {
   for (const auto& worker : workers_) worker->stop_engine();
   readers_.stop();
   if (disk_ != nullptr) disk_->stop();
+  if (builder_ != nullptr) builder_->stop();
   snapshots_.reset();
   for (const auto& worker : workers_) worker->stop();
   {

@@ -13,6 +13,11 @@ namespace {
 /// Entries' bytes of one message.
 constexpr size_t kAppendBytesMax = size_t{1} << 20;
 
+/// A copy that has not asked for what follows it for so long is none any more.
+constexpr DurationNs kTailReaderNs = 10 * kSecond;
+constexpr size_t kTailReadersMax = 16;
+constexpr size_t kTailEntriesMax = 4096;
+
 }  // namespace
 
 AckLevel ack_level_of(LogDurability durability) {
@@ -109,18 +114,30 @@ void ShardReplica::log_moved(bool refused) {
 }
 
 void ShardReplica::tick(TimeNs now) {
+  note_pause(now);
   if (!engine_.log_health().ok()) return withdraw(now);
   if (failed_) return;
   flush(now);
   if (now < replica_.wake_at()) return;
-  trim();
+  trim(now);
   replica_.tick(now, out_);
   act({}, now);
 }
 
-void ShardReplica::trim() {
-  const bool held = !holds_.empty();
-  const uint64_t needed_from = held ? std::min(replica_.needed_from(), *holds_.begin()) : replica_.needed_from();
+/// A thread that got no processor, or had too much to do, has sent no heartbeats that could have been answered: that counts as one
+/// heartbeat without an answer, however long it was.
+void ShardReplica::note_pause(TimeNs now) {
+  const DurationNs heartbeat_ns = options_.replica.heartbeat_ns;
+  const TimeNs before = std::exchange(ticked_ns_, now);
+  if (before != 0 && now - before > 2 * heartbeat_ns) replica_.paused(before + heartbeat_ns, now);
+}
+
+void ShardReplica::trim(TimeNs now) {
+  std::erase_if(tail_readers_, [now](const auto& reader) { return now - reader.second.asked_ns > kTailReaderNs; });
+  const bool held = !holds_.empty() || !tail_readers_.empty();
+  uint64_t needed_from = replica_.needed_from();
+  if (!holds_.empty()) needed_from = std::min(needed_from, *holds_.begin());
+  for (const auto& [node, reader] : tail_readers_) needed_from = std::min(needed_from, reader.needs_from);
   const size_t bytes_max = held ? std::max(options_.hold_bytes, options_.keep_bytes) : options_.keep_bytes;
   replica_.set_first_available(engine_.trim_entries(shard_, needed_from, bytes_max));
 }
@@ -132,6 +149,30 @@ uint64_t ShardReplica::hold_entries() {
 void ShardReplica::release_entries(uint64_t hold) {
   const auto held = holds_.find(hold);
   if (held != holds_.end()) holds_.erase(held);
+}
+
+absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
+                                               std::vector<ReplicaRecord*>& pinned) {
+  if (failed_ || !is_serving()) return absl::UnavailableError(why_not());
+  const uint64_t committed = std::min(replica_.commit_index(), WorkerEngine::committed_index(shard_));
+  if (after > committed)
+    return absl::InvalidArgumentError("this replica has not committed what it is asked to go on from");
+  uint64_t last = after;
+  size_t bytes = 0;
+  while (last < committed && pinned.size() < kTailEntriesMax && (pinned.empty() || bytes < bytes_max)) {
+    ReplicaRecord* const record = engine_.pin_entry(shard_, last + 1);
+    if (record == nullptr) break;
+    pinned.push_back(record);
+    bytes += engine_.replica_entry(shard_, ++last)->payload.size();
+  }
+  if (pinned.empty() && after < committed) {
+    return absl::OutOfRangeError("what follows the copy is not kept any more");
+  }
+  // What is sent now may be lost, and asked for again.
+  if (tail_readers_.size() < kTailReadersMax || tail_readers_.contains(reader)) {
+    tail_readers_[reader] = {after + 1, now};
+  }
+  return replica_.make_append(after + 1, last);
 }
 
 void ShardReplica::flush(TimeNs now) {

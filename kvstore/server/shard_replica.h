@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -119,6 +120,12 @@ class ShardReplica {
   /// of it finds what follows. To be given back.
   [[nodiscard]] uint64_t hold_entries();
   void release_entries(uint64_t hold);
+  /// For `reader`, which has a copy of the database and the entries up to `after`: pins committed ones that follow, about `bytes_max`
+  /// at most, and keeps those behind them for a while, up to Options::hold_bytes. The header that says which they are.
+  /// UNAVAILABLE: not the primary, or not ready. OUT_OF_RANGE: what follows is not kept any more. INVALID_ARGUMENT: it is
+  /// ahead.
+  [[nodiscard]] absl::StatusOr<Append> read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
+                                                 std::vector<ReplicaRecord*>& pinned);
 
   [[nodiscard]] const Replica& replica() const { return replica_; }
   [[nodiscard]] ShardId id() const { return id_; }
@@ -144,7 +151,8 @@ class ShardReplica {
   void follow_commits();
   void watch();
   void answer_confirmed();
-  void trim();
+  void note_pause(TimeNs now);
+  void trim(TimeNs now);
 
   const Options options_;
   const ShardId id_;
@@ -162,7 +170,13 @@ class ShardReplica {
   bool log_refused_ = false;
   bool failed_ = false;
   TimeNs next_report_ns_ = 0;
+  TimeNs ticked_ns_ = 0;
   std::multiset<uint64_t> holds_;  // first indices that copies need
+  struct TailReader {
+    uint64_t needs_from = 0;
+    TimeNs asked_ns = 0;
+  };
+  std::map<NodeId, TailReader> tail_readers_;
   std::deque<Waiter> waiters_;
   std::vector<ReplicaRecord*> pinned_;
 };

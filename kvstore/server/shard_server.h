@@ -122,6 +122,8 @@ class ShardServer {
   /// As ShardReplica's, for a copy of the shard's database. UNAVAILABLE: this is not the shard's primary, or not ready yet.
   [[nodiscard]] absl::StatusOr<uint64_t> hold_entries(ShardId id);
   void release_entries(ShardId id, uint64_t hold);
+  [[nodiscard]] absl::StatusOr<Append> read_tail(ShardId id, NodeId reader, uint64_t after, size_t bytes_max,
+                                                 std::vector<ReplicaRecord*>& pinned);
   /// The replica says and takes nothing any more: its data are about to be replaced. Until the shard is served again.
   void retire(ShardId id);
   /// The shard's data cannot be opened: requests are told `why`.

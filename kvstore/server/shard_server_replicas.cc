@@ -85,6 +85,13 @@ void ShardServer::release_entries(ShardId id, uint64_t hold) {
   if (shard != nullptr && shard->replica != nullptr) shard->replica->release_entries(hold);
 }
 
+absl::StatusOr<Append> ShardServer::read_tail(ShardId id, NodeId reader, uint64_t after, size_t bytes_max,
+                                              std::vector<ReplicaRecord*>& pinned) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr || shard->replica == nullptr) return absl::UnavailableError("the shard is not open here");
+  return shard->replica->read_tail(reader, after, bytes_max, boot_time_ns(), pinned);
+}
+
 void ShardServer::retire(ShardId id) {
   HeldShard* const shard = table_.find(id);
   if (shard != nullptr) retire_replica(*shard);

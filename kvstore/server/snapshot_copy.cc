@@ -4,12 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/shard_files.h"
+#include "kvstore/engine/shard_snapshot.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/crc32c.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -38,23 +44,77 @@ absl::Status write_piece(const std::string& path, uint64_t offset, std::string_v
   return failed == 0 ? absl::OkStatus() : files::io_error("writing", path, {failed, std::generic_category()});
 }
 
-absl::Status sync_files(const std::string& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const int fd = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC);
-    const int failed = fd >= 0 && ::fsync(fd) == 0 ? 0 : errno;
-    if (fd >= 0) ::close(fd);
-    if (failed != 0) return files::io_error("syncing", it->path().string(), {failed, std::generic_category()});
-  }
-  if (error) return files::io_error("listing", directory, error);
-  return files::sync_directory(directory);
+std::string files_path(const std::string& path) {
+  return path + "/files";
+}
+std::string database_path(const std::string& path) {
+  return path + "/db";
+}
+std::string tail_path(const std::string& path) {
+  return path + "/tail";
 }
 
-absl::Status make_directory(const std::string& path) {
+absl::Status make_directories(const std::string& path) {
   if (absl::Status removed = files::remove_tree(path); !removed.ok()) return removed;
   std::error_code error;
-  fs::create_directory(path, error);
+  fs::create_directories(files_path(path), error);
+  if (!error) fs::create_directory(database_path(path), error);
   return error ? files::io_error("making", path, error) : absl::OkStatus();
+}
+
+/// So little of a tail is brought into the database without fetching more meanwhile.
+constexpr uint64_t kTailLeftBytes = uint64_t{8} << 20;
+
+/// A piece of a tail stands in the file behind its size and its CRC-32C.
+constexpr size_t kPieceHeadBytes = 8;
+
+std::string with_head(ByteSpan piece) {
+  std::string out(kPieceHeadBytes, '\0');
+  store_le(reinterpret_cast<std::byte*>(out.data()), static_cast<uint32_t>(piece.size()));
+  store_le(reinterpret_cast<std::byte*>(out.data()) + sizeof(uint32_t), crc32c(piece));
+  out.append(as_string_view(piece));
+  return out;
+}
+
+/// Of the manifest, too; 0 if it is none.
+uint64_t bytes_of(std::string_view manifest) {
+  const auto decoded = decode_manifest(manifest);
+  if (!decoded.ok()) return 0;
+  uint64_t bytes = manifest.size();
+  for (const SnapshotFile& file : decoded->files) bytes += file.bytes;
+  return bytes;
+}
+
+absl::Status add_piece(ShardCopy& database, ByteSpan piece, ReplicaFrame& frame) {
+  if (absl::Status decoded = decode_frame(piece, frame); !decoded.ok()) return decoded;
+  uint64_t index = std::get<Append>(frame.message).prev.index;
+  for (const AppendEntry& entry : frame.entries) {
+    if (absl::Status added = database.add(++index, entry.time, entry.payload); !added.ok()) return added;
+  }
+  return database.apply();
+}
+
+/// Brings the pieces between two places of a tail's file into the database.
+absl::Status apply_tail(ShardCopy& database, const std::string& path, uint64_t begin, uint64_t end) {
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(begin));
+  ReplicaFrame frame;
+  std::string piece;
+  while (begin < end) {
+    std::array<std::byte, kPieceHeadBytes> head{};
+    in.read(reinterpret_cast<char*>(head.data()), head.size());
+    const auto bytes = load_le<uint32_t>(head.data());
+    if (in && bytes <= end - begin) {
+      piece.resize(bytes);
+      in.read(piece.data(), bytes);
+    }
+    if (!in || bytes > end - begin || crc32c(as_byte_span(piece)) != load_le<uint32_t>(head.data() + sizeof(bytes))) {
+      return absl::DataLossError(absl::StrCat(path, " is not what was written at ", begin));
+    }
+    if (absl::Status added = add_piece(database, as_byte_span(piece), frame); !added.ok()) return added;
+    begin += head.size() + bytes;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -109,9 +169,28 @@ void SnapshotCopies::tick(TimeNs now) {
       give_up(shard, "it is not needed any more", LogSeverity::kInfo);
     } else if (copy.state == State::kWaiting) {
       begin(shard, copy, now);
-    } else if (copy.state == State::kFetching) {
-      fetch(shard, copy, now);
+    } else {
+      run(shard, copy, now);
     }
+  }
+}
+
+void SnapshotCopies::run(ShardId shard, Copy& copy, TimeNs now) {
+  measure(copy, now);
+  if (copy.state == State::kFetching) fetch(shard, copy, now);
+  if (!copy.ending) ask_tail(shard, copy, now);
+  tell_progress(shard, copy, now);
+  const uint64_t tail_max = std::max(options_.tail_bytes_max, copy.bytes_total);
+  if (copy.tail != nullptr && copy.tail->is_lost()) {
+    give_up(shard, "the primary does not keep what was written since; writes come faster than they are fetched",
+            LogSeverity::kWarning);
+  } else if (copy.tail_bytes > tail_max) {
+    give_up(shard, absl::StrCat(mib(tail_max), " MiB were written since, more than are kept for a copy"),
+            LogSeverity::kWarning);
+  } else if (copy.state == State::kFetching && copy.pull->complete()) {
+    build(shard, copy);
+  } else if (copy.state == State::kFollowing && !copy.applying) {
+    follow(shard, copy);
   }
 }
 
@@ -122,12 +201,15 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   // The next attempt waits, the longer the sooner it comes after this one.
   const bool again = pause.next_ns != 0 && now - pause.until_ns < 2 * options_.pause_max_ns;
   pause.next_ns = again ? std::min(2 * pause.next_ns, options_.pause_max_ns) : options_.pause_min_ns;
+  pause.started_over = again ? pause.started_over + 1 : 0;
   pause.until_ns = now + pause.next_ns;
   copy.state = State::kFetching;
-  copy.told_ns = now;
+  copy.told_ns = copy.measured_ns = now;
   copy.pull = std::make_unique<SnapshotPull>(options_.pull, shard.table_id, shard.shard, now);
-  host_.tell(LogSeverity::kInfo,
-             absl::StrCat("shard ", files::shard_name(shard), " is copied from node ", host_.name_of(copy.from)));
+  host_.tell(
+      LogSeverity::kInfo,
+      absl::StrCat("shard ", files::shard_name(shard), " is copied from node ", host_.name_of(copy.from),
+                   pause.started_over == 0 ? "" : absl::StrCat(", started over ", pause.started_over, " times")));
 }
 
 /// Back to where a copy waits to begin, or, if nobody wants it any more, to nothing: the wishes tell.
@@ -148,13 +230,19 @@ void SnapshotCopies::give_up(ShardId shard, const std::string& why, LogSeverity 
 
 void SnapshotCopies::leave(Copy& copy) {
   if (copy.state == State::kWaiting) return;
-  if (!copy.path.empty()) remove(copy.path);
+  if (!copy.path.empty()) remove(copy.path, std::move(copy.built));
   slots_.give_back();
 }
 
-void SnapshotCopies::remove(const std::string& path) {
-  // What stays is removed when the node starts.
-  static_cast<void>(host_.on_disk([path] { return files::remove_tree(path); }, [](const absl::Status&) {}));
+/// After what is being done with it. What stays is removed when the node starts.
+void SnapshotCopies::remove(const std::string& path, std::shared_ptr<Built> built) {
+  const bool is_built = built != nullptr;
+  auto work = [path, built = std::move(built)]() mutable {
+    built.reset();
+    return files::remove_tree(path);
+  };
+  const auto ignore = [](const absl::Status&) {};
+  static_cast<void>(is_built ? host_.on_builder(std::move(work), ignore) : host_.on_disk(std::move(work), ignore));
 }
 
 // --- Fetching
@@ -173,17 +261,17 @@ void SnapshotCopies::fetch(ShardId shard, Copy& copy, TimeNs now) {
     copy.trouble = absl::UnavailableError("there is no connection to the node, or it is busy");
     copy.pull->on_failed(number, copy.trouble, now);
   }
-  tell_progress(shard, copy, now);
-  if (copy.pull->complete()) seal(shard, copy);
 }
 
 void SnapshotCopies::start_attempt(ShardId shard, Copy& copy) {
   if (!copy.path.empty()) remove(copy.path);
   copy.attempt = copy.pull->attempt();
+  copy.tail = nullptr;
+  copy.tail_bytes = copy.bytes_total = 0;
   copy.path = absl::StrCat(options_.directory, "/", files::kNewPrefix, files::shard_name(shard), "-", copy.id, "-",
                            copy.attempt);
   // If it fails, so does writing into it.
-  static_cast<void>(host_.on_disk([path = copy.path] { return make_directory(path); }, [](const absl::Status&) {}));
+  static_cast<void>(host_.on_disk([path = copy.path] { return make_directories(path); }, [](const absl::Status&) {}));
 }
 
 void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const absl::StatusOr<ByteSpan>& bytes) {
@@ -196,8 +284,11 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
   }
   const uint64_t attempt = copy->pull->attempt();
   if (copy->attempt != attempt || copy->pull->on_chunk(number, *chunk, now_) != SnapshotPull::Taken::kWrite) return;
+  if (chunk->name == kSnapshotManifestName && chunk->data.size() == chunk->file_bytes) {
+    copy->bytes_total = bytes_of(as_string_view(chunk->data));
+  }
   const bool queued =
-      host_.on_disk([path = absl::StrCat(copy->path, "/", std::string(chunk->name)), offset = chunk->offset,
+      host_.on_disk([path = absl::StrCat(files_path(copy->path), "/", std::string(chunk->name)), offset = chunk->offset,
                      data = std::string(as_string_view(chunk->data))] { return write_piece(path, offset, data); },
                     [this, shard, id, number](const absl::Status& status) { written(shard, id, number, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
@@ -210,14 +301,97 @@ void SnapshotCopies::written(ShardId shard, uint64_t id, uint64_t number, const 
   static_cast<void>(copy->pull->written(number));
 }
 
+// --- What follows the snapshot
+
+void SnapshotCopies::ask_tail(ShardId shard, Copy& copy, TimeNs now) {
+  if (copy.tail == nullptr) {
+    if (!copy.pull->begun() || copy.attempt != copy.pull->attempt()) return;
+    copy.tail =
+        std::make_unique<SnapshotTail>(options_.tail, shard.table_id, shard.shard, copy.from, copy.pull->end(), now);
+  }
+  const auto wanted = copy.tail->poll(now);
+  if (!wanted) return;
+  const bool sent =
+      host_.fetch_tail(shard, copy.from, *wanted,
+                       [this, shard, id = copy.id, attempt = copy.attempt](const absl::StatusOr<ByteSpan>& bytes) {
+                         tail_fetched(shard, id, attempt, bytes);
+                       });
+  if (!sent) copy.tail->on_failed(absl::UnavailableError("there is no connection to the node, or it is busy"), now);
+}
+
+void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, const absl::StatusOr<ByteSpan>& bytes) {
+  Copy* const copy = find(shard, id);
+  if (copy == nullptr || copy->attempt != attempt || copy->tail == nullptr) return;
+  if (!bytes.ok()) {
+    copy->trouble = bytes.status();
+    return copy->tail->on_failed(bytes.status(), now_);
+  }
+  const auto taken = copy->tail->on_piece(*bytes, frame_, now_);
+  if (!taken.ok()) copy->trouble = taken.status();
+  if (!taken.ok() || *taken == SnapshotTail::Taken::kEmpty) return;
+  std::string piece = with_head(*bytes);
+  const uint64_t size = piece.size();
+  const bool queued = host_.on_disk(
+      [path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
+        return write_piece(path, offset, piece);
+      },
+      [this, shard, id, attempt, size](const absl::Status& status) { tail_written(shard, id, attempt, size, status); });
+  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
+}
+
+void SnapshotCopies::tail_written(ShardId shard, uint64_t id, uint64_t attempt, uint64_t bytes,
+                                  const absl::Status& status) {
+  Copy* const copy = find(shard, id);
+  if (copy == nullptr || copy->attempt != attempt || copy->tail == nullptr) return;
+  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
+  copy->tail_bytes += bytes;
+  copy->tail->kept();
+}
+
+// --- Progress
+
+/// Once a second, as far as that is possible.
+void SnapshotCopies::measure(Copy& copy, TimeNs now) const {
+  const DurationNs passed = now - copy.measured_ns;
+  if (passed < kSecond) return;
+  const uint64_t bytes = copy.pull->counters().bytes + copy.tail_bytes;
+  const uint64_t more = bytes - std::min(bytes, copy.measured_bytes);
+  copy.bytes_per_s = static_cast<uint64_t>(static_cast<double>(more) * kSecond / static_cast<double>(passed));
+  copy.measured_bytes = bytes;
+  copy.measured_ns = now;
+}
+
+CopyProgress SnapshotCopies::progress_of(ShardId shard, const Copy& copy) const {
+  constexpr std::array kDoing = {"waiting", "fetching", "building", "following", "closing"};
+  CopyProgress progress{.shard = shard,
+                        .from = copy.from,
+                        .doing = kDoing[static_cast<size_t>(copy.state)],
+                        .bytes = copy.pull->progress().bytes,
+                        .bytes_total = copy.bytes_total,
+                        .tail_bytes = copy.tail_bytes,
+                        .bytes_per_s = copy.bytes_per_s};
+  const auto pause = pauses_.find(shard);
+  if (pause != pauses_.end()) progress.started_over = pause->second.started_over;
+  return progress;
+}
+
+std::vector<CopyProgress> SnapshotCopies::progress() const {
+  std::vector<CopyProgress> all;
+  for (const auto& [shard, copy] : copies_) {
+    if (copy.state != State::kWaiting) all.push_back(progress_of(shard, copy));
+  }
+  return all;
+}
+
 void SnapshotCopies::tell_progress(ShardId shard, Copy& copy, TimeNs now) {
   if (now - copy.told_ns < options_.tell_every_ns) return;
   copy.told_ns = now;
-  const SnapshotPull::Progress progress = copy.pull->progress();
-  const std::string whole = progress.sizes_known ? absl::StrCat(" of ", mib(progress.bytes_known)) : "";
+  const CopyProgress progress = progress_of(shard, copy);
+  const std::string whole = progress.bytes_total != 0 ? absl::StrCat(" of ", mib(progress.bytes_total)) : "";
   std::string line =
       absl::StrCat("shard ", files::shard_name(shard), " copied ", mib(progress.bytes), whole, " MiB from node ",
-                   host_.name_of(copy.from), " files=", progress.files_complete, "/", progress.files);
+                   host_.name_of(copy.from), ", ", progress.doing, ", and ", mib(progress.tail_bytes),
+                   " MiB of what was written since, ", mib(progress.bytes_per_s), " MiB/s");
   if (copy.trouble.ok()) return host_.tell(LogSeverity::kInfo, line);
   absl::StrAppend(&line, "; last failure: ", copy.trouble.message());
   copy.trouble = absl::OkStatus();
@@ -226,32 +400,84 @@ void SnapshotCopies::tell_progress(ShardId shard, Copy& copy, TimeNs now) {
 
 // --- The end of it
 
-void SnapshotCopies::seal(ShardId shard, Copy& copy) {
-  copy.state = State::kSealing;
-  const std::string to = final_path(shard);
-  const bool queued = host_.on_disk(
-      [this, shard, path = copy.path, to]() -> absl::Status {
-        if (absl::Status verified = host_.verify(shard, path); !verified.ok()) return verified;
-        if (absl::Status synced = sync_files(path); !synced.ok()) return synced;
-        if (absl::Status removed = files::remove_tree(to); !removed.ok()) return removed;
-        return files::rename_and_sync(path, to, options_.directory);
+void SnapshotCopies::build(ShardId shard, Copy& copy) {
+  copy.state = State::kBuilding;
+  copy.built = std::make_shared<Built>();
+  const bool queued = host_.on_builder(
+      [this, shard, path = copy.path, built = copy.built]() -> absl::Status {
+        auto database = host_.build(shard, files_path(path), database_path(path));
+        if (!database.ok()) return database.status();
+        built->database = *std::move(database);
+        return files::remove_tree(files_path(path));
       },
-      [this, shard, id = copy.id](const absl::Status& status) { sealed(shard, id, status); });
+      [this, shard, id = copy.id](const absl::Status& status) { built(shard, id, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
 }
 
-void SnapshotCopies::sealed(ShardId shard, uint64_t id, const absl::Status& status) {
+void SnapshotCopies::built(ShardId shard, uint64_t id, const absl::Status& status) {
+  Copy* const copy = find(shard, id);
+  if (copy == nullptr) return;
+  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
+  copy->state = State::kFollowing;
+}
+
+/// What is in the tail's file goes into the database, until little is left and the source has nothing more: what comes then is
+/// sent to the replica like to any other that lags.
+void SnapshotCopies::follow(ShardId shard, Copy& copy) {
+  const uint64_t left = copy.tail_bytes - copy.tail_applied;
+  const bool at_end = !copy.tail->is_known() || copy.tail->at_end();
+  copy.ending = copy.ending || (at_end && left <= kTailLeftBytes);
+  if (copy.ending && copy.tail->is_waiting()) return;
+  if (left == 0) {
+    if (copy.ending) close(shard, copy);
+    return;
+  }
+  copy.applying = true;
+  const uint64_t end = copy.tail_bytes;
+  const bool queued = host_.on_builder(
+      [built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
+        return apply_tail(*built->database, path, begin, end);
+      },
+      [this, shard, id = copy.id, end](const absl::Status& status) { followed(shard, id, end, status); });
+  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
+}
+
+void SnapshotCopies::followed(ShardId shard, uint64_t id, uint64_t applied, const absl::Status& status) {
+  Copy* const copy = find(shard, id);
+  if (copy == nullptr) return;
+  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
+  copy->applying = false;
+  copy->tail_applied = applied;
+}
+
+void SnapshotCopies::close(ShardId shard, Copy& copy) {
+  copy.state = State::kClosing;
+  copy.end = copy.tail->end();
+  const std::string to = final_path(shard);
+  const bool queued = host_.on_builder(
+      [built = copy.built, from = absl::StrCat(database_path(copy.path), "/", files::shard_name(shard)), to,
+       parent = options_.directory]() -> absl::Status {
+        if (absl::Status closed = built->database->close(); !closed.ok()) return closed;
+        built->database.reset();
+        if (absl::Status removed = files::remove_tree(to); !removed.ok()) return removed;
+        return files::rename_and_sync(from, to, parent);
+      },
+      [this, shard, id = copy.id](const absl::Status& status) { closed(shard, id, status); });
+  if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);
+}
+
+void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& status) {
   Copy* const copy = find(shard, id);
   if (copy == nullptr) return remove(final_path(shard));
   if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
   if (!may_install(shard, *copy)) {
-    copy->path = final_path(shard);
+    remove(final_path(shard));
     return give_up(shard, "the replica has gone on meanwhile", LogSeverity::kInfo);
   }
-  host_.tell(LogSeverity::kInfo,
-             absl::StrCat("shard ", files::shard_name(shard), " copied from node ", host_.name_of(copy->from),
-                          " index=", copy->pull->end().index, " bytes=", copy->pull->progress().bytes));
-  slots_.give_back();
+  host_.tell(LogSeverity::kInfo, absl::StrCat("shard ", files::shard_name(shard), " copied from node ",
+                                              host_.name_of(copy->from), " index=", copy->end.index, " bytes=",
+                                              copy->pull->progress().bytes, " tail_bytes=", copy->tail_bytes));
+  leave(*copy);
   copies_.erase(shard);
   // Wishes from before come late; and if the log has not waited for this copy, the next one is no matter of haste.
   Pause& pause = pauses_[shard];
@@ -262,7 +488,7 @@ void SnapshotCopies::sealed(ShardId shard, uint64_t id, const absl::Status& stat
 bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const auto position = host_.position(shard);
   if (!position || position->primary != copy.from) return false;
-  const EntryId end = copy.pull->end();
+  const EntryId end = copy.end;
   const SnapshotFit fit = host_.fit(shard, end);
   if (fit == SnapshotFit::kNone) return false;
   // A source that does not know the epoch any more says 0, which no entry has.

@@ -88,7 +88,9 @@ class SnapshotPull {
   [[nodiscard]] uint64_t attempt() const { return attempt_; }
   /// All files are there, with every byte written.
   [[nodiscard]] bool complete() const { return snapshot_ != 0 && files_complete_ == files_.size(); }
-  /// The last entry that the snapshot has. Known after the first piece.
+  /// The first piece has come.
+  [[nodiscard]] bool begun() const { return snapshot_ != 0; }
+  /// The last entry that the snapshot has, once it has begun().
   [[nodiscard]] EntryId end() const { return end_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   /// Of this attempt. Looks at every file.

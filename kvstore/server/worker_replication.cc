@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kvstore/server/shard_plan.h"
 
 namespace skua::kv {
@@ -11,6 +12,7 @@ namespace {
 
 /// Of one peer and shard; more are answered at once, and what they wait for goes as a message of its own.
 constexpr size_t kOpenAppendsMax = 64;
+constexpr DurationNs kLostAgainNs = 60 * kSecond;
 constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
 /// While copies run, which time their next requests themselves.
 constexpr DurationNs kCopyWaitNs = kMillisecond;
@@ -32,8 +34,11 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   mailbox_ = endpoint.mailbox();
   server_ = &server;
   disk_ = copying.disk;
+  builder_ = copying.builder;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
   service_ = std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source);
+  endpoint.serve(static_cast<rpc::MethodId>(Method::kFetchTail),
+                 [this](rpc::IncomingCall&& call) { serve_tail(std::move(call)); });
   copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
 }
 
@@ -45,11 +50,18 @@ DurationNs WorkerReplication::tick() {
     events_.tick();
   }
   DurationNs wait = std::min(kEventsTickNs, std::max<DurationNs>(links_due - now, 0));
-  if (copies_->count() > 0) {
+  if (copies_->count() > 0 || copies_told_ns_ != 0) {
     copies_->tick(now);
+    tell_copies(now);
     wait = std::min(wait, kCopyWaitNs);
   }
   return wait;
+}
+
+void WorkerReplication::tell_copies(TimeNs now) {
+  if (!events_.copies || (copies_->count() > 0 && now - copies_told_ns_ < kSecond)) return;
+  copies_told_ns_ = copies_->count() > 0 ? now : 0;
+  events_.copies(copies_->progress());
 }
 
 void WorkerReplication::drain() {
@@ -166,22 +178,52 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
 // --- Copies
 
 bool WorkerReplication::fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) {
-  const uint32_t* const worker = worker_of(shard, from);
-  if (worker == nullptr) return false;
   std::array<std::byte, kFetchChunkBytes> buffer;
   const auto encoded = encode_fetch_chunk(what, buffer);
-  if (!encoded.ok()) return false;
-  rpc::MessagePtr request = links_->make_message();
-  request->append_copy(*encoded);
-  return links_->call({from, *worker}, Method::kFetchChunk, std::move(request), kFetchChunkTimeoutNs,
+  return encoded.ok() && ask(shard, from, Method::kFetchChunk, *encoded, std::move(done));
+}
+
+bool WorkerReplication::fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) {
+  std::array<std::byte, kFetchTailBytes> buffer;
+  return ask(shard, from, Method::kFetchTail, encode_fetch_tail(what, buffer), std::move(done));
+}
+
+bool WorkerReplication::ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done) {
+  const uint32_t* const worker = worker_of(shard, from);
+  if (worker == nullptr) return false;
+  rpc::MessagePtr message = links_->make_message();
+  message->append_copy(request);
+  return links_->call({from, *worker}, method, std::move(message), kFetchChunkTimeoutNs,
                       [done = std::move(done)](rpc::CallResult&& result) mutable {
                         if (!result.status.ok()) return done(result.status);
                         done(result.response.bytes());
                       });
 }
 
-bool WorkerReplication::on_disk(Work work, Worked done) {
-  return disk_->submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
+void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
+  const auto from = links_->identify(call.session);
+  if (!from.ok()) return call.reply.fail(from.status());
+  const auto wanted = decode_fetch_tail(call.request.bytes());
+  if (!wanted.ok()) return call.reply.fail(wanted.status());
+  const ShardId shard{wanted->table, wanted->shard};
+  tail_.clear();
+  const auto header = server_->read_tail(shard, from->node, wanted->after, wanted->bytes_max, tail_);
+  if (!header.ok()) return call.reply.fail(header.status());
+  AppendBuilder& builder = links_->append_builder();
+  builder.begin(envelope(shard), *header, links_->make_message());
+  size_t added = 0;
+  for (; added < tail_.size(); ++added) {
+    const ReplicaEntry entry = WorkerEngine::entry_of_record(*tail_[added]);
+    const AppendEntry out{header->epochs[added], entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
+    if (!builder.add(out, &WorkerEngine::release_entry_pin, tail_[added])) break;
+  }
+  call.reply.reply(builder.finish());
+  // Those that the message did not take are asked for next.
+  for (; added < tail_.size(); ++added) WorkerEngine::release_entry_pin(tail_[added]);
+}
+
+bool WorkerReplication::run_on(DiskThread& thread, Work work, Worked done) {
+  return thread.submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
     absl::Status status = work();
     // False: the worker is gone, and the copy with it.
     static_cast<void>(
@@ -208,6 +250,16 @@ void WorkerReplication::install(ShardId shard, const std::string& path) {
 std::string WorkerReplication::name_of(NodeId node) {
   const auto peer = peers_.find(node);
   return peer == peers_.end() ? "?" : peer->second.uuid;
+}
+
+/// The same again and again is told once a minute.
+void WorkerReplication::tell_lost(NodeId node, const absl::Status& why) {
+  const TimeNs now = endpoint_->now_ns();
+  auto& [told, told_ns] = lost_[node];
+  if (told == why && now - told_ns < kLostAgainNs) return;
+  told = why;
+  told_ns = now;
+  events_.log(LogSeverity::kInfo, absl::StrCat("link to node ", name_of(node), " is not there: ", why.message()));
 }
 
 // --- In
@@ -237,7 +289,8 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   }
 }
 
-void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& /*why*/) {
+void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
+  tell_lost(peer.node, why);
   // Its Appends went with its session, or will not be answered any more: their senders send again.
   for (auto& [line, appends] : open_appends_) {
     if (line.second != peer.node) continue;

@@ -5,6 +5,7 @@
 //         +---- on_replica_message <--- ShardServer <--- frames that came
 //         +---- persist_view, report, fetch_view ---> the node's threads (ReplicationEvents)
 //         +---- fetch_snapshot ---> SnapshotCopies ---> FETCH_CHUNK ---> SnapshotService of the primary's worker
+//                                          +----------> FETCH_TAIL ----> serve_tail()
 //
 // A message that answers another travels as its response. An Append is answered when its entries are durable, so the
 // response waits for that; no other message is needed for a write on a replica that keeps up.
@@ -39,18 +40,22 @@ struct ReplicationEvents {
   std::function<void(ShardId, const ReplicaReport&)> report;
   std::function<void()> tick;  ///< ten times a second
   std::function<void()> fetch_map;
+  /// Those under way; about once a second, and when the last one has ended.
+  std::function<void(const std::vector<CopyProgress>&)> copies;
   /// The shard's data are to be replaced by the snapshot at the path.
   std::function<void(ShardId, const std::string& path)> install_copy;
-  /// Thread: also the disk thread.
-  std::function<absl::Status(ShardId, const std::string& path)> verify_copy;
+  /// Thread: the builder's.
+  std::function<absl::StatusOr<std::unique_ptr<ShardCopy>>(ShardId, const std::string& path, const std::string& dir)>
+      build_copy;
   std::function<void(LogSeverity, const std::string& line)> log;
   std::function<void(ShardId, const absl::Status&)> failed;
 };
 
-/// What copies of shards need; all outlive the worker, the disk thread is stopped after it was drained.
+/// What copies of shards need; all outlive the worker, the threads are stopped after it was drained.
 struct CopyMeans {
   SnapshotSource* source = nullptr;
   DiskThread* disk = nullptr;
+  DiskThread* builder = nullptr;
   CopySlots* slots = nullptr;
   SnapshotCopies::Options copies;
 };
@@ -106,10 +111,15 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
 
   // SnapshotCopyHost
   bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
-  bool on_disk(Work work, Worked done) override;
+  bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) override;
+  bool on_disk(Work work, Worked done) override { return run_on(*disk_, std::move(work), std::move(done)); }
+  bool on_builder(Work work, Worked done) override { return run_on(*builder_, std::move(work), std::move(done)); }
   std::optional<ReplicaPosition> position(ShardId shard) override;
   SnapshotFit fit(ShardId shard, EntryId end) override;
-  absl::Status verify(ShardId shard, const std::string& path) override { return events_.verify_copy(shard, path); }
+  absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
+                                                   const std::string& directory) override {
+    return events_.build_copy(shard, path, directory);
+  }
   void install(ShardId shard, const std::string& path) override;
   std::string name_of(NodeId node) override;
   void tell(LogSeverity severity, const std::string& line) override { events_.log(severity, line); }
@@ -118,6 +128,11 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
     return {shard.table_id, shard.shard, self_.node, self_.incarnation};
   }
   [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
+  bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
+  bool run_on(DiskThread& thread, Work work, Worked done);
+  void serve_tail(rpc::IncomingCall&& call);
+  void tell_copies(TimeNs now);
+  void tell_lost(NodeId node, const absl::Status& why);
   [[nodiscard]] bool answer_appends(const Line& line, const AppendReply& reply);
 
   const ReplicaId self_;
@@ -126,6 +141,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   std::shared_ptr<rpc::Mailbox> mailbox_;
   ShardServer* server_ = nullptr;
   DiskThread* disk_ = nullptr;
+  DiskThread* builder_ = nullptr;
   std::unique_ptr<PeerLinks> links_;
   std::unique_ptr<SnapshotService> service_;
   std::unique_ptr<SnapshotCopies> copies_;
@@ -136,7 +152,10 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   Line answering_{};
   rpc::ReplyToken* answer_ = nullptr;
   std::vector<ReplicaEntry> entries_;
-  TimeNs next_tick_ns_ = 0;  // of events_
+  std::vector<ReplicaRecord*> tail_;
+  std::map<NodeId, std::pair<absl::Status, TimeNs>> lost_;  // what was told last of links that broke
+  TimeNs next_tick_ns_ = 0;                                 // of events_
+  TimeNs copies_told_ns_ = 0;                               // 0: that there are none
 };
 
 }  // namespace skua::kv

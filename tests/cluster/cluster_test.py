@@ -241,6 +241,34 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(wait_for("the refusal", lambda: stray.popen.poll()), 2, stray.log())
         self.assertIn("cluster", stray.log().splitlines()[-1])
 
+    def test_Replicas_TooFewNodesIsOneLineWithTheWayOut(self):
+        cluster = self.make_cluster(2)
+        self.refused(f"{BIN}/skuactl", "--control-address", cluster.control_address, "table", "create", "t", "--replicas",
+                     "3", code=1, words=["3 replicas", "Start 1 more skuad", "2 replicas"])
+        self.ok(cluster.ctl("table", "create", "t", "--shards", "1", "--replicas", "2"))
+        self.ok(cluster.ctl("status", "--wait-settled", "20s"))
+        cluster.processes["node1"].kill9()
+
+        def lacks():
+            status = json.loads(cluster.ctl("--output", "json", "status").stdout)
+            return status["unsettled_shards"][0]["lacks"] if status["unsettled_shards"] else ""
+        wait_for("the status to say what is missing and why",
+                 lambda: "suspected" in lacks() or "start the missing nodes, or another skuad" in lacks())
+
+    def test_Clock_ThatIsFarOffIsATroubleWithTheWayOut(self):
+        faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+        if not os.path.exists(faketime):
+            self.skipTest("libfaketime is not installed")
+        cluster = self.make_cluster(0)
+        cluster.grpc_ports = [free_port()]
+        cluster.node_environment = {"LD_PRELOAD": faketime, "FAKETIME": "+600s", "DONT_FAKE_MONOTONIC": "1"}
+        cluster.start_node(0)
+        wait_for("the node to be alive", lambda: cluster.alive_count() == 1)
+        wait_for("the trouble", lambda: "ahead of the control plane's" in self.ok(cluster.ctl("status")))
+        wait_for("the node's own word", lambda: "set the clocks" in cluster.processes["node0"].log())
+        self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))
+        self.ok(cluster.ctl("put", "t", "k", "v"))
+
     def test_Ports_InUseIsOneLine(self):
         cluster = self.make_cluster(1)
         self.refused(f"{BIN}/skua-control", "--listen-address", cluster.control_address, "--data-dir",

@@ -97,6 +97,37 @@ TEST(Heartbeat, TroubleIsShownUntilItEndsAndIsBounded) {
   EXPECT_EQ(cluster.core.node_status(node.uuid)->trouble, "");
 }
 
+TEST(Heartbeat, CopiesAreRemembered) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1, 1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  NodeHeartbeat heartbeat{node.uuid, 1, node.instance, 0, false, ""};
+  heartbeat.copies.assign(kCopiesShownMax + 1, {{7, 2}, std::string(kCopyTextMax + 1, 'x')});
+  ASSERT_TRUE(cluster.step(heartbeat).status.ok());
+  const auto copies = cluster.core.node_status(node.uuid)->copies;
+  ASSERT_EQ(copies.size(), kCopiesShownMax);
+  EXPECT_EQ(copies[0].shard, ShardKey(7, 2));
+  EXPECT_EQ(copies[0].text.size(), kCopyTextMax);
+}
+
+TEST(Heartbeat, AClockThatIsFarOffIsATrouble) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1, 1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  const auto trouble = [&](DurationNs ahead_ns, const std::string& other) {
+    NodeHeartbeat heartbeat{node.uuid, 1, node.instance, 0, false, other};
+    heartbeat.clock_ahead_ns = ahead_ns;
+    EXPECT_TRUE(cluster.step(heartbeat).status.ok());
+    return trouble_of(*cluster.core.node_status(node.uuid));
+  };
+  EXPECT_EQ(trouble(kClockAheadMax, ""), "");
+  EXPECT_EQ(trouble(-kClockAheadMax, "disk"), "disk");
+  EXPECT_THAT(trouble(600 * kSecond, "disk"),
+              HasSubstr("disk; the node's clock is 600 s ahead of the control plane's"));
+  EXPECT_THAT(trouble(-600 * kSecond, ""), HasSubstr("600 s too late; set the clocks"));
+  EXPECT_EQ(trouble(0, ""), "");
+}
+
 TEST(Register, SameIncarnationOfAnotherProcessIsRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());

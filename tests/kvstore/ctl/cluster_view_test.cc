@@ -105,6 +105,24 @@ TEST_F(ClusterView, ViewOf_MissingMemberLeavesItWritable) {
   EXPECT_THAT(view().lacks, HasSubstr("node 4c440000 is stopped"));
 }
 
+TEST_F(ClusterView, ViewOf_CopiesTellHowFarTheyAre) {
+  record().backups.pop_back();
+  record().learners = {{{3, 0}, 0}};
+  status_.nodes[3].copies = {{{map_.tables[0].id, 0}, "fetching, 120 of 512 MiB"}};
+  EXPECT_THAT(view().lacks, HasSubstr("node 4c440000 is copying: fetching, 120 of 512 MiB"));
+  status_.nodes[3].copies[0].shard.second = 1;
+  EXPECT_THAT(view().lacks, ::testing::Not(HasSubstr("fetching")));
+}
+
+TEST_F(ClusterView, ViewOf_TooFewLiveNodesIsSaid) {
+  record().backups.pop_back();
+  EXPECT_EQ(view().lacks, "2 of 3 members");  // another node will copy it
+  status_.nodes[2].liveness = Liveness::kSuspected;
+  status_.nodes[3].liveness = Liveness::kStopped;
+  EXPECT_THAT(view().lacks, AllOf(HasSubstr("node 3b330000 is suspected, node 4c440000 is stopped"),
+                                  HasSubstr("start the missing nodes, or another skuad")));
+}
+
 TEST_F(ClusterView, ViewOf_TooFewMembersTakeNoWrites) {
   record().backups.clear();
   const ShardView shard = view();

@@ -18,6 +18,7 @@ using testing::plain_append;
 using testing::random_text;
 using testing::recode_chunk;
 using testing::recode_fetch_chunk;
+using testing::recode_fetch_tail;
 using testing::recode_frame;
 
 constexpr ReplicaEnvelope kEnvelope = {.table = 1, .shard = 2, .from = 3, .incarnation = 4};
@@ -457,6 +458,21 @@ TEST(MessageCodecTest, Chunk_RoundTripsAndRefusesTruncation) {
   EXPECT_EQ(recode_fetch_chunk(as_byte_span(fetch)), fetch);
   for (size_t size = 0; size < fetch.size(); ++size) EXPECT_FALSE(recode_fetch_chunk(as_byte_span(fetch).first(size)));
   EXPECT_FALSE(recode_fetch_chunk(as_byte_span(fetch + '\0')));
+}
+
+TEST(MessageCodecTest, FetchTail_GoldenBytesAndBounds) {
+  std::array<std::byte, kFetchTailBytes> buffer;
+  const std::string fetch(as_string_view(encode_fetch_tail({1, 2, 3, 4}, buffer)));
+  EXPECT_EQ(hex(as_byte_span(fetch)),
+            "0100000002000000"
+            "0300000000000000"
+            "04000000");
+  EXPECT_EQ(recode_fetch_tail(as_byte_span(fetch)), fetch);
+  for (size_t size = 0; size < fetch.size(); ++size) EXPECT_FALSE(recode_fetch_tail(as_byte_span(fetch).first(size)));
+  EXPECT_FALSE(recode_fetch_tail(as_byte_span(fetch + '\0')));
+  for (const uint32_t bytes_max : {uint32_t{0}, static_cast<uint32_t>(kChunkBytesMax + 1)}) {
+    EXPECT_FALSE(recode_fetch_tail(encode_fetch_tail({1, 2, 3, bytes_max}, buffer)));
+  }
 }
 
 TEST(MessageCodecTest, Chunk_RefusesWhatIsOutsideOfItsFile) {

@@ -82,8 +82,15 @@ inline std::optional<std::string> recode_chunk(ByteSpan bytes) {
   return std::string(as_string_view(encode_chunk_head(*chunk, buffer).value())).append(as_string_view(chunk->data));
 }
 
+inline std::optional<std::string> recode_fetch_tail(ByteSpan bytes) {
+  const auto fetch = decode_fetch_tail(bytes);
+  if (!fetch.ok()) return std::nullopt;
+  std::array<std::byte, kFetchTailBytes> buffer;
+  return std::string(as_string_view(encode_fetch_tail(*fetch, buffer)));
+}
+
 using RecodeMessage = std::optional<std::string> (*)(ByteSpan);
-inline constexpr RecodeMessage kMessageRecoders[] = {recode_frame, recode_fetch_chunk, recode_chunk};
+inline constexpr RecodeMessage kMessageRecoders[] = {recode_frame, recode_fetch_chunk, recode_chunk, recode_fetch_tail};
 
 }  // namespace skua::kv::testing
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rpc/base/crc32c.h"
+#include "tests/kvstore/replication/message_codec_testing.h"
 
 namespace skua::kv {
 namespace {
@@ -24,6 +25,24 @@ constexpr ShardId kShard = {7, 0};
 constexpr ShardId kOther = {7, 1};
 constexpr NodeId kPrimary = 5;
 constexpr DurationNs kHeartbeatNs = 50 * kMillisecond;
+
+/// A database that only knows which entries it has.
+class FakeDatabase final : public ShardCopy {
+ public:
+  FakeDatabase(uint64_t index, std::vector<std::string>& entries) : index_(index), entries_(entries) {}
+  absl::Status add(uint64_t index, int64_t, ByteSpan payload) override {
+    if (index != ++index_) return absl::DataLossError("a gap");
+    entries_.emplace_back(as_string_view(payload));
+    return absl::OkStatus();
+  }
+  absl::Status apply() override { return absl::OkStatus(); }
+  [[nodiscard]] uint64_t index() const override { return index_; }
+  absl::Status close() override { return absl::OkStatus(); }
+
+ private:
+  uint64_t index_;
+  std::vector<std::string>& entries_;
+};
 
 /// A primary's snapshot, this node's replica, its disk and the time; all waits are in queues.
 class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
@@ -44,8 +63,19 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
     requests_.push_back({what, std::move(done)});
     return true;
   }
+  bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) override {
+    if (!connected_) return false;
+    EXPECT_EQ(from, source_);
+    EXPECT_EQ(shard.shard, what.shard);
+    tail_requests_.push_back({what, std::move(done)});
+    return true;
+  }
   bool on_disk(Work work, Worked done) override {
     work_.push_back({std::move(work), std::move(done)});
+    return true;
+  }
+  bool on_builder(Work work, Worked done) override {
+    building_.push_back({std::move(work), std::move(done)});
     return true;
   }
   std::optional<ReplicaPosition> position(ShardId) override { return position_; }
@@ -54,7 +84,14 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
     const bool has = end.index <= position_->last_index && end.epoch == log_epoch_;
     return has ? SnapshotFit::kKeepsLog : SnapshotFit::kReplacesLog;
   }
-  absl::Status verify(ShardId, const std::string&) override { return verified_; }
+  absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
+                                                   const std::string& directory) override {
+    if (!verified_.ok()) return verified_;
+    fs::copy(path, directory + "/" + std::to_string(shard.table_id) + "-" + std::to_string(shard.shard),
+             fs::copy_options::recursive);
+    built_.clear();
+    return std::make_unique<FakeDatabase>(end_.index, built_);
+  }
   void install(ShardId shard, const std::string& path) override {
     installed_.push_back(shard);
     path_ = path;
@@ -69,7 +106,9 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
       for (const ShardId shard : wanting) copies_->wanted(shard, source_, now_);
     }
     copies_->tick(now_);
+    if (writes_) written_.push_back("entry " + std::to_string(written_.size()));
     answer();
+    answer_tails();
     work();
   }
   void answer() {
@@ -94,7 +133,29 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
       done(as_byte_span(encoded));
     }
   }
+  /// At most three entries in one piece; before `kept_from_` there are none any more.
+  void answer_tails() {
+    for (auto& [what, done] : std::exchange(tail_requests_, {})) {
+      if (!tail_refusal_.ok() || what.after + 1 < kept_from_) {
+        done(tail_refusal_.ok() ? absl::OutOfRangeError("not kept any more") : tail_refusal_);
+        continue;
+      }
+      Append append{.epoch = 4, .prev = {what.after, 0}, .epochs = {}, .commit_index = end_.index + written_.size()};
+      std::vector<AppendEntry> entries;
+      for (size_t at = what.after - end_.index; at < written_.size() && entries.size() < 3; ++at) {
+        entries.push_back({.epoch = 4, .time = 1, .payload = as_byte_span(written_[at])});
+        append.epochs.push_back(4);
+      }
+      done(as_byte_span(testing::plain_append({what.table, what.shard, source_, 1}, append, entries)));
+    }
+  }
   void work() {
+    if (!builder_hangs_) {
+      for (auto& [work, done] : std::exchange(building_, {})) {
+        const absl::Status status = work();
+        done(status);
+      }
+    }
     for (auto& [work, done] : std::exchange(work_, {})) {
       const absl::Status status = work();
       done(status);
@@ -131,6 +192,14 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
   uint64_t commit_index_ = 10;
   std::vector<ShardId> asked_;
   std::vector<std::pair<FetchChunk, Fetched>> requests_;
+  std::vector<std::pair<FetchTail, Fetched>> tail_requests_;
+  absl::Status tail_refusal_;
+  uint64_t kept_from_ = 0;
+  bool writes_ = false;               // an entry in each step
+  std::vector<std::string> written_;  // entries behind the snapshot
+  std::vector<std::string> built_;    // those that the database has
+  bool builder_hangs_ = false;
+  std::vector<std::pair<Work, Worked>> building_;
   std::vector<std::pair<Work, Worked>> work_;
   std::vector<ShardId> installed_;
   std::string path_;
@@ -148,6 +217,67 @@ TEST_F(SnapshotCopyTest, Wanted_CopiesAllFilesAndInstallsThem) {
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), bytes) << name;
   }
   EXPECT_EQ(told("copied from node 5 index=1000 bytes=361"), 1U);
+}
+
+/// However long the files take, what is installed is as new as the primary lets it be.
+TEST_F(SnapshotCopyTest, Tail_WhatIsWrittenMeanwhileIsInTheCopy) {
+  writes_ = true;
+  files_[0].second = std::string(200'000, 's');
+  options_.pull.bytes_per_s = 20'000;
+  options_.pull.burst_bytes = 100;
+  create();
+  run(900, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  ASSERT_EQ(copies_->progress().size(), 1U);
+  EXPECT_GT(copies_->progress()[0].tail_bytes, 500 * 10U);
+  EXPECT_EQ(copies_->progress()[0].started_over, 0U);
+  builder_hangs_ = true;
+  run(200, {kShard});
+  builder_hangs_ = false;
+  for (int i = 0; i < 5000 && installed_.empty(); ++i) step({kShard});
+  ASSERT_GT(built_.size(), written_.size() - 20);
+  for (size_t i = 0; i < built_.size(); ++i) ASSERT_EQ(built_[i], written_[i]);
+  EXPECT_EQ(told("index=" + std::to_string(end_.index + built_.size())), 1U);
+}
+
+TEST_F(SnapshotCopyTest, Tail_NotKeptAnyMoreStartsOverAndTellsHowOften) {
+  create();
+  kept_from_ = end_.index + 5;
+  run(3000, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  EXPECT_GE(told("does not keep what was written since"), 3U);
+  EXPECT_EQ(told("started over 2 times"), 1U);
+  end_.index = kept_from_;
+  run(3000, {kShard});
+  EXPECT_FALSE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Tail_IsBounded) {
+  options_.tail_bytes_max = 10'000;
+  files_[0].second = std::string(200'000, 's');
+  options_.pull.bytes_per_s = 20'000;
+  options_.pull.burst_bytes = 100;
+  writes_ = true;
+  create();
+  run(1500, {kShard});
+  EXPECT_GE(told("more than are kept for a copy"), 1U);
+}
+
+TEST_F(SnapshotCopyTest, Tail_OfABuildThatDoesNotKnowIt) {
+  tail_refusal_ = absl::UnimplementedError("no such method");
+  create();
+  run(30, {kShard});
+  EXPECT_EQ(installed_, std::vector<ShardId>{kShard});
+}
+
+TEST_F(SnapshotCopyTest, Tail_LostRequestsAreRepeated) {
+  tail_refusal_ = absl::UnavailableError("ask again");
+  create();
+  run(100, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  tail_refusal_ = absl::OkStatus();
+  run(300, {kShard});
+  EXPECT_FALSE(installed_.empty());
 }
 
 TEST_F(SnapshotCopyTest, Wanted_NothingHappensWithoutAReplica) {
