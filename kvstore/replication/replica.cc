@@ -88,6 +88,11 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   if (replica_mutant(ReplicaMutant::kBelieveUnverified)) verified_ = log_.last_index();
   if (reigns_on) {
     verified_ = log_.last_index();
+    // They are silent until the view is on their disks; those that were silent before get no more time.
+    for (auto& [node, peer] : peers_) {
+      const bool heard = now - peer.heard_ns <= options_.suspect_after_ns / 2;
+      if (heard) peer.heard_ns = std::max(peer.heard_ns, now + options_.first_word_ns);
+    }
   } else {
     open_ = false;
     barrier_index_ = 0;

@@ -311,6 +311,23 @@ TEST(Replica, ALearnerJoinsWithoutAHole) {
   EXPECT_EQ(group[1].commit_index(), 6U);
 }
 
+/// A view that it must make durable first keeps it silent.
+TEST(Replica, AMemberGetsTimeToAdoptTheNextEpoch) {
+  for (const bool silent_before : {false, true}) {
+    Group group({1, 2, 3});
+    group.view(view_of(1, 1, {1, 2, 3}));
+    group.pass(kSecond);
+    group.cut = {2};
+    if (silent_before) group.pass(200 * kMillisecond);
+    ASSERT_TRUE(group.reports.empty());
+    group.view(view_of(2, 1, {1, 2, 3}));
+    group.pass(kSecond);
+    EXPECT_EQ(group.reports.empty(), !silent_before);
+    group.pass(kOptions.first_word_ns);
+    EXPECT_FALSE(group.reports.empty()) << "silence all the same";
+  }
+}
+
 /// Who did not run has asked nobody, and heard nobody.
 TEST(Replica, BlamesNobodyForItsOwnPause) {
   for (const bool told : {false, true}) {
