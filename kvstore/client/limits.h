@@ -31,7 +31,7 @@ inline constexpr size_t kTrailLatestMax = 3;
 /// Bytes of a key that error messages show.
 inline constexpr size_t kShownKeyBytesMax = 64;
 /// And of the text that an attempt ended with; a failure report keeps all of it.
-inline constexpr size_t kShownOutcomeBytesMax = 200;
+inline constexpr size_t kShownOutcomeBytesMax = 600;
 
 /// Pause before an operation's next attempt: doubles from min to max, with jitter.
 inline constexpr DurationNs kRetryPauseMinNs = 1 * kMillisecond;
