@@ -314,7 +314,7 @@ void ClusterNode::set_timer() {
     }
     log = log || engine_->last_entry(*held.shard) > engine_->replica_levels(*held.shard).synced;
     apply = apply || held.db->applied_index() < WorkerEngine::committed_index(*held.shard);
-    const TimeNs at = held.replica->replica().wake_at();
+    const TimeNs at = held.replica->wake_at();
     wake = std::min(wake, at <= time ? time + 5 * kMillisecond : at);
   }
   if (kernel_.now() >= housekeeping_ns_) {
@@ -508,6 +508,11 @@ const ShardReplica* ClusterNode::replica(size_t shard) const {
 
 bool ClusterNode::has_data(size_t shard) const {
   return replica(shard) != nullptr && engine_->log_health().ok() && WorkerEngine::health(*held_[shard].shard).ok();
+}
+
+bool ClusterNode::has_received(size_t shard, EntryId entry) const {
+  const EpochRuns& log = held_[shard].replica->replica().log();
+  return entry.index <= log.base().index || log.epoch_of(entry.index) == entry.epoch;
 }
 
 bool ClusterNode::has_damaged() const {

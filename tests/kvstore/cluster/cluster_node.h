@@ -113,6 +113,8 @@ class ClusterNode final : public ReplicaHost {
   [[nodiscard]] bool has_data(size_t shard) const;
   /// Its log has the entry, synced.
   [[nodiscard]] bool holds(size_t shard, EntryId entry) const;
+  /// Its log's queue has the entry.
+  [[nodiscard]] bool has_received(size_t shard, EntryId entry) const;
   [[nodiscard]] Database& database(size_t shard) { return machine_->database(shard_id(shard)); }
   /// Shards are refused, and it may yet be a member of their views.
   [[nodiscard]] bool has_damaged() const;
@@ -205,6 +207,7 @@ class ClusterNode final : public ReplicaHost {
   void write(Request& request);
   void written(WriteOp& op);
   void redirect(Request& request);
+  void serve(Request& request, const char* how);
   void answer(Request& request, const ClientReply& reply);
 
   SimKernel& kernel_;

@@ -1,6 +1,7 @@
 // Clients' requests at a node: as kvstore/server/shard_server*.cc, without sessions.
 //
-// A linearizable read looks at the value first and asks may_read() afterwards, in the same epoch; if that says no, confirm().
+// A linearizable read looks at the value first and asks may_read() afterwards, in the same epoch; if that says no, a primary asks the
+// members, and a backup (of a table that is read anywhere) sends the client there. A backup answers of keys only that are settled.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +16,9 @@ void ClusterNode::on_request(const ClientRequest& what) {
   request.request = what;
   request.key = key_text(what.operation.key);
   ++at.uses;
-  if (at.phase != Phase::kServing || !at.replica->is_serving()) return redirect(request);
+  const bool reads =
+      what.operation.kind == OpKind::kGet && at.phase == Phase::kServing && at.replica->reads_as_backup();
+  if (!reads && (at.phase != Phase::kServing || !at.replica->is_serving())) return redirect(request);
   what.operation.kind == OpKind::kGet ? read(request) : write(request);
   kick();
 }
@@ -41,6 +44,10 @@ void ClusterNode::read(Request& request) {
   Held& at = held(request.request.shard);
   request.epoch = at.replica->replica().view().epoch;
   request.shown_before = oracle_.shown_version(request.request.shard, request.request.operation.key);
+  if (at.replica->reads_as_backup() && !at.replica->is_settled(request.key)) {
+    kernel_.hit(Probe::kDirtyBackupRead);
+    return redirect(request);
+  }
   MemoryTier::Lookup lookup = engine_->get(*at.shard, request.key);
   if (lookup.found == MemoryTier::Found::kMiss) {
     kernel_.hit(Probe::kReadFromDisk);
@@ -74,23 +81,25 @@ void ClusterNode::check_read(Request& request) {
     kernel_.hit(Probe::kReadOverTaken);
     return redirect(request);
   }
-  if (request.confirmed || at.replica->may_read(now())) {
-    kernel_.hit(request.confirmed ? Probe::kConfirmedRead : Probe::kLeaseRead);
-    oracle_.read_served(shard, request.request.operation.key, request.version, request.shown_before,
-                        request.confirmed ? "confirmed" : "leased");
-    return answer(request, {request.request.id, true, request.found, number_});
+  const bool is_backup = at.replica->reads_as_backup();
+  if (at.replica->may_read(now())) {
+    kernel_.hit(is_backup ? Probe::kBackupRead : Probe::kLeaseRead);
+    return serve(request, is_backup ? "backup's" : "leased");
   }
+  if (is_backup) return redirect(request);
   // What was read before the round began may be answered after it.
   at.replica->confirm(
       [this, &request](bool confirmed) {
         if (!confirmed) return redirect(request);
-        request.confirmed = true;
         kernel_.hit(Probe::kConfirmedRead);
-        oracle_.read_served(request.request.shard, request.request.operation.key, request.version, request.shown_before,
-                            "confirmed");
-        answer(request, {request.request.id, true, request.found, number_});
+        serve(request, "confirmed");
       },
       now());
+}
+
+void ClusterNode::serve(Request& request, const char* how) {
+  oracle_.read_served(request.request.shard, request.request.operation.key, request.version, request.shown_before, how);
+  answer(request, {request.request.id, true, request.found, number_});
 }
 
 // --- Writes

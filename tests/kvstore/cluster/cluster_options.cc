@@ -115,7 +115,7 @@ ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   out.keys = one_of<size_t>(rng, {2, 4, 12});
   out.faulty_ns = static_cast<DurationNs>(rng.between(15, 45)) * kSecond;
   out.min_insync = rng.chance(0.7) ? 1 : 2;
-  out.grants_for_backups = rng.chance(0.2);
+  out.read_anywhere = rng.chance(0.3);
   out.conditional_writes = false;
   out.text_one_in = one_of<uint32_t>(rng, {0, 2, 3});
   out.text_bytes_max = one_of<size_t>(rng, {20, 300, 1500});
@@ -138,9 +138,9 @@ std::string ClusterSimOptions::describe() const {
   const auto ms = [](DurationNs time) { return static_cast<double>(time) / 1e6; };
   std::string text;
   absl::StrAppendFormat(&text,
-                        "nodes=%d controls=%d shards=%d replicas=%d min_insync=%d backup_grants=%d clients=%d keys=%d "
+                        "nodes=%d controls=%d shards=%d replicas=%d min_insync=%d read_anywhere=%d clients=%d keys=%d "
                         "texts=1/%d of %d faulty_ms=%.0f\n",
-                        nodes, controls, shards, replicas, min_insync, grants_for_backups, clients, keys, text_one_in,
+                        nodes, controls, shards, replicas, min_insync, read_anywhere, clients, keys, text_one_in,
                         text_bytes_max, ms(faulty_ns));
   absl::StrAppendFormat(&text,
                         "leases=%d lease_ms=%.0f drift_ppm=%d heartbeat_ms=%.1f suspect_ms=%.1f tell_commit_ms=%.1f "

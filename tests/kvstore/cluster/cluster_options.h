@@ -21,7 +21,6 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
   size_t controls = 2;
   uint32_t replicas = 3;
   uint32_t min_insync = 1;
-  bool grants_for_backups = false;  // the table's read_anywhere: views change more slowly
   DurationNs faulty_ns = 40 * kSecond;
 
   // The parts' own.

@@ -68,8 +68,6 @@ bool is_elsewhere(Probe probe) {
     case Probe::kSnapshotKeptLog:
     case Probe::kTruncated:
     case Probe::kTornTail:
-    case Probe::kBackupRead:
-    case Probe::kDirtyBackupRead:
     case Probe::kDedupAttached:
     case Probe::kCasFailedOp:
     case Probe::kFalseSuspicion: return true;

@@ -59,7 +59,7 @@ control::ClusterState ClusterWorld::first_state() const {
   };
   for (const auto& node : nodes_) step(control::RegisterNode{"", node->info(), 0});
   step(control::CreateTable{kTable, static_cast<uint32_t>(options_.shards), false, options_.replicas,
-                            options_.min_insync, options_.grants_for_backups});
+                            options_.min_insync, options_.read_anywhere});
   return core.state();
 }
 
@@ -344,6 +344,8 @@ void ClusterWorld::entry_committed(size_t shard, uint64_t index, const LogEntry&
     const ShardReplica* const known = other->replica(shard);
     if (known == nullptr || known->replica().view().epoch >= replica.view().epoch) continue;
     if (!known->may_read(other->now())) continue;
+    // A backup that has it in its log shows nothing older of that key.
+    if (known->reads_as_backup() && other->has_received(shard, {index, entry.epoch})) continue;
     kernel_.break_promise(
         absl::StrFormat("I11: shard %d: entry %d is committed in epoch %d while node %d may serve reads in epoch %d",
                         shard, index, replica.view().epoch, other->number(), known->replica().view().epoch));

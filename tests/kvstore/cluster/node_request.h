@@ -34,7 +34,6 @@ struct ClusterNode::Request {
   uint64_t shown_before = 0;
   int64_t found = 0;
   uint64_t version = 0;
-  bool confirmed = false;
 };
 
 }  // namespace skua::kv::sim
