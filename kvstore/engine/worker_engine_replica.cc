@@ -250,6 +250,7 @@ void WorkerEngine::truncate_entries(EngineShard& shard, uint64_t index) {
 
 void WorkerEngine::apply_entries(EngineShard& shard) {
   EngineReplica& replica = *shard.replica;
+  if (replica.closed) return;
   while (shard.committed_index < replica.commit_limit && shard.failure.ok()) {
     ReplicaRecord* const record = find(replica, shard.committed_index + 1);
     SKUA_CHECK(record != nullptr, "entries are kept until they are applied");
@@ -386,6 +387,7 @@ uint64_t WorkerEngine::trim_entries(EngineShard& shard, uint64_t needed_from, si
 /// The shard leaves the log, so what is not applied goes into rows of the database.
 void WorkerEngine::keep_tail(EngineShard& shard) {
   EngineReplica& replica = *shard.replica;
+  replica.closed = true;
   std::vector<AppliedEffect> out;
   const auto add_row = [&](std::string key, std::optional<std::string> value) {
     // Never taken for applied: the applier has views of it until the shard is closed.
