@@ -289,6 +289,7 @@ void Replica::paused(TimeNs from, TimeNs until) {
     if (peer.sample_index != 0) peer.sample_ns = later(peer.sample_ns);
     peer.slow_since = kTimeNever;
   }
+  hung_.since = std::max(hung_.since, until);
 }
 
 void Replica::tick(TimeNs now, ReplicaOutput& out) {
@@ -308,6 +309,7 @@ void Replica::tick(TimeNs now, ReplicaOutput& out) {
   look_for_silence(now, out);
   if (role_ == ReplicaRole::kPrimary) {
     look_for_slowness(now, out);
+    look_for_hung_log(now, out);
     report_learners(now, out);
   }
 }

@@ -64,6 +64,7 @@ struct ReplicaOptions {
   DurationNs slow_after_ns = 200 * kMillisecond;
   DurationNs slow_floor_ns = 20 * kMillisecond;
   int64_t slow_ratio = 5;
+  DurationNs hung_after_ns = kSecond;  ///< one log alone does not get on with what all others have made safe
 };
 
 /// For the control plane. Repeated until the view changes.
@@ -261,6 +262,8 @@ class Replica {
   void end_round(ReplicaOutput& out);
   void report_learners(TimeNs now, ReplicaOutput& out) const;
   void look_for_slowness(TimeNs now, ReplicaOutput& out);
+  [[nodiscard]] NodeId only_one_behind() const;
+  void look_for_hung_log(TimeNs now, ReplicaOutput& out);
   [[nodiscard]] static bool required(const Peer& peer);
 
   // replica_backup.cc
@@ -298,6 +301,11 @@ class Replica {
   std::deque<Waiting> waiting_;   // primary
   bool open_ = false;
   uint64_t barrier_index_ = 0;
+  struct {
+    NodeId node = 0;
+    uint64_t index = 0;
+    TimeNs since = 0;
+  } hung_;                                   // who alone held up which entry, at the last look
   std::map<NodeId, TimeNs> promised_until_;  // ours, to anybody
   TimeNs former_life_until_ = 0;             // what it may have promised
   uint64_t confirm_sent_ = 0;                // rounds

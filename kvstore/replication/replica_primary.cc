@@ -313,4 +313,35 @@ void Replica::look_for_slowness(TimeNs now, ReplicaOutput& out) {
   }
 }
 
+/// Whose log the oldest entry waits for, if all others have it, and it was received there. 0: nobody's alone.
+NodeId Replica::only_one_behind() const {
+  if (waiting_.empty() || peers_.empty()) return 0;
+  const Waiting& entry = waiting_.front();
+  const auto durable = [&](const LogLevels& levels) { return levels.durable >= entry.index; };
+  NodeId behind = durable(levels_) ? 0 : self_.node;
+  size_t others = 0;
+  for (const auto& [node, peer] : peers_) {
+    if (!required(peer)) continue;
+    ++others;
+    if (durable(peer.acked)) continue;
+    if (behind != 0 || peer.acked.received < entry.index) return 0;
+    behind = node;
+  }
+  return others == 0 ? 0 : behind;
+}
+
+/// A disk that hangs answers heartbeats as well as any. Before the primary is open, too: a former primary's may be why it is one.
+void Replica::look_for_hung_log(TimeNs now, ReplicaOutput& out) {
+  const NodeId behind = only_one_behind();
+  const uint64_t index = waiting_.empty() ? 0 : waiting_.front().index;
+  if (behind == 0 || behind != hung_.node || index != hung_.index) {
+    hung_.node = behind;
+    hung_.index = index;
+    hung_.since = now;
+    return;
+  }
+  if (now - hung_.since <= options_.hung_after_ns || view_.members.size() <= view_.min_insync) return;
+  report(out, behind == self_.node ? ReplicaReport::Kind::kNeedsEpoch : ReplicaReport::Kind::kSlow, behind);
+}
+
 }  // namespace skua::kv

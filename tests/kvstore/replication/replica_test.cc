@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -569,6 +570,55 @@ TEST(Replica, APeerThatCanBeReachedIsAskedForItsTailAtOnce) {
   group.take(1, ready);
   group.settle();
   EXPECT_EQ(group[1].commit_index(), group[1].last_index());
+}
+
+bool reported(const Group& group, NodeId by, ReplicaReport::Kind kind, NodeId node) {
+  return std::any_of(group.reports.begin(), group.reports.end(), [&](const auto& report) {
+    return report.first == by && report.second.kind == kind && report.second.node == node;
+  });
+}
+
+TEST(Replica, APrimaryWhoseDiskHangsAsksForAnother) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(100 * kMillisecond);
+  group.stuck_logs = {1};
+  group.propose(1);
+  group.pass(kOptions.hung_after_ns / 2);
+  EXPECT_FALSE(reported(group, 1, ReplicaReport::Kind::kNeedsEpoch, 1));
+  group.pass(kOptions.hung_after_ns);
+  EXPECT_TRUE(reported(group, 1, ReplicaReport::Kind::kNeedsEpoch, 1));
+}
+
+TEST(Replica, ANewPrimaryGoesOnWithoutTheOldOnesHungDisk) {
+  Group group({1, 2, 3});
+  group.view(view_of(1, 1, {1, 2, 3}));
+  group.pass(100 * kMillisecond);
+  group.stuck_logs = {1};
+  group.propose(1);
+  group.view(view_of(2, 2, {1, 2, 3}));
+  group.pass(2 * kOptions.hung_after_ns);
+  EXPECT_FALSE(group[2].open());
+  EXPECT_TRUE(reported(group, 2, ReplicaReport::Kind::kSlow, 1));
+  group.view_to(2, view_of(3, 2, {2, 3}));
+  group.view_to(3, view_of(3, 2, {2, 3}));
+  group.settle();
+  group.pass(kSecond);
+  EXPECT_TRUE(group[2].open());
+}
+
+TEST(Replica, ASlowDiskThatGetsOnIsNotTakenForAHungOne) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(100 * kMillisecond);
+  for (int i = 0; i < 10; ++i) {
+    group.stuck_logs = {1};
+    group.propose(1);
+    group.pass(kOptions.hung_after_ns / 2);
+    group.stuck_logs = {};
+    group.pass(50 * kMillisecond);
+  }
+  EXPECT_FALSE(reported(group, 1, ReplicaReport::Kind::kNeedsEpoch, 1));
 }
 
 }  // namespace
