@@ -108,7 +108,7 @@ TEST_F(ClusterView, ViewOf_MissingMemberLeavesItWritable) {
 TEST_F(ClusterView, ViewOf_CopiesTellHowFarTheyAre) {
   record().backups.pop_back();
   record().learners = {{{3, 0}, 0}};
-  status_.nodes[3].copies = {{{map_.tables[0].id, 0}, "fetching, 120 of 512 MiB"}};
+  status_.nodes[3].copies = {{{table_.id, 0}, "fetching, 120 of 512 MiB"}};
   EXPECT_THAT(view().lacks, HasSubstr("node 4c440000 is copying: fetching, 120 of 512 MiB"));
   status_.nodes[3].copies[0].shard.second = 1;
   EXPECT_THAT(view().lacks, ::testing::Not(HasSubstr("fetching")));
