@@ -528,8 +528,8 @@ void NodeImpl::start_agent() {
                 .worker_count = options_.workers,
                 .versions = control::kProtocolVersions,
                 .zone = options_.zone,
-                 .storage_incarnation = state_.storage_incarnation,
-                 .replication_version = control::kReplicationVersion};
+                .storage_incarnation = state_.storage_incarnation,
+                .replication_version = control::kReplicationVersion};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {
