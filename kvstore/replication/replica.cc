@@ -333,7 +333,7 @@ void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
     } else if (!view_.read_anywhere || role_ != ReplicaRole::kBackup || !required(peer)) {
       continue;
     }
-    out.messages.push_back({node, Heartbeat{view_.epoch, now, commit_index_}});
+    out.messages.push_back({node, Heartbeat{view_.epoch, now, std::min(commit_index_, shown_)}});
   }
 }
 

@@ -176,6 +176,9 @@ class Replica {
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] uint64_t last_index() const { return log_.last_index(); }
   [[nodiscard]] uint64_t commit_index() const { return commit_index_; }
+  /// Reads here show entries up to this one. A primary tells of no later commit: a backup that is read, too, would show what a
+  /// read of the primary does not show yet.
+  void set_shown(uint64_t index) { shown_ = index; }
   [[nodiscard]] const EpochRuns& log() const { return log_; }
   /// Primary whose barrier is committed.
   [[nodiscard]] bool open() const { return role_ == ReplicaRole::kPrimary && open_; }
@@ -290,6 +293,7 @@ class Replica {
   EpochRuns log_;
   LogLevels levels_;
   uint64_t commit_index_ = 0;
+  uint64_t shown_ = UINT64_MAX;
   uint64_t verified_ = 0;      // up to here the log is the primary's
   bool is_verified_ = false;   // the primary has told in this epoch
   uint64_t known_commit_ = 0;  // the primary's word in this epoch

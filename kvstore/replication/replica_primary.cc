@@ -130,7 +130,7 @@ Append Replica::make_append(uint64_t first, uint64_t last) const {
   Append made;
   made.epoch = view_.epoch;
   made.prev = {first - 1, log_.epoch_of(first - 1).value_or(0)};
-  made.commit_index = commit_index_;
+  made.commit_index = std::min(commit_index_, shown_);
   for (uint64_t index = first; index <= last; ++index) made.epochs.push_back(log_.epoch_of(index).value_or(0));
   const auto begin = std::lower_bound(waiting_.begin(), waiting_.end(), first,
                                       [](const Waiting& entry, uint64_t index) { return entry.index < index; });

@@ -120,6 +120,7 @@ void ShardReplica::tick(TimeNs now) {
   flush(now);
   if (now < replica_.wake_at()) return;
   trim(now);
+  replica_.set_shown(WorkerEngine::committed_index(shard_));
   replica_.tick(now, out_);
   act({}, now);
 }
@@ -331,6 +332,7 @@ void ShardReplica::follow_commits() {
     engine_.lead(shard_, replica_.log().last().epoch);
   }
   if (!WorkerEngine::health(shard_).ok()) replica_.set_log_stalled(true);
+  replica_.set_shown(WorkerEngine::committed_index(shard_));
 }
 
 // --- Reads
