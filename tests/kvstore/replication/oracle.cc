@@ -71,10 +71,11 @@ bool Oracle::committed(size_t shard, uint64_t index, const LogEntry& entry, bool
   }
   if (index != at.committed.size() + 1) kernel_.break_promise("a gap in what is committed");
   if (entry.request.client != 0) {
-    const Completion* completion = at.state.completion(entry.request.client);
-    if (completion != nullptr && completion->seq >= entry.request.seq) {
+    // Of several that a client gave up, a later one may be executed first.
+    const auto [before, first] = at.executed.try_emplace({entry.request.client, entry.request.seq}, index);
+    if (!first) {
       kernel_.break_promise(absl::StrFormat("I9: shard %d: request %d/%d is executed at %d and at %d", shard,
-                                            entry.request.client, entry.request.seq, completion->index, index));
+                                            entry.request.client, entry.request.seq, before->second, index));
     }
   }
   at.committed.push_back(entry);

@@ -60,9 +60,10 @@ class Oracle {
   struct Shard {
     std::map<std::pair<uint64_t, uint64_t>, View> views;  // by epoch and change
     View last_view;
-    std::vector<std::vector<Known>> logs;  // by index, all that ever were
-    std::vector<LogEntry> committed;       // from index 1 on
-    std::vector<uint64_t> hashes;          // of the state after each
+    std::vector<std::vector<Known>> logs;                        // by index, all that ever were
+    std::vector<LogEntry> committed;                             // from index 1 on
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> executed;  // request (client, seq) -> index
+    std::vector<uint64_t> hashes;                                // of the state after each
     std::vector<uint64_t> contents;
     ShardState state;
     std::vector<uint64_t> shown;  // by key
