@@ -621,5 +621,20 @@ TEST(Replica, ASlowDiskThatGetsOnIsNotTakenForAHungOne) {
   EXPECT_FALSE(reported(group, 1, ReplicaReport::Kind::kNeedsEpoch, 1));
 }
 
+TEST(Replica, APrimaryTellsOfNoCommitThatItsReadsDoNotShow) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(100 * kMillisecond);
+  const uint64_t shown = group[1].commit_index();
+  group[1].set_shown(shown);
+  group.propose(1);
+  group.pass(200 * kMillisecond);
+  ASSERT_GT(group[1].commit_index(), shown);
+  EXPECT_EQ(group[2].commit_index(), shown);
+  group[1].set_shown(group[1].commit_index());
+  group.pass(200 * kMillisecond);
+  EXPECT_EQ(group[2].commit_index(), group[1].commit_index());
+}
+
 }  // namespace
 }  // namespace skua::kv
