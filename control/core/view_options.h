@@ -39,7 +39,8 @@ struct ViewOptions {
   // ---- new replicas
   /// How long a shard that lost a member waits for it before another node gets a copy.
   DurationNs replace_after_ns = 30 * kSecond;
-  /// An attempt to join that lasts longer is given up: it holds up writes if the learner is stuck.
+  /// An attempt to join that lasts longer is given up: it holds up writes if the learner is stuck. Longer than a promise
+  /// (LeaseOptions::promised_ns), the end of which the learner of a table that is read anywhere waits for.
   DurationNs join_timeout_ns = 10 * kSecond;
   size_t learners_per_node_max = 8;
   size_t learners_max = 64;

@@ -125,7 +125,7 @@ void Replica::match_peers(TimeNs now, bool keep) {
       if (!keep) {
         peer.matched = peer.needs_snapshot = peer.refused = false;
         peer.acked = {};
-        peer.next = peer.confirmed = peer.sample_index = 0;
+        peer.agreed = peer.next = peer.confirmed = peer.sample_index = 0;
         peer.heard_ns = now + options_.first_word_ns;
       }
     } else {

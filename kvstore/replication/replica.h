@@ -214,6 +214,7 @@ class Replica {
     bool needs_snapshot = false;
     bool refused = false;      // nothing can be sent to it just now
     bool asked_again = false;  // its tail was shorter than what it had acknowledged
+    uint64_t agreed = 0;       // its last report showed the same entries up to here
     uint64_t next = 0;         // to be sent
     LogLevels acked;
     TimeNs last_send_ns = 0;
@@ -253,6 +254,7 @@ class Replica {
   void on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& out);
+  void tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const;
   void note_acked(Peer& peer, const LogLevels& levels, TimeNs now);
   void stream(Peer& peer, TimeNs now, ReplicaOutput& out);
   void advance_commit(TimeNs now);

@@ -59,12 +59,13 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   }
   sender.matched = true;
   sender.refused = false;
-  sender.next = common->index + 1;
+  sender.agreed = common->index;
+  sender.next = sender.agreed + 1;
   note_acked(sender,
              {std::min(tail.levels.received, common->index), std::min(tail.levels.written, common->index),
               std::min(tail.levels.durable, common->index)},
              now);
-  out.messages.push_back({from, make_append(sender.next, common->index)});  // tells it that this much agrees
+  tell_agreed(sender, now, out);
   stream(sender, now, out);
   advance_commit(now);
 }
@@ -87,11 +88,19 @@ void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOu
   note_acked(sender, reply.levels, now);
   // Asked after the last entry was sent, and does not have it: it was lost on the way.
   if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received + 1 < sender.next) {
-    sender.next = std::max(reply.levels.received, log_.base().index) + 1;
+    // Up to `agreed` it has them and does not know that they are the same; they may be gone here.
+    sender.next = std::max({reply.levels.received, sender.agreed, log_.base().index}) + 1;
+    if (reply.levels.received < sender.agreed) tell_agreed(sender, now, out);
   }
   sender.refused = false;  // should nobody tell
   if (sender.matched) stream(sender, now, out);
   advance_commit(now);
+}
+
+/// An Append without entries, whose prev is what the peer's report and this log have in common.
+void Replica::tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const {
+  out.messages.push_back({peer.id.node, make_append(peer.agreed + 1, peer.agreed)});
+  peer.last_send_ns = now;
 }
 
 void Replica::note_acked(Peer& peer, const LogLevels& levels, TimeNs now) {

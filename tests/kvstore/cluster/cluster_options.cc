@@ -42,6 +42,7 @@ void choose_engine(Rng& rng, ClusterSimOptions& out) {
   engine.memory.try_huge_pages = false;
   engine.log.own_thread = false;
   engine.applier.own_thread = false;
+  engine.applier.queue_max = 2048;  // its queue is made anew with every life of a node
   engine.applier.batch_max = rng.between(2, 64);
   engine.applier.flush_segments = rng.between(1, 4);
 }
@@ -53,7 +54,7 @@ void choose_control(Rng& rng, ClusterSimOptions& out) {
   control::ViewOptions& views = out.core.views;
   views.fresh_ns = out.heartbeat_ns * 5 / 2;
   views.replace_after_ns = one_of<DurationNs>(rng, {500, 2000, 8000}) * kMillisecond;
-  views.join_timeout_ns = one_of<DurationNs>(rng, {1, 4, 10}) * kSecond;
+  views.join_timeout_ns = one_of<DurationNs>(rng, {2, 4, 10}) * kSecond;
   views.rebalance_quiet_ns = one_of<DurationNs>(rng, {1, 10}) * kSecond;
   views.rejoin_max_ns = one_of<DurationNs>(rng, {4, 15}) * kSecond;
 }
@@ -113,7 +114,7 @@ ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   out.replicas = static_cast<uint32_t>(rng.between(2, 3));
   out.clients = rng.between(2, 5);
   out.keys = one_of<size_t>(rng, {2, 4, 12});
-  out.faulty_ns = static_cast<DurationNs>(rng.between(15, 45)) * kSecond;
+  out.faulty_ns = static_cast<DurationNs>(rng.between(55, 65)) * kSecond;
   out.min_insync = rng.chance(0.7) ? 1 : 2;
   out.read_anywhere = rng.chance(0.3);
   out.conditional_writes = false;

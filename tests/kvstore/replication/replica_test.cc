@@ -421,6 +421,32 @@ TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
   EXPECT_EQ(group[2].last_index(), 11U);
 }
 
+TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
+  Group group({1});
+  View view = view_of(1, 1, {1});
+  group.view(view);
+  for (int i = 0; i < 9; ++i) group.propose(1);
+  group[1].set_first_available(11);
+  view.change = 2;
+  view.learners = {{{2, 1}, 0}};
+  group.view_to(1, view);
+  EpochRuns log({0, 0});
+  for (int i = 0; i < 10; ++i) log.append(1);
+  ReplicaOutput lost;  // what answers the report
+  group[1].on_message(2, TailReport{1, log, {10, 10, 10}, 5}, group.now, lost);
+  ASSERT_EQ(lost.messages.size(), 1U);
+
+  group.now += 50 * kMillisecond;
+  ReplicaOutput out;
+  group[1].on_message(2, HeartbeatReply{1, group.now, true, {5, 5, 5}}, group.now + kMillisecond, out);
+  EXPECT_TRUE(out.sends.empty());
+  ASSERT_EQ(out.messages.size(), 1U) << "no copy is asked for";
+  const auto* told = std::get_if<Append>(&out.messages[0].message);
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->prev.index, 10U);
+  EXPECT_TRUE(told->epochs.empty());
+}
+
 TEST(Replica, ARestartedBackupKnowsItsPeers) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
