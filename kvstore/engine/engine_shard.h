@@ -136,6 +136,7 @@ struct EngineReplica {
     std::string value;
   };
   std::deque<Row> row_bytes;
+  std::deque<AppliedEffect> tail;  // closed: rows that the applier has no room for yet
   std::vector<Effect> effects;  // scratch
   std::vector<MemoryTier::BatchWrite> writes;
 };

@@ -118,6 +118,11 @@ void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> cl
              "close a shard when nothing of it is unfinished");
   shard.on_closed = std::move(closed);
   if (shard.replica != nullptr) keep_tail(shard);
+  go_on_closing(shard);
+}
+
+void WorkerEngine::go_on_closing(EngineShard& shard) {
+  if (shard.replica != nullptr && !hand_on_tail(shard)) return closing_.push_back(&shard);
   applier_->close(shard.applied);
 }
 
@@ -301,6 +306,7 @@ void WorkerEngine::round_done(std::vector<Applier::Report>& reports) {
     if (report.closed) finish_close(shard, report.failure);
   }
   retry_stalled();
+  for (EngineShard* shard : std::exchange(closing_, {})) go_on_closing(*shard);
 }
 
 void WorkerEngine::applied(EngineShard& shard, const Applier::Report& report) {

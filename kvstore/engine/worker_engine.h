@@ -335,6 +335,7 @@ class WorkerEngine {
   void answer_reads(EngineFetch& fetch, bool filled);
   void round_done(std::vector<Applier::Report>& reports);
   void applied(EngineShard& shard, const Applier::Report& report);
+  void go_on_closing(EngineShard& shard);
   void finish_close(EngineShard& shard, const absl::Status& flushed);
   void forget(EngineShard& shard);
 
@@ -384,6 +385,7 @@ class WorkerEngine {
   void apply_entries(EngineShard& shard);
   [[nodiscard]] bool apply_entry(EngineShard& shard, ReplicaRecord& record);
   void keep_tail(EngineShard& shard);
+  [[nodiscard]] bool hand_on_tail(EngineShard& shard);
   void forget_entries(EngineShard& shard);
   ReplicaRecord& acquire_entry();
   void release_entry(ReplicaRecord& record);
@@ -423,6 +425,7 @@ class WorkerEngine {
   std::vector<std::unique_ptr<EngineShard>> shards_;
   std::vector<EngineShard*> touched_;
   std::vector<EngineShard*> stalled_;
+  std::vector<EngineShard*> closing_;  // their tails wait for room
   std::vector<std::unique_ptr<EngineFetch>> fetches_;
   EngineFetch* free_fetch_ = nullptr;
   std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;

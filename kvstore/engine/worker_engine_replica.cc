@@ -20,6 +20,9 @@ namespace {
 /// An entry's buffer above this size is given back after its use.
 constexpr size_t kPayloadBytesKept = size_t{64} << 10;
 
+/// Rows of a tail that go to the applier as one record.
+constexpr size_t kTailRowsAtOnce = 64;
+
 ReplicaEntry entry_of(const ReplicaRecord& record) {
   return {record.index, record.epoch, record.time_ms, record.durability, as_byte_span(record.payload)};
 }
@@ -388,12 +391,13 @@ uint64_t WorkerEngine::trim_entries(EngineShard& shard, uint64_t needed_from, si
 void WorkerEngine::keep_tail(EngineShard& shard) {
   EngineReplica& replica = *shard.replica;
   replica.closed = true;
-  std::vector<AppliedEffect> out;
   const auto add_row = [&](std::string key, std::optional<std::string> value) {
     // Never taken for applied: the applier has views of it until the shard is closed.
-    EngineReplica::Row& row = replica.row_bytes.emplace_back();
-    row = {UINT64_MAX, std::move(key), value ? *std::move(value) : std::string()};
-    out.push_back({row.key, value ? std::optional(as_byte_span(row.value)) : std::nullopt, shard.committed_index, 0});
+    const bool erases = !value.has_value();
+    replica.row_bytes.push_back({UINT64_MAX, std::move(key), erases ? std::string() : *std::move(value)});
+    const EngineReplica::Row& row = replica.row_bytes.back();
+    replica.tail.push_back(
+        {row.key, erases ? std::nullopt : std::optional(as_byte_span(row.value)), shard.committed_index, 0});
   };
   for (const uint64_t index : std::exchange(replica.rows, {})) add_row(replica_tail_key(index), std::nullopt);
   for (const ReplicaRecord* record : replica.entries) {
@@ -401,12 +405,24 @@ void WorkerEngine::keep_tail(EngineShard& shard) {
     add_row(replica_tail_key(record->index),
             encode_tail_row({record->epoch, record->time_ms, record->durability, record->payload}));
   }
-  if (out.empty()) return;
-  if (!applier_->has_room(out.size())) {
-    shard.in_doubt = true;  // stays in the log; recovery does it
-    return;
+}
+
+/// Hands the applier as much of the tail as it has room for, as records of their own: until the last is durable the log has all
+/// of them, too. False: the rest must wait.
+bool WorkerEngine::hand_on_tail(EngineShard& shard) {
+  std::deque<AppliedEffect>& tail = shard.replica->tail;
+  while (!tail.empty()) {
+    const size_t count = std::min(tail.size(), kTailRowsAtOnce);
+    if (!applier_->has_room(count)) {
+      applier_->hurry();
+      return false;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      applier_->add(shard.applied, tail.front(), i + 1 < count);
+      tail.pop_front();
+    }
   }
-  for (size_t i = 0; i < out.size(); ++i) applier_->add(shard.applied, out[i], i + 1 < out.size());
+  return true;
 }
 
 /// The shard goes. Those that peers are still sent are released when that is done.

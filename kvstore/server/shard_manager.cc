@@ -260,14 +260,16 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
   return absl::OkStatus();
 }
 
-/// Of a damaged replica that is to learn under a number that it has not acknowledged anything by: somebody else has its data, and
-/// these are of no use.
+/// Of a damaged replica that is to learn, and has acknowledged nothing in this epoch, or nothing under this number: somebody else has
+/// its data, and these are of no use.
 absl::Status ShardManager::drop_damaged(const WantedShard& shard) {
   if (!shard.view || !refused_.contains(shard.id)) return absl::OkStatus();
   const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
   const auto known = views_.find(shard.id);
   const bool learns = shard.view->mentions(self) && !shard.view->is_member(self);
-  if (!learns || (known != views_.end() && known->second.mentions(self))) return absl::OkStatus();
+  // A replica writes a view down before it speaks in it.
+  const bool spoke = known != views_.end() && known->second.mentions(self) && known->second.epoch >= shard.view->epoch;
+  if (!learns || spoke) return absl::OkStatus();
   log(LogSeverity::kWarning, absl::StrCat("damaged data are removed ", name_of(shard.id), ": they are learnt again"));
   if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
   refused_.erase(shard.id);

@@ -67,7 +67,9 @@ void ClusterNode::drop_damaged(size_t shard, const View& view) {
   if (!refused_.contains(shard_id(shard))) return;
   const auto known = views_.find(shard);
   const bool learns = view.mentions(replica_id()) && !view.is_member(replica_id());
-  if (!learns || (known != views_.end() && known->second.mentions(replica_id()))) return;
+  const bool spoke =
+      known != views_.end() && known->second.mentions(replica_id()) && known->second.epoch >= view.epoch;
+  if (!learns || spoke) return;
   kernel_.hit(Probe::kShardLearntAgain);
   kernel_.note("drops damaged", shard, number_);
   destroy(shard);

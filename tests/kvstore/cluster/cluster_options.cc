@@ -42,7 +42,7 @@ void choose_engine(Rng& rng, ClusterSimOptions& out) {
   engine.memory.try_huge_pages = false;
   engine.log.own_thread = false;
   engine.applier.own_thread = false;
-  engine.applier.queue_max = 2048;  // its queue is made anew with every life of a node
+  engine.applier.queue_max = one_of<size_t>(rng, {128, 2048});  // not more: it is made anew with every life of a node
   engine.applier.batch_max = rng.between(2, 64);
   engine.applier.flush_segments = rng.between(1, 4);
 }
