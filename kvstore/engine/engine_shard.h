@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -197,7 +198,7 @@ struct EngineShard {
   ReplicaRows rows;                        // until replicate()
 
   AppliedShard applied{};
-  LogOp start_op{LogOp::Kind::kShardStart};
+  std::list<LogOp> starts;  // under way: an entry that replaces earlier ones may need another before the first is back
   LogOp end_op{LogOp::Kind::kShardEnd};
   absl::AnyInvocable<void()> on_closed;
 };

@@ -102,7 +102,7 @@ EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   shard.applied.db = &db;
   shard.applied.log_shard = shard.log_shard;
   shard.applied.context = &shard;
-  shard.start_op.shard = shard.end_op.shard = &shard;
+  shard.end_op.shard = &shard;
   const std::vector<InternalRow> rows = db.take_internal_rows();
   shard.failure = load_completions(rows, shard.completions);
   if (shard.failure.ok()) shard.failure = shard.applied.completions.load(rows);

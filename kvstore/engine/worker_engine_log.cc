@@ -115,8 +115,13 @@ absl::Status WorkerEngine::start_in_log(EngineShard& shard, uint64_t index) {
                   .epoch = shard.epoch,
                   .time = static_cast<int64_t>(now_ms_),
                   .kind = RecordKind::kShardStart};
-  start.context = &shard.start_op;
-  if (absl::Status submitted = submit_to_log(std::move(start)); !submitted.ok()) return submitted;
+  LogOp& op = shard.starts.emplace_back(LogOp::Kind::kShardStart);
+  op.shard = &shard;
+  start.context = &op;
+  if (absl::Status submitted = submit_to_log(std::move(start)); !submitted.ok()) {
+    shard.starts.pop_back();
+    return submitted;
+  }
   shard.started = true;
   ++shard.in_log;
   return absl::OkStatus();
@@ -184,6 +189,8 @@ void WorkerEngine::take_outcome(LogOp& op) {
     entry_done(shard, static_cast<ReplicaRecord&>(op));
   } else if (op.kind == LogOp::Kind::kRelaxed) {
     relaxed_done(shard, static_cast<RelaxedRecord&>(op));
+  } else if (op.kind == LogOp::Kind::kShardStart) {
+    shard.starts.remove_if([&op](const LogOp& start) { return &start == &op; });
   } else if (op.kind == LogOp::Kind::kWrite) {
     auto& write = static_cast<WriteOp&>(op);
     const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
