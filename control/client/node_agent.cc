@@ -84,8 +84,7 @@ class NodeAgent::Impl {
     findings.uuid = options_.node.uuid;
     findings.incarnation = options_.node.incarnation;
     findings.instance = options_.node.instance;
-    const bool empty = findings.suspicions.empty() && findings.caught_up.empty() && findings.join_ready.empty();
-    auto request = empty ? nullptr : std::make_shared<const v1::ReportReplicasRequest>(to_proto(findings));
+    auto request = findings.empty() ? nullptr : std::make_shared<const v1::ReportReplicasRequest>(to_proto(findings));
     {
       std::lock_guard lock(mutex_);
       findings_ = std::move(request);

@@ -29,6 +29,20 @@ std::optional<ShardAssignment> resigned(const ViewContext& context, const Replic
   return next_view(record, next, context.leader_incarnation(record, next, member_count(record)), {});
 }
 
+/// Who may not follow on a primary that these accuse. One that says nothing yet may turn out to be doubtful: if the
+/// accusers are, it would do so after the one member with everything is removed.
+template <typename Accusers>
+std::set<std::string> kept_from_leading(const ViewContext& context, const ShardAssignment& record,
+                                        const Accusers& accusers) {
+  std::set<std::string> kept{record.primary->node_uuid};
+  const bool sure = std::any_of(accusers.begin(), accusers.end(),
+                                [&](const auto& entry) { return !context.doubtful(record, entry.first); });
+  for (const Replica& member : record.backups) {
+    if (!sure && !accusers.contains(member.node_uuid)) kept.insert(member.node_uuid);
+  }
+  return kept;
+}
+
 }  // namespace
 
 DurationNs ViewHistory::Timer::lasting(const ShardKey& shard, bool holds, TimeNs now) {
@@ -55,7 +69,8 @@ void ViewHistory::observe(const ViewContext& context, const ShardAssignment& bef
     // One too many is no failure of its own.
     if (member_count(before) > context.wanted_replicas(before)) continue;
     const auto [removal, first_time] = removals_[shard].try_emplace(uuid);
-    const bool ejected = context.valid(member) && !context.gone(uuid);
+    const bool forked = before.fork != after.fork;  // nobody's failure
+    const bool ejected = !forked && context.valid(member) && !context.gone(uuid);
     removal->second.at = context.now;
     // Whoever comes and goes again and again waits as well.
     if (ejected || !first_time) removal->second.setbacks += 1;
@@ -159,6 +174,8 @@ std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, co
                                                   const ViewHistory& history, const ShardAssignment& record) const {
   const auto found = shards_.find(key_of(record));
   if (found == shards_.end() || found->second.epoch != record.epoch || !record.primary) return std::nullopt;
+  // Such a primary does not lead, and whom the others miss may be the one that has everything.
+  if (context.doubtful(record, record.primary->node_uuid)) return std::nullopt;
   const auto& accused = found->second.accused;
   const auto of_primary = accused.find(record.primary->node_uuid);
   if (of_primary != accused.end()) {
@@ -218,7 +235,7 @@ std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& con
     if (!all && context.status(primary).liveness == Liveness::kUnknown) return std::nullopt;
     // Bounds on removals do not hold here: without this one the shard does nothing, or its primary has the others removed.
     if (heard && !history.primary_is_stable(context, shard)) return std::nullopt;
-    const auto next = choose_primary(context, loads, record, {primary});
+    const auto next = choose_primary(context, loads, record, kept_from_leading(context, record, accusers));
     if (!next) return std::nullopt;
     return next_view(record, *next, context.leader_incarnation(record, *next, member_count(record) - 1), {primary});
   }
@@ -237,7 +254,12 @@ std::optional<ShardAssignment> Accusations::judge_backup(const ViewContext& cont
                                                          const ShardAssignment& record, const std::string& accused,
                                                          const std::map<std::string, Times>& accusers) const {
   if (find_member(record, accused) == nullptr) return std::nullopt;
-  if (!accusers.contains(record.primary->node_uuid) && !context.gone(accused)) return std::nullopt;
+  if (!accusers.contains(record.primary->node_uuid)) {
+    // Of a doubtful one's word the last member with everything could go.
+    const bool counts = std::any_of(accusers.begin(), accusers.end(),
+                                    [&](const auto& entry) { return !context.doubtful(record, entry.first); });
+    if (!counts || !context.gone(accused)) return std::nullopt;
+  }
   if (context.heard(accused) && !history.may_eject(context, key_of(record), accused)) return std::nullopt;
   return without_backup(context, record, accused);
 }

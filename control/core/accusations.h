@@ -13,6 +13,7 @@
 //   otherwise                                                                  waited for
 //
 //   a backup is accused by the primary, or by anyone while it is gone          removed
+//   (not by members that are all doubtful: doubts.h)
 //   a joining learner is accused by the primary                                back to following
 //
 // So of two members that do not hear each other at most one leaves: whichever change comes first makes

@@ -248,6 +248,7 @@ void ClusterCore::plan_views(TimeNs now, Decision& decision) {
 
 void ClusterCore::note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision) {
   NodeStatus& status = status_[uuid];
+  if (status.liveness != Liveness::kAlive) views_.note_return(uuid, now);
   status.heard_ns = now;
   status.applied_revision = applied_revision;
   set_liveness(uuid, Liveness::kAlive, decision);

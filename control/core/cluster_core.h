@@ -128,7 +128,9 @@ class ClusterCore {
   Decision set_draining(const std::string& uuid, bool draining);
   /// The shard's record, or why there is none.
   [[nodiscard]] absl::StatusOr<ShardAssignment> find_shard(const std::string& table, uint32_t shard) const;
-  [[nodiscard]] ViewContext context(TimeNs now) const { return {state_, status_, options_.views, now}; }
+  [[nodiscard]] ViewContext context(TimeNs now) const {
+    return {state_, status_, options_.views, now, &views_.doubts()};
+  }
   /// The view manager's next steps.
   void plan_views(TimeNs now, Decision& decision);
   /// One record as a change.

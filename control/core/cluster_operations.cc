@@ -156,6 +156,10 @@ Decision ClusterCore::on(const TransferPrimary& event, TimeNs now) {
     return refused_precondition(
         absl::StrCat("node ", event.to, " is not alive and cannot lead ", what, ". Choose a live member"));
   }
+  if (context(now).doubtful(*record, event.to)) {
+    return refused_precondition(absl::StrCat("node ", event.to, " lost power and may lack writes of ", what,
+                                             ". Choose another member, or wait until it has caught up"));
+  }
   return changed(
       next_view(*record, event.to, context(now).leader_incarnation(*record, event.to, member_count(*record)), {}));
 }
@@ -168,7 +172,7 @@ Decision ClusterCore::on(const ForceRecover& event, TimeNs now) {
   if (node == state_.nodes.end()) return refused(no_such_node(event.node));
   const ViewContext view = context(now);
   for (const Replica& member : members_of(*record)) {
-    if (view.valid(member) && view.alive(member.node_uuid)) {
+    if (view.valid(member) && view.alive(member.node_uuid) && !view.doubtful(*record, member.node_uuid)) {
       return refused_precondition(absl::StrCat(what, " has a live member with all its data, node ", member.node_uuid,
                                                ". Nothing needs to be forced"));
     }
@@ -182,9 +186,7 @@ Decision ClusterCore::on(const ForceRecover& event, TimeNs now) {
   if (!view.alive(event.node)) {
     return refused_precondition(absl::StrCat("node ", event.node, " is not alive. Start it, then recover from it"));
   }
-  const Replica sole{event.node, std::min(replica->worker, node->second.worker_count - 1),
-                     node->second.storage_incarnation};
-  return changed(forked(*record, sole, view.leader_incarnation(*record, event.node, 1)));
+  return changed(recovered_from(view, *record, *replica));
 }
 
 absl::Status ClusterCore::no_such_node(const std::string& uuid) const {

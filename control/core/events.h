@@ -95,6 +95,15 @@ struct JoinReady {
   uint64_t join = 0;
 };
 
+/// The sender's own replica, after a loss of power, may lack what it had acknowledged as written and not as
+/// synced. It follows primaries, and leads nobody before one has told it that it has everything again. Repeated
+/// until then (control/core/doubts.h).
+struct Doubt {
+  ShardAtEpoch shard;       ///< in the epoch that the replica knows
+  uint64_t last_epoch = 0;  ///< of the last entry in its log
+  uint64_t last_index = 0;
+};
+
 /// What a node's replicas noticed. Repeat it until the shard map shows that it was acted upon: nothing
 /// of it is stored.
 struct ReplicaReport {
@@ -104,6 +113,11 @@ struct ReplicaReport {
   std::vector<Suspicion> suspicions;
   std::vector<CaughtUp> caught_up;
   std::vector<JoinReady> join_ready;
+  std::vector<Doubt> doubts{};
+
+  [[nodiscard]] bool empty() const {
+    return suspicions.empty() && caught_up.empty() && join_ready.empty() && doubts.empty();
+  }
 };
 
 /// Makes the node empty, as far as others have room: leads no shard, then holds none. Lasts until

@@ -69,7 +69,7 @@ class ReplicaLoads {
 /// The replica for this node, on its least loaded worker.
 [[nodiscard]] Replica replica_on(const NodeInfo& node, const ReplicaLoads& loads);
 
-/// The member that should lead: alive and with its data, not in `except`; better if it says that it can replicate, was heard
+/// The member that should lead: alive, with its data and not doubtful, not in `except`; better if it says that it can replicate, was heard
 /// of just now, is to stay, and leads few shards for its size. Nothing if there is none.
 [[nodiscard]] std::optional<std::string> choose_primary(const ViewContext& context, const ReplicaLoads& loads,
                                                         const ShardAssignment& record,

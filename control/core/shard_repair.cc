@@ -15,12 +15,13 @@ size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
   return kept;
 }
 
-/// Those of them that are alive.
+/// Those of them that are alive and, as far as is known, have everything.
 size_t standing_count(const ViewContext& context, const ShardAssignment& record) {
   size_t standing = 0;
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
-    if (context.valid(member) && context.alive(uuid) && !context.unwanted(record, uuid)) ++standing;
+    const bool whole = context.valid(member) && !context.doubtful(record, uuid);
+    if (whole && context.alive(uuid) && !context.unwanted(record, uuid)) ++standing;
   }
   return standing;
 }
@@ -54,7 +55,8 @@ std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, 
 }  // namespace
 
 bool primary_works(const ViewContext& context, const ShardAssignment& record) {
-  return record.primary && context.valid(*record.primary) && context.alive(record.primary->node_uuid);
+  return record.primary && context.valid(*record.primary) && context.alive(record.primary->node_uuid) &&
+         !context.doubtful(record, record.primary->node_uuid);
 }
 
 bool is_plain(const ViewContext& context, const ShardAssignment& record) {
@@ -82,8 +84,30 @@ NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& 
     return std::nullopt;
   }
   if (next) return view(context, record, *next, {});
-  if (context.alive(primary)) return view(context, record, primary, {});
+  if (context.alive(primary) && !context.doubtful(record, primary)) return view(context, record, primary, {});
   return std::nullopt;
+}
+
+NextRecord replace_doubtful_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                    const ShardAssignment& record) {
+  if (!record.primary || !context.doubtful(record, record.primary->node_uuid)) return std::nullopt;
+  const std::string& primary = record.primary->node_uuid;
+  // Those are not only doubtful.
+  if (!context.valid(*record.primary) || context.stopped(primary)) return std::nullopt;
+  const auto next = choose_primary(context, loads, record, {primary});
+  return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
+}
+
+NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record) {
+  if (context.doubts == nullptr || !record.primary) return std::nullopt;
+  const auto longest = context.doubts->longest_of_all(context, record);
+  return longest ? NextRecord(recovered_from(context, record, *find_member(record, *longest))) : std::nullopt;
+}
+
+ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment& record, const Replica& replica) {
+  const NodeInfo& node = *context.node(replica.node_uuid);
+  const Replica sole{node.uuid, std::min(replica.worker, node.worker_count - 1), node.storage_incarnation};
+  return forked(record, sole, context.leader_incarnation(record, node.uuid, 1));
 }
 
 NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record) {

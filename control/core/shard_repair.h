@@ -18,12 +18,23 @@ using NextRecord = std::optional<ShardAssignment>;
 /// A shard of an unreplicated table that nobody moves: only its owner's storage can be lost.
 [[nodiscard]] bool is_plain(const ViewContext& context, const ShardAssignment& record);
 
-/// The primary is alive and has its data.
+/// The primary is alive and has its data, all of it as far as is known.
 [[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);
 
 /// The primary can lead no more: another member does, or a restarted primary does again.
 [[nodiscard]] NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads,
                                               const ShardAssignment& record);
+
+/// The primary may lack what it acknowledged, and another member does not.
+[[nodiscard]] NextRecord replace_doubtful_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                                  const ShardAssignment& record);
+
+/// All members are there and may lack what they acknowledged: the one with the longest log goes on.
+[[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record);
+
+/// What this replica's node has of the shard goes on, alone, in a new fork.
+[[nodiscard]] ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment& record,
+                                             const Replica& replica);
 
 /// Backups whose storage was lost or whose node stopped.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/core/cluster_state.h"
+#include "control/core/doubts.h"
 #include "control/core/node_status.h"
 #include "control/core/view_options.h"
 #include "control/core/view_rules.h"
@@ -17,6 +18,8 @@ struct ViewContext {
   const NodeStatuses& statuses;
   const ViewOptions& options;
   TimeNs now;
+  /// Null: nobody is doubtful.
+  const Doubts* doubts = nullptr;
 
   /// Null if the node is not registered.
   [[nodiscard]] const NodeInfo* node(const std::string& uuid) const {
@@ -63,6 +66,10 @@ struct ViewContext {
   [[nodiscard]] size_t wanted_replicas(const ShardAssignment& record) const {
     const auto found = state.tables.find(record.table_id);
     return found == state.tables.end() ? 1 : found->second.replicas;
+  }
+  /// The member may lack what it acknowledged: it cannot lead.
+  [[nodiscard]] bool doubtful(const ShardAssignment& record, const std::string& uuid) const {
+    return doubts != nullptr && doubts->contains(*this, record, uuid);
   }
   /// The process that leads a view with this primary; 0 for a shard that has no other member.
   [[nodiscard]] uint64_t leader_incarnation(const ShardAssignment& record, const std::string& primary,

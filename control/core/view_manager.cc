@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "control/core/rebalance.h"
 #include "control/core/shard_repair.h"
 #include "control/core/uuid.h"
@@ -32,6 +33,33 @@ const Learner* joining_learner(const ShardAssignment& record) {
   const auto found = std::find_if(record.learners.begin(), record.learners.end(),
                                   [](const Learner& learner) { return learner.join != 0; });
   return found == record.learners.end() ? nullptr : &*found;
+}
+
+std::string node_list(const std::vector<std::string>& uuids) {
+  return absl::StrCat(uuids.size() == 1 ? "node " : "nodes ", absl::StrJoin(uuids, ", "));
+}
+
+/// Why the doubts of members keep the shard from going on; empty if they do not.
+std::string doubt_trouble(const ViewContext& context, const ShardAssignment& record) {
+  std::vector<std::string> doubtful;
+  std::vector<std::string> awaited;
+  bool all = true;
+  for (const Replica& member : members_of(record)) {
+    const std::string& uuid = member.node_uuid;
+    const bool doubts = context.doubtful(record, uuid);
+    const bool there = context.valid(member) && context.alive(uuid);
+    if (there && !doubts && !is_primary(record, uuid)) return {};
+    if (doubts) doubtful.push_back(uuid);
+    if (context.valid(member) && !there) awaited.push_back(uuid);
+    all = all && there && doubts;
+  }
+  if (doubtful.empty()) return {};
+  const std::string who = node_list(doubtful);
+  if (all) return absl::StrCat("all its members, ", who, ", lost power; the longest log goes on in a moment");
+  const std::string lost = absl::StrCat(who, " lost power and may lack acknowledged writes; ");
+  constexpr const char* kWayOut = "go on without those writes (skuactl shard recover)";
+  if (awaited.empty()) return absl::StrCat(lost, "no other member has its data: ", kWayOut);
+  return absl::StrCat(lost, "start ", node_list(awaited), " again, which may have what they lack, or ", kWayOut);
 }
 
 }  // namespace
@@ -62,7 +90,8 @@ class ViewManager::Planner {
     const bool incomplete = !plain && lacks_learners(context_, record);
     const DurationNs incomplete_for = manager_.history_.incomplete.lasting(key_of(record), incomplete, context_.now);
     if (!plain) watch(record);
-    auto next = plain ? lost_primary(record) : step(record, incomplete_for);
+    auto next = doubtful_primary(record);
+    if (!next) next = plain ? lost_primary(record) : step(record, incomplete_for);
     if (next) propose(record, *std::move(next));
   }
 
@@ -79,7 +108,7 @@ class ViewManager::Planner {
     }
   }
 
-  /// The first rule that applies; `why_` says which.
+  /// The first rule that applies, doubts aside; `why_` says which.
   NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
     const ViewHistory& history = manager_.history_;
     if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) {
@@ -103,6 +132,15 @@ class ViewManager::Planner {
   NextRecord because(const char* why, NextRecord next) {
     if (next) why_ = why;
     return next;
+  }
+
+  NextRecord doubtful_primary(const ShardAssignment& record) {
+    if (auto next = replace_doubtful_primary(context_, loads_, record)) {
+      why_ = absl::StrCat("its primary ", short_uuid(record.primary->node_uuid),
+                          " lost power and may lack acknowledged writes");
+      return next;
+    }
+    return because("all members lost power: the longest log goes on", go_on_after_doubt(context_, record));
   }
 
   NextRecord lost_primary(const ShardAssignment& record) {
@@ -201,6 +239,9 @@ class ViewManager::Planner {
 };
 
 void ViewManager::note(const ViewContext& context, const ReplicaReport& report) {
+  for (const Doubt& doubt : report.doubts) {
+    if (doubts_.note(context, report.uuid, doubt)) touch();
+  }
   for (const Suspicion& suspicion : report.suspicions) accusations_.note(context, report.uuid, suspicion);
   for (const CaughtUp& fact : report.caught_up) {
     const ShardAssignment* record = record_at(context, fact.shard);
@@ -261,6 +302,7 @@ bool ViewManager::may_join(const ViewContext& context, const ShardKey& shard) co
 }
 
 void ViewManager::prune(const ViewContext& context) {
+  doubts_.prune(context);
   accusations_.prune(context);
   history_.prune(context);
   const auto stale = [&](const ShardKey& key, uint64_t epoch) { return record_at(context, {key, epoch}) == nullptr; };
@@ -286,6 +328,10 @@ std::string shard_trouble(const ViewContext& context, const ShardAssignment& rec
     return absl::StrCat("every member lost its storage, node ", primary,
                         " last; bring back what they had, or recover the shard by force and lose its newest writes");
   }
+  if (std::string doubt = doubt_trouble(context, record); !doubt.empty()) return doubt;
+  if (context.doubtful(record, primary)) {
+    return absl::StrCat("its primary, node ", primary, ", lost power; another member takes over in a moment");
+  }
   if (!context.valid(*record.primary)) {
     return absl::StrCat("its primary, node ", primary, ", lost its storage and no other member is alive; start them");
   }
@@ -299,7 +345,8 @@ bool is_settled(const ViewContext& context, const ShardAssignment& record) {
   if (member_count(record) != context.wanted_replicas(record)) return false;
   const std::vector<Replica> members = members_of(record);
   return std::all_of(members.begin(), members.end(), [&](const Replica& member) {
-    return context.valid(member) && context.alive(member.node_uuid) && !context.draining(member.node_uuid);
+    const std::string& uuid = member.node_uuid;
+    return context.valid(member) && context.alive(uuid) && !context.draining(uuid) && !context.doubtful(record, uuid);
   });
 }
 

@@ -8,6 +8,7 @@
 // each shard that is not as it should be. So a restarted, or a second, control process goes on from the
 // records alone, and a step that was not stored is proposed again. First match wins:
 //
+//   doubts                control/core/doubts.h
 //   accusations           control/core/accusations.h
 //   the primary is lost   its storage was lost, it restarted, or it said goodbye: another live member leads;
 //                         a restarted one leads again if there is no other. If nobody can: the view stays, and
@@ -31,6 +32,7 @@
 #include <vector>
 
 #include "control/core/accusations.h"
+#include "control/core/doubts.h"
 #include "control/core/events.h"
 #include "control/core/replica_placement.h"
 #include "control/core/view_context.h"
@@ -43,6 +45,9 @@ class ViewManager {
   /// Takes note of what the registered process of `report.uuid` says.
   void note(const ViewContext& context, const ReplicaReport& report);
 
+  /// This node is alive, and was not just now.
+  void note_return(const std::string& uuid, TimeNs now) { doubts_.note_return(uuid, now); }
+
   /// Records to be stored next, at most one per shard and ViewOptions::records_per_change_max in all. Empty
   /// if everything is as it should be, or must wait for time or news. `reasons`: of each record why, for people.
   [[nodiscard]] std::vector<ShardAssignment> plan(const ViewContext& context,
@@ -50,6 +55,9 @@ class ViewManager {
 
   /// These records are about to become the state that `context` still shows without them.
   void committed(const ViewContext& context, const std::vector<ShardAssignment>& records);
+
+  /// Who is doubtful: for the contexts of this manager's calls.
+  [[nodiscard]] const Doubts& doubts() const { return doubts_; }
 
   /// Something that plans depend on has changed: the next plan() looks at everything.
   void touch() { dirty_ = true; }
@@ -71,6 +79,7 @@ class ViewManager {
   void prune(const ViewContext& context);
 
   Accusations accusations_;
+  Doubts doubts_;
   ViewHistory history_;
   /// By shard, then learner: the epoch in which it had caught up.
   std::map<ShardKey, std::map<std::string, uint64_t>> caught_up_;
@@ -87,7 +96,7 @@ class ViewManager {
 /// Why nobody serves this shard, and what to do about it; empty if its primary is alive and has its data.
 [[nodiscard]] std::string shard_trouble(const ViewContext& context, const ShardAssignment& record);
 
-/// The shard has all its members, on live nodes that are to keep them, and nothing is under way.
+/// The shard has all its members, on live nodes that are to keep them, none is doubtful, and nothing is under way.
 [[nodiscard]] bool is_settled(const ViewContext& context, const ShardAssignment& record);
 
 }  // namespace skua::control

@@ -195,12 +195,18 @@ v1::ReportReplicasRequest to_proto(const ReplicaReport& report) {
     added.set_learner(fact.learner);
     added.set_join(fact.join);
   }
+  for (const Doubt& doubt : report.doubts) {
+    v1::Doubt& added = *to.add_doubts();
+    fill_shard(*added.mutable_shard(), doubt.shard);
+    added.set_last_epoch(doubt.last_epoch);
+    added.set_last_index(doubt.last_index);
+  }
   return to;
 }
 
 absl::StatusOr<ReplicaReport> from_proto(const v1::ReportReplicasRequest& report) {
   size_t shards = static_cast<size_t>(report.caught_up_size()) + static_cast<size_t>(report.join_ready_size()) +
-                  static_cast<size_t>(report.suspicions_size());
+                  static_cast<size_t>(report.suspicions_size()) + static_cast<size_t>(report.doubts_size());
   for (const v1::Suspicion& suspicion : report.suspicions()) shards += static_cast<size_t>(suspicion.shards_size());
   if (shards > kReportShardsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a report of node ", report.uuid(), " names ", shards,
@@ -219,6 +225,9 @@ absl::StatusOr<ReplicaReport> from_proto(const v1::ReportReplicasRequest& report
   for (const v1::CaughtUp& fact : report.caught_up()) to.caught_up.push_back({shard_of(fact.shard()), fact.learner()});
   for (const v1::JoinReady& fact : report.join_ready()) {
     to.join_ready.push_back({shard_of(fact.shard()), fact.learner(), fact.join()});
+  }
+  for (const v1::Doubt& doubt : report.doubts()) {
+    to.doubts.push_back({shard_of(doubt.shard()), doubt.last_epoch(), doubt.last_index()});
   }
   return to;
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -75,6 +76,18 @@ class ReplicatedCluster : public TestCluster {
     said.join_ready.push_back({at(shard), node(learner).uuid, join});
     step(said);
   }
+  /// The node doubts what it has of the first shard, and says so now, if it is not silent, and with each heartbeat
+  /// until trust().
+  Decision doubt(uint64_t n, uint64_t last_epoch, uint64_t last_index) {
+    doubts[n] = {at(), last_epoch, last_index};
+    return silent.contains(node(n).uuid) ? Decision() : say_doubt(n);
+  }
+  void trust(uint64_t n) { doubts.erase(n); }
+  Decision say_doubt(uint64_t n) {
+    ReplicaReport said = report(n);
+    said.doubts.push_back(doubts.at(n));
+    return step(said);
+  }
   /// What nodes do when nothing is wrong, until nothing changes.
   void let_learners_join() {
     for (int i = 0; i < 100; ++i) {
@@ -98,6 +111,7 @@ class ReplicatedCluster : public TestCluster {
       now += std::min<DurationNs>(500 * kMillisecond, end - now);
       for (const NodeInfo& each : info) {
         if (silent.contains(each.uuid) || !core.state().nodes.contains(each.uuid)) continue;
+        if (const uint64_t n = static_cast<uint64_t>(&each - info.data()) + 1; doubts.contains(n)) say_doubt(n);
         EXPECT_TRUE(heartbeat(each).ok());
       }
       settle();
@@ -123,6 +137,7 @@ class ReplicatedCluster : public TestCluster {
 
   std::vector<NodeInfo> info;
   std::set<std::string> silent;
+  std::map<uint64_t, Doubt> doubts;
 };
 
 }  // namespace skua::control

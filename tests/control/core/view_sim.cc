@@ -153,6 +153,9 @@ void ViewSim::check(const ShardAssignment& before, const ShardAssignment& after)
   if (after.epoch < before.epoch || after.epoch > before.epoch + 1) fail(after, "epochs are not consecutive");
   if (members_of(after).size() != names(members_of(after)).size()) fail(after, "a member twice");
   if (after.fork != before.fork) {
+    for (const Replica& member : members_of(before)) {
+      if (whole(member, key)) fail(after, absl::StrCat("a fork without ", member.node_uuid.substr(34)));
+    }
     // What the sole survivor lacks is lost, and known to be.
     committed_[key].clear();
     return;
@@ -171,6 +174,7 @@ void ViewSim::check_logs() {
     for (const Replica& member : members_of(record)) {
       Node& node = nodes_.at(number_of(member.node_uuid));
       if (node.info.storage_incarnation != member.storage_incarnation) continue;
+      if (node.copies[key].doubts) continue;
       const std::vector<uint64_t>& log = node.copies[key].log;
       for (const uint64_t write : committed_[key]) {
         if (std::find(log.rbegin(), log.rend(), write) != log.rend()) continue;
@@ -200,6 +204,12 @@ bool ViewSim::viewed(const Replica& replica) const {
   return nodes_.at(number_of(replica.node_uuid)).info.storage_incarnation == replica.storage_incarnation;
 }
 
+bool ViewSim::whole(const Replica& replica, const ShardKey& key) const {
+  const Node& node = nodes_.at(number_of(replica.node_uuid));
+  const auto copy = node.copies.find(key);
+  return viewed(replica) && !node.lost_power && (copy == node.copies.end() || !copy->second.doubts);
+}
+
 /// The receiver takes over the primary's log, unless it knows a newer epoch.
 bool ViewSim::push(uint64_t from, const Copy& copy, const ShardKey& key, const Replica& to) {
   const uint64_t n = number_of(to.node_uuid);
@@ -208,6 +218,8 @@ bool ViewSim::push(uint64_t from, const Copy& copy, const ShardKey& key, const R
   if (theirs.epoch > copy.record.epoch) return false;
   theirs.epoch = copy.record.epoch;
   theirs.log = copy.log;
+  theirs.doubts = false;
+  theirs.fork = copy.record.fork;
   return true;
 }
 
@@ -223,6 +235,9 @@ void ViewSim::act(uint64_t n) {
       if (!part && !node.copies.contains(key)) continue;
       Copy& copy = node.copies[key];
       if (record.epoch < copy.epoch || record.change <= copy.record.change) continue;
+      // It is told to go on with what it has.
+      if (record.fork > copy.fork && is_primary(record, node.info.uuid)) copy.doubts = false;
+      copy.fork = record.fork;
       copy.record = record;
       copy.epoch = record.epoch;
     }
@@ -230,9 +245,14 @@ void ViewSim::act(uint64_t n) {
   for (auto& [key, copy] : node.copies) {
     const Replica* me = find_member(copy.record, node.info.uuid);
     if (me == nullptr || me->storage_incarnation != node.info.storage_incarnation) continue;
+    if (copy.doubts) report.doubts.push_back({{key, copy.epoch}, copy.epoch, copy.log.empty() ? 0 : copy.log.back()});
     if (copy.epoch != copy.record.epoch) continue;
     if (is_primary(copy.record, node.info.uuid)) {
-      if (copy.record.primary_incarnation == node.info.incarnation) lead(n, copy, key, report);
+      if (copy.doubts) {
+        report.suspicions.push_back({node.info.uuid, {{key, copy.epoch}}, "doubts"});
+      } else if (copy.record.primary_incarnation == node.info.incarnation) {
+        lead(n, copy, key, report);
+      }
     } else {
       follow(n, copy, key, report);
     }
@@ -281,7 +301,9 @@ void ViewSim::lead(uint64_t n, Copy& copy, const ShardKey& key, ReplicaReport& r
 
 void ViewSim::follow(uint64_t n, const Copy& copy, const ShardKey& key, ReplicaReport& report) const {
   for (const Replica& member : members_of(copy.record)) {
-    if (connected(n, number_of(member.node_uuid)) || number_of(member.node_uuid) == n) continue;
+    if (number_of(member.node_uuid) == n) continue;
+    const bool silent = is_primary(copy.record, member.node_uuid) && !whole(member, key);
+    if (connected(n, number_of(member.node_uuid)) && !silent) continue;
     report.suspicions.push_back({member.node_uuid, {{key, copy.record.epoch}}, "test"});
   }
 }
@@ -301,9 +323,24 @@ void ViewSim::restart(uint64_t n, bool loses_writes) {
   if (loses_writes) node.info.storage_incarnation += 1;
   for (auto& [key, copy] : node.copies) {
     copy.open_epoch = 0;
-    if (loses_writes) copy.log.resize(copy.log.size() - rng_.below(std::min<size_t>(copy.log.size() + 1, 5)));
+    if (node.lost_power) copy.doubts = true;
+    // What lost its storage has no more to doubt.
+    if (loses_writes) copy.doubts = false;
+    if (!loses_writes && !node.lost_power) continue;
+    copy.log.resize(copy.log.size() - rng_.below(std::min<size_t>(copy.log.size() + 1, 5)));
   }
+  node.lost_power = false;
   for (size_t m = 0; m < managers_.size(); ++m) send(n, m, RegisterNode{kClusterId, node.info, 0});
+}
+
+void ViewSim::lose_power() {
+  const double chance = rng_.chance(0.5) ? 1 : 0.4;
+  for (auto& [n, node] : nodes_) {
+    if (!rng_.chance(chance)) continue;
+    node.lost_power = true;
+    crash(n);
+    if (rng_.chance(0.7)) restart(n, false);
+  }
 }
 
 void ViewSim::cut(uint64_t a, uint64_t b, bool is_cut) {
@@ -325,7 +362,7 @@ void ViewSim::disturb() {
   const uint32_t shard = static_cast<uint32_t>(rng_.below(options_.shards));
   const size_t m = rng_.below(managers_.size());
   commit_trouble_ = rng_.chance(0.3) ? 0.3 : 0;
-  switch (rng_.below(13)) {
+  switch (rng_.below(14)) {
     case 0:
     case 1: return crash(n);
     case 2:
@@ -339,7 +376,8 @@ void ViewSim::disturb() {
     case 8: step(m, DrainNode{test_uuid(n)}); return;
     case 9: step(m, UndrainNode{test_uuid(n)}); return;
     case 10: step(m, MoveShard{"t", shard, test_uuid(n), test_uuid(other)}); return;
-    case 11: step(m, TransferPrimary{"t", shard, test_uuid(n)}); return;
+    case 11: return lose_power();
+    case 12: step(m, TransferPrimary{"t", shard, test_uuid(n)}); return;
     default:
       send(n, m,
            NodeHeartbeat{nodes_.at(n).info.uuid, nodes_.at(n).info.incarnation, nodes_.at(n).info.instance, 0, true});
@@ -360,8 +398,9 @@ void ViewSim::heal() {
 void ViewSim::recover_hopeless_shards() {
   for (const auto& [key, record] : ClusterState(store_).shards) {
     const auto members = members_of(record);
-    if (std::any_of(members.begin(), members.end(), [&](const Replica& r) { return viewed(r); })) continue;
-    step(0, ForceRecover{"t", key.second, members.front().node_uuid});
+    if (std::any_of(members.begin(), members.end(), [&](const Replica& r) { return whole(r, key); })) continue;
+    const auto kept = std::find_if(members.begin(), members.end(), [&](const Replica& r) { return viewed(r); });
+    step(0, ForceRecover{"t", key.second, kept == members.end() ? members.front().node_uuid : kept->node_uuid});
   }
 }
 

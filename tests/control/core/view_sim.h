@@ -43,11 +43,13 @@ class ViewSim {
   void heal();
   void crash(uint64_t node);
   void restart(uint64_t node, bool loses_writes);
+  /// Of some nodes or of all. Each comes back without the newest writes, perhaps, and knows that much.
+  void lose_power();
   void cut(uint64_t a, uint64_t b, bool is_cut);
   void cut_from_control(uint64_t node, bool is_cut);
   /// To a manager, as Controller does it.
   Decision step(size_t manager, const Event& event);
-  /// ForceRecover for shards that nobody can serve.
+  /// ForceRecover for shards of which no node can know that it has everything.
   void recover_hopeless_shards();
 
   [[nodiscard]] const ClusterState& stored() const { return store_; }
@@ -63,12 +65,17 @@ class ViewSim {
     ShardAssignment record;
     /// The newest epoch that it has heard of from a primary or from its own record.
     uint64_t epoch = 0;
+    /// Likewise.
+    uint64_t fork = 0;
     std::vector<uint64_t> log;
     uint64_t open_epoch = 0;
+    /// It may lack what it acknowledged: power was lost since a primary last brought it everything.
+    bool doubts = false;
   };
   struct Node {
     NodeInfo info;
     bool up = true;
+    bool lost_power = false;
     bool control_cut = false;
     std::map<ShardKey, Copy> copies;
   };
@@ -95,6 +102,8 @@ class ViewSim {
   [[nodiscard]] uint64_t number_of(const std::string& uuid) const;
   void send(uint64_t n, size_t manager, const Event& event);
   [[nodiscard]] bool viewed(const Replica& replica) const;
+  /// Has the replica, as far as is known to itself, everything?
+  [[nodiscard]] bool whole(const Replica& replica, const ShardKey& key) const;
 
   Rng rng_;
   const SimOptions options_;
