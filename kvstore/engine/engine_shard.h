@@ -126,6 +126,7 @@ struct EngineReplica {
   bool closed = false;          // the applier has been told: nothing may follow, also of what waited for room
   uint64_t entry_epoch = 0;     // leading: of new entries
   bool log_moved = false;       // to be told
+  bool unsynced = false;        // the log has written what it has not synced
   bool refused = false;         // to be told
   std::string runs;             // of the last barrier that was applied
   std::vector<uint64_t> rows;   // of entries that were truncated or applied: to be deleted with the next batch
@@ -138,7 +139,7 @@ struct EngineReplica {
   };
   std::deque<Row> row_bytes;
   std::deque<AppliedEffect> tail;  // closed: rows that the applier has no room for yet
-  std::vector<Effect> effects;  // scratch
+  std::vector<Effect> effects;     // scratch
   std::vector<MemoryTier::BatchWrite> writes;
 };
 

@@ -148,6 +148,7 @@ void WorkerEngine::forget(EngineShard& shard) {
   memory_->drop_shard(shard.number);
   std::erase(touched_, &shard);  // a start in the log that no write followed
   std::erase(stalled_, &shard);
+  std::erase(unsynced_, &shard);
   for (RelaxedRecord* record : shard.unlogged) release_relaxed(*record);
   if (shard.replica != nullptr) forget_entries(shard);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });

@@ -295,6 +295,8 @@ class WorkerEngine {
   [[nodiscard]] static bool is_settled(const EngineShard& shard, std::string_view key);
   /// All entries that are here are in memory.
   [[nodiscard]] static bool is_settled(const EngineShard& shard);
+  /// Entries that are written and not synced get synced; log_moved tells.
+  void sync_log();
   [[nodiscard]] ReplicaLevels replica_levels(const EngineShard& shard) const;
   [[nodiscard]] uint64_t last_entry(const EngineShard& shard) const;
 
@@ -374,14 +376,16 @@ class WorkerEngine {
   [[nodiscard]] bool resubmit(EngineShard& shard);
   void settle(EngineShard& shard);
   void group_done(std::span<const LogSubmission> group);
-  void finish_group(LogOp* first, size_t writes);
+  void finish_group(LogOp* first, size_t writes, bool synced);
   void take_outcome(LogOp& op);
+  void touch(EngineShard& shard);
 
   // worker_engine_replica.cc
   [[nodiscard]] absl::Status submit_entry(EngineShard& shard, WriteOp& op);
   [[nodiscard]] absl::Status give_to_log(EngineShard& shard, ReplicaRecord& record);
   void entry_done(EngineShard& shard, ReplicaRecord& record);
   void tell_log_moved(EngineShard& shard);
+  void log_synced();
   void apply_entries(EngineShard& shard);
   [[nodiscard]] bool apply_entry(EngineShard& shard, ReplicaRecord& record);
   void keep_tail(EngineShard& shard);
@@ -425,7 +429,8 @@ class WorkerEngine {
   std::vector<std::unique_ptr<EngineShard>> shards_;
   std::vector<EngineShard*> touched_;
   std::vector<EngineShard*> stalled_;
-  std::vector<EngineShard*> closing_;  // their tails wait for room
+  std::vector<EngineShard*> unsynced_;  // replicated, with entries that the log has written and not synced
+  std::vector<EngineShard*> closing_;   // their tails wait for room
   std::vector<std::unique_ptr<EngineFetch>> fetches_;
   EngineFetch* free_fetch_ = nullptr;
   std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;

@@ -75,6 +75,10 @@ void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const Com
   op.achieved = kept.version <= shard.synced_index    ? Durability::kSync
                 : kept.version <= shard.written_index ? Durability::kFlush
                                                       : Durability::kMemory;
+  // Of the other members no more is known than what the write asked for.
+  if (shard.replica != nullptr && wanted_durability(op.durability) != LogDurability::kSync) {
+    op.achieved = Durability::kFlush;
+  }
   for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {
     op.results.push_back(batch_result(as_byte_span(kept.batch_results), at, kept.version));
   }

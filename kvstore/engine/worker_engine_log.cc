@@ -146,21 +146,24 @@ void WorkerEngine::release_relaxed(RelaxedRecord& relaxed) {
 void WorkerEngine::group_done(std::span<const LogSubmission> group) {
   LogOp* first = nullptr;
   size_t writes = 0;
+  bool synced = group.empty();
   for (size_t i = group.size(); i-- > 0;) {
     auto* op = static_cast<LogOp*>(group[i].context);
     op->outcome = group[i].outcome;
     op->achieved = group[i].achieved;
     op->next = std::exchange(first, op);
+    synced = synced || (op->outcome.ok() && op->achieved == LogDurability::kSync);
     if (op->kind != LogOp::Kind::kShardStart && op->kind != LogOp::Kind::kShardEnd) ++writes;
   }
-  events_.post([this, first, writes] { finish_group(first, writes); });
+  events_.post([this, first, writes, synced] { finish_group(first, writes, synced); });
 }
 
-void WorkerEngine::finish_group(LogOp* first, size_t writes) {
+void WorkerEngine::finish_group(LogOp* first, size_t writes, bool synced) {
   for (LogOp *op = first, *next = nullptr; op != nullptr; op = next) {
     next = op->next;
     take_outcome(*op);
   }
+  if (synced && !unsynced_.empty()) log_synced();
   if (writes > 0 && events_.group_done) events_.group_done(writes);
   for (EngineShard* shard : std::exchange(touched_, {})) {
     shard->touched = false;
@@ -199,10 +202,13 @@ void WorkerEngine::take_outcome(LogOp& op) {
     if (op.outcome.ok()) shard.written_index = write.index;
     if (op.outcome.ok() && op.achieved == LogDurability::kSync) shard.synced_index = write.index;
   }
-  if (!shard.touched) {
-    shard.touched = true;
-    touched_.push_back(&shard);
-  }
+  touch(shard);
+}
+
+/// It is looked at when all of the group were.
+void WorkerEngine::touch(EngineShard& shard) {
+  if (std::exchange(shard.touched, true)) return;
+  touched_.push_back(&shard);
 }
 
 void WorkerEngine::relaxed_done(EngineShard& shard, RelaxedRecord& relaxed) {

@@ -112,8 +112,8 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
   record.index = op.index;
   record.epoch = shard.replica->entry_epoch;
   record.time_ms = static_cast<int64_t>(op.time_ms);
-  // A replica that loses what it has acknowledged could not stay a member; so all of it is synced.
-  record.durability = LogDurability::kSync;
+  // No less than written: a process that dies alone loses nothing.
+  record.durability = std::max(wanted_durability(op.durability), LogDurability::kFlush);
   if (op.batch.empty()) {
     ByteWriter head(op.head);
     if (op.id.client_id != 0) encode_completion_head(completion_of(op), head);
@@ -202,7 +202,11 @@ void WorkerEngine::entry_done(EngineShard& shard, ReplicaRecord& record) {
     if (record.pins == 0) release_entry(record);
   } else if (record.outcome.ok()) {
     shard.written_index = record.index;
-    if (record.achieved == LogDurability::kSync) shard.synced_index = record.index;
+    if (record.achieved == LogDurability::kSync) {
+      shard.synced_index = record.index;
+    } else if (!std::exchange(replica.unsynced, true)) {
+      unsynced_.push_back(&shard);
+    }
   } else if (record.index > shard.committed_index && record.index > replica.commit_limit) {
     // With it go all behind it. Those that the log has are replaced by what comes in a later epoch.
     if (shard.refusal.ok()) shard.refusal = record.outcome;
@@ -218,6 +222,20 @@ void WorkerEngine::entry_done(EngineShard& shard, ReplicaRecord& record) {
   }
   replica.log_moved = true;
   if (shard.in_log == 0) shard.refusal = absl::OkStatus();
+}
+
+void WorkerEngine::sync_log() {
+  log_->sync();
+}
+
+/// A sync concerns the whole log.
+void WorkerEngine::log_synced() {
+  for (EngineShard* shard : std::exchange(unsynced_, {})) {
+    shard->replica->unsynced = false;
+    shard->replica->log_moved = true;
+    shard->synced_index = shard->written_index;
+    touch(*shard);
+  }
 }
 
 void WorkerEngine::tell_log_moved(EngineShard& shard) {

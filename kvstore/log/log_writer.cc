@@ -112,6 +112,11 @@ class LogWriter::Impl {
     if (queued_records_.load() >= wake_at_.load()) submitted_.raise();
   }
 
+  void sync() {
+    sync_wanted_.store(true, std::memory_order_release);
+    submitted_.raise();
+  }
+
   size_t payload_bytes_max() const { return std::min(log_->payload_bytes_max(), options_.queue_bytes_max); }
 
   void set_durable(LogShard shard, uint64_t index) {
@@ -146,7 +151,7 @@ class LogWriter::Impl {
 
   bool step() {
     gather();
-    if (group_.empty()) return truncate();
+    if (group_.empty()) return sync_alone() || truncate();
     const uint64_t syncs = log_->counters().syncs;
     const TimeNs started = clock_.now_ns();
     const bool early = log_mutant(LogMutant::kReportBeforeCommit);
@@ -178,7 +183,9 @@ class LogWriter::Impl {
       if (last_round) break;
       submitted_.wait();
     }
-    (void)log_->close();  // a failed log has said so already
+    const absl::Status closed = log_->close();
+    const std::lock_guard lock(mutex_);
+    if (health_.ok()) health_ = closed;
   }
 
   /// If the policy expects more to come soon, sleeps until it has, without being woken by each record.
@@ -227,6 +234,13 @@ class LogWriter::Impl {
 
   void commit() {
     absl::StatusOr<LogDurability> written = log_->commit();
+    const bool sync = sync_wanted_.exchange(false, std::memory_order_acq_rel);
+    // What the group had no room for may be meant, too.
+    if (sync && (left_over_ || queued_records_.load() > 0)) sync_wanted_.store(true, std::memory_order_release);
+    if (sync && written.ok() && *written != LogDurability::kSync) {
+      written = LogDurability::kSync;
+      if (absl::Status synced = log_->sync(); !synced.ok()) written = std::move(synced);
+    }
     settle(written);
     if (!absl::IsResourceExhausted(written.status())) return;
     // No room for all; those that free space may use the reserve.
@@ -238,6 +252,15 @@ class LogWriter::Impl {
       any = true;
     }
     if (any) settle(log_->commit());
+  }
+
+  /// False: there was nothing to do. A failure is the log's health.
+  bool sync_alone() {
+    if (!sync_wanted_.exchange(false, std::memory_order_acq_rel)) return false;
+    const bool synced = log_->sync().ok();
+    publish(false);
+    if (synced) on_group_done_({});
+    return true;
   }
 
   void settle(const absl::StatusOr<LogDurability>& written) {
@@ -289,6 +312,7 @@ class LogWriter::Impl {
   std::atomic<int64_t> queued_records_{0};  // may be behind the ring, and below 0, for a moment
   std::atomic<int64_t> wake_at_{1};         // so many wake the thread
   std::atomic<bool> has_durable_{false};
+  std::atomic<bool> sync_wanted_{false};
   mutable std::mutex mutex_;
   absl::flat_hash_map<LogShard, uint64_t> durable_;
   absl::Status health_;
@@ -320,6 +344,10 @@ void LogWriter::wake() {
 
 size_t LogWriter::payload_bytes_max() const {
   return impl_->payload_bytes_max();
+}
+
+void LogWriter::sync() {
+  impl_->sync();
 }
 
 void LogWriter::set_durable(LogShard shard, uint64_t index) {

@@ -40,7 +40,8 @@ struct LogSubmission {
 class LogWriter {
  public:
   /// All submissions of a group, outcomes filled in, on the log's thread. The span is valid during the call. Must not
-  /// block and must not call back into the LogWriter.
+  /// block and must not call back into the LogWriter. If one of them achieved kSync, so did all that were written before; an
+  /// empty group says no more than that.
   using GroupDone = std::function<void(std::span<const LogSubmission> group)>;
 
   struct Options {
@@ -64,6 +65,9 @@ class LogWriter {
   enum class Wake : uint8_t { kNow, kLater };
   [[nodiscard]] absl::Status submit(LogSubmission submission, Wake wake = Wake::kNow);
   void wake();
+
+  /// What was submitted so far gets synced, with the groups that it is in or without one; on_group_done tells. Thread: any.
+  void sync();
 
   /// Of one record. What is larger is refused by submit(), or comes back as INVALID_ARGUMENT. Thread: any.
   [[nodiscard]] size_t payload_bytes_max() const;

@@ -23,6 +23,7 @@ enum class Kind : uint8_t {
   kRelease = 9,
   kSnapshotNeeded = 10,
   kStaleEpoch = 11,
+  kRestored = 12,
 };
 
 constexpr size_t kKindAt = kEnvelopeBytes - 1;
@@ -30,7 +31,7 @@ constexpr uint8_t kReadAnywhere = 1;
 constexpr uint8_t kAcknowledgeReceived = 1;
 constexpr size_t kAppendCountAt = kEnvelopeBytes + 32;
 
-static_assert(kEnvelopeBytes + 8 + 25 + EpochRuns::kRunsMax * 16 + 24 + 8 <= kFrameBytesMax, "a TailReport fits");
+static_assert(kEnvelopeBytes + 8 + 25 + EpochRuns::kRunsMax * 16 + 24 + 16 <= kFrameBytesMax, "a TailReport fits");
 static_assert(kEnvelopeBytes + kAppendHeadBytes + kAppendEntryHeadBytes <= rpc::Message::kHeadMax,
               "a single large entry needs one body only");
 
@@ -185,12 +186,15 @@ void write(ByteWriter& writer, const TailReport& m) {
   write(writer, m.log);
   write(writer, m.levels);
   writer.write(m.commit_index);
+  if (m.doubt != 0) writer.write(m.doubt);
 }
 bool read(ByteReader& reader, TailReport& m) {
   m.epoch = reader.read<uint64_t>();
   if (!read(reader, m.log) || !read(reader, m.levels)) return false;
   m.commit_index = reader.read<uint64_t>();
-  return reader.ok();
+  const bool doubts = reader.remaining() != 0;
+  m.doubt = doubts ? reader.read<uint64_t>() : 0;
+  return reader.ok() && doubts == (m.doubt != 0);
 }
 
 constexpr Kind kind_of(const Append&) {
@@ -274,6 +278,22 @@ constexpr Kind kind_of(const Release&) {
 }
 constexpr Kind kind_of(const SnapshotNeeded&) {
   return Kind::kSnapshotNeeded;
+}
+
+constexpr Kind kind_of(const Restored&) {
+  return Kind::kRestored;
+}
+bool fits(const Restored&) {
+  return true;
+}
+void write(ByteWriter& writer, const Restored& m) {
+  writer.write(m.epoch);
+  writer.write(m.doubt);
+}
+bool read(ByteReader& reader, Restored& m) {
+  m.epoch = reader.read<uint64_t>();
+  m.doubt = reader.read<uint64_t>();
+  return reader.ok();
 }
 
 template <typename T>
@@ -408,6 +428,7 @@ absl::Status decode_frame(ByteSpan bytes, ReplicaFrame& frame) {
     case Kind::kRelease: return decode_body<Release>(reader, frame, bytes.size());
     case Kind::kSnapshotNeeded: return decode_body<SnapshotNeeded>(reader, frame, bytes.size());
     case Kind::kStaleEpoch: return decode_body<StaleEpoch>(reader, frame, bytes.size());
+    case Kind::kRestored: return decode_body<Restored>(reader, frame, bytes.size());
     case Kind::kAppend: {
       auto& append = remake<Append>(frame.message);
       uint32_t count = 0;

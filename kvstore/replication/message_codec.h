@@ -7,7 +7,7 @@
 //
 //   kind                 body
 //    1 StartView         view
-//    2 TailReport        u64 epoch, runs, levels, u64 commit index
+//    2 TailReport        u64 epoch, runs, levels, u64 commit index; if it is not 0, u64 doubt
 //    3 Append            u64 epoch, id of the entry before, u64 commit index, u32 entries, u8 flags (1: acknowledge what is
 //                        received), u8 0, u16 0, then for each entry
 //                          { u64 epoch, i64 time, u32 payload bytes, u8 durability (0 received, 1 written, 2 durable), u8 0,
@@ -20,6 +20,7 @@
 //    9 Release           u64 epoch
 //   10 SnapshotNeeded    u64 epoch
 //   11 StaleEpoch        view
+//   12 Restored          u64 epoch, u64 doubt
 //
 //   id        u64 index, u64 epoch
 //   levels    u64 received, u64 written, u64 durable

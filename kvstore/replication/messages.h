@@ -44,6 +44,7 @@ struct TailReport {
   EpochRuns log;
   LogLevels levels;
   uint64_t commit_index = 0;
+  uint64_t doubt = 0;  ///< not 0: the sender may lack what it had acknowledged; Restored names it
 };
 
 /// Entries prev.index + 1 and so on; their bytes travel with it.
@@ -91,12 +92,18 @@ struct SnapshotNeeded {
   uint64_t epoch = 0;
 };
 
+/// To a replica that reported a doubt: everything that was committed before that report is durable at it.
+struct Restored {
+  uint64_t epoch = 0;
+  uint64_t doubt = 0;
+};
+
 struct StaleEpoch {
   View view;
 };
 
 using ReplicaMessage = std::variant<StartView, TailReport, Append, AppendReply, Heartbeat, HeartbeatReply, Confirm,
-                                    ConfirmReply, Release, SnapshotNeeded, StaleEpoch>;
+                                    ConfirmReply, Release, SnapshotNeeded, StaleEpoch, Restored>;
 
 }  // namespace skua::kv
 

@@ -23,7 +23,7 @@ void ReplicaOutput::clear() {
   persist_view.reset();
   truncate_after.reset();
   accept_first = 0;
-  append_barrier = fetch_view = fetch_snapshot = failed = false;
+  append_barrier = fetch_view = fetch_snapshot = failed = restored = false;
   messages.clear();
   sends.clear();
   reports.clear();
@@ -37,6 +37,8 @@ Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart,
   verified_ = known_commit_ = commit_index_;
   first_available_ = log_.base().index + 1;
   restart_epoch_ = view_.epoch;
+  doubt_ = restart.doubt;
+  fork_ = view_.fork;
   if (view_.epoch == 0) return;
   // What it was in that view it has forgotten; so it cannot be the primary that peers know. As any other member it goes on
   // once the control plane has said that this view still stands.
@@ -49,7 +51,7 @@ Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart,
 ReplicaRole Replica::role_in(const View& view) const {
   if (view.is_member(self_)) {
     if (view.primary != self_.node) return ReplicaRole::kBackup;
-    return view.epoch == given_up_epoch_ ? ReplicaRole::kInactive : ReplicaRole::kPrimary;
+    return view.epoch == given_up_epoch_ || doubt_ != 0 ? ReplicaRole::kInactive : ReplicaRole::kPrimary;
   }
   const Learner* learner = view.learner(self_.node);
   return learner != nullptr && learner->id == self_ ? ReplicaRole::kLearner : ReplicaRole::kInactive;
@@ -77,6 +79,11 @@ void Replica::take_change(const View& view, TimeNs now) {
 
 void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   const bool reigned = role_ == ReplicaRole::kPrimary;
+  // What this one has is all that the fork has.
+  const bool forks = view.fork > fork_ && view.primary == self_.node;
+  if (forks && std::exchange(doubt_, 0) != 0) out.restored = true;
+  fork_ = std::max(fork_, view.fork);
+  if (doubt_ != 0 && view.primary == self_.node) given_up_epoch_ = view.epoch;
   // Between this epoch and the next there was no other primary: what is acknowledged stays so.
   const bool reigns_on = reigned && view.epoch == view_.epoch + 1 && role_in(view) == ReplicaRole::kPrimary;
   view_ = view;
@@ -125,7 +132,7 @@ void Replica::match_peers(TimeNs now, bool keep) {
       if (!keep) {
         peer.matched = peer.needs_snapshot = peer.refused = false;
         peer.acked = {};
-        peer.agreed = peer.next = peer.confirmed = peer.sample_index = 0;
+        peer.agreed = peer.next = peer.confirmed = peer.sample_index = peer.doubt = 0;
         peer.heard_ns = now + options_.first_word_ns;
       }
     } else {
@@ -301,6 +308,9 @@ void Replica::tick(TimeNs now, ReplicaOutput& out) {
   if (given_up_epoch_ != 0 && given_up_epoch_ == view_.epoch) {
     report(out, ReplicaReport::Kind::kNeedsEpoch, self_.node);
   }
+  if (doubt_ != 0 && view_.is_member(self_)) {
+    out.reports.push_back({ReplicaReport::Kind::kDoubtful, view_.epoch, self_.node, 0, log_.last()});
+  }
   if (!speaks()) {
     out.fetch_view = true;
     return;
@@ -317,7 +327,8 @@ void Replica::tick(TimeNs now, ReplicaOutput& out) {
 void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
   const bool primary = role_ == ReplicaRole::kPrimary;
   if (!primary && role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
-  if (!primary && !is_verified_) send_tail(out);
+  const bool asks = doubt_ != 0 && verified_levels().durable >= known_commit_;  // is everything here again?
+  if (!primary && (!is_verified_ || asks)) send_tail(out);
   if (primary) {
     end_round(out);
     ask_round(out);
@@ -338,7 +349,7 @@ void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
 }
 
 void Replica::report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, uint64_t join) const {
-  out.reports.push_back({kind, view_.epoch, node, join});
+  out.reports.push_back({kind, view_.epoch, node, join, {}});
 }
 
 /// A primary of two or more others, all of whom are silent, is probably the one that is cut off.

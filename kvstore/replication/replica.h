@@ -75,11 +75,13 @@ struct ReplicaReport {
     kNeedsEpoch,  ///< the primary (this one) has forgotten what it was, or what it has sent: it cannot go on in this epoch
     kCaughtUp,   ///< learner `node` is near the end of the log
     kJoinReady,  ///< learner `node` has everything that is committed; attempt `join`
+    kDoubtful,   ///< this replica (`node`) may lack what it had acknowledged: it leads nobody; its log ends with `last`
   };
   Kind kind = Kind::kSuspect;
   uint64_t epoch = 0;
   NodeId node = 0;
   uint64_t join = 0;
+  EntryId last{};
 
   friend bool operator==(const ReplicaReport&, const ReplicaReport&) = default;
 };
@@ -111,6 +113,7 @@ struct ReplicaOutput {
   bool fetch_view = false;                 ///< a newer view exists: ask the control plane or a peer
   bool fetch_snapshot = false;             ///< then install_snapshot()
   bool failed = false;                     ///< what is committed is not in the log: only a snapshot helps
+  bool restored = false;                   ///< Restart::doubt is over
   std::vector<Envelope> messages;
   std::vector<Send> sends;
   std::vector<ReplicaReport> reports;
@@ -125,6 +128,8 @@ class Replica {
     View view;                  ///< the last persisted; epoch 0: none
     EpochRuns log;              ///< all of it durable
     uint64_t commit_index = 0;  ///< at least this much is known to be committed; not below the log's base
+    /// Not 0: a power cut may have taken what it had acknowledged as written. Names that cut among all of this replica.
+    uint64_t doubt = 0;
   };
 
   Replica(const ReplicaOptions& options, ReplicaId self, Restart restart, TimeNs now);
@@ -180,6 +185,8 @@ class Replica {
   /// read of the primary does not show yet.
   void set_shown(uint64_t index) { shown_ = index; }
   [[nodiscard]] const EpochRuns& log() const { return log_; }
+  /// It may lack what it had acknowledged, and no primary has said otherwise yet.
+  [[nodiscard]] bool is_doubtful() const { return doubt_ != 0; }
   /// Primary whose barrier is committed.
   [[nodiscard]] bool open() const { return role_ == ReplicaRole::kPrimary && open_; }
   /// open(), its epoch durable (or another life could make other entries in it), and as many members as min_insync asks for.
@@ -221,8 +228,12 @@ class Replica {
     uint64_t confirmed = 0;  // round
     TimeNs held_until = 0;   // its promise to us
     TimeNs heard_ns = 0;
-    // How long it takes to make an entry durable.
+    // What it said that it may lack, and what it must have for the doubt to be over.
+    uint64_t doubt = 0;
+    uint64_t restored_at = 0;
+    // How long it takes to get an entry as far as it is waited for.
     uint64_t sample_index = 0;
+    AckLevel sample_level = AckLevel::kDurable;
     TimeNs sample_ns = 0;
     DurationNs latency_ns = 0;  // smoothed
     TimeNs slow_since = kTimeNever;
@@ -254,6 +265,8 @@ class Replica {
   void on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const ConfirmReply& reply, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const Release& release, TimeNs now, ReplicaOutput& out);
+  void tell_restored(Peer& peer, ReplicaOutput& out) const;
+  [[nodiscard]] const Waiting* waiting_entry(uint64_t index) const;
   void tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const;
   void note_acked(Peer& peer, const LogLevels& levels, TimeNs now);
   void stream(Peer& peer, TimeNs now, ReplicaOutput& out);
@@ -278,6 +291,7 @@ class Replica {
   void on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out);
   void on(NodeId from, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out);
+  void on(NodeId from, const Restored& restored, TimeNs now, ReplicaOutput& out);
   void send_tail(ReplicaOutput& out) const;
   void learn_commit(uint64_t commit_index);
   [[nodiscard]] LogLevels verified_levels() const;
@@ -290,6 +304,8 @@ class Replica {
   ReplicaRole role_ = ReplicaRole::kInactive;
   uint64_t restart_epoch_ = 0;   // the view that was durable when this life began
   uint64_t given_up_epoch_ = 0;  // as its primary
+  uint64_t doubt_ = 0;           // Restart::doubt, until it is over
+  uint64_t fork_ = 0;            // the highest known
   NodeId released_to_ = 0;       // once the view is durable
 
   EpochRuns log_;

@@ -23,7 +23,7 @@ void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs now, ReplicaOu
 
 void Replica::send_tail(ReplicaOutput& out) const {
   if (view_.primary == 0 || view_.primary == self_.node) return;
-  out.messages.push_back({view_.primary, TailReport{view_.epoch, log_, levels_, commit_index_}});
+  out.messages.push_back({view_.primary, TailReport{view_.epoch, log_, levels_, commit_index_, doubt_}});
 }
 
 /// What may be acknowledged: entries that the primary is known to have as well.
@@ -100,6 +100,13 @@ void Replica::on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput&
 void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, needed.epoch, now, out) || from != view_.primary) return;
   if (role_ == ReplicaRole::kLearner || role_ == ReplicaRole::kBackup) out.fetch_snapshot = true;
+}
+
+void Replica::on(NodeId from, const Restored& restored, TimeNs now, ReplicaOutput& out) {
+  if (!in_epoch(from, restored.epoch, now, out) || from != view_.primary) return;
+  if (doubt_ == 0 || restored.doubt != doubt_) return;
+  doubt_ = 0;
+  out.restored = true;
 }
 
 }  // namespace skua::kv

@@ -7,6 +7,18 @@
 #include "rpc/base/check.h"
 
 namespace skua::kv {
+namespace {
+
+bool reaches(const LogLevels& levels, uint64_t index, AckLevel level) {
+  switch (level) {
+    case AckLevel::kReceived: return levels.received >= index;
+    case AckLevel::kWritten: return levels.written >= index;
+    case AckLevel::kDurable: return levels.durable >= index;
+  }
+  return false;
+}
+
+}  // namespace
 
 void Replica::begin_reign(ReplicaOutput& out) {
   if (replica_mutant(ReplicaMutant::kOpenBeforeBarrier)) open_ = true;
@@ -51,6 +63,10 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
     return;
   }
   sender.asked_again = false;
+  if (tail.doubt != sender.doubt) {
+    sender.doubt = tail.doubt;
+    sender.restored_at = log_.last_index();  // whatever was committed before is in it
+  }
   sender.needs_snapshot = !common || common->index + 1 < first_available_;
   if (sender.needs_snapshot) {
     sender.matched = false;
@@ -61,11 +77,15 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   sender.refused = false;
   sender.agreed = common->index;
   sender.next = sender.agreed + 1;
+  // What was written and not synced may be gone.
+  sender.acked.received = std::min(sender.acked.received, sender.agreed);
+  sender.acked.written = std::min(sender.acked.written, sender.agreed);
   note_acked(sender,
              {std::min(tail.levels.received, common->index), std::min(tail.levels.written, common->index),
               std::min(tail.levels.durable, common->index)},
              now);
   tell_agreed(sender, now, out);
+  tell_restored(sender, out);
   stream(sender, now, out);
   advance_commit(now);
 }
@@ -74,6 +94,7 @@ void Replica::on(NodeId from, const AppendReply& reply, TimeNs now, ReplicaOutpu
   if (!in_epoch(from, reply.epoch, now, out) || role_ != ReplicaRole::kPrimary) return;
   Peer& sender = *peer(from);
   note_acked(sender, reply.levels, now);
+  tell_restored(sender, out);
   if (sender.matched) stream(sender, now, out);
   advance_commit(now);
 }
@@ -86,6 +107,7 @@ void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOu
   }
   if (role_ != ReplicaRole::kPrimary) return;
   note_acked(sender, reply.levels, now);
+  tell_restored(sender, out);
   // Asked after the last entry was sent, and does not have it: it was lost on the way.
   if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received + 1 < sender.next) {
     // Up to `agreed` it has them and does not know that they are the same; they may be gone here.
@@ -103,12 +125,18 @@ void Replica::tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const {
   peer.last_send_ns = now;
 }
 
+/// Lost on the way, it is asked for again with the next report.
+void Replica::tell_restored(Peer& peer, ReplicaOutput& out) const {
+  if (peer.doubt == 0 || peer.acked.durable < peer.restored_at) return;
+  out.messages.push_back({peer.id.node, Restored{view_.epoch, std::exchange(peer.doubt, 0)}});
+}
+
 void Replica::note_acked(Peer& peer, const LogLevels& levels, TimeNs now) {
   const uint64_t last = log_.last_index();  // a peer's word: no more than there is
   peer.acked.received = std::max(peer.acked.received, std::min(levels.received, last));
   peer.acked.written = std::max(peer.acked.written, std::min(levels.written, last));
   peer.acked.durable = std::max(peer.acked.durable, std::min(levels.durable, last));
-  if (peer.sample_index == 0 || peer.acked.durable < peer.sample_index) return;
+  if (peer.sample_index == 0 || !reaches(peer.acked, peer.sample_index, peer.sample_level)) return;
   const DurationNs sample = now - peer.sample_ns;
   peer.latency_ns = peer.latency_ns == 0 ? sample : peer.latency_ns + (sample - peer.latency_ns) / 8;
   peer.sample_index = 0;
@@ -126,13 +154,21 @@ void Replica::stream(Peer& peer, TimeNs now, ReplicaOutput& out) {
   while (peer.next <= log_.last_index() && peer.next <= window_end) {
     const uint64_t last = std::min({log_.last_index(), window_end, peer.next + options_.append_entries_max - 1});
     out.sends.push_back({peer.id.node, peer.next, last});
-    if (peer.sample_index == 0) {
+    if (const Waiting* const waits = peer.sample_index == 0 ? waiting_entry(last) : nullptr; waits != nullptr) {
       peer.sample_index = last;
+      peer.sample_level = waits->level;
       peer.sample_ns = now;
     }
     peer.next = last + 1;
     peer.last_send_ns = now;
   }
+}
+
+/// Null: not of this reign, or committed.
+const Replica::Waiting* Replica::waiting_entry(uint64_t index) const {
+  const auto found = std::lower_bound(waiting_.begin(), waiting_.end(), index,
+                                      [](const Waiting& entry, uint64_t at) { return entry.index < at; });
+  return found == waiting_.end() || found->index != index ? nullptr : &*found;
 }
 
 Append Replica::make_append(uint64_t first, uint64_t last) const {
@@ -157,14 +193,7 @@ bool Replica::required(const Peer& peer) {
 }
 
 bool Replica::is_acked(const Waiting& entry) const {
-  const auto reached = [&](const LogLevels& levels) {
-    switch (entry.level) {
-      case AckLevel::kReceived: return levels.received >= entry.index;
-      case AckLevel::kWritten: return levels.written >= entry.index;
-      case AckLevel::kDurable: return levels.durable >= entry.index;
-    }
-    return false;
-  };
+  const auto reached = [&](const LogLevels& levels) { return reaches(levels, entry.index, entry.level); };
   if (!reached(levels_)) return false;
   size_t missing = 0;
   for (const auto& [node, peer] : peers_) missing += required(peer) && !reached(peer.acked) ? 1 : 0;
@@ -214,7 +243,8 @@ bool Replica::holds_promises(TimeNs now) const {
 bool Replica::may_serve_read(TimeNs now) const {
   if (!options_.leases) return false;
   if (role_ == ReplicaRole::kPrimary) return open_ && holds_promises(now);
-  return role_ == ReplicaRole::kBackup && view_.read_anywhere && speaks() && holds_promises(now);
+  // A backup in doubt does not know which keys it lacks writes of.
+  return role_ == ReplicaRole::kBackup && doubt_ == 0 && view_.read_anywhere && speaks() && holds_promises(now);
 }
 
 TimeNs Replica::lease_until() const {
@@ -286,7 +316,7 @@ void Replica::report_learners(TimeNs now, ReplicaOutput& out) const {
     if (peer.member || !peer.matched) continue;
     const bool hole = replica_mutant(ReplicaMutant::kLearnerHole);
     if (peer.join == 0) {
-      if (hole || peer.acked.durable + options_.caught_up_entries >= log_.last_index()) {
+      if (hole || peer.acked.written + options_.caught_up_entries >= log_.last_index()) {
         report(out, ReplicaReport::Kind::kCaughtUp, node);
       }
       continue;
@@ -326,13 +356,13 @@ void Replica::look_for_slowness(TimeNs now, ReplicaOutput& out) {
 NodeId Replica::only_one_behind() const {
   if (waiting_.empty() || peers_.empty()) return 0;
   const Waiting& entry = waiting_.front();
-  const auto durable = [&](const LogLevels& levels) { return levels.durable >= entry.index; };
-  NodeId behind = durable(levels_) ? 0 : self_.node;
+  const auto reached = [&](const LogLevels& levels) { return reaches(levels, entry.index, entry.level); };
+  NodeId behind = reached(levels_) ? 0 : self_.node;
   size_t others = 0;
   for (const auto& [node, peer] : peers_) {
     if (!required(peer)) continue;
     ++others;
-    if (durable(peer.acked)) continue;
+    if (reached(peer.acked)) continue;
     if (behind != 0 || peer.acked.received < entry.index) return 0;
     behind = node;
   }

@@ -121,9 +121,10 @@ void declare_storage(app::Program& program, Config& config) {
   program.add_int("background-threads", &config.background_threads, "Flushes and compactions at a time.")
       .range(1, 64)
       .unit("threads");
-  program.add_bool("sync-writes", &config.sync_writes,
-                   "Sync each group of writes before it is acknowledged. Turning it off loses acknowledged writes in a "
-                   "power failure; for benchmarks.");
+  program.add_bool(
+      "sync-writes", &config.sync_writes,
+      "Sync each group of writes before it is acknowledged. Turning it off may lose the last acknowledged writes "
+      "in a power failure; of replicated tables only in one that takes all members at once.");
   program
       .add_size("log-segment", &config.log_segment,
                 "Size of the log's files; a multiple of 4 KiB, at least 1 MiB. A write takes at most half of one: from "

@@ -88,6 +88,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
                                                     std::map<ShardId, absl::Status>& refused);
   absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
                                       std::map<ShardId, absl::Status>& refused);
+  absl::Status read_unsynced(const ShardViews& views);
   absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
   absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
   absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
@@ -114,6 +115,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   const NodeOptions options_;
   const SteadyClock clock_;
   NodeState state_;
+  std::optional<UnsyncedShards> unsynced_;
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::atomic<bool> fatal_told_{false};
@@ -263,6 +265,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
   if (!logs.ok()) return logs.status();
   auto views = read_views(options_.data_dir);
   if (!views.ok()) return views.status();
+  if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
   if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
   refused.merge(damaged);
   bootstrap_ = make_grpc_peer_bootstrap();
@@ -320,9 +323,26 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
                                   agent_->set_applied_revision(revision);
                                 },
                             .views = *std::move(views),
+                            .unsynced = &*unsynced_,
                             .log = options_.log,
                             .ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); }},
       *engine_, std::move(hosts));
+  return absl::OkStatus();
+}
+
+absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
+  const auto boot = boot_number();
+  if (!boot.ok()) return boot.status();
+  auto unsynced = UnsyncedShards::read(options_.data_dir, *boot);
+  if (!unsynced.ok()) return unsynced.status();
+  unsynced_ = *std::move(unsynced);
+  size_t doubtful = 0;
+  for (const auto& [id, view] : views) doubtful += unsynced_->doubt(id) != 0 ? 1 : 0;
+  if (doubtful == 0) return absl::OkStatus();
+  log(LogSeverity::kWarning,
+      absl::StrCat(
+          "the machine was started anew without an orderly stop of the node: ", doubtful,
+          " replicas may lack writes of durability flush, and lead no shard before they have them from others"));
   return absl::OkStatus();
 }
 
@@ -472,6 +492,12 @@ ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
   ReplicationEvents events;
   events.persist_view = [this](ShardId id, const View& view) { manager_->persist_view(id, view); };
+  events.allow_unsynced = [this](ShardId id) { manager_->allow_unsynced(id); };
+  events.put_in_doubt = [this](ShardId id) { manager_->put_in_doubt(id); };
+  events.restored = [this](ShardId id) {
+    findings_.restored(id);
+    manager_->restored(id);
+  };
   events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
   events.tick = [this] { findings_.sweep(clock_.now_ns()); };
   events.fetch_map = [this] { map_cache_->hurry(); };
@@ -625,7 +651,8 @@ void NodeImpl::stop() {
   if (manager_ != nullptr) manager_->stop();
   watch_.reset();
   for (const auto& worker : workers_) worker->drain();
-  for (const auto& worker : workers_) worker->stop_engine();
+  bool synced = !workers_.empty();
+  for (const auto& worker : workers_) synced = worker->stop_engine() && synced;
   readers_.stop();
   if (disk_ != nullptr) disk_->stop();
   if (builder_ != nullptr) builder_->stop();
@@ -636,6 +663,11 @@ void NodeImpl::stop() {
     workers_.clear();
   }
   manager_.reset();
+  if (!synced || !unsynced_) return;
+  if (absl::Status ended = unsynced_->end_in_order(); !ended.ok()) {
+    log(LogSeverity::kWarning,
+        absl::StrCat("should the machine be started anew, replicas here will be in doubt: ", ended.message()));
+  }
 }
 
 }  // namespace

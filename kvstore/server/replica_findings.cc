@@ -27,6 +27,19 @@ void ReplicaFindings::report(ShardId shard, const ReplicaReport& report, TimeNs 
   publish_(std::move(all));
 }
 
+void ReplicaFindings::restored(ShardId shard) {
+  control::ReplicaReport all;
+  {
+    const std::lock_guard lock(mutex_);
+    const size_t dropped = std::erase_if(findings_, [shard](const auto& found) {
+      return std::get<0>(found.first) == shard && found.second.report.kind == ReplicaReport::Kind::kDoubtful;
+    });
+    if (dropped == 0) return;
+    all = gather();
+  }
+  publish_(std::move(all));
+}
+
 void ReplicaFindings::sweep(TimeNs now) {
   control::ReplicaReport all;
   {
@@ -57,6 +70,7 @@ control::ReplicaReport ReplicaFindings::gather() const {
         suspicions[{finding.node, "cannot go on leading in this epoch"}].push_back(shard);
         break;
       case ReplicaReport::Kind::kCaughtUp: all.caught_up.push_back({shard, uuid->second}); break;
+      case ReplicaReport::Kind::kDoubtful: all.doubts.push_back({shard, finding.last.epoch, finding.last.index}); break;
       case ReplicaReport::Kind::kJoinReady: all.join_ready.push_back({shard, uuid->second, finding.join}); break;
     }
   }

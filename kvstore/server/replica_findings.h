@@ -30,6 +30,8 @@ class ReplicaFindings {
 
   void set_nodes(std::map<NodeId, std::string> uuids);
   void report(ShardId shard, const ReplicaReport& report, TimeNs now);
+  /// What was reported as kDoubtful does not hold any more.
+  void restored(ShardId shard);
   /// Now and then: drops what was not found again for kForgetNs.
   void sweep(TimeNs now);
 

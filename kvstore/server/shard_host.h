@@ -11,6 +11,7 @@
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/replication/view.h"
 #include "kvstore/server/peer_info.h"
+#include "kvstore/server/replica_notes.h"
 
 namespace skua::kv {
 
@@ -25,11 +26,12 @@ class ShardHost {
 
   virtual void expect(ShardId id, uint64_t epoch) = 0;
   virtual void serve(ShardId id, ShardDb& db) = 0;
-  /// Instead of serve(), for a replica; `view` is the last one that was made durable.
-  virtual void serve_replica(ShardId id, ShardDb& db, const View& view) = 0;
+  /// Instead of serve(), for a replica.
+  virtual void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) = 0;
   /// The view of the newest map, and where its replicas are. After serve_replica().
   virtual void set_view(ShardId id, const View& view, const ReplicaPlaces& places) = 0;
   virtual void view_persisted(ShardId id, uint64_t epoch) = 0;
+  virtual void unsynced_allowed(ShardId id) = 0;
   virtual void set_peers(std::vector<PeerInfo> peers) = 0;
   virtual void set_failed(ShardId id, std::string why) = 0;
   /// `on_idle` runs on the worker's thread, once, when nothing uses the database; it must not block. It

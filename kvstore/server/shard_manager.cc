@@ -64,6 +64,24 @@ void ShardManager::persist_view(ShardId id, const View& view) {
   changed_.notify_one();
 }
 
+void ShardManager::allow_unsynced(ShardId id) {
+  const std::lock_guard lock(mutex_);
+  unsynced_news_.allowed.insert(id);
+  changed_.notify_one();
+}
+
+void ShardManager::put_in_doubt(ShardId id) {
+  const std::lock_guard lock(mutex_);
+  unsynced_news_.doubted.insert(id);
+  changed_.notify_one();
+}
+
+void ShardManager::restored(ShardId id) {
+  const std::lock_guard lock(mutex_);
+  unsynced_news_.restored.insert(id);
+  changed_.notify_one();
+}
+
 void ShardManager::replace(ShardId id, const std::string& path) {
   const std::lock_guard lock(mutex_);
   copies_[id] = path;
@@ -112,7 +130,8 @@ void ShardManager::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const auto has_news = [&] {
-      return stopping_ || newest_ != map_ || has_closable() || !adopted_.empty() || !copies_.empty();
+      return stopping_ || newest_ != map_ || has_closable() || !adopted_.empty() || !copies_.empty() ||
+             !unsynced_news_.empty();
     };
     if (settled) {
       changed_.wait(lock, has_news);
@@ -126,7 +145,8 @@ void ShardManager::run() {
     const bool only_views = settled && newest_ == map_ && idle.empty() && copies.empty();
     map_ = newest_;
     lock.unlock();
-    const bool written = write_down(std::move(adopted));
+    const bool views_written = write_down(std::move(adopted));
+    const bool written = write_down_unsynced() && views_written;
     if (only_views && written) {
       lock.lock();
       continue;
@@ -244,15 +264,19 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
   ShardViews next = views_;
   if (is_given_up(shard)) {
     log(LogSeverity::kWarning, absl::StrCat("data of another fork are removed ", name_of(shard.id), " fork=", fork,
-                                            ": an operator recovered the shard ", "from another node (fork ",
-                                            shard.view->fork, "), and it is copied from there"));
-    if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
+                                            ": the shard goes on with another node's (fork ", shard.view->fork,
+                                            "), because an operator recovered it from there, or all members lost power "
+                                            "and that log was the longest; it is copied from there"));
+    if (absl::Status destroyed = destroy(shard.id); !destroyed.ok()) return destroyed;
     // A copy that is about to become the data is of the old fork, too.
     if (const auto copy = replacements_.find(shard.id); copy != replacements_.end()) {
       if (absl::Status removed = files::remove_tree(copy->second); !removed.ok()) return removed;
       replacements_.erase(copy);
     }
     next[shard.id] = {};
+  } else if (shard.view->primary == node_id_of(options_.node_uuid)) {
+    // This replica has all that there is in the fork.
+    if (absl::Status forgotten = options_.unsynced->forget({shard.id}); !forgotten.ok()) return forgotten;
   }
   next[shard.id].fork = shard.view->fork;
   if (absl::Status written = write_views(options_.data_dir, next); !written.ok()) return written;
@@ -271,9 +295,15 @@ absl::Status ShardManager::drop_damaged(const WantedShard& shard) {
   const bool spoke = known != views_.end() && known->second.mentions(self) && known->second.epoch >= shard.view->epoch;
   if (!learns || spoke) return absl::OkStatus();
   log(LogSeverity::kWarning, absl::StrCat("damaged data are removed ", name_of(shard.id), ": they are learnt again"));
-  if (absl::Status destroyed = engine_.destroy_shard(dir_, shard.id); !destroyed.ok()) return destroyed;
+  if (absl::Status destroyed = destroy(shard.id); !destroyed.ok()) return destroyed;
   refused_.erase(shard.id);
   return absl::OkStatus();
+}
+
+/// The shard's data. What comes in their place has acknowledged nothing.
+absl::Status ShardManager::destroy(ShardId id) {
+  if (absl::Status destroyed = engine_.destroy_shard(dir_, id); !destroyed.ok()) return destroyed;
+  return options_.unsynced->forget({id});
 }
 
 void ShardManager::leave(ShardId id, Local& local) {
@@ -329,6 +359,32 @@ void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
     local.view = shard.view;
     hosts_[local.worker]->set_view(shard.id, *shard.view, shard.places);
   }
+}
+
+/// Of replicas that acknowledge what is not synced. False: to be tried again; until then they sync.
+bool ShardManager::write_down_unsynced() {
+  UnsyncedNews& news = unsynced_unwritten_;
+  {
+    const std::lock_guard lock(mutex_);
+    news.allowed.merge(unsynced_news_.allowed);
+    news.doubted.merge(unsynced_news_.doubted);
+    news.restored.merge(unsynced_news_.restored);
+    unsynced_news_ = {};
+  }
+  if (news.empty()) return true;
+  UnsyncedShards& unsynced = *options_.unsynced;
+  absl::Status written = unsynced.forget(news.restored);
+  if (written.ok()) written = unsynced.allow(news.allowed);
+  if (written.ok()) written = unsynced.put_in_doubt(news.doubted);
+  if (!written.ok()) {
+    log(LogSeverity::kError, absl::StrCat("replicas cannot write down what they have not synced: ", written.message()));
+    return false;
+  }
+  for (const ShardId id : std::exchange(news, {}).allowed) {
+    const auto local = local_.find(id);
+    if (local != local_.end() && unsynced.is_allowed(id)) hosts_[local->second.worker]->unsynced_allowed(id);
+  }
+  return true;
 }
 
 bool ShardManager::write_down_adopted() {
@@ -412,7 +468,9 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
     return true;
   }
   const auto persisted = views_.find(id);
-  hosts_[local.worker]->serve_replica(id, *local.db, persisted == views_.end() ? View{} : persisted->second);
+  hosts_[local.worker]->serve_replica(id, *local.db,
+                                      {persisted == views_.end() ? View{} : persisted->second,
+                                       options_.unsynced->doubt(id), options_.unsynced->is_allowed(id)});
   local.view = replicated->view;
   hosts_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
@@ -428,7 +486,7 @@ bool ShardManager::delete_dropped() {
   const DropEvidence evidence{options_.cluster_id, options_.node_uuid, state_.map_revision};
   for (const ShardId id : dropped_shards(*map_, evidence, *on_disk)) {
     if (local_.contains(id)) continue;  // still in use: comes again when it is closed
-    const absl::Status status = engine_.destroy_shard(dir_, id);
+    const absl::Status status = destroy(id);
     log(status.ok() ? LogSeverity::kInfo : LogSeverity::kError,
         absl::StrCat("data of a dropped table deleted ", name_of(id), status.ok() ? "" : ": ",
                      status.ok() ? "" : status.ToString()));

@@ -25,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,7 @@
 #include "kvstore/server/node_state.h"
 #include "kvstore/server/shard_host.h"
 #include "kvstore/server/shard_plan.h"
+#include "kvstore/server/unsynced_shards.h"
 #include "kvstore/server/view_file.h"
 #include "rpc/base/clock.h"
 
@@ -59,6 +61,8 @@ class ShardManager {
     std::function<void(uint64_t revision)> on_applied;
     /// What the data directory's view file says now.
     ShardViews views{};
+    /// Outlives the manager, and is its thread's meanwhile.
+    UnsyncedShards* unsynced = nullptr;
     NodeLog log;
     DurationNs reopen_pause_ns = kReopenPauseNs;
     /// Makes the snapshot at `path`, which stays, the shard's database; there is none.
@@ -78,6 +82,12 @@ class ShardManager {
   void set_map(std::shared_ptr<const control::ShardMap> map);
   /// A replica has adopted this view: makes it durable and tells the replica. Thread: any.
   void persist_view(ShardId id, const View& view);
+  /// A replica is about to acknowledge what is not synced: writes that down, and tells the replica. Thread: any.
+  void allow_unsynced(ShardId id);
+  /// A replica's log has failed after allow_unsynced(). Thread: any.
+  void put_in_doubt(ShardId id);
+  /// A replica that was in doubt lacks nothing any more. Thread: any.
+  void restored(ShardId id);
   /// The snapshot at `path`, which is sound, takes the place of the shard's data, and is removed. Thread: any.
   void replace(ShardId id, const std::string& path);
   /// `use` gets the shard's database, which stays open meanwhile, and the worker it is on. NOT_FOUND: it is not open. Thread: any
@@ -128,6 +138,8 @@ class ShardManager {
   [[nodiscard]] absl::Status drop_damaged(const WantedShard& shard);
   bool write_down(ShardViews adopted);
   bool write_down_adopted();
+  bool write_down_unsynced();
+  [[nodiscard]] absl::Status destroy(ShardId id);
   void closed(ShardId id);
   void log(LogSeverity severity, const std::string& line) const;
 
@@ -141,6 +153,13 @@ class ShardManager {
   std::shared_ptr<const control::ShardMap> newest_;
   std::vector<ShardId> idle_;
   ShardViews adopted_;
+  struct UnsyncedNews {
+    std::set<ShardId> allowed;
+    std::set<ShardId> doubted;
+    std::set<ShardId> restored;
+    [[nodiscard]] bool empty() const { return allowed.empty() && doubted.empty() && restored.empty(); }
+  };
+  UnsyncedNews unsynced_news_;
   std::map<ShardId, std::string> copies_;
   std::map<ShardId, Lent> lent_;
   bool stopping_ = false;
@@ -154,6 +173,7 @@ class ShardManager {
   uint64_t applied_revision_ = 0;
   ShardViews views_;
   ShardViews unwritten_;
+  UnsyncedNews unsynced_unwritten_;
   std::shared_ptr<const control::ShardMap> peers_of_;
 
   std::thread thread_;

@@ -18,6 +18,9 @@ constexpr DurationNs kTailReaderNs = 10 * kSecond;
 constexpr size_t kTailReadersMax = 16;
 constexpr size_t kTailEntriesMax = 4096;
 
+/// What was acknowledged without a sync gets one after so long at the latest, or a heartbeat more.
+constexpr DurationNs kSyncAfterNs = 50 * kMillisecond;
+
 }  // namespace
 
 AckLevel ack_level_of(LogDurability durability) {
@@ -30,12 +33,13 @@ AckLevel ack_level_of(LogDurability durability) {
 }
 
 absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ShardId id, ReplicaId self,
-                                                                   const View& view, WorkerEngine& engine,
+                                                                   const ReplicaNotes& notes, WorkerEngine& engine,
                                                                    EngineShard& shard, ReplicaHost& host, TimeNs now) {
   engine.replicate(shard);
   const ReplicaStart start = engine.replica_start(shard);
   Replica::Restart restart;
-  restart.view = view;
+  restart.view = notes.view;
+  restart.doubt = notes.doubt;
   restart.commit_index = start.applied_index;
   if (start.runs.empty()) {
     if (start.applied_index != 0) {
@@ -51,18 +55,19 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
   }
   for (const ReplicaEntry& entry : start.tail) restart.log.append(entry.epoch);
   return std::unique_ptr<ShardReplica>(
-      new ShardReplica(options, id, self, std::move(restart), engine, shard, host, now));
+      new ShardReplica(options, id, self, std::move(restart), notes.may_unsync, engine, shard, host, now));
 }
 
 ShardReplica::ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart,
-                           WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now)
+                           bool may_unsync, WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now)
     : options_(options),
       id_(id),
       self_(self.node),
       engine_(engine),
       shard_(shard),
       host_(host),
-      replica_(options.replica, self, std::move(restart), now) {
+      replica_(options.replica, self, std::move(restart), now),
+      unsynced_(may_unsync ? Unsynced::kAllowed : Unsynced::kRefused) {
   replica_.set_first_available(engine_.trim_entries(shard_, 0, options_.keep_bytes));
 }
 
@@ -81,6 +86,14 @@ void ShardReplica::set_view(const View& view, TimeNs now) {
 
 void ShardReplica::view_persisted(uint64_t epoch, TimeNs now) {
   replica_.view_persisted(epoch, now, out_);
+  act({}, now);
+}
+
+void ShardReplica::unsynced_allowed(TimeNs now) {
+  if (unsynced_ != Unsynced::kAsked) return;
+  unsynced_ = Unsynced::kAllowed;
+  if (failed_) return;
+  report_progress(now);
   act({}, now);
 }
 
@@ -104,6 +117,7 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
 }
 
 void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
+  if (entry.durability != LogDurability::kSync) note_unsynced();
   replica_.propose(ack_level_of(entry.durability), now, out_);
   dirty_ = true;
 }
@@ -119,6 +133,7 @@ void ShardReplica::tick(TimeNs now) {
   if (failed_) return;
   flush(now);
   if (now < replica_.wake_at()) return;
+  sync_now_and_then(now);
   trim(now);
   replica_.set_shown(WorkerEngine::committed_index(shard_));
   replica_.tick(now, out_);
@@ -154,7 +169,7 @@ void ShardReplica::release_entries(uint64_t hold) {
 
 absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
                                                std::vector<ReplicaRecord*>& pinned) {
-  if (failed_ || !is_serving()) return absl::UnavailableError(why_not());
+  if (!gives_copies()) return absl::UnavailableError(why_not());
   const uint64_t committed = std::min(replica_.commit_index(), WorkerEngine::committed_index(shard_));
   if (after > committed)
     return absl::InvalidArgumentError("this replica has not committed what it is asked to go on from");
@@ -191,7 +206,10 @@ TimeNs ShardReplica::wake_at() const {
 /// The log has failed, and with it this replica: it says nothing any more, so that the others go on without it. Only that somebody else
 /// must lead it says again and again.
 void ShardReplica::withdraw(TimeNs now) {
-  if (!failed_) retire();
+  if (!failed_) {
+    retire();
+    if (unsynced_ != Unsynced::kRefused) host_.put_in_doubt(id_);
+  }
   if (replica_.view().primary != self_ || now < next_report_ns_) return;
   next_report_ns_ = now + options_.replica.heartbeat_ns;
   host_.report(id_, {ReplicaReport::Kind::kNeedsEpoch, replica_.view().epoch, self_, 0});
@@ -213,7 +231,27 @@ void ShardReplica::report_progress(TimeNs now) {
     replica_.log_refused_after(engine_.last_entry(shard_), out_);
   }
   const ReplicaLevels levels = engine_.replica_levels(shard_);
-  replica_.log_progress({engine_.last_entry(shard_), levels.written, levels.synced}, now, out_);
+  const uint64_t written = unsynced_ == Unsynced::kAllowed ? levels.written : levels.synced;
+  replica_.log_progress({engine_.last_entry(shard_), written, levels.synced}, now, out_);
+}
+
+/// Somebody waits for no more than that an entry is written. Before such acknowledgements are written down, and while this replica
+/// is in doubt because of earlier ones, entries are acknowledged when they are synced.
+void ShardReplica::note_unsynced() {
+  if (unsynced_ == Unsynced::kAllowed) [[likely]] {
+    return;
+  }
+  engine_.sync_log();
+  if (unsynced_ != Unsynced::kRefused || replica_.is_doubtful()) return;
+  unsynced_ = Unsynced::kAsked;
+  host_.allow_unsynced(id_);
+}
+
+void ShardReplica::sync_now_and_then(TimeNs now) {
+  if (unsynced_ == Unsynced::kRefused || now < next_sync_ns_) return;
+  if (engine_.replica_levels(shard_).synced >= engine_.last_entry(shard_)) return;
+  next_sync_ns_ = now + kSyncAfterNs;
+  engine_.sync_log();
 }
 
 /// Does what the last inputs ask for. Doing it may give new outputs: a barrier that is logged, for example.
@@ -231,6 +269,7 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   for (const ReplicaReport& report : out_.reports) host_.report(id_, report);
   if (out_.fetch_view) host_.fetch_view(id_);
   if (out_.fetch_snapshot) host_.fetch_snapshot(id_, replica_.view().primary);
+  if (out_.restored) host_.restored(id_);
   if (out_.failed) {
     retire();
     host_.replica_failed(id_, WorkerEngine::health(shard_));
@@ -262,8 +301,10 @@ void ShardReplica::change_epoch() {
 }
 
 void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
+  bool unsynced = false;
   for (const ReplicaEntry& entry : entries) {
     if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
+    unsynced = unsynced || entry.durability != LogDurability::kSync;
     if (absl::Status appended = engine_.append_entry(shard_, entry); !appended.ok()) {
       // The primary sends it again. What was to be acknowledged is not here.
       out_.messages.clear();
@@ -272,6 +313,7 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
       return report_progress(now);
     }
   }
+  if (unsynced) note_unsynced();
   replica_.set_log_stalled(!WorkerEngine::health(shard_).ok());
   report_progress(now);
 }

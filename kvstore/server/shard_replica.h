@@ -30,6 +30,7 @@
 #include "absl/status/status.h"
 #include "kvstore/engine/worker_engine.h"
 #include "kvstore/replication/replica.h"
+#include "kvstore/server/replica_notes.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -48,6 +49,13 @@ class ReplicaHost {
                               std::span<ReplicaRecord* const> entries) = 0;
   /// view_persisted() follows when the view is durable.
   virtual void persist_view(ShardId shard, const View& view) = 0;
+  /// From now on this replica acknowledges what is written and not synced: a power cut would put it in doubt.
+  /// unsynced_allowed() follows when that is written down durably.
+  virtual void allow_unsynced(ShardId shard) = 0;
+  /// The log has failed, and may have lost what was acknowledged without a sync: the next life begins in doubt.
+  virtual void put_in_doubt(ShardId shard) = 0;
+  /// ReplicaNotes::doubt is over.
+  virtual void restored(ShardId shard) = 0;
   /// To the control plane; the same may come again.
   virtual void report(ShardId shard, const ReplicaReport& report) = 0;
   /// The control plane has a newer view than this replica.
@@ -71,10 +79,9 @@ class ShardReplica {
     size_t confirms_max = 4096;            ///< reads that wait for a round
   };
 
-  /// `shard` has just been opened in `engine`; `view` is the last one that was made durable (epoch 0: none). DATA_LOSS if
-  /// what the engine has is no replica's.
+  /// `shard` has just been opened in `engine`. DATA_LOSS if what the engine has is no replica's.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ShardId id,
-                                                                            ReplicaId self, const View& view,
+                                                                            ReplicaId self, const ReplicaNotes& notes,
                                                                             WorkerEngine& engine, EngineShard& shard,
                                                                             ReplicaHost& host, TimeNs now);
   ShardReplica(const ShardReplica&) = delete;
@@ -85,6 +92,7 @@ class ShardReplica {
   // --- Input
   void set_view(const View& view, TimeNs now);
   void view_persisted(uint64_t epoch, TimeNs now);
+  void unsynced_allowed(TimeNs now);
   /// `entries`: an Append's.
   void on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries, TimeNs now);
   void peer_failed(NodeId peer, TimeNs now);
@@ -116,6 +124,9 @@ class ShardReplica {
   void confirm(Confirmed done, TimeNs now);
 
   // --- Copies of the database
+  /// It leads, though perhaps not ready for requests: a member that lost what it had acknowledged may need a copy before it is. The
+  /// database and the entries kept are all that was committed.
+  [[nodiscard]] bool gives_copies() const { return !failed_ && replica_.role() == ReplicaRole::kPrimary; }
   /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes, so that whoever gets a copy
   /// of it finds what follows. To be given back.
   [[nodiscard]] uint64_t hold_entries();
@@ -138,8 +149,8 @@ class ShardReplica {
     Confirmed done;
   };
 
-  ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart, WorkerEngine& engine,
-               EngineShard& shard, ReplicaHost& host, TimeNs now);
+  ShardReplica(const Options& options, ShardId id, ReplicaId self, Replica::Restart restart, bool may_unsync,
+               WorkerEngine& engine, EngineShard& shard, ReplicaHost& host, TimeNs now);
   void act(std::span<const ReplicaEntry> entries, TimeNs now);
   void change_epoch();
   void withdraw(TimeNs now);
@@ -148,6 +159,8 @@ class ShardReplica {
   void join_sends();
   void send_entries(const ReplicaOutput::Send& send);
   void report_progress(TimeNs now);
+  void note_unsynced();
+  void sync_now_and_then(TimeNs now);
   void follow_commits();
   void watch();
   void answer_confirmed();
@@ -169,6 +182,9 @@ class ShardReplica {
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;
+  enum class Unsynced : uint8_t { kRefused, kAsked, kAllowed };
+  Unsynced unsynced_ = Unsynced::kRefused;  // acknowledgements of what is written and not synced
+  TimeNs next_sync_ns_ = 0;
   TimeNs next_report_ns_ = 0;
   TimeNs ticked_ns_ = 0;
   std::multiset<uint64_t> holds_;  // first indices that copies need

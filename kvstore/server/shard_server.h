@@ -108,9 +108,10 @@ class ShardServer {
   /// of remove().
   void serve(ShardId id, ShardDb& db);
   /// The same for a replica: `self` in `view`, the last one that was made durable here.
-  void serve_replica(ShardId id, ShardDb& db, ReplicaId self, const View& view);
+  void serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes);
   void set_view(ShardId id, const View& view);
   void view_persisted(ShardId id, uint64_t epoch);
+  void unsynced_allowed(ShardId id);
   /// False: the shard has no replica here, or not yet. `entries`: an Append's.
   bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
                           std::span<const ReplicaEntry> entries);
@@ -141,8 +142,12 @@ class ShardServer {
   // --- The end
   /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all that were accepted have been answered.
   void drain(absl::AnyInvocable<void()> on_drained = {});
-  /// Applies and flushes everything. After `on_drained` ran. Thread: any but the endpoint's, which must go on polling.
-  void stop_engine() { engine_->stop(); }
+  /// Applies and flushes everything. After `on_drained` ran. Thread: any but the endpoint's, which must go on polling. False: the log had
+  /// failed.
+  bool stop_engine() {
+    engine_->stop();
+    return engine_->counters().log_health.ok();
+  }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
 

@@ -18,13 +18,13 @@ TimeNs ShardServer::boot_time_ns() {
   return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
 }
 
-void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const View& view) {
+void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   SKUA_CHECK(replica_host_ != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
   shard->engine = &engine_->open_shard(db, shard->epoch);
   auto replica =
-      ShardReplica::create(replica_options_, id, self, view, *engine_, *shard->engine, *replica_host_, boot_time_ns());
+      ShardReplica::create(replica_options_, id, self, notes, *engine_, *shard->engine, *replica_host_, boot_time_ns());
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
   replicated_[shard->engine] = shard;
@@ -42,6 +42,11 @@ void ShardServer::set_view(ShardId id, const View& view) {
 void ShardServer::view_persisted(ShardId id, uint64_t epoch) {
   HeldShard* const shard = table_.find(id);
   if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, boot_time_ns());
+}
+
+void ShardServer::unsynced_allowed(ShardId id) {
+  HeldShard* const shard = table_.find(id);
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->unsynced_allowed(boot_time_ns());
 }
 
 bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
@@ -74,8 +79,8 @@ const Replica* ShardServer::replica(ShardId id) const {
 
 absl::StatusOr<uint64_t> ShardServer::hold_entries(ShardId id) {
   HeldShard* const shard = table_.find(id);
-  if (shard == nullptr || shard->replica == nullptr || !shard->replica->is_serving()) {
-    return absl::UnavailableError("this node is not the shard's primary, or not ready yet: its data may be behind");
+  if (shard == nullptr || shard->replica == nullptr || !shard->replica->gives_copies()) {
+    return absl::UnavailableError("this node is not the shard's primary: its data may be behind");
   }
   return shard->replica->hold_entries();
 }

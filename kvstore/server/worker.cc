@@ -91,8 +91,8 @@ void Worker::serve(ShardId id, ShardDb& db) {
   post([this, id, &db] { server_->serve(id, db); });
 }
 
-void Worker::serve_replica(ShardId id, ShardDb& db, const View& view) {
-  post([this, id, &db, view] { server_->serve_replica(id, db, options_.self, view); });
+void Worker::serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) {
+  post([this, id, &db, notes] { server_->serve_replica(id, db, options_.self, notes); });
 }
 
 void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places) {
@@ -104,6 +104,10 @@ void Worker::set_view(ShardId id, const View& view, const ReplicaPlaces& places)
 
 void Worker::view_persisted(ShardId id, uint64_t epoch) {
   post([this, id, epoch] { server_->view_persisted(id, epoch); });
+}
+
+void Worker::unsynced_allowed(ShardId id) {
+  post([this, id] { server_->unsynced_allowed(id); });
 }
 
 void Worker::set_peers(std::vector<PeerInfo> peers) {
@@ -193,8 +197,8 @@ void Worker::drain() {
   if (posted) done->get_future().wait();
 }
 
-void Worker::stop_engine() {
-  server_->stop_engine();
+bool Worker::stop_engine() {
+  return server_->stop_engine();
 }
 
 void Worker::stop() {

@@ -65,9 +65,10 @@ class Worker final : public ShardHost {
   // room in the mailbox; after stop() they do nothing.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;
-  void serve_replica(ShardId id, ShardDb& db, const View& view) override;
+  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;
   void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override;
   void view_persisted(ShardId id, uint64_t epoch) override;
+  void unsynced_allowed(ShardId id) override;
   void set_peers(std::vector<PeerInfo> peers) override;
   void set_failed(ShardId id, std::string why) override;
   void remove(ShardId id, std::function<void()> on_idle) override;
@@ -92,7 +93,8 @@ class Worker final : public ShardHost {
   absl::StatusOr<WorkerStats> stats();
 
   void drain();
-  void stop_engine();
+  /// False: the log had failed.
+  bool stop_engine();
   void stop();
 
  private:

@@ -137,11 +137,11 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
   if (open == open_appends_.end()) return false;
   std::deque<OpenAppend>& appends = open->second;
   bool carried = false;
-  while (!appends.empty() && appends.front().last <= reply.levels.durable) {
+  while (!appends.empty() && appends.front().is_reached(reply.levels)) {
     rpc::ReplyToken token = std::move(appends.front().reply);
     appends.pop_front();
     // The last one carries it: it has waited least, and the levels are of all.
-    const bool last = appends.empty() || appends.front().last > reply.levels.durable;
+    const bool last = appends.empty() || !appends.front().is_reached(reply.levels);
     rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
     carried = carried || last;
     token.reply(frame ? std::move(frame) : links_->make_message());
@@ -283,7 +283,9 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   if (!message.reply) return;
   std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
   if (appends != nullptr && appends->size() < kOpenAppendsMax) {
-    appends->push_back({last, std::move(message.reply)});
+    const bool syncs = std::ranges::any_of(
+        entries_, [](const ReplicaEntry& entry) { return entry.durability == LogDurability::kSync; });
+    appends->push_back({last, syncs, std::move(message.reply)});
   } else {
     message.reply.reply(links_->make_message());
   }

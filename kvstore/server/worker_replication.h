@@ -7,7 +7,7 @@
 //         +---- fetch_snapshot ---> SnapshotCopies ---> FETCH_CHUNK ---> SnapshotService of the primary's worker
 //                                          +----------> FETCH_TAIL ----> serve_tail()
 //
-// A message that answers another travels as its response. An Append is answered when its entries are durable, so the
+// A message that answers another travels as its response. An Append is answered when its entries are as safe as they ask for, so the
 // response waits for that; no other message is needed for a write on a replica that keeps up.
 //
 // Thread: the worker's.
@@ -37,6 +37,9 @@ namespace skua::kv {
 /// The rest of the node. Called on the worker's thread; must not block.
 struct ReplicationEvents {
   std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
+  std::function<void(ShardId)> allow_unsynced;             ///< ShardHost::unsynced_allowed follows
+  std::function<void(ShardId)> put_in_doubt;
+  std::function<void(ShardId)> restored;
   std::function<void(ShardId, const ReplicaReport&)> report;
   std::function<void()> tick;  ///< ten times a second
   std::function<void()> fetch_map;
@@ -87,10 +90,15 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
 
  private:
-  /// An Append that is answered when its entries are durable.
+  /// An Append that is answered when its entries are as safe as each of them asks for.
   struct OpenAppend {
     uint64_t last = 0;
+    bool syncs = true;
     rpc::ReplyToken reply;
+
+    [[nodiscard]] bool is_reached(const LogLevels& levels) const {
+      return last <= (syncs ? levels.durable : levels.written);
+    }
   };
   using Line = std::pair<ShardId, NodeId>;
 
@@ -98,6 +106,9 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
   size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
   void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
+  void allow_unsynced(ShardId shard) override { events_.allow_unsynced(shard); }
+  void put_in_doubt(ShardId shard) override { events_.put_in_doubt(shard); }
+  void restored(ShardId shard) override { events_.restored(shard); }
   void report(ShardId shard, const ReplicaReport& report) override { events_.report(shard, report); }
   void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
   void fetch_snapshot(ShardId shard, NodeId from) override { copies_->wanted(shard, from, endpoint_->now_ns()); }

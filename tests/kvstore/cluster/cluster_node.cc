@@ -139,6 +139,7 @@ void ClusterNode::stop(End how) {
   paused_until_ = 0;
   fail_syncs(false);
   if (how == End::kPowerCut) {
+    ++boot_;
     clock_base_ = kernel_.between(0, kernel_.rng.chance(0.5) ? kSecond : 1'000'000 * kSecond);
     clock_since_ = kernel_.now();
   }
@@ -146,6 +147,7 @@ void ClusterNode::stop(End how) {
   machine_ = std::make_unique<Machine>(kernel_.rng.next(), 1, 0);
   machine_->end_now(Machine::End::kKill);
   views_.clear();
+  unsynced_.clear();
   info_.uuid = uuid_of(number_, ++wipes_);
   info_.incarnation = 0;
   info_.storage_incarnation = 1;
@@ -155,6 +157,9 @@ void ClusterNode::stop(End how) {
 /// As kill -9, or as the power goes: what is under way comes back as failed, and nobody hears of it.
 void ClusterNode::end_process(Machine::End how) {
   machine_->end_now(how);
+  if (!engine_->log_health().ok()) {
+    for (size_t shard = 0; shard < held_.size(); ++shard) put_in_doubt(shard_id(shard));
+  }
   up_ = false;
   ++life_;
   for (Held& held : held_) {
@@ -306,13 +311,16 @@ void ClusterNode::set_timer() {
   const TimeNs time = now();
   TimeNs wake = time + kHousekeeping;
   bool log = false;
+  bool sync = false;
   bool apply = false;
   for (const Held& held : held_) {
     if (held.replica == nullptr || held.phase == Phase::kLeaving) {
       log = apply = log || held.phase == Phase::kLeaving;
       continue;
     }
-    log = log || engine_->last_entry(*held.shard) > engine_->replica_levels(*held.shard).synced;
+    const ReplicaLevels levels = engine_->replica_levels(*held.shard);
+    log = log || engine_->last_entry(*held.shard) > levels.written;
+    sync = sync || engine_->last_entry(*held.shard) > levels.synced;
     apply = apply || held.db->applied_index() < WorkerEngine::committed_index(*held.shard);
     const TimeNs at = held.replica->wake_at();
     wake = std::min(wake, at <= time ? time + 5 * kMillisecond : at);
@@ -323,6 +331,8 @@ void ClusterNode::set_timer() {
   }
   if (log && !std::exchange(log_scheduled_, true)) {
     run(kernel_.now() + options_.sync_ns + kernel_.between(0, options_.disk_jitter_ns), [this] { step_log(); });
+  } else if (sync && !std::exchange(log_scheduled_, true)) {
+    run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this] { step_log(); });
   }
   if (apply && !std::exchange(applier_scheduled_, true)) {
     run(kernel_.now() + kernel_.between(0, options_.apply_ns), [this] { step_applier(); });
@@ -439,6 +449,30 @@ void ClusterNode::persist_view(ShardId shard, const View& view) {
   });
 }
 
+void ClusterNode::allow_unsynced(ShardId shard) {
+  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard] {
+    unsynced_.try_emplace(shard, boot_);
+    if (held(shard).replica == nullptr || unsynced_[shard] != boot_) return;
+    held(shard).replica->unsynced_allowed(now());
+    observe(shard);
+    kick();
+  });
+}
+
+/// At once: production takes it that a process whose disk has just failed lives for some milliseconds.
+void ClusterNode::put_in_doubt(ShardId shard) {
+  const auto known = unsynced_.find(shard.shard);
+  if (known != unsynced_.end() && known->second == boot_) known->second = boot_ + (uint64_t{1} << 32);
+}
+
+void ClusterNode::restored(ShardId shard) {
+  kernel_.hit(Probe::kRestored);
+  kernel_.note("restored", shard.shard, number_);
+  findings_->restored(shard);
+  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond),
+      [this, shard = shard.shard] { unsynced_.erase(shard); });
+}
+
 void ClusterNode::report(ShardId shard, const ReplicaReport& report) {
   kernel_.note("report", shard.shard, number_, static_cast<uint64_t>(report.kind), report.node >> 32);
   findings_->report(shard, report, now());
@@ -522,10 +556,16 @@ bool ClusterNode::has_damaged() const {
   });
 }
 
-bool ClusterNode::holds(size_t shard, EntryId entry) const {
+bool ClusterNode::holds(size_t shard, EntryId entry, AckLevel level) const {
   const EpochRuns& log = held_[shard].replica->replica().log();
   if (entry.index <= log.base().index) return true;
-  return log.epoch_of(entry.index) == entry.epoch && engine_->replica_levels(*held_[shard].shard).synced >= entry.index;
+  const ReplicaLevels levels = engine_->replica_levels(*held_[shard].shard);
+  return log.epoch_of(entry.index) == entry.epoch &&
+         (level == AckLevel::kDurable ? levels.synced : levels.written) >= entry.index;
+}
+
+bool ClusterNode::is_doubtful(size_t shard) const {
+  return replica(shard) != nullptr && replica(shard)->replica().is_doubtful();
 }
 
 uint64_t ClusterNode::contents_of(const Database& database) {
@@ -548,7 +588,9 @@ std::string ClusterNode::describe(size_t shard) const {
   absl::StrAppend(&out, ": ", replica_role_name(replica.role()), " epoch ", replica.view().epoch, ".",
                   replica.view().change, " last ", replica.last_index(), " commit ", replica.commit_index(),
                   " applied ", WorkerEngine::committed_index(*at.shard), " base ", replica.log().base().index,
-                  at.replica->is_serving() ? " serving" : "");
+                  " written ", engine_->replica_levels(*at.shard).written, " synced ",
+                  engine_->replica_levels(*at.shard).synced, at.replica->is_serving() ? " serving" : "",
+                  replica.is_doubtful() ? " in doubt" : "");
   if (!WorkerEngine::health(*at.shard).ok()) {
     absl::StrAppend(&out, ", ", WorkerEngine::health(*at.shard).message());
   }

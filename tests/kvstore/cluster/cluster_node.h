@@ -111,8 +111,10 @@ class ClusterNode final : public ReplicaHost {
   [[nodiscard]] const ShardReplica* replica(size_t shard) const;
   /// False: it is down, or its data are refused, or it has none.
   [[nodiscard]] bool has_data(size_t shard) const;
-  /// Its log has the entry, synced.
-  [[nodiscard]] bool holds(size_t shard, EntryId entry) const;
+  /// Its log has the entry, as safe as `level` says.
+  [[nodiscard]] bool holds(size_t shard, EntryId entry, AckLevel level) const;
+  /// A power cut may have taken what it had acknowledged as written, and nobody has given it back yet.
+  [[nodiscard]] bool is_doubtful(size_t shard) const;
   /// Its log's queue has the entry.
   [[nodiscard]] bool has_received(size_t shard, EntryId entry) const;
   [[nodiscard]] Database& database(size_t shard) { return machine_->database(shard_id(shard)); }
@@ -137,6 +139,9 @@ class ClusterNode final : public ReplicaHost {
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
   size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
   void persist_view(ShardId shard, const View& view) override;
+  void allow_unsynced(ShardId shard) override;
+  void put_in_doubt(ShardId shard) override;
+  void restored(ShardId shard) override;
   void report(ShardId shard, const ReplicaReport& report) override;
   void fetch_view(ShardId shard) override;
   void fetch_snapshot(ShardId shard, NodeId from) override;
@@ -220,7 +225,9 @@ class ClusterNode final : public ReplicaHost {
   std::unique_ptr<Machine> machine_;
   control::NodeInfo info_;
   NodeId id_ = 0;
-  std::map<size_t, View> views_;  // durable
+  std::map<size_t, View> views_;         // durable
+  std::map<size_t, uint64_t> unsynced_;  // durable, as kvstore/server/unsynced_shards.h
+  uint64_t boot_ = 1;                    // of the machine
   uint64_t wipes_ = 0;
 
   // The process.

@@ -31,7 +31,7 @@ void ClusterNode::agent_tick() {
     ask_control(control::RegisterNode{map_ == nullptr ? "" : map_->cluster_id, info_, 0}, kRegister);
   } else {
     // Findings first: somebody may be waiting for another primary.
-    if (!report_.suspicions.empty() || !report_.caught_up.empty() || !report_.join_ready.empty()) {
+    if (!report_.empty()) {
       report_.uuid = info_.uuid;
       report_.incarnation = info_.incarnation;
       report_.instance = info_.instance;

@@ -58,6 +58,9 @@ void ClusterNode::take_fork(size_t shard, const View& view) {
     destroy(shard);
     held(shard).replacement.reset();
     views_[shard] = {};
+    unsynced_.erase(shard);
+  } else if (view.primary == id_) {
+    unsynced_.erase(shard);
   }
   views_[shard].fork = view.fork;
 }
@@ -67,12 +70,12 @@ void ClusterNode::drop_damaged(size_t shard, const View& view) {
   if (!refused_.contains(shard_id(shard))) return;
   const auto known = views_.find(shard);
   const bool learns = view.mentions(replica_id()) && !view.is_member(replica_id());
-  const bool spoke =
-      known != views_.end() && known->second.mentions(replica_id()) && known->second.epoch >= view.epoch;
+  const bool spoke = known != views_.end() && known->second.mentions(replica_id()) && known->second.epoch >= view.epoch;
   if (!learns || spoke) return;
   kernel_.hit(Probe::kShardLearntAgain);
   kernel_.note("drops damaged", shard, number_);
   destroy(shard);
+  unsynced_.erase(shard);
   refused_.erase(shard_id(shard));
 }
 
@@ -122,8 +125,14 @@ void ClusterNode::open_replica(size_t shard) {
   at.db = *std::move(db);
   at.shard = &engine_->open_shard(*at.db, 1);
   const auto view = views_.find(shard);
-  auto replica = ShardReplica::create(options_.replica, shard_id(shard), replica_id(),
-                                      view == views_.end() ? View{} : view->second, *engine_, *at.shard, *this, now());
+  ReplicaNotes notes{.view = view == views_.end() ? View{} : view->second};
+  if (const auto unsynced = unsynced_.find(shard); unsynced != unsynced_.end()) {
+    notes.may_unsync = unsynced->second == boot_;
+    notes.doubt = notes.may_unsync || kernel_.mutant == WorldMutant::kForgetDoubt ? 0 : unsynced->second;
+    if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
+  }
+  auto replica =
+      ShardReplica::create(options_.replica, shard_id(shard), replica_id(), notes, *engine_, *at.shard, *this, now());
   if (!replica.ok()) {
     return kernel_.break_promise(absl::StrCat("node ", number_, ": ", replica.status().message()));
   }
@@ -170,7 +179,7 @@ void ClusterNode::closed(size_t shard) {
 
 void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
   Held& at = held(shard);
-  if (!at.replica->is_serving()) return;
+  if (!at.replica->gives_copies()) return;
   const uint64_t hold = at.replica->hold_entries();
   auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
   copy->become(database(shard));

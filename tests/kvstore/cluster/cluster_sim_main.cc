@@ -35,6 +35,7 @@ const NamedMutant kMutants[] = {
     of_world("ignore-cas-failure", WorldMutant::kIgnoreCasFailure),
     of_world("blind-commit", WorldMutant::kBlindCommit),
     of_world("forget-view", WorldMutant::kForgetView),
+    of_world("forget-doubt", WorldMutant::kForgetDoubt),
     of_world("stale-copy", WorldMutant::kStaleCopy),
     of_world("copy-off-by-one", WorldMutant::kCopyOffByOne),
     of_replica("ack-before-durable", ReplicaMutant::kAckBeforeDurable),

@@ -109,7 +109,7 @@ void ClusterWorld::print_replicas() const {
                  view(shard).primary >> 32, who.c_str());
     for (const auto& node : nodes_) std::fprintf(stderr, "  %s\n", node->describe(shard).c_str());
   }
-  std::fprintf(stderr, "control process %zu leads\n", store_.leader());
+  for (const auto& control : controls_) std::fprintf(stderr, "%s\n", control->describe().c_str());
 }
 
 void ClusterWorld::run_phases() {
@@ -153,13 +153,13 @@ void ClusterWorld::heal() {
 
 /// What is not yet as it must be in the end; empty: nothing.
 std::string ClusterWorld::unfinished() {
+  for (const auto& [uuid, info] : store_.state().nodes) {
+    if (info.draining) ask_leader(control::UndrainNode{uuid});
+  }
   for (const auto& client : clients_) {
     if (client->is_idle()) continue;
     return absl::StrFormat("client %d waits for the answer to %d on shard %d", client->request().id.client,
                            client->request().id.seq, client->request().shard);
-  }
-  for (const auto& [uuid, info] : store_.state().nodes) {
-    if (info.draining) ask_leader(control::UndrainNode{uuid});
   }
   for (size_t shard = 0; shard < options_.shards; ++shard) {
     if (std::string left = unfinished_shard(shard); !left.empty()) return left;
@@ -294,7 +294,7 @@ void ClusterWorld::decided(const control::Changes& changes, const control::Clust
   for (const control::ShardAssignment& record : changes.put_shards) {
     const size_t shard = record.shard;
     ++views_decided_;
-    if (next[shard].fork != views_[shard].fork) kernel_.hit(Probe::kForked);
+    if (next[shard].fork != views_[shard].fork) forked(shard);
     if (next[shard].primary != views_[shard].primary) kernel_.hit(Probe::kFailover);
     if (next[shard].members.size() < views_[shard].members.size()) kernel_.hit(Probe::kMemberRemoved);
     if (next[shard].members.size() > views_[shard].members.size()) kernel_.hit(Probe::kJoined);
@@ -310,6 +310,15 @@ void ClusterWorld::decided(const control::Changes& changes, const control::Clust
   }
 }
 
+/// By an operator, or because all members lost power before they had synced.
+void ClusterWorld::forked(size_t shard) {
+  kernel_.hit(Probe::kForked);
+  if (options_.fork_every_ns != 0) return;
+  kernel_.hit(Probe::kLongestLog);
+  if (options_.engine.durability != LogDurability::kSync) return;
+  kernel_.break_promise(absl::StrFormat("shard %d: writes were given up that were synced", shard));
+}
+
 void ClusterWorld::check_members_have(size_t shard, const View& view, uint64_t index) {
   if (oracle_.is_forked(shard)) return;
   for (const ReplicaId& id : view.members) {
@@ -317,7 +326,8 @@ void ClusterWorld::check_members_have(size_t shard, const View& view, uint64_t i
     // Those that are not open now are looked at when they are.
     if (member == nullptr || !member->has_data(shard)) continue;
     const EntryId entry{index, oracle_.epoch_of(shard, index)};
-    if (member->holds(shard, entry)) continue;
+    if (member->is_doubtful(shard)) continue;
+    if (member->holds(shard, entry, oracle_.level_of(shard, index, options_.write_level()))) continue;
     kernel_.break_promise(
         absl::StrFormat("I4: shard %d: entry %d of epoch %d is committed and not at node %d, a member in epoch %d",
                         shard, index, entry.epoch, id.node >> 32, view.epoch));
@@ -329,7 +339,9 @@ void ClusterWorld::shard_opened(ClusterNode& node, size_t shard) {
   oracle_.found(shard, database.index(), ClusterNode::contents_of(database), "a database that is opened");
   const uint64_t committed = oracle_.committed_index(shard);
   if (oracle_.is_forked(shard) || committed == 0 || !view(shard).is_member(node.replica_id())) return;
-  if (node.holds(shard, {committed, oracle_.epoch_of(shard, committed)})) return;
+  if (node.is_doubtful(shard)) return;
+  const AckLevel level = oracle_.level_of(shard, committed, options_.write_level());
+  if (node.holds(shard, {committed, oracle_.epoch_of(shard, committed)}, level)) return;
   kernel_.break_promise(absl::StrFormat("I4: shard %d: entry %d is committed and not at node %d when it opens", shard,
                                         committed, node.number()));
 }

@@ -85,6 +85,7 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   void check_equal(size_t shard);
   void print_replicas() const;
   void decided(const control::Changes& changes, const control::ClusterState& before);
+  void forked(size_t shard);
   void check_members_have(size_t shard, const View& view, uint64_t index);
   [[nodiscard]] bool is_viable(const control::Changes& changes) const;
   [[nodiscard]] const View& view(size_t shard) const { return views_[shard]; }

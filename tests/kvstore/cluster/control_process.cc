@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace skua::kv::sim {
 namespace {
 
@@ -36,6 +39,8 @@ void ControlProcess::crash() {
   ++life_;
   paused_until_ = 0;
   leads_ = busy_ = ticking_ = must_reload_ = false;
+  next_reload_ = renewed_ns_ = 0;  // of a clock that starts anew
+  look_again_ = kTimeNever;
   queue_.clear();
   core_.reset();
 }
@@ -200,6 +205,15 @@ void ControlProcess::finish(const absl::Status& status, bool changed) {
     submit(control::Tick{}, [this](const absl::Status&) { ticking_ = false; });
   }
   next();
+}
+
+std::string ControlProcess::describe() const {
+  if (!up_) return absl::StrCat("control ", number_, " is down");
+  if (!leads_) return absl::StrCat("control ", number_, " follows");
+  const std::vector<std::string> troubles = core_->shard_troubles(10);
+  return absl::StrCat("control ", number_, " leads: map ", core_->state().map_revision, busy_ ? ", busy" : "",
+                      ticking_ ? ", ticks" : "", must_reload_ ? ", must reload" : "", ", ", queue_.size(), " wait",
+                      troubles.empty() ? "" : "; ", absl::StrJoin(troubles, "; "));
 }
 
 void ControlProcess::publish() {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "control/core/cluster_core.h"
 #include "control/core/shard_map.h"
@@ -63,6 +64,9 @@ class ControlProcess {
   [[nodiscard]] const control::ClusterCore* core() const { return up_ && core_ ? &*core_ : nullptr; }
 
   void on_request(const ControlRequest& request);
+
+  /// For people.
+  [[nodiscard]] std::string describe() const;
 
  private:
   using Done = std::function<void(const absl::Status&)>;

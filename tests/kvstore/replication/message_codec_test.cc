@@ -81,7 +81,7 @@ EpochRuns random_runs(Rng& rng) {
 std::vector<ReplicaMessage> random_messages(Rng& rng) {
   const auto sent = static_cast<TimeNs>(rng.next());
   return {StartView{random_view(rng)},
-          TailReport{rng.next(), random_runs(rng), random_levels(rng), rng.next()},
+          TailReport{rng.next(), random_runs(rng), random_levels(rng), rng.next(), 0},
           AppendReply{rng.next(), random_levels(rng)},
           Heartbeat{rng.next(), sent, rng.next()},
           HeartbeatReply{rng.next(), sent, rng.chance(0.5), random_levels(rng)},
@@ -89,7 +89,8 @@ std::vector<ReplicaMessage> random_messages(Rng& rng) {
           ConfirmReply{rng.next(), rng.next()},
           Release{rng.next()},
           SnapshotNeeded{rng.next()},
-          StaleEpoch{random_view(rng)}};
+          StaleEpoch{random_view(rng)},
+          Restored{rng.next(), rng.next()}};
 }
 
 struct RandomAppend {
@@ -162,6 +163,16 @@ TEST(MessageCodecTest, Frame_GoldenBytes) {
        "0d00000000000000"
        "0500000000000000" +
            levels + "0500000000000000"},
+      {TailReport{6, EpochRuns({0, 0}), {9, 8, 7}, 5, 4},
+       "02"
+       "0600000000000000"
+       "0000000000000000"
+       "0000000000000000"
+       "0000000000000000"
+       "00" +
+           levels +
+           "0500000000000000"
+           "0400000000000000"},
       {AppendReply{6, {9, 8, 7}},
        "04"
        "0600000000000000" +
@@ -191,6 +202,10 @@ TEST(MessageCodecTest, Frame_GoldenBytes) {
        "0a"
        "0600000000000000"},
       {StaleEpoch{small_view()}, "0b" + view},
+      {Restored{6, 7},
+       "0c"
+       "0600000000000000"
+       "0700000000000000"},
   };
   for (const auto& [message, body] : cases) {
     EXPECT_EQ(hex(as_byte_span(encoded(message))), kEnvelopeHex + body);
@@ -337,6 +352,13 @@ TEST(MessageCodecTest, Encode_RefusesWhatIsTooMuch) {
   EXPECT_TRUE(encode_frame(kEnvelope, TailReport{1, runs, {}, 0}, buffer).ok());
   runs.append(99);
   EXPECT_FALSE(encode_frame(kEnvelope, TailReport{1, runs, {}, 0}, buffer).ok());
+}
+
+TEST(MessageCodecTest, Decode_ADoubtThatIsNone) {
+  std::string bytes = encoded(TailReport{1, EpochRuns({0, 0}), {}, 0, 4});
+  EXPECT_TRUE(recode_frame(as_byte_span(bytes)));
+  bytes[bytes.size() - 8] = 0;
+  EXPECT_FALSE(recode_frame(as_byte_span(bytes)));
 }
 
 TEST(MessageCodecTest, Decode_AppendWithTooManyEntries) {

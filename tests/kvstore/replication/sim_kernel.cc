@@ -56,6 +56,9 @@ const char* probe_name(Probe probe) {
     case Probe::kShardLearntAgain: return "shard-learnt-again";
     case Probe::kForked: return "forked";
     case Probe::kForkGivenUp: return "fork-given-up";
+    case Probe::kDoubt: return "doubt";
+    case Probe::kRestored: return "restored";
+    case Probe::kLongestLog: return "longest-log";
     case Probe::kDrained: return "drained";
     case Probe::kMoved: return "moved";
     case Probe::kClockStep: return "clock-step";

@@ -29,6 +29,7 @@ enum class WorldMutant : uint8_t {
   kIgnoreCasFailure,  // a manager takes a change that was refused for decided
   // Of the cluster's simulation only.
   kBlindCommit,  // the metadata store takes a change whatever state it was decided on, and from a leader that was deposed
+  kForgetDoubt,   // a node takes itself for whole after a power cut, whatever it had not synced
   kForgetView,    // a node that starts again does not know which views it took part in
   kStaleCopy,     // a copy of a shard is taken although the replica has acknowledged more meanwhile
   kCopyOffByOne,  // a copy of a shard is taken for one entry more than it has
@@ -89,6 +90,9 @@ enum class Probe : uint8_t {
   kShardLearntAgain,
   kForked,
   kForkGivenUp,
+  kDoubt,
+  kRestored,
+  kLongestLog,
   kDrained,
   kMoved,
   kClockStep,

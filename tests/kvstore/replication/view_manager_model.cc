@@ -161,6 +161,7 @@ void ViewManagerModel::on_report(size_t shard, NodeId from, const ReplicaReport&
     case ReplicaReport::Kind::kNeedsEpoch:
       if (from == view.primary && report.node == from) fail_over(shard, 0, true, Probe::kEpochRenewed);
       return;
+    case ReplicaReport::Kind::kDoubtful: return;  // here, whoever may lack something gets a new incarnation
     case ReplicaReport::Kind::kCaughtUp: {
       View next = view;
       for (Learner& learner : next.learners) {

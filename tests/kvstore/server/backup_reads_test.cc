@@ -36,6 +36,9 @@ struct Host final : ReplicaHost {
     return entries.size();
   }
   void persist_view(ShardId, const View& view) override { to_persist.push_back(view.epoch); }
+  void allow_unsynced(ShardId) override {}
+  void put_in_doubt(ShardId) override {}
+  void restored(ShardId) override {}
   void report(ShardId, const ReplicaReport&) override {}
   void fetch_view(ShardId) override {}
   void fetch_snapshot(ShardId, NodeId) override {}
@@ -67,7 +70,7 @@ class BackupReadsTest : public ::testing::Test {
     view_.members = {{kPrimary, 1}, {kSelf, 1}, {kOther, 1}};
     view_.read_anywhere = read_anywhere;
     server_.expect(kShard, 1);
-    server_.serve_replica(kShard, *db_, {kSelf, 1}, View{});
+    server_.serve_replica(kShard, *db_, {kSelf, 1}, {});
     adopt(view_);
     append({"barrier"});
   }

@@ -28,7 +28,8 @@ class FakeHost final : public ShardHost {
     ShardDb* db = nullptr;
     std::string failure{};
     // Of a replica.
-    View persisted{};
+    ReplicaNotes notes{};
+    bool unsynced_allowed = false;
     View view{};
     ReplicaPlaces places{};
     uint64_t persisted_epoch = 0;
@@ -45,10 +46,10 @@ class FakeHost final : public ShardHost {
     shards_[id].db = &db;
     changed_.notify_all();
   }
-  void serve_replica(ShardId id, ShardDb& db, const View& view) override {
+  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override {
     const std::lock_guard lock(mutex_);
     shards_[id].db = &db;
-    shards_[id].persisted = view;
+    shards_[id].notes = notes;
     changed_.notify_all();
   }
   void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override {
@@ -60,6 +61,11 @@ class FakeHost final : public ShardHost {
   void view_persisted(ShardId id, uint64_t epoch) override {
     const std::lock_guard lock(mutex_);
     shards_[id].persisted_epoch = epoch;
+    changed_.notify_all();
+  }
+  void unsynced_allowed(ShardId id) override {
+    const std::lock_guard lock(mutex_);
+    shards_[id].unsynced_allowed = true;
     changed_.notify_all();
   }
   void set_peers(std::vector<PeerInfo> peers) override {
@@ -121,6 +127,7 @@ class ShardManagerTest : public ::testing::Test {
   }
 
   void start() {
+    unsynced_ = UnsyncedShards::read(directory_.path(), boot_).value();
     manager_ = std::make_unique<ShardManager>(
         ShardManager::Options{.data_dir = directory_.path(),
                               .node_uuid = kUs,
@@ -128,6 +135,7 @@ class ShardManagerTest : public ::testing::Test {
                               .state = read_state(directory_.path()).value(),
                               .on_applied = [this](uint64_t r) { applied(r); },
                               .views = read_views(directory_.path()).value(),
+                              .unsynced = &*unsynced_,
                               .log = nullptr,
                               .reopen_pause_ns = 10 * kMillisecond,
                               .ingest = [this](ShardId id, const std::string& path) { return ingest(id, path); }},
@@ -178,6 +186,8 @@ class ShardManagerTest : public ::testing::Test {
   const std::string dir_ = ShardManager::shards_dir(directory_.path());
   std::unique_ptr<RocksdbEngine> engine_ = make_rocksdb_engine({.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
   std::array<FakeHost, 2> hosts_;
+  uint64_t boot_ = 1;
+  std::optional<UnsyncedShards> unsynced_;
   std::unique_ptr<ShardManager> manager_;
 
  private:
@@ -221,7 +231,7 @@ TEST_F(ShardManagerTest, SetMap_AReplicaIsOpenedWithItsViewAlsoWhereItDoesNotLea
   wait_applied(3);
   const FakeHost::Shard shard = hosts_[1].shards().at({1, 0});
   EXPECT_NE(shard.db, nullptr);
-  EXPECT_EQ(shard.persisted, View{});
+  EXPECT_EQ(shard.notes.view, View{});
   EXPECT_EQ(shard.view.epoch, 1u);
   EXPECT_EQ(shard.view.primary, node_id_of(std::string(kThem)));
   EXPECT_EQ(shard.view.members.size(), 2u);
@@ -241,8 +251,30 @@ TEST_F(ShardManagerTest, PersistView_IsDurableBeforeTheReplicaHearsOfIt) {
   restart();
   manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(4, 2, 0)));
   wait_applied(4);
-  EXPECT_EQ(hosts_[0].shards().at({1, 0}).persisted, view);
+  EXPECT_EQ(hosts_[0].shards().at({1, 0}).notes.view, view);
   EXPECT_EQ(hosts_[0].shards().at({1, 0}).view.epoch, 2u);
+}
+
+TEST_F(ShardManagerTest, AllowUnsynced_IsDurableBeforeTheReplicaHearsOfItAndADoubtInTheNextBoot) {
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).notes, ReplicaNotes{});
+  manager_->allow_unsynced({1, 0});
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).unsynced_allowed; });
+  EXPECT_TRUE(UnsyncedShards::read(directory_.path(), boot_)->is_allowed({1, 0}));
+  restart();
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).notes, (ReplicaNotes{{}, 0, true})) << "the machine has what was written";
+  const uint64_t doubt = std::exchange(boot_, 2);
+  restart();
+  manager_->set_map(std::make_shared<const control::ShardMap>(replicated_map(3, 1, 1)));
+  wait_applied(3);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).notes, (ReplicaNotes{{}, doubt, false}));
+  manager_->restored({1, 0});
+  manager_->allow_unsynced({1, 0});
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).unsynced_allowed; });
+  EXPECT_TRUE(UnsyncedShards::read(directory_.path(), boot_)->is_allowed({1, 0}));
 }
 
 TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThem) {
@@ -263,7 +295,7 @@ TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThe
   hosts_[1].let_go({1, 0});
   wait_applied(4);
   EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 0u);
-  EXPECT_EQ(hosts_[1].shards().at({1, 0}).persisted.epoch, 0u);
+  EXPECT_EQ(hosts_[1].shards().at({1, 0}).notes.view.epoch, 0u);
   // As a member it keeps what it has.
   write(*hosts_[1].shards().at({1, 0}).db, "kept");
   shard.epoch = shard.change = 3;
