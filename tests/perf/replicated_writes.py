@@ -2,6 +2,7 @@
 """What three replicas cost a durable write: latency unloaded and writes per second, beside a table without replicas.
 
   replicated_writes.py --bin build/release/bin                 five rounds, in turn
+  replicated_writes.py --bin build/release/bin --durability flush
 
 A control plane and three nodes on loopback and one disk, so the replicas share processors and syncs. Prints a line for each round.
 """
@@ -23,7 +24,7 @@ def load(options, table, records, threads, in_flight):
     done = subprocess.run(
         [f"{options.bin}/skua-ycsb", "load", "skua", "-P", WORKLOAD, "-p", f"table={table}", "-p", f"recordcount={records}",
          "-p", "fieldcount=1", "-p", "fieldlength=100", "-threads", str(threads), "-inflight", str(in_flight),
-         "-p", f"skua.control=127.0.0.1:{options.port}"], capture_output=True, text=True, check=False)
+         "-p", f"skua.control=127.0.0.1:{options.port}", "-p", f"skua.durability={options.durability}"], capture_output=True, text=True, check=False)
     rate = re.search(r"Throughput\(ops/sec\), ([\d.]+)", done.stdout)
     median = re.search(r"\[INSERT\], (?:50thPercentileLatency|MedianLatency)\(us\), ([\d.]+)", done.stdout)
     if rate is None or median is None:
@@ -72,6 +73,7 @@ def measure(options, directory):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
+    parser.add_argument("--durability", default="sync", choices=("flush", "sync"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--port", type=int, default=17400)
     arguments = parser.parse_args()

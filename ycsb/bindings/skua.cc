@@ -45,9 +45,11 @@ Status status_of(const absl::Status& status) {
 
 class SkuaSession final : public BindingSession {
  public:
-  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, const SessionOptions& options)
+  SkuaSession(std::unique_ptr<kv::AsyncClient> client, const Schema& schema, kv::Durability durability,
+              const SessionOptions& options)
       : client_(std::move(client)),
         schema_(schema),
+        durability_(durability),
         return_fields_(options.return_fields),
         slots_(options.in_flight_max) {
     for (Slot& slot : slots_) free_.push_back(&slot);
@@ -80,6 +82,7 @@ class SkuaSession final : public BindingSession {
 
   std::unique_ptr<kv::AsyncClient> client_;
   const Schema& schema_;
+  const kv::Durability durability_;
   const bool return_fields_;
   bool closing_ = false;
   std::vector<Slot> slots_;
@@ -110,12 +113,12 @@ absl::Status SkuaSession::start(Slot& slot) {
                           [this, &slot](kv::GetResult&& result) { finish_read(slot, result); });
     case OpKind::kInsert:
       encode_row(op);
-      return client_->put(schema_.table, op.key, std::string_view(row_), {}, on_write);
+      return client_->put(schema_.table, op.key, std::string_view(row_), {.durability = durability_}, on_write);
     case OpKind::kUpdate:
       updates_.clear();
       for (const FieldWrite& write : op.writes()) updates_.push_back({schema_.field_names[write.field], write.value});
-      return client_->patch(schema_.table, op.key, updates_, {}, on_write);
-    case OpKind::kDelete: return client_->remove(schema_.table, op.key, {}, on_write);
+      return client_->patch(schema_.table, op.key, updates_, {.durability = durability_}, on_write);
+    case OpKind::kDelete: return client_->remove(schema_.table, op.key, {.durability = durability_}, on_write);
     case OpKind::kScan: {
       kv::ScanRange range;
       range.start = op.key;
@@ -172,8 +175,9 @@ void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result
 
 class SkuaBinding final : public Binding {
  public:
-  SkuaBinding(const BindingContext& context, kv::ClientOptions options, std::string_view transport)
-      : schema_(context.schema), options_(std::move(options)), transport_(transport) {}
+  SkuaBinding(const BindingContext& context, kv::ClientOptions options, std::string_view transport,
+              kv::Durability durability)
+      : schema_(context.schema), options_(std::move(options)), transport_(transport), durability_(durability) {}
 
   absl::StatusOr<std::unique_ptr<BindingSession>> open_session(const SessionOptions& session) override {
     kv::ClientOptions options = options_;
@@ -183,20 +187,20 @@ class SkuaBinding final : public Binding {
     if (!client.ok()) return client.status();
     // Finding the cluster and opening sessions is not what is measured; a wrong address or table ends the run here.
     if (absl::Status status = (*client)->warm_up(schema_.table, options_.timeout); !status.ok()) return status;
-    return std::make_unique<SkuaSession>(*std::move(client), schema_, session);
+    return std::make_unique<SkuaSession>(*std::move(client), schema_, durability_, session);
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"Store", "skua, control plane " + options_.control_address},
             {"Transport", std::string(transport_)},
-            {"Durability", "sync"},
-            {"Replicas", "1"}};
+            {"Durability", durability_name(durability_)}};
   }
 
  private:
   const Schema& schema_;
   const kv::ClientOptions options_;
   const std::string_view transport_;
+  const kv::Durability durability_;
 };
 
 rpc::TrafficSettings read_traffic(PropertyReader& in) {
@@ -272,6 +276,10 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   // Driver threads that spin while they wait take the processor from a server on the same machine.
   options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
   options.traffic = read_traffic(in);
+  constexpr std::array kDurabilities = {kv::Durability::kDefault, kv::Durability::kMemory, kv::Durability::kFlush,
+                                        kv::Durability::kSync};
+  const kv::Durability durability =
+      kDurabilities.at(in.choice("skua.durability", "default", {"default", "memory", "flush", "sync"}));
   using MakeTransports = absl::StatusOr<kv::TransportMaker> (*)(PropertyReader&);
   constexpr std::array<std::pair<std::string_view, MakeTransports>, 3> kTransports = {
       {{"tcp", nullptr}, {"dpdk", &make_dpdk}, {"verbs", &make_verbs}}};
@@ -284,13 +292,14 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
     if (!maker.ok()) return maker.status();
     options.make_transport = *std::move(maker);
   }
-  return std::make_unique<SkuaBinding>(context, std::move(options), transport);
+  return std::make_unique<SkuaBinding>(context, std::move(options), transport, durability);
 }
 
-constexpr std::array<std::array<std::string_view, 3>, 24> kProperties = {{
+constexpr std::array<std::array<std::string_view, 3>, 25> kProperties = {{
     {"skua.control", "127.0.0.1:7400", "address of the control plane; several with commas"},
     {"skua.timeout", "10000", "per operation, in milliseconds"},
     {"skua.spin", "0", "how long a waiting thread spins before it sleeps, in microseconds"},
+    {"skua.durability", "default", "what a write waits for: memory, flush or sync; default: what the nodes are set to"},
     {"skua.transport", "tcp", "what requests travel by: tcp, dpdk or verbs, as the nodes' --transport"},
     {"skua.congestion", "swift",
      "what keeps a thread's packets from filling the network: swift, timely or none (not over tcp)"},
