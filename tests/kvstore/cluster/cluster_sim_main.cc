@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
           },
       .mutants = kMutants,
       .has = [](Probe probe) { return !is_elsewhere(probe); },
-      .seeds_of_a_mutant = 100,
+      .seeds_of_a_mutant = 500,
   };
   return run_program(program, argc, argv);
 }
