@@ -53,7 +53,14 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
     const uint64_t epoch = restart.log.last().epoch;
     while (restart.log.last_index() < start.applied_index) restart.log.append(epoch);
   }
-  for (const ReplicaEntry& entry : start.tail) restart.log.append(entry.epoch);
+  for (const ReplicaEntry& entry : start.tail) {
+    if (entry.epoch < restart.log.last().epoch) {
+      // Of a life whose damaged data were dropped: the copy that took their place ends in a later epoch.
+      engine.truncate_entries(shard, restart.log.last_index());
+      break;
+    }
+    restart.log.append(entry.epoch);
+  }
   return std::unique_ptr<ShardReplica>(
       new ShardReplica(options, id, self, std::move(restart), notes.may_unsync, engine, shard, host, now));
 }
