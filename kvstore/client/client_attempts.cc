@@ -280,7 +280,9 @@ void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgeme
   if (judgement.verdict != Verdict::kRetry || closing_) {
     return fail(operation, cause.code(), text, judgement.may_have_been_applied);
   }
-  const TimeNs when = now() + retry_pause(operation.failed_attempts, kRetryPauseMinNs, kRetryPauseMaxNs, rng_);
+  const bool soon = operation.failed_attempts <= kRetrySoonAttempts;
+  const TimeNs when = now() + retry_pause(operation.failed_attempts, kRetryPauseMinNs,
+                                          soon ? kRetryPauseSoonMaxNs : kRetryPauseMaxNs, rng_);
   if (when >= operation.deadline_ns) {
     return fail(operation, absl::StatusCode::kDeadlineExceeded,
                 operation.failed_attempts > 1

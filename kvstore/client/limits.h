@@ -33,8 +33,11 @@ inline constexpr size_t kShownKeyBytesMax = 64;
 /// And of the text that an attempt ended with; a failure report keeps all of it.
 inline constexpr size_t kShownOutcomeBytesMax = 600;
 
-/// Pause before an operation's next attempt: doubles from min to max, with jitter.
+/// Pause before an operation's next attempt: doubles from min to max, with jitter. For the time that a shard mostly needs for
+/// another primary, no longer than the first maximum, which is what an operation waits on top of it.
 inline constexpr DurationNs kRetryPauseMinNs = 1 * kMillisecond;
+inline constexpr DurationNs kRetryPauseSoonMaxNs = 16 * kMillisecond;
+inline constexpr uint32_t kRetrySoonAttempts = 48;
 inline constexpr DurationNs kRetryPauseMaxNs = 256 * kMillisecond;
 /// Pause before a session's next opening after failures in a row; likewise.
 inline constexpr DurationNs kReopenPauseMinNs = 10 * kMillisecond;
