@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -73,10 +74,16 @@ struct Config {
   LogIo log_io = LogIo::kAuto;
   size_t log_segment = 0;   // 0: by the disk's size
   size_t disk_reserve = 0;  // likewise
-  size_t copy_rate = size_t{64} << 20;
+  size_t copy_rate = 0;
   bool check_config = false;
   app::LogOptions log;
 };
+
+/// --copy-rate 0: small machines copy more slowly, so that requests are not kept from the processors and the disk.
+size_t copy_bytes_per_s() {
+  constexpr size_t kBytesPerProcessor = size_t{8} << 20;
+  return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
+}
 
 struct HostPort {
   std::string host;
@@ -139,7 +146,7 @@ void declare_storage(app::Program& program, Config& config) {
                    "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
   program.add_size("copy-rate", &config.copy_rate,
                    "Bytes per second at which shards are copied from other nodes, together; two shards are copied at a "
-                   "time, each with half of it.");
+                   "time, each with half of it. 0: 8 MiB for each processor, which leaves most of it to requests.");
   program
       .add_int("log-segments-max", &config.log_files.segments_max,
                "Files of one worker's log; writes are refused when all are in use.")
@@ -404,7 +411,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.memory_bytes = memory.tier;
   options.memory_budget = memory;
   size_disk(config, memory, options);
-  options.copy_bytes_per_s = config.copy_rate;
+  options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
   auto& engine = options.server.engine;
   engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
   options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;

@@ -3,7 +3,7 @@
 is killed and its directory wiped, under a steady load of reads and writes.
 
   replace_node.py --bin build/release/bin                          1 GiB of 4 KiB values, 600 operations per second, half of them writes
-  replace_node.py --bin build/release/bin --rate 4000 --copy-rate 16MiB
+  replace_node.py --bin build/release/bin --rate 4000 --copy-rate 64MiB
 
 Prints median and 99th percentile of the load's latencies (from when each operation was due) with three nodes, with two, and while the
 third gets its copies; how often a copy started over; and the time until every shard has all replicas. All run on this machine, so the
@@ -154,7 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("--rate", type=int, default=600)
     parser.add_argument("--shards", type=int, default=3)
     parser.add_argument("--memory", default="1GiB")
-    parser.add_argument("--copy-rate", default="64MiB")
+    parser.add_argument("--copy-rate", default="0", help="of skuad; 0: by the processors")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--limit", type=float, default=600)
     parser.add_argument("--quiet", action="store_true", help="do not ask for progress")
