@@ -181,7 +181,7 @@ class ViewManager::Planner {
     for (const Learner& learner : record.learners) {
       const std::string& uuid = learner.replica.node_uuid;
       const auto fact = facts->second.find(uuid);
-      if (fact == facts->second.end() || fact->second != record.epoch) continue;
+      if (fact == facts->second.end() || fact->second.epoch != record.epoch) continue;
       if (context_.valid(learner.replica) && context_.heard(uuid)) return with_join(record, uuid);
     }
     return std::nullopt;
@@ -247,7 +247,7 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
     const ShardAssignment* record = record_at(context, fact.shard);
     if (record == nullptr || find_learner(*record, fact.learner) == nullptr) continue;
     if (!leads(context, *record, report.uuid) && report.uuid != fact.learner) continue;
-    caught_up_[fact.shard.shard][fact.learner] = fact.shard.epoch;
+    caught_up_[fact.shard.shard][fact.learner] = {fact.shard.epoch, context.now};
   }
   for (const JoinReady& fact : report.join_ready) {
     const ShardAssignment* record = record_at(context, fact.shard);
@@ -307,7 +307,9 @@ void ViewManager::prune(const ViewContext& context) {
   history_.prune(context);
   const auto stale = [&](const ShardKey& key, uint64_t epoch) { return record_at(context, {key, epoch}) == nullptr; };
   for (auto& [key, facts] : caught_up_) {
-    std::erase_if(facts, [&, &shard = key](const auto& fact) { return stale(shard, fact.second); });
+    std::erase_if(facts, [&, &shard = key](const auto& fact) {
+      return stale(shard, fact.second.epoch) || context.now - fact.second.at > context.options.accusation_ttl_ns;
+    });
   }
   std::erase_if(caught_up_, [](const auto& entry) { return entry.second.empty(); });
   std::erase_if(ready_, [&](const auto& entry) { return stale(entry.first, entry.second.epoch); });

@@ -81,8 +81,13 @@ class ViewManager {
   Accusations accusations_;
   Doubts doubts_;
   ViewHistory history_;
-  /// By shard, then learner: the epoch in which it had caught up.
-  std::map<ShardKey, std::map<std::string, uint64_t>> caught_up_;
+  /// By shard, then learner: in which epoch it had caught up, and when that was last said. Not repeated, it is forgotten: the learner
+  /// may have fallen behind, and would keep others that have not from joining.
+  struct CaughtUpFact {
+    uint64_t epoch = 0;
+    TimeNs at = 0;
+  };
+  std::map<ShardKey, std::map<std::string, CaughtUpFact>> caught_up_;
   std::map<ShardKey, JoinFact> ready_;
   /// When this process first saw the attempt to join that is under way.
   std::map<ShardKey, std::pair<uint64_t, TimeNs>> joining_since_;

@@ -15,7 +15,7 @@ struct ViewOptions {
   DurationNs fresh_ns = 1250 * kMillisecond;
   /// How long a first accuser of a primary waits for the other members to agree or not.
   DurationNs accusation_window_ns = 100 * kMillisecond;
-  /// An accusation that is not repeated is forgotten.
+  /// An accusation that is not repeated is forgotten, and that a learner has caught up.
   DurationNs accusation_ttl_ns = 3 * kSecond;
 
   // ---- how often

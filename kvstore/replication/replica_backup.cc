@@ -1,5 +1,6 @@
 // Backups and learners: follow the primary's log, and promise it not to commit without it.
 #include <algorithm>
+#include <utility>
 
 #include "kvstore/replication/mutants.h"
 #include "kvstore/replication/replica.h"
@@ -99,7 +100,10 @@ void Replica::on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput&
 
 void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, needed.epoch, now, out) || from != view_.primary) return;
-  if (role_ == ReplicaRole::kLearner || role_ == ReplicaRole::kBackup) out.fetch_snapshot = true;
+  if (role_ != ReplicaRole::kLearner && role_ != ReplicaRole::kBackup) return;
+  // The primary has told that the logs agree: it may have been told of an older one since, by a report that was overtaken.
+  if (std::exchange(is_verified_, false)) return send_tail(out);
+  out.fetch_snapshot = true;
 }
 
 void Replica::on(NodeId from, const Restored& restored, TimeNs now, ReplicaOutput& out) {

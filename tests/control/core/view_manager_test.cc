@@ -443,6 +443,16 @@ TEST_F(Learning, AbandonedAttemptsNeverCount) {
   EXPECT_TRUE(cluster.members().contains(4));
 }
 
+TEST_F(Learning, WhoDoesNotSayAgainThatItHasCaughtUpIsNotWaitedFor) {
+  cluster.caught_up(4);
+  ASSERT_EQ(learner().join, 1u);
+  cluster.pass(60 * kSecond);
+  EXPECT_EQ(learner().join, 0u);
+  EXPECT_EQ(cluster.record().next_join, 2u) << "no other attempt";
+  cluster.caught_up(4);
+  EXPECT_EQ(learner().join, 2u);
+}
+
 TEST_F(Learning, OnlyThePrimarysWordOfThisEpochMakesAMember) {
   cluster.caught_up(4);
   for (const uint64_t liar : {cluster.backup(0), uint64_t{4}}) {

@@ -532,6 +532,22 @@ TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
   EXPECT_TRUE(told->epochs.empty());
 }
 
+TEST(Replica, AReportThatWasOvertakenEndsInAnotherOne) {
+  Group group({1, 2});
+  View view = view_of(1, 1, {1});
+  view.learners = {{{2, 1}, 0}};
+  group.view(view);
+  for (int i = 0; i < 10; ++i) group.propose(1);
+  ASSERT_EQ(group[2].last_index(), 11U);
+  group[1].set_first_available(8);
+  ReplicaOutput out;
+  group[1].on_message(2, TailReport{1, EpochRuns({0, 0}), {}, 0}, group.now, out);  // of long ago
+  group.take(1, out);
+  group.pass(200 * kMillisecond);
+  group.propose(1);
+  EXPECT_EQ(group[2].last_index(), 12U) << "entries flow again, and no copy was fetched";
+}
+
 TEST(Replica, ARestartedBackupKnowsItsPeers) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
