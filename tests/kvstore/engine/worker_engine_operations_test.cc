@@ -272,8 +272,9 @@ TEST(WorkerEngine, Batch_WaitsForMemoryAsAWhole) {
   world.start();
   world.disk(0).hold(true);
   for (int i = 0; i < 100; ++i) {
-    const Mutation batch[] = {put_of("key" + std::to_string(i % 15), std::string(2000, 'x')),
-                              put_of("key" + std::to_string(15 + i % 15), std::string(3000, 'y'))};
+    const std::string keys[] = {"key" + std::to_string(i % 15), "key" + std::to_string(15 + i % 15)};
+    const std::string values[] = {std::string(2000, 'x'), std::string(3000, 'y')};
+    const Mutation batch[] = {put_of(keys[0], values[0]), put_of(keys[1], values[1])};
     world.write_batch(0, batch);
   }
   world.tasks().run_until([&] { return world.engine().counters().memory.puts_refused > 0; });
