@@ -150,16 +150,20 @@ class LogWriter::Impl {
   }
 
   bool step() {
+    // Before the ring is looked at: what was submitted before sync() is gathered now, or there is no room for it.
+    const bool sync = sync_wanted_.exchange(false, std::memory_order_acq_rel);
     gather();
-    if (group_.empty()) return sync_alone() || truncate();
+    if (group_.empty()) return (sync && sync_alone()) || truncate();
+    const bool all = !left_over_ && group_.size() < options_.group_records_max;
+    if (sync && !all) sync_wanted_.store(true, std::memory_order_release);
     const uint64_t syncs = log_->counters().syncs;
     const TimeNs started = clock_.now_ns();
     const bool early = log_mutant(LogMutant::kReportBeforeCommit);
-    if (!early) commit();
+    if (!early) commit(sync);
     const TimeNs committed = clock_.now_ns();
     const auto records = static_cast<int64_t>(group_.size());
     finish_group();
-    if (early) commit();
+    if (early) commit(sync);
     truncate();
     if (log_->counters().syncs == syncs) {
       policy_.written();
@@ -232,11 +236,8 @@ class LogWriter::Impl {
     return absl::InvalidArgumentError("unknown record kind");
   }
 
-  void commit() {
+  void commit(bool sync) {
     absl::StatusOr<LogDurability> written = log_->commit();
-    const bool sync = sync_wanted_.exchange(false, std::memory_order_acq_rel);
-    // What the group had no room for may be meant, too.
-    if (sync && (left_over_ || queued_records_.load() > 0)) sync_wanted_.store(true, std::memory_order_release);
     if (sync && written.ok() && *written != LogDurability::kSync) {
       written = LogDurability::kSync;
       if (absl::Status synced = log_->sync(); !synced.ok()) written = std::move(synced);
@@ -254,9 +255,8 @@ class LogWriter::Impl {
     if (any) settle(log_->commit());
   }
 
-  /// False: there was nothing to do. A failure is the log's health.
+  /// A failure is the log's health.
   bool sync_alone() {
-    if (!sync_wanted_.exchange(false, std::memory_order_acq_rel)) return false;
     const bool synced = log_->sync().ok();
     publish(false);
     if (synced) on_group_done_({});
