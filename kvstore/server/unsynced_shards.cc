@@ -41,8 +41,7 @@ uint64_t doubt_of_failure(uint64_t boot) {
 absl::Status damaged() {
   return absl::DataLossError(
       "it cannot be understood: restore it from a backup of the data directory, or give the node an empty one and let "
-      "it copy "
-      "its shards from the others");
+      "it copy its shards from the others");
 }
 
 }  // namespace
