@@ -139,18 +139,33 @@ class ClientWorld {
   std::unique_ptr<rpc::SimTransport> client_transport_;
 };
 
-/// A result that a callback has put here, or nothing yet.
+/// A result that a callback has put here, or nothing yet. The callback may be called when this is gone: a client that ends after
+/// it ends its operations then.
 template <typename Result>
-struct Got {
-  int count = 0;
-  Result result;
+class Got {
+ public:
+  Got() = default;
+  Got(const Got&) = delete;
+  Got& operator=(const Got&) = delete;
+
   auto callback() {
-    return [this](Result&& arrived) {
-      ++count;
-      result = std::move(arrived);
+    return [held = held_](Result&& arrived) {
+      ++held->count;
+      held->result = std::move(arrived);
     };
   }
   [[nodiscard]] bool here() const { return count > 0; }
+
+ private:
+  struct Held {
+    int count = 0;
+    Result result;
+  };
+  const std::shared_ptr<Held> held_ = std::make_shared<Held>();
+
+ public:
+  int& count = held_->count;
+  Result& result = held_->result;
 };
 
 }  // namespace skua::kv
