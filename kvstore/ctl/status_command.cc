@@ -35,7 +35,7 @@ struct Report {
 };
 
 constexpr size_t kLinesMax = 20;
-constexpr auto kPause = std::chrono::milliseconds(200);
+constexpr auto kStatusPause = std::chrono::milliseconds(200);
 
 bool all_settled(const ClusterStatus& status) {
   return std::all_of(status.tables.begin(), status.tables.end(), [](const control::TableSummary& summary) {
@@ -106,8 +106,8 @@ absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_n
   while (true) {
     absl::StatusOr<Report> report = look(admin);
     if (!report.ok() || all_settled(report->status)) return report;
-    if (std::chrono::steady_clock::now() + kPause >= end) return report;
-    std::this_thread::sleep_for(kPause);
+    if (std::chrono::steady_clock::now() + kStatusPause >= end) return report;
+    std::this_thread::sleep_for(kStatusPause);
   }
 }
 

@@ -22,6 +22,9 @@ inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;
 /// A client that did nothing for so long, by the records' times, is forgotten.
 inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
 
+/// A record's buffer above this size goes back to the heap after its use, instead of being kept for the next one.
+inline constexpr size_t kPayloadBytesKept = size_t{64} << 10;
+
 /// An entry of a replicated shard travels in one message, with its head.
 inline constexpr size_t kReplicatedPayloadBytesMax = kMessageBytesMax - (size_t{4} << 10);
 

@@ -43,7 +43,7 @@ class Recovery {
     tell_findings();
     for (const ShardPosition& position : recovery_->shards()) open(position.shard);
     if (absl::Status replayed = replay(); !replayed.ok()) return replayed;
-    side_by_side([this](ShardState& shard) { finish(shard); });
+    side_by_side([](ShardState& shard) { finish(shard); });
     return reopen();
   }
 

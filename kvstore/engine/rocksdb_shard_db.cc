@@ -174,7 +174,7 @@ class RocksdbShardDb final : public ShardDb {
 
   [[nodiscard]] std::vector<InternalRow> take_internal_rows() override { return std::exchange(internal_rows_, {}); }
 
-  void give_back_internal_rows(std::vector<InternalRow> rows) override { internal_rows_ = std::move(rows); }
+  void give_back_internal_rows(std::vector<InternalRow>&& rows) override { internal_rows_ = std::move(rows); }
 
   /// Once, before the database is handed out.
   [[nodiscard]] absl::Status read_internal_rows() {

@@ -95,7 +95,7 @@ class ShardDb {
   /// The engine's own rows, as they were when the database was opened; the second call returns nothing, unless they were given
   /// back, perhaps changed.
   [[nodiscard]] virtual std::vector<InternalRow> take_internal_rows() { return {}; }
-  virtual void give_back_internal_rows(std::vector<InternalRow>) {}
+  virtual void give_back_internal_rows(std::vector<InternalRow>&& /*rows*/) {}
 
   /// May wait for the disk. OK, NOT_FOUND, or what the storage says (DATA_LOSS: a checksum is wrong). The value may have
   /// expired: see PinnedValue::expires_at.

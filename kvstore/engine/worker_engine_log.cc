@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/status.h"
@@ -18,8 +19,6 @@
 namespace skua::kv {
 namespace {
 
-/// A relaxed record's buffer above this size is given back after its use.
-constexpr size_t kPayloadBytesKept = size_t{64} << 10;
 /// Between two attempts to bring answered writes into a log that has no room.
 constexpr uint64_t kResubmitMs = 10;
 

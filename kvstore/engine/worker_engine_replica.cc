@@ -10,15 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
-
-/// An entry's buffer above this size is given back after its use.
-constexpr size_t kPayloadBytesKept = size_t{64} << 10;
 
 /// Rows of a tail that go to the applier as one record.
 constexpr size_t kTailRowsAtOnce = 64;

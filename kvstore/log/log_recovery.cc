@@ -6,11 +6,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace skua::kv {
-namespace {
-
-constexpr uint64_t kAllShards = ~uint64_t{0};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<LogRecovery>> LogRecovery::scan(Device& device, const LogIdentity& identity,
                                                                Progress progress) {

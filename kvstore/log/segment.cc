@@ -12,7 +12,6 @@ namespace skua::kv {
 namespace {
 
 constexpr uint64_t kSegmentMagic = 0x0a474f4c41554b53;  // "SKUALOG\n"
-constexpr uint64_t kAllShards = ~uint64_t{0};
 constexpr std::string_view kSegmentPrefix = "segment-";
 constexpr std::string_view kSegmentSuffix = ".log";
 constexpr std::string_view kSparePrefix = "spare-";

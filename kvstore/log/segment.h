@@ -40,6 +40,9 @@
 
 namespace skua::kv {
 
+/// Bits of shards that damage may have taken something from: nobody can tell, so all.
+inline constexpr uint64_t kAllShards = ~uint64_t{0};
+
 inline constexpr uint32_t kLogFormatVersion = 1;
 inline constexpr size_t kSegmentHeaderFixedBytes = 88;
 inline constexpr size_t kSegmentHeaderShardBytes = 24;

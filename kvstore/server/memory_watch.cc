@@ -11,7 +11,7 @@
 namespace skua::kv {
 namespace {
 
-constexpr auto kInterval = std::chrono::seconds(1);
+constexpr auto kMemoryInterval = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void MemoryWatch::run() {
   // For people looking at top(1); a failure changes nothing.
   static_cast<void>(pthread_setname_np(pthread_self(), "memory-watch"));
   std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, kInterval, [this] { return stopping_; })) {
+  while (!stop_.wait_for(lock, kMemoryInterval, [this] { return stopping_; })) {
     lock.unlock();
     look();
     lock.lock();

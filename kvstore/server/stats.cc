@@ -111,7 +111,7 @@ void format_storage(std::string& out, std::span<const WorkerStats> workers) {
   figure("skua_log_segments", "gauge", "Segments of the log that are in use.",
          [](const Storage& s) { return s.log.segments_in_use; });
   figure("skua_log_failed", "gauge", "1 if the log failed and the worker's shards refuse writes.",
-         [](const Storage& s) { return s.log_health.ok() ? 0 : 1; });
+         [](const Storage& s) { return uint64_t{s.log_health.ok() ? 0U : 1U}; });
   figure("skua_applied_effects_total", "counter", "Committed effects that went to the databases.",
          [](const Storage& s) { return s.applier.effects; });
   figure("skua_applied_effects_written_total", "counter", "Of these, those that no later one of their batch replaced.",

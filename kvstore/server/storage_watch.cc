@@ -12,7 +12,7 @@
 namespace skua::kv {
 namespace {
 
-constexpr auto kInterval = std::chrono::milliseconds(200);
+constexpr auto kStorageInterval = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -61,7 +61,7 @@ void StorageWatch::run() {
   // For people looking at top(1); a failure changes nothing.
   static_cast<void>(pthread_setname_np(pthread_self(), "storage-watch"));
   std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, kInterval, [this] { return stopping_; })) {
+  while (!stop_.wait_for(lock, kStorageInterval, [this] { return stopping_; })) {
     lock.unlock();
     look();
     if (options_.on_trouble) options_.on_trouble(trouble());

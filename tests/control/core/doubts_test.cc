@@ -50,7 +50,7 @@ TEST(Doubts, ABackupGoesOnAsOne) {
 }
 
 TEST(Doubts, ADoubtfulMemberIsNotChosenWhenThePrimaryFails) {
-  for (const size_t doubtful : {1, 2}) {
+  for (const size_t doubtful : {1U, 2U}) {
     Doubtful cluster;
     cluster.doubt(cluster.m[doubtful], 1, 7);
     cluster.say_goodbye(cluster.m[0]);
@@ -60,7 +60,7 @@ TEST(Doubts, ADoubtfulMemberIsNotChosenWhenThePrimaryFails) {
 }
 
 TEST(Doubts, ADoubtfulMemberIsNotChosenWhenThePrimaryStartsAgainOrResigns) {
-  for (const size_t doubtful : {1, 2}) {
+  for (const size_t doubtful : {1U, 2U}) {
     Doubtful cluster;
     cluster.doubt(cluster.m[doubtful], 1, 7);
     cluster.restart(cluster.m[0]);
@@ -293,7 +293,7 @@ TEST(Doubts, AreForgottenWhenTheyAreNotRepeated) {
 }
 
 TEST(Doubts, OfANodeThatIsNotHeardOfStay) {
-  for (const size_t doubtful : {1, 2}) {
+  for (const size_t doubtful : {1U, 2U}) {
     Doubtful cluster;
     cluster.doubt(cluster.m[doubtful], 1, 7);
     cluster.silence(cluster.m[doubtful]);

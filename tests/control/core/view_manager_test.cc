@@ -106,7 +106,7 @@ TEST(Primary, OfTwoThatDoNotHearEachOtherOneLeaves) {
 TEST(Primary, AccusationsOfAnotherEpochOrFromStrangersAreIgnored) {
   ReplicatedCluster cluster(4);
   const ShardAtEpoch wrong{{1, 0}, cluster.record().epoch + 1};
-  for (const size_t i : {0, 1}) {
+  for (const size_t i : {0U, 1U}) {
     ReplicaReport said = cluster.report(cluster.backup(i));
     said.suspicions.push_back({cluster.record().primary->node_uuid, {wrong}, "test"});
     cluster.step(said);

@@ -307,7 +307,6 @@ TEST(Moves, CountersAreExactUnderPausesAndMoves) {
     int64_t asked[kKeys] = {};
     int64_t answered[kKeys] = {};
     int64_t seen[kKeys] = {};
-    int reads = 0;
     int under_way = 0;
     for (int round = 0; round < 300; ++round) {
       const auto k = static_cast<size_t>(rng.below(kKeys));
@@ -326,7 +325,6 @@ TEST(Moves, CountersAreExactUnderPausesAndMoves) {
                         .ok());
       } else {
         ++under_way;
-        ++reads;
         ASSERT_TRUE(client
                         .get("t", key, {},
                              [&, k, least = seen[k]](GetResult&& result) {

@@ -238,7 +238,7 @@ TEST(Replica, ANewPrimaryWaitsForItsPromises) {
   group.propose(1);
   group.pass(100 * kMillisecond);
   group.cut = {1};
-  for (const NodeId node : {2, 3}) group.view_to(node, view_of(2, 2, {2, 3}));
+  for (const NodeId node : {2U, 3U}) group.view_to(node, view_of(2, 2, {2, 3}));
   group.settle();
   EXPECT_FALSE(group[2].open());
   EXPECT_TRUE(group[1].may_serve_read(group.now));
@@ -289,11 +289,11 @@ TEST(Replica, BackupsReadWhileAllMembersPromise) {
   view.read_anywhere = true;
   group.view(view);
   group.pass(200 * kMillisecond);
-  for (const NodeId node : {1, 2, 3}) EXPECT_TRUE(group[node].may_serve_read(group.now)) << node;
+  for (const NodeId node : {1U, 2U, 3U}) EXPECT_TRUE(group[node].may_serve_read(group.now)) << node;
   // Cut off from one member, neither of the others reads alone for longer than the promise.
   group.cut = {3};
   group.pass(kOptions.lease.promised_ns());
-  for (const NodeId node : {1, 2, 3}) EXPECT_FALSE(group[node].may_serve_read(group.now)) << node;
+  for (const NodeId node : {1U, 2U, 3U}) EXPECT_FALSE(group[node].may_serve_read(group.now)) << node;
   group.cut = {};
   group.pass(200 * kMillisecond);
   EXPECT_TRUE(group[2].may_serve_read(group.now));
@@ -308,7 +308,7 @@ TEST(Replica, NothingIsCommittedWithoutABackupThatMayStillRead) {
   group.cut = {3};
   View without = view_of(2, 1, {1, 2});
   without.read_anywhere = true;
-  for (const NodeId node : {1, 2}) group.view_to(node, without);
+  for (const NodeId node : {1U, 2U}) group.view_to(node, without);
   group.settle();
   const uint64_t before = group[1].commit_index();
   group.propose(1);

@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 TEST(DiskSizes, SizesForDisk_LargeOnesHaveTheUsualSizes) {
-  for (const uint64_t gibibytes : {4, 64, 4096}) {
+  for (const uint64_t gibibytes : {4U, 64U, 4096U}) {
     const DiskSizes sizes = sizes_for_disk(gibibytes << 30, 2);
     EXPECT_EQ(sizes.log_segment_bytes, 64 * kMebibyte);
     EXPECT_EQ(sizes.reserve_bytes, 512 * kMebibyte);
@@ -17,8 +17,8 @@ TEST(DiskSizes, SizesForDisk_LargeOnesHaveTheUsualSizes) {
 
 TEST(DiskSizes, SizesForDisk_SmallOnesHaveRoomForAWindowOfSegments) {
   EXPECT_EQ(sizes_for_disk(64 * kMebibyte, 1).log_segment_bytes, 2 * kMebibyte);
-  for (const uint64_t mebibytes : {64, 100, 500, 1000, 3000}) {
-    for (const uint32_t workers : {1, 2, 4}) {
+  for (const uint64_t mebibytes : {64U, 100U, 500U, 1000U, 3000U}) {
+    for (const uint32_t workers : {1U, 2U, 4U}) {
       const DiskSizes sizes = sizes_for_disk(mebibytes * kMebibyte, workers);
       EXPECT_EQ(sizes.log_segment_bytes % kMebibyte, 0U);
       EXPECT_LE(10 * workers * sizes.log_segment_bytes + sizes.reserve_bytes, mebibytes * kMebibyte);

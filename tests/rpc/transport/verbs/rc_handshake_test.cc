@@ -42,7 +42,7 @@ TEST(ConnectMessage, Decode_RefusesEverythingElse) {
   EXPECT_FALSE(ConnectMessage::decode(longer).has_value());
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(ConnectMessage::decode(std::span(good).first(size)));
   // Magic, version, state, READs, zero, and the highest bytes of the numbers.
-  for (const size_t at : {0, 7, 8, 9, 11, 15, 19, 20, 23}) {
+  for (const size_t at : {0U, 7U, 8U, 9U, 11U, 15U, 19U, 20U, 23U}) {
     auto bad = good;
     bad[at] = static_cast<std::byte>(0xee);
     EXPECT_FALSE(ConnectMessage::decode(bad).has_value()) << at;
