@@ -315,6 +315,8 @@ class WorkerEngine {
   /// Applies, flushes, closes the log, and ends the threads. When nothing is unfinished. Thread: any but the worker's,
   /// which must go on running what is posted, or any if it has ended.
   void stop();
+  /// What the log's own thread says, which may be ahead of log_health(). Thread: any.
+  [[nodiscard]] absl::Status log_writer_health() const { return log_->health(); }
   [[nodiscard]] Counters counters() const;
 
   /// Without own_thread of Options::log and Options::applier: one round of theirs. False: there was nothing to do.

@@ -146,7 +146,7 @@ class ShardServer {
   /// failed.
   bool stop_engine() {
     engine_->stop();
-    return engine_->counters().log_health.ok();
+    return engine_->log_writer_health().ok();
   }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
