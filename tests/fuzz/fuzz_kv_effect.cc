@@ -20,6 +20,12 @@ using namespace skua::kv;  // NOLINT(google-build-using-namespace)
 std::string again(EffectReader& reader) {
   std::string bytes;
   std::array<std::byte, kCompletionHeadBytes> buffer;
+  if (reader.entry()) {
+    ByteWriter head(buffer);
+    encode_entry_head(*reader.entry(), head);
+    bytes += as_string_view(head.written());
+  }
+  if (reader.barrier()) bytes += encode_barrier(*reader.barrier());
   if (reader.completion()) {
     ByteWriter head(buffer);
     encode_completion_head(*reader.completion(), head);

@@ -20,6 +20,7 @@
 #include "rpc/transport/descriptor.h"
 #include "rpc/wire/handshake.h"
 #include "rpc/wire/packet_header.h"
+#include "rpc/wire/read_list.h"
 
 namespace {
 
@@ -55,25 +56,43 @@ void fuzz_record(ByteSpan bytes) {
 
 class Surroundings final : public SessionHost, public PacketSink, public LeaseOwner {
  public:
-  virtual ~Surroundings() = default;
   void mark_ready(Session&) override {}
   PacketSink* express(const Session& /*session*/) override { return nullptr; }
   void arm_timer(Session&, TimeNs when) override { timer = std::min(timer, when); }
-  std::optional<Lease> keep(const Arrival& arrival) override {
-    if (scarce) return std::nullopt;
-    return lend(std::vector<std::byte>(arrival.payload.begin(), arrival.payload.end())).lease;
+  bool keep(const Arrival& arrival, Lease& lease) override {
+    if (scarce) return false;
+    lease = lend(std::vector<std::byte>(arrival.payload.begin(), arrival.payload.end())).lease;
+    return true;
   }
   std::optional<Assembly> assemble(size_t bytes) override {
     if (scarce) return std::nullopt;
     return lend(std::vector<std::byte>(bytes));
   }
   MessagePtr make_message() override { return messages.make(); }
+  MessagePtr announce(const Session&, const Message& message) override {
+    if (!reads || message.size() > kReadHeadMax) return {};
+    ReadList list;
+    list.connection = 1;
+    list.span_count = 1;
+    list.spans[0] = {.address = 4096, .key = 1, .bytes = static_cast<uint32_t>(message.size())};
+    MessagePtr out = messages.make();
+    out->set_head_size(list.encode(out->head_room()));
+    return out;
+  }
+  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override {
+    if (!reads) return Fetch::kImpossible;
+    SKUA_CHECK(list.message_bytes() == message_bytes, "a fetch of other bytes than the message has");
+    if (scarce) return Fetch::kNoMemory;
+    fetches.push_back({owner, lend(std::vector<std::byte>(message_bytes)).lease});
+    return Fetch::kStarted;
+  }
+  void sever(const Session&) override {}
   void deliver(Session&, ArrivedRequest&& request) override { requests.push_back(std::move(request)); }
-  void complete(Call& call, CallOutcome&& outcome) override {
+  void complete(Call& call) override {
     SKUA_CHECK(call.request, "a call completed twice");
     SKUA_CHECK(!call.hook.linked() && call.slot == kNoSlot, "a completed call is still in the session");
     call.request.reset();
-    outcome.response.reset();
+    call.outcome = {};
   }
   void count_drop(DropReason) override {}
   void count_retransmit() override {}
@@ -93,11 +112,18 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   MessagePool messages{16};
   std::map<uint64_t, std::vector<std::byte>> lent;
   std::deque<ArrivedRequest> requests;
+  struct Fetching {
+    PullOwner owner;
+    Lease message;
+  };
+  std::deque<Fetching> fetches;
   TimeNs timer = kTimeNever;
   size_t room = 0;
   bool scarce = false;
+  bool reads = false;
 
  private:
+  static constexpr size_t kReadHeadMax = 16 << 10;
   Assembly lend(std::vector<std::byte> bytes) {
     const uint64_t cookie = next_cookie_++;
     std::vector<std::byte>& kept = lent[cookie] = std::move(bytes);
@@ -130,6 +156,7 @@ class SessionScript {
     session_->abort_all(absl::CancelledError("the end"), now_);
     SKUA_CHECK(session_->outstanding_calls() == 0, "a call survived abort_all");
     around_.requests.clear();
+    around_.fetches.clear();
     session_.reset();
     SKUA_CHECK(around_.lent.empty(), "lent memory was not given back");
     SKUA_CHECK(around_.messages.outstanding_count() == 0, "a message was not given back");
@@ -153,6 +180,8 @@ class SessionScript {
       case 8: return unplaceable();
       case 9:
       case 10: return transmit();
+      case 11: return fetched();
+      case 12: around_.reads = in_.read<uint8_t>() % 2 == 1; return;
       default: return packet();
     }
   }
@@ -180,6 +209,14 @@ class SessionScript {
     message->append_copy(ByteSpan(filler_).first(in_.read<uint16_t>() % (filler_.size() + 1)));
     session_->respond(request.slot, request.req_num, static_cast<absl::StatusCode>(in_.read<uint8_t>() % 20), false,
                       std::move(message), now_);
+  }
+
+  /// A read of the peer's memory ends, whoever waits for it still.
+  void fetched() {
+    if (around_.fetches.empty()) return;
+    Surroundings::Fetching fetch = std::move(around_.fetches.front());
+    around_.fetches.pop_front();
+    session_->on_fetched(fetch.owner, in_.read<uint8_t>() % 4 != 0, std::move(fetch.message), now_);
   }
 
   void pass_time() {
