@@ -1,5 +1,5 @@
 # The network of a cluster over DPDK, on one machine without a network card to spare; sourced by deploy/cluster.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 #    the host             skua-7500-node0     skua-7500-node1     skua-7500-client
 #      |                   data0   grpc0       data0   grpc0       data0   grpc0
