@@ -1,6 +1,7 @@
 # The steps of deploy/check (check.py), each a function step_NAME; sourced, not run. common.sh is sourced before.
 #
-# From check.py: $jobs, $fuzz_seconds, $whole, $built (there is a release build of this tree); $notes (the file that check.py reads when the step has ended), $logs.
+# From check.py: $jobs, $fuzz_seconds, $whole, $built (there is a release build of this tree), $logs, and $notes (the file that
+# check.py reads when the step has ended).
 # shellcheck shell=bash disable=SC2154
 
 cd "$repo" || exit 1

@@ -73,7 +73,7 @@ class ShardTable {
   [[nodiscard]] size_t mask() const { return slots_.size() - 1; }
   /// Fibonacci hashing: neighbouring shards spread over the table's upper bits.
   [[nodiscard]] size_t place_of(uint64_t key) const {
-    // 64 - bit_width(mask()); there are many slots, so it is never 64, which shifts by nothing.
+    // The upper bits. There are at least kSlotsMin slots, so the count is below 64; & says so to the analyzer.
     return (key * 0x9E3779B97F4A7C15u) >> (std::countl_zero(mask()) & 63);
   }
 

@@ -113,8 +113,11 @@ REPORT = """<testsuite tests="4">
 /x/y.cc:31: Skipped
 no device
 here
+[  SKIPPED ] A.B (0 ms)
+/x/y.cc:40: Skipped
+no zsh
 
-[  SKIPPED ] A.B (0 ms)</system-out></testcase>
+[  SKIPPED ] A.C (0 ms)</system-out></testcase>
 <testcase name="b_test" status="run"><system-out>test_c (T.test_c) ... skipped 'gnuplot is not there'
 without killed_etcd: etcd is not installed</system-out></testcase>
 <testcase name="c_test" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>skipped: needs root</system-out></testcase>
@@ -129,7 +132,8 @@ class TestReportTest(unittest.TestCase):
             report.flush()
             done = subprocess.run([os.path.join(REPO, 'deploy/test-report'), report.name], check=True, capture_output=True, text=True)
         self.assertEqual(done.stdout.splitlines(), [
-            'checked 3 tests', 'note a_test, 1 skipped: no device here', 'note b_test, 1 skipped: gnuplot is not there',
+            'checked 3 tests', 'note a_test, 1 skipped: no device here', 'note a_test, 1 skipped: no zsh',
+            'note b_test, 1 skipped: gnuplot is not there',
             'note b_test, 1 skipped: without killed_etcd: etcd is not installed', 'note c_test was skipped: needs root'])
 
 

@@ -139,8 +139,8 @@ class ClientWorld {
   std::unique_ptr<rpc::SimTransport> client_transport_;
 };
 
-/// A result that a callback has put here, or nothing yet. The callback may be called when this is gone: a client that ends after
-/// it ends its operations then.
+/// A result that a callback has put here, or nothing yet. The callback may be called when this is gone: a client
+/// that outlives it ends its operations when it is closed.
 template <typename Result>
 class Got {
  public:
