@@ -97,7 +97,7 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
   request.set_min_insync(options.min_insync);
   request.set_read_anywhere(options.read_anywhere);
   v1::CreateTableReply reply;
-  const auto status =
+  absl::Status status =
       impl_->call<v1::Tables>(&v1::Tables::Stub::CreateTable, request, reply, options.wait_ready_ms * kMillisecond);
   if (!status.ok()) return status;
   return CreatedTable{summary_of(reply.table()),
@@ -109,7 +109,7 @@ absl::StatusOr<CreatedTable> AdminClient::create_table(const CreateTableOptions&
 
 absl::StatusOr<std::vector<TableSummary>> AdminClient::list_tables() {
   v1::ListTablesReply reply;
-  const auto status = impl_->call<v1::Tables>(&v1::Tables::Stub::ListTables, v1::ListTablesRequest(), reply);
+  absl::Status status = impl_->call<v1::Tables>(&v1::Tables::Stub::ListTables, v1::ListTablesRequest(), reply);
   if (!status.ok()) return status;
   std::vector<TableSummary> tables;
   for (const v1::TableInfo& table : reply.tables()) tables.push_back(summary_of(table));
@@ -120,14 +120,14 @@ absl::StatusOr<uint64_t> AdminClient::drop_table(const std::string& name) {
   v1::DropTableRequest request;
   request.set_name(name);
   v1::DropTableReply reply;
-  const auto status = impl_->call<v1::Tables>(&v1::Tables::Stub::DropTable, request, reply);
+  absl::Status status = impl_->call<v1::Tables>(&v1::Tables::Stub::DropTable, request, reply);
   if (!status.ok()) return status;
   return reply.map_revision();
 }
 
 absl::StatusOr<ClusterStatus> AdminClient::status() {
   v1::GetStatusReply reply;
-  const auto status = impl_->call<v1::Cluster>(&v1::Cluster::Stub::GetStatus, v1::GetStatusRequest(), reply);
+  absl::Status status = impl_->call<v1::Cluster>(&v1::Cluster::Stub::GetStatus, v1::GetStatusRequest(), reply);
   if (!status.ok()) return status;
   ClusterStatus result;
   result.cluster_id = reply.cluster_id();
@@ -146,7 +146,7 @@ absl::StatusOr<ShardMap> AdminClient::shard_map() {
   v1::GetShardMapRequest request;
   *request.mutable_versions() = to_proto(kProtocolVersions);
   v1::GetShardMapReply reply;
-  const auto status = impl_->call<v1::ShardMap>(&v1::ShardMap::Stub::GetShardMap, request, reply);
+  absl::Status status = impl_->call<v1::ShardMap>(&v1::ShardMap::Stub::GetShardMap, request, reply);
   if (!status.ok()) return status;
   return from_proto(reply.map());
 }

@@ -142,7 +142,7 @@ absl::StatusOr<NodeDescription> BootstrapClient::describe(const std::string& grp
                                                           const std::string& cluster_id, DurationNs timeout_ns) {
   auto promise = std::make_shared<std::promise<absl::StatusOr<NodeDescription>>>();
   auto result = promise->get_future();
-  const auto status = describe_async(grpc_address, cluster_id, timeout_ns,
+  absl::Status status = describe_async(grpc_address, cluster_id, timeout_ns,
                                      [promise](auto reply) { promise->set_value(std::move(reply)); });
   if (!status.ok()) return status;
   return result.get();
@@ -152,7 +152,7 @@ absl::StatusOr<OpenSessionAnswer> BootstrapClient::open_session(const OpenSessio
                                                                 DurationNs timeout_ns) {
   auto promise = std::make_shared<std::promise<absl::StatusOr<OpenSessionAnswer>>>();
   auto result = promise->get_future();
-  const auto status =
+  absl::Status status =
       open_session_async(request, timeout_ns, [promise](auto reply) { promise->set_value(std::move(reply)); });
   if (!status.ok()) return status;
   return result.get();

@@ -211,6 +211,7 @@ std::vector<Operation> encode_new_cluster(const ClusterState& state) {
 
 std::vector<Operation> encode_changes(const Changes& changes) {
   std::vector<Operation> operations;
+  operations.reserve(changes.put_nodes.size());
   for (const NodeInfo& node : changes.put_nodes) {
     operations.push_back(Operation::put(node_key(node.uuid), node_record(node)));
   }

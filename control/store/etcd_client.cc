@@ -138,7 +138,7 @@ absl::StatusOr<etcdserverpb::RangeResponse> EtcdClient::range(const etcdserverpb
   const DurationNs attempt_ns = members_.size() == 1 ? whole_ns : whole_ns / 2;
   while (true) {
     etcdserverpb::RangeResponse response;
-    const absl::Status status = call_once(deadline, attempt_ns, [&](Member& to, grpc::ClientContext& context) {
+    absl::Status status = call_once(deadline, attempt_ns, [&](Member& to, grpc::ClientContext& context) {
       return to.kv->Range(&context, request, &response);
     });
     if (status.ok()) return response;
@@ -149,7 +149,7 @@ absl::StatusOr<etcdserverpb::RangeResponse> EtcdClient::range(const etcdserverpb
 
 absl::StatusOr<etcdserverpb::TxnResponse> EtcdClient::transact(const etcdserverpb::TxnRequest& request) {
   etcdserverpb::TxnResponse response;
-  const absl::Status status =
+  absl::Status status =
       call_once(system_clock::now() + nanoseconds(call_timeout_ns_), call_timeout_ns_,
                 [&](Member& to, grpc::ClientContext& context) { return to.kv->Txn(&context, request, &response); });
   if (!status.ok()) return status;
@@ -169,7 +169,7 @@ absl::StatusOr<int64_t> EtcdClient::grant_lease(DurationNs ttl_ns) {
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl((ttl_ns + kSecond - 1) / kSecond);
   etcdserverpb::LeaseGrantResponse response;
-  const absl::Status status = call_once(
+  absl::Status status = call_once(
       system_clock::now() + nanoseconds(call_timeout_ns_), call_timeout_ns_,
       [&](Member& to, grpc::ClientContext& context) { return to.lease->LeaseGrant(&context, request, &response); });
   if (!status.ok()) return status;
@@ -181,7 +181,7 @@ absl::Status EtcdClient::keep_lease(int64_t id) {
   etcdserverpb::LeaseKeepAliveRequest request;
   request.set_id(id);
   etcdserverpb::LeaseKeepAliveResponse response;
-  const absl::Status status =
+  absl::Status status =
       call_once(system_clock::now() + nanoseconds(call_timeout_ns_), call_timeout_ns_,
                 [&](Member& to, grpc::ClientContext& context) {
                   const auto stream = to.lease->LeaseKeepAlive(&context);

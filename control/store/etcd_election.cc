@@ -84,7 +84,7 @@ class EtcdElection final : public Election {
       return lease.status();
     }
     if (action == ElectionCore::Action::kRenewLease) {
-      const absl::Status status = client_.keep_lease(core_.lease());
+      absl::Status status = client_.keep_lease(core_.lease());
       if (status.ok()) core_.renewed(sent);
       if (status.code() != absl::StatusCode::kNotFound) return status;
       core_.lease_gone();

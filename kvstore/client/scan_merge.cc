@@ -45,7 +45,6 @@ absl::Status ScanMerge::add_page(uint32_t shard, ScanRows rows, bool has_more, s
   if (has_more && rows.size() == 0) {
     return absl::InternalError("a scan page without rows says that there are more");
   }
-  std::string last;
   bool first = true;
   std::string_view previous = cursor.last_key;
   const bool resumed = !cursor.token.empty();

@@ -12,7 +12,7 @@ using control::ClusterStatus;
 
 /// The state of a node in one word or two.
 std::string state_of(const ClusterStatus::Node& node) {
-  const std::string liveness = control::liveness_name(node.liveness);
+  std::string liveness = control::liveness_name(node.liveness);
   if (!node.info.draining) return liveness;
   return absl::StrCat(liveness, node.replica_count == 0 ? ", drained" : ", draining");
 }

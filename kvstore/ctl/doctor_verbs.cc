@@ -255,6 +255,7 @@ void Examiner::port_state(const Port& port) {
 
 void Examiner::gids(const Port& port) {
   std::vector<std::string> texts;
+  texts.reserve(port.gids.size());
   for (const Gid& gid : port.gids) {
     texts.push_back(
         absl::StrCat(gid.index, ": ", address_of(gid), gid.type.empty() ? "" : absl::StrCat(" ", gid.type)));

@@ -15,7 +15,11 @@ absl::Status ReplicaTail::load(std::span<const InternalRow> rows, uint64_t appli
   for (const auto& [index, entry] : rows_.tail) in_database_.insert(index);
   // Applied meanwhile, or behind what a truncation left.
   uint64_t next = applied_index + 1;
-  std::erase_if(rows_.tail, [&next](const auto& entry) { return entry.first != next || ++next == 0; });
+  std::erase_if(rows_.tail, [&next](const auto& entry) {
+    const bool follows = entry.first == next;
+    if (follows) ++next;
+    return !follows;
+  });
   return absl::OkStatus();
 }
 

@@ -139,7 +139,7 @@ class RocksdbShardDb final : public ShardDb {
     return absl::OkStatus();
   }
 
-  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) override {
+  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
     rocksdb::ReadOptions options;
     const rocksdb::Slice end = to_slice(range.end);
     if (!range.end.empty()) options.iterate_upper_bound = &end;

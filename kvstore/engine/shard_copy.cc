@@ -21,6 +21,7 @@ class Copy final : public ShardCopy {
     if (absl::Status loaded = batch_.load(rows); !loaded.ok()) return loaded;
     // The tail of the node's log that the snapshot is of: what follows here may be other entries.
     std::vector<std::string> keys;
+    keys.reserve(replica.tail.size());
     for (const auto& [index, entry] : replica.tail) keys.push_back(replica_tail_key(index));
     for (const std::string& key : keys) batch_.add({.key = key, .value = {}, .version = index_});
     return batch_.apply(*db_, index_);

@@ -2,8 +2,8 @@
 
 namespace skua::kv {
 
-absl::StatusOr<ScanRange> scan_range(const ScanRequest& request) {
-  ScanRange range{.start = request.start_key, .end = request.end_key};
+absl::StatusOr<KeyRange> key_range_of(const ScanRequest& request) {
+  KeyRange range{.start = request.start_key, .end = request.end_key};
   if (request.resume_token.empty()) return range;
   const auto after = decode_resume_token(request.resume_token);
   if (!after.ok()) return after.status();

@@ -28,7 +28,7 @@
 namespace skua::kv {
 
 /// Which keys a scan visits, in byte order.
-struct ScanRange {
+struct KeyRange {
   std::string_view start{};      ///< empty: from the first key
   bool start_exclusive = false;  ///< begin after `start`
   std::string_view end{};        ///< exclusive; empty: to the last key
@@ -36,7 +36,7 @@ struct ScanRange {
 };
 
 /// The range of a SCAN request, its resume token applied. INVALID_ARGUMENT if the token is foreign.
-[[nodiscard]] absl::StatusOr<ScanRange> scan_range(const ScanRequest& request);
+[[nodiscard]] absl::StatusOr<KeyRange> key_range_of(const ScanRequest& request);
 
 /// How a scan ended.
 struct ScanEnd {
@@ -102,7 +102,7 @@ class ShardDb {
   [[nodiscard]] virtual absl::Status get(std::string_view key, PinnedValue& out) = 0;
 
   /// Visits the rows of `range` on one snapshot; may wait for the disk.
-  [[nodiscard]] virtual absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) = 0;
+  [[nodiscard]] virtual absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) = 0;
 
   /// For operators; estimates may be far off. May wait for a lock.
   [[nodiscard]] virtual StoreStats stats() const = 0;

@@ -315,8 +315,9 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
   std::vector<AppliedEffect> out;
   const auto add_row = [&](std::string key, std::optional<std::string> value) {
     EngineReplica::Row& row = replica.row_bytes.emplace_back();
-    row = {record.index, std::move(key), value ? *std::move(value) : std::string()};
-    out.push_back({row.key, value ? std::optional(as_byte_span(row.value)) : std::nullopt, record.index, 0});
+    const bool deletes = !value.has_value();
+    row = {record.index, std::move(key), std::move(value).value_or(std::string())};
+    out.push_back({row.key, deletes ? std::nullopt : std::optional(as_byte_span(row.value)), record.index, 0});
   };
   for (const uint64_t index : std::exchange(replica.rows, {})) add_row(replica_tail_key(index), std::nullopt);
   if (reader.barrier()) {

@@ -224,6 +224,7 @@ void LogRecovery::add_damage(Segment& segment, uint64_t offset, uint64_t first_g
 
 std::vector<LogSegmentInfo> LogRecovery::segments() const {
   std::vector<LogSegmentInfo> infos;
+  infos.reserve(segments_.size());
   for (const Segment& segment : segments_) {
     infos.push_back({device_.path_of(segment.name), segment.sequence, segment.bytes, segment.used_bytes, segment.groups,
                      segment.records, segment.damaged});

@@ -407,7 +407,7 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
   for (const auto& path : found) {
     const std::string name = path.filename().string();
     const auto id = files::parse_shard_name(name);
-    if (id && !std::filesystem::exists(shards + "/" + name, error)) {
+    if (id && !std::filesystem::exists(absl::StrCat(shards, "/", name), error)) {
       if (absl::Status ingested = take_copy(*id, path.string()); !ingested.ok()) {
         refused[*id] = ingested;
         log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));

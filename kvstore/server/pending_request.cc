@@ -105,7 +105,7 @@ void PendingRequest::run() {
 }
 
 void PendingRequest::run_scan() {
-  auto range = scan_range(scan);
+  auto range = key_range_of(scan);
   if (!range.ok()) {
     status = range.status();
     return;

@@ -182,6 +182,7 @@ MessagePtr ShardServer::write_reply(PendingRequest& pending) {
     return message;
   }
   std::vector<BatchEntry> entries;
+  entries.reserve(op.results.size());
   for (const MutationResult& result : op.results) entries.push_back({result.status, result.version, result.value});
   std::vector<std::byte> buffer(batch_reply_bytes(entries.size()));
   BatchReply reply;

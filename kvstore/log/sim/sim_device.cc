@@ -154,6 +154,7 @@ absl::Status SimDevice::remove(const std::string& name) {
 absl::StatusOr<std::vector<std::string>> SimDevice::list() {
   if (crashed_) return absl::UnavailableError("the simulated machine is off");
   std::vector<std::string> names;
+  names.reserve(files_.size());
   for (const auto& [name, data] : files_) names.push_back(name);
   return names;
 }

@@ -120,7 +120,7 @@ class OpenDatabase final : public ShardDb {
     for (const auto& [key, row] : database_.internal_rows()) rows.push_back({key, row.value});
     return rows;
   }
-  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange&, RowVisitor) override {
+  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange&, RowVisitor) override {
     return absl::UnimplementedError("the crash test reads rows()");
   }
   [[nodiscard]] StoreStats stats() const override { return {}; }

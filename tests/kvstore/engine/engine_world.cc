@@ -104,7 +104,7 @@ class FakeShardDb final : public ShardDb {
         row->second.expires_at);
     return absl::OkStatus();
   }
-  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const ScanRange& range, RowVisitor visit) override {
+  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
     const FakeDisk::State state = disk_.state();
     for (const auto& [key, row] : state.rows) {
       if (key < range.start || (range.start_exclusive && key == range.start)) continue;

@@ -56,7 +56,7 @@ class RocksdbShardDbTest : public ::testing::Test {
     if (!status.ok()) return absl::IsNotFound(status) ? "(none)" : status.ToString();
     return std::string(as_string_view(value.bytes())) + "@" + std::to_string(value.version());
   }
-  static Rows scan(ShardDb& db, const ScanRange& range = {}) {
+  static Rows scan(ShardDb& db, const KeyRange& range = {}) {
     Rows rows;
     const auto end = db.scan(range, [&](const ScanRow& row) {
       rows[std::string(row.key)] = {row.version, std::string(as_string_view(row.value))};
@@ -181,7 +181,7 @@ TEST_F(RocksdbShardDbTest, Scan_RangesAndPages) {
 TEST(ScanRangeTest, ScanRange_RefusesForeignTokens) {
   ScanRequest request;
   request.resume_token = "made up";
-  EXPECT_FALSE(scan_range(request).ok());
+  EXPECT_FALSE(key_range_of(request).ok());
 }
 
 TEST_F(RocksdbShardDbTest, Stats_CountKeysAndIndex) {
@@ -236,7 +236,7 @@ TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
   ASSERT_TRUE(db->apply(effects, 1).ok());
   const auto keys_at = [&](uint64_t now) {
     std::string keys;
-    ScanRange range;
+    KeyRange range;
     range.now_ms = now;
     EXPECT_TRUE(db->scan(range, [&](const ScanRow& row) {
                     keys += row.key;
