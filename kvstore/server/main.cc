@@ -256,8 +256,8 @@ void tame_malloc() {
 #ifdef __GLIBC__
   constexpr int kArenasMax = 4;
   constexpr int kMmapThreshold = 256 << 10;
-  static_cast<void>(::mallopt(M_ARENA_MAX, kArenasMax));
-  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, kMmapThreshold));
+  static_cast<void>(::mallopt(M_ARENA_MAX, kArenasMax));           // NOLINT(concurrency-mt-unsafe): one thread yet
+  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, kMmapThreshold));  // NOLINT(concurrency-mt-unsafe)
 #endif
 }
 
