@@ -70,6 +70,7 @@ int run_server(const Settings& settings, app::StopSignal& signal) {
   std::atomic<bool> all_well = true;
   std::atomic<uint16_t> serving = settings.clients;
   std::vector<std::thread> servers;
+  servers.reserve(settings.clients);
   for (uint16_t lane = 0; lane < settings.clients; ++lane) {
     servers.emplace_back([&, lane] {
       if (!serve_all(*listener, {**source, lane, address->host}, settings.once, stop).ok()) all_well = false;

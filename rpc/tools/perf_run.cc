@@ -270,6 +270,7 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   const uint32_t active =
       options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
   std::vector<SessionId> calling;
+  calling.reserve(active);
   for (uint32_t i = 0; i < active; ++i) calling.push_back((*sessions)[size_t{i} * options.sessions / active]);
   Client client(endpoint, clock, std::move(calling), body.bytes(), options);
   client.run(options.warm_up_ns, false);

@@ -67,11 +67,16 @@ bool stdin_ended() {
   return poll(&in, 1, 0) > 0;
 }
 
+/// One put or get: what both tell.
+Outcome once(const Arguments& arguments, Client& client, uint64_t number) {
+  if (!arguments.puts) return static_cast<const Outcome&>(client.get(arguments.table, arguments.key));
+  return static_cast<const Outcome&>(client.put(arguments.table, arguments.key, absl::StrCat(number)));
+}
+
 void run(const Arguments& arguments, Client& client) {
   for (uint64_t number = 0; !stdin_ended(); ++number) {
     const int64_t began = now_ns();
-    const Outcome outcome = arguments.puts ? Outcome(client.put(arguments.table, arguments.key, absl::StrCat(number)))
-                                           : Outcome(client.get(arguments.table, arguments.key));
+    const Outcome outcome = once(arguments, client, number);
     const int64_t ended = now_ns();
     const std::string code = outcome.ok()                    ? "OK"
                              : outcome.may_have_been_applied ? "MAYBE"

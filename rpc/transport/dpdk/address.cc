@@ -37,7 +37,7 @@ std::string to_string(const MacAddress& mac) {
 }
 
 absl::StatusOr<InterfaceAddress> InterfaceAddress::parse(std::string_view cidr) {
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat("\"", absl_view(cidr), "\" is no address like 10.77.0.1/24 or fd00::1/64"));
   const size_t slash = cidr.find('/');
   const std::string ip(cidr.substr(0, slash));

@@ -118,12 +118,14 @@ absl::StatusOr<std::unique_ptr<Transport>> Fabric::make_transport(uint16_t lane,
   }
   if (self.uuid.is_zero()) return absl::InvalidArgumentError("an endpoint needs a uuid");
   std::vector<Port*> ports;
+  ports.reserve(ports_.size());
   for (auto& port : ports_) ports.push_back(port.get());
   return std::make_unique<DpdkTransport>(ports, pools_, options_, lane, self);
 }
 
 std::vector<std::string> Fabric::describe() const {
   std::vector<std::string> out;
+  out.reserve(ports_.size());
   for (const auto& port : ports_) out.push_back(port->describe());
   return out;
 }

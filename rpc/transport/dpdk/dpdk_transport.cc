@@ -365,13 +365,12 @@ void DpdkTransport::not_for_engine(Line& line, rte_mbuf* packet) {
   size_t bytes = answer_arp(frame, line.port->address(), reply);
   if (bytes == 0) bytes = answer_path_probe(frame, line.port->address(), reply);
   ParsedFrame parsed;
+  const bool is_transport = bytes == 0 && parse_transport_frame(frame, PathProbe::kBytes, parsed);
   if (bytes > 0) {
     send_small(line, ByteSpan(reply).first(bytes));
-  } else if (!parse_transport_frame(frame, PathProbe::kBytes, parsed)) {
-    ++counters_.rx_dropped;
-  } else if (parsed.to_port == udp_port_) {
+  } else if (is_transport && parsed.to_port == udp_port_) {
     on_path_echo(frame, parsed);
-  } else if (hand_over(line, packet, parsed.to_port)) {
+  } else if (is_transport && hand_over(line, packet, parsed.to_port)) {
     return;
   } else {
     ++counters_.rx_dropped;

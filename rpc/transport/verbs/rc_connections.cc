@@ -85,8 +85,11 @@ bool RcConnections::find_way(PeerId peer, Connection& connection, TimeNs now) {
     const EndpointAddress& address = host_.address_of(peer);
     absl::StatusOr<std::shared_ptr<AddressHandle>> way =
         resolver_.resolve(address, needs_grh(host_.own_address(), address), 0);
-    if (way.ok()) connection.way = *std::move(way);
-    if (!way.ok()) connection.not_before_ns = now + kConnectAgainAfter;
+    if (way.ok()) {
+      connection.way = *std::move(way);
+    } else {
+      connection.not_before_ns = now + kConnectAgainAfter;
+    }
   }
   if (connection.way == nullptr || connection.way->pending()) return false;
   const bool found = connection.way->get() != nullptr;
