@@ -118,7 +118,7 @@ void measure(const Setup& setup) {
   const SteadyClock clock;
   const TimeNs begin = clock.now_ns();
   const double cpu = cpu_seconds();
-  const bool verbose = std::getenv("RECOVERY_BENCH_TELL") != nullptr;
+  const bool verbose = std::getenv("RECOVERY_BENCH_TELL") != nullptr;  // NOLINT(concurrency-mt-unsafe): one thread
   if (verbose) {
     options.tell = [&](const std::string& line) {
       std::printf("  %5.2f s  %s\n", static_cast<double>(clock.now_ns() - begin) / 1e9, line.c_str());

@@ -111,8 +111,9 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.replay = true;
     } else if (flag == "--verbose") {
       out.verbose = true;
-    } else if (i + 1 == argc || !take(flag, argv[++i], out)) {
-      return false;
+    } else {
+      ++i;
+      if (i == argc || !take(flag, argv[i], out)) return false;
     }
   }
   return true;

@@ -42,8 +42,8 @@ class StoreServer {
  protected:
   StoreServer() = default;
 
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
   static bool on_path(const std::string& program) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
     return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
   }
 
