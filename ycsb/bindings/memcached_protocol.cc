@@ -71,8 +71,9 @@ void MemcachedCommands::remove(std::string_view key) {
 
 /// VA size flags
 bool MemcachedReplies::parse_value_line(std::string_view line, size_t& size) {
-  const char* const end = line.data() + line.size();
-  const auto [after, error] = std::from_chars(line.data(), end, size);
+  const char* const begin = line.data();
+  const char* const end = begin + line.size();
+  const auto [after, error] = std::from_chars(begin, end, size);
   if (error != std::errc() || size > kValueMax) return false;
   for (std::string_view flags(after, static_cast<size_t>(end - after)); flags.size() > 2; flags.remove_prefix(1)) {
     if (!flags.starts_with(" c")) continue;

@@ -106,7 +106,7 @@ void print_remarks(const RunResult& result, const DriverOptions& options, std::o
 }
 
 int fail(std::ostream& err, const absl::Status& status) {
-  err << "skua-ycsb: " << message_of(status) << std::endl;
+  err << "skua-ycsb: " << message_of(status) << '\n' << std::flush;
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
@@ -137,7 +137,7 @@ int drive_phase(const CommandLine& command, std::ostream& out, std::ostream& err
       command.binding->make({command.properties, plan->workload->schema(), lines});
   if (!binding.ok()) return fail(err, binding.status());
 
-  err << "Starting test." << std::endl;
+  err << "Starting test.\n" << std::flush;
   const RunResult result = run_phase(driver, plan->measurements, *plan->workload, **binding, out, err);
   if (result.operations == 0 && !result.status.ok()) return fail(err, result.status);
 
@@ -162,14 +162,14 @@ int drive(std::span<const std::string> arguments, std::span<const BindingEntry> 
   if (!command.ok()) return fail(err, command.status());
   switch (command->action) {
     case CommandLine::Action::kHelp: out << help_text(bindings) << std::flush; return kExitFine;
-    case CommandLine::Action::kVersion: out << "skua-ycsb " << version() << std::endl; return kExitFine;
+    case CommandLine::Action::kVersion: out << "skua-ycsb " << version() << '\n' << std::flush; return kExitFine;
     case CommandLine::Action::kDrive: break;
   }
   err << "Command line:";
   for (const std::string& argument : arguments) err << ' ' << argument;
   err << "\nskua-ycsb " << version() << "\n\n";
   for (const std::string& warning : command->warnings) err << "Warning: " << warning << '\n';
-  err << "Loading workload..." << std::endl;
+  err << "Loading workload...\n" << std::flush;
   return drive_phase(*command, out, err);
 }
 

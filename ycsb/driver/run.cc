@@ -90,6 +90,7 @@ class Phase {
   RunResult run() {
     running_ = options_.threads;
     std::vector<std::thread> threads;
+    threads.reserve(options_.threads);
     for (uint64_t i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { run_thread(i); });
     opened_.wait();
     const auto failed =
@@ -149,7 +150,7 @@ class Phase {
     signalfd_siginfo info = {};
     if (read(signals_.get(), &info, sizeof info) != sizeof info) return;
     if (result_.interrupted) {
-      err_ << "skua-ycsb: stopping already; outstanding operations get a few seconds" << std::endl;
+      err_ << "skua-ycsb: stopping already; outstanding operations get a few seconds\n" << std::flush;
       return;
     }
     result_.interrupted = true;
@@ -165,6 +166,7 @@ class Phase {
     for (const auto& client : clients_) client->measurements().ask();
     const TimeNs end = clock_.now_ns() + kHandoffMax;
     std::vector<ClientThread*> missing;
+    missing.reserve(clients_.size());
     for (const auto& client : clients_) missing.push_back(client.get());
     while (!missing.empty() && clock_.now_ns() < end && running_.load() != 0) {
       std::erase_if(missing, [this](ClientThread* client) {
@@ -195,8 +197,8 @@ class Phase {
     progress.interval_operations = progress.operations - last_operations_;
     last_operations_ = progress.operations;
     const std::string line = status_line(progress, summary(interval_));
-    err_ << line << std::endl;
-    if (measurement_options_.time_series) out_ << line << std::endl;
+    err_ << line << '\n' << std::flush;
+    if (measurement_options_.time_series) out_ << line << '\n' << std::flush;
     end_interval(now);
   }
 
