@@ -81,7 +81,7 @@ step_build() {
   need_packages
   configure release
   build_targets release all
-  checked "$(grep -c '"file":' build/release/compile_commands.json)" sources
+  checked "$(grep -c '"file":' build/release/compile_commands.json)" translation units
 }
 
 step_headers() {
@@ -143,13 +143,11 @@ step_vm() {
 step_tidy() {
   local scope=()
   need_packages check
-  if [ "$built" = false ]; then
-    configure release
-    # Generated headers.
-    build_targets release skua_control_proto skua_control_store_etcd_proto skua_kv_admin_proto
-  fi
+  # Not release: there, sources are compiled together.
+  configure dev
+  build_targets dev generated
   [ "$whole" = true ] || scope=(--changed)
-  deploy/run-clang-tidy -j "$jobs" "${scope[@]}" build/release | tee "$logs/tidy.count"
+  deploy/run-clang-tidy -j "$jobs" "${scope[@]}" build/dev | tee "$logs/tidy.count"
   checked "$(sed -n 's/^clang-tidy: \([0-9]*\) files, .*/\1/p' "$logs/tidy.count")" files
   note "$(sed -n 's/^clang-tidy: [0-9]* files, \(.*\)/\1/p' "$logs/tidy.count")"
 }
