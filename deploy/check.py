@@ -33,7 +33,7 @@ LAST_LINES = 60
 ALONE = {
     'deps': 'packages are there (installs what is missing)',
     'build': 'release build of everything by GCC; warnings are errors (asan builds everything by clang)',
-    'headers': 'each header compiles alone',
+    'headers': 'headers compile alone: those that changed since the whole tree was clean, and what includes them',
 }
 WIDE = {
     'test': 'unit, conformance and simulation tests',
@@ -167,7 +167,7 @@ def parse(known):
     parser.add_argument('--only', action='append', default=[], metavar='STEP', choices=list(known),
                         help='this step alone; may be given several times')
     parser.add_argument('--fast', action='store_true', help=', '.join(FAST))
-    parser.add_argument('--whole', action='store_true', help='tidy looks at the whole tree')
+    parser.add_argument('--whole', action='store_true', help='tidy and headers look at the whole tree')
     parser.add_argument('--fuzz-seconds', type=number, default=60, metavar='N', help='for each fuzz target (60)')
     parser.add_argument('--jobs', type=number, default=os.cpu_count(), metavar='N',
                         help='compilers and tests at a time (one for each processor)')
