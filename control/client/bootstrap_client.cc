@@ -143,7 +143,7 @@ absl::StatusOr<NodeDescription> BootstrapClient::describe(const std::string& grp
   auto promise = std::make_shared<std::promise<absl::StatusOr<NodeDescription>>>();
   auto result = promise->get_future();
   absl::Status status = describe_async(grpc_address, cluster_id, timeout_ns,
-                                     [promise](auto reply) { promise->set_value(std::move(reply)); });
+                                       [promise](auto reply) { promise->set_value(std::move(reply)); });
   if (!status.ok()) return status;
   return result.get();
 }

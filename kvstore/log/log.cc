@@ -383,7 +383,7 @@ absl::Status Log::recycle() {
     if (absl::Status synced = sync_active(); !synced.ok()) return fail(synced);
     const Segment& oldest = segments_.front();
     absl::Status given_back = oldest.damaged ? device_.rename(oldest.name, absl::StrCat("damaged-", oldest.name))
-                                                   : pool_.recycle(oldest.name, oldest.bytes);
+                                             : pool_.recycle(oldest.name, oldest.bytes);
     if (absl::IsResourceExhausted(given_back)) return given_back;  // a full disk: later
     if (!given_back.ok()) return fail(given_back);
     segments_.pop_front();
