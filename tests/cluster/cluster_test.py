@@ -4,13 +4,14 @@
   cluster_test.py --bin build/release/bin            all tests
   cluster_test.py --bin build/release/bin Kill9      those whose name contains the word
 
-Each test starts its own cluster in a temporary directory, on ports the kernel picked, and stops it again. Waiting is for
+Each test starts its own cluster in a temporary directory, on ports of its own, and stops it again. Waiting is for
 conditions, with generous limits.
 """
 
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -24,10 +25,25 @@ LIMIT_S = 60
 BIN = None
 
 
+def try_ports(first, offsets):
+    for offset in offsets:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", first + offset))
+            except OSError:
+                return None
+    return first
+
+
+def free_ports(offsets):
+    """A port such that those at these offsets from it are free. Below what the kernel gives to connections: one of those could take
+    a port before the program that it is for."""
+    offsets = list(offsets)
+    return wait_for("free ports", lambda: try_ports(random.randrange(10_000, 30_000), offsets))
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports([0])
 
 
 def wait_for(what, condition, limit_s=LIMIT_S):

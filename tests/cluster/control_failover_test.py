@@ -11,14 +11,13 @@ import argparse
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import cluster_test
-from cluster_test import free_port, wait_for
+from cluster_test import free_ports, wait_for
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = None
@@ -27,27 +26,12 @@ BIN = None
 class ControlFailoverTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="skua-failover-test.")
-        self.control_port, self.nodes = self.free_ports(2), 2
+        self.control_port, self.nodes = free_ports([0, 1]), 2
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.addCleanup(self.cluster, "stop")
         self.cluster("start", "--nodes", str(self.nodes), "--metadata", "etcd", "--controls", "2",
-                     "--control-port", str(self.control_port), "--base-port", str(self.free_ports(202)),
-                     "--etcd-port", str(self.free_ports(2)))
-
-    @staticmethod
-    def free_ports(count):
-        """The first of so many ports in a row, of which the first and the last are free."""
-        return wait_for("free ports", lambda: ControlFailoverTest.try_ports(free_port(), count))
-
-    @staticmethod
-    def try_ports(first, count):
-        for port in (first, first + count // 2, first + count - 1):
-            if port > 65000:
-                return None
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return None
-        return first
+                     "--control-port", str(self.control_port), "--base-port", str(free_ports([0, 1, 100, 101])),
+                     "--etcd-port", str(free_ports([0, 1])))
 
     def cluster(self, command, *arguments):
         result = subprocess.run(

@@ -9,32 +9,18 @@ No operation may fail, nothing that was acknowledged may be missing, and each no
 import argparse
 import json
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 
-from cluster_test import wait_for
+from cluster_test import free_ports, wait_for
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = None
 NODES = 3
-
-
-def free_ports():
-    """The control plane's port, with those of the nodes behind it; below what the kernel gives to connections."""
-    control = random.randrange(10_000, 30_000)
-    for port in [control] + [control + 1 + 100 * index + offset for index in range(NODES) for offset in (0, 1)]:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                return None
-    return control
 
 
 class Writer:
@@ -67,7 +53,7 @@ class RollingRestartTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="skua-rolling-test.")
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.control_port = wait_for("free ports", free_ports)
+        self.control_port = free_ports([0, *(1 + 100 * node + offset for node in range(NODES) for offset in (0, 1))])
         self.addCleanup(self.deploy, "cluster", "stop")
         self.cluster("start", "--nodes", str(NODES), "--control-port", str(self.control_port), "--base-port",
                      str(self.control_port + 1))

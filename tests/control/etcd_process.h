@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,16 +83,21 @@ class EtcdProcess {
   [[nodiscard]] std::string endpoint() const { return absl::StrCat("127.0.0.1:", client_port_); }
   [[nodiscard]] EtcdAddress address(const std::string& prefix) const { return {{endpoint()}, prefix}; }
 
+  /// Below what the kernel gives to connections: one of those could take it before etcd does.
   [[nodiscard]] static int free_port() {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    SKUA_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0, "cannot bind");
-    SKUA_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0, "cannot name a socket");
-    close(fd);
-    return ntohs(address.sin_port);
+    std::random_device random;
+    std::uniform_int_distribution<int> ports(10'000, 30'000);
+    while (true) {
+      const int port = ports(random);
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+      close(fd);
+      if (free) return port;
+    }
   }
 
  private:
