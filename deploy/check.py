@@ -1,8 +1,8 @@
 """Everything that must be true of the tree, step by step.
 
-    alone    deps --> build --> headers
-    wide                            `--> test ------> asan --> tsan --> fuzz --> tidy     keep all processors busy
-    narrow                          `--> structure --> format --> cluster --> ... --> vm  mostly wait; run beside the wide ones
+    alone    deps --> build --> headers --> vm       vm: an emulated machine that shares processors polls in vain
+    wide                                     `--> test ------> asan --> tsan --> fuzz --> tidy   keep all processors busy
+    narrow                                   `--> structure --> format --> cluster --> ...       mostly wait; beside the wide
 
 The steps are functions of check-steps.sh. A step passes when it ends with 0 and has said how much it looked at; a step that
 has looked at nothing fails, because it cannot have found anything.
@@ -34,6 +34,7 @@ ALONE = {
     'deps': 'packages are there (installs what is missing)',
     'build': 'release build of everything by GCC; warnings are errors (asan builds everything by clang)',
     'headers': 'headers compile alone: those that changed since the whole tree was clean, and what includes them',
+    'vm': 'the tests that need RDMA devices, in an emulated guest',
 }
 WIDE = {
     'test': 'unit, conformance and simulation tests',
@@ -48,7 +49,6 @@ NARROW = {
     'cluster': 'real processes: kill -9, cut networks, full disks, over TCP and DPDK',
     'quickstart': 'the quickstart at a small scale; nothing is left running',
     'readme': 'each command of the README as it is written; what the documents call exists',
-    'vm': 'the tests that need RDMA devices, in an emulated guest',
 }
 FAST = ('deps', 'build', 'test', 'structure', 'format')
 # Without these nothing can be said of the rest.
