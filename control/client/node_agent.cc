@@ -22,7 +22,6 @@
 namespace skua::control {
 namespace {
 
-constexpr DurationNs kGoodbyeTimeout = 500 * kMillisecond;
 constexpr uint32_t kHeartbeatMsMin = 10;
 constexpr uint32_t kHeartbeatMsMax = 60'000;
 
@@ -223,7 +222,7 @@ class NodeAgent::Impl {
 
   void goodbye() {
     grpc::ClientContext context;
-    set_timeout(context, std::min(kGoodbyeTimeout, options_.call_timeout_ns));
+    set_timeout(context, options_.goodbye_timeout_ns);
     v1::HeartbeatRequest request = heartbeat_request();
     request.set_stopping(true);
     v1::HeartbeatReply reply;

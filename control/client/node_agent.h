@@ -49,6 +49,8 @@ struct NodeAgentOptions {
   /// looks alive until its heartbeats are missed.
   DurationNs duplicate_grace_ns = 5 * kSecond;
   DurationNs call_timeout_ns = 2 * kSecond;
+  /// A goodbye that takes longer is given up: silence says the same a little later.
+  DurationNs goodbye_timeout_ns = 500 * kMillisecond;
   /// Registered, for the first time or again. On the agent's thread, as all callbacks; each may be
   /// empty, none may call stop().
   std::function<void(const Registration&)> on_registered = nullptr;

@@ -78,8 +78,8 @@ TEST(CreateTable, ErrorsAreTheControlPlanesOwn) {
   EXPECT_EQ(admin.create_table({.name = "not a name"}).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST(Status, ShowsASuspectedNodesShardsAsUnavailable) {
-  ControlHarness control(/*suspect_after_ms=*/100);
+TEST(Status, ShowsAStoppedNodesShardsAsUnavailable) {
+  ControlHarness control;
   AdminClient admin(control.address());
   const auto one = start_node(control, 1);
   auto two = start_node(control, 2);

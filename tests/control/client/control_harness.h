@@ -58,6 +58,7 @@ inline NodeAgentOptions agent_options(const ControlHarness& control, uint64_t n,
   options.control_address = control.address();
   options.node = test_node(n, incarnation);
   options.duplicate_grace_ns = 0;
+  options.goodbye_timeout_ns = kGenerous;  // what was not heard would be noticed much later
   return options;
 }
 
