@@ -123,6 +123,7 @@ struct EngineReplica {
   uint64_t commit_limit = 0;           // may be applied
   uint64_t log_start = 0;              // the log begins behind this index
   bool leading = false;
+  bool on_hold = false;         // leading: but no new entries now
   bool closed = false;          // the applier has been told: nothing may follow, also of what waited for room
   uint64_t entry_epoch = 0;     // leading: of new entries
   bool log_moved = false;       // to be told

@@ -73,8 +73,13 @@ void WorkerEngine::set_replica_epoch(EngineShard& shard, uint64_t epoch) {
 void WorkerEngine::lead(EngineShard& shard, uint64_t entry_epoch) {
   SKUA_CHECK(shard.committed_index == shard.last_index, "a primary begins when all before it is in memory");
   shard.replica->leading = true;
+  shard.replica->on_hold = false;
   shard.replica->entry_epoch = entry_epoch;
   shard.completions.forget_refusals();
+}
+
+void WorkerEngine::hold_writes(EngineShard& shard, bool on_hold) {
+  shard.replica->on_hold = on_hold;
 }
 
 void WorkerEngine::follow(EngineShard& shard) {

@@ -108,6 +108,9 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
     answer(op, KvStatus::kShardReadOnly, std_view(log_failure_.message()));
   } else if (shard.replica != nullptr && !shard.replica->leading) {
     answer(op, KvStatus::kWrongShard, "this replica is not the shard's primary");
+  } else if (shard.replica != nullptr && shard.replica->on_hold) {
+    answer(op, KvStatus::kWrongShard,
+           "the shard's members are changing, or too few: refresh the shard map and try again");
   } else if (!shard.refusal.ok()) {
     answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
   } else if (shard.lost_one) {
