@@ -96,6 +96,7 @@ void EndpointImpl::end_reads() {
   for (const auto& entry : entries_) {
     if (entry->session != nullptr) one_sided_->sever(entry->peer);
   }
+  read_pulls_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (read_pulls_.reads_in_flight() + access_in_flight_ > 0) {
     const size_t count = one_sided_->reap(completions);

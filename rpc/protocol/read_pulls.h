@@ -71,6 +71,13 @@ class ReadPulls {
   /// Messages being fetched.
   [[nodiscard]] size_t size() const { return active_count_; }
   [[nodiscard]] uint32_t reads_in_flight() const { return in_flight_; }
+  /// Calls `fn(peer)` for each message with a READ in flight, also of sessions that have ended since.
+  template <typename Fn>
+  void for_each_peer(Fn fn) const {
+    for (const auto& pull : pulls_) {
+      if (pull->active && pull->in_flight > 0) fn(pull->peer);
+    }
+  }
 
  private:
   struct Pull {
