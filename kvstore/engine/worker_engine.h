@@ -270,7 +270,8 @@ class WorkerEngine {
   void set_replica_epoch(EngineShard& shard, uint64_t epoch);
   /// From now on writes are taken, and become entries of this epoch. All entries must be committed and in memory.
   void lead(EngineShard& shard, uint64_t entry_epoch);
-  /// While it leads: writes that have not become entries, as those that wait for the database, are refused as long as `on_hold`.
+  /// While it leads and is `on_hold`, writes that are no entries yet are refused, also those that wait for the
+  /// database.
   void hold_writes(EngineShard& shard, bool on_hold);
   /// From now on writes are refused; those under way that are not committed are answered ABORTED: they may yet be.
   void follow(EngineShard& shard);

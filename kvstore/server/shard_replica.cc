@@ -265,7 +265,8 @@ void ShardReplica::sync_now_and_then(TimeNs now) {
 void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   if (failed_) return out_.clear();
   if (replica_.view().epoch != epoch_ || replica_.role() != ReplicaRole::kPrimary) change_epoch();
-  // Writes that were admitted before, and waited for the database since, must not become entries of an epoch that is not durable.
+  // Writes that were admitted earlier and wait for the database must not become entries of an epoch that is not
+  // durable.
   if (leading_) engine_.hold_writes(shard_, !replica_.can_propose());
   if (out_.truncate_after) engine_.truncate_entries(shard_, *out_.truncate_after);
   if (std::exchange(out_.accept_first, 0) != 0) accept(entries, now);

@@ -92,6 +92,29 @@ TEST(ReadPulls, Failure_WaitsForWhatIsInFlightAndAsksForNoMore) {
   EXPECT_FALSE(finished->ok);
 }
 
+TEST(ReadPulls, ForEachPeer_NamesThoseWithReadsInFlight) {
+  Memory memory;
+  ReadPulls pulls({.reads_max = 1, .chunk_bytes = 100});
+  const auto peers = [&] {
+    std::vector<uint32_t> out;
+    pulls.for_each_peer([&](uint32_t peer) { out.push_back(peer); });
+    return out;
+  };
+  Message first(0, {50}, 1);
+  Message second(0, {50}, 2);
+  pulls.start(7, {}, first.list, first.to(), Lease(as_byte_span(first.into), &memory, 0));
+  pulls.start(8, {}, second.list, second.to(), Lease(as_byte_span(second.into), &memory, 0));
+  EXPECT_TRUE(peers().empty()) << "nothing was asked for yet";
+  ReadPulls::Read read;
+  ASSERT_TRUE(pulls.next(read));
+  EXPECT_EQ(peers(), std::vector<uint32_t>{7});
+  ASSERT_TRUE(pulls.on_completion(read.cookie, true).has_value());
+  EXPECT_TRUE(peers().empty());
+  ASSERT_TRUE(pulls.next(read));
+  EXPECT_EQ(peers(), std::vector<uint32_t>{8});
+  ASSERT_TRUE(pulls.on_completion(read.cookie, true).has_value());
+}
+
 TEST(ReadPulls, LateCompletion_DoesNotTouchTheNextMessage) {
   Memory memory;
   ReadPulls pulls({.reads_max = 4, .chunk_bytes = 100});
