@@ -1,4 +1,4 @@
-// The only place that sees spdlog: it stamps time and level, filters, and writes the line.
+// The only place that sees spdlog: it stamps time and level, filters, throttles, and writes the line.
 #include "app/log.h"
 
 #include <spdlog/logger.h>
@@ -9,11 +9,13 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "app/config.h"
 #include "app/value_text.h"
+#include "rpc/base/clock.h"
 
 namespace skua::app {
 
@@ -88,12 +90,23 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
+/// Of a message or a value. Some come from peers, who may send megabytes.
+constexpr size_t kTextBytesMax = 4096;
+
+std::string_view cut(std::string_view text, std::string& room) {
+  if (text.size() <= kTextBytesMax) return text;
+  room = absl::StrCat(std::string(text.substr(0, kTextBytesMax)), "... (", text.size(), " bytes)");
+  return room;
+}
+
 void append_value(std::string& out, const LogField::Value& value, bool json) {
-  if (const auto* text = std::get_if<std::string_view>(&value)) {
-    if (!json && is_plain(*text)) {
-      absl::StrAppend(&out, absl::string_view(text->data(), text->size()));
+  if (const auto* whole = std::get_if<std::string_view>(&value)) {
+    std::string room;
+    const std::string_view text = cut(*whole, room);
+    if (!json && is_plain(text)) {
+      absl::StrAppend(&out, absl::string_view(text.data(), text.size()));
     } else {
-      append_json_string(out, *text);
+      append_json_string(out, text);
     }
   } else if (const auto* integer = std::get_if<int64_t>(&value)) {
     absl::StrAppend(&out, *integer);
@@ -146,16 +159,23 @@ std::string json_body(const std::string& component, std::string_view message, Lo
 class Logger::Sink {
  public:
   Sink(const LogOptions& options, std::function<void(std::string_view)> function)
-      : logger_("skua", std::make_shared<FunctionSink>(std::move(function))) {
+      : logger_("skua", std::make_shared<FunctionSink>(std::move(function))), throttle_(options.throttle) {
     logger_.set_level(spdlog_level(options.level));
     logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
         options.format == LogFormat::kJson ? kJsonPattern : kTextPattern, spdlog::pattern_time_type::utc, "\n"));
   }
 
   void write(LogLevel level, const std::string& body) { logger_.log(spdlog_level(level), spdlog::string_view_t(body)); }
+  std::optional<uint64_t> admit(std::string_view message) {
+    const std::lock_guard lock(mutex_);
+    return throttle_.admit(message, clock_.now_ns());
+  }
 
  private:
   spdlog::logger logger_;
+  const SteadyClock clock_;
+  std::mutex mutex_;
+  LogThrottle throttle_;
 };
 
 void add_log_options(Command& command, LogOptions* options) {
@@ -189,8 +209,14 @@ Logger Logger::with_component(std::string component) const {
 
 void Logger::log(LogLevel level, std::string_view message, LogFields fields) const {
   if (!enabled(level)) return;
-  sink_->write(level, format_ == LogFormat::kJson ? json_body(component_, message, fields)
-                                                  : text_body(component_, message, fields));
+  const std::optional<uint64_t> left_out = sink_->admit(message);
+  if (!left_out.has_value()) return;
+  const auto body_of = format_ == LogFormat::kJson ? json_body : text_body;
+  if (*left_out > 0) {
+    sink_->write(level, body_of(component_, "lines like the next one were left out", {{"lines", *left_out}}));
+  }
+  std::string room;
+  sink_->write(level, body_of(component_, cut(message, room), fields));
 }
 
 }  // namespace skua::app

@@ -5,6 +5,8 @@
 //   opened",
 //    "shard":3,"bytes":4096,"took_ms":12.5}                                  (one line as well)
 //
+// Lines that come too often are left out and counted (log_throttle.h); long ones are cut.
+//
 // A Logger is made once in main and handed down, by value: copies are cheap, share the sink, and
 // may carry their own component. There is no global logger. Libraries that must not see app/ take a
 // callback, which main binds to a Logger.
@@ -21,6 +23,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "app/log_throttle.h"
 
 namespace skua::app {
 
@@ -33,6 +36,7 @@ enum class LogFormat { kText, kJson };
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kText;
+  LogThrottle::Limits throttle{};
 };
 
 /// Declares `--log-level` and `--log-format` on `command`, bound to `options`, which must outlive

@@ -9,7 +9,7 @@ cd "$repo" || exit 1
 # A step that ends with this code could not run here.
 skipped=77
 # Simulated worlds are slow under a sanitizer: fewer of them there, and no mutants (those are about the checker).
-asan_seeds=100
+asan_seeds=40
 quickstart_port=17400
 # For the sanitizers' stacks; tests/tsan.supp names functions. Another version than the compiler's does not read its output.
 symbolizer=/usr/lib/llvm-19/bin/llvm-symbolizer

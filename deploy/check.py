@@ -38,7 +38,7 @@ ALONE = {
 }
 WIDE = {
     'test': 'unit, conformance and simulation tests',
-    'asan': 'the tests under AddressSanitizer and UBSan, and a hundred seeds of each simulation',
+    'asan': 'the tests under AddressSanitizer and UBSan, and forty seeds of each simulation',
     'tsan': 'the tests that have threads under ThreadSanitizer',
     'fuzz': 'each fuzz target for a while',
     'tidy': 'clang-tidy: what changed since the whole tree was clean, see deploy/run-clang-tidy',

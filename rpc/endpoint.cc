@@ -1,5 +1,7 @@
 #include "rpc/endpoint.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -122,14 +124,19 @@ Endpoint::~Endpoint() = default;
 void Endpoint::adopt_thread() {
   impl_->adopt_thread();
 }
-void Endpoint::serve(MethodId method, HandlerFn handler) {
+void Endpoint::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
   impl_->check_thread();
-  impl_->serve(method, std::move(handler));
+  impl_->serve(method, std::move(handler), options);
 }
 void Endpoint::on_session_event(SessionEventFn observer) {
   impl_->check_thread();
   impl_->session_observer_ = std::move(observer);
 }
+void Endpoint::keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have) {
+  impl_->check_thread();
+  impl_->may_have_reserved_ = std::move(may_have);
+}
+
 void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
   impl_->check_thread();
   impl_->burst_end_observer_ = std::move(observer);
@@ -163,6 +170,11 @@ EndpointIdentity Endpoint::peer_identity(SessionId session) const {
   impl_->check_thread();
   const SessionEntry* entry = impl_->find(session);
   return entry == nullptr ? EndpointIdentity{} : entry->identity;
+}
+uint64_t Endpoint::session_nonce(SessionId session) const {
+  impl_->check_thread();
+  const SessionEntry* entry = impl_->find(session);
+  return entry == nullptr ? 0 : entry->nonce;
 }
 Descriptor Endpoint::local_descriptor() const {
   return impl_->transport_.local_descriptor();
@@ -217,6 +229,9 @@ TimeNs Endpoint::now_ns() const {
 size_t Endpoint::session_count() const {
   return impl_->session_count_;
 }
+bool Endpoint::is_short_of_sessions() const {
+  return impl_->is_short_of_sessions();
+}
 Endpoint::Balance Endpoint::balance() const {
   return impl_->balance();
 }
@@ -245,6 +260,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
   mailbox_->keep_alive(mailbox_);
   now_ns_ = clock_.now_ns();
   transport_.set_placer(this);
+  transport_.set_peer_use(this);
 }
 
 EndpointImpl::~EndpointImpl() {
@@ -281,16 +297,26 @@ EndpointImpl::~EndpointImpl() {
   SKUA_CHECK(lent_count_ == 0, "a lease outlives its endpoint");
   flush_releases();
   transport_.set_placer(nullptr);
+  transport_.set_peer_use(nullptr);
+}
+
+uint64_t EndpointImpl::secret() {
+  if (options_.seed != 0) return rng_.next();
+  uint64_t out = 0;
+  const ssize_t got = ::getrandom(&out, sizeof out, 0);
+  SKUA_CHECK(got == sizeof out, "getrandom(2) gives a few bytes at once");
+  return out;
 }
 
 void EndpointImpl::adopt_thread() {
   mailbox_->set_owner();
 }
 
-void EndpointImpl::serve(MethodId method, HandlerFn handler) {
+void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
   SKUA_CHECK(method < kMethodMax, "method ids are below 256");
-  SKUA_CHECK(!handlers_[method], "a method has one handler");
+  SKUA_CHECK(!handler || !handlers_[method], "a method has one handler");
   handlers_[method] = std::move(handler);
+  takes_one_way_[method] = options.one_way;
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -479,7 +505,7 @@ size_t EndpointImpl::turn(size_t received) {
 bool EndpointImpl::nothing_to_do() const {
   return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
          offers_due_.empty() && doomed_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() &&
-         access_in_flight_ == 0 && access_waiting_.empty();
+         access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0;
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {

@@ -127,6 +127,7 @@ class ReplyToken {
 struct IncomingCall {
   SessionId session;
   MethodId method = 0;
+  /// Then `reply` is empty. Only of methods that are served with ServeOptions::one_way.
   bool one_way = false;
   /// On this endpoint's clock; kTimeNever if the caller set none that the header can carry.
   TimeNs deadline_ns = kTimeNever;
@@ -139,6 +140,11 @@ struct IncomingCall {
 /// Runs on the endpoint's thread from inside poll(). May make calls, answer, keep the lease; must
 /// not block.
 using HandlerFn = absl::AnyInvocable<void(IncomingCall&&)>;
+
+struct ServeOptions {
+  /// The handler takes one-way calls, too, whose reply token is empty. Others get FAILED_PRECONDITION and do not reach it.
+  bool one_way = false;
+};
 
 /// What happened to a session. Runs on the endpoint's thread.
 struct SessionEvent {
@@ -161,6 +167,14 @@ struct EndpointOptions {
   ProtocolOptions protocol;
   /// Sessions this endpoint holds at most, its own and accepted ones.
   uint32_t sessions_max = 1024;
+  /// The last so many of them are for the endpoint's own sessions, and for those that keep_for() takes.
+  uint32_t sessions_reserved = 0;
+  /// Of sessions_max, those that one peer opened; beyond it its offers are refused with RESOURCE_EXHAUSTED.
+  uint32_t sessions_per_peer_max = 1024;
+  /// And those that peers at one host opened.
+  uint32_t sessions_per_host_max = 1024;
+  /// And accepted ones that no packet came for yet: beyond it the oldest goes.
+  uint32_t sessions_unproven_max = 256;
   /// Calls accepted and not yet completed, over all sessions.
   uint32_t calls_max = 1u << 16;
   /// Handlers running or deferred, over all sessions; beyond it requests are refused with
@@ -175,7 +189,8 @@ struct EndpointOptions {
   DurationNs spin_ns = 50 * kMicrosecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
-  /// Seeds session generations, so that a restarted endpoint does not repeat them.
+  /// Above 0: session generations and nonces follow from it, for tests. 0: they come from the system's random numbers, as they must where
+  /// peers are not trusted.
   uint64_t seed = 0;
 };
 
@@ -217,9 +232,12 @@ class Endpoint {
   /// from main to a worker).
   void adopt_thread();
 
-  /// Requests for `method` go to `handler`; one handler per method. Before the first poll().
-  void serve(MethodId method, HandlerFn handler);
+  /// Requests for `method` go to `handler`; one handler per method. Null: to nobody any more. Before the first poll().
+  void serve(MethodId method, HandlerFn handler, const ServeOptions& options = {});
   void on_session_event(SessionEventFn observer);
+  /// Whether a session that claims to be of `peer` may have one of sessions_reserved. A claim: who lies is to be found
+  /// out and closed.
+  void keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have);
   /// `observer` runs in each turn that received something, after its handlers and before anything is transmitted: for handlers that gather
   /// requests to answer them together. Before the first poll().
   void on_burst_end(absl::AnyInvocable<void()> observer);
@@ -246,6 +264,9 @@ class Endpoint {
   [[nodiscard]] bool is_connected(SessionId session) const;
   /// Who is at the other end; all zero before the session stands.
   [[nodiscard]] EndpointIdentity peer_identity(SessionId session) const;
+  /// The random number of the offer that made the session, which both ends know, and nobody else who does not see their packets; 0: no
+  /// such session. So one end can be asked by another way whether it opened the session.
+  [[nodiscard]] uint64_t session_nonce(SessionId session) const;
   [[nodiscard]] Descriptor local_descriptor() const;
 
   // --- Memory --------------------------------------------------------------------------------------------------------
@@ -289,6 +310,8 @@ class Endpoint {
   [[nodiscard]] const EndpointCounters& counters() const;
   [[nodiscard]] TimeNs now_ns() const;
   [[nodiscard]] size_t session_count() const;
+  /// No sessions are left but sessions_reserved.
+  [[nodiscard]] bool is_short_of_sessions() const;
 
   /// What must be zero when everything has come to rest; tests and `doctor` read it.
   struct Balance {

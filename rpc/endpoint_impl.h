@@ -15,16 +15,21 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/spin_policy.h"
 #include "rpc/endpoint.h"
+#include "rpc/loans.h"
 #include "rpc/mailbox.h"
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
@@ -36,6 +41,12 @@
 #include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
+
+/// The peer of a session that is not bound to one: no packet comes from there.
+inline constexpr PeerId kUnbound = kNoPeer - 1;
+
+/// Of an endpoint's message memory, what the requests of one peer may take: one part in so many.
+inline constexpr size_t kPeerMemoryShare = 8;
 
 /// One session as the endpoint sees it: how it came to be, who is at the other end, and the
 /// protocol's part.
@@ -59,17 +70,27 @@ struct SessionEntry {
   uint32_t attempts = 0;
   uint32_t remote_index = 0;  // of the offer or answer
   uint32_t remote_generation = 0;
-  uint64_t nonce = 0;
-  PeerId peer = kNoPeer;
+  uint64_t nonce = 0;  // the offer's
+  /// Whose packets are taken. Accepted sessions have none before their first packet, and while their connection is broken: then a
+  /// packet that names the session's generation, which only the peer was told, says where it is.
+  PeerId peer = kUnbound;
+  PeerId claimed = kNoPeer;  // where an offer says that it is, if the transport needs to know
+  uint64_t host = 0;         // the bound peer's
+  bool proven = false;       // a packet of it came
   EndpointIdentity identity;
   TimeNs connecting_since_ns = 0;
   TimeNs next_attempt_ns = 0;
   TimeNs resend_at_ns = kTimeNever;
-  std::string answer;  // accepted sessions: given again to a repeated offer
+  TimeNs link_down_ns = kTimeNever;  // when the connection broke, if it was not made again since
+  std::string answer;                // accepted sessions: given again to a repeated offer
   std::unique_ptr<Session> session;
 };
 
-class EndpointImpl final : public MemoryAccess, private SessionHost, private PacketSink, private RxPlacer {
+class EndpointImpl final : public MemoryAccess,
+                           private SessionHost,
+                           private PacketSink,
+                           private RxPlacer,
+                           private PeerUse {
  public:
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~EndpointImpl() override;
@@ -86,11 +107,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   }
   void adopt_thread();
 
-  void serve(MethodId method, HandlerFn handler);
+  void serve(MethodId method, HandlerFn handler, const ServeOptions& options);
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
   absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  std::string accept_offer(ByteSpan offer);
+  std::string accept_offer(ByteSpan offer, PeerId from = kNoPeer);
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const {
     if (session.index >= entries_.size()) return nullptr;
@@ -115,6 +136,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] Endpoint::Balance balance() const;
 
+  [[nodiscard]] bool is_short_of_sessions() const {
+    return session_count_ >= options_.sessions_max - std::min(options_.sessions_reserved, options_.sessions_max);
+  }
+
   MessagePtr make_message() override { return messages_.make(); }
 
   // MemoryAccess.
@@ -136,6 +161,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   const std::shared_ptr<EndpointMailbox> mailbox_;
   EndpointCounters counters_;
   SessionEventFn session_observer_;
+  absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have_reserved_;
   absl::AnyInvocable<void()> burst_end_observer_;
   TimeNs now_ns_ = 0;
   size_t session_count_ = 0;
@@ -155,12 +181,20 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
    public:
     explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
     void return_lease(uint64_t cookie) override;
-    /// A cookie for `buffer`, to be returned once.
-    uint64_t hold(Buffer buffer);
+    /// A cookie for `buffer`, to be returned once. It counts as `peer`'s, if that is one.
+    uint64_t hold(Buffer buffer, PeerId peer);
+    /// What is held for the peer.
+    [[nodiscard]] size_t bytes_of(PeerId peer) const;
 
+   private:
+    struct Held {
+      Buffer buffer;
+      PeerId peer = kNoPeer;
+    };
     EndpointImpl& endpoint_;
-    std::vector<Buffer> held_;
+    std::vector<Held> held_;
     std::vector<uint32_t> free_;
+    absl::flat_hash_map<PeerId, size_t> bytes_;
   };
 
   // SessionHost.
@@ -168,11 +202,18 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   PacketSink* express(const Session& session) override;
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
-  std::optional<Assembly> assemble(size_t bytes) override;
-  MessagePtr announce(const Session& session, const Message& message) override;
-  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override;
+  std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
+  std::optional<Assembly> allocate_for(PeerId peer, size_t bytes);
+  /// Whose memory a message of the session takes: who called us. What we asked for ourselves is nobody's.
+  [[nodiscard]] static PeerId payer_of(const SessionEntry& entry) { return entry.initiator ? kNoPeer : entry.peer; }
+  [[nodiscard]] bool may_hold(PeerId peer, size_t bytes) const;
+  Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
+  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
   void sever(const Session& session) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
+  [[nodiscard]] bool takes_one_way(uint16_t method) const override {
+    return method < kMethodMax && takes_one_way_[method];
+  }
   void complete(Call& call) override {
     call.session_index = UINT32_MAX;
     completed_.push_back(call);
@@ -180,6 +221,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
   void count_retransmit() override { ++counters_.retransmits; }
   void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
+
+  /// False: its peer takes nothing now, or is not known now.
+  [[nodiscard]] bool has_room_for(const Session& session) {
+    return session.route() != kNoPeer && transport_.has_room(session.route());
+  }
 
   // PacketSink.
   [[nodiscard]] bool has_room() const override { return staged_count_ < kBurstMax; }
@@ -189,6 +235,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   // RxPlacer.
   Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
   void abandon(uint64_t cookie) override;
+
+  // PeerUse.
+  [[nodiscard]] bool is_used(PeerId peer) const override {
+    return dialled_.contains(peer) || accepted_from_.contains(peer);
+  }
 
   // endpoint.cc
   size_t turn(size_t received);
@@ -203,6 +254,8 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   [[gnu::noinline]] bool copy_out(ByteSpan payload, Lease& lease);
   void dispatch(RxPacket& packet);
   void dispatch_aside(const Arrival& arrival, PeerId from);
+  void tell_unknown(const PacketHeader& header, PeerId from);
+  [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
   void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
@@ -223,6 +276,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
 
   // endpoint_reads.cc
   size_t run_reads();
+  void on_one_sided(const OneSidedCompletion& completion);
   void on_fetched(ReadPulls::Finished&& finished);
   void end_reads();
 
@@ -238,11 +292,23 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   SessionEntry* entry_of(SessionId session) {
     return find(session) == nullptr ? nullptr : entries_[session.index].get();
   }
-  absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator);
+  /// For generations and nonces, which nobody may guess, not even from earlier ones.
+  [[nodiscard]] uint64_t secret();
+  void renew_generation(SessionEntry& entry);
+  absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator, const EndpointIdentity& identity = {});
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
   std::string make_offer(SessionEntry& entry);
-  SessionAnswer judge_offer(const SessionOffer& offer, SessionEntry** accepted);
+  SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, SessionEntry** accepted);
+  /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
+  absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
+                        uint32_t remote_generation);
+  /// False: the session has ended.
+  bool bind(SessionEntry& entry, PeerId from);
+  void uncount(const SessionEntry& entry);
+  void unbind(SessionEntry& entry);
+  void resume(SessionEntry& entry);
+  void limit_unproven();
   absl::Status on_answer(SessionEntry& entry, const SessionAnswer& answer);
   void open_session(SessionEntry& entry, const SessionTerms& terms);
   void break_session(SessionEntry& entry, const absl::Status& why);
@@ -263,6 +329,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   uint32_t completing_count_ = 0;  // calls whose completion runs
 
   std::vector<HandlerFn> handlers_;
+  std::bitset<kMethodMax> takes_one_way_;
   uint32_t handlers_running_ = 0;
 
   // Memory. Order matters: leases and messages return to what is declared before them.
@@ -289,8 +356,9 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
   bool flushing_ = false;     // released bodies may call us from inside
   size_t in_wire_count_ = 0;  // messages whose token has not come back
 
-  // Large messages that we read ourselves; null where the transport cannot.
+  // Large messages that their receivers read; null where the transport cannot.
   OneSided* const one_sided_;
+  Loans loans_{one_sided_};
   ReadPulls read_pulls_;
   // Operations that others started, and their task.
   IntrusiveList<Operation, &Operation::hook> access_waiting_;
@@ -304,9 +372,14 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private Pac
       options_.protocol.receive_budget_bytes};
   SpinPolicy spin_policy_;
   Rng rng_;
+  absl::flat_hash_map<PeerId, uint32_t> dialled_;               // our own sessions, by peer
+  absl::flat_hash_map<PeerId, uint32_t> accepted_from_;         // sessions bound, by peer
+  absl::flat_hash_map<uint64_t, uint32_t> accepted_from_host_;  // and by host
   std::vector<std::unique_ptr<SessionEntry>> entries_;
   std::vector<uint32_t> free_entries_;
-  std::map<std::pair<Uuid, uint32_t>, uint32_t> accepted_;  // (peer's uuid, its session index) -> entry
+  absl::flat_hash_map<std::pair<PeerId, uint32_t>, uint32_t> bound_;  // accepted: (peer, its session index) -> entry
+  std::map<std::pair<uint64_t, Uuid>, uint32_t> accepted_;            // the offer's nonce and sender -> entry
+  std::deque<SessionId> unproven_;                                    // accepted, without a packet yet; some have ended
   IntrusiveList<Session, &Session::ready_hook> ready_;
   /// Ready, but their peer takes nothing now: one stopped peer must not hold up the others.
   IntrusiveList<Session, &Session::ready_hook> parked_;

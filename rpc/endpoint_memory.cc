@@ -30,7 +30,7 @@ uint64_t EndpointImpl::life_of(SessionId session) const {
 
 bool EndpointImpl::ready(SessionId session) {
   const SessionEntry* entry = find(session);
-  return entry != nullptr && one_sided_ != nullptr && one_sided_->ready(entry->peer);
+  return entry != nullptr && one_sided_ != nullptr && entry->peer != kUnbound && one_sided_->ready(entry->peer);
 }
 
 void EndpointImpl::start(Operation& operation) {
@@ -67,7 +67,7 @@ void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
 bool EndpointImpl::try_to_post(Operation& operation) {
   if (operation.only_connect || life_of(operation.session) != operation.life) return false;
   const PeerId peer = entries_[operation.session.index]->peer;
-  if (!one_sided_->ready(peer)) return false;
+  if (peer == kUnbound || !one_sided_->ready(peer)) return false;
   operation.what.peer = peer;
   operation.what.cookie = kAccessCookie | reinterpret_cast<uintptr_t>(&operation);
   if (one_sided_->post(std::span(&operation.what, 1)) == 0) return false;

@@ -20,19 +20,35 @@ void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
 
 void EndpointImpl::PoolLeases::return_lease(uint64_t cookie) {
   endpoint_.check_thread();
-  held_[cookie].reset();
+  Held& held = held_[cookie];
+  if (held.peer != kNoPeer) {
+    const auto bytes = bytes_.find(held.peer);
+    bytes->second -= held.buffer.capacity();
+    if (bytes->second == 0) bytes_.erase(bytes);
+  }
+  held.buffer.reset();
   free_.push_back(static_cast<uint32_t>(cookie));
 }
 
-uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer) {
+uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer, PeerId peer) {
+  if (peer != kNoPeer && buffer.capacity() > 0) {
+    bytes_[peer] += buffer.capacity();
+  } else {
+    peer = kNoPeer;
+  }
   if (free_.empty()) {
-    held_.push_back(std::move(buffer));
+    held_.push_back({std::move(buffer), peer});
     return held_.size() - 1;
   }
   const uint32_t cookie = free_.back();
   free_.pop_back();
-  held_[cookie] = std::move(buffer);
+  held_[cookie] = {std::move(buffer), peer};
   return cookie;
+}
+
+size_t EndpointImpl::PoolLeases::bytes_of(PeerId peer) const {
+  const auto bytes = bytes_.find(peer);
+  return bytes == bytes_.end() ? 0 : bytes->second;
 }
 
 void EndpointImpl::flush_releases() {
@@ -42,7 +58,7 @@ void EndpointImpl::flush_releases() {
 }
 
 bool EndpointImpl::copy_out(ByteSpan payload, Lease& lease) {
-  std::optional<Assembly> copy = assemble(payload.size());
+  std::optional<Assembly> copy = allocate_for(kNoPeer, payload.size());
   if (!copy.has_value()) return false;
   copy_bytes(copy->data, payload);
   counters_.rx_copied_bytes += payload.size();
@@ -76,34 +92,47 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   return true;
 }
 
-std::optional<Assembly> EndpointImpl::assemble(size_t bytes) {
+std::optional<Assembly> EndpointImpl::assemble(const Session& session, size_t bytes) {
+  const PeerId payer = payer_of(*entries_[session.address().local_index]);
+  return may_hold(payer, bytes) ? allocate_for(payer, bytes) : std::nullopt;
+}
+
+std::optional<Assembly> EndpointImpl::allocate_for(PeerId peer, size_t bytes) {
   absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
   if (!buffer.ok()) return std::nullopt;
   Assembly out;
   out.data = buffer->data();
-  const uint64_t cookie = pool_leases_.hold(*std::move(buffer));
+  const uint64_t cookie = pool_leases_.hold(*std::move(buffer), peer);
   out.lease = Lease({out.data, bytes}, &pool_leases_, cookie);
   return out;
 }
 
-RxPlacer::Placement EndpointImpl::place(PeerId /*from*/, ByteSpan header, size_t payload_bytes) {
+/// No peer takes more than its share of what all need, but for one message.
+bool EndpointImpl::may_hold(PeerId peer, size_t bytes) const {
+  if (peer == kNoPeer) return true;
+  const size_t held = pool_leases_.bytes_of(peer);
+  return held == 0 || held + bytes <= options_.memory_limit_bytes / kPeerMemoryShare;
+}
+
+RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t payload_bytes) {
   const DecodedHeader decoded = decode_header(header);
   if (!decoded.ok || decoded.header.message_bytes != payload_bytes) return {};
   const PacketHeader& h = decoded.header;
   if (h.session_index >= entries_.size()) return {};
   const SessionEntry& entry = *entries_[h.session_index];
   if (entry.state != SessionEntry::State::kOpen || entry.wire_generation != h.session_generation ||
-      !entry.session->expects(h)) {
+      (entry.peer != from && !is_lost_peer(entry, from)) || !entry.session->expects(h)) {
     return {};
   }
-  absl::StatusOr<Buffer> buffer = buffers_.allocate(payload_bytes);
-  if (!buffer.ok()) {
+  const PeerId payer = entry.initiator ? kNoPeer : from;
+  absl::StatusOr<Buffer> buffer = may_hold(payer, payload_bytes) ? buffers_.allocate(payload_bytes) : Buffer();
+  if (!buffer.ok() || buffer->data() == nullptr) {
     entry.session->on_unplaceable(h, now_ns_);
     return {};
   }
   Placement out;
   out.to = buffer->data();
-  out.cookie = pool_leases_.hold(*std::move(buffer));
+  out.cookie = pool_leases_.hold(*std::move(buffer), payer);
   return out;
 }
 
@@ -126,7 +155,8 @@ void EndpointImpl::dispatch(RxPacket& packet) {
     const PacketHeader& header = arrival.header;
     SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
     if (entry != nullptr && entry->state == SessionEntry::State::kOpen &&
-        entry->wire_generation == header.session_generation && header.type <= PacketType::kPong) [[likely]] {
+        entry->wire_generation == header.session_generation && entry->peer == packet.from &&
+        is_for_session(header.type)) [[likely]] {
       entry->session->on_packet(arrival, now_ns_);
     } else {
       dispatch_aside(arrival, packet.from);
@@ -144,7 +174,25 @@ void EndpointImpl::discard_current() {
   }
 }
 
-/// Packets that are not for an open session.
+/// May a packet from `from` that names the session's generation bind the session?
+bool EndpointImpl::is_lost_peer(const SessionEntry& entry, PeerId from) {
+  return entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.peer == kUnbound && from != kNoPeer &&
+         (entry.claimed == kNoPeer || entry.claimed == from);
+}
+
+/// Whoever waits for an answer learns that the session is none here.
+void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
+  const bool asks =
+      header.type == PacketType::kRequest || header.type == PacketType::kPull || header.type == PacketType::kPing;
+  if (!asks || from == kNoPeer) return;
+  PacketHeader reply;
+  reply.type = PacketType::kUnknownSession;
+  reply.session_index = header.session_index;
+  reply.session_generation = header.session_generation;
+  send_control(from, reply, {});
+}
+
+/// Packets that are not for an open session that is bound to their sender.
 void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
   const PacketHeader& header = arrival.header;
   if (header.type == PacketType::kConnect || header.type == PacketType::kAccept ||
@@ -157,17 +205,15 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
                       entry->state == SessionEntry::State::kAwaitingAnswer);
   if (!known) {
     count_drop(entry == nullptr ? DropReason::kUnknownSession : DropReason::kOldGeneration);
-    const bool asks =
-        header.type == PacketType::kRequest || header.type == PacketType::kPull || header.type == PacketType::kPing;
-    if (asks && from != kNoPeer) {
-      PacketHeader reply;
-      reply.type = PacketType::kUnknownSession;
-      reply.session_index = header.session_index;
-      reply.session_generation = header.session_generation;
-      send_control(from, reply, {});
-    }
-    return;
+    return tell_unknown(header, from);
   }
+  if (is_lost_peer(*entry, from)) {
+    if (!bind(*entry, from)) return tell_unknown(header, from);
+    if (entry->link_lost) resume(*entry);
+    if (is_for_session(header.type)) return entry->session->on_packet(arrival, now_ns_);
+  }
+  // Whoever has seen a session's packets knows its numbers: they prove nothing. Not answered, because the answer would end a session.
+  if (entry->peer != from) return count_drop(DropReason::kForeignSender);
   if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
   doom(*entry, absl::UnavailableError("the peer closed the session"));  // what is left: kDisconnect
 }
@@ -181,7 +227,7 @@ void EndpointImpl::mark_ready(Session& session) {
 PacketSink* EndpointImpl::express(const Session& session) {
   // Not past sessions that wait for the wire, not to a peer that takes nothing now (its packets would hold up the burst), and not
   // from a body's release while the burst is being counted off.
-  if (flushing_ || !ready_.empty() || !transport_.has_room(session.route())) return nullptr;
+  if (flushing_ || !ready_.empty() || !has_room_for(session)) return nullptr;
   return has_room() || flush_staged() > 0 ? this : nullptr;
 }
 
@@ -256,7 +302,7 @@ size_t EndpointImpl::transmit() {
   if (!offers_due_.empty()) send_offers();
   for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
     Session* next = parked_.next(*session);
-    if (transport_.has_room(session->route())) {
+    if (has_room_for(*session)) {
       session->ready_hook.unlink();
       ready_.push_back(*session);
     }
@@ -265,7 +311,7 @@ size_t EndpointImpl::transmit() {
   while (!ready_.empty()) {
     Session& session = ready_.front();
     session.ready_hook.unlink();
-    if (!transport_.has_room(session.route())) {
+    if (!has_room_for(session)) {
       parked_.push_back(session);
       continue;
     }

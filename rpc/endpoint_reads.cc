@@ -1,4 +1,5 @@
-// Large messages that the endpoint reads from its peers' memory: between sessions, ReadPulls and the transport's READs.
+// Large messages that their receiver reads: between sessions, ReadPulls, Loans and the transport's one-sided
+// operations.
 #include <algorithm>
 
 #include "rpc/base/check.h"
@@ -7,34 +8,21 @@
 
 namespace skua::rpc {
 
-MessagePtr EndpointImpl::announce(const Session& session, const Message& message) {
-  if (one_sided_ == nullptr || message.body_count() == 0) return {};
-  ReadList list;
-  list.connection = one_sided_->connection(session.route());
-  if (list.connection == 0) return {};
-  list.head = message.head();
-  for (size_t i = 0; i < message.body_count(); ++i) {
-    const ByteSpan body = message.body(i);
-    if (body.empty()) continue;
-    const std::optional<MemoryName> name = one_sided_->name_of(body);
-    if (!name.has_value() || body.size() > UINT32_MAX) return {};
-    list.spans[list.span_count++] = {name->address, name->key, static_cast<uint32_t>(body.size())};
-  }
+Announcement EndpointImpl::announce(const MessageOwner& owner, const MessagePtr& message) {
+  const Session& session = *entries_[owner.session_index]->session;
+  if (one_sided_ == nullptr || session.route() == kNoPeer) return {};
   // The announcement is one packet, and its bytes are a message's head.
-  const size_t bytes = list.encoded_bytes();
-  if (list.span_count == 0 || bytes > std::min<size_t>(Message::kHeadMax, session.terms().payload_bytes)) return {};
-  MessagePtr announcement = make_message();
-  announcement->set_head_size(list.encode(announcement->head_room()));
-  return announcement;
+  const size_t bytes_max = std::min<size_t>(Message::kHeadMax, session.terms().payload_bytes);
+  return loans_.announce(session.route(), owner, message, make_message(), bytes_max);
 }
 
-EndpointImpl::Fetch EndpointImpl::fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) {
+EndpointImpl::Fetch EndpointImpl::fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) {
   const PeerId peer = entries_[owner.session_index]->peer;
   if (one_sided_ == nullptr) return Fetch::kImpossible;
   const uint64_t connection = one_sided_->connection(peer);
   // What was announced over a connection that is over may be something else by now.
   if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = assemble(message_bytes);
+  std::optional<Assembly> assembly = assemble(*entries_[owner.session_index]->session, message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
   counters_.rx_copied_bytes += list.head.size();
@@ -43,21 +31,18 @@ EndpointImpl::Fetch EndpointImpl::fetch(const PullOwner& owner, const ReadList& 
 }
 
 void EndpointImpl::sever(const Session& session) {
-  if (one_sided_ != nullptr && !mutant(Mutant::kNoSever)) one_sided_->sever(session.route());
+  if (one_sided_ == nullptr || session.route() == kNoPeer || mutant(Mutant::kNoSever)) return;
+  one_sided_->sever(session.route());
 }
 
 /// Takes in what READs have brought, and asks for more.
 size_t EndpointImpl::run_reads() {
-  if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty()) return 0;
+  if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0) return 0;
   size_t work = 0;
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (const size_t count = one_sided_->reap(completions)) {
     work += count;
-    for (size_t i = 0; i < count; ++i) {
-      if (on_access_completion(completions[i])) continue;
-      std::optional<ReadPulls::Finished> finished = read_pulls_.on_completion(completions[i].cookie, completions[i].ok);
-      if (finished.has_value()) on_fetched(*std::move(finished));
-    }
+    for (size_t i = 0; i < count; ++i) on_one_sided(completions[i]);
   }
   if (!access_waiting_.empty()) work += run_waiting_access();
   ReadPulls::Read read;
@@ -79,6 +64,19 @@ size_t EndpointImpl::run_reads() {
   return work;
 }
 
+void EndpointImpl::on_one_sided(const OneSidedCompletion& completion) {
+  if (completion.kind != OneSidedCompletion::Kind::kOperation) {
+    const std::optional<MessageOwner> owner = loans_.on_completion(completion);
+    if (!owner.has_value()) return;
+    const SessionEntry& entry = *entries_[owner->session_index];
+    if (entry.state == SessionEntry::State::kOpen && entry.session != nullptr) entry.session->on_lent(*owner, now_ns_);
+    return;
+  }
+  if (on_access_completion(completion)) return;
+  std::optional<ReadPulls::Finished> finished = read_pulls_.on_completion(completion.cookie, completion.ok);
+  if (finished.has_value()) on_fetched(*std::move(finished));
+}
+
 void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
   if (finished.ok) {
     counters_.rx_read_bytes += finished.message.size();
@@ -94,18 +92,21 @@ void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
 void EndpointImpl::end_reads() {
   if (one_sided_ == nullptr) return;
   for (const auto& entry : entries_) {
-    if (entry->session != nullptr) one_sided_->sever(entry->peer);
+    if (entry->session != nullptr && entry->peer != kUnbound) one_sided_->sever(entry->peer);
   }
   read_pulls_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
+  loans_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (read_pulls_.reads_in_flight() + access_in_flight_ > 0) {
     const size_t count = one_sided_->reap(completions);
     SKUA_CHECK(count > 0, "the transport keeps memory that it was told to let go");
     for (size_t i = 0; i < count; ++i) {
+      if (completions[i].kind != OneSidedCompletion::Kind::kOperation) continue;
       if (on_access_completion(completions[i])) continue;
       static_cast<void>(read_pulls_.on_completion(completions[i].cookie, false));
     }
   }
+  loans_.abandon();
   while (Operation* operation = access_waiting_.pop_front()) operation->complete(*operation, Result::kNotRun);
 }
 

@@ -11,6 +11,11 @@
 //
 // A new connection of the same session gets new wire generations on both sides, so that nothing of
 // the old one is believed.
+//
+// Who is at the other end. What an offer says of its sender (identity, descriptor) proves nothing, and changes nothing of other
+// sessions. An accepted session is bound to a peer of the transport by a packet that names its index and generation: only who
+// got the answer knows them. Until then it is unproven: there are few of these, for a short time. A session whose connection
+// broke is bound anew in the same way. An offer that comes as a packet of a known peer binds its session at once.
 #include <algorithm>
 #include <bit>
 
@@ -42,35 +47,50 @@ SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId pee
 
 // --- Opening -------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator) {
-  if (session_count_ >= options_.sessions_max) {
-    return absl::ResourceExhaustedError(absl::StrCat("the endpoint holds sessions_max (", options_.sessions_max,
-                                                     ") sessions: close some or raise the limit"));
+/// `identity`: whom an accepted one claims to be of.
+absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator, const EndpointIdentity& identity) {
+  const bool for_all = initiator || (may_have_reserved_ && may_have_reserved_(identity));
+  if (session_count_ >= options_.sessions_max || (is_short_of_sessions() && !for_all)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the endpoint holds ", session_count_, " sessions (sessions_max of ", options_.sessions_max,
+                     options_.sessions_reserved > 0
+                         ? absl::StrCat(", the last ", options_.sessions_reserved, " of them kept for nodes")
+                         : std::string(),
+                     "): close some or raise the limit"));
   }
   if (free_entries_.empty()) {
     entries_.push_back(std::make_unique<SessionEntry>());
     entries_.back()->index = static_cast<uint32_t>(entries_.size() - 1);
-    entries_.back()->wire_generation = static_cast<uint32_t>(rng_.next());
+    entries_.back()->wire_generation = static_cast<uint32_t>(secret());
     free_entries_.push_back(entries_.back()->index);
   }
   SessionEntry& entry = *entries_[free_entries_.back()];
   free_entries_.pop_back();
   ++session_count_;
   ++entry.handle_generation;
-  if (!mutant(Mutant::kReuseGeneration)) ++entry.wire_generation;
+  renew_generation(entry);
   entry.initiator = initiator;
-  entry.was_open = entry.offer_due = entry.link_lost = false;
+  entry.was_open = entry.offer_due = entry.link_lost = entry.proven = false;
+  entry.claimed = kNoPeer;
   entry.attempts = 0;
-  entry.nonce = rng_.next();
+  entry.nonce = secret();
   entry.peer = peer;
   entry.identity = {};
   entry.connecting_since_ns = now_ns_;
   entry.next_attempt_ns = now_ns_;
-  entry.resend_at_ns = kTimeNever;
+  entry.resend_at_ns = entry.link_down_ns = kTimeNever;
   entry.answer.clear();
+  if (initiator) ++dialled_[peer];
   entry.session = std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index,
-                                            &receive_budget_, peer);
+                                            &receive_budget_, peer == kUnbound ? kNoPeer : peer);
   return &entry;
+}
+
+/// Later than the one before, for whoever has to tell them apart, by steps that nobody can guess: who had the session's index before knows
+/// that one.
+void EndpointImpl::renew_generation(SessionEntry& entry) {
+  if (mutant(Mutant::kReuseGeneration)) return;
+  entry.wire_generation += 1 + static_cast<uint32_t>(secret() >> 40);
 }
 
 SessionTerms EndpointImpl::own_terms() const {
@@ -161,6 +181,7 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   entry.identity.incarnation = answer.incarnation;
   entry.identity.cluster_id.bytes = answer.cluster_id;
   open_session(entry, answer.terms);
+  entry.session->send_ping();  // the other side may not know yet whose packets to take
   return absl::OkStatus();
 }
 
@@ -183,12 +204,12 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 // --- Accepting -------------------------------------------------------------------------------------------------------
 
-std::string EndpointImpl::accept_offer(ByteSpan bytes) {
+std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from) {
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
   if (offer.ok()) {
-    answer = judge_offer(*offer, &accepted);
+    answer = judge_offer(*offer, from, &accepted);
     answer.nonce = offer->nonce;
   } else {
     answer.code = offer.status().code();
@@ -207,7 +228,8 @@ std::string EndpointImpl::accept_offer(ByteSpan bytes) {
   return accepted->answer;
 }
 
-SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry** accepted) {
+/// `from`: whose packet brought the offer; kNoPeer: it came by another way, or nobody known sent it.
+SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, SessionEntry** accepted) {
   SessionAnswer answer;
   auto refuse = [&](const absl::Status& why) {
     answer.code = why.code();
@@ -224,40 +246,141 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, SessionEntry*
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
-  absl::StatusOr<PeerId> peer = transport_.resolve(*descriptor);
-  if (!peer.ok()) return refuse(peer.status());
-
-  const auto key = std::make_pair(descriptor->identity.uuid, offer.session_index);
-  if (auto found = accepted_.find(key); found != accepted_.end()) {
-    SessionEntry& old = *entries_[found->second];
-    const bool same_life = old.identity == descriptor->identity;
-    if (same_life && old.remote_generation == offer.session_generation && !old.answer.empty()) {
+  const auto key = std::make_pair(offer.nonce, descriptor->identity.uuid);
+  if (const auto again = accepted_.find(key); again != accepted_.end()) {
+    SessionEntry& old = *entries_[again->second];
+    if (old.remote_index == offer.session_index && old.remote_generation == offer.session_generation) {
       *accepted = &old;  // a repeated offer gets the answer again
       return answer;
     }
-    if (descriptor->identity.incarnation < old.identity.incarnation) {
-      return refuse(absl::AbortedError("the offer is from an earlier life of the endpoint"));
-    }
-    if (same_life && static_cast<int32_t>(offer.session_generation - old.remote_generation) < 0) {
-      return refuse(absl::AbortedError("the offer is older than the session that stands"));
-    }
-    doom(old, absl::UnavailableError("the peer opened the session anew"));
+    return refuse(absl::AbortedError("the offer has the number of another one"));
   }
-  absl::StatusOr<SessionEntry*> made = new_entry(*peer, false);
+  if (from != kNoPeer) {
+    const absl::Status way = make_way(from, descriptor->identity, offer.session_index, offer.session_generation);
+    if (!way.ok()) return refuse(way);
+  } else {
+    limit_unproven();
+  }
+  // Where packets find the peer by themselves, nobody has to be told.
+  PeerId claimed = from;
+  if (claimed == kNoPeer && !capabilities_.connected) {
+    absl::StatusOr<PeerId> resolved = transport_.resolve_claimed(*descriptor);
+    if (!resolved.ok()) return refuse(resolved.status());
+    claimed = *resolved;
+  }
+  absl::StatusOr<SessionEntry*> made = new_entry(from == kNoPeer ? kUnbound : from, false, descriptor->identity);
   if (!made.ok()) return refuse(made.status());
   SessionEntry& entry = **made;
+  entry.claimed = claimed;
   entry.identity = descriptor->identity;
+  entry.nonce = offer.nonce;
   entry.remote_index = offer.session_index;
   entry.remote_generation = offer.session_generation;
   accepted_[key] = entry.index;
 
   answer.version = kProtocolVersion;
-  answer.terms = fit_path(common_terms(offer.terms), transport_, *peer);
+  answer.terms = common_terms(offer.terms);
+  if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, transport_, claimed);
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
+  if (from != kNoPeer) {
+    entry.peer = kUnbound;
+    SKUA_CHECK(bind(entry, from), "make_way() made none");
+  } else {
+    unproven_.push_back({entry.index, entry.handle_generation});
+    timers_.set_earlier(entry.index, now_ns_ + options_.protocol.unproven_after_ns);
+  }
   open_session(entry, answer.terms);
   *accepted = &entry;
   return answer;
+}
+
+absl::Status EndpointImpl::make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
+                                    uint32_t remote_generation) {
+  if (const auto found = bound_.find({from, remote_index}); found != bound_.end()) {
+    SessionEntry& old = *entries_[found->second];
+    if (old.identity.uuid == identity.uuid && identity.incarnation < old.identity.incarnation) {
+      return absl::AbortedError("the offer is from an earlier life of the endpoint");
+    }
+    if (old.identity == identity && static_cast<int32_t>(remote_generation - old.remote_generation) < 0) {
+      return absl::AbortedError("the offer is older than the session that stands");
+    }
+    doom(old, absl::UnavailableError("the peer opened the session anew"));
+  }
+  const auto held = accepted_from_.find(from);
+  if (held != accepted_from_.end() && held->second >= options_.sessions_per_peer_max) {
+    return absl::ResourceExhaustedError(absl::StrCat("the peer holds sessions_per_peer_max (", held->second,
+                                                     ") sessions of this endpoint: close some"));
+  }
+  const auto neighbours = accepted_from_host_.find(transport_.host_of(from));
+  if (neighbours != accepted_from_host_.end() && neighbours->second >= options_.sessions_per_host_max) {
+    return absl::ResourceExhaustedError(absl::StrCat("the peer's host holds sessions_per_host_max (",
+                                                     neighbours->second, ") sessions of this endpoint: close some"));
+  }
+  return absl::OkStatus();
+}
+
+bool EndpointImpl::bind(SessionEntry& entry, PeerId from) {
+  const absl::Status way = make_way(from, entry.identity, entry.remote_index, entry.remote_generation);
+  if (!way.ok()) {
+    count_drop(DropReason::kRefusedHandshake);
+    doom(entry, way);
+    return false;
+  }
+  entry.peer = from;
+  entry.proven = true;
+  entry.link_down_ns = kTimeNever;
+  entry.session->set_route(from);
+  entry.host = transport_.host_of(from);
+  ++accepted_from_[from];
+  ++accepted_from_host_[entry.host];
+  bound_[{from, entry.remote_index}] = entry.index;
+  return true;
+}
+
+/// The session has a connection again, or asks for it: what was in flight is repeated.
+void EndpointImpl::resume(SessionEntry& entry) {
+  // Without a peer there is nobody to send to: that one's next packet comes here again.
+  entry.resend_at_ns = kTimeNever;
+  if (entry.peer == kUnbound) return;
+  if (entry.session->is_quiet()) {
+    entry.session->send_ping();
+    entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
+    timers_.set_earlier(entry.index, entry.resend_at_ns);
+    return;
+  }
+  entry.link_lost = false;
+  // A session that was quiet has repeated everything when its ping was answered.
+  if (!entry.initiator || !capabilities_.connected) entry.session->on_link_lost(now_ns_);
+}
+
+/// The session is none of its peer's any more.
+void EndpointImpl::uncount(const SessionEntry& entry) {
+  if (entry.peer == kUnbound) return;
+  if (const auto count = accepted_from_.find(entry.peer); --count->second == 0) accepted_from_.erase(count);
+  if (const auto count = accepted_from_host_.find(entry.host); --count->second == 0) accepted_from_host_.erase(count);
+  const auto bound = bound_.find({entry.peer, entry.remote_index});
+  if (bound != bound_.end() && bound->second == entry.index) bound_.erase(bound);
+}
+
+/// The connection broke: packets with the session's numbers may come from elsewhere.
+void EndpointImpl::unbind(SessionEntry& entry) {
+  uncount(entry);
+  entry.peer = kUnbound;
+  entry.session->set_route(kNoPeer);
+}
+
+/// Offers cost their senders nothing, so the sessions that nobody has used yet are few: the oldest makes room for the next.
+void EndpointImpl::limit_unproven() {
+  const auto is_unproven = [this](SessionId id) { return find(id) != nullptr && !entries_[id.index]->proven; };
+  while (!unproven_.empty()) {
+    const SessionId oldest = unproven_.front();
+    if (is_unproven(oldest)) {
+      if (unproven_.size() < options_.sessions_unproven_max) return;
+      doom(*entries_[oldest.index], absl::ResourceExhaustedError("the peer did not use the session, others wait"));
+    }
+    unproven_.pop_front();
+  }
 }
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
@@ -265,12 +388,12 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (arrival.header.type == PacketType::kConnect) {
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
-    const std::string answer = accept_offer(arrival.payload);
+    const std::string answer = accept_offer(arrival.payload, from);
     // A datagram transport learns who sent it from the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));
       if (!descriptor.ok()) return;
-      absl::StatusOr<PeerId> peer = transport_.resolve(*descriptor);
+      absl::StatusOr<PeerId> peer = transport_.resolve_claimed(*descriptor);
       if (!peer.ok()) return;
       from = *peer;
     }
@@ -286,6 +409,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     return count_drop(DropReason::kUnknownSession);
   }
   if (entry->state != State::kConnecting) return count_drop(DropReason::kDuplicate);
+  if (entry->peer != from) return count_drop(DropReason::kForeignSender);
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
   if (!answer.ok() || answer->nonce != entry->nonce) return count_drop(DropReason::kMalformedHandshake);
   if (answer->code == absl::StatusCode::kOk) {
@@ -303,8 +427,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
 void EndpointImpl::on_unknown_session(const Arrival& arrival, PeerId from) {
   // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
   for (auto& entry : entries_) {
-    if (entry->state != State::kOpen || (from != kNoPeer && from != entry->peer) ||
-        entry->remote_index != arrival.header.session_index ||
+    if (entry->state != State::kOpen || from != entry->peer || entry->remote_index != arrival.header.session_index ||
         entry->remote_generation != arrival.header.session_generation) {
       continue;
     }
@@ -321,8 +444,8 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
   entry.session->ready_hook.unlink();
   entry.session->interrupt(why, now_ns_);
   if (!entry.initiator) return doom(entry, why);
-  if (!mutant(Mutant::kReuseGeneration)) ++entry.wire_generation;
-  entry.nonce = rng_.next();
+  renew_generation(entry);
+  entry.nonce = secret();
   entry.state = State::kConnecting;
   entry.connecting_since_ns = entry.next_attempt_ns = now_ns_;
   entry.attempts = 0;
@@ -333,7 +456,7 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
 void EndpointImpl::close(SessionId session) {
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return;
-  if (entry->state == State::kOpen) {
+  if (entry->state == State::kOpen && entry->peer != kUnbound) {
     PacketHeader header;
     header.type = PacketType::kDisconnect;
     header.session_index = entry->remote_index;
@@ -350,9 +473,11 @@ void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
   entry.session->ready_hook.unlink();
   entry.session->abort_all(why, now_ns_);
   timers_.set(entry.index, kTimeNever);
-  if (!entry.initiator) {
-    auto found = accepted_.find({entry.identity.uuid, entry.remote_index});
-    if (found != accepted_.end() && found->second == entry.index) accepted_.erase(found);
+  if (entry.initiator) {
+    if (const auto count = dialled_.find(entry.peer); --count->second == 0) dialled_.erase(count);
+  } else {
+    accepted_.erase({entry.nonce, entry.identity.uuid});
+    uncount(entry);  // its packets may still be on their way to the peer
   }
   doomed_.push_back(entry.index);
   notify(entry, SessionEvent::Kind::kClosed, why);
@@ -402,17 +527,24 @@ void EndpointImpl::on_link(const LinkEvent& event) {
       entry.link_lost = true;
       entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
       timers_.set_earlier(entry.index, entry.resend_at_ns);
+      if (!entry.initiator) {
+        entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
+        timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
+        if (capabilities_.connected) unbind(entry);
+      } else if (capabilities_.connected && entry.state == State::kOpen) {
+        entry.session->go_quiet();
+      }
       if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, event.why);
     } else if (entry.state == State::kOpen) {
+      entry.link_down_ns = kTimeNever;
       const bool another_life =
           entry.identity.uuid == event.identity.uuid && entry.identity.incarnation != event.identity.incarnation;
       if (another_life) {
         break_session(entry, absl::AbortedError(absl::StrCat("the peer restarted: it was ", describe(entry.identity),
                                                              ", now incarnation ", event.identity.incarnation,
                                                              "; the request may have executed")));
-      } else if (std::exchange(entry.link_lost, false)) {
-        entry.resend_at_ns = kTimeNever;
-        entry.session->on_link_lost(now_ns_);
+      } else if (entry.link_lost) {
+        resume(entry);
       }
     }
   }
@@ -464,10 +596,23 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
                                                       " ms: it is down or cut off; the request may have executed")));
     return now_ns_;
   }
-  if (entry.link_lost && now_ns_ >= entry.resend_at_ns) {
-    entry.link_lost = false;
-    entry.resend_at_ns = kTimeNever;
-    entry.session->on_link_lost(now_ns_);
+  if (entry.link_lost && now_ns_ >= entry.resend_at_ns) resume(entry);
+  if (!entry.initiator && !entry.proven) {
+    const TimeNs given_up_ns = entry.connecting_since_ns + protocol.unproven_after_ns;
+    if (now_ns_ >= given_up_ns) {
+      doom(entry, absl::UnavailableError("the peer opened the session and never used it"));
+      return kTimeNever;
+    }
+    next = std::min(next, given_up_ns);
+  }
+  // Whoever opened the session makes the connection again, if anybody is there.
+  if (entry.link_down_ns != kTimeNever) {
+    const TimeNs given_up_ns = entry.link_down_ns + protocol.abandoned_after_ns;
+    if (now_ns_ >= given_up_ns) {
+      doom(entry, absl::UnavailableError("the peer's connection broke, and was not made again"));
+      return kTimeNever;
+    }
+    next = std::min(next, given_up_ns);
   }
   const DurationNs silence = now_ns_ - entry.session->last_heard_ns();
   if (!entry.initiator && silence >= protocol.idle_timeout_ns) {

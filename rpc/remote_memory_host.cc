@@ -141,7 +141,6 @@ void RemoteMemoryHost::Impl::close() {
 }
 
 void RemoteMemoryHost::Impl::on_request(IncomingCall&& call) {
-  if (call.one_way) return;
   RemoteMemoryRequest request;
   MessagePtr answer = endpoint_->make_message();
   absl::Status status = absl::InvalidArgumentError("not a request for remote memory");

@@ -52,6 +52,7 @@ class BootstrapClient::Impl {
                                   [this, call, address, done = std::move(done)](const grpc::Status& status) mutable {
                                     auto result = status.ok() ? absl::StatusOr<NodeDescription>(from_proto(call->reply))
                                                               : from_grpc(status, absl::StrCat("node at ", address));
+                                    note_outcome(address, status);
                                     finish(std::move(call), [&] { done(std::move(result)); });
                                   });
     return absl::OkStatus();
@@ -73,12 +74,19 @@ class BootstrapClient::Impl {
           auto result = status.ok() ? absl::StatusOr<OpenSessionAnswer>(OpenSessionAnswer{
                                           call->reply.node_uuid(), call->reply.incarnation(), call->reply.answer()})
                                     : from_grpc(status, absl::StrCat("node at ", address));
+          note_outcome(address, status);
           finish(std::move(call), [&] { done(std::move(result)); });
         });
     return absl::OkStatus();
   }
 
  private:
+  struct Node {
+    std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<v1::Bootstrap::Stub> stub;
+    bool is_lost = false;  // the last call did not reach it
+  };
+
   template <typename Call>
   absl::Status admit(const std::string& address, DurationNs timeout_ns, Call& call) {
     set_timeout(call.context, timeout_ns);
@@ -95,13 +103,23 @@ class BootstrapClient::Impl {
   }
 
   std::shared_ptr<v1::Bootstrap::Stub> stub_for(const std::string& address) {
-    const auto found = stubs_.find(address);
-    if (found != stubs_.end()) return found->second;
-    // Nodes come and go; a connection that is dropped here is made again when it is needed.
-    if (stubs_.size() >= kBootstrapChannelsMax) stubs_.erase(stubs_.begin());
-    std::shared_ptr<v1::Bootstrap::Stub> stub = v1::Bootstrap::NewStub(make_channel(address));
-    stubs_[address] = stub;
-    return stub;
+    auto found = nodes_.find(address);
+    if (found == nodes_.end()) {
+      // Nodes come and go; a connection that is dropped here is made again when it is needed.
+      if (nodes_.size() >= kBootstrapChannelsMax) nodes_.erase(nodes_.begin());
+      const std::shared_ptr<grpc::Channel> channel = make_channel(address);
+      found = nodes_.emplace(address, Node{channel, v1::Bootstrap::NewStub(channel), false}).first;
+    }
+    Node& node = found->second;
+    if (std::exchange(node.is_lost, false)) end_pause(*node.channel);
+    return node.stub;
+  }
+
+  void note_outcome(const std::string& address, const grpc::Status& status) {
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return;
+    std::lock_guard lock(mutex_);
+    const auto found = nodes_.find(address);
+    if (found != nodes_.end()) found->second.is_lost = true;
   }
 
   template <typename Call, typename Report>
@@ -119,7 +137,7 @@ class BootstrapClient::Impl {
   std::mutex mutex_;
   std::condition_variable all_done_;
   // Protected by mutex_.
-  std::map<std::string, std::shared_ptr<v1::Bootstrap::Stub>> stubs_;
+  std::map<std::string, Node> nodes_;  // by address
   std::set<grpc::ClientContext*> cancellable_;
   size_t unfinished_ = 0;
   bool closing_ = false;

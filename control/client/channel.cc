@@ -25,6 +25,10 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+void end_pause(grpc::Channel& channel) {
+  grpc::experimental::ChannelResetConnectionBackoff(&channel);
+}
+
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns));
 }
@@ -45,8 +49,10 @@ ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status&
     case grpc::StatusCode::DEADLINE_EXCEEDED: break;
     default: return Outcome::kAnswered;
   }
+  if (is_leaders_answer(context)) return Outcome::kAnswered;
   const auto leader = redirected_to(context);
   if (!leader) {
+    end_pause(*asked.channel);
     move_on(asked);
     return Outcome::kLost;
   }
@@ -69,6 +75,7 @@ bool ControlPeers::connect(const Peer& asked, DurationNs timeout_ns) {
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) break;
   }
   if (state == GRPC_CHANNEL_READY) return true;
+  end_pause(*asked.channel);
   move_on(asked);
   return false;
 }

@@ -19,6 +19,10 @@ namespace skua::control {
 /// within seconds and reconnects quickly. Connects lazily; never fails here.
 [[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::string& address);
 
+/// The next call connects at once. For whoever paces calls that fail: gRPC's own pause between two attempts rests on
+/// timers that stand still for as long as a wall clock was set back (gRPC 1.51 waits for absolute wall clock times).
+void end_pause(grpc::Channel& channel);
+
 /// The call must be over `timeout_ns` from now.
 void set_timeout(grpc::ClientContext& context, DurationNs timeout_ns);
 

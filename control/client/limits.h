@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "rpc/base/clock.h"
+
 namespace skua::control {
 
 /// A shard map at its own limits is far below this.
@@ -12,6 +14,8 @@ inline constexpr int kReceivedMessageMax = 64 << 20;
 inline constexpr size_t kBootstrapCallsMax = 1024;
 /// Nodes that one client keeps a bootstrap connection to.
 inline constexpr size_t kBootstrapChannelsMax = 1024;
+/// A map that the control plane has for so long and did not come: its watch is dead.
+inline constexpr DurationNs kMapLateNs = 5 * kSecond;
 
 }  // namespace skua::control
 

@@ -143,7 +143,10 @@ class NodeAgent::Impl {
         backoff.reset();
         wait(heartbeat_interval_ns_);
       } else {
-        wait(registered_ ? std::max(backoff.next(), heartbeat_interval_ns_) : backoff.next());
+        // A busy control plane says so at once: a node that it knows goes on as before, or it would look silent.
+        const bool is_busy = registered_ && status.code() == absl::StatusCode::kResourceExhausted;
+        const DurationNs pause = is_busy ? heartbeat_interval_ns_ : backoff.next();
+        wait(registered_ ? std::max(pause, heartbeat_interval_ns_) : pause);
       }
     }
   }
@@ -187,6 +190,7 @@ class NodeAgent::Impl {
     if (auto status = report_findings(); !status.ok()) return status;
     request.set_unix_ms(unix_ms());
     absl::Status status = call(&v1::Membership::Stub::Heartbeat, request, reply);
+    if (status.ok() && options_.on_map_revision) options_.on_map_revision(reply.map_revision());
     if (status.ok() && reply.unix_ms() > 0) note_clock((request.unix_ms() + unix_ms()) / 2 - reply.unix_ms());
     return status;
   }

@@ -61,6 +61,8 @@ struct NodeAgentOptions {
   std::function<void(const absl::Status&)> on_trouble = nullptr;
   /// Its wall clock and the control plane's differ by much, and what to do; once per change, empty when it is over.
   std::function<void(const std::string&)> on_clock = nullptr;
+  /// The shard map's revision, after each heartbeat.
+  std::function<void(uint64_t)> on_map_revision = nullptr;
 };
 
 /// Thread: any, for all methods.

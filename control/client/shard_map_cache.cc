@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +18,12 @@
 #include "control/proto/convert.h"
 
 namespace skua::control {
+namespace {
+
+/// hurry() shortens a pause to no less than this: peers and clients can bring it about.
+constexpr DurationNs kHurryPauseNs = 100 * kMillisecond;
+
+}  // namespace
 
 class ShardMapCache::Impl {
  public:
@@ -72,6 +79,20 @@ class ShardMapCache::Impl {
     changed_.notify_all();
   }
 
+  void expect(uint64_t revision) {
+    const auto now = std::chrono::steady_clock::now();
+    std::lock_guard lock(mutex_);
+    if (expected_ <= revision_.load(std::memory_order_relaxed)) {
+      expected_ = revision;
+      expected_since_ = now;
+    } else if (now - expected_since_ >= std::chrono::nanoseconds(options_.late_after_ns)) {
+      expected_since_ = now;
+      if (context_ != nullptr) context_->TryCancel();
+      hurry_ = true;
+      changed_.notify_all();
+    }
+  }
+
   absl::Status connection() const {
     std::lock_guard lock(mutex_);
     return connection_;
@@ -90,7 +111,10 @@ class ShardMapCache::Impl {
       redirects = 0;
       report(ended);
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, std::chrono::nanoseconds(backoff.next()), [&] { return stopping_ || hurry_; });
+      const DurationNs pause = backoff.next();
+      const DurationNs least = std::min(pause, kHurryPauseNs);
+      changed_.wait_for(lock, std::chrono::nanoseconds(least), [&] { return stopping_; });
+      changed_.wait_for(lock, std::chrono::nanoseconds(pause - least), [&] { return stopping_ || hurry_; });
       hurry_ = false;
       if (stopping_) return;
     }
@@ -188,6 +212,8 @@ class ShardMapCache::Impl {
   absl::Status connection_ = absl::UnavailableError("not connected yet");
   grpc::ClientContext* context_ = nullptr;
   bool stopping_ = false;
+  uint64_t expected_ = 0;  // a revision that the control plane had
+  std::chrono::steady_clock::time_point expected_since_;
   bool hurry_ = false;
 
   std::thread thread_;
@@ -211,6 +237,10 @@ std::shared_ptr<const ShardMap> ShardMapCache::snapshot() const {
 uint64_t ShardMapCache::revision() const {
   return impl_->revision();
 }
+void ShardMapCache::expect(uint64_t revision) {
+  impl_->expect(revision);
+}
+
 void ShardMapCache::hurry() {
   impl_->hurry();
 }

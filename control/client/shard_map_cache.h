@@ -17,6 +17,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "control/client/limits.h"
 #include "control/core/shard_map.h"
 #include "rpc/base/clock.h"
 
@@ -34,6 +35,8 @@ struct ShardMapCacheOptions {
   /// The control plane cannot be reached or refuses; once per change of the reason. Runs on the
   /// cache's thread. May be empty.
   std::function<void(const absl::Status&)> on_trouble = nullptr;
+  /// See expect().
+  DurationNs late_after_ns = kMapLateNs;
 };
 
 /// Thread: any, for all methods.
@@ -68,6 +71,10 @@ class ShardMapCache {
 
   /// Somebody has seen a newer map: do not finish the current back-off, connect now.
   void hurry();
+
+  /// The control plane says that it has this revision. If the map does not follow (late_after_ns), the watch is opened
+  /// anew: gRPC notices a dead connection by timers, which stand still for as long as a wall clock was set back.
+  void expect(uint64_t revision);
 
   /// OK while the watch is open; else why it is not.
   [[nodiscard]] absl::Status connection() const;

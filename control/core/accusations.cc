@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/text.h"
 #include "control/core/uuid.h"
 
 namespace skua::control {
@@ -140,7 +141,7 @@ void Accusations::note(const ViewContext& context, const std::string& accuser, c
     Times& times =
         of_shard.accused[suspicion.accused].try_emplace(accuser, Times{context.now, context.now}).first->second;
     times.last = context.now;
-    times.reason = suspicion.reason.substr(0, kReasonBytesMax);
+    times.reason = cut_text(suspicion.reason, kReasonBytesMax);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "control/core/limits.h"
 #include "control/core/placement.h"
 #include "control/core/replica_placement.h"
+#include "control/core/text.h"
 #include "control/core/view_rules.h"
 
 namespace skua::control {
@@ -129,7 +130,9 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
         who, " cannot join: the cluster has ", kNodesMax, " nodes, which is the limit. Remove nodes that are gone")));
   }
 
-  Decision decision;
+  if (auto status = check_unlike_others(event.node, state_); !status.ok()) return refused(status);
+  Decision decision = judge_claim(event);
+  if (!decision.status.ok()) return decision;
   note_alive(event.node.uuid, event.applied_revision, now, decision);
   status_[event.node.uuid].trouble.clear();
   NodeInfo node = event.node;
@@ -142,16 +145,37 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   return decision;
 }
 
+Decision ClusterCore::judge_claim(const RegisterNode& event) const {
+  Decision decision;
+  if (!options_.claims_need_proof) return decision;
+  const auto found = state_.nodes.find(event.node.uuid);
+  const NodeInfo* registered = found == state_.nodes.end() ? nullptr : &found->second;
+  const auto status = status_.find(event.node.uuid);
+  const auto needed = addresses_to_ask(event.node, registered, status == status_.end() ? NodeStatus{} : status->second);
+  if (needed.empty()) return decision;
+  for (const std::string& address : needed) {
+    const bool asked = std::any_of(event.answers.begin(), event.answers.end(),
+                                   [&](const ClaimAnswer& answer) { return answer.address == address; });
+    if (!asked) decision.ask.push_back(address);
+  }
+  decision.status = decision.ask.empty()
+                        ? check_proof(event.node, registered, event.answers)
+                        : absl::UnavailableError(absl::StrCat(
+                              describe_node(event.node), " is not registered yet: the control plane asks at ",
+                              absl::StrJoin(decision.ask, " and "), " first. Try again"));
+  return decision;
+}
+
 Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   if (auto status = check_process(event.uuid, event.incarnation, event.instance); !status.ok()) return refused(status);
   Decision decision;
   note_alive(event.uuid, event.applied_revision, now, decision);
   NodeStatus& status = status_[event.uuid];
-  status.trouble = event.trouble.substr(0, kTroubleBytesMax);
+  status.trouble = cut_text(event.trouble, kTroubleBytesMax);
   status.clock_ahead_ns = event.clock_ahead_ns;
   status.copies.assign(event.copies.begin(),
                        event.copies.begin() + static_cast<ptrdiff_t>(std::min(event.copies.size(), kCopiesShownMax)));
-  for (CopyReport& copy : status.copies) copy.text.resize(std::min(copy.text.size(), kCopyTextMax));
+  for (CopyReport& copy : status.copies) copy.text = cut_text(copy.text, kCopyTextMax);
   if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
   return decision;
 }
@@ -317,16 +341,8 @@ absl::Status ClusterCore::no_live_nodes() const {
 absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarnation,
                                         const std::string& instance) const {
   const auto registered = state_.nodes.find(uuid);
-  if (registered == state_.nodes.end() || registered->second.incarnation < incarnation) {
-    return absl::NotFoundError(absl::StrCat("node ", uuid, " incarnation ", incarnation,
-                                            " is not registered with cluster ", state_.cluster_id, ". Register again"));
-  }
-  if (registered->second.incarnation != incarnation || registered->second.instance != instance) {
-    return absl::FailedPreconditionError(absl::StrCat("node ", uuid, " incarnation ", incarnation, " was replaced by ",
-                                                      describe_node(registered->second),
-                                                      ". Stop this process: it must not serve any more"));
-  }
-  return absl::OkStatus();
+  return control::check_process(registered == state_.nodes.end() ? nullptr : &registered->second, uuid, incarnation,
+                                instance, state_.cluster_id);
 }
 
 absl::Status ClusterCore::no_such_table(const std::string& name) const {

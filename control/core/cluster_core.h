@@ -56,6 +56,9 @@ struct Decision {
   /// Not OK: refused, with a message that says what to do; `changes` is then empty.
   absl::Status status;
   Changes changes;
+  /// Not empty: a claim that cannot be decided before these addresses were asked who they are. Step again with the
+  /// answers.
+  std::vector<std::string> ask;
   std::vector<LivenessChange> liveness_changes;
   /// The table that was created, found or dropped.
   std::optional<Table> table;
@@ -65,6 +68,9 @@ struct CoreOptions {
   /// A node that is silent for longer is suspected.
   DurationNs suspect_after_ns = 3 * kSecond;
   ViewOptions views = {};
+  /// Claims are proven at their addresses before they are taken. Off where nobody can be asked (simulations): claims
+  /// are then taken at their word.
+  bool claims_need_proof = false;
 };
 
 /// Thread: none of its own; the caller's one thread.
@@ -117,6 +123,8 @@ class ClusterCore {
   Decision on(const ForceRecover& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
+  /// Empty if the claim may be taken; otherwise a refusal, which may name addresses to ask first.
+  [[nodiscard]] Decision judge_claim(const RegisterNode& event) const;
   void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
   void set_liveness(const std::string& uuid, Liveness to, Decision& decision);
   void move_shards_off_missing_workers(const NodeInfo& node, Changes& changes) const;

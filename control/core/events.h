@@ -13,6 +13,19 @@
 
 namespace skua::control {
 
+/// What was found at an address when the control plane asked there who it is.
+struct ClaimAnswer {
+  std::string address;
+  /// Somebody answered; `uuid` and `incarnation` are what it said.
+  bool answered = false;
+  std::string uuid{};
+  uint64_t incarnation = 0;
+  /// It said that it is another process than the claim's `instance`. Builds that do not say leave it false.
+  bool other_instance = false;
+  /// Why nobody answered, for people.
+  std::string trouble{};
+};
+
 /// A node starts, or tells a restarted control plane that it is there.
 struct RegisterNode {
   /// The cluster that the node's data directory belongs to; empty for a node that joins its first
@@ -20,6 +33,8 @@ struct RegisterNode {
   std::string cluster_id;
   NodeInfo node;
   uint64_t applied_revision = 0;
+  /// What was found at the addresses that an earlier Decision::ask named.
+  std::vector<ClaimAnswer> answers{};
 };
 
 struct NodeHeartbeat {

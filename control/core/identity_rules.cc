@@ -1,5 +1,9 @@
 #include "control/core/identity_rules.h"
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "control/core/limits.h"
@@ -8,18 +12,30 @@
 namespace skua::control {
 namespace {
 
+/// What a peer said, fit for a line of text.
+std::string shown(const std::string& text) {
+  return absl::Utf8SafeCHexEscape(text.substr(0, kAddressMax));
+}
+
 std::string range_text(VersionRange range) {
   return absl::StrCat(range.min, " to ", range.max);
 }
 
-/// True for an address that others can connect to: not a wildcard, not port 0.
+constexpr const char* kHostNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+/// True for an address that others can connect to: a host name or an IP address (IPv6 in brackets) that is no wildcard, and a port that
+/// is not 0. Anything else might mean something to gRPC: a local socket, another name server, a list.
 bool is_dialable(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
   const std::string host = address.substr(0, colon);
   const std::string port = address.substr(colon + 1);
   const bool digits = port.find_first_not_of("0123456789") == std::string::npos;
-  return digits && port != "0" && port.size() <= 5 && host != "0.0.0.0" && host != "[::]" && host != "*";
+  const bool in_brackets = host.front() == '[' && host.back() == ']';
+  const std::string name = in_brackets ? host.substr(1, host.size() - 2) : host;
+  const bool is_plain =
+      name.find_first_not_of(in_brackets ? "0123456789abcdefABCDEF:.%" : kHostNameCharacters) == std::string::npos;
+  return digits && is_plain && port != "0" && port.size() <= 5 && host != "0.0.0.0" && name != "::" && !name.empty();
 }
 
 constexpr const char* kCopyAdvice =
@@ -27,11 +43,39 @@ constexpr const char* kCopyAdvice =
     "directory: it will get an "
     "identity of its own";
 
+/// A node counts one up at a time.
+absl::Status check_steps(const NodeInfo& newcomer, const NodeInfo& registered) {
+  const auto check = [&](const char* what, uint64_t claimed, uint64_t known) -> absl::Status {
+    if (claimed <= known || claimed - known <= kIncarnationStepMax) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(describe_node(newcomer), " claims ", what, " ", claimed, ", but the last one known is ", known,
+                     ", and a node counts one up at a time; at most ", kIncarnationStepMax,
+                     " more are taken. Its data directory is damaged or another node's: bring back the right one. If "
+                     "the number is right, "
+                     "take the node out (skuactl node remove ",
+                     newcomer.uuid, ") and start it again"));
+  };
+  if (auto status = check("incarnation", newcomer.incarnation, registered.incarnation); !status.ok()) return status;
+  return check("storage incarnation", newcomer.storage_incarnation, registered.storage_incarnation);
+}
+
+/// Who answered, for a message.
+std::string describe_answer(const ClaimAnswer& answer) {
+  if (!is_uuid(answer.uuid)) return "somebody that is no storage node";
+  return absl::StrCat("node ", answer.uuid, ", incarnation ", answer.incarnation);
+}
+
+const ClaimAnswer* find_answer(const std::vector<ClaimAnswer>& answers, const std::string& address) {
+  const auto found = std::find_if(answers.begin(), answers.end(),
+                                  [&](const ClaimAnswer& answer) { return answer.address == address; });
+  return found == answers.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::string describe_node(const NodeInfo& node) {
-  return absl::StrCat("node ", node.uuid, " (", node.grpc_address, " on ",
-                      node.host.empty() ? "unknown host" : node.host, ", incarnation ", node.incarnation, ")");
+  return absl::StrCat("node ", shown(node.uuid), " (", shown(node.grpc_address), " on ",
+                      node.host.empty() ? "unknown host" : shown(node.host), ", incarnation ", node.incarnation, ")");
 }
 
 absl::Status check_cluster(const std::string& who, const std::string& claimed_id, const ClusterState& state) {
@@ -51,11 +95,16 @@ absl::Status check_versions(const std::string& who, VersionRange theirs) {
 }
 
 absl::Status check_node_info(const NodeInfo& node) {
-  if (!is_uuid(node.uuid) || !is_uuid(node.instance)) {
+  if (!is_uuid(node.uuid)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("node identity \"", node.uuid, "\" / instance \"", node.instance,
-                     "\" is not a lower-case UUID. The node's identity file is damaged or from "
-                     "another program"));
+        absl::StrCat("node identity \"", shown(node.uuid),
+                     "\" is not a lower-case UUID. The node's identity file is damaged or "
+                     "from another program"));
+  }
+  if (!is_uuid(node.instance)) {
+    // Never shown: whoever knows it can speak for the node.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node ", node.uuid, " registers with an instance that is not a lower-case UUID. It is another program's"));
   }
   if (node.incarnation == 0) {
     return absl::InvalidArgumentError(
@@ -63,7 +112,7 @@ absl::Status check_node_info(const NodeInfo& node) {
   }
   if (node.grpc_address.size() > kAddressMax || !is_dialable(node.grpc_address)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("node ", node.uuid, " advertises \"", node.grpc_address,
+        absl::StrCat("node ", node.uuid, " advertises \"", shown(node.grpc_address),
                      "\", which others cannot connect to. Advertise a host name or address with a port, such as "
                      "10.0.0.7:7500"));
   }
@@ -91,6 +140,7 @@ absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered
                      "). Its data directory is an old copy. Bring back the newest data directory. ", kCopyAdvice));
   }
   const bool same_instance = newcomer.instance == registered.instance;
+  if (auto status_of_steps = check_steps(newcomer, registered); !status_of_steps.ok()) return status_of_steps;
   if (newcomer.incarnation == registered.incarnation && same_instance) return absl::OkStatus();
   if (newcomer.incarnation < registered.incarnation) {
     return absl::FailedPreconditionError(
@@ -112,6 +162,81 @@ absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered
       "ended, try again in %.1f s",
       describe_node(newcomer), describe_node(registered), static_cast<double>(now - status.heard_ns) / 1e9, kCopyAdvice,
       static_cast<double>(status.heard_ns + suspect_after_ns - now) / 1e9));
+}
+
+absl::Status check_unlike_others(const NodeInfo& newcomer, const ClusterState& state) {
+  // "xxxxxxxx-xxxx-xxxx": eight bytes.
+  const std::string prefix = newcomer.uuid.substr(0, 18);
+  for (auto node = state.nodes.lower_bound(prefix); node != state.nodes.end(); ++node) {
+    if (!absl::StartsWith(node->first, prefix)) break;
+    if (node->first == newcomer.uuid) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        describe_node(newcomer), " begins with the same eight bytes as ", describe_node(node->second),
+        ", and nodes tell each other apart by them. A random uuid does not do so: start this process with an "
+        "empty data directory, which gets another one"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> addresses_to_ask(const NodeInfo& newcomer, const NodeInfo* registered,
+                                          const NodeStatus& status) {
+  if (registered == nullptr) return {newcomer.grpc_address};
+  const bool same_process =
+      newcomer.incarnation == registered->incarnation && newcomer.instance == registered->instance;
+  // A process keeps its address and its storage for as long as it lives.
+  if (same_process && newcomer.grpc_address == registered->grpc_address &&
+      newcomer.storage_incarnation == registered->storage_incarnation) {
+    return {};
+  }
+  // Who said goodbye may answer for a moment more.
+  const bool may_stand = status.liveness != Liveness::kStopped;
+  if (!may_stand || newcomer.grpc_address == registered->grpc_address) return {newcomer.grpc_address};
+  return {newcomer.grpc_address, registered->grpc_address};
+}
+
+absl::Status check_proof(const NodeInfo& newcomer, const NodeInfo* registered,
+                         const std::vector<ClaimAnswer>& answers) {
+  if (registered != nullptr && registered->grpc_address != newcomer.grpc_address) {
+    const ClaimAnswer* there = find_answer(answers, registered->grpc_address);
+    if (there != nullptr && there->answered && there->uuid == newcomer.uuid &&
+        there->incarnation != newcomer.incarnation) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(describe_node(newcomer), " has the identity of a process that still answers at ", there->address,
+                       " (", describe_answer(*there),
+                       "), though the control plane does not hear it. Stop that process first. ", kCopyAdvice));
+    }
+  }
+  const ClaimAnswer* here = find_answer(answers, newcomer.grpc_address);
+  if (here == nullptr || !here->answered) {
+    return absl::UnavailableError(
+        absl::StrCat(describe_node(newcomer), " is not registered yet: the control plane asked at ",
+                     newcomer.grpc_address, " and nobody answered (", here == nullptr ? "not asked" : here->trouble,
+                     "). If that is so for long, make the address one that the control plane can reach, too (skuad "
+                     "--advertise-host)"));
+  }
+  if (here->uuid == newcomer.uuid && here->incarnation == newcomer.incarnation && !here->other_instance) {
+    return absl::OkStatus();
+  }
+  const bool same_number = here->uuid == newcomer.uuid && here->incarnation == newcomer.incarnation;
+  return absl::AlreadyExistsError(absl::StrCat(
+      describe_node(newcomer), " is refused: at ", newcomer.grpc_address, " answers ",
+      same_number ? "another process, " : "", describe_answer(*here),
+      ". If that process is on its way out, try again. If it is the right one, stop this one; otherwise give "
+      "this one an address of its own"));
+}
+
+absl::Status check_process(const NodeInfo* registered, const std::string& uuid, uint64_t incarnation,
+                           const std::string& instance, const std::string& cluster_id) {
+  if (registered == nullptr || registered->incarnation < incarnation) {
+    return absl::NotFoundError(absl::StrCat("node ", uuid, " incarnation ", incarnation,
+                                            " is not registered with cluster ", cluster_id, ". Register again"));
+  }
+  if (registered->incarnation != incarnation || registered->instance != instance) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", uuid, " incarnation ", incarnation, " was replaced by ",
+                                                      describe_node(*registered),
+                                                      ". Stop this process: it must not serve any more"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace skua::control

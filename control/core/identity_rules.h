@@ -1,19 +1,25 @@
 // Who may call itself a node of this cluster. The rules of docs/control-plane.md, "Identity", and
 // their messages.
 //
+// A registration is a claim: anybody can send it. First the table, then proof: what the claim says is asked for at the
+// address that the claim names (addresses_to_ask), and a process that still stands at the registered address keeps its
+// place.
+//
 //   registered before?   incarnation      instance    first process        answer
 //   ------------------   --------------   ---------   ------------------   ----------------------------------------------
-//   no                   any              any         -                    accepted
+//   no                   any              any         -                    accepted if proven
 //   yes                  same             same        -                    accepted (retry, or control restarted)
 //   yes                  same             other       -                    refused: two copies of one data directory
 //   yes                  older            any         -                    refused: old copy of a data directory
-//   yes                  newer            any         gone                 accepted (restart; may have moved)
-//   yes                  newer            any         alive, same address  accepted (one process can own the address)
+//   yes                  newer            any         gone                 accepted if proven (restart; may have moved)
+//   yes                  newer            any         alive, same address  accepted if proven (only one has the address)
 //   yes                  newer            any         alive, elsewhere     refused: two copies of one data directory
+//   yes                  far newer        any         any                  refused (kIncarnationStepMax)
 #ifndef SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 #define SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "control/core/cluster_core.h"
@@ -36,6 +42,25 @@ namespace skua::control {
 /// dies), FAILED_PRECONDITION when this process can never be accepted.
 [[nodiscard]] absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered,
                                           const NodeStatus& status, TimeNs now, DurationNs suspect_after_ns);
+
+/// No other node may have the same first eight bytes: data nodes tell each other apart by them. FAILED_PRECONDITION.
+[[nodiscard]] absl::Status check_unlike_others(const NodeInfo& newcomer, const ClusterState& state);
+
+/// Where to ask before a claim that passed check_identity() is taken; `registered` is null for a newcomer. Nothing for
+/// the process that is registered, where it is: nobody else knows its instance. The claim's own address otherwise, and
+/// the registered one if a process that is only not heard of may stand there.
+[[nodiscard]] std::vector<std::string> addresses_to_ask(const NodeInfo& newcomer, const NodeInfo* registered,
+                                                        const NodeStatus& status);
+
+/// `answers` has one for each of addresses_to_ask(). ALREADY_EXISTS: another process answers there (and the refusal
+/// may end when that process does). UNAVAILABLE: nobody answers at the claimed address.
+[[nodiscard]] absl::Status check_proof(const NodeInfo& newcomer, const NodeInfo* registered,
+                                       const std::vector<ClaimAnswer>& answers);
+
+/// OK if a message comes from the registered process of that node; `registered` is null for an unknown one. NOT_FOUND:
+/// it must register. FAILED_PRECONDITION: another process has replaced it.
+[[nodiscard]] absl::Status check_process(const NodeInfo* registered, const std::string& uuid, uint64_t incarnation,
+                                         const std::string& instance, const std::string& cluster_id);
 
 /// Who a message speaks of: "node <uuid> (<address> on <host>, incarnation <n>)".
 [[nodiscard]] std::string describe_node(const NodeInfo& node);

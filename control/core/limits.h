@@ -27,8 +27,12 @@ inline constexpr size_t kTroubleBytesMax = 2048;
 /// Of copies that a node makes, and of what it says about each.
 inline constexpr size_t kCopiesShownMax = 16;
 inline constexpr size_t kCopyTextMax = 200;
-/// Wall clocks that differ by more are spoken of. Values with a time to live expire by the clock of whoever is their primary.
+/// Wall clocks that differ by more are spoken of. Values with a time to live expire by the clock of whoever is their
+/// primary.
 inline constexpr DurationNs kClockAheadMax = 5 * kSecond;
+/// How far a claim's process and storage incarnation may be beyond what is known of the node, which counts one up at a
+/// time: a claim with a number out of reach would bar the node itself for good.
+inline constexpr uint64_t kIncarnationStepMax = 65'536;
 /// Shards per live worker of a table created without a shard count.
 inline constexpr uint32_t kDefaultShardsPerWorker = 2;
 

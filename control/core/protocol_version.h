@@ -33,8 +33,8 @@ struct VersionRange {
 inline constexpr VersionRange kProtocolVersions{1, 1};
 
 /// Of replicas; see the head of this file.
-inline constexpr uint32_t kReplicationVersion = 2;
-inline constexpr uint32_t kReplicationVersionNeeded = 1;
+inline constexpr uint32_t kReplicationVersion = 3;
+inline constexpr uint32_t kReplicationVersionNeeded = 3;
 
 /// The version to use between `a` and `b`, or nothing when the ranges do not meet (or one is
 /// malformed).

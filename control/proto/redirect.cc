@@ -7,6 +7,7 @@ namespace skua::control {
 namespace {
 
 constexpr const char* kPayload = "skua.control/leader";
+constexpr const char* kLeadsPayload = "skua.control/leads";
 
 }  // namespace
 
@@ -34,6 +35,18 @@ std::optional<std::string> redirected_to(const grpc::ClientContext& context) {
   const auto found = trailer.find(kLeaderMetadata);
   if (found == trailer.end()) return std::nullopt;
   return std::string(found->second.data(), found->second.size());
+}
+
+void mark_leaders_answer(absl::Status& status) {
+  if (status.code() == absl::StatusCode::kUnavailable) status.SetPayload(kLeadsPayload, absl::Cord());
+}
+
+bool is_leaders_answer(const absl::Status& status) {
+  return status.GetPayload(kLeadsPayload).has_value();
+}
+
+bool is_leaders_answer(const grpc::ClientContext& context) {
+  return context.GetServerTrailingMetadata().contains(kLeadsMetadata);
 }
 
 }  // namespace skua::control

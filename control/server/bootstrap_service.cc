@@ -61,7 +61,10 @@ class BootstrapService final : public v1::Bootstrap::Service {
   grpc::Status Describe(grpc::ServerContext*, const v1::DescribeRequest* request, v1::DescribeReply* reply) override {
     const NodeDescription node = acceptor_.describe();
     const auto status = check_expectations(node, request->cluster_id(), request->versions());
-    if (status.ok()) *reply = to_proto(node);
+    if (status.ok()) {
+      *reply = to_proto(node);
+      reply->set_instance(judge_instance(request->instance()));
+    }
     return to_grpc(status);
   }
 
@@ -80,6 +83,12 @@ class BootstrapService final : public v1::Bootstrap::Service {
   }
 
  private:
+  v1::DescribeReply::Instance judge_instance(const std::string& instance) {
+    const auto mine = instance.empty() ? std::nullopt : acceptor_.is_instance(instance);
+    if (!mine) return v1::DescribeReply::UNSAID;
+    return *mine ? v1::DescribeReply::MINE : v1::DescribeReply::ANOTHER;
+  }
+
   SessionAcceptor& acceptor_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,12 @@ class SessionAcceptor {
 
   /// The node as it is now. Cheap: called for every request.
   virtual NodeDescription describe() = 0;
+
+  /// Whether this process registers under `instance`; nothing if it does not say.
+  virtual std::optional<bool> is_instance(const std::string& instance) {
+    (void)instance;
+    return std::nullopt;
+  }
 
   /// Makes a session on a worker that is in describe(). `caller` is the endpoint at the other end
   /// (its kind may be empty if the offer says it all), `offer` the engine's handshake record; the

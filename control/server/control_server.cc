@@ -45,11 +45,13 @@ class RunningServer final : public ControlServer {
         cluster_name_(state.cluster_name),
         store_(std::move(store)),
         election_(std::move(election)),
+        hub_(options.watches_per_host),
         controller_({.core = {.suspect_after_ns = options.suspect_after_ms * kMillisecond, .views = views(options)},
                      .tick_ns = options.heartbeat_interval_ms * kMillisecond / 5 + kMillisecond,
                      .log = options.log,
                      .alone = election_ == nullptr},
-                    state_store, std::move(state), clock_, hub_),
+                    state_store, std::move(state), clock_, hub_,
+                    options.make_probe ? options.make_probe() : make_node_probe()),
         services_(make_control_services(
             {cluster_id_, cluster_name_, options.heartbeat_interval_ms, options.suspect_after_ms}, controller_, hub_)) {
   }

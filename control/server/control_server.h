@@ -4,11 +4,14 @@
 #define SKUA_CONTROL_SERVER_CONTROL_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "control/server/controller.h"
+#include "control/server/limits.h"
+#include "control/server/node_probe.h"
 #include "control/server/state_store.h"
 #include "control/store/election.h"
 #include "control/store/metadata_store.h"
@@ -29,6 +32,10 @@ struct ControlServerOptions {
   uint32_t suspect_after_ms = 3000;
   /// How long a shard waits for a lost member before another node gets a copy.
   uint32_t replace_after_ms = 30'000;
+  /// Clients and nodes of one host that may watch the shard map.
+  size_t watches_per_host = kWatchersPerSourceMax;
+  /// What asks nodes who they are before they are registered; empty: make_node_probe.
+  std::function<std::unique_ptr<NodeProbe>()> make_probe;
   LogFn log;
 };
 

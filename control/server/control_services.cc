@@ -11,7 +11,10 @@
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 #include "control/proto/redirect.h"
+#include "control/proto/requests.h"
+#include "control/server/cluster_status.h"
 #include "control/server/limits.h"
+#include "control/server/peer_host.h"
 
 namespace skua::control {
 namespace {
@@ -21,6 +24,7 @@ using grpc::ServerUnaryReactor;
 
 /// Tells the caller who leads, if the status says so.
 void name_leader(CallbackServerContext& context, const absl::Status& status) {
+  if (is_leaders_answer(status)) context.AddTrailingMetadata(kLeadsMetadata, "1");
   if (const auto leader = redirected_to(status)) context.AddTrailingMetadata(kLeaderMetadata, *leader);
 }
 
@@ -30,8 +34,8 @@ void finish(CallbackServerContext* context, ServerUnaryReactor* reactor, const a
 }
 
 /// Finishes the call at once if the command could not be queued.
-ServerUnaryReactor* queued(ServerUnaryReactor* reactor, const absl::Status& status) {
-  if (!status.ok()) reactor->Finish(to_grpc(status));
+ServerUnaryReactor* queued(CallbackServerContext* context, ServerUnaryReactor* reactor, const absl::Status& status) {
+  if (!status.ok()) finish(context, reactor, status);
   return reactor;
 }
 
@@ -46,31 +50,9 @@ absl::Status check_client(const CallbackServerContext& context, const ServiceOpt
   return check_cluster(who, cluster_id, ours);
 }
 
-void fill(v1::TableInfo& to, const Table& table, const ClusterCore& core) {
-  to.set_id(table.id);
-  to.set_name(table.name);
-  to.set_shard_count(table.shard_count);
-  to.set_available_shard_count(core.available_shard_count(table.id));
-  to.set_replicas(table.replicas);
-  to.set_min_insync(table.min_insync);
-  to.set_read_anywhere(table.read_anywhere);
-  to.set_settled_shard_count(core.settled_shard_count(table.id));
-}
-
 int64_t unix_ms() {
   using std::chrono::milliseconds;
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-NodeHeartbeat heartbeat_of(const v1::HeartbeatRequest& request) {
-  NodeHeartbeat heartbeat{request.uuid(),     request.incarnation(), request.instance(), request.applied_revision(),
-                          request.stopping(), request.trouble()};
-  for (const v1::CopyProgress& copy : request.copies()) heartbeat.copies.push_back(from_proto(copy));
-  // A clock may say anything; so much is as good as any more.
-  constexpr int64_t kAheadMaxMs = int64_t{100} * 365 * 86'400 * 1000;
-  const int64_t theirs = std::clamp<int64_t>(request.unix_ms(), 0, 2 * kAheadMaxMs);
-  if (theirs != 0) heartbeat.clock_ahead_ns = std::clamp(theirs - unix_ms(), -kAheadMaxMs, kAheadMaxMs) * kMillisecond;
-  return heartbeat;
 }
 
 class MembershipService final : public v1::Membership::CallbackService {
@@ -82,25 +64,26 @@ class MembershipService final : public v1::Membership::CallbackService {
                                v1::RegisterReply* reply) override {
     auto* reactor = context->DefaultReactor();
     const NodeInfo node = from_proto(request->node());
-    return queued(
-        reactor,
-        controller_.submit(RegisterNode{request->cluster_id(), node, request->applied_revision()},
-                           [this, context, reactor, reply, node](const Decision& decision, const ClusterCore& core) {
-                             reply->set_cluster_id(options_.cluster_id);
-                             reply->set_cluster_name(options_.cluster_name);
-                             reply->set_version(negotiate(kProtocolVersions, node.versions).value_or(0));
-                             reply->set_map_revision(core.state().map_revision);
-                             reply->set_heartbeat_interval_ms(options_.heartbeat_interval_ms);
-                             reply->set_suspect_after_ms(options_.suspect_after_ms);
-                             finish(context, reactor, decision.status);
-                           }));
+    return queued(context, reactor,
+                  controller_.submit(
+                      from_proto(*request),
+                      [this, context, reactor, reply, node](const Decision& decision, const ClusterCore& core) {
+                        reply->set_cluster_id(options_.cluster_id);
+                        reply->set_cluster_name(options_.cluster_name);
+                        reply->set_version(negotiate(kProtocolVersions, node.versions).value_or(0));
+                        reply->set_map_revision(core.state().map_revision);
+                        reply->set_heartbeat_interval_ms(options_.heartbeat_interval_ms);
+                        reply->set_suspect_after_ms(options_.suspect_after_ms);
+                        finish(context, reactor, decision.status);
+                      },
+                      peer_host(context->peer())));
   }
 
   ServerUnaryReactor* Heartbeat(CallbackServerContext* context, const v1::HeartbeatRequest* request,
                                 v1::HeartbeatReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor,
-                  controller_.submit(heartbeat_of(*request),
+    return queued(context, reactor,
+                  controller_.submit(from_proto(*request, unix_ms()),
                                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                                        reply->set_map_revision(core.state().map_revision);
                                        reply->set_unix_ms(unix_ms());
@@ -112,19 +95,20 @@ class MembershipService final : public v1::Membership::CallbackService {
                                      v1::ReportReplicasReply* reply) override {
     auto* reactor = context->DefaultReactor();
     auto report = from_proto(*request);
-    if (!report.ok()) return queued(reactor, report.status());
-    return queued(reactor, controller_.submit(*std::move(report), [context, reactor, reply](const Decision& decision,
-                                                                                            const ClusterCore& core) {
-      reply->set_map_revision(core.state().map_revision);
-      finish(context, reactor, decision.status);
-    }));
+    if (!report.ok()) return queued(context, reactor, report.status());
+    return queued(context, reactor,
+                  controller_.submit(*std::move(report),
+                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_map_revision(core.state().map_revision);
+                                       finish(context, reactor, decision.status);
+                                     }));
   }
 
   ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
                             v1::LeaveReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor,
-                  controller_.submit(NodeLeave{request->uuid(), request->instance(), request->force()},
+    return queued(context, reactor,
+                  controller_.submit(from_proto(*request),
                                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                                        reply->set_map_revision(core.state().map_revision);
                                        finish(context, reactor, decision.status);
@@ -149,7 +133,7 @@ class MapStream final : public grpc::ServerWriteReactor<v1::WatchShardMapReply>,
   static MapStream* open(CallbackServerContext& context, MapHub& hub, uint64_t after_revision) {
     auto stream = std::shared_ptr<MapStream>(new MapStream(context, hub));
     stream->self_ = stream;
-    const auto key = hub.add(stream, after_revision);
+    const auto key = hub.add(stream, after_revision, peer_host(context.peer()));
     MapStream* raw = stream.get();
     if (key.ok()) {
       raw->key_ = *key;
@@ -284,53 +268,51 @@ class ShardMapService final : public v1::ShardMap::CallbackService {
 
 class TablesService final : public v1::Tables::CallbackService {
  public:
-  explicit TablesService(Controller& controller) : controller_(controller) {}
+  TablesService(Controller& controller, std::shared_ptr<StatusDesk> status)
+      : controller_(controller), status_(std::move(status)) {}
 
   ServerUnaryReactor* CreateTable(CallbackServerContext* context, const v1::CreateTableRequest* request,
                                   v1::CreateTableReply* reply) override {
     auto* reactor = context->DefaultReactor();
     const uint32_t wait_ms = std::min(request->wait_ready_ms(), kWaitReadyMsMax);
-    return queued(reactor,
-                  controller_.submit(
-                      skua::control::CreateTable{request->name(), request->shard_count(), request->if_not_exists(),
-                                                 request->replicas(), request->min_insync(), request->read_anywhere()},
-                      [this, context, reactor, reply, wait_ms](const Decision& decision, const ClusterCore& core) {
-                        if (!decision.status.ok()) {
-                          finish(context, reactor, decision.status);
-                          return;
-                        }
-                        fill(*reply->mutable_table(), *decision.table, core);
-                        reply->set_created(!decision.changes.empty());
-                        reply->set_map_revision(core.state().map_revision);
-                        controller_.when_ready(decision.table->id, core.state().map_revision,
-                                               controller_.now_ns() + wait_ms * kMillisecond,
-                                               [reactor, reply](const std::vector<std::string>& lagging) {
-                                                 reply->set_ready(lagging.empty());
-                                                 for (const auto& uuid : lagging) reply->add_waiting_for(uuid);
-                                                 reactor->Finish(grpc::Status::OK);
-                                               });
-                      }));
+    return queued(context, reactor,
+                  controller_.submit(from_proto(*request), [this, context, reactor, reply, wait_ms](
+                                                               const Decision& decision, const ClusterCore& core) {
+                    if (!decision.status.ok()) {
+                      finish(context, reactor, decision.status);
+                      return;
+                    }
+                    fill(*reply->mutable_table(), *decision.table, core);
+                    reply->set_created(!decision.changes.empty());
+                    reply->set_map_revision(core.state().map_revision);
+                    controller_.when_ready(decision.table->id, core.state().map_revision,
+                                           controller_.now_ns() + wait_ms * kMillisecond,
+                                           [reactor, reply](const std::vector<std::string>& lagging) {
+                                             reply->set_ready(lagging.empty());
+                                             for (const auto& uuid : lagging) reply->add_waiting_for(uuid);
+                                             reactor->Finish(grpc::Status::OK);
+                                           });
+                  }));
   }
 
   ServerUnaryReactor* ListTables(CallbackServerContext* context, const v1::ListTablesRequest*,
                                  v1::ListTablesReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor, controller_.query(
-                               [reactor, reply](const ClusterCore& core, TimeNs) {
-                                 for (const auto& [id, table] : core.state().tables) {
-                                   fill(*reply->add_tables(), table, core);
-                                 }
-                                 reply->set_map_revision(core.state().map_revision);
-                                 reactor->Finish(grpc::Status::OK);
-                               },
-                               [context, reactor](const absl::Status& status) { finish(context, reactor, status); }));
+    status_->ask_tables([context, reactor, reply](const absl::StatusOr<StatusMessage>& status) {
+      if (status.ok()) {
+        *reply->mutable_tables() = (*status)->tables();
+        reply->set_map_revision((*status)->map_revision());
+      }
+      finish(context, reactor, status.status());
+    });
+    return reactor;
   }
 
   ServerUnaryReactor* DropTable(CallbackServerContext* context, const v1::DropTableRequest* request,
                                 v1::DropTableReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor,
-                  controller_.submit(skua::control::DropTable{request->name()},
+    return queued(context, reactor,
+                  controller_.submit(from_proto(*request),
                                      [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
                                        if (decision.table) fill(*reply->mutable_table(), *decision.table, core);
                                        reply->set_map_revision(core.state().map_revision);
@@ -340,87 +322,62 @@ class TablesService final : public v1::Tables::CallbackService {
 
  private:
   Controller& controller_;
+  const std::shared_ptr<StatusDesk> status_;
 };
 
 class ClusterService final : public v1::Cluster::CallbackService {
  public:
-  ClusterService(Controller& controller, MapHub& hub)
-      : controller_(controller), hub_(hub), started_ns_(controller.now_ns()) {}
+  ClusterService(Controller& controller, std::shared_ptr<StatusDesk> status)
+      : controller_(controller), status_(std::move(status)) {}
 
   ServerUnaryReactor* GetStatus(CallbackServerContext* context, const v1::GetStatusRequest*,
                                 v1::GetStatusReply* reply) override {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor, controller_.query(
-                               [this, reactor, reply](const ClusterCore& core, TimeNs now) {
-                                 fill_status(*reply, core, now);
-                                 reactor->Finish(grpc::Status::OK);
-                               },
-                               [context, reactor](const absl::Status& status) { finish(context, reactor, status); }));
+    status_->ask([context, reactor, reply](const absl::StatusOr<StatusMessage>& status) {
+      if (status.ok()) *reply = **status;
+      finish(context, reactor, status.status());
+    });
+    return reactor;
   }
 
   ServerUnaryReactor* DrainNode(CallbackServerContext* context, const v1::DrainNodeRequest* request,
                                 v1::ChangeReply* reply) override {
-    return change(context, skua::control::DrainNode{request->uuid()}, reply);
+    return change(context, from_proto(*request), reply);
   }
 
   ServerUnaryReactor* UndrainNode(CallbackServerContext* context, const v1::UndrainNodeRequest* request,
                                   v1::ChangeReply* reply) override {
-    return change(context, skua::control::UndrainNode{request->uuid()}, reply);
+    return change(context, from_proto(*request), reply);
   }
 
   ServerUnaryReactor* MoveShard(CallbackServerContext* context, const v1::MoveShardRequest* request,
                                 v1::ChangeReply* reply) override {
-    return change(context, skua::control::MoveShard{request->table(), request->shard(), request->from(), request->to()},
-                  reply);
+    return change(context, from_proto(*request), reply);
   }
 
   ServerUnaryReactor* TransferPrimary(CallbackServerContext* context, const v1::TransferPrimaryRequest* request,
                                       v1::ChangeReply* reply) override {
-    return change(context, skua::control::TransferPrimary{request->table(), request->shard(), request->to()}, reply);
+    return change(context, from_proto(*request), reply);
   }
 
   ServerUnaryReactor* RecoverShard(CallbackServerContext* context, const v1::RecoverShardRequest* request,
                                    v1::ChangeReply* reply) override {
-    return change(context, ForceRecover{request->table(), request->shard(), request->node()}, reply);
+    return change(context, from_proto(*request), reply);
   }
 
  private:
   ServerUnaryReactor* change(CallbackServerContext* context, Event event, v1::ChangeReply* reply) {
     auto* reactor = context->DefaultReactor();
-    return queued(reactor, controller_.submit(std::move(event), [context, reactor, reply](const Decision& decision,
-                                                                                          const ClusterCore& core) {
-      reply->set_map_revision(core.state().map_revision);
-      finish(context, reactor, decision.status);
-    }));
-  }
-
-  void fill_status(v1::GetStatusReply& reply, const ClusterCore& core, TimeNs now) const {
-    reply.set_cluster_id(core.state().cluster_id);
-    reply.set_cluster_name(core.state().cluster_name);
-    reply.set_map_revision(core.state().map_revision);
-    *reply.mutable_versions() = to_proto(kProtocolVersions);
-    reply.set_uptime_ms(static_cast<uint64_t>((now - started_ns_) / kMillisecond));
-    reply.set_watcher_count(static_cast<uint32_t>(hub_.watcher_count()));
-    for (const auto& [uuid, node] : core.state().nodes) {
-      const auto status = core.node_status(uuid).value_or(NodeStatus{});
-      v1::NodeStatus& added = *reply.add_nodes();
-      *added.mutable_node() = to_proto(node);
-      added.set_liveness(to_proto(status.liveness));
-      added.set_silent_ms(static_cast<uint64_t>((now - status.heard_ns) / kMillisecond));
-      added.set_applied_revision(status.applied_revision);
-      added.set_trouble(trouble_of(status));
-      for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
-      added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
-      added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
-      added.set_drain_progress(core.drain_progress(uuid));
-    }
-    for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);
-    for (const auto& [id, table] : core.state().tables) fill(*reply.add_tables(), table, core);
+    return queued(context, reactor,
+                  controller_.submit(std::move(event),
+                                     [context, reactor, reply](const Decision& decision, const ClusterCore& core) {
+                                       reply->set_map_revision(core.state().map_revision);
+                                       finish(context, reactor, decision.status);
+                                     }));
   }
 
   Controller& controller_;
-  MapHub& hub_;
-  const TimeNs started_ns_;
+  const std::shared_ptr<StatusDesk> status_;
 };
 
 }  // namespace
@@ -430,8 +387,9 @@ std::vector<std::unique_ptr<grpc::Service>> make_control_services(const ServiceO
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(std::make_unique<MembershipService>(options, controller));
   services.push_back(std::make_unique<ShardMapService>(options, hub));
-  services.push_back(std::make_unique<TablesService>(controller));
-  services.push_back(std::make_unique<ClusterService>(controller, hub));
+  const auto status = std::make_shared<StatusDesk>(controller, hub);
+  services.push_back(std::make_unique<TablesService>(controller, status));
+  services.push_back(std::make_unique<ClusterService>(controller, status));
   return services;
 }
 

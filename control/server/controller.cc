@@ -25,6 +25,30 @@ absl::Status stopping_error() {
   return absl::UnavailableError("the control plane is shutting down. Try again in a few seconds");
 }
 
+/// The registered process that an event claims to be from.
+struct Sender {
+  std::string uuid;
+  uint64_t incarnation = 0;
+  std::string instance;
+  NodeRoll::Kind kind = NodeRoll::Kind::kReport;
+};
+
+std::optional<Sender> sender_of(const Event& event) {
+  if (const auto* heartbeat = std::get_if<NodeHeartbeat>(&event)) {
+    return Sender{heartbeat->uuid, heartbeat->incarnation, heartbeat->instance,
+                  heartbeat->stopping ? NodeRoll::Kind::kGoodbye : NodeRoll::Kind::kHeartbeat};
+  }
+  if (const auto* report = std::get_if<ReplicaReport>(&event)) {
+    return Sender{report->uuid, report->incarnation, report->instance};
+  }
+  return std::nullopt;
+}
+
+ControllerOptions with_proof(ControllerOptions options, bool claims_need_proof) {
+  options.core.claims_need_proof = claims_need_proof;
+  return options;
+}
+
 /// "views changed: t/3 epoch 5 led by <uuid> with 2 backups, 0 learners (<why>), ... and 60 more (58 <why>, 2 <why>)".
 std::string describe_views(const Changes& changes, const ClusterState& state) {
   constexpr size_t kShown = 4;
@@ -55,13 +79,18 @@ std::string describe_views(const Changes& changes, const ClusterState& state) {
 
 }  // namespace
 
-Controller::Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub)
-    : options_(std::move(options)),
+Controller::Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub,
+                       std::unique_ptr<NodeProbe> probe)
+    : options_(with_proof(std::move(options), probe != nullptr)),
       clock_(clock),
       hub_(hub),
       store_(store),
       core_(std::in_place, options_.core, std::move(state), clock.now_ns()),
-      not_leading_(options_.alone ? absl::OkStatus() : not_leading("", "")) {}
+      not_leading_(options_.alone ? absl::OkStatus() : not_leading("", "")) {
+  if (probe == nullptr) return;
+  claims_ = std::make_unique<ClaimDesk>(
+      std::move(probe), [this](uint64_t claim, ClaimAnswer answer) { post_answer(claim, std::move(answer)); });
+}
 
 Controller::~Controller() {
   stop();
@@ -69,8 +98,9 @@ Controller::~Controller() {
 
 void Controller::start() {
   if (not_leading_.ok()) {
-    hub_.publish(build_shard_map(core_->state()));
+    publish_state(true);
   } else {
+    roll_.suspend(not_leading_);
     hub_.suspend(not_leading_);
   }
   thread_ = std::thread([this] { run(); });
@@ -90,28 +120,44 @@ void Controller::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Controller::submit(Event event, DoneFn done) {
-  return enqueue([this, event = std::move(event), done = std::move(done)](bool stopping) {
+absl::Status Controller::submit(Event event, DoneFn done, const std::string& source) {
+  const std::optional<Sender> sender = sender_of(event);
+  const bool joins = std::holds_alternative<RegisterNode>(event) || std::holds_alternative<NodeLeave>(event);
+  Command command = [this, event = std::move(event), done = std::move(done), source](bool stopping) mutable {
     if (!stopping) {
-      execute(event, done);
-      return;
+      auto* registration = std::get_if<RegisterNode>(&event);
+      if (registration == nullptr) return execute(event, done);
+      return register_node({std::move(*registration), source, std::move(done)});
     }
     Decision decision;
     decision.status = stopping_error();
     done(decision, *core_);
-  });
+  };
+  const auto lane = joins ? CommandQueue::Lane::kJoining : CommandQueue::Lane::kOthers;
+  if (!sender) return enqueue(lane, std::move(command), source);
+
+  const auto& [uuid, incarnation, instance, kind] = *sender;
+  if (auto status = roll_.admit(uuid, incarnation, instance, kind); !status.ok()) return status;
+  absl::Status status =
+      enqueue(CommandQueue::Lane::kNodes, [this, sender, command = std::move(command)](bool stopping) {
+        roll_.served(sender->uuid, sender->kind);
+        command(stopping);
+      });
+  if (!status.ok()) roll_.served(uuid, kind);
+  return status;
 }
 
 absl::Status Controller::query(QueryFn done, std::function<void(const absl::Status&)> failed) {
-  return enqueue([this, done = std::move(done), failed = std::move(failed)](bool stopping) {
-    if (stopping) {
-      failed(stopping_error());
-    } else if (!not_leading_.ok()) {
-      failed(not_leading_);
-    } else {
-      done(*core_, clock_.now_ns());
-    }
-  });
+  return enqueue(CommandQueue::Lane::kOthers,
+                 [this, done = std::move(done), failed = std::move(failed)](bool stopping) {
+                   if (stopping) {
+                     failed(stopping_error());
+                   } else if (!not_leading_.ok()) {
+                     failed(not_leading_);
+                   } else {
+                     done(*core_, clock_.now_ns());
+                   }
+                 });
 }
 
 void Controller::when_ready(TableId table, uint64_t revision, TimeNs deadline, ReadyFn done) {
@@ -119,15 +165,11 @@ void Controller::when_ready(TableId table, uint64_t revision, TimeNs deadline, R
   waiters_.push_back({table, revision, deadline, std::move(done)});
 }
 
-absl::Status Controller::enqueue(Command command) {
+absl::Status Controller::enqueue(CommandQueue::Lane lane, Command command, const std::string& source) {
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return stopping_error();
-    if (commands_.size() >= kCommandsMax) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(kCommandsMax, " requests wait for the control plane. Try again later"));
-    }
-    commands_.push_back(std::move(command));
+    if (auto status = commands_.push(lane, std::move(command), source); !status.ok()) return status;
   }
   wake_.notify_one();
   return absl::OkStatus();
@@ -138,10 +180,10 @@ void Controller::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, std::chrono::nanoseconds(options_.tick_ns), [&] { return stopping_ || !commands_.empty(); });
-    std::deque<Command> batch = std::exchange(commands_, {});
+    const std::vector<Command> round = commands_.take_round();
     lock.unlock();
     apply_leadership();
-    for (const Command& command : batch) command(false);
+    for (const Command& command : round) command(false);
     if (not_leading_.ok() && (changed_ || clock_.now_ns() >= next_tick)) {
       tick();
       next_tick = clock_.now_ns() + options_.tick_ns;
@@ -149,9 +191,10 @@ void Controller::run() {
     serve_waiters(false);
     lock.lock();
   }
-  std::deque<Command> rest = std::exchange(commands_, {});
+  const std::vector<Command> rest = commands_.take_all();
   lock.unlock();
   for (const Command& command : rest) command(true);
+  give_up_claims(stopping_error());
   serve_waiters(true);
 }
 
@@ -184,7 +227,7 @@ bool Controller::take_over(const Leadership& leadership) {
   core_.emplace(options_.core, *std::move(state), clock_.now_ns());
   must_reload_ = false;
   not_leading_ = absl::OkStatus();
-  hub_.publish(build_shard_map(core_->state()));
+  publish_state(true);
   log(false, absl::StrCat("leads, term ", leadership.term, ", map revision ", core_->state().map_revision));
   return true;
 }
@@ -192,7 +235,10 @@ bool Controller::take_over(const Leadership& leadership) {
 void Controller::follow(const Leadership& leadership) {
   not_leading_ = not_leading(leadership.leader, leadership.trouble);
   serve_waiters(true);
+  give_up_claims(not_leading_);
+  roll_.suspend(not_leading_);
   hub_.suspend(not_leading_);
+  ++generation_;
   if (!leadership.leader.empty()) {
     log(false, absl::StrCat("follows ", leadership.leader));
   } else {
@@ -200,10 +246,61 @@ void Controller::follow(const Leadership& leadership) {
   }
 }
 
+void Controller::publish_state(bool nodes_changed) {
+  if (nodes_changed) roll_.publish(core_->state());
+  hub_.publish(build_shard_map(core_->state()));
+  ++generation_;
+}
+
 void Controller::execute(const Event& event, const DoneFn& done) {
+  if (const auto* heartbeat = std::get_if<NodeHeartbeat>(&event)) {
+    const auto known = core_->node_status(heartbeat->uuid);
+    if (known && known->applied_revision != heartbeat->applied_revision) ++generation_;
+  }
   const Decision decision = decide(event);
   note(event, decision);
   done(decision, *core_);
+}
+
+void Controller::register_node(Claim claim) {
+  Decision decision = decide(claim.event);
+  // Asked once. Whatever changed meanwhile, the node's next try finds.
+  if (!decision.ask.empty() && claims_ != nullptr && claim.event.answers.empty()) {
+    decision.status = claims_->ask(claim, decision.ask);
+    if (decision.status.ok()) return;
+    mark_leaders_answer(decision.status);
+  }
+  note(claim.event, decision);
+  claim.done(decision, *core_);
+}
+
+/// Who waits for what is found at an address need not wait for somebody else to decide.
+void Controller::give_up_claims(const absl::Status& why) {
+  if (claims_ == nullptr) return;
+  Decision decision;
+  decision.status = why;
+  for (const Claim& claim : claims_->take_all()) claim.done(decision, *core_);
+}
+
+void Controller::post_answer(uint64_t claim, ClaimAnswer answer) {
+  // After stop() nobody wants it.
+  (void)enqueue(CommandQueue::Lane::kNodes, [this, claim, answer = std::move(answer)](bool stopping) mutable {
+    if (stopping) return;
+    if (auto decided = claims_->answered(claim, std::move(answer))) register_node(*std::move(decided));
+  });
+}
+
+/// Before it is looked who is silent. Whoever speaks again meanwhile is heard, too, but not without end.
+void Controller::hear_nodes() {
+  for (int round = 0; round < kHearRoundsMax; ++round) {
+    std::vector<Command> waiting;
+    {
+      std::lock_guard lock(mutex_);
+      if (!stopping_) waiting = commands_.take_nodes();
+    }
+    if (waiting.empty()) return;
+    for (const Command& command : waiting) command(false);
+  }
 }
 
 void Controller::tick() {
@@ -220,7 +317,8 @@ void Controller::tick() {
     const bool failed = wait || !decision.status.ok();
     if (failed) {
       if (!wait) next_reload_ = clock_.now_ns() + kReloadInterval;
-      // Whatever the store does, silence is noticed.
+      // Whatever the store does, silence is noticed. It may have taken long to fail.
+      hear_nodes();
       Decision silence = core_->step(Tick{}, clock_.now_ns());
       for (LivenessChange& change : silence.liveness_changes) decision.liveness_changes.push_back(std::move(change));
       if (tick_failed_) decision.status = absl::OkStatus();
@@ -245,7 +343,9 @@ Decision Controller::decide(const Event& event) {
       decision.status = reload();
       if (!decision.status.ok()) return decision;
     }
+    if (std::holds_alternative<Tick>(event)) hear_nodes();
     decision = core_->step(event, clock_.now_ns());
+    if (!decision.status.ok()) mark_leaders_answer(decision.status);
     if (!decision.status.ok() || decision.changes.empty()) return decision;
     bool retry = false;
     decision.status = commit(decision.changes, retry);
@@ -277,7 +377,7 @@ absl::Status Controller::commit(const Changes& changes, bool& retry) {
   }
   core_->committed(changes, clock_.now_ns());
   changed_ = true;
-  hub_.publish(build_shard_map(core_->state()));
+  publish_state(!changes.put_nodes.empty() || !changes.delete_nodes.empty());
   return absl::OkStatus();
 }
 
@@ -290,7 +390,7 @@ absl::Status Controller::reload() {
   must_reload_ = false;
   const uint64_t before = core_->state().map_revision;
   core_->reload(*std::move(state), clock_.now_ns());
-  if (core_->state().map_revision != before) hub_.publish(build_shard_map(core_->state()));
+  if (core_->state().map_revision != before) publish_state(true);
   return absl::OkStatus();
 }
 
@@ -308,6 +408,7 @@ void Controller::serve_waiters(bool give_up) {
 }
 
 void Controller::note(const Event& event, const Decision& decision) {
+  if (!decision.liveness_changes.empty()) ++generation_;
   for (const LivenessChange& change : decision.liveness_changes) {
     const auto node = core_->state().nodes.find(change.uuid);
     if (node == core_->state().nodes.end()) continue;

@@ -1,7 +1,10 @@
 // The control thread: the only one that touches the core and the metadata store.
 //
+// A registration may take this way twice: the core says at which addresses to ask who is there, a NodeProbe asks, and
+// the event comes again with the answers (control/server/claim_desk.h). Nobody waits for them but the call.
+//
 //    gRPC threads                      control thread
-//    submit(event, done) ──> queue ──> core.step ──> store (CAS) ──> core.committed ──> hub.publish(map) ──> watchers
+//    submit(event, done) ──> lanes ──> core.step ──> store (CAS) ──> core.committed ──> hub.publish(map) ──> watchers
 //                          (bounded)       ^              │                │
 //                                          └── load <── lost the race      └──> done(decision) ──> the call's reply
 //
@@ -9,14 +12,15 @@
 // naming the leader (control/proto/redirect.h). A new leader begins like a process that has just started: it reads the
 // state and waits to hear from the nodes.
 //
-// Between events it sends itself ticks, which expire heartbeats and waits. Everything blocks on one
+// Between events it sends itself ticks, which expire heartbeats and waits. What nodes have said by then is heard first:
+// nobody is silent because this thread was busy. Everything blocks on one
 // thread on purpose: control operations are rare and small, and one writer makes the order of
 // decisions the order of events.
 #ifndef SKUA_CONTROL_SERVER_CONTROLLER_H_
 #define SKUA_CONTROL_SERVER_CONTROLLER_H_
 
+#include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -27,7 +31,11 @@
 
 #include "absl/status/status.h"
 #include "control/core/cluster_core.h"
+#include "control/server/claim_desk.h"
+#include "control/server/command_queue.h"
 #include "control/server/map_hub.h"
+#include "control/server/node_probe.h"
+#include "control/server/node_roll.h"
 #include "control/server/state_store.h"
 #include "control/store/election.h"
 #include "rpc/base/clock.h"
@@ -56,8 +64,9 @@ class Controller {
   using ReadyFn = std::function<void(const std::vector<std::string>& lagging)>;
 
   /// `state` is what `store` loaded last. Clock, hub and the metadata store must outlive the
-  /// controller.
-  Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub);
+  /// controller. Claims are proven by `probe`; without one they are taken at their word, which is for tests.
+  Controller(ControllerOptions options, StateStore store, ClusterState state, const Clock& clock, MapHub& hub,
+             std::unique_ptr<NodeProbe> probe = nullptr);
   /// stop().
   ~Controller();
   Controller(const Controller&) = delete;
@@ -74,9 +83,10 @@ class Controller {
   /// control thread. Idempotent.
   void stop();
 
-  /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at kCommandsMax,
-  /// UNAVAILABLE after stop(). Thread: any.
-  absl::Status submit(Event event, DoneFn done);
+  /// Queues an event. On an error `done` never runs: RESOURCE_EXHAUSTED at the bounds of CommandQueue, what NodeRoll
+  /// says of a heartbeat or report that is not of a registered process, UNAVAILABLE after stop(). `source` is the host
+  /// that it came from, if bounds by host shall hold. Thread: any.
+  absl::Status submit(Event event, DoneFn done, const std::string& source = "");
 
   /// Queues a look at the state. Errors and threads as for submit().
   absl::Status query(QueryFn done, std::function<void(const absl::Status&)> failed);
@@ -88,9 +98,11 @@ class Controller {
 
   [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
 
+  /// Grows with every change of the map, of a node's life, or of what a node serves. Thread: any.
+  [[nodiscard]] uint64_t generation() const { return generation_.load(); }
+
  private:
-  /// `stopping`: say UNAVAILABLE instead of running.
-  using Command = std::function<void(bool stopping)>;
+  using Command = CommandQueue::Command;
   struct ReadyWaiter {
     TableId table;
     uint64_t revision;
@@ -98,12 +110,18 @@ class Controller {
     ReadyFn done;
   };
 
-  absl::Status enqueue(Command command);
+  absl::Status enqueue(CommandQueue::Lane lane, Command command, const std::string& source = "");
+  void post_answer(uint64_t claim, ClaimAnswer answer);
+  void register_node(Claim claim);
+  void give_up_claims(const absl::Status& why);
   void run();
   void apply_leadership();
   bool take_over(const Leadership& leadership);
   void follow(const Leadership& leadership);
+  /// To everybody who has a copy: the roll, the hub, the status.
+  void publish_state(bool nodes_changed);
   void execute(const Event& event, const DoneFn& done);
+  void hear_nodes();
   void tick();
   Decision decide(const Event& event);
   absl::Status commit(const Changes& changes, bool& retry);
@@ -115,6 +133,8 @@ class Controller {
   const ControllerOptions options_;
   const Clock& clock_;
   MapHub& hub_;
+  NodeRoll roll_;
+  std::atomic<uint64_t> generation_{1};
 
   // Owned by the control thread (by the constructing thread before start()).
   StateStore store_;
@@ -135,11 +155,13 @@ class Controller {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Command> commands_;  // protected by mutex_
-  bool stopping_ = false;         // protected by mutex_
+  CommandQueue commands_;  // protected by mutex_
+  bool stopping_ = false;  // protected by mutex_
   /// What has not been applied yet. Protected by mutex_.
   std::optional<Leadership> leadership_;
   std::thread thread_;
+  /// Null without a probe. Last, because its end may still post answers.
+  std::unique_ptr<ClaimDesk> claims_;
 };
 
 }  // namespace skua::control

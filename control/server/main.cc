@@ -39,6 +39,7 @@ struct Settings {
   DurationNs heartbeat_interval_ns = 500 * kMillisecond;
   DurationNs suspect_after_ns = 3 * kSecond;
   DurationNs replace_after_ns = 30 * kSecond;
+  size_t watches_per_host = kWatchersPerSourceMax;
   app::LogOptions log;
 };
 
@@ -79,6 +80,11 @@ void parse_settings(int argc, char** argv, Settings& settings) {
       .add_duration("replace-after", &settings.replace_after_ns,
                     "How long a shard that lost a replica waits for its node before another one gets a copy.")
       .range(0, 24 * 3600 * kSecond);
+  program
+      .add_int("watches-per-host", &settings.watches_per_host,
+               "How many clients and nodes of one host may follow the shard map. Many machines behind one address need "
+               "more.")
+      .range(1, static_cast<int64_t>(kWatchersMax));
   app::add_log_options(program, &settings.log);
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
   program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
@@ -163,6 +169,7 @@ ControlServerOptions server_options(const Settings& settings, ClusterIdentity cl
   options.heartbeat_interval_ms = static_cast<uint32_t>(settings.heartbeat_interval_ns / kMillisecond);
   options.suspect_after_ms = static_cast<uint32_t>(settings.suspect_after_ns / kMillisecond);
   options.replace_after_ms = static_cast<uint32_t>(settings.replace_after_ns / kMillisecond);
+  options.watches_per_host = settings.watches_per_host;
   options.log = [logger](bool warning, const std::string& line) {
     logger.log(warning ? app::LogLevel::kWarning : app::LogLevel::kInfo, line);
   };

@@ -42,19 +42,31 @@ MapMessage MapHub::current() const {
   return current_;
 }
 
-absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision) {
+absl::Status MapHub::admit_locked(const std::string& source) const {
+  if (closed_) return absl::UnavailableError("the control plane is shutting down");
+  if (!suspended_.ok()) return suspended_;
+  if (watchers_.size() >= kWatchersMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kWatchersMax, " clients watch the shard map, which is the limit. Try again later"));
+  }
+  const auto from_there = by_source_.find(source);
+  if (from_there == by_source_.end() || from_there->second < per_source_max_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(per_source_max_, " clients on ", source,
+                   " watch the shard map, which is the limit for one host (skua-control --watches-per-host). Use fewer "
+                   "processes there, or share a client between threads; try again when some have ended"));
+}
+
+absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
+                                     const std::string& source) {
   MapMessage first;
   uint64_t key = 0;
   {
     std::lock_guard lock(mutex_);
-    if (closed_) return absl::UnavailableError("the control plane is shutting down");
-    if (!suspended_.ok()) return suspended_;
-    if (watchers_.size() >= kWatchersMax) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(kWatchersMax, " clients watch the shard map, which is the limit. Try again later"));
-    }
+    if (auto status = admit_locked(source); !status.ok()) return status;
     key = next_key_++;
-    watchers_[key] = watcher;
+    watchers_[key] = {watcher, source};
+    if (!source.empty()) ++by_source_[source];
     const bool has_it = current_ == nullptr || current_->map().revision() == after_revision;
     first = has_it ? std::make_shared<v1::WatchShardMapReply>() : current_;
   }
@@ -64,7 +76,11 @@ absl::StatusOr<uint64_t> MapHub::add(const std::shared_ptr<MapWatcher>& watcher,
 
 void MapHub::remove(uint64_t key) {
   std::lock_guard lock(mutex_);
-  watchers_.erase(key);
+  const auto watching = watchers_.find(key);
+  if (watching == watchers_.end()) return;
+  const auto from_there = by_source_.find(watching->second.source);
+  if (from_there != by_source_.end() && --from_there->second == 0) by_source_.erase(from_there);
+  watchers_.erase(watching);
 }
 
 void MapHub::close() {
@@ -85,7 +101,7 @@ size_t MapHub::watcher_count() const {
 std::vector<std::shared_ptr<MapWatcher>> MapHub::watchers_locked() const {
   std::vector<std::shared_ptr<MapWatcher>> watchers;
   watchers.reserve(watchers_.size());
-  for (const auto& [key, watcher] : watchers_) watchers.push_back(watcher);
+  for (const auto& [key, watching] : watchers_) watchers.push_back(watching.watcher);
   return watchers;
 }
 

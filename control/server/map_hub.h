@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "control/core/shard_map.h"
 #include "control/proto/control.pb.h"
+#include "control/server/limits.h"
 
 namespace skua::control {
 
@@ -36,6 +37,9 @@ class MapWatcher {
 /// Thread: any.
 class MapHub {
  public:
+  /// `per_source_max`: watchers of one host.
+  explicit MapHub(size_t per_source_max = kWatchersPerSourceMax) : per_source_max_(per_source_max) {}
+
   /// Makes `map` current and offers it to all watchers. Ends suspend().
   void publish(const ShardMap& map);
 
@@ -49,8 +53,10 @@ class MapHub {
 
   /// Adds a watcher, which is offered the current map at once, or an empty message if that is
   /// `after_revision`. Returns the key for remove(). RESOURCE_EXHAUSTED at kWatchersMax, UNAVAILABLE after close(),
-  /// suspend()'s status after that.
-  absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision);
+  /// suspend()'s status after that. `source` is the host that watches, which may have so many as the constructor says;
+  /// empty: not counted.
+  absl::StatusOr<uint64_t> add(const std::shared_ptr<MapWatcher>& watcher, uint64_t after_revision,
+                               const std::string& source = "");
   void remove(uint64_t key);
 
   /// Closes all watchers and refuses new ones.
@@ -59,12 +65,20 @@ class MapHub {
   [[nodiscard]] size_t watcher_count() const;
 
  private:
+  struct Watching {
+    std::shared_ptr<MapWatcher> watcher;
+    std::string source;
+  };
+
+  [[nodiscard]] absl::Status admit_locked(const std::string& source) const;
   [[nodiscard]] std::vector<std::shared_ptr<MapWatcher>> watchers_locked() const;
 
+  const size_t per_source_max_;
   mutable std::mutex mutex_;
   MapMessage current_;
   absl::Status suspended_;
-  std::map<uint64_t, std::shared_ptr<MapWatcher>> watchers_;
+  std::map<uint64_t, Watching> watchers_;
+  std::map<std::string, size_t> by_source_;
   uint64_t next_key_ = 1;
   bool closed_ = false;
 };

@@ -131,7 +131,8 @@ bool decode_table(const KeyValue& kv, ClusterState& state) {
                                std::max(record.replicas(), 1u),
                                std::max(record.min_insync(), 1u),
                                record.read_anywhere()};
-  return record.replicas() <= kReplicasMax;
+  const bool has_shards = record.shard_count() > 0 && record.shard_count() <= kShardsPerTableMax;
+  return has_shards && record.replicas() <= kReplicasMax;
 }
 
 bool decode_shard(const KeyValue& kv, ClusterState& state) {
@@ -170,14 +171,17 @@ absl::Status check_complete(const ClusterState& state) {
     if (table == state.tables.end() || key.second >= table->second.shard_count) {
       return damaged(shard_key(key.first, key.second), "belongs to no table");
     }
-    const auto known = [&](const Replica& replica) { return state.nodes.contains(replica.node_uuid); };
+    const auto known = [&](const Replica& replica) {
+      const auto node = state.nodes.find(replica.node_uuid);
+      return node != state.nodes.end() && replica.worker < node->second.worker_count;
+    };
     if (shard.primary && !known(*shard.primary)) {
-      return damaged(shard_key(key.first, key.second), "names an owner that is not a node");
+      return damaged(shard_key(key.first, key.second), "names an owner that is not a node, or a worker that it lacks");
     }
     if (!std::all_of(shard.backups.begin(), shard.backups.end(), known) ||
         !std::all_of(shard.learners.begin(), shard.learners.end(),
                      [&](const Learner& learner) { return known(learner.replica); })) {
-      return damaged(shard_key(key.first, key.second), "names a replica that is not on a node");
+      return damaged(shard_key(key.first, key.second), "names a replica that is not on a worker of a node");
     }
   }
   return absl::OkStatus();

@@ -1,12 +1,14 @@
 #include "control/store/embedded_store.h"
 
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/options.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdarg>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -58,6 +60,14 @@ absl::Status damaged(const std::string& directory, const std::string& what) {
                                           " cannot be decoded. Restore the directory from a backup"));
 }
 
+/// RocksDB's own log file ends the process (an assertion of the library as Debian builds it) when it is used after a
+/// write that failed, so a full disk would. What matters comes as a Status.
+class NoInfoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
+
 rocksdb::Options small_database() {
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -65,8 +75,7 @@ rocksdb::Options small_database() {
   options.max_open_files = 64;
   options.max_background_jobs = 2;
   options.compression = rocksdb::kNoCompression;
-  options.keep_log_file_num = 3;
-  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.info_log = std::make_shared<NoInfoLog>();
   return options;
 }
 

@@ -119,7 +119,8 @@ absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Rou
     case Method::kScan: return encode_scan_page(op, route);
     case Method::kReplicate:
     case Method::kFetchChunk:
-    case Method::kFetchTail: break;  // between nodes
+    case Method::kFetchTail:
+    case Method::kVouch: break;  // between nodes
   }
   return absl::InternalError("no such method");
 }
@@ -177,7 +178,7 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
 void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
   operation.call_hook.unlink();
   if (result.status.ok()) {
-    sessions_->call_ended(operation.target, operation.session);
+    sessions_->call_ended(operation.target, operation.session, true);
     switch (operation.method) {
       case Method::kGet: return on_get_reply(operation, std::move(result.response));
       case Method::kMultiGet: return on_multi_get_reply(operation, std::move(result.response));
@@ -193,7 +194,7 @@ void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
       repeat_of(operation),
       {.code = result.status.code(), .from_peer = result.from_peer, .may_have_executed = result.may_have_executed});
   if (judgement.session_suspect) sessions_->suspect(operation.target, operation.session);
-  sessions_->call_ended(operation.target, operation.session);
+  sessions_->call_ended(operation.target, operation.session, result.from_peer);
   retry_or_give_up(operation, judgement, result.status);
 }
 
@@ -252,8 +253,11 @@ bool ClientCore::judge(Operation& operation, const ReplyHead& head) {
     if (operation.at_backup) ++counters_.backup_reads;
   }
   if (head.status == KvStatus::kOk) return true;
-  const Judgement judgement = judge_reply(repeat_of(operation), head.status);
+  Judgement judgement = judge_reply(repeat_of(operation), head.status);
   if (judgement.verdict == Verdict::kAnswer) return true;
+  if (head.status == KvStatus::kStaleRetry && !operation.uncertain && lanes_.renumber(operation, head.version)) {
+    judgement = {.verdict = Verdict::kRetry};
+  }
   if (head.status == KvStatus::kWrongShard) ++counters_.wrong_shard;
   retry_or_give_up(operation, judgement, to_status(head));
   return false;

@@ -189,7 +189,7 @@ void ClientCore::take_map() {
   if (map == nullptr || map->revision <= routes_.revision()) return;
   ++counters_.map_updates;
   for (TargetId target : routes_.update(*map)) sessions_->drop(target);
-  lanes_.forget_idle();
+  lanes_.forget_dropped([&](uint32_t table) { return map->find_table(control::TableId{table}) != nullptr; });
   give_up_moved();
   // Also who waits for a session with a node that may hang and leads nothing any more.
   wake_parked([](const Operation& operation) {

@@ -65,7 +65,7 @@ void ClientCore::give_up_moved() {
 void ClientCore::on_given_up(Operation& operation, const rpc::CallResult& result) {
   operation.moved = false;
   ++counters_.calls_moved;
-  sessions_->call_ended(operation.target, operation.session);
+  sessions_->call_ended(operation.target, operation.session, result.from_peer);
   note_attempt(operation, operation.attempt_ns,
                absl::AbortedError("no answer yet, and another node leads the shard now"));
   operation.uncertain = operation.uncertain || (operation.is_write() && result.may_have_executed);

@@ -39,7 +39,7 @@ inline constexpr DurationNs kRetryPauseMinNs = 1 * kMillisecond;
 inline constexpr DurationNs kRetryPauseSoonMaxNs = 16 * kMillisecond;
 inline constexpr uint32_t kRetrySoonAttempts = 48;
 inline constexpr DurationNs kRetryPauseMaxNs = 256 * kMillisecond;
-/// Pause before a session's next opening after failures in a row; likewise.
+/// Pause before a session's next opening after failures in a row, which end when one has answered something; likewise.
 inline constexpr DurationNs kReopenPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kReopenPauseMaxNs = 1 * kSecond;
 /// A call that takes longer may be to a node that hangs: a newer shard map is looked for.
@@ -53,6 +53,9 @@ inline constexpr DurationNs kReplicaPauseMaxNs = 1 * kSecond;
 inline constexpr DurationNs kReadPatienceNs = 250 * kMillisecond;
 /// For each of the two calls (describe, open session) that open a session.
 inline constexpr DurationNs kBootstrapTimeoutNs = 3 * kSecond;
+
+/// A shard that wants higher numbers of a client's writes than this gets none: there must be room above (request_lanes.h).
+inline constexpr uint64_t kRenumberedSeqMax = uint64_t{1} << 62;
 
 /// Tasks from other threads that wait for the client's thread.
 inline constexpr uint32_t kClientMailboxMax = 4096;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kvstore/client/limits.h"
+
 namespace skua::kv {
 
 RequestLanes::Lane& RequestLanes::lane_of(uint32_t table_id, uint32_t shard, uint32_t shard_count) {
@@ -26,12 +28,22 @@ RequestId RequestLanes::identify(Operation& operation, uint32_t table_id, uint32
   const bool moved = operation.lane_table_id != table_id || operation.lane_shard != shard;
   if (operation.seq == 0 || moved) {
     operation.lane_hook.unlink();
-    operation.seq = ++last_seq_;
+    operation.seq = ++lane.last_seq;
     operation.lane_table_id = table_id;
     operation.lane_shard = shard;
-    lane.push_back(operation);
+    lane.operations.push_back(operation);
   }
-  return {client_id_, operation.seq, lane.front().seq};
+  return {client_id_, operation.seq, lane.operations.front().seq};
+}
+
+bool RequestLanes::renumber(Operation& operation, uint64_t first_taken) {
+  if (operation.seq == 0 || first_taken <= operation.seq || first_taken > kRenumberedSeqMax) return false;
+  const auto table = tables_.find(operation.lane_table_id);
+  if (table == tables_.end()) return false;
+  complete(operation);
+  Lane& lane = table->second.lanes[operation.lane_shard % table->second.lane_count];
+  lane.last_seq = std::max(lane.last_seq, first_taken - 1);
+  return true;
 }
 
 void RequestLanes::complete(Operation& operation) {
@@ -39,13 +51,8 @@ void RequestLanes::complete(Operation& operation) {
   operation.seq = 0;
 }
 
-void RequestLanes::forget_idle() {
-  std::erase_if(tables_, [](const auto& entry) {
-    const Table& table = entry.second;
-    return std::all_of(table.lanes.get(), table.lanes.get() + table.lane_count,
-                       [](const Lane& lane) { return lane.empty(); });
-  });
-  last_ = nullptr;
+bool RequestLanes::Table::is_idle() const {
+  return std::all_of(lanes.get(), lanes.get() + lane_count, [](const Lane& lane) { return lane.operations.empty(); });
 }
 
 }  // namespace skua::kv

@@ -7,6 +7,8 @@
 //   the server answered      WRONG_SHARD, RESOURCE_EXHAUSTED,     this attempt was not applied: try again
 //                            TOO_MANY_INCOMPLETE
 //                            UNAVAILABLE, ABORTED, CANCELLED      try again; a write without identity: unknown
+//                            STALE_RETRY                          unknown. But if no earlier attempt may have run, this write was
+//                                                                 not applied: try again, with another number (ClientCore::judge)
 //                            anything else                        that is the answer
 //   no answer came           request certainly did not run        try again
 //                            request may have run                 try again; a write without identity: unknown

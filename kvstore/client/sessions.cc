@@ -26,7 +26,7 @@ Sessions::Entry& Sessions::entry_of(TargetId target) {
 
 TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
   Entry& entry = entry_of(target);
-  if (entry.state == State::kOpen && entry.suspect && entry.calls == 0) reset(entry);
+  if (entry.state == State::kOpen && entry.suspect && entry.calls == 0) lose(entry);
   switch (entry.state) {
     case State::kOpen: return kTimeNever;
     case State::kDescribing:
@@ -115,7 +115,6 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
                                             "client and node have the same version?"));
   }
   entry.state = State::kOpen;
-  entry.failures = 0;
   entry.last_error = absl::OkStatus();
   ++counters_.sessions_opened;
   host_.session_ready(target);
@@ -126,19 +125,30 @@ void Sessions::on_answered(TargetId target, uint64_t opening, const absl::Status
 void Sessions::fail(TargetId target, const absl::Status& why) {
   Entry& entry = entries_[target];
   reset(entry);
-  entry.state = State::kFailed;
-  entry.retry_at_ns = endpoint_.now_ns() + retry_pause(++entry.failures, kReopenPauseMinNs, kReopenPauseMaxNs, rng_);
+  pause(entry);
   entry.last_error = why;
   ++counters_.session_open_failures;
   cluster_.hurry();
   host_.session_failed(target, absl::Status(why.code(), absl::StrCat("no session: ", why.message())));
 }
 
+void Sessions::lose(Entry& entry) {
+  const bool heard = entry.heard;
+  reset(entry);
+  if (!heard) pause(entry);
+  ++counters_.sessions_lost;
+}
+
+void Sessions::pause(Entry& entry) {
+  entry.state = State::kFailed;
+  entry.retry_at_ns = endpoint_.now_ns() + retry_pause(++entry.failures, kReopenPauseMinNs, kReopenPauseMaxNs, rng_);
+}
+
 void Sessions::reset(Entry& entry) {
   if (entry.session != rpc::SessionId{}) to_close_.push_back(entry.session);
   entry.session = {};
   entry.state = State::kClosed;
-  entry.suspect = false;
+  entry.suspect = entry.heard = false;
   entry.calls = 0;
 }
 
@@ -147,13 +157,16 @@ void Sessions::suspect(TargetId target, rpc::SessionId session) {
   if (entry.session == session) entry.suspect = true;
 }
 
-void Sessions::call_ended(TargetId target, rpc::SessionId session) {
+void Sessions::call_ended(TargetId target, rpc::SessionId session, bool heard) {
   Entry& entry = entries_[target];
   if (entry.session != session) return;
   --entry.calls;
+  if (heard) {
+    entry.heard = true;
+    entry.failures = 0;
+  }
   if (!entry.suspect || entry.calls > 0) return;
-  reset(entry);
-  ++counters_.sessions_lost;
+  lose(entry);
   host_.session_lost(target);
 }
 
@@ -174,8 +187,7 @@ void Sessions::on_event(const rpc::SessionEvent& event) {
     if (entry.session != event.session) continue;
     // The engine would reconnect to the address it knows; a restarted node may have another.
     if (event.kind == rpc::SessionEvent::Kind::kClosed) entry.session = {};
-    reset(entry);
-    ++counters_.sessions_lost;
+    lose(entry);
     cluster_.hurry();
     host_.session_lost(target);
     return;

@@ -1,11 +1,13 @@
 // One session per target (worker of a node): opened when first needed, given up when the node
-// restarts, opened again with a pause that grows while it fails.
+// restarts, opened again with a pause that grows until something was heard by a session: one that opens, and ends
+// before it has answered anything, has failed too.
 //
 //               ensure_open()            described: begin_connect        answered: finish_connect
 //     kClosed ---------------> kDescribing ------------------> kAwaiting ----------------> kOpen
 //        ^  ^                       |                              |                         |
 //        |  +--- pause over --- kFailed <--------- error ----------+                         |
 //        +-------------- node restarted or gone, session lost, session suspect --------------+
+//                        (lost or suspect before anything was heard: kFailed)
 //
 // Describing and the handshake go over gRPC (ClusterAccess); their results come back through the
 // endpoint's mailbox, with the opening's number, so that a result of an opening that was given up is
@@ -32,7 +34,7 @@ class SessionHost {
   virtual void session_ready(TargetId target) = 0;
   /// An opening failed; the next one is possible after a pause.
   virtual void session_failed(TargetId target, const absl::Status& why) = 0;
-  /// A session is gone; it can be opened anew at once.
+  /// A session is gone; ensure_open() says when it can be opened anew, mostly at once.
   virtual void session_lost(TargetId target) = 0;
 
  protected:
@@ -58,9 +60,10 @@ class Sessions {
   /// again at the latest; the host is told of changes before.
   TimeNs ensure_open(TargetId target, TimeNs now);
 
-  /// A call was started on, or came back from, the target's session.
+  /// A call was started on, or came back from, the target's session. `heard`: with an answer of the node's, whatever it
+  /// says.
   void call_started(TargetId target) { ++entries_[target].calls; }
-  void call_ended(TargetId target, rpc::SessionId session);
+  void call_ended(TargetId target, rpc::SessionId session, bool heard);
 
   /// Carry no further call on this session; it is given up once the last one has come back.
   void suspect(TargetId target, rpc::SessionId session);
@@ -77,9 +80,10 @@ class Sessions {
   struct Entry {
     State state = State::kClosed;
     bool suspect = false;
+    bool heard = false;  // by this session
     rpc::SessionId session;
     uint64_t opening = 0;
-    uint32_t failures = 0;
+    uint32_t failures = 0;  // in a row, since something was heard
     uint32_t calls = 0;
     TimeNs retry_at_ns = 0;
     absl::Status last_error;
@@ -90,6 +94,10 @@ class Sessions {
   void on_answered(TargetId target, uint64_t opening, const absl::StatusOr<std::string>& answer);
   void on_event(const rpc::SessionEvent& event);
   void fail(TargetId target, const absl::Status& why);
+  /// A session that stood is over.
+  void lose(Entry& entry);
+  /// Not opened for a while: longer with each failure in a row.
+  void pause(Entry& entry);
   /// Forgets the session; clean_up() closes it.
   void reset(Entry& entry);
   Entry& entry_of(TargetId target);

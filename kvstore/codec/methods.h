@@ -22,6 +22,7 @@ enum class Method : uint16_t {
   kReplicate = 32,
   kFetchChunk = 33,
   kFetchTail = 34,
+  kVouch = 35,
 };
 
 /// "GET", "PUT", ...; "?" for a number that is none.
@@ -40,6 +41,7 @@ enum class Method : uint16_t {
     case Method::kReplicate: return "REPLICATE";
     case Method::kFetchChunk: return "FETCH_CHUNK";
     case Method::kFetchTail: return "FETCH_TAIL";
+    case Method::kVouch: return "VOUCH";
   }
   return "?";
 }

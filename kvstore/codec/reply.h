@@ -174,6 +174,8 @@ class ScanReplyBuilder {
   ByteSpan finish(const ReplyHead& head, bool has_more);
 
   [[nodiscard]] size_t row_count() const { return row_count_; }
+  /// Bytes of its buffer.
+  [[nodiscard]] size_t capacity() const { return bytes_.capacity(); }
 
  private:
   std::string bytes_;

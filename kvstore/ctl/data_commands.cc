@@ -10,6 +10,7 @@
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/printable.h"
 
 namespace skua::kv::ctl {
 namespace {

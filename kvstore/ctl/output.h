@@ -35,8 +35,6 @@ int report_failure(const absl::Status& status);
 /// be asked.
 bool confirmed(bool yes, const std::string& warning, const std::string& answer);
 
-/// Printable as it is; other bytes as \xNN, so that a value never disturbs a terminal.
-std::string printable(std::string_view bytes);
 /// A value for JSON: as text if it is UTF-8, otherwise base64, with `encoding` saying which.
 struct JsonText {
   std::string text;
@@ -44,8 +42,8 @@ struct JsonText {
 };
 JsonText json_text(std::string_view bytes);
 
-/// Columns aligned by blanks; the first row is the heading.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+/// Columns aligned by blanks; the first row is the heading. Cells are made printable, and cut.
+std::string table(std::vector<std::vector<std::string>> rows);
 
 }  // namespace skua::kv::ctl
 

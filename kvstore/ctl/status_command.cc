@@ -16,6 +16,7 @@
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/printable.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -61,20 +62,21 @@ absl::StatusOr<Report> look(AdminClient& admin) {
 
 void print_text(const Report& report) {
   const ClusterStatus& status = report.status;
-  std::printf("cluster %s (%s), shard map revision %llu, control up %.1f s\n\n", status.cluster_name.c_str(),
+  std::printf("cluster %s (%s), shard map revision %llu, control up %.1f s\n\n", printable(status.cluster_name).c_str(),
               status.cluster_id.c_str(), static_cast<unsigned long long>(status.map_revision),
               static_cast<double>(status.uptime_ns) / 1e9);
   std::fputs(table(node_rows(status)).c_str(), stdout);
   std::printf("\n%s", table(table_rows(status.tables)).c_str());
   for (const auto& node : status.nodes) {
-    if (!node.trouble.empty()) std::printf("\nTROUBLE at %s: %s\n", node.info.uuid.c_str(), node.trouble.c_str());
+    if (node.trouble.empty()) continue;
+    std::printf("\nTROUBLE at %s: %s\n", node.info.uuid.c_str(), printable(node.trouble).c_str());
   }
-  for (const std::string& trouble : status.troubles) std::printf("\nTROUBLE: %s\n", trouble.c_str());
+  for (const std::string& trouble : status.troubles) std::printf("\nTROUBLE: %s\n", printable(trouble).c_str());
   if (report.unsettled.empty()) return;
   std::printf("\nNot settled:\n");
   for (size_t i = 0; i < std::min(report.unsettled.size(), kLinesMax); ++i) {
     const Unsettled& one = report.unsettled[i];
-    std::printf("  shard %u of table %s: %s\n", one.shard.shard, one.table.c_str(), one.shard.lacks.c_str());
+    std::printf("  shard %u of table %s: %s\n", one.shard.shard, one.table.c_str(), printable(one.shard.lacks).c_str());
   }
   if (report.unsettled.size() > kLinesMax) {
     std::printf("  and %zu more: skuactl shard show TABLE --unsettled\n", report.unsettled.size() - kLinesMax);

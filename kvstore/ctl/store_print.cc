@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
 #include "kvstore/ctl/store_commands.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {

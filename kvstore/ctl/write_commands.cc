@@ -14,6 +14,7 @@
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {

@@ -16,6 +16,11 @@ namespace {
 /// Effects and completion of the largest batch.
 constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 
+/// The database is as it was: what it refused may be tried again.
+bool is_passing(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
 }  // namespace
 
 Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
@@ -90,6 +95,19 @@ void Applier::close(AppliedShard& shard) {
   wake_up_.signal();
 }
 
+void Applier::keep(AppliedShard& shard) {
+  // There is room as for closes: one at a time of each shard.
+  const bool added = ring_.try_push({&shard, Keep{}, false});
+  SKUA_CHECK(added, "more shards keep rows at a time than the applier's queue has room for");
+  unannounced_ = 0;
+  wake_up_.signal();
+}
+
+void Applier::try_again() {
+  try_again_.store(true, std::memory_order_release);
+  wake_up_.signal();
+}
+
 Applier::Counters Applier::counters() const {
   return {effects_.load(std::memory_order_relaxed), effects_written_.load(std::memory_order_relaxed),
           batches_.load(std::memory_order_relaxed), flushes_.load(std::memory_order_relaxed)};
@@ -106,21 +124,25 @@ void Applier::run() {
     wake_up_.wait();
   }
   for (AppliedShard* shard : attached_) {
-    end_life(*shard);
-    flush(*shard);
+    if (!shard->held_up.ok()) write_batch(*shard);
+    // What the database does not have is in the log.
+    if (shard->held_up.ok() && end_life(*shard).ok()) static_cast<void>(flush(*shard));
   }
 }
 
 bool Applier::step() {
   // Read before the queue: what was added before free_log() is flushed, too.
   const bool frees_log = free_log_.exchange(false, std::memory_order_acq_rel);
-  if (!take_round() && !frees_log) return false;
+  const bool tries_again = try_again_.exchange(false, std::memory_order_acq_rel);
+  if (!take_round() && !frees_log && !tries_again) return false;
   for (size_t i = 0; i < reports_.size(); ++i) apply(*reports_[i].shard);
-  for (AppliedShard* shard : closing_) close_in_round(*shard);
-  closing_.clear();
+  for (AppliedShard* shard : std::exchange(keeping_, {})) keep_in_round(*shard);
+  for (AppliedShard* shard : std::exchange(closing_, {})) close_in_round(*shard);
+  if (tries_again) try_held_up();
   if (!reports_.empty()) on_round_(std::exchange(reports_, {}));
   if (frees_log) {
     for (AppliedShard* shard : attached_) flush_outside_of_round(*shard);
+    tell_pinning();
   } else {
     flush_pinning();
   }
@@ -161,6 +183,10 @@ size_t Applier::take(Item& item) {
     closing_.push_back(&shard);
     return 0;
   }
+  if (std::holds_alternative<Keep>(item.what)) {
+    keeping_.push_back(&shard);
+    return 0;
+  }
   ++report.effects;
   if (auto* const completion = std::get_if<AppliedCompletion>(&item.what)) {
     shard.completion = std::move(*completion);
@@ -185,8 +211,21 @@ Applier::Report& Applier::report_of(AppliedShard& shard) {
   return reports_.emplace_back(Report{.shard = &shard, .applied_index = shard.db->applied_index()});
 }
 
-void Applier::apply(AppliedShard& shard) {
+void Applier::tell(AppliedShard& shard) {
   Report& report = report_of(shard);
+  report.applied_index = shard.db->applied_index();
+  report.held_up = shard.held_up;
+  report.failure = shard.failure;
+}
+
+void Applier::apply(AppliedShard& shard) {
+  // What waits for room is tried now and then, not in each round: it is more each time.
+  if (shard.held_up.ok()) write_batch(shard);
+  tell(shard);
+}
+
+void Applier::write_batch(AppliedShard& shard) {
+  shard.held_up = absl::OkStatus();
   if (!shard.batch.empty() && shard.failure.ok()) {
     // Backwards, so that the first one seen of a key is its last.
     for (size_t i = shard.batch.size(); i-- > 0;) {
@@ -195,47 +234,89 @@ void Applier::apply(AppliedShard& shard) {
     }
     last_of_key_.clear();
     std::reverse(coalesced_.begin(), coalesced_.end());
-    effects_.fetch_add(shard.batch.size(), std::memory_order_relaxed);
-    effects_written_.fetch_add(coalesced_.size(), std::memory_order_relaxed);
-    batches_.fetch_add(1, std::memory_order_relaxed);
+    const size_t coalesced = coalesced_.size();
     shard.completions.collect(shard.batch.back().version, coalesced_);
-    shard.failure = shard.db->apply(coalesced_, shard.batch.back().version);
+    absl::Status applied = shard.db->apply(coalesced_, shard.batch.back().version);
     coalesced_.clear();
+    if (is_passing(applied)) {
+      shard.held_up = std::move(applied);
+      is_held_up_.store(true, std::memory_order_relaxed);
+      return;
+    }
+    effects_.fetch_add(shard.batch.size(), std::memory_order_relaxed);
+    effects_written_.fetch_add(coalesced, std::memory_order_relaxed);
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    shard.completions.written();
+    shard.failure = std::move(applied);
   }
   shard.batch.clear();
-  report.applied_index = shard.db->applied_index();
-  report.failure = shard.failure;
 }
 
 /// Behind everything that the database was given, so that it is there only with all of that.
-void Applier::end_life(AppliedShard& shard) {
-  if (!shard.failure.ok() || shard.closed_row.empty() || shard.lacks_one.load(std::memory_order_acquire)) return;
+absl::Status Applier::end_life(AppliedShard& shard) {
+  if (!shard.failure.ok() || shard.closed_row.empty() || shard.lacks_one.load(std::memory_order_acquire)) {
+    return absl::OkStatus();
+  }
   const std::string key = life_key();
   const uint64_t index = shard.db->applied_index();
   const AppliedEffect row{.key = key, .value = as_byte_span(shard.closed_row), .version = index};
-  shard.failure = shard.db->apply({&row, 1}, index);
+  absl::Status ended = shard.db->apply({&row, 1}, index);
+  if (!is_passing(ended)) shard.failure = ended;
+  return ended;
 }
 
-void Applier::flush(AppliedShard& shard) {
-  if (!shard.failure.ok()) return;
+absl::Status Applier::flush(AppliedShard& shard) {
+  if (!shard.failure.ok()) return shard.failure;
   absl::StatusOr<uint64_t> durable = shard.db->flush();
   flushes_.fetch_add(1, std::memory_order_relaxed);
   if (!durable.ok()) {
-    shard.failure = durable.status();
-    return;
+    shard.no_room = is_passing(durable.status());
+    if (!shard.no_room) shard.failure = durable.status();
+    if (shard.no_room) is_held_up_.store(true, std::memory_order_relaxed);
+    return durable.status();
   }
   shard.flushed_index = *durable;
   log_.set_durable(shard.log_shard, *durable);
+  return absl::OkStatus();
+}
+
+void Applier::keep_in_round(AppliedShard& shard) {
+  shard.keeping = true;
+  const absl::Status flushed = shard.held_up.ok() ? flush(shard) : shard.held_up;
+  if (is_passing(flushed)) return;  // try_held_up() goes on
+  shard.keeping = false;
+  Report& report = report_of(shard);
+  report.failure = shard.failure;
+  report.kept = flushed.ok();
 }
 
 void Applier::close_in_round(AppliedShard& shard) {
-  end_life(shard);
-  if (!engine_mutant(EngineMutant::kCloseUnflushed)) flush(shard);
+  shard.closing = true;
+  absl::Status flushed = shard.held_up.ok() ? end_life(shard) : shard.held_up;
+  if (flushed.ok() && !engine_mutant(EngineMutant::kCloseUnflushed)) flushed = flush(shard);
   Report& report = report_of(shard);
+  if (is_passing(flushed)) {
+    report.held_up = std::move(flushed);
+    return is_held_up_.store(true, std::memory_order_relaxed);
+  }
   report.failure = shard.failure;
   report.closed = true;
   std::erase(attached_, &shard);
-  shard.attached = false;
+  shard.attached = shard.closing = shard.keeping = false;
+}
+
+/// Those whose disk was full.
+void Applier::try_held_up() {
+  is_held_up_.store(false, std::memory_order_relaxed);
+  for (AppliedShard* shard : std::vector(attached_)) {
+    shard->no_room = false;  // whoever needs a flush asks for it again
+    if (!shard->held_up.ok()) {
+      write_batch(*shard);
+      tell(*shard);
+    }
+    if (shard->keeping) keep_in_round(*shard);
+    if (shard->closing) close_in_round(*shard);
+  }
 }
 
 /// Keeps the log's window small: flushes the shards that hold its oldest segment.
@@ -251,11 +332,26 @@ void Applier::flush_pinning() {
     }
     flush_outside_of_round(**pinning);
   }
+  tell_pinning();
+}
+
+/// Of records that no flush helps: they were not handed here.
+void Applier::tell_pinning() {
+  std::vector<Report> reports;
+  for (const AppliedIndex& pin : log_.pins()) {
+    for (AppliedShard* shard : attached_) {
+      const uint64_t applied = shard->db->applied_index();
+      if (shard->log_shard != pin.shard || applied >= pin.index || shard->keeping || !shard->failure.ok()) continue;
+      reports.push_back(
+          {.shard = shard, .applied_index = applied, .held_up = shard->held_up, .pinned_index = pin.index});
+    }
+  }
+  if (!reports.empty()) on_round_(std::move(reports));
 }
 
 void Applier::flush_outside_of_round(AppliedShard& shard) {
-  if (!shard.failure.ok() || shard.flushed_index == shard.db->applied_index()) return;
-  flush(shard);
+  if (!shard.failure.ok() || shard.no_room || shard.flushed_index == shard.db->applied_index()) return;
+  static_cast<void>(flush(shard));
   if (shard.failure.ok()) return;
   on_round_({Report{.shard = &shard, .applied_index = shard.db->applied_index(), .failure = shard.failure}});
 }

@@ -9,13 +9,18 @@
 // there is a batch's worth, or until hurry() (a scan waits, memory is short, the end).
 //
 // The log's window is what bounds a restart. When it holds more than flush_segments segments, the shards that pin the
-// oldest one are flushed, and the log may let it go. When the log has no room, all are (free_log).
+// oldest one are flushed, and the log may let it go. When the log has no room, all are (free_log). What pins it and was not
+// handed here, because it is not committed yet, the worker is told of: it may add it as internal rows and ask to keep()
+// them.
 //
 // What one record of the log did goes into one batch, its completion record (completions.h) too: a round does not end in the
 // middle of a record.
 //
 // Keys and values are views into the memory tier, which keeps them until the worker has seen the report and marked them
 // clean. A shard whose batch failed gets no further one: its writes stay in memory and in the log.
+//
+// A full disk is no failure: the batch is kept, and later ones join it, until there is room (try_again). So is a close whose
+// flush finds no room: it is done later. Memory and log bound what waits.
 #ifndef SKUA_KVSTORE_ENGINE_APPLIER_H_
 #define SKUA_KVSTORE_ENGINE_APPLIER_H_
 
@@ -63,6 +68,10 @@ struct AppliedShard {
   absl::Status failure{};
   uint64_t flushed_index = 0;  // told to the log as durable
   bool attached = false;
+  absl::Status held_up{};  // why the database did not take the batch, which is kept
+  bool no_room = false;    // for a flush
+  bool closing = false;
+  bool keeping = false;  // keep() is not done yet
 };
 
 class Applier {
@@ -82,8 +91,12 @@ class Applier {
     AppliedShard* shard = nullptr;
     size_t effects = 0;          ///< taken from the queue, completions included
     uint64_t applied_index = 0;  ///< everything up to it is in the database
+    absl::Status held_up{};      ///< why more than that is not in the database yet
     absl::Status failure{};      ///< why nothing more will come
-    bool closed = false;         ///< the last report of this shard
+    uint64_t pinned_index =
+        0;                ///< not 0: the log needs room, and this record of the shard's stands in its oldest segment
+    bool kept = false;    ///< what was added before keep() is durable
+    bool closed = false;  ///< the last report of this shard
   };
   /// Once per round, on the applier's thread. Must not block for long.
   using OnRound = std::function<void(std::vector<Report>)>;
@@ -121,8 +134,14 @@ class Applier {
   /// The log has no room: makes everything that was applied durable, so that it may let its segments go. Without it
   /// nothing would: no room, no effects, no rounds.
   void free_log();
-  /// Applies what was added of the shard, makes it durable, and reports `closed`; its database may be closed then.
+  /// Applies what was added of the shard, makes it durable, and reports `closed`; its database may be closed then. While its disk is
+  /// full it is not closed.
   void close(AppliedShard& shard);
+  /// Applies what was added of the shard, makes it durable, and reports `kept`. Not again before that.
+  void keep(AppliedShard& shard);
+  /// Some shard waits for room on its disk: call try_again() now and then. Thread: any.
+  [[nodiscard]] bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
+  void try_again();
 
   /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while nobody
   /// adds.
@@ -137,9 +156,10 @@ class Applier {
  private:
   struct Open {};
   struct Close {};
+  struct Keep {};
   struct Item {
     AppliedShard* shard = nullptr;
-    std::variant<AppliedEffect, AppliedCompletion, Open, Close> what{};
+    std::variant<AppliedEffect, AppliedCompletion, Open, Close, Keep> what{};
     bool continues = false;
   };
 
@@ -148,10 +168,15 @@ class Applier {
   bool take_round();
   size_t take(Item& item);
   void apply(AppliedShard& shard);
-  void end_life(AppliedShard& shard);
-  void flush(AppliedShard& shard);
+  void write_batch(AppliedShard& shard);
+  [[nodiscard]] absl::Status end_life(AppliedShard& shard);
+  [[nodiscard]] absl::Status flush(AppliedShard& shard);
   void close_in_round(AppliedShard& shard);
+  void keep_in_round(AppliedShard& shard);
+  void try_held_up();
+  void tell(AppliedShard& shard);
   void flush_pinning();
+  void tell_pinning();
   void flush_outside_of_round(AppliedShard& shard);
   Report& report_of(AppliedShard& shard);
 
@@ -162,6 +187,8 @@ class Applier {
   WakeUp wake_up_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> free_log_{false};
+  std::atomic<bool> try_again_{false};
+  std::atomic<bool> is_held_up_{false};
 
   // The worker's.
   size_t queued_ = 0;
@@ -172,6 +199,7 @@ class Applier {
   std::vector<AppliedShard*> attached_;
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;
+  std::vector<AppliedShard*> keeping_;
   absl::flat_hash_map<std::string_view, size_t> last_of_key_;
   std::vector<AppliedEffect> coalesced_;
 

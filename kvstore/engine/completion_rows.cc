@@ -31,26 +31,26 @@ std::string completion_key(uint64_t client_id) {
   return key;
 }
 
-absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable& table) {
+absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable& table, uint64_t latest_ms,
+                              CompletionTable::Changed changed) {
   const std::string life_key = completion_key(0);
   for (const InternalRow& row : rows) {
     if (is_replica_key(row.key)) continue;
     if (row.key == life_key) continue;
-    const bool sound =
-        row.key.size() == kKeyBytesMax + kClientIdBytes && table.load(client_of(row.key), as_byte_span(row.value));
+    const bool sound = row.key.size() == kKeyBytesMax + kClientIdBytes &&
+                       table.load(client_of(row.key), as_byte_span(row.value), row.version);
     if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");
   }
-  table.loaded();
+  table.loaded(latest_ms, changed);
   return absl::OkStatus();
 }
 
-absl::Status CompletionRows::load(std::span<const InternalRow> rows) {
-  return load_completions(rows, table_);
+absl::Status CompletionRows::load(std::span<const InternalRow> rows, uint64_t latest_ms) {
+  return load_completions(rows, table_, latest_ms, [this](uint64_t client_id) { touched_.insert(client_id); });
 }
 
 void CompletionRows::record(const Completion& completion, uint64_t index, uint64_t time_ms) {
-  table_.forget_silent(time_ms, [this](uint64_t client_id) { touched_.insert(client_id); });
-  table_.record(completion, index, time_ms);
+  table_.record(completion, index, time_ms, [this](uint64_t client_id) { touched_.insert(client_id); });
   touched_.insert(completion.id.client_id);
 }
 
@@ -61,13 +61,12 @@ void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
     if (used == rows_.size()) rows_.emplace_back();
     Row& row = rows_[used++];
     write_key(client_id, row.key);
-    const bool is_kept = table_.encode_row(client_id, row.value);
+    const std::optional<uint64_t> version = table_.encode_row(client_id, row.value);
     AppliedEffect& effect = out.emplace_back();
     effect.key = row.key;
-    if (is_kept) effect.value = as_byte_span(row.value);
-    effect.version = index;
+    if (version) effect.value = as_byte_span(row.value);
+    effect.version = version && *version != 0 ? *version : index;
   }
-  touched_.clear();
   // The set's order differs from run to run, and a simulated run must be repeatable.
   std::sort(out.begin() + begin, out.end(),
             [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });

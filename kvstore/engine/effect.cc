@@ -53,6 +53,8 @@ std::optional<EntryHead> read_entry_head(ByteSpan payload) {
   return out;
 }
 
+}  // namespace
+
 std::optional<ByteSpan> read_barrier(ByteSpan payload) {
   ByteReader reader(payload);
   if (reader.read<uint32_t>() != kBarrier) return std::nullopt;
@@ -60,8 +62,6 @@ std::optional<ByteSpan> read_barrier(ByteSpan payload) {
   if (!reader.ok() || reader.remaining() != bytes) return std::nullopt;
   return reader.read_rest();
 }
-
-}  // namespace
 
 void encode_entry_head(const EntryHead& entry, ByteWriter& out) {
   out.write(uint64_t{kEntry});

@@ -76,6 +76,9 @@ void encode_entry_head(const EntryHead& entry, ByteWriter& out);
 /// The payload of a barrier, without an entry's head.
 [[nodiscard]] std::string encode_barrier(ByteSpan bytes);
 
+/// The bytes of the barrier that a payload without an entry's head is; nullopt: it is none.
+[[nodiscard]] std::optional<ByteSpan> read_barrier(ByteSpan payload);
+
 /// Walks through a payload.
 class EffectReader {
  public:

@@ -1,5 +1,6 @@
 #include "kvstore/engine/effect_batch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kvstore/engine/effect.h"
@@ -21,7 +22,8 @@ bool EffectBatch::take(uint64_t index, int64_t time_ms, ByteSpan payload) {
         {.key = effect->key, .value = effect->value, .version = index, .expires_at = effect->expires_at});
   }
   if (!reader.complete()) return false;
-  if (reader.completion()) completions_.record(*reader.completion(), index, static_cast<uint64_t>(time_ms));
+  if (reader.completion())
+    completions_.record(*reader.completion(), index, static_cast<uint64_t>(std::max<int64_t>(time_ms, 0)));
   if (reader.barrier()) {
     runs_.assign(as_string_view(*reader.barrier()));
     has_runs_ = true;
@@ -34,12 +36,13 @@ absl::Status EffectBatch::apply(ShardDb& db, uint64_t index) {
   if (std::exchange(has_runs_, false)) {
     effects_.push_back({.key = runs_key, .value = as_byte_span(runs_), .version = index, .expires_at = 0});
   }
-  if (effects_.empty()) return absl::OkStatus();
   completions_.collect(index, effects_);
+  if (effects_.empty()) return absl::OkStatus();
   sort_last_of_key(effects_);
   const bool many = effects_.size() >= kIngestMin;
   absl::Status status = many ? db.ingest(effects_, index) : db.apply(effects_, index);
   effects_.clear();
+  completions_.written();
   return status;
 }
 

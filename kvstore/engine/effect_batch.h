@@ -19,8 +19,13 @@ namespace skua::kv {
 /// Thread: one at a time.
 class EffectBatch {
  public:
-  /// The database's completions. DATA_LOSS if they are damaged.
-  [[nodiscard]] absl::Status load(std::span<const InternalRow> rows) { return completions_.load(rows); }
+  /// CompletionTable::set_limits().
+  void set_limits(const CompletionLimits& limits) { completions_.set_limits(limits); }
+
+  /// The database's completions, none of them as later than `latest_ms`. DATA_LOSS if they are damaged.
+  [[nodiscard]] absl::Status load(std::span<const InternalRow> rows, uint64_t latest_ms = UINT64_MAX) {
+    return completions_.load(rows, latest_ms);
+  }
 
   /// What the record at `index` did, without an entry's head. The bytes stay where they are until apply(). False: the payload is none
   /// of this build's.

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "kvstore/engine/replica_rows.h"
+#include "kvstore/engine/shard_clock.h"
 #include "kvstore/engine/shard_life.h"
 #include "kvstore/engine/uncommitted_keys.h"
 #include "kvstore/engine/worker_engine.h"
@@ -78,6 +79,7 @@ class EngineFetch final : public ReadJob {
   const BatchWork::Needed* for_batch = nullptr;  // the shard's barrier's
   absl::Status status;                           // the reader's
   PinnedValue value;
+  bool is_copy = false;  // the value lies in memory of its own
   EngineFetch* next_free = nullptr;
 
  private:
@@ -109,7 +111,8 @@ struct ReplicaRecord final : LogOp {
   std::array<std::byte, kEntryHeadBytes> head{};
   std::string payload;
   bool in_log = false;   // given to it and not back
-  bool in_row = false;   // a row of the database has it (replica_rows.h)
+  bool in_row = false;   // a row of the database has it, or will (replica_rows.h)
+  bool counted = false;  // among the shard's uncommitted_bytes
   bool dropped = false;  // no entry any more; released when nothing uses its bytes
   uint32_t pins = 0;
   WorkerEngine* engine = nullptr;
@@ -139,9 +142,19 @@ struct EngineReplica {
     std::string value;
   };
   std::deque<Row> row_bytes;
-  std::deque<AppliedEffect> tail;  // closed: rows that the applier has no room for yet
-  std::vector<Effect> effects;     // scratch
+  std::deque<AppliedEffect> tail;  // rows that the applier has no room for yet
+
+  size_t uncommitted_bytes = 0;  // of what others made, and is not committed
+  // Entries that are not committed go into rows, because the log needs the segment that they stand in
+  // (worker_engine_tail.cc).
+  bool keeping = false;         // rows are on their way
+  bool keep_asked = false;      // and the applier has all of them
+  bool begins_anew = false;     // the log holds what is no entry any more: it is to forget all of the shard then
+  uint64_t kept_index = 0;      // the last entry that the rows are of, or were of when the log was told last
+  uint64_t log_epoch = 0;       // of the last record that the log was given
+  std::vector<Effect> effects;  // scratch
   std::vector<MemoryTier::BatchWrite> writes;
+  absl::flat_hash_set<std::string_view> keys;  // of one entry, only while it is looked at
 };
 
 struct EngineShard {
@@ -179,11 +192,12 @@ struct EngineShard {
 
   ShardLife life;
   CompletionTable completions;
+  ShardClock clock;
   /// First attempts that are not answered, by client and seq.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, WriteOp*> under_way;
   /// Answered, and refused by the log: to be given to it again. In the order of their indices.
   std::vector<RelaxedRecord*> unlogged;
-  uint64_t resubmit_at_ms = 0;
+  uint64_t resubmitted_ms = 0;
 
   bool started = false;    // in the log
   bool touched = false;    // in touched_
@@ -195,6 +209,7 @@ struct EngineShard {
   bool ending = false;     // its end is on the way to the log
   absl::Status refusal{};  // until what is in the log has come back: the log had no room
   absl::Status failure{};  // for good
+  absl::Status held_up{};  // why the database does not take what it was given; it is tried again
 
   std::unique_ptr<EngineReplica> replica;  // null: not replicated
   ReplicaRows rows;                        // until replicate()
@@ -203,6 +218,7 @@ struct EngineShard {
   std::list<LogOp> starts;  // under way: an entry that replaces earlier ones may need another before the first is back
   LogOp end_op{LogOp::Kind::kShardEnd};
   absl::AnyInvocable<void()> on_closed;
+  uint64_t closing_since_ms = 0;  // unix time; 0: it is not being closed
 };
 
 }  // namespace skua::kv

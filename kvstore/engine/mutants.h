@@ -19,6 +19,7 @@ enum class EngineMutant {
   kEndUnflushed,       // recovery lets the log go before the databases are durable
   kReplayOldest,       // recovery applies the first write of a key in a chunk
   kDropDedupRecord,    // a mutation's completion is forgotten as soon as it is there: a retry is executed again
+  kForgetByWallClock,  // wall clocks decide who was silent for long: when one jumps, a retry is executed again
   kForgetRefusals,     // a mutation without effect leaves no result: an earlier attempt that comes late is executed
   kReissueIndices,     // after an end that may have lost answered writes a shard counts on from what is left
   kSplitBatch,         // the applier may end a round in the middle of a batch

@@ -66,9 +66,10 @@ struct Mutation {
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
 ///   kInvalidArgument    key or value outside of codec/limits.h, also after APPEND or PATCH, or a malformed patch; or more
 ///                       bytes than a record of the log may have
-///   kStaleRetry         its seq is below the client's first_incomplete
-///   kTooManyIncomplete  the client has kIncompleteMax results here
-///   kResourceExhausted  a queue or the log is full; not applied
+///   kStaleRetry         its seq is below the client's first_incomplete, or below what the shard has forgotten to make room; an earlier
+///                       attempt may have been applied. version = from which seq on the client's writes are taken
+///   kTooManyIncomplete  the client has kIncompleteMax results here, or too many bytes of batches' results
+///   kResourceExhausted  a queue or the log is full, or the shard has no room for another client; not applied
 ///   kStorageFailed      the log's write or sync failed; it may or may not survive a restart
 ///   kShardReadOnly      refused because of an earlier failure; not applied
 struct MutationResult {

@@ -1,7 +1,7 @@
 // A value that stays readable, where it lies, for as long as somebody holds this.
 //
-// Whatever keeps the bytes alive (a region of the memory tier, a pinned RocksDB block) hides behind one pointer and one function, so that a server can send the bytes without copying and give them
-// back when the transport is done.
+// Whatever keeps the bytes alive (a region of the memory tier, a pinned RocksDB block) hides behind one pointer and one function, so
+// that a server can send the bytes without copying and give them back when the transport is done.
 #ifndef SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_
 #define SKUA_KVSTORE_ENGINE_PINNED_VALUE_H_
 
@@ -52,6 +52,17 @@ class PinnedValue {
   /// Of a value from a database: unix time in ms from which on the key is absent; 0: never. The memory tier tells it apart
   /// from the value (MemoryTier::Lookup).
   [[nodiscard]] uint64_t expires_at() const { return expires_at_; }
+
+  /// The same in memory of its own, which outlives the store.
+  [[nodiscard]] PinnedValue copied() const {
+    auto* const memory = new std::byte[bytes_.size()];
+    copy_bytes(memory, bytes_);
+    return {{memory, bytes_.size()},
+            version_,
+            memory,
+            [](void* owner) { delete[] static_cast<std::byte*>(owner); },
+            expires_at_};
+  }
 
   /// Releases now and becomes empty.
   void reset() {

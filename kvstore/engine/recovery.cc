@@ -85,13 +85,16 @@ class Recovery {
     shard.last_index = (*db)->applied_index();
     const std::vector<InternalRow> rows = (*db)->take_internal_rows();
     shard.refused = shard.tail.load(rows, shard.last_index);
-    // Of entries in rows the log need not have the records: it began behind them, or among them after a truncation.
+    // Of entries in rows the log need not have the records: it began behind them, or among them after a truncation. Not
+    // if it is damaged there: what is missing may have replaced some of the rows.
     shard.replay_from = shard.last_index;
-    while (shard.refused.ok() && shard.replay_from < shard.tail.last_index() &&
+    const bool rows_count = !recovery_->may_lack_records(log_shard);
+    while (shard.refused.ok() && rows_count && shard.replay_from < shard.tail.last_index() &&
            !recovery_->status({log_shard, shard.replay_from}).ok()) {
       ++shard.replay_from;
     }
     if (shard.refused.ok()) shard.refused = recovery_->status({log_shard, shard.replay_from});
+    shard.batch.set_limits(options_.completions);
     if (shard.refused.ok()) shard.refused = shard.batch.load(rows);
     if (shard.refused.ok()) shard.db = *std::move(db);
   }

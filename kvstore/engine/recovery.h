@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/engine/completions.h"
 #include "kvstore/engine/rocksdb_engine.h"
 #include "kvstore/log/device.h"
 #include "kvstore/log/log.h"
@@ -37,6 +38,7 @@ struct RecoveryOptions {
   std::string shards_dir;
   /// Of log gathered in memory before its records are applied: each time costs several syncs per shard.
   size_t chunk_bytes = size_t{256} << 20;
+  CompletionLimits completions{};                  ///< the engine's that will serve the shards
   int threads = 0;                                 ///< shards applied side by side; 0: one per processor, up to 8
   std::function<void(const std::string&)> tell{};  ///< progress and what was found, a line at a time
 };

@@ -72,4 +72,19 @@ std::string encode_tail_row(const ReplicaRows::Tail& tail) {
   return out;
 }
 
+std::vector<uint64_t> ReplicaRows::drop_old(uint64_t applied_index) {
+  std::vector<uint64_t> old;
+  uint64_t next = applied_index + 1;
+  uint64_t epoch = 0;
+  std::erase_if(tail, [&](const auto& entry) {
+    const bool follows = entry.first == next && entry.second.epoch >= epoch;
+    if (!follows) old.push_back(entry.first);
+    if (!follows) return true;
+    ++next;
+    epoch = entry.second.epoch;
+    return false;
+  });
+  return old;
+}
+
 }  // namespace skua::kv

@@ -2,7 +2,8 @@
 //
 //    runs     which epoch made which entries, as the last applied barrier told (effect.h); opaque here
 //    tail     entries that are in this replica's log and not known to be committed: recovery empties the log into the
-//             database (recovery.h), and these must neither be applied nor be lost
+//             database (recovery.h), and these must neither be applied nor be lost; so does a log that needs room
+//             (worker_engine_tail.cc)
 //
 // Keys are longer than users' keys, as those of completions (completion_rows.h): 1,024 zeros, then "R"; or "T" and the index
 // (8 bytes, big endian). A tail row (little endian): u64 epoch, i64 time, u8 durability, 7 zeros, the entry's payload.
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kvstore/engine/shard_db.h"
@@ -38,6 +40,9 @@ struct ReplicaRows {
 
   /// Passes over rows of other kinds. DATA_LOSS if one of these is damaged.
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
+  /// Forgets what does not go on from `applied_index` without a gap and in rising epochs: it was applied, or truncated.
+  /// Returns whose rows these were.
+  std::vector<uint64_t> drop_old(uint64_t applied_index);
 };
 
 [[nodiscard]] std::string encode_tail_row(const ReplicaRows::Tail& tail);

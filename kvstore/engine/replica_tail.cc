@@ -13,13 +13,7 @@ absl::Status ReplicaTail::load(std::span<const InternalRow> rows, uint64_t appli
   active_ = !rows_.runs.empty() || !rows_.tail.empty();
   applied_ = commit_index_ = applied_index;
   for (const auto& [index, entry] : rows_.tail) in_database_.insert(index);
-  // Applied meanwhile, or behind what a truncation left.
-  uint64_t next = applied_index + 1;
-  std::erase_if(rows_.tail, [&next](const auto& entry) {
-    const bool follows = entry.first == next;
-    if (follows) ++next;
-    return !follows;
-  });
+  rows_.drop_old(applied_index);
   return absl::OkStatus();
 }
 

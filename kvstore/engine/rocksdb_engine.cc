@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/engine/rocksdb_background.h"
+#include "kvstore/engine/rocksdb_info_log.h"
 #include "kvstore/engine/rocksdb_internal.h"
 #include "kvstore/engine/rocksdb_memtables.h"
 #include "kvstore/engine/shard_files.h"
@@ -61,7 +64,7 @@ absl::Status to_status(const rocksdb::Status& status, const char* what, const st
   const std::string text = absl::StrCat(what, " in ", path, ": ", status.ToString());
   if (status.IsNotFound()) return absl::NotFoundError(text);
   if (status.IsCorruption()) return absl::DataLossError(text);
-  if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
+  if (is_full_disk(status)) return absl::ResourceExhaustedError(text);
   if (status.IsInvalidArgument()) return absl::FailedPreconditionError(text);
   if (status.IsBusy() || status.IsTryAgain() || status.IsIncomplete() || status.IsShutdownInProgress() ||
       status.IsTimedOut()) {
@@ -110,12 +113,14 @@ using files::sync_directory;
 
 /// Per database; the write buffer manager flushes earlier when all databases together have more than their share.
 constexpr size_t kMemtableBytes = size_t{64} << 20;
-constexpr int kMemtablesMax = 4;
+/// RocksDB must never stop writes by itself: while they are stopped, DB::Flush without waiting is refused, and a flush
+/// that failed on a full disk has to be asked for again. Memory is bounded by rocksdb_memtables.h, the number of files
+/// by slower writes.
+constexpr int kNoStop = std::numeric_limits<int>::max() / 2;
 /// Taken by each memtable that is not empty.
 constexpr size_t kMemtableBlockBytes = size_t{256} << 10;
 /// Blob files that are garbage by so much are rewritten by compactions of their own.
 constexpr double kBlobGarbageMax = 0.5;
-constexpr size_t kInfoLogBytes = size_t{4} << 20;
 
 rocksdb::CompressionType best_compression() {
   const auto supported = rocksdb::GetSupportedCompressions();
@@ -134,9 +139,7 @@ class Engine final : public RocksdbEngine {
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
     now_ms_ = options.now_ms;
-    db_options_.info_log_level = rocksdb::WARN_LEVEL;
-    db_options_.max_log_file_size = kInfoLogBytes;
-    db_options_.keep_log_file_num = 3;
+    db_options_.keep_log_file_num = 1;  // what earlier versions left (rocksdb_info_log.h)
     db_options_.stats_dump_period_sec = 0;
     db_options_.stats_persist_period_sec = 0;
     set_durability_options();
@@ -158,7 +161,8 @@ class Engine final : public RocksdbEngine {
     // before the end is corruption and must not pass for the end of the log.
     db_options_.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
     db_options_.track_and_verify_wals_in_manifest = true;
-    db_options_.max_bgerror_resume_count = 0;  // a failed sync is not tried again behind our back
+    db_options_.avoid_flush_during_shutdown = true;  // it waits without end on a full disk; a shard flushes before
+    db_options_.max_bgerror_resume_count = 0;        // a failed sync is not tried again behind our back
     db_options_.allow_concurrent_memtable_write = false;
     db_options_.enable_write_thread_adaptive_yield = false;
     // There is one per shard, and it is small: the default of 4 MiB each would fill a small disk.
@@ -167,7 +171,9 @@ class Engine final : public RocksdbEngine {
 
   void set_memtable_options(size_t write_buffer_bytes) {
     db_options_.write_buffer_size = std::min(kMemtableBytes, std::max(write_buffer_bytes / 2, size_t{1} << 20));
-    db_options_.max_write_buffer_number = kMemtablesMax;
+    db_options_.max_write_buffer_number = kNoStop;
+    db_options_.level0_stop_writes_trigger = kNoStop;
+    db_options_.hard_pending_compaction_bytes_limit = 0;
     // Taken at once, by each memtable: sixteen bits a key if there is one for every 100 bytes.
     db_options_.memtable_prefix_bloom_size_ratio = 0.02;
     db_options_.arena_block_size = kMemtableBlockBytes;
@@ -201,6 +207,7 @@ class Engine final : public RocksdbEngine {
     std::unique_ptr<rocksdb::DB> db;
     Meta meta;
     ExpiringBlobs expiring_blobs;
+    std::shared_ptr<RocksdbBackground> background;
   };
   absl::StatusOr<Opened> open_database(const std::string& dir, ShardId id, IfMissing if_missing);
   absl::Status create_database(const std::string& dir, ShardId id);
@@ -218,6 +225,7 @@ absl::Status Engine::create_database(const std::string& dir, ShardId id) {
   rocksdb::Options options = db_options_;
   options.create_if_missing = true;
   options.error_if_exists = true;
+  options.info_log = std::make_shared<RocksdbInfoLog>(aside);
   rocksdb::DB* raw = nullptr;
   rocksdb::Status status = rocksdb::DB::Open(options, aside, &raw);
   if (!status.ok()) return to_status(status, "creating a database", aside);
@@ -247,6 +255,9 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   auto expiring_blobs = std::make_shared<std::atomic<bool>>(false);
   rocksdb::Options options = db_options_;
   options.compaction_filter_factory = make_expiry_filter(now_ms_, expiring_blobs);
+  options.info_log = std::make_shared<RocksdbInfoLog>(path);
+  auto background = std::make_shared<RocksdbBackground>();
+  options.listeners.push_back(background);
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, path, &raw);
   if (!status.ok()) {
@@ -260,7 +271,7 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   const auto meta = check_database(*db, path, id);
   if (!meta.ok()) return meta.status();
   expiring_blobs->store(meta->expiring_blobs);
-  return Opened{std::move(db), *meta, std::move(expiring_blobs)};
+  return Opened{std::move(db), *meta, std::move(expiring_blobs), std::move(background)};
 }
 
 absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir, ShardId id, IfMissing if_missing) {
@@ -275,12 +286,12 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
     if (!status.ok()) return to_status(status, "raising the format", opened->db->GetName());
   }
   // What RocksDB's own log held has been replayed into memory: from now on nothing else vouches for it.
-  if (const rocksdb::Status status = opened->db->Flush({}); !status.ok()) {
+  if (const rocksdb::Status status = opened->background->flush(*opened->db); !status.ok()) {
     return to_status(status, "flushing", opened->db->GetName());
   }
   absl::Status internal_rows;
   auto db = make_rocksdb_shard_db(std::move(opened->db), opened->meta, open_count_, &internal_rows, &memtables_,
-                                  std::move(opened->expiring_blobs));
+                                  std::move(opened->expiring_blobs), std::move(opened->background));
   if (!internal_rows.ok()) return internal_rows;
   return db;
 }

@@ -24,6 +24,7 @@
 namespace skua::kv::internal {
 
 class Memtables;
+class RocksdbBackground;
 
 /// Every stored value starts with its version, u64 little endian. If the version's highest bit is set (no index is so large),
 /// the unix time in ms from which on the key is absent follows, another u64.
@@ -34,9 +35,9 @@ inline constexpr uint64_t kHasExpiryBit = uint64_t{1} << 63;
 /// The database's record about itself lies at the empty key, which no user key can be:
 ///    0 u32 format   4 u32 table_id   8 u32 shard   12 u32 0   16 u64 last_index
 /// It is written with each batch, so last_index survives deletes and restarts. Format 1 had a log of its own in RocksDB; it
-/// is read, and becomes format 4 when it is opened. Format 2 knew no expiry and no rows but users', format 3 no row about
-/// the shard's lives.
-inline constexpr uint32_t kMetaFormat = 4;
+/// is read, and becomes format 5 when it is opened. Format 2 knew no expiry and no rows but users', format 3 no row about
+/// the shard's lives, format 4 no floor of forgotten clients.
+inline constexpr uint32_t kMetaFormat = 5;
 struct Meta {
   ShardId id;
   uint64_t last_index = 0;
@@ -99,11 +100,13 @@ using ExpiringBlobs = std::shared_ptr<std::atomic<bool>>;
 
 /// `open_count` counts the databases that are open. `internal_rows`: what became of reading the engine's own rows, which
 /// ShardDb::take_internal_rows() gives out; null: they are not read. `memtables`: told of writes; null: there are none.
+/// `background`: the database's listener; null: it has none.
 [[nodiscard]] std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                              std::atomic<int>& open_count,
                                                              absl::Status* internal_rows = nullptr,
                                                              Memtables* memtables = nullptr,
-                                                             ExpiringBlobs expiring_blobs = nullptr);
+                                                             ExpiringBlobs expiring_blobs = nullptr,
+                                                             std::shared_ptr<RocksdbBackground> background = nullptr);
 
 /// As make_rocksdb_engine, over an Env that outlives the engine: fault injection.
 [[nodiscard]] std::unique_ptr<RocksdbEngine> make_rocksdb_engine_on(const RocksdbOptions& options, rocksdb::Env* env);

@@ -20,6 +20,8 @@
 
 namespace skua::kv::internal {
 
+class RocksdbBackground;
+
 /// Thread: any.
 class Memtables {
  public:
@@ -29,7 +31,8 @@ class Memtables {
   /// What the databases are opened with.
   [[nodiscard]] const std::shared_ptr<rocksdb::WriteBufferManager>& manager() const { return manager_; }
 
-  void add(rocksdb::DB& db);
+  /// `background`: the database's listener, which outlives it here.
+  void add(rocksdb::DB& db, RocksdbBackground& background);
   /// Before it is closed.
   void remove(rocksdb::DB& db);
 
@@ -37,10 +40,16 @@ class Memtables {
   void make_room();
 
  private:
+  struct Open {
+    rocksdb::DB* db = nullptr;
+    RocksdbBackground* background = nullptr;
+  };
+  [[nodiscard]] Open largest() const;
+
   const size_t bytes_;
   const std::shared_ptr<rocksdb::WriteBufferManager> manager_;
   std::mutex mutex_;
-  std::vector<rocksdb::DB*> databases_;
+  std::vector<Open> databases_;
 };
 
 }  // namespace skua::kv::internal

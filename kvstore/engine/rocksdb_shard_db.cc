@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/evaluate.h"
+#include "kvstore/engine/rocksdb_background.h"
 #include "kvstore/engine/rocksdb_internal.h"
 #include "kvstore/engine/rocksdb_memtables.h"
 
@@ -20,6 +21,12 @@ namespace {
 
 /// A batch whose buffer grew above this is replaced after its use.
 constexpr size_t kBatchBytesKept = size_t{4} << 20;
+
+/// Free on the disk before a database goes on that had no room.
+constexpr uint64_t kRoomBytesMin = uint64_t{2} << 20;
+
+/// A checkpoint's own flush waits inside RocksDB (rocksdb_background.h). What is written later need not be in it.
+constexpr uint64_t kNoFlush = UINT64_MAX;
 
 /// So many effects ahead are fetched into the cache while a table is written.
 constexpr size_t kPrefetchEffects = 8;
@@ -39,8 +46,9 @@ void release_slice(void* slice) {
 class RocksdbShardDb final : public ShardDb {
  public:
   RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables,
-                 ExpiringBlobs expiring_blobs)
-      : db_(std::move(db)),
+                 ExpiringBlobs expiring_blobs, std::shared_ptr<RocksdbBackground> background)
+      : background_(background != nullptr ? std::move(background) : std::make_shared<RocksdbBackground>()),
+        db_(std::move(db)),
         id_(meta.id),
         open_count_(open_count),
         memtables_(memtables),
@@ -48,13 +56,14 @@ class RocksdbShardDb final : public ShardDb {
                                                   : std::make_shared<std::atomic<bool>>(meta.expiring_blobs)),
         applied_index_(meta.last_index) {
     write_options_.disableWAL = true;
-    if (memtables_ != nullptr) memtables_->add(*db_);
+    if (memtables_ != nullptr) memtables_->add(*db_, *background_);
     open_count_.fetch_add(1);
   }
 
   ~RocksdbShardDb() override {
     if (memtables_ != nullptr) memtables_->remove(*db_);
-    // Close reports a failed flush of the info log and the like; what is not flushed is in the worker's log.
+    // What is not flushed is in the worker's log.
+    (void)background_->flush(*db_);
     (void)db_->Close();
     open_count_.fetch_sub(1);
   }
@@ -70,7 +79,9 @@ class RocksdbShardDb final : public ShardDb {
       if (status = add_to_batch(effect); !status.ok()) break;
     }
     if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
-    if (status.ok()) status = db_->Write(write_options_, &batch_);
+    if (status.ok()) {
+      status = with_room([&] { return db_->Write(write_options_, &batch_); });
+    }
     if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
     if (memtables_ != nullptr) memtables_->make_room();
@@ -78,6 +89,8 @@ class RocksdbShardDb final : public ShardDb {
   }
 
   [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> sorted_effects, uint64_t applied_index) override {
+    // The shard's own record is in the memtable if there is one.
+    if (auto flushed = flush(); !flushed.ok()) return flushed.status();
     const std::string path = db_->GetName() + "/ingest.sst";
     (void)db_->GetEnv()->DeleteFile(path);  // what a crash left
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
@@ -111,16 +124,18 @@ class RocksdbShardDb final : public ShardDb {
 
   [[nodiscard]] absl::StatusOr<uint64_t> flush() override {
     const uint64_t index = applied_index();
-    const rocksdb::Status status = db_->Flush({});
+    const rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
     if (!status.ok()) return to_status(status, "flushing", db_->GetName());
     return index;
   }
 
   [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
+    rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
+    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
     rocksdb::Checkpoint* raw = nullptr;
-    rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &raw);
+    status = rocksdb::Checkpoint::Create(db_.get(), &raw);
     const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
-    if (status.ok()) status = checkpoint->CreateCheckpoint(path);
+    if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNoFlush);
     return to_status(status, "making a checkpoint", path);
   }
 
@@ -188,7 +203,8 @@ class RocksdbShardDb final : public ShardDb {
       if (!is_internal_key(it->key())) continue;  // the user's key of nothing but zeros
       const auto row = split_version(it->value());
       if (!row) return truncated_value();
-      internal_rows_.push_back({std::string(to_view(it->key())), std::string(as_string_view(row->value))});
+      internal_rows_.push_back(
+          {std::string(to_view(it->key())), std::string(as_string_view(row->value)), row->version});
     }
     return to_status(it->status(), "reading the engine's own rows", db_->GetName());
   }
@@ -205,6 +221,27 @@ class RocksdbShardDb final : public ShardDb {
   }
 
  private:
+  /// What failed because the disk was full is tried again when there is room.
+  template <typename Operation>
+  rocksdb::Status with_room(const Operation& operation) {
+    if (rocksdb::Status status = background_->why(); !status.ok()) {
+      if (!is_full_disk(status) || !has_room()) return status;
+      if (status = background_->resume(*db_); !status.ok()) return status;
+    }
+    const rocksdb::Status status = operation();
+    if (status.ok() && background_->take_failed_compaction()) (void)db_->Resume();
+    return status;
+  }
+
+  /// For what is in memory, twice.
+  [[nodiscard]] bool has_room() const {
+    uint64_t in_memory = 0;
+    uint64_t free_bytes = 0;
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &in_memory);
+    if (!db_->GetEnv()->GetFreeSpace(db_->GetName(), &free_bytes).ok()) return true;
+    return free_bytes >= kRoomBytesMin + 2 * in_memory;
+  }
+
   /// Once true it stays so: nobody counts what is left of them.
   void note_expiring_blobs(std::span<const AppliedEffect> effects) {
     const auto expiring_blob = [](const AppliedEffect& effect) {
@@ -237,6 +274,7 @@ class RocksdbShardDb final : public ShardDb {
     return absl::DataLossError(absl::StrCat(db_->GetName(), " lacks the shard's own record"));
   }
 
+  const std::shared_ptr<RocksdbBackground> background_;
   const std::unique_ptr<rocksdb::DB> db_;
   const ShardId id_;
   std::atomic<int>& open_count_;
@@ -253,8 +291,10 @@ class RocksdbShardDb final : public ShardDb {
 
 std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
                                                std::atomic<int>& open_count, absl::Status* internal_rows,
-                                               Memtables* memtables, ExpiringBlobs expiring_blobs) {
-  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables, std::move(expiring_blobs));
+                                               Memtables* memtables, ExpiringBlobs expiring_blobs,
+                                               std::shared_ptr<RocksdbBackground> background) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables, std::move(expiring_blobs),
+                                                std::move(background));
   if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
   return shard;
 }

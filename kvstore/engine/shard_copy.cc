@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/effect_batch.h"
+#include "kvstore/engine/entry_check.h"
 #include "kvstore/engine/replica_rows.h"
 
 namespace skua::kv {
@@ -18,7 +19,8 @@ class Copy final : public ShardCopy {
     const std::vector<InternalRow> rows = db_->take_internal_rows();
     ReplicaRows replica;
     if (absl::Status loaded = replica.load(rows); !loaded.ok()) return loaded;
-    if (absl::Status loaded = batch_.load(rows); !loaded.ok()) return loaded;
+    if (absl::Status loaded = batch_.load(rows, kEntryTimeMsMax); !loaded.ok()) return loaded;
+    runs_ = std::move(replica.runs);
     // The tail of the node's log that the snapshot is of: what follows here may be other entries.
     std::vector<std::string> keys;
     keys.reserve(replica.tail.size());
@@ -28,7 +30,9 @@ class Copy final : public ShardCopy {
   }
 
   absl::Status add(uint64_t index, int64_t time_ms, ByteSpan payload) override {
-    if (index != index_ + 1 || !batch_.take(index, time_ms, payload)) {
+    const auto any = [](const Effect&) { return absl::OkStatus(); };
+    if (absl::Status checked = check_entry(payload, keys_, any); !checked.ok()) return checked;
+    if (index != index_ + 1 || !batch_.take(index, bounded_entry_ms(time_ms), payload)) {
       return absl::DataLossError(absl::StrCat("entry ", index, " does not follow entry ", index_,
                                               " of the copy, or is not one of this build's"));
     }
@@ -39,6 +43,7 @@ class Copy final : public ShardCopy {
   absl::Status apply() override { return batch_.apply(*db_, index_); }
 
   [[nodiscard]] uint64_t index() const override { return index_; }
+  [[nodiscard]] const std::string& runs() const override { return runs_; }
 
   absl::Status close() override {
     absl::Status flushed = db_->flush().status();
@@ -50,6 +55,8 @@ class Copy final : public ShardCopy {
   std::unique_ptr<ShardDb> db_;
   EffectBatch batch_;
   uint64_t index_ = 0;
+  std::string runs_;
+  absl::flat_hash_set<std::string_view> keys_;
 };
 
 }  // namespace

@@ -24,11 +24,15 @@ class ShardCopy {
  public:
   virtual ~ShardCopy() = default;
 
-  /// The entry at `index`, which follows the last one. Its payload (without an entry's head) stays until apply().
+  /// The entry at `index`, which follows the last one; its time is bounded (entry_check.h). Its payload (without an
+  /// entry's head) stays until apply(). DATA_LOSS, INVALID_ARGUMENT: no primary's entry.
   [[nodiscard]] virtual absl::Status add(uint64_t index, int64_t time_ms, ByteSpan payload) = 0;
   [[nodiscard]] virtual absl::Status apply() = 0;
   /// Of the last entry that it has.
   [[nodiscard]] virtual uint64_t index() const = 0;
+  /// Which epoch made which entries, as the last barrier told that the database had when it was opened; opaque here.
+  /// Empty: there was none.
+  [[nodiscard]] virtual const std::string& runs() const = 0;
   /// Makes everything durable and closes the database. Nothing may follow.
   [[nodiscard]] virtual absl::Status close() = 0;
 };

@@ -66,6 +66,7 @@ struct AppliedEffect {
 struct InternalRow {
   std::string key;
   std::string value;
+  uint64_t version = 0;  ///< as AppliedEffect's
 };
 
 /// Thread: apply, ingest and flush: one at a time; the others: any, also meanwhile.

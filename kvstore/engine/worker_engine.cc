@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/limits.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -52,6 +53,9 @@ void WorkerEngine::stop() {
 
 void WorkerEngine::tick() {
   if (!stalled_.empty()) retry_stalled();
+  if (!applier_->is_held_up() || !has_passed(applied_again_ms_, kApplyAgainMs)) return;
+  applied_again_ms_ = steady_ms_;
+  applier_->try_again();
 }
 
 absl::Status WorkerEngine::submit_to_log(LogSubmission&& submission) {
@@ -104,7 +108,10 @@ EngineShard& WorkerEngine::open_shard(ShardDb& db, uint64_t epoch) {
   shard.applied.context = &shard;
   shard.end_op.shard = &shard;
   const std::vector<InternalRow> rows = db.take_internal_rows();
+  shard.completions.set_limits(options_.completions);
+  shard.applied.completions.set_limits(options_.completions);
   shard.failure = load_completions(rows, shard.completions);
+  if (const uint64_t newest_ms = shard.completions.newest_ms()) shard.clock.saw(newest_ms, steady_ms_);
   if (shard.failure.ok()) shard.failure = shard.applied.completions.load(rows);
   if (shard.failure.ok()) shard.failure = shard.rows.load(rows);
   if (shard.failure.ok()) shard.failure = load_life(rows, shard);
@@ -117,7 +124,11 @@ void WorkerEngine::close_shard(EngineShard& shard, absl::AnyInvocable<void()> cl
                  shard.waits.empty(),
              "close a shard when nothing of it is unfinished");
   shard.on_closed = std::move(closed);
-  if (shard.replica != nullptr) keep_tail(shard);
+  shard.closing_since_ms = std::max<uint64_t>(now_ms_, 1);
+  if (shard.replica != nullptr) {
+    shard.replica->closed = true;
+    keep_tail(shard, UINT64_MAX);
+  }
   go_on_closing(shard);
 }
 
@@ -131,7 +142,13 @@ void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed)
   const bool whole = flushed.ok() && shard.failure.ok() && !shard.lost_one && !shard.in_doubt;
   // What the database lacks only recovery can bring there, and another log must not give an index again that is in doubt
   // in this one: nobody may open the shard before that.
-  if (!whole) shard.on_closed = nullptr;
+  if (!whole) {
+    shard.on_closed = nullptr;
+    absl::Status why = flushed.ok() ? shard.failure : flushed;
+    if (why.ok()) why = log_failure_;
+    if (why.ok()) why = absl::DataLossError("a write that was answered is not in the database");
+    unclosed_.push_back({shard.db->id(), shard.closing_since_ms, absl::OkStatus(), std::move(why)});
+  }
   shard.leaving = true;
   if (whole && log_failure_.ok() && shard.started) {
     LogSubmission end;
@@ -153,6 +170,24 @@ void WorkerEngine::forget(EngineShard& shard) {
   if (shard.replica != nullptr) forget_entries(shard);
   std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
   if (closed) closed();
+}
+
+std::vector<ClosingShard> WorkerEngine::closing_shards() const {
+  std::vector<ClosingShard> closing = unclosed_;
+  for (const auto& shard : shards_) {
+    if (shard->on_closed)
+      closing.push_back({shard->db->id(), shard->closing_since_ms, shard->held_up, absl::OkStatus()});
+  }
+  return closing;
+}
+
+std::vector<TroubledShard> WorkerEngine::troubled_shards() const {
+  std::vector<TroubledShard> troubled;
+  for (const auto& shard : shards_) {
+    if (shard->on_closed || (shard->held_up.ok() && shard->failure.ok())) continue;
+    troubled.push_back({shard->db->id(), shard->held_up, shard->failure});
+  }
+  return troubled;
 }
 
 const absl::Status& WorkerEngine::health(const EngineShard& shard) {
@@ -209,6 +244,7 @@ void WorkerEngine::release_fetch(EngineFetch& fetch) {
   fetch.for_batch = nullptr;
   fetch.status = absl::OkStatus();
   fetch.value.reset();
+  fetch.is_copy = false;
   fetch.next_free = std::exchange(free_fetch_, &fetch);
 }
 
@@ -235,6 +271,10 @@ void WorkerEngine::fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket tic
 
 void EngineFetch::run() {
   status = shard->db->get(key, value);
+  if (status.ok() && value.bytes().size() > kCopiedByReaderBytes) {
+    value = value.copied();
+    is_copy = true;
+  }
   engine_.events_.post([this] { engine_.fetch_done(*this); });
 }
 
@@ -257,7 +297,8 @@ void WorkerEngine::fetch_done(EngineFetch& fetch) {
   release_fetch(fetch);
 }
 
-/// What was filled is sent from memory. What was not goes to the first one; the others ask again.
+/// What was filled is sent from memory. What was not goes to the first one, as a copy, because whoever gets the value may keep it for
+/// longer than the shard is here; the others ask again.
 void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
   EngineShard& shard = *fetch.shard;
   for (FetchOp *op = fetch.first_read, *next = nullptr; op != nullptr; op = next) {
@@ -268,7 +309,7 @@ void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
     } else if (is_expired(fetch.value.expires_at(), now_ms_)) {
       op->status = absl::NotFoundError("no such key");
     } else if (!filled && op == fetch.first_read) {
-      op->value = std::move(fetch.value);
+      op->value = fetch.is_copy ? std::move(fetch.value) : fetch.value.copied();
     } else {
       MemoryTier::Lookup found = get(shard, op->key);
       if (found.found == MemoryTier::Found::kMiss) {
@@ -287,8 +328,8 @@ bool WorkerEngine::is_applied(EngineShard& shard, AppliedWait& wait) {
   wait.status = absl::OkStatus();
   if (shard.applied_index >= shard.committed_index) return true;
   wait.index = shard.committed_index;
-  if (!shard.failure.ok()) {
-    wait.status = shard.failure;
+  if (!shard.failure.ok() || !shard.held_up.ok()) {
+    wait.status = shard.failure.ok() ? shard.held_up : shard.failure;
     events_.applied(wait);
     return false;
   }
@@ -319,19 +360,23 @@ void WorkerEngine::applied(EngineShard& shard, const Applier::Report& report) {
       while (!rows.empty() && rows.front().index <= report.applied_index) rows.pop_front();
     }
   }
+  if (report.kept) tail_kept(shard);
+  if (report.pinned_index > shard.committed_index) keep_pinning(shard, report.pinned_index);
   if (!report.failure.ok() && shard.failure.ok()) {
     shard.failure = absl::Status(report.failure.code(),
                                  absl::StrCat("the shard's database failed, and the shard refuses writes until it is "
                                               "opened again: ",
                                               report.failure.message()));
   }
+  shard.held_up = report.held_up;
+  const absl::Status& in_vain = shard.failure.ok() ? shard.held_up : shard.failure;
   for (size_t i = 0; i < shard.waits.size();) {
     AppliedWait& wait = *shard.waits[i];
-    if (wait.index > shard.applied_index && shard.failure.ok()) {
+    if (wait.index > shard.applied_index && in_vain.ok()) {
       ++i;
       continue;
     }
-    if (wait.index > shard.applied_index) wait.status = shard.failure;
+    if (wait.index > shard.applied_index) wait.status = in_vain;
     shard.waits.erase(shard.waits.begin() + static_cast<std::ptrdiff_t>(i));
     events_.applied(wait);
   }

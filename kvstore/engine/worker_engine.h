@@ -59,6 +59,7 @@
 #include "kvstore/engine/completions.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/evaluate.h"
+#include "kvstore/engine/limits.h"
 #include "kvstore/engine/pinned_value.h"
 #include "kvstore/engine/reader_pool.h"
 #include "kvstore/engine/shard_db.h"
@@ -71,6 +72,7 @@ struct EngineShard;
 struct BatchWork;
 struct RelaxedRecord;
 struct ReplicaRecord;
+struct EngineReplica;
 class EngineFetch;
 
 /// Something that the log is told, on its way there and back.
@@ -110,7 +112,8 @@ struct WriteOp final : LogOp {
   State state = State::kAnswered;
   bool is_attempt = false;  // the table of completions counts it
   uint64_t index = 0;
-  uint64_t time_ms = 0;
+  uint64_t evaluated_ms = 0;  // unix time: what expires, expires by it
+  uint64_t record_ms = 0;     // the record's time (shard_clock.h)
   Effect effect{};
   EffectHead head{};
   std::string scratch{};
@@ -124,11 +127,26 @@ struct WriteOp final : LogOp {
 struct FetchOp {
   std::string_view key{};
   void* context = nullptr;
-  absl::Status status{};  ///< OK, NOT_FOUND, or what the storage says
-  PinnedValue value{};
+  absl::Status status{};    ///< OK, NOT_FOUND, or what the storage says
+  PinnedValue value{};      ///< outlives the shard, not the engine
   uint64_t expires_at = 0;  ///< unix time in ms; 0: never
 
   FetchOp* behind = nullptr;  // the engine's
+};
+
+/// A shard that is being closed, or cannot be.
+struct ClosingShard {
+  ShardId id;
+  uint64_t since_ms = 0;   ///< unix time
+  absl::Status held_up{};  ///< not OK: why it takes long; it is tried again
+  absl::Status failure{};  ///< not OK: it is not closed before the node is started again
+};
+
+/// A shard that is served, and whose database does not take what it is given.
+struct TroubledShard {
+  ShardId id;
+  absl::Status held_up{};  ///< not OK: it is tried again
+  absl::Status failure{};  ///< not OK: the shard refuses writes until the node is started again
 };
 
 /// An entry of a replicated shard, as peers get it.
@@ -175,6 +193,7 @@ class WorkerEngine {
     size_t unfinished_max = size_t{1} << 15;
     size_t unfinished_bytes_max = size_t{64} << 20;
     size_t batch_read_bytes_max = size_t{64} << 20;  ///< old values that are read for a batch
+    CompletionLimits completions;                    ///< what a shard keeps of its clients
   };
 
   struct Events {
@@ -228,6 +247,10 @@ class WorkerEngine {
   /// held a write of the shard: then only a restart, whose recovery brings the database what it lacks and may find that
   /// write, may open it again.
   void close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed);
+  /// Those that close_shard() was called for and whose `closed` has not run.
+  [[nodiscard]] std::vector<ClosingShard> closing_shards() const;
+  /// Those that are open, and not well.
+  [[nodiscard]] std::vector<TroubledShard> troubled_shards() const;
   /// OK, or why the shard refuses writes.
   [[nodiscard]] static const absl::Status& health(const EngineShard& shard);
   [[nodiscard]] static ShardDb& db(const EngineShard& shard);
@@ -278,6 +301,9 @@ class WorkerEngine {
   /// An entry from the primary, or a barrier of one's own, behind the last one; the bytes are copied. RESOURCE_EXHAUSTED: not
   /// now; INVALID_ARGUMENT: it is none.
   [[nodiscard]] absl::Status append_entry(EngineShard& shard, const ReplicaEntry& entry);
+  /// False: as much as one shard may have waits to be committed, and the primary must wait, or lies. `inherited`: for an
+  /// entry that its primary found when it began.
+  [[nodiscard]] bool has_room_for_entries(const EngineShard& shard, bool inherited) const;
   /// Forgets the entries behind `index`, which are not committed.
   void truncate_entries(EngineShard& shard, uint64_t index);
   /// Entries up to `index` are committed: they are applied, and answered.
@@ -305,9 +331,15 @@ class WorkerEngine {
 
   // --- The rest
 
-  /// Unix time in milliseconds, for what expires; never goes back. Until the first call nothing expires.
-  void set_time(uint64_t unix_ms) { now_ms_ = std::max(now_ms_, unix_ms); }
+  /// Unix time in milliseconds, for what expires. A clock that is slewed makes nothing come back; one that was wrong
+  /// and is set back does. Until the first call nothing expires. `steady_ms`: of a clock that nobody sets, for all else.
+  void set_time(uint64_t unix_ms, uint64_t steady_ms) {
+    if (unix_ms > now_ms_ || unix_ms + kClockSetBackMsMin <= now_ms_) now_ms_ = unix_ms;
+    steady_ms_ = std::max(steady_ms_, steady_ms);
+  }
   [[nodiscard]] uint64_t now_ms() const { return now_ms_; }
+  /// What the shard's next record is stamped with.
+  [[nodiscard]] uint64_t next_record_ms(const EngineShard& shard) const;
   /// Now and then: looks after writes that wait for memory which only a release frees.
   void tick();
   /// With Options::log_wake kLater: the log's thread has been given records since the last wake_log().
@@ -348,6 +380,8 @@ class WorkerEngine {
 
   // worker_engine_attempts.cc: exactly once
   [[nodiscard]] bool begin_attempt(EngineShard& shard, WriteOp& op);
+  /// By which its clients are forgotten.
+  [[nodiscard]] uint64_t time_of(const EngineShard& shard) const;
   void answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept);
   static void answer_refused(WriteOp& op, const CompletionTable::Result& kept);
   void keep_refusal(EngineShard& shard, const WriteOp& op);
@@ -393,12 +427,19 @@ class WorkerEngine {
   void log_synced();
   void apply_entries(EngineShard& shard);
   [[nodiscard]] bool apply_entry(EngineShard& shard, ReplicaRecord& record);
-  void keep_tail(EngineShard& shard);
-  [[nodiscard]] bool hand_on_tail(EngineShard& shard);
   void forget_entries(EngineShard& shard);
   ReplicaRecord& acquire_entry();
   void release_entry(ReplicaRecord& record);
   [[nodiscard]] static bool is_committed(const EngineShard& shard, const WriteOp& op);
+  void add_uncommitted(EngineReplica& replica, ReplicaRecord& record);
+  void remove_uncommitted(EngineReplica& replica, ReplicaRecord& record);
+
+  // worker_engine_tail.cc: entries that are not committed, into rows
+  void keep_tail(EngineShard& shard, uint64_t last_index);
+  [[nodiscard]] bool hand_on_tail(EngineShard& shard);
+  [[nodiscard]] static std::vector<uint64_t> take_old_rows(EngineShard& shard, size_t count_max);
+  void keep_pinning(EngineShard& shard, uint64_t index);
+  void tail_kept(EngineShard& shard);
 
   // worker_engine_writes.cc
   [[nodiscard]] bool refuse(const EngineShard& shard, WriteOp& op);
@@ -423,6 +464,10 @@ class WorkerEngine {
   void hand_on(EngineShard& shard, const WriteOp& op);
   void stall(EngineShard& shard);
   void retry_stalled();
+  /// So much time since then, by steady_ms_ (0: never).
+  [[nodiscard]] bool has_passed(uint64_t since_ms, uint64_t duration_ms) const {
+    return since_ms == 0 || steady_ms_ - since_ms >= duration_ms;
+  }
 
   const Options options_;
   bool log_waits_ = false;
@@ -436,13 +481,17 @@ class WorkerEngine {
   std::vector<EngineShard*> stalled_;
   std::vector<EngineShard*> unsynced_;  // replicated, with entries that the log has written and not synced
   std::vector<EngineShard*> closing_;   // their tails wait for room
+  std::vector<ClosingShard> unclosed_;  // gone from here, and their databases lack something
   std::vector<std::unique_ptr<EngineFetch>> fetches_;
   EngineFetch* free_fetch_ = nullptr;
   std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;
   RelaxedRecord* free_relaxed_ = nullptr;
   std::vector<std::unique_ptr<ReplicaRecord>> entries_;
   ReplicaRecord* free_entry_ = nullptr;
+  size_t uncommitted_bytes_ = 0;  // of all shards
   uint64_t now_ms_ = 0;
+  uint64_t steady_ms_ = 0;
+  uint64_t applied_again_ms_ = 0;
   bool draining_ = false;
   absl::Status log_failure_;
   size_t unfinished_ = 0;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
 #include "kvstore/engine/limits.h"
+#include "kvstore/engine/mutants.h"
 #include "kvstore/engine/worker_engine.h"
 
 namespace skua::kv {
@@ -23,11 +24,36 @@ bool is_answer_without_effect(KvStatus status) {
   }
 }
 
+/// Bytes of results that a batch leaves in the table; 0: not a batch.
+size_t kept_bytes(const WriteOp& op) {
+  return op.batch.size() * kBatchResultBytes;
+}
+
+constexpr char kOtherWrite[] =
+    "the request's number is that of another write of the client: a repetition has the same operations";
+
+/// Could the record be of an earlier attempt of `op`? A client may give two writes one number, and an answer has the
+/// request's form.
+bool is_record_of(const CompletionTable::Result& kept, const WriteOp& op) {
+  if (kept.has_effect) return kept.batch_results.size() == kept_bytes(op);
+  const bool of_batch = kept.status == KvStatus::kOk || kept.refused_operation.has_value();
+  return of_batch == !op.batch.empty() && kept.refused_operation.value_or(0) < std::max<size_t>(op.batch.size(), 1);
+}
+
 }  // namespace
+
+uint64_t WorkerEngine::time_of(const EngineShard& shard) const {
+  if (engine_mutant(EngineMutant::kForgetByWallClock)) return now_ms_;
+  return shard.clock.now_ms(steady_ms_, now_ms_);
+}
+
+uint64_t WorkerEngine::next_record_ms(const EngineShard& shard) const {
+  return shard.clock.stamp_ms(steady_ms_, now_ms_);
+}
 
 bool WorkerEngine::is_repetition(const EngineShard& shard, const RequestId& id) const {
   if (id.client_id == 0) return false;
-  return shard.under_way.contains({id.client_id, id.seq}) || shard.completions.find(id, now_ms_) != nullptr;
+  return shard.under_way.contains({id.client_id, id.seq}) || shard.completions.find(id, time_of(shard)) != nullptr;
 }
 
 /// True: the write is to be evaluated. False: it is answered, or waits for the attempt that came before it.
@@ -37,27 +63,39 @@ bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
     op.twin = std::exchange(first->second->twin, &op);
     return false;
   }
-  if (const CompletionTable::Result* kept = shard.completions.find(op.id, now_ms_)) {
-    answer_from_record(shard, op, *kept);
+  if (const CompletionTable::Result* kept = shard.completions.find(op.id, time_of(shard))) {
+    if (is_record_of(*kept, op)) {
+      answer_from_record(shard, op, *kept);
+    } else {
+      answer(op, KvStatus::kInvalidArgument, kOtherWrite);
+    }
     finish(op);
     return false;
   }
-  switch (shard.completions.begin(op.id, now_ms_)) {
+  switch (shard.completions.begin(op.id, time_of(shard), kept_bytes(op))) {
     case CompletionTable::Verdict::kNew:
       op.is_attempt = true;
       shard.under_way.emplace(std::pair(op.id.client_id, op.id.seq), &op);
       return true;
     case CompletionTable::Verdict::kStale:
-      answer(op, KvStatus::kStaleRetry, "the client has said that it knows the fate of this write");
+      answer(op, KvStatus::kStaleRetry,
+             "the shard keeps nothing of this write any more: the client has said that it knows its fate, or it was "
+             "forgotten to "
+             "make room for others; an earlier attempt may have been applied");
+      op.result.version = shard.completions.first_taken(op.id.client_id, time_of(shard));
       break;
     case CompletionTable::Verdict::kIncomplete:
       answer(op, KvStatus::kTooManyIncomplete,
-             absl::StrCat("the shard keeps its limit kIncompleteMax of ", kIncompleteMax, " results for the client"));
+             absl::StrCat("the shard keeps its limit kIncompleteMax of ", kIncompleteMax,
+                          " results for the client, or kClientBatchBytesMax of ", kClientBatchBytesMax,
+                          " bytes of results of its batches"));
       break;
     case CompletionTable::Verdict::kFull:
-      answer(op, KvStatus::kResourceExhausted,
-             absl::StrCat("the shard keeps results of its limit kCompletionClientsMax of ", kCompletionClientsMax,
-                          " clients, or more than kCompletionBatchBytesMax of batches; try later"));
+      answer(
+          op, KvStatus::kResourceExhausted,
+          absl::StrCat("the shard has no room for a client that it does not know: it keeps kCompletionClientsMax of ",
+                       kCompletionClientsMax, ", and kCompletionNewcomersMax of ", kCompletionNewcomersMax,
+                       " came within a minute; try later"));
       break;
   }
   finish(op);
@@ -120,7 +158,7 @@ void WorkerEngine::keep_refusal(EngineShard& shard, const WriteOp& op) {
   kept.status = refused.status;
   kept.version = refused.version;
   kept.value = refused.value;
-  shard.completions.refuse(op.id, std::move(kept), now_ms_);
+  shard.completions.refuse(op.id, std::move(kept), time_of(shard));
 }
 
 /// Gives the answer to those that wait for it; they are to be told.
@@ -128,10 +166,14 @@ WriteOp* WorkerEngine::end_attempt(EngineShard& shard, WriteOp& op) {
   if (!op.is_attempt) return nullptr;
   op.is_attempt = false;
   shard.under_way.erase({op.id.client_id, op.id.seq});
-  shard.completions.finish(op.id);
+  shard.completions.finish(op.id, kept_bytes(op));
   keep_refusal(shard, op);
   WriteOp* const twins = std::exchange(op.twin, nullptr);
   for (WriteOp* twin = twins; twin != nullptr; twin = twin->twin) {
+    if (twin->batch.size() != op.batch.size()) {
+      answer(*twin, KvStatus::kInvalidArgument, kOtherWrite);
+      continue;
+    }
     twin->result = op.result;
     twin->results = op.results;
     twin->not_applied = op.not_applied;

@@ -160,7 +160,8 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
 bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
   BatchWork& work = *op.work;
   op.index = shard.last_index + 1;
-  op.time_ms = now_ms_;
+  op.evaluated_ms = now_ms_;
+  op.record_ms = next_record_ms(shard);
   op.results.assign(op.batch.size(), {});
   if (op.id.client_id != 0) work.record_bytes = kCompletionHeadBytes + op.batch.size() * kBatchResultBytes;
   for (size_t i = 0; i < op.batch.size(); ++i) {

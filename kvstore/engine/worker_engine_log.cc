@@ -53,7 +53,7 @@ absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
   record.header = {.shard = shard.log_shard,
                    .index = op.index,
                    .epoch = shard.epoch,
-                   .time = static_cast<int64_t>(op.time_ms),
+                   .time = static_cast<int64_t>(op.record_ms),
                    .durability = wanted_durability(op.durability)};
   if (op.batch.empty()) {
     ByteWriter head(op.head);
@@ -241,8 +241,8 @@ void WorkerEngine::settle(EngineShard& shard) {
 /// Answered writes that the log had no room for. They may use its reserve: nothing else of the shard can be written before
 /// them. False: later.
 bool WorkerEngine::resubmit(EngineShard& shard) {
-  if (now_ms_ < shard.resubmit_at_ms) return false;
-  shard.resubmit_at_ms = now_ms_ == 0 ? 0 : now_ms_ + kResubmitMs;
+  if (!has_passed(shard.resubmitted_ms, kResubmitMs)) return false;
+  shard.resubmitted_ms = steady_ms_;
   if (!shard.started && !start_in_log(shard, shard.unlogged.front()->index - 1).ok()) return false;
   size_t given = 0;
   while (given < shard.unlogged.size()) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/engine_shard.h"
+#include "kvstore/engine/entry_check.h"
 #include "kvstore/engine/limits.h"
 #include "kvstore/engine/worker_engine.h"
 #include "rpc/base/check.h"
@@ -18,8 +19,12 @@
 namespace skua::kv {
 namespace {
 
-/// Rows of a tail that go to the applier as one record.
-constexpr size_t kTailRowsAtOnce = 64;
+/// Rows of entries that are none any more go with one that is applied.
+constexpr size_t kOldRowsPerEntry = 64;
+/// One shard may have this part of unfinished_bytes_max waiting to be committed, whatever the others have.
+constexpr size_t kUncommittedShare = 8;
+/// So many times as much, if it is what a new primary found: it commits nothing before all of that is here.
+constexpr size_t kInheritedTimes = 4;
 
 ReplicaEntry entry_of(const ReplicaRecord& record) {
   return {record.index, record.epoch, record.time_ms, record.durability, as_byte_span(record.payload)};
@@ -37,11 +42,8 @@ void WorkerEngine::replicate(EngineShard& shard) {
   shard.replica = std::make_unique<EngineReplica>();
   EngineReplica& replica = *shard.replica;
   replica.runs = std::move(shard.rows.runs);
+  replica.rows = shard.rows.drop_old(shard.last_index);
   for (auto& [index, row] : shard.rows.tail) {
-    if (index != shard.last_index + 1) {
-      replica.rows.push_back(index);  // applied meanwhile, or behind a gap that a truncation left
-      continue;
-    }
     ReplicaRecord& record = acquire_entry();
     record.shard = &shard;
     record.index = index;
@@ -53,9 +55,11 @@ void WorkerEngine::replicate(EngineShard& shard) {
     replica.bytes += record.payload.size();
     replica.entries.push_back(&record);
     shard.last_index = index;
+    shard.clock.saw(static_cast<uint64_t>(record.time_ms), steady_ms_);
   }
   shard.rows = {};
   shard.written_index = shard.synced_index = shard.last_index;
+  replica.log_epoch = shard.epoch;
 }
 
 ReplicaStart WorkerEngine::replica_start(const EngineShard& shard) const {
@@ -114,7 +118,7 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
   record.shard = &shard;
   record.index = op.index;
   record.epoch = shard.replica->entry_epoch;
-  record.time_ms = static_cast<int64_t>(op.time_ms);
+  record.time_ms = static_cast<int64_t>(op.record_ms);
   // No less than written: a process that dies alone loses nothing.
   record.durability = std::max(wanted_durability(op.durability), LogDurability::kFlush);
   if (op.batch.empty()) {
@@ -141,31 +145,28 @@ absl::Status WorkerEngine::append_entry(EngineShard& shard, const ReplicaEntry& 
   if (!shard.failure.ok()) return shard.failure;
   if (!log_failure_.ok()) return log_failure_;
   if (entry.index != shard.last_index + 1) return absl::InvalidArgumentError("the entry does not follow the last one");
-  EffectReader reader(entry.payload);
-  size_t effects = 0;
-  while (const auto effect = reader.next()) {
-    ++effects;
-    const size_t bytes =
-        Item::bytes_for(effect->key.size(), effect->value ? effect->value->size() : 0, effect->expires_at != 0);
-    if (bytes > memory_->item_bytes_max()) {
-      return absl::InvalidArgumentError("the entry's value is larger than this node has memory for (--memory)");
+  const auto fits = [this](const Effect& effect) {
+    const size_t value_bytes = effect.value ? effect.value->size() : 0;
+    if (Item::bytes_for(effect.key.size(), value_bytes, effect.expires_at != 0) <= memory_->item_bytes_max()) {
+      return absl::OkStatus();
     }
-  }
-  if (!reader.complete() || reader.entry() || (effects == 0) != reader.barrier().has_value()) {
-    return absl::InvalidArgumentError("the entry's payload is none of this build's");
-  }
+    return absl::InvalidArgumentError("the entry's value is larger than this node has memory for (--memory)");
+  };
+  if (absl::Status checked = check_entry(entry.payload, shard.replica->keys, fits); !checked.ok()) return checked;
   ReplicaRecord& record = acquire_entry();
   record.shard = &shard;
   record.index = entry.index;
   record.epoch = entry.epoch;
-  record.time_ms = entry.time_ms;
+  record.time_ms = bounded_entry_ms(entry.time_ms);
   record.durability = entry.durability;
   record.payload.append(as_string_view(entry.payload));
   if (absl::Status given = give_to_log(shard, record); !given.ok()) {
     release_entry(record);
     return given;
   }
+  add_uncommitted(*shard.replica, record);
   shard.last_index = entry.index;
+  shard.clock.saw(static_cast<uint64_t>(record.time_ms), steady_ms_);
   return absl::OkStatus();
 }
 
@@ -190,6 +191,7 @@ absl::Status WorkerEngine::give_to_log(EngineShard& shard, ReplicaRecord& record
   if (absl::Status submitted = submit_to_log(std::move(submission)); !submitted.ok()) return submitted;
   ++shard.in_log;
   record.in_log = true;
+  replica.log_epoch = shard.epoch;
   replica.bytes += record.payload.size();
   replica.entries.push_back(&record);
   if (replica.uncommitted.active()) replica.uncommitted.add(record.index, as_byte_span(record.payload));
@@ -262,6 +264,7 @@ void WorkerEngine::truncate_entries(EngineShard& shard, uint64_t index) {
     ReplicaRecord& record = *replica.entries.back();
     replica.entries.pop_back();
     replica.bytes -= record.payload.size();
+    remove_uncommitted(replica, record);
     if (record.in_row) replica.rows.push_back(record.index);
     record.dropped = true;
     if (!record.in_log && record.pins == 0) release_entry(record);
@@ -269,6 +272,7 @@ void WorkerEngine::truncate_entries(EngineShard& shard, uint64_t index) {
   shard.last_index = std::min(shard.last_index, index);
   shard.written_index = std::min(shard.written_index, index);
   shard.synced_index = std::min(shard.synced_index, index);
+  replica.kept_index = std::min(replica.kept_index, index);
   if (replica.uncommitted.active()) watch_uncommitted(shard, true);
 }
 
@@ -294,7 +298,7 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
         {.key = ItemKey(shard.number, effect->key), .value = effect->value, .expiry = effect->expires_at});
   }
   if (record.in_row) replica.rows.push_back(record.index);
-  const size_t items = replica.effects.size() + replica.rows.size() + 2;
+  const size_t items = replica.effects.size() + std::min(replica.rows.size(), kOldRowsPerEntry) + 2;
   auto put = MemoryTier::Put::kBackPressure;
   if (applier_->has_room(items)) {
     put = replica.writes.empty() ? MemoryTier::Put::kDone : memory_->put_all(replica.writes, record.index);
@@ -324,7 +328,7 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
     row = {record.index, std::move(key), std::move(value).value_or(std::string())};
     out.push_back({row.key, deletes ? std::nullopt : std::optional(as_byte_span(row.value)), record.index, 0});
   };
-  for (const uint64_t index : std::exchange(replica.rows, {})) add_row(replica_tail_key(index), std::nullopt);
+  for (const uint64_t index : take_old_rows(shard, kOldRowsPerEntry)) add_row(replica_tail_key(index), std::nullopt);
   if (reader.barrier()) {
     replica.runs.assign(as_string_view(*reader.barrier()));
     add_row(replica_runs_key(), replica.runs);
@@ -337,6 +341,8 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
   }
   for (size_t i = 0; i < out.size(); ++i) applier_->add(shard.applied, out[i], i + 1 < out.size());
   shard.committed_index = record.index;
+  record.in_row = false;
+  remove_uncommitted(replica, record);
   if (replica.uncommitted.active()) replica.uncommitted.forget(record.index, as_byte_span(record.payload));
   return true;
 }
@@ -403,56 +409,37 @@ uint64_t WorkerEngine::trim_entries(EngineShard& shard, uint64_t needed_from, si
     }
     replica.entries.pop_front();
     replica.bytes -= record.payload.size();
+    if (record.in_row) replica.rows.push_back(record.index);  // a primary's own: they were not applied by apply_entry()
     record.dropped = true;
     if (record.pins == 0) release_entry(record);
   }
   return replica.entries.empty() ? shard.last_index + 1 : replica.entries.front()->index;
 }
 
-/// The shard leaves the log, so what is not applied goes into rows of the database.
-void WorkerEngine::keep_tail(EngineShard& shard) {
-  EngineReplica& replica = *shard.replica;
-  replica.closed = true;
-  const auto add_row = [&](std::string key, std::optional<std::string> value) {
-    // Never taken for applied: the applier has views of it until the shard is closed.
-    const bool erases = !value.has_value();
-    replica.row_bytes.push_back({UINT64_MAX, std::move(key), erases ? std::string() : *std::move(value)});
-    const EngineReplica::Row& row = replica.row_bytes.back();
-    replica.tail.push_back(
-        {row.key, erases ? std::nullopt : std::optional(as_byte_span(row.value)), shard.committed_index, 0});
-  };
-  for (const uint64_t index : std::exchange(replica.rows, {})) add_row(replica_tail_key(index), std::nullopt);
-  for (const ReplicaRecord* record : replica.entries) {
-    if (record->index <= shard.committed_index || record->in_row) continue;
-    add_row(replica_tail_key(record->index),
-            encode_tail_row({record->epoch, record->time_ms, record->durability, record->payload}));
-  }
-}
-
-/// Hands the applier as much of the tail as it has room for, as records of their own: until the last is durable the log has all
-/// of them, too. False: the rest must wait.
-bool WorkerEngine::hand_on_tail(EngineShard& shard) {
-  std::deque<AppliedEffect>& tail = shard.replica->tail;
-  while (!tail.empty()) {
-    const size_t count = std::min(tail.size(), kTailRowsAtOnce);
-    if (!applier_->has_room(count)) {
-      applier_->hurry();
-      return false;
-    }
-    for (size_t i = 0; i < count; ++i) {
-      applier_->add(shard.applied, tail.front(), i + 1 < count);
-      tail.pop_front();
-    }
-  }
-  return true;
-}
-
 /// The shard goes. Those that peers are still sent are released when that is done.
 void WorkerEngine::forget_entries(EngineShard& shard) {
   for (ReplicaRecord* record : std::exchange(shard.replica->entries, {})) {
+    remove_uncommitted(*shard.replica, *record);
     record->dropped = true;
     if (record->pins == 0) release_entry(*record);
   }
+}
+
+void WorkerEngine::add_uncommitted(EngineReplica& replica, ReplicaRecord& record) {
+  record.counted = true;
+  replica.uncommitted_bytes += sizeof(record) + record.payload.size();
+  uncommitted_bytes_ += sizeof(record) + record.payload.size();
+}
+
+void WorkerEngine::remove_uncommitted(EngineReplica& replica, ReplicaRecord& record) {
+  if (!std::exchange(record.counted, false)) return;
+  replica.uncommitted_bytes -= sizeof(record) + record.payload.size();
+  uncommitted_bytes_ -= sizeof(record) + record.payload.size();
+}
+
+bool WorkerEngine::has_room_for_entries(const EngineShard& shard, bool inherited) const {
+  const size_t bytes_max = options_.unfinished_bytes_max * (inherited ? kInheritedTimes : 1);
+  return uncommitted_bytes_ < bytes_max || shard.replica->uncommitted_bytes < bytes_max / kUncommittedShare;
 }
 
 ReplicaLevels WorkerEngine::replica_levels(const EngineShard& shard) const {

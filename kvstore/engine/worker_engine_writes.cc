@@ -141,7 +141,8 @@ void WorkerEngine::evaluate_write(EngineShard& shard, WriteOp& op, const Current
   const Evaluated evaluated = evaluate(op.mutation, current, now_ms_, op.scratch);
   op.result = evaluated.result;
   op.state = WriteOp::State::kAnswered;
-  op.time_ms = now_ms_;
+  op.evaluated_ms = now_ms_;
+  op.record_ms = next_record_ms(shard);
   if (op.result.status == KvStatus::kOk) {
     op.index = shard.last_index + 1;
     op.effect = {op.mutation.key, evaluated.value, evaluated.expires_at};
@@ -166,6 +167,7 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
     return answer(op, KvStatus::kResourceExhausted, std_view(submitted.message()));
   }
   shard.last_index = op.index;
+  shard.clock.saw(op.record_ms, steady_ms_);
   enter_pending(shard, op);
 }
 
@@ -261,6 +263,8 @@ void WorkerEngine::enqueue(EngineShard& shard, WriteOp& op) {
 
 /// Answers what can be answered, in order.
 void WorkerEngine::advance(EngineShard& shard) {
+  // Rows are of the state that the database has before what follows.
+  if (shard.replica != nullptr && !shard.replica->closed && !hand_on_tail(shard)) return stall(shard);
   while (shard.front != nullptr &&
          (shard.front->state != WriteOp::State::kInLog || is_committed(shard, *shard.front))) {
     WriteOp& op = *shard.front;
@@ -316,7 +320,7 @@ bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
   leave_pending(shard, op);
   shard.committed_index = op.index;
   op.result = {KvStatus::kOk, op.index, op.result.value};
-  if (op.is_attempt) shard.completions.record(completion_of(op), op.index, op.time_ms);
+  if (op.is_attempt) shard.completions.record(completion_of(op), op.index, op.record_ms);
   return true;
 }
 
@@ -329,7 +333,7 @@ MemoryTier::Put WorkerEngine::put_one(EngineShard& shard, const WriteOp& op) {
 /// What memory has just taken, to the applier.
 void WorkerEngine::hand_on(EngineShard& shard, const WriteOp& op) {
   if (op.is_attempt) {
-    AppliedCompletion completion{op.id, op.result.value, op.time_ms, nullptr};
+    AppliedCompletion completion{op.id, op.result.value, op.record_ms, nullptr};
     if (!op.batch.empty()) completion.batch_results = std::make_unique<std::string>(op.work->results);
     applier_->add(shard.applied, std::move(completion));
   }

@@ -67,7 +67,8 @@ class Device {
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<LogFile>> create(const std::string& name, uint64_t bytes,
                                                                         Fill fill) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<LogFile>> open(const std::string& name) = 0;
-  /// Replaces `to` if it exists. Open files stay usable.
+  /// Replaces `to` if it exists. Open files stay usable. RESOURCE_EXHAUSTED: the disk has no room for the name, and
+  /// nothing was renamed.
   [[nodiscard]] virtual absl::Status rename(const std::string& from, const std::string& to) = 0;
   [[nodiscard]] virtual absl::Status remove(const std::string& name) = 0;
   /// Names of the regular files, sorted.

@@ -73,7 +73,11 @@ absl::Status Log::append(const RecordHeader& header, std::span<const ByteSpan> p
   data.kind = RecordKind::kData;
   if (absl::Status added = add_record(data, payload, urgent); !added.ok()) return added;
   Shard& shard = shards_.find(header.shard)->second;
-  if (header.index <= shard.last_index) replaced_.push_back({header.shard, header.index});
+  if (header.index <= shard.last_index) {
+    replaced_.push_back({header.shard, header.index});
+    shard.replaced_epoch = header.epoch;
+    if (!log_mutant(LogMutant::kKeepReplaced)) shard.durable_index = std::min(shard.durable_index, header.index - 1);
+  }
   shard.last_index = header.index;
   shard.last_epoch = header.epoch;
   return absl::OkStatus();
@@ -104,6 +108,7 @@ absl::Status Log::start_shard(LogShard shard, uint64_t index, uint64_t epoch, in
   shards_[shard].last_index = index;
   shards_[shard].last_epoch = epoch;
   shards_[shard].durable_index = index;
+  shards_[shard].replaced_epoch = epoch;
   replaced_.push_back({shard, 0});
   return absl::OkStatus();
 }
@@ -308,8 +313,10 @@ absl::Status Log::rotate() {
     return written;
   }
   const std::string name = segment_name(sequence);
+  // A full disk may have no room for the name.
   if (absl::Status renamed = device_.rename(spare->name, name); !renamed.ok()) {
-    return absl::InternalError(renamed.message());
+    if (absl::IsResourceExhausted(renamed)) pool_.put_back(*std::move(spare));
+    return renamed;
   }
   close_segment();
   segments_.push_back({sequence, name, options_.segment_bytes, false, {}});
@@ -361,6 +368,13 @@ void Log::close_segment() {
 void Log::set_durable(LogShard shard, uint64_t index) {
   const auto found = shards_.find(shard);
   if (found != shards_.end()) found->second.durable_index = std::max(found->second.durable_index, index);
+}
+
+void Log::set_kept(LogShard shard, uint64_t index, uint64_t epoch) {
+  const auto found = shards_.find(shard);
+  if (found == shards_.end()) return;
+  if (found->second.replaced_epoch > epoch && !log_mutant(LogMutant::kKeepReplaced)) return;
+  found->second.durable_index = std::max(found->second.durable_index, std::min(index, found->second.last_index));
 }
 
 bool Log::pins_segment(const LastRecord& last) const {

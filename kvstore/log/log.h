@@ -14,7 +14,8 @@
 //    indices are as before it, and a later commit may succeed. Groups made only of records with `urgent` may use the
 //    reserve of segments: use it for what frees space.
 //  - The oldest segments go as soon as every shard's records in them are durable elsewhere (set_durable), have been replaced,
-//    or belong to a shard that left. A shard that is idle pins nothing: each segment's header says where all shards stand.
+//    or belong to a shard that left. Records that may yet be replaced can be kept elsewhere, too (set_kept): those that
+//    replace them pin again. A shard that is idle pins nothing: each segment's header says where all shards stand.
 //    pins() tells whom to flush. A segment with damage in it is put aside (damaged-*) instead of being written over.
 #ifndef SKUA_KVSTORE_LOG_LOG_H_
 #define SKUA_KVSTORE_LOG_LOG_H_
@@ -105,6 +106,10 @@ class Log {
   /// The shard's records up to `index` are durable elsewhere. Unknown shards are ignored.
   void set_durable(LogShard shard, uint64_t index);
 
+  /// So are records that may yet be replaced. `epoch` is that of the last record that the caller has appended: if a later
+  /// one has replaced records since, or started the shard anew, these are not the ones that are meant, and nothing changes.
+  void set_kept(LogShard shard, uint64_t index, uint64_t epoch);
+
   /// Gives back the oldest segments that nobody needs. Cheap if there is none. Not while a group is open.
   [[nodiscard]] absl::Status recycle();
 
@@ -128,6 +133,7 @@ class Log {
     uint64_t last_index = 0;
     uint64_t last_epoch = 0;
     uint64_t durable_index = 0;
+    uint64_t replaced_epoch = 0;   // of the last record that replaced others, or of the start
     uint64_t touched_segment = 0;  // sequence of the last segment that holds a record of it
     uint64_t touched_group = 0;
   };

@@ -269,6 +269,11 @@ absl::Status LogRecovery::status(AppliedIndex applied) const {
   return absl::OkStatus();
 }
 
+bool LogRecovery::may_lack_records(LogShard shard) const {
+  return std::ranges::any_of(damages_,
+                             [&](const LogDamage& damage) { return (damage.shard_bits & shard_bit(shard)) != 0; });
+}
+
 /// Whether the record still stands: the shard did not begin anew after it, and nothing has replaced it.
 bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
   const auto known = shards_.find(header.shard);

@@ -105,6 +105,9 @@ class LogRecovery {
   /// OK, or DATA_LOSS with file and offset if records above the applied index are, or may be, missing.
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
 
+  /// Records of the shard are, or may be, among what is damaged, applied or not.
+  [[nodiscard]] bool may_lack_records(LogShard shard) const;
+
   /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK; other shards are
   /// passed over, and so are records that a higher epoch replaced: a shard's indices come in order, each once. The views
   /// are valid during the call. Errors: the device's.

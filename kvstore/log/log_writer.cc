@@ -129,6 +129,15 @@ class LogWriter::Impl {
     submitted_.raise();
   }
 
+  void set_kept(LogShard shard, uint64_t index, uint64_t epoch) {
+    {
+      const std::lock_guard lock(mutex_);
+      kept_[shard] = {index, epoch};
+    }
+    has_durable_.store(true, std::memory_order_release);
+    submitted_.raise();
+  }
+
   void stop() {
     if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
     if (!options_.own_thread) return run();
@@ -286,6 +295,8 @@ class LogWriter::Impl {
       const std::lock_guard lock(mutex_);
       for (const auto& [shard, index] : durable_) log_->set_durable(shard, index);
       durable_.clear();
+      for (const auto& [shard, kept] : kept_) log_->set_kept(shard, kept.index, kept.epoch);
+      kept_.clear();
     }
     (void)log_->recycle();  // a failure is the log's health
     publish(true);
@@ -315,6 +326,11 @@ class LogWriter::Impl {
   std::atomic<bool> sync_wanted_{false};
   mutable std::mutex mutex_;
   absl::flat_hash_map<LogShard, uint64_t> durable_;
+  struct Kept {
+    uint64_t index = 0;
+    uint64_t epoch = 0;
+  };
+  absl::flat_hash_map<LogShard, Kept> kept_;
   absl::Status health_;
   LogCounters counters_;
   std::vector<AppliedIndex> pins_;
@@ -352,6 +368,10 @@ void LogWriter::sync() {
 
 void LogWriter::set_durable(LogShard shard, uint64_t index) {
   impl_->set_durable(shard, index);
+}
+
+void LogWriter::set_kept(LogShard shard, uint64_t index, uint64_t epoch) {
+  impl_->set_kept(shard, index, epoch);
 }
 
 void LogWriter::stop() {

@@ -74,6 +74,8 @@ class LogWriter {
 
   /// The shard's records up to `index` are durable elsewhere: segments may go. Takes a lock for a moment. Thread: any.
   void set_durable(LogShard shard, uint64_t index);
+  /// Log::set_kept(); `epoch` is that of the last record submitted. Thread: the one that submits what is of the shard.
+  void set_kept(LogShard shard, uint64_t index, uint64_t epoch);
 
   /// Writes what is queued, reports it, closes the log and ends the thread. A second call does nothing.
   void stop();

@@ -12,6 +12,7 @@ enum class LogMutant {
   kReportBeforeCommit,  // a group is reported as durable, and its writes applied, before it is written
   kSyncOwnOnly,         // a durable write is taken for a sync of the unsynced groups before it
   kTruncateTooFar,      // a segment goes although a shard's last record in it is not durable elsewhere
+  kKeepReplaced,        // what is kept elsewhere counts also for the records that replaced it
   kAcceptBadCrc,        // records are believed whatever their checksum says
   kCutInTheMiddle,      // damage below a synced position is taken for a torn tail
   kSameSeed,            // checksums do not depend on the segment: stale records of a recycled file pass

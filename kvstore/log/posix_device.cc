@@ -164,7 +164,9 @@ class PosixDevice final : public Device {
     if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) {
       return errno_status(errno, "rename", absl::StrCat(path_of(from), " to ", to));
     }
-    return sync_directory();
+    const absl::Status synced = sync_directory();
+    // RESOURCE_EXHAUSTED would say that nothing was renamed.
+    return absl::IsResourceExhausted(synced) ? absl::InternalError(synced.message()) : synced;
   }
 
   absl::Status remove(const std::string& name) override {

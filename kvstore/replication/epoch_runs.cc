@@ -1,6 +1,7 @@
 #include "kvstore/replication/epoch_runs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rpc/base/check.h"
 
@@ -13,7 +14,7 @@ std::optional<EpochRuns> EpochRuns::from_parts(EntryId base, std::span<const Ent
     if (run.index <= before || run.index > last) return std::nullopt;
     before = run.index;
   }
-  if (last < base.index) return std::nullopt;
+  if (last < base.index || last > kIndexMax) return std::nullopt;
   made.runs_.assign(runs.begin(), runs.end());
   made.last_ = last;
   return made;
@@ -91,7 +92,7 @@ std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes) {
   base.epoch = reader.read<uint64_t>();
   const auto last = reader.read<uint64_t>();
   const auto count = reader.read<uint64_t>();
-  if (!reader.ok() || count > reader.remaining() / (2 * sizeof(uint64_t))) return std::nullopt;
+  if (!reader.ok() || count > EpochRuns::kRunsStoredMax) return std::nullopt;
   if (reader.remaining() != count * 2 * sizeof(uint64_t)) return std::nullopt;
   std::vector<EntryId> runs(count);
   for (EntryId& run : runs) {
@@ -99,6 +100,17 @@ std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes) {
     run.epoch = reader.read<uint64_t>();
   }
   return EpochRuns::from_parts(base, runs, last);
+}
+
+bool are_runs_of_barrier(ByteSpan bytes, EntryId id) {
+  const auto runs = decode_epoch_runs(bytes);
+  if (!runs || runs->last_index() != id.index || runs->base().index >= id.index) return false;
+  if (id.epoch != 0 && runs->last().epoch != id.epoch) return false;
+  uint64_t before = runs->base().epoch;
+  for (const EntryId& run : runs->runs()) {
+    if (run.epoch < std::exchange(before, run.epoch)) return false;
+  }
+  return true;
 }
 
 }  // namespace skua::kv

@@ -10,6 +10,7 @@
 #ifndef SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
 #define SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,10 @@ class EpochRuns {
  public:
   /// More than a message carries: older runs count as base (compact()).
   static constexpr size_t kRunsMax = 32;
+  /// More than a disk has: a primary keeps kRunsMax, and one for each reign that committed nothing.
+  static constexpr size_t kRunsStoredMax = 1024;
+  /// No log gets so far. What claims to be beyond is no log; sums of indices below it do not overflow.
+  static constexpr uint64_t kIndexMax = uint64_t{1} << 62;
 
   EpochRuns() = default;
   /// A log that has nothing but what is in `base`.
@@ -50,6 +55,8 @@ class EpochRuns {
 
   /// The entry behind the last one. Its epoch may be lower than the last one's: a log follows its primary's.
   void append(uint64_t epoch);
+  /// Entries of the last one's epoch, up to `index`. Costs the same however many they are.
+  void extend_to(uint64_t index) { last_ = std::max(last_, index); }
   /// Drops what is behind `index`, which is at or above the base.
   void truncate(uint64_t index);
   /// Moves the base up to `index`, or to the last entry.
@@ -71,6 +78,10 @@ class EpochRuns {
 /// For a disk (little endian): u64 base index, u64 base epoch, u64 last index, u64 runs, { u64 index, u64 epoch } each.
 [[nodiscard]] std::string encode_epoch_runs(const EpochRuns& runs);
 [[nodiscard]] std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes);
+
+/// Whether a primary may have put these runs, encoded, into the barrier `id`: they are those of a log that ends with
+/// it. (Epoch 0: whoever sent the barrier does not know its epoch any more.)
+[[nodiscard]] bool are_runs_of_barrier(ByteSpan bytes, EntryId id);
 
 }  // namespace skua::kv
 

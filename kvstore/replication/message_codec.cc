@@ -340,7 +340,7 @@ bool read_entry(ByteReader& reader, AppendEntry& entry) {
   entry.flags = reader.read<uint16_t>();
   entry.payload = reader.read_bytes(payload_bytes);
   entry.durability = static_cast<AckLevel>(durability);
-  return reader.ok() && reserved == 0 && durability <= static_cast<uint8_t>(AckLevel::kDurable);
+  return reader.ok() && reserved == 0 && durability <= static_cast<uint8_t>(AckLevel::kDurable) && entry.time >= 0;
 }
 
 /// Up to where the entries begin; their number goes to `count`.
@@ -587,7 +587,7 @@ bool is_sound(const Chunk& chunk) {
   const bool in_file = chunk.offset <= chunk.file_bytes && chunk.data.size() <= chunk.file_bytes - chunk.offset;
   return chunk.snapshot != 0 && chunk.files >= 1 && chunk.files <= kChunkFilesMax && in_file &&
          chunk.data.size() <= kChunkBytesMax && (!chunk.data.empty() || chunk.offset == chunk.file_bytes) &&
-         is_plain_file_name(chunk.name);
+         is_plain_file_name(chunk.name) && chunk.end.index <= EpochRuns::kIndexMax;
 }
 
 }  // namespace

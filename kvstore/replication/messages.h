@@ -1,8 +1,8 @@
 // What replicas of a shard tell each other. The shard, and who sent it to whom, the carrier knows.
 //
 //    primary                                          others
-//    StartView  ---------------------------------->   adopt the view, make that durable
-//               <----------------------------------   TailReport: where our log ends
+//    StartView  ---------------------------------->   "you have the view: where does your log end?"
+//               <----------------------------------   TailReport
 //    Append     ---------------------------------->   entries after `prev`
 //               <----------------------------------   AppendReply: how far they are received, written, durable
 //    Heartbeat  ---------------------------------->   who leads, what is committed
@@ -12,7 +12,8 @@
 //    SnapshotNeeded ------------------------------>   the log does not reach back to your end
 //               <----------------------------------   Release: the old primary serves no reads any more
 //
-// A message of an older epoch is answered with StaleEpoch, which carries the view.
+// A message of an older epoch is answered with StaleEpoch, which carries the view. Views come from the control plane: one in a message
+// is a reason to ask there, no more.
 #ifndef SKUA_KVSTORE_REPLICATION_MESSAGES_H_
 #define SKUA_KVSTORE_REPLICATION_MESSAGES_H_
 

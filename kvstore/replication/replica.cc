@@ -68,6 +68,11 @@ void Replica::on_view(const View& view, TimeNs now, ReplicaOutput& out) {
   }
 }
 
+/// A peer's view is a hint: only the control plane says who leads, and what this replica has to write down.
+void Replica::hear_of(const View& view, ReplicaOutput& out) const {
+  if (view.newer_than(view_)) out.fetch_view = true;
+}
+
 /// Learners come, join, give up and go within an epoch.
 void Replica::take_change(const View& view, TimeNs now) {
   view_ = view;

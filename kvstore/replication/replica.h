@@ -110,7 +110,7 @@ struct ReplicaOutput {
   std::optional<uint64_t> truncate_after;  ///< forget the entries behind this one
   uint64_t accept_first = 0;               ///< of the Append just taken: into the log, from this index on; 0: none
   bool append_barrier = false;             ///< log a barrier as the last entry (which proposed() has been told of)
-  bool fetch_view = false;                 ///< a newer view exists: ask the control plane or a peer
+  bool fetch_view = false;                 ///< a peer says that there is a newer view: ask the control plane
   bool fetch_snapshot = false;             ///< then install_snapshot()
   bool failed = false;                     ///< what is committed is not in the log: only a snapshot helps
   bool restored = false;                   ///< Restart::doubt is over
@@ -136,7 +136,7 @@ class Replica {
 
   // --- Input
 
-  /// A view from the control plane or a peer; older ones are ignored.
+  /// A view from the control plane; older ones are ignored.
   void on_view(const View& view, TimeNs now, ReplicaOutput& out);
   /// The view of this epoch, or a later one, is durable.
   void view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out);
@@ -248,6 +248,7 @@ class Replica {
   // replica.cc: views and time
   void adopt(const View& view, TimeNs now, ReplicaOutput& out);
   void take_change(const View& view, TimeNs now);
+  void hear_of(const View& view, ReplicaOutput& out) const;
   void match_peers(TimeNs now, bool keep);
   [[nodiscard]] ReplicaRole role_in(const View& view) const;
   void heartbeat(TimeNs now, ReplicaOutput& out);

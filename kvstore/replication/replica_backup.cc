@@ -6,25 +6,42 @@
 #include "kvstore/replication/replica.h"
 
 namespace skua::kv {
+namespace {
+
+/// Whether a primary's log can have these entries: epochs do not fall, and none is later than the primary's own. (What
+/// the log does not know any more has epoch 0.)
+bool can_follow(const Append& append) {
+  uint64_t before = append.prev.epoch;
+  for (const uint64_t epoch : append.epochs) {
+    if (epoch < std::exchange(before, epoch)) return false;
+  }
+  return before <= append.epoch && append.prev.index <= EpochRuns::kIndexMax - append.epochs.size();
+}
+
+}  // namespace
 
 void Replica::on(NodeId from, const StartView& start, TimeNs now, ReplicaOutput& out) {
   if (start.view.epoch < view_.epoch) {
     if (speaks()) out.messages.push_back({from, StaleEpoch{view_}});
     return;
   }
-  on_view(start.view, now, out);
-  if (!speaks() || from != view_.primary) return;
+  hear_of(start.view, out);
+  if (start.view.epoch != view_.epoch || !speaks() || from != view_.primary) return;
   if (Peer* sender = peer(from); sender != nullptr) sender->heard_ns = now;
   if (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) send_tail(out);
 }
 
-void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs now, ReplicaOutput& out) {
-  on_view(stale.view, now, out);
+void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs /*now*/, ReplicaOutput& out) {
+  hear_of(stale.view, out);
 }
 
+/// A message carries the newest runs only, and a log may have more: one for each primary that committed nothing. What is
+/// left out counts as unknown, which costs a snapshot at most.
 void Replica::send_tail(ReplicaOutput& out) const {
   if (view_.primary == 0 || view_.primary == self_.node) return;
-  out.messages.push_back({view_.primary, TailReport{view_.epoch, log_, levels_, commit_index_, doubt_}});
+  TailReport tail{view_.epoch, log_, levels_, commit_index_, doubt_};
+  tail.log.compact_to(EpochRuns::kRunsMax, tail.log.last_index());
+  out.messages.push_back({view_.primary, std::move(tail)});
 }
 
 /// What may be acknowledged: entries that the primary is known to have as well.
@@ -39,6 +56,7 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
   if (!in_epoch(from, append.epoch, now, out)) return;
   if (from != view_.primary && !replica_mutant(ReplicaMutant::kSkipEpochCheck)) return;
   if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
+  if (!can_follow(append)) return;
   // What is committed agrees with every primary's log, so entries below need no look.
   const uint64_t end = append.prev.index + append.epochs.size();
   if (append.prev.index > commit_index_ && log_.epoch_of(append.prev.index) != append.prev.epoch) {

@@ -109,7 +109,7 @@ void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOu
   note_acked(sender, reply.levels, now);
   tell_restored(sender, out);
   // Asked after the last entry was sent, and does not have it: it was lost on the way.
-  if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received + 1 < sender.next) {
+  if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received < sender.next - 1) {
     // Up to `agreed` it has them and does not know that they are the same; they may be gone here.
     sender.next = std::max({reply.levels.received, sender.agreed, log_.base().index}) + 1;
     if (reply.levels.received < sender.agreed) tell_agreed(sender, now, out);

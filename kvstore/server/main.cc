@@ -26,6 +26,7 @@
 #include "control/proto/grpc_log.h"
 #include "kvstore/codec/limits.h"
 #include "kvstore/server/disk_sizes.h"
+#include "kvstore/server/limits.h"
 #include "kvstore/server/memory_budget.h"
 #include "kvstore/server/node.h"
 #include "kvstore/server/storage_watch.h"
@@ -199,7 +200,11 @@ void declare(app::Program& program, Config& config) {
   program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
       .range(1, 256)
       .unit("threads");
-  program.add_int("sessions-max", &config.sessions_max, "Sessions of one worker.").range(1, 65536).unit("sessions");
+  program
+      .add_int("sessions-max", &config.sessions_max,
+               "Sessions of one worker. A sixteenth of them is kept for other nodes.")
+      .range(1, 65536)
+      .unit("sessions");
   program.add_size("message-memory", &config.message_memory,
                    "Of --memory, for messages of one worker that are under way. 0: an eighth, divided by --workers.");
   declare_storage(program, config);
@@ -267,6 +272,9 @@ rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& 
   endpoint.protocol.window = kSessionWindow;
   endpoint.protocol.message_max_bytes = kMessageBytesMax;
   endpoint.sessions_max = config.sessions_max;
+  endpoint.sessions_reserved = config.sessions_max / 16;
+  endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
+  endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
   endpoint.memory_limit_bytes = memory.messages;
   endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
   return endpoint;

@@ -79,6 +79,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
  private:
   // SessionAcceptor, on gRPC's threads.
   control::NodeDescription describe() override;
+  std::optional<bool> is_instance(const std::string& instance) override { return instance == options_.instance; }
   absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
                                            const std::string& offer) override;
 
@@ -292,7 +293,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
     auto made = Worker::create(worker, std::move((*transports)[i]), clock_, readers_, std::move((*logs)[i]));
     if (!made.ok()) return made.status();
     workers_.push_back(*std::move(made));
-    workers_.back()->on_newer_map([this](uint64_t) { map_cache_->hurry(); });
+    workers_.back()->on_newer_map([this] { map_cache_->hurry(); });
     hosts.push_back(workers_.back().get());
     watched.push_back(workers_.back().get());
     const rpc::Descriptor& descriptor = workers_.back()->descriptor();
@@ -305,6 +306,8 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id) {
       StorageWatch::Options{.data_dir = options_.data_dir,
                             .reserve_bytes = options_.disk_reserve_bytes,
                             .log = [this](LogSeverity severity, const std::string& line) { log(severity, line); },
+                            .standing_trouble = unrecovered_shards(refused),
+                            .slow_copies = [this] { return snapshots_->slow_exports(clock_.now_ns()); },
                             .on_trouble =
                                 [this](const std::string& trouble) {
                                   const std::lock_guard lock(mutex_);
@@ -566,6 +569,7 @@ void NodeImpl::start_agent() {
           absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
     }
   };
+  agent.on_map_revision = [this](uint64_t revision) { map_cache_->expect(revision); };
   agent.on_clock = [this](const std::string& trouble) {
     if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
     if (!trouble.empty()) log(LogSeverity::kWarning, trouble);

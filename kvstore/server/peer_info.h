@@ -12,6 +12,7 @@ struct PeerInfo {
   std::string grpc_address;
   uint64_t incarnation = 0;          ///< of its process
   uint64_t storage_incarnation = 0;  ///< of its data; 0: not known, any is taken
+  uint32_t worker_count = 0;         ///< 0: not known, at most kPeerWorkersMax
 
   friend bool operator==(const PeerInfo&, const PeerInfo&) = default;
 };

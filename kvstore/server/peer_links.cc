@@ -33,7 +33,10 @@ PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLink
   cluster_ = self->cluster_id;
   endpoint_.serve(static_cast<rpc::MethodId>(Method::kReplicate),
                   [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
+  endpoint_.serve(static_cast<rpc::MethodId>(Method::kVouch),
+                  [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); });
   endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
+  endpoint_.keep_for([this](const rpc::EndpointIdentity& identity) { return node_of(identity).has_value(); });
 }
 
 PeerLinks::~PeerLinks() = default;
@@ -64,43 +67,12 @@ absl::Status PeerLinks::set_peer(const PeerInfo& info) {
 
 void PeerLinks::drop_peer(NodeId node) {
   peers_.erase(node);
+  proofs_.forget_node(node);
   auto it = links_.lower_bound({node, 0});
   while (it != links_.end() && it->first.node == node) {
     reset(it->second);
     it = links_.erase(it);
   }
-}
-
-const PeerLinks::Peer* PeerLinks::peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const {
-  const auto found = peers_.find(node_id_of(identity.uuid));
-  if (found == peers_.end() || identity.cluster_id != cluster_) return nullptr;
-  const auto& theirs = identity.uuid.bytes;
-  const auto& known = found->second.uuid.bytes;
-  // worker_identity() has put the worker into the last two bytes.
-  if (!std::equal(known.begin(), known.end() - 2, theirs.begin())) return nullptr;
-  const auto worker = static_cast<uint32_t>((theirs[14] ^ known[14]) << 8 | (theirs[15] ^ known[15]));
-  address = {found->first, worker};
-  return &found->second;
-}
-
-absl::StatusOr<PeerAddress> PeerLinks::check(const rpc::EndpointIdentity& identity) {
-  PeerAddress address;
-  const Peer* peer = peer_of(identity, address);
-  if (peer == nullptr) {
-    ++counters_.refused_unknown;
-    return absl::FailedPreconditionError(absl::StrCat("this node knows no ", identity.uuid.to_string(), " of cluster ",
-                                                      identity.cluster_id.to_string(),
-                                                      ": it serves other nodes of its own cluster's map only"));
-  }
-  if (identity.incarnation == peer->info.incarnation) return address;
-  ++counters_.refused_incarnation;
-  return absl::FailedPreconditionError(absl::StrCat("node ", peer->info.uuid, " is known here in incarnation ",
-                                                    peer->info.incarnation, ", the session is of ",
-                                                    identity.incarnation, ": open another, or wait for a newer map"));
-}
-
-absl::StatusOr<PeerAddress> PeerLinks::identify(rpc::SessionId session) {
-  return check(endpoint_.peer_identity(session));
 }
 
 // --- Opening
@@ -230,6 +202,7 @@ void PeerLinks::reset(Link& link) {
 
 void PeerLinks::on_event(const rpc::SessionEvent& event) {
   using Kind = rpc::SessionEvent::Kind;
+  if (event.kind == Kind::kAccepted) return on_accepted(event);
   if (event.kind != Kind::kBroken && event.kind != Kind::kClosed && event.kind != Kind::kLinkLost) return;
   for (auto& [peer, link] : links_) {
     if (link.session != event.session) continue;
@@ -238,10 +211,14 @@ void PeerLinks::on_event(const rpc::SessionEvent& event) {
     if (link.state == State::kOpen) return lose(peer, link, event.why);
     return fail(peer, link, event.why);
   }
+  if (event.kind == Kind::kClosed) proofs_.forget(event.session);
   // One that the peer opened. When it just ends the peer has its reasons; when its connection broke the peer may be dead.
   PeerAddress address;
   const Peer* known = event.kind == Kind::kLinkLost ? peer_of(event.peer, address) : nullptr;
   if (known == nullptr || known->info.incarnation != event.peer.incarnation) return;
+  // Anybody can open a session in a node's name, and let it break.
+  const PeerProofs::Proof* const proof = proofs_.find(event.session);
+  if (proof == nullptr || proof->verdict != PeerProofs::Verdict::kProven) return;
   tell(Notice::Kind::kFailed, address, event.why);
 }
 
@@ -275,14 +252,19 @@ PeerLinks::Link* PeerLinks::find(PeerAddress peer) {
   return found == links_.end() ? nullptr : &found->second;
 }
 
-PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
-  if (closing_ || peers_.find(to.node) == peers_.end()) {
-    ++counters_.dropped_unknown;
-    return nullptr;
-  }
+PeerLinks::Link& PeerLinks::want(PeerAddress to) {
   const uint64_t seed = options_.seed + mix64(to.node + to.worker);
   Link& link = links_.try_emplace(to, options_.pause, seed).first->second;
   link.wanted_until_ns = endpoint_.now_ns() + options_.wanted_for_ns;
+  return link;
+}
+
+PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
+  if (closing_ || !check(to).ok()) {
+    ++counters_.dropped_unknown;
+    return nullptr;
+  }
+  Link& link = want(to);
   if (link.state != State::kOpen) {
     dirty_ = true;
     ++counters_.dropped_down;
@@ -390,13 +372,25 @@ const ReplicaFrame* PeerLinks::decode(PeerAddress from, ByteSpan bytes, absl::St
 }
 
 void PeerLinks::on_request(rpc::IncomingCall&& call) {
-  const auto from = identify(call.session);
+  const auto from = check(endpoint_.peer_identity(call.session));
   if (!from.ok()) return call.reply.fail(from.status());
+  PeerProofs::Proof& proof = proof_of(call.session, *from);
+  switch (proof.verdict) {
+    case PeerProofs::Verdict::kProven: return take(*from, std::move(call));
+    case PeerProofs::Verdict::kRefused: return call.reply.fail(refused(*from));
+    case PeerProofs::Verdict::kAsking: break;
+  }
+  if (!proofs_.hold(proof, call)) {
+    call.reply.fail(absl::ResourceExhaustedError("the node that the session names is being asked: try again"));
+  }
+}
+
+void PeerLinks::take(PeerAddress from, rpc::IncomingCall&& call) {
   absl::Status why;
-  const ReplicaFrame* frame = decode(*from, call.request.bytes(), why);
+  const ReplicaFrame* frame = decode(from, call.request.bytes(), why);
   if (frame == nullptr) return call.reply.fail(why);
   ++counters_.messages_received;
-  host_.on_peer_message({*from, *frame, std::move(call.request), std::move(call.reply)});
+  host_.on_peer_message({from, *frame, std::move(call.request), std::move(call.reply)});
 }
 
 void PeerLinks::on_reply(PeerAddress from, rpc::Lease bytes) {
@@ -413,13 +407,25 @@ TimeNs PeerLinks::tick() {
   const TimeNs now = endpoint_.now_ns();
   if (!dirty_ && now < due_ns_) return due_ns_;
   dirty_ = false;
+  due_ns_ = run_proofs(now);
   while (!to_close_.empty()) {
     const rpc::SessionId session = to_close_.back();
     to_close_.pop_back();
     endpoint_.close(session);
   }
-  due_ns_ = kTimeNever;
-  for (auto& [peer, link] : links_) due_ns_ = std::min(due_ns_, run_link(peer, link, now));
+  for (auto it = links_.begin(); it != links_.end();) {
+    auto& [peer, link] = *it;
+    // A request under way keeps its link.
+    const TimeNs kept_until =
+        link.requests > 0 ? now + options_.kept_for_ns : link.wanted_until_ns + options_.kept_for_ns;
+    if (now >= kept_until) {
+      reset(link);
+      it = links_.erase(it);
+      continue;
+    }
+    due_ns_ = std::min({due_ns_, kept_until, run_link(peer, link, now)});
+    ++it;
+  }
   telling_.swap(notices_);
   for (const Notice& notice : telling_) {
     switch (notice.kind) {
@@ -446,6 +452,7 @@ TimeNs PeerLinks::run_link(PeerAddress peer, Link& link, TimeNs now) {
 
 void PeerLinks::close_all() {
   closing_ = true;
+  proofs_.clear();
   for (auto& [peer, link] : links_) reset(link);
   static_cast<void>(tick());
 }
@@ -456,6 +463,7 @@ bool PeerLinks::is_open(PeerAddress peer) const {
 }
 
 absl::Status PeerLinks::last_error(PeerAddress peer) const {
+  if (absl::Status status = check(peer); !status.ok()) return status;
   const auto found = links_.find(peer);
   return found == links_.end() ? absl::OkStatus() : found->second.last_error;
 }

@@ -12,13 +12,19 @@
 //              ^                     |              |           |  session broken, connection lost, peer's next life
 //              +---- pause over -- kFailed <--------+-----------+  (from kOpen the first attempt follows at once)
 //
-// A link is opened by the first send() and opened again, with a growing pause, while somebody has wanted it lately. Nothing
-// waits for a link: what cannot be sent now is dropped and counted, and the sender is told so, because replicas repeat by
-// themselves what still matters. The other way there is no queue either: a message is handed on in the turn in which it came.
+// A link is opened by the first send() and opened again, with a growing pause, while somebody has wanted it lately. One
+// that nobody has wanted for long is closed and forgotten; those of a node that has left go with it (drop_peer()).
+// There are at most as many as the known nodes have workers by the shard map: a message or a session that names another
+// worker is refused.
 //
-// Who speaks. A session's peer is known by what it said when the session was made: cluster, endpoint (which is a node's
-// worker), process incarnation. Messages are taken from nodes that set_peer() named, in the incarnation it named, if the frame
-// names the same node and storage incarnation; others are refused with the reason, and counted.
+// Nothing waits for a link: what cannot be sent now is dropped and counted, and the sender is told so, because replicas
+// repeat by themselves what still matters. The other way there is no queue either: a message is handed on in the turn
+// in which it came.
+//
+// Who speaks. A session's peer says who it is when the session is made: cluster, endpoint (which is a node's worker), process
+// incarnation. Messages are taken from nodes that set_peer() named, in the incarnation it named, if the frame
+// names the same node and storage incarnation, and if that node, asked at the address that set_peer() named, says that the session is its own
+// (peer_proofs.h). Others are refused with the reason, and counted.
 //
 // The host is told from inside tick(), but for messages, which come from inside the endpoint's poll(). It may send in either.
 //
@@ -29,6 +35,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,22 +48,16 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/replication/message_codec.h"
 #include "kvstore/server/limits.h"
+#include "kvstore/server/peer_address.h"
 #include "kvstore/server/peer_bootstrap.h"
 #include "kvstore/server/peer_info.h"
+#include "kvstore/server/peer_proofs.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
 
 /// The first eight bytes of a node's uuid, the first one highest: nodes sort as their uuids' text.
 [[nodiscard]] NodeId node_id_of(const rpc::Uuid& uuid);
-
-/// A worker of another node.
-struct PeerAddress {
-  NodeId node = 0;
-  uint32_t worker = 0;
-
-  friend auto operator<=>(const PeerAddress&, const PeerAddress&) = default;
-};
 
 /// A message that came. `frame` lives as long as the call; its entries refer to `bytes`.
 struct PeerMessage {
@@ -92,6 +93,8 @@ struct PeerLinksOptions {
   size_t bytes_max = size_t{32} << 20;
   /// How long a link that nobody sends by is opened again.
   DurationNs wanted_for_ns = 5 * kSecond;
+  /// And after that how long it is kept, open or not.
+  DurationNs kept_for_ns = kPeerLinkKeptNs;
   /// Longer than the endpoint's peer_timeout_ns: a peer that is silent breaks the link before its requests end one by one.
   DurationNs timeout_ns = 10 * kSecond;
   control::BackoffOptions pause = {2 * kPeerPauseMinNs, kPeerPauseMaxNs};
@@ -104,16 +107,17 @@ struct PeerLinksCounters {
   uint64_t messages_received = 0;
   uint64_t replies_received = 0;
   // Not sent.
-  uint64_t dropped_unknown = 0;  ///< to a node that set_peer() did not name
+  uint64_t dropped_unknown = 0;  ///< to a node that set_peer() did not name, or a worker that it cannot have
   uint64_t dropped_down = 0;     ///< the link does not stand
   uint64_t dropped_full = 0;
   uint64_t dropped_refused = 0;  ///< by the encoder or the endpoint
   uint64_t requests_failed = 0;  ///< sent, and no answer came, or a refusal
   // Refused: what came.
   uint64_t refused_malformed = 0;
-  uint64_t refused_unknown = 0;      ///< its node is not known, or of another cluster
+  uint64_t refused_unknown = 0;      ///< its node is not known, or of another cluster, or cannot have that worker
   uint64_t refused_incarnation = 0;  ///< another life of the node than the known one, or of its storage
   uint64_t refused_envelope = 0;     ///< it names another node than its session's
+  uint64_t refused_unproven = 0;     ///< the node that its session names does not know of the session
   uint64_t sessions_opened = 0;
   uint64_t sessions_lost = 0;
   uint64_t open_failures = 0;
@@ -124,7 +128,7 @@ class PeerLinks {
   /// Runs once, in the endpoint's poll() or inside close(); the response is empty unless the status is OK.
   using DoneFn = absl::AnyInvocable<void(rpc::CallResult&&)>;
 
-  /// Registers the handler of REPLICATE. Host and bootstrap outlive the endpoint.
+  /// Registers the handlers of REPLICATE and VOUCH. Host and bootstrap outlive the endpoint.
   PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host, const PeerLinksOptions& options);
   ~PeerLinks();
   PeerLinks(const PeerLinks&) = delete;
@@ -152,7 +156,7 @@ class PeerLinks {
   /// Would a message of so many bytes be sent now?
   [[nodiscard]] bool has_room(PeerAddress to, size_t bytes) const;
 
-  /// Who is at the other end of a session that a node opened to here. Errors as for messages, counted.
+  /// Who is at the other end of a session that a node opened to here. Errors as for messages, counted; UNAVAILABLE: not known yet.
   [[nodiscard]] absl::StatusOr<PeerAddress> identify(rpc::SessionId session);
 
   // --- The loop
@@ -163,7 +167,10 @@ class PeerLinks {
 
   [[nodiscard]] const PeerLinksCounters& counters() const { return counters_; }
   [[nodiscard]] bool is_open(PeerAddress peer) const;
-  /// Why the link was not opened the last time, or lost; OK while it stands.
+  /// Links that stand, are being opened, or were wanted lately.
+  [[nodiscard]] size_t link_count() const { return links_.size(); }
+  /// Why the link was not opened the last time, or lost; OK while it stands. NOT_FOUND, FAILED_PRECONDITION: there is
+  /// no such node or worker.
   [[nodiscard]] absl::Status last_error(PeerAddress peer) const;
 
  private:
@@ -215,16 +222,33 @@ class PeerLinks {
 
   // Sending and receiving
   [[nodiscard]] Link* find(PeerAddress peer);
+  /// The link, opened if need be as long as it is wanted.
+  Link& want(PeerAddress to);
   [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
   [[nodiscard]] bool start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
                                 DoneFn done, bool is_frame);
   void on_done(Pending& pending, rpc::CallResult&& result);
   void on_reply(PeerAddress from, rpc::Lease bytes);
   void on_request(rpc::IncomingCall&& call);
+  void take(PeerAddress from, rpc::IncomingCall&& call);
   [[nodiscard]] const Peer* peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const;
   [[nodiscard]] absl::StatusOr<PeerAddress> check(const rpc::EndpointIdentity& identity);
+  /// Which known node's worker, in the life that is known of it, the identity names.
+  [[nodiscard]] std::optional<PeerAddress> node_of(const rpc::EndpointIdentity& identity) const;
+  /// There may be such a worker.
+  [[nodiscard]] absl::Status check(PeerAddress address) const;
   /// Decodes and checks the envelope; null: refused and counted, `why` says why.
   [[nodiscard]] const ReplicaFrame* decode(PeerAddress from, ByteSpan bytes, absl::Status& why);
+
+  // Proofs (peer_links_proof.cc)
+  [[nodiscard]] PeerProofs::Proof& proof_of(rpc::SessionId session, PeerAddress claimed);
+  [[nodiscard]] TimeNs run_proofs(TimeNs now);
+  [[nodiscard]] bool ask(const PeerProofs::Proof& proof);
+  void on_vouched(rpc::SessionId session, rpc::CallResult&& result);
+  void fail_held(PeerProofs::Proof& proof, const absl::Status& why);
+  [[nodiscard]] absl::Status refused(PeerAddress claimed);
+  void on_vouch(rpc::IncomingCall&& call);
+  void on_accepted(const rpc::SessionEvent& event);
 
   rpc::Endpoint& endpoint_;
   PeerBootstrap& bootstrap_;
@@ -235,6 +259,7 @@ class PeerLinks {
   AppendBuilder builder_{buffers_};
   std::map<NodeId, Peer> peers_;
   std::map<PeerAddress, Link> links_;
+  PeerProofs proofs_;
   uint64_t openings_ = 0;
   bool closing_ = false;
   bool dirty_ = false;  // tick() has something to do

@@ -142,7 +142,7 @@ void PendingRequestPool::release(PendingRequest& pending) {
   pending.fetch.value.reset();
   pending.status = absl::OkStatus();
   pending.multi_get.trim();
-  if (std::exchange(pending.page_bytes, 0) > kReplyBufferBytesKept) pending.page.reset();
+  if (pending.page != nullptr && pending.page->capacity() > kReplyBufferBytesKept) pending.page.reset();
   pending.shard = nullptr;
   pending.has_more = false;
   pending.batch.clear();

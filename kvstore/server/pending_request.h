@@ -1,15 +1,15 @@
 // PendingRequest: a request that outlives its handler, because it waits for a disk or a wire.
 //
-//                        mutations           GET that misses      SCAN MULTI_GET           GET from the disk
-//      handler ------> engine: write       engine: fetch       engine: is_applied       message body
-//        acquire()         |                   |                 reader pool                | released
-//                          v write_done        v fetch_done      v read_done() by the       v
-//      worker  <----- answer, release()   answer, release()    mailbox: answer, ...       release()
+//                        mutations           GET that misses      SCAN MULTI_GET
+//      handler ------> engine: write       engine: fetch       engine: is_applied
+//        acquire()         |                   |                 reader pool
+//                          v write_done        v fetch_done      v read_done() by the mailbox
+//      worker  <----- answer, release()   answer, release()    answer, release()
 //
 // It keeps the request's lease (keys and values are views into it), the duty to answer, and the shard
-// from being closed. It is recycled with its buffers, so that steady state allocates nothing. The
-// worker's thread owns it, except between the hand-over to the reader pool and the mailbox task that brings
-// it back; readers touch only what is marked.
+// from being closed. It ends when it is answered: what the answer is made of lies elsewhere (reply_page.h, the memory
+// tier). It is recycled with its buffers, so that steady state allocates nothing. The worker's thread owns it, except
+// between the hand-over to the reader pool and the mailbox task that brings it back; readers touch only what is marked.
 #ifndef SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
 #define SKUA_KVSTORE_SERVER_PENDING_REQUEST_H_
 
@@ -88,7 +88,6 @@ class PendingRequest final : public ReadJob {
   MultiGetPage multi_get;
   std::unique_ptr<ScanReplyBuilder> page;
   bool has_more = false;
-  size_t page_bytes = 0;
 
  private:
   void run_scan();

@@ -340,7 +340,7 @@ void ShardManager::tell_peers() {
   std::vector<PeerInfo> peers;
   for (const control::MapNode& node : map_->nodes) {
     if (node.uuid == options_.node_uuid) continue;
-    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation});
+    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count});
   }
   for (ShardHost* host : hosts_) host->set_peers(peers);
 }

@@ -23,6 +23,12 @@ constexpr DurationNs kSyncAfterNs = 50 * kMillisecond;
 
 }  // namespace
 
+absl::Status check_barrier(EntryId id, ByteSpan payload) {
+  const auto runs = read_barrier(payload);
+  if (!runs || are_runs_of_barrier(*runs, id)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a barrier tells of another log than the one that it is in");
+}
+
 AckLevel ack_level_of(LogDurability durability) {
   switch (durability) {
     case LogDurability::kMemory: return AckLevel::kReceived;
@@ -50,8 +56,10 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
     if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
     restart.log = *std::move(log);
     // It ends with the last barrier; what came after that is of the same epoch.
-    const uint64_t epoch = restart.log.last().epoch;
-    while (restart.log.last_index() < start.applied_index) restart.log.append(epoch);
+    if (restart.log.last_index() > start.applied_index || start.applied_index > EpochRuns::kIndexMax) {
+      return absl::DataLossError("the shard's record of which primaries wrote it is not of the data that it has");
+    }
+    restart.log.extend_to(start.applied_index);
   }
   for (const ReplicaEntry& entry : start.tail) {
     if (entry.epoch < restart.log.last().epoch) {
@@ -315,7 +323,14 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   for (const ReplicaEntry& entry : entries) {
     if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
     unsynced = unsynced || entry.durability != LogDurability::kSync;
-    if (absl::Status appended = engine_.append_entry(shard_, entry); !appended.ok()) {
+    absl::Status appended = check_barrier({entry.index, entry.epoch}, entry.payload);
+    // What a new primary found, and its barrier, must be here before it commits anything.
+    const bool inherited = entry.epoch < replica_.view().epoch || read_barrier(entry.payload).has_value();
+    if (!engine_.has_room_for_entries(shard_, inherited)) {
+      appended = absl::ResourceExhaustedError("too much waits to be committed");
+    }
+    if (appended.ok()) appended = engine_.append_entry(shard_, entry);
+    if (!appended.ok()) {
       // The primary sends it again. What was to be acknowledged is not here.
       out_.messages.clear();
       replica_.log_refused_after(engine_.last_entry(shard_), out_);
@@ -331,7 +346,7 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
 void ShardReplica::append_barrier(TimeNs now) {
   const EpochRuns& log = replica_.log();
   const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(log)));
-  const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.now_ms()),
+  const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.next_record_ms(shard_)),
                              LogDurability::kSync, as_byte_span(payload)};
   if (!engine_.append_entry(shard_, barrier).ok()) {
     out_.messages.clear();

@@ -38,6 +38,10 @@ namespace skua::kv {
 /// What an entry of this durability needs on each member.
 [[nodiscard]] AckLevel ack_level_of(LogDurability durability);
 
+/// INVALID_ARGUMENT: this is a barrier that the primary of the entry's epoch cannot have made. `payload`: without an
+/// entry's head.
+[[nodiscard]] absl::Status check_barrier(EntryId id, ByteSpan payload);
+
 /// What a replica needs of its surroundings. Called on the worker's thread; must not call back into the replica.
 class ReplicaHost {
  public:

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
@@ -24,6 +26,13 @@ uint64_t system_unix_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
+/// Goes on while the machine sleeps, as promises to peers do.
+TimeNs machine_boot_time_ns() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& endpoint, ReaderPool& readers,
@@ -40,7 +49,8 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
       pool_(*this, options.pending_max),
       replica_options_(options.replica),
       replica_host_(options.replica_host),
-      unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms) {}
+      unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms),
+      boot_time_ns_(options.boot_time_ns == nullptr ? &machine_boot_time_ns : options.boot_time_ns) {}
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
   WorkerEngine::Options engine = options.engine;
@@ -54,7 +64,7 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   events.applied = [this](AppliedWait& wait) { applied(wait); };
   events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
   events.proposed = [this](EngineShard& shard, const ReplicaEntry& entry) {
-    replicated_.at(&shard)->replica->proposed(entry, boot_time_ns());
+    replicated_.at(&shard)->replica->proposed(entry, boot_time_ns_());
   };
   events.log_moved = [this](EngineShard& shard, bool refused) {
     const auto held = replicated_.find(&shard);
@@ -140,6 +150,7 @@ void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
   if (shard == nullptr) return;
   retire_replica(*shard);
   shard->on_idle = std::move(on_idle);
+  shard->removed_ms = engine_->now_ms();
   forget_if_idle(*shard);
 }
 
@@ -159,7 +170,7 @@ void ShardServer::tell_time() {
   const TimeNs now = endpoint_.now_ns();
   if (now < next_time_ns_) return;
   next_time_ns_ = now + kTimeStepNs;
-  engine_->set_time(unix_ms_());
+  engine_->set_time(unix_ms_(), lived_.at(now));
 }
 
 HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
@@ -167,10 +178,8 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
   stats_.request_bytes += call.request.size();
   if (call.deadline_ns <= endpoint_.now_ns()) [[unlikely]] {
     ++stats_.deadline_expired;
-    if (call.reply) {
-      call.reply.fail(
-          absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
-    }
+    call.reply.fail(
+        absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
     return nullptr;
   }
   const absl::StatusOr<Route> route = decode_route(call.request.bytes());
@@ -197,10 +206,7 @@ HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& r
     head.text = "the node is shutting down";
   } else if (wrong && route.map_revision > map_revision_) {
     head.text = "the node has not applied the shard map that the request names; try again";
-    if (newer_map_observer_ && route.map_revision > newest_named_revision_) {
-      newest_named_revision_ = route.map_revision;
-      newer_map_observer_(route.map_revision);
-    }
+    tell_of_newer_map();
   } else if (wrong) {
     head.text = "this worker does not serve the shard in that epoch; refresh the shard map";
   } else if (shard->state == HeldShard::State::kOpening) {
@@ -215,10 +221,18 @@ HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& r
   return nullptr;
 }
 
+/// What revision a client names is its claim: the highest one of all would be the last that is heard of.
+void ShardServer::tell_of_newer_map() {
+  const TimeNs now = endpoint_.now_ns();
+  if (!newer_map_observer_ || now < next_map_hint_ns_) return;
+  next_map_hint_ns_ = now + kMapHintPauseNs;
+  newer_map_observer_();
+}
+
 void ShardServer::answer(ReplyToken& reply, Method method, KvStatus status, MessagePtr message) {
   stats_.count(method, status);
   stats_.reply_bytes += message->size();
-  if (reply) reply.reply(std::move(message));  // a one-way call has no token
+  reply.reply(std::move(message));
 }
 
 void ShardServer::answer_error(ReplyToken& reply, Method method, const ReplyHead& head) {
@@ -256,15 +270,23 @@ void ShardServer::end(PendingRequest& pending) {
   forget_if_idle(shard);
 }
 
-void ShardServer::hold(rpc::Message& message, PendingRequest& pending, ByteSpan bytes) {
-  const bool added = message.add_body(
-      bytes,
-      [](void* context) {
-        auto* held = static_cast<PendingRequest*>(context);
-        held->server.end(*held);
-      },
-      &pending);
-  SKUA_CHECK(added, "a new message has room for a body");
+std::vector<LeavingShard> ShardServer::leaving() const {
+  std::vector<LeavingShard> leaving;
+  for (const auto& shard : shards_) {
+    if (!shard->on_idle) continue;
+    leaving.push_back({shard->id, shard->removed_ms,
+                       absl::StrCat(shard->use_count, " requests that it has taken wait for the log or the disk")});
+  }
+  for (const ClosingShard& closing : engine_->closing_shards()) {
+    std::string waits_for = "what it was given is being written to its database";
+    if (!closing.held_up.ok()) waits_for = absl::StrCat("its database has no room: ", closing.held_up.message());
+    if (!closing.failure.ok()) {
+      waits_for = absl::StrCat("its database lacks what only a start of the node can bring there; start it again: ",
+                               closing.failure.message());
+    }
+    leaving.push_back({closing.id, closing.since_ms, std::move(waits_for)});
+  }
+  return leaving;
 }
 
 WorkerStats ShardServer::stats() const {
@@ -273,6 +295,8 @@ WorkerStats ShardServer::stats() const {
   stats.pending_requests = pool_.in_use_count();
   stats.requests = stats_;
   stats.storage = engine_->counters();
+  stats.leaving = leaving();
+  stats.troubled = engine_->troubled_shards();
   return stats;
 }
 

@@ -34,9 +34,11 @@
 #include "absl/functional/any_invocable.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/engine/reader_pool.h"
+#include "kvstore/engine/shard_clock.h"
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/worker_engine.h"
 #include "kvstore/server/pending_request.h"
+#include "kvstore/server/reply_page.h"
 #include "kvstore/server/shard_replica.h"
 #include "kvstore/server/shard_table.h"
 #include "kvstore/server/stats.h"
@@ -61,8 +63,9 @@ struct HeldShard {
   /// In which it answers. A replica may have left the epoch that it is known by here.
   [[nodiscard]] uint64_t read_epoch() const { return replica == nullptr ? epoch : replica->replica().view().epoch; }
   [[nodiscard]] bool reads_as_backup() const { return replica != nullptr && replica->reads_as_backup(); }
-  /// Requests that use it, and message bodies that lie in its database.
+  /// Requests that use it. Replies do not: a caller may keep them for ever.
   size_t use_count = 0;
+  uint64_t removed_ms = 0;  ///< unix time
   /// Set when removed: runs when the engine has let go, which is asked to at use_count 0.
   absl::AnyInvocable<void()> on_idle;
 };
@@ -85,6 +88,7 @@ class ShardServer {
     ShardReplica::Options replica;
     ReplicaHost* replica_host = nullptr;  ///< outlives the server; null: no shard is replicated
     uint64_t (*unix_ms)() = nullptr;      ///< the time of day, for what expires; null: the system's. Thread: any
+    TimeNs (*boot_time_ns)() = nullptr;   ///< what promises between replicas are measured by; null: the machine's
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the memory
@@ -136,8 +140,8 @@ class ShardServer {
   void set_map_revision(uint64_t revision) { map_revision_ = revision; }
   /// OK, or why writes that make data grow are refused. Repetitions of what was done are answered all the same.
   void set_growth(absl::Status growth) { growth_ = std::move(growth); }
-  /// `observer(revision)` runs when a client names a newer map than any known, once per revision.
-  void on_newer_map(absl::AnyInvocable<void(uint64_t)> observer) { newer_map_observer_ = std::move(observer); }
+  /// `observer` runs when a client names a newer map than is known here; not more often than each kMapHintPauseNs.
+  void on_newer_map(absl::AnyInvocable<void()> observer) { newer_map_observer_ = std::move(observer); }
 
   // --- The end
   /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all that were accepted have been answered.
@@ -147,6 +151,11 @@ class ShardServer {
   bool stop_engine() {
     engine_->stop();
     return engine_->log_writer_health().ok();
+  }
+  /// With an engine without threads (Options::engine): one round of what they would do. False: there is nothing to do.
+  bool step_engine() {
+    const bool logged = engine_->step_log();
+    return engine_->step_applier() || logged;
   }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
@@ -171,6 +180,7 @@ class ShardServer {
                                   std::string_view text = {}) const {
     return {status, version, shard.epoch, map_revision_, WorkerEngine::committed_index(*shard.engine), text};
   }
+  void tell_of_newer_map();
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   void answer_failure(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
@@ -178,18 +188,16 @@ class ShardServer {
   PendingRequest* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
   void end(PendingRequest& pending);
   void forget_if_idle(HeldShard& shard);
-  /// Sends `bytes`, which the pending request keeps, and ends it when the wire has let go.
-  void hold(rpc::Message& message, PendingRequest& pending, ByteSpan bytes);
+  [[nodiscard]] std::vector<LeavingShard> leaving() const;
 
   void tell_time();
 
   // shard_server_replicas.cc
   [[nodiscard]] DurationNs tick_replicas();
-  [[nodiscard]] static TimeNs boot_time_ns();
-  [[nodiscard]] static bool is_fresh(const HeldShard& shard) {
-    return shard.replica == nullptr || shard.replica->may_read(boot_time_ns());
+  [[nodiscard]] bool is_fresh(const HeldShard& shard) const {
+    return shard.replica == nullptr || shard.replica->may_read(boot_time_ns_());
   }
-  [[nodiscard]] static bool serves(const HeldShard& shard, Method method);
+  [[nodiscard]] bool serves(const HeldShard& shard, Method method) const;
   void refuse_unsettled(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
   void count_backup_read(const HeldShard& shard) { stats_.backup_reads += shard.reads_as_backup() ? 1 : 0; }
   [[nodiscard]] bool hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&));
@@ -207,7 +215,7 @@ class ShardServer {
   void on_scan(rpc::IncomingCall&& call);
   [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
-  void answer_from_memory(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms);
+  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms);
   void fetch_done(FetchOp& op);
   void answer_fetched(PendingRequest& pending);
   void applied(AppliedWait& wait);
@@ -215,6 +223,7 @@ class ShardServer {
   void finish_read(PendingRequest& pending);
   void answer_page(PendingRequest& pending);
   void send_page(PendingRequest& pending);
+  void lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Message& message);
 
   // shard_server_writes.cc
   void on_put(rpc::IncomingCall&& call);
@@ -238,6 +247,8 @@ class ShardServer {
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   ReaderPool& readers_;
   PendingRequestPool pool_;
+  ReplyPagePool short_pages_{kShortReplyBytesMax};
+  ReplyPagePool pages_{kReplyBufferBytesKept};
   ShardTable<HeldShard> table_;
   std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
   const ShardReplica::Options replica_options_;
@@ -245,9 +256,11 @@ class ShardServer {
   absl::flat_hash_map<const EngineShard*, HeldShard*> replicated_;
   uint64_t map_revision_ = 0;
   uint64_t (*const unix_ms_)();
+  TimeNs (*const boot_time_ns_)();
   TimeNs next_time_ns_ = 0;  // when the engine is told the time of day again
-  uint64_t newest_named_revision_ = 0;
-  absl::AnyInvocable<void(uint64_t)> newer_map_observer_;
+  LivedTime lived_;
+  TimeNs next_map_hint_ns_ = 0;
+  absl::AnyInvocable<void()> newer_map_observer_;
   bool draining_ = false;
   absl::Status growth_;
   size_t waiting_count_ = 0;

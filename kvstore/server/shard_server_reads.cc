@@ -78,7 +78,7 @@ void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::L
     count_backup_read(shard);
   }
   if (found.found == MemoryTier::Found::kHit) {
-    return answer_from_memory(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
+    return answer_value(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return answer_error(call.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
@@ -98,10 +98,10 @@ uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
   return expires_at > engine_->now_ms() ? expires_at - engine_->now_ms() : 1;
 }
 
-/// Three ways for a value to travel:
+/// Three ways for a value to travel; in none of them is the shard needed any longer:
 ///   up to 216 bytes              copied behind the head: no release to wait for
-///   larger, from memory          from its place in the memory tier, which a pin keeps, whatever becomes of the shard
-///   larger, and not in memory    from RocksDB's block: the pending request keeps the database open until it is sent
+///   larger, from memory          from its place in the memory tier, which a pin keeps
+///   larger, and not in memory    from the copy that the engine has made of what the database had
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
@@ -119,7 +119,7 @@ MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& va
   return message;
 }
 
-void ShardServer::answer_from_memory(ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms) {
+void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms) {
   MessagePtr message = value_head(shard, value, ttl_ms);
   const ByteSpan bytes = value.bytes();
   if (!is_inline(bytes.size(), ttl_ms)) {
@@ -147,16 +147,8 @@ void ShardServer::answer_fetched(PendingRequest& pending) {
     answer_failure(pending.reply, Method::kGet, shard, op.status);
     return end(pending);
   }
-  const uint64_t ttl_ms = remaining_ms(pending.wants_ttl, op.expires_at);
-  MessagePtr message = value_head(shard, op.value, ttl_ms);
-  ReplyToken reply = std::move(pending.reply);
-  pending.request.reset();
-  if (is_inline(op.value.bytes().size(), ttl_ms)) {
-    end(pending);
-  } else {
-    hold(*message, pending, op.value.bytes());
-  }
-  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+  answer_value(pending.reply, shard, op.value, remaining_ms(pending.wants_ttl, op.expires_at));
+  end(pending);
 }
 
 void ShardServer::on_multi_get(IncomingCall&& call) {
@@ -243,13 +235,28 @@ void ShardServer::send_page(PendingRequest& pending) {
     bytes = pending.multi_get.finish(head);
   } else {
     bytes = pending.page->finish(head, pending.has_more);
-    pending.page_bytes = bytes.size();
   }
   stats_.value_copied_bytes += bytes.size();
-  pending.request.reset();
   MessagePtr message = endpoint_.make_message();
-  hold(*message, pending, bytes);
+  lend_page(pending, bytes, *message);
+  end(pending);
   answer(reply, method, KvStatus::kOk, std::move(message));
+}
+
+/// The reply's bytes, which lie in the pending request, become the message's.
+void ShardServer::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Message& message) {
+  if (bytes.size() <= kShortReplyBytesMax) {
+    ReplyPage& page = short_pages_.acquire();
+    page.bytes.assign(as_string_view(bytes));
+    return ReplyPagePool::lend(page, as_byte_span(page.bytes), message);
+  }
+  ReplyPage& page = pages_.acquire();
+  if (pending.method == Method::kMultiGet) {
+    page.bytes.swap(pending.multi_get.bytes);
+  } else {
+    page.rows.swap(pending.page);
+  }
+  ReplyPagePool::lend(page, bytes, message);
 }
 
 }  // namespace skua::kv

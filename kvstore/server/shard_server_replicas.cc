@@ -1,6 +1,5 @@
 // Replicated shards: who may answer what, and when.
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "kvstore/server/shard_server.h"
@@ -11,20 +10,13 @@ namespace skua::kv {
 
 using rpc::IncomingCall;
 
-/// Goes on while the machine sleeps, as promises to peers do.
-TimeNs ShardServer::boot_time_ns() {
-  timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
-}
-
 void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   SKUA_CHECK(replica_host_ != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
   shard->engine = &engine_->open_shard(db, shard->epoch);
-  auto replica =
-      ShardReplica::create(replica_options_, id, self, notes, *engine_, *shard->engine, *replica_host_, boot_time_ns());
+  auto replica = ShardReplica::create(replica_options_, id, self, notes, *engine_, *shard->engine, *replica_host_,
+                                      boot_time_ns_());
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
   replicated_[shard->engine] = shard;
@@ -36,17 +28,17 @@ void ShardServer::set_view(ShardId id, const View& view) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   shard->epoch = view.epoch;
-  if (shard->replica != nullptr) shard->replica->set_view(view, boot_time_ns());
+  if (shard->replica != nullptr) shard->replica->set_view(view, boot_time_ns_());
 }
 
 void ShardServer::view_persisted(ShardId id, uint64_t epoch) {
   HeldShard* const shard = table_.find(id);
-  if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, boot_time_ns());
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, boot_time_ns_());
 }
 
 void ShardServer::unsynced_allowed(ShardId id) {
   HeldShard* const shard = table_.find(id);
-  if (shard != nullptr && shard->replica != nullptr) shard->replica->unsynced_allowed(boot_time_ns());
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->unsynced_allowed(boot_time_ns_());
 }
 
 bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
@@ -54,19 +46,19 @@ bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessa
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr || draining_) return false;
   tell_time();
-  shard->replica->on_message(from, message, entries, boot_time_ns());
+  shard->replica->on_message(from, message, entries, boot_time_ns_());
   return true;
 }
 
 void ShardServer::peer_failed(NodeId peer) {
-  const TimeNs now = boot_time_ns();
+  const TimeNs now = boot_time_ns_();
   for (const auto& shard : shards_) {
     if (shard->replica != nullptr) shard->replica->peer_failed(peer, now);
   }
 }
 
 void ShardServer::peer_ready(NodeId peer) {
-  const TimeNs now = boot_time_ns();
+  const TimeNs now = boot_time_ns_();
   for (const auto& shard : shards_) {
     if (shard->replica != nullptr) shard->replica->peer_ready(peer, now);
   }
@@ -94,7 +86,7 @@ absl::StatusOr<Append> ShardServer::read_tail(ShardId id, NodeId reader, uint64_
                                               std::vector<ReplicaRecord*>& pinned) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr) return absl::UnavailableError("the shard is not open here");
-  return shard->replica->read_tail(reader, after, bytes_max, boot_time_ns(), pinned);
+  return shard->replica->read_tail(reader, after, bytes_max, boot_time_ns_(), pinned);
 }
 
 void ShardServer::retire(ShardId id) {
@@ -103,7 +95,7 @@ void ShardServer::retire(ShardId id) {
 }
 
 DurationNs ShardServer::tick_replicas() {
-  const TimeNs now = boot_time_ns();
+  const TimeNs now = boot_time_ns_();
   TimeNs wake_at = kTimeNever;
   for (size_t i = 0; i < shards_.size(); ++i) {
     if (shards_[i]->replica == nullptr) continue;
@@ -120,7 +112,7 @@ void ShardServer::retire_replica(HeldShard& shard) {
 // --- Reads
 
 /// Backups answer reads as long as that may be linearizable; whoever asks in vain goes to the primary.
-bool ShardServer::serves(const HeldShard& shard, Method method) {
+bool ShardServer::serves(const HeldShard& shard, Method method) const {
   if (shard.replica->is_serving()) [[likely]] {
     return true;
   }
@@ -156,7 +148,7 @@ bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*
         if (confirmed) return (this->*then)(pending);
         refuse_stale(pending);
       },
-      boot_time_ns());
+      boot_time_ns_());
   return true;
 }
 
@@ -188,7 +180,7 @@ void ShardServer::confirm_get(GatheredGet& get) {
         --shard.use_count;
         forget_if_idle(shard);
       },
-      boot_time_ns());
+      boot_time_ns_());
 }
 
 bool ShardServer::takes_writes(IncomingCall& call, Method method, const HeldShard& shard) {

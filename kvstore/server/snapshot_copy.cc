@@ -4,18 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/engine/shard_snapshot.h"
+#include "kvstore/server/copy_database.h"
 #include "rpc/base/bytes.h"
-#include "rpc/base/crc32c.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -65,17 +62,6 @@ absl::Status make_directories(const std::string& path) {
 /// So little of a tail is brought into the database without fetching more meanwhile.
 constexpr uint64_t kTailLeftBytes = uint64_t{8} << 20;
 
-/// A piece of a tail stands in the file behind its size and its CRC-32C.
-constexpr size_t kPieceHeadBytes = 8;
-
-std::string with_head(ByteSpan piece) {
-  std::string out(kPieceHeadBytes, '\0');
-  store_le(reinterpret_cast<std::byte*>(out.data()), static_cast<uint32_t>(piece.size()));
-  store_le(reinterpret_cast<std::byte*>(out.data()) + sizeof(uint32_t), crc32c(piece));
-  out.append(as_string_view(piece));
-  return out;
-}
-
 /// Of the manifest, too; 0 if it is none.
 uint64_t bytes_of(std::string_view manifest) {
   const auto decoded = decode_manifest(manifest);
@@ -83,38 +69,6 @@ uint64_t bytes_of(std::string_view manifest) {
   uint64_t bytes = manifest.size();
   for (const SnapshotFile& file : decoded->files) bytes += file.bytes;
   return bytes;
-}
-
-absl::Status add_piece(ShardCopy& database, ByteSpan piece, ReplicaFrame& frame) {
-  if (absl::Status decoded = decode_frame(piece, frame); !decoded.ok()) return decoded;
-  uint64_t index = std::get<Append>(frame.message).prev.index;
-  for (const AppendEntry& entry : frame.entries) {
-    if (absl::Status added = database.add(++index, entry.time, entry.payload); !added.ok()) return added;
-  }
-  return database.apply();
-}
-
-/// Brings the pieces between two places of a tail's file into the database.
-absl::Status apply_tail(ShardCopy& database, const std::string& path, uint64_t begin, uint64_t end) {
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(begin));
-  ReplicaFrame frame;
-  std::string piece;
-  while (begin < end) {
-    std::array<std::byte, kPieceHeadBytes> head{};
-    in.read(reinterpret_cast<char*>(head.data()), head.size());
-    const auto bytes = load_le<uint32_t>(head.data());
-    if (in && bytes <= end - begin) {
-      piece.resize(bytes);
-      in.read(piece.data(), bytes);
-    }
-    if (!in || bytes > end - begin || crc32c(as_byte_span(piece)) != load_le<uint32_t>(head.data() + sizeof(bytes))) {
-      return absl::DataLossError(absl::StrCat(path, " is not what was written at ", begin));
-    }
-    if (absl::Status added = add_piece(database, as_byte_span(piece), frame); !added.ok()) return added;
-    begin += head.size() + bytes;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -329,7 +283,7 @@ void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, 
   const auto taken = copy->tail->on_piece(*bytes, frame_, now_);
   if (!taken.ok()) copy->trouble = taken.status();
   if (!taken.ok() || *taken == SnapshotTail::Taken::kEmpty) return;
-  std::string piece = with_head(*bytes);
+  std::string piece = tail_file_piece(*bytes);
   const uint64_t size = piece.size();
   const bool queued = host_.on_disk(
       [path = tail_path(copy->path), offset = copy->tail_bytes, piece = std::move(piece)] {
@@ -417,7 +371,9 @@ void SnapshotCopies::build(ShardId shard, Copy& copy) {
 void SnapshotCopies::built(ShardId shard, uint64_t id, const absl::Status& status) {
   Copy* const copy = find(shard, id);
   if (copy == nullptr) return;
-  if (!status.ok()) return give_up(shard, std::string(status.message()), LogSeverity::kError);
+  absl::Status sound = status;
+  if (sound.ok()) sound = check_announced(*copy->built->database, copy->pull->end());
+  if (!sound.ok()) return give_up(shard, std::string(sound.message()), LogSeverity::kError);
   copy->state = State::kFollowing;
 }
 
@@ -436,7 +392,7 @@ void SnapshotCopies::follow(ShardId shard, Copy& copy) {
   const uint64_t end = copy.tail_bytes;
   const bool queued = host_.on_builder(
       [built = copy.built, path = tail_path(copy.path), begin = copy.tail_applied, end] {
-        return apply_tail(*built->database, path, begin, end);
+        return apply_tail_file(*built->database, path, begin, end);
       },
       [this, shard, id = copy.id, end](const absl::Status& status) { followed(shard, id, end, status); });
   if (!queued) give_up(shard, "too much waits for the disk", LogSeverity::kWarning);

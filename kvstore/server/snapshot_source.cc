@@ -178,6 +178,19 @@ void SnapshotSource::sweep(TimeNs now) {
   }
 }
 
+std::string SnapshotSource::slow_exports(TimeNs now) const {
+  std::string all;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, snapshot] : snapshots_) {
+    if (snapshot->ready || now - snapshot->made_ns < options_.slow_ns) continue;
+    absl::StrAppend(&all, all.empty() ? "" : "; ", "shard ", files::shard_name(snapshot->shard),
+                    " is to be copied to another node, and its files are not there after ",
+                    (now - snapshot->made_ns) / kSecond,
+                    " s: the disk is slow or hangs. If it does not, start the node again");
+  }
+  return all;
+}
+
 size_t SnapshotSource::open_count() const {
   std::lock_guard lock(mutex_);
   return snapshots_.size();
@@ -211,17 +224,21 @@ class SnapshotService::Job final : public ReadJob {
   rpc::ReplyToken reply_;
 };
 
-SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source)
-    : endpoint_(endpoint), links_(links), readers_(readers), source_(source) {
+SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
+                                 AllowFn allow)
+    : endpoint_(endpoint), links_(links), readers_(readers), source_(source), allow_(std::move(allow)) {
   endpoint_.serve(static_cast<rpc::MethodId>(Method::kFetchChunk),
                   [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
 }
 
 void SnapshotService::on_request(rpc::IncomingCall&& call) {
   if (stopped_) return call.reply.fail(absl::UnavailableError("the node is shutting down"));
-  if (const auto from = links_.identify(call.session); !from.ok()) return call.reply.fail(from.status());
+  const auto from = links_.identify(call.session);
+  if (!from.ok()) return call.reply.fail(from.status());
   const auto wanted = decode_fetch_chunk(call.request.bytes());
   if (!wanted.ok()) return call.reply.fail(wanted.status());
+  const absl::Status allowed = allow_({wanted->table, wanted->shard}, *from);
+  if (!allowed.ok()) return call.reply.fail(allowed);
   auto job = std::make_unique<Job>(source_, *wanted, endpoint_.now_ns(), std::move(call.reply));
   const absl::Status submitted = readers_.submit(*job);
   if (!submitted.ok()) return job->refuse(submitted);

@@ -44,6 +44,8 @@ class SnapshotSource {
     DurationNs share_max_ns = 2 * kSecond;
     /// One that is idle for so long makes room for others, and goes when its shard has a newer one.
     DurationNs evict_idle_ns = 5 * kSecond;
+    /// One that is not there after so long is told of (slow_exports).
+    DurationNs slow_ns = 30 * kSecond;
     uint64_t seed = 1;  ///< another one in each life: ids of an earlier one must not be known
     /// The clock that `now` is of: a snapshot's age begins when it is there. Null: when it was asked for.
     std::function<TimeNs()> clock;
@@ -67,6 +69,9 @@ class SnapshotSource {
   [[nodiscard]] absl::StatusOr<std::string> fetch(const FetchChunk& wanted, TimeNs now);
   /// Forgets what nobody has asked for lately, and what is too old.
   void sweep(TimeNs now);
+
+  /// Snapshots that have been in the making for too long, for people; empty: none. Those that asked for them wait.
+  [[nodiscard]] std::string slow_exports(TimeNs now) const;
 
   [[nodiscard]] size_t open_count() const;
 
@@ -104,11 +109,14 @@ class SnapshotSource {
   std::map<uint64_t, std::shared_ptr<Snapshot>> snapshots_;
 };
 
-/// Registers the handler of FETCH_CHUNK at a worker's endpoint; answers only nodes that `links` knows. All outlive the
-/// endpoint, but the pool, which is stopped before the endpoint ends. Thread: the endpoint's.
+/// Registers the handler of FETCH_CHUNK at a worker's endpoint; answers only workers that `links` knows and `allow` allows the shard.
+/// All outlive the endpoint, but the pool, which is stopped before the endpoint ends. Thread: the endpoint's.
 class SnapshotService {
  public:
-  SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source);
+  using AllowFn = std::function<absl::Status(ShardId, PeerAddress)>;
+
+  SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
+                  AllowFn allow);
   /// From now on requests are refused. Before the pool stops.
   void stop() { stopped_ = true; }
 
@@ -120,6 +128,7 @@ class SnapshotService {
   PeerLinks& links_;
   ReaderPool& readers_;
   SnapshotSource& source_;
+  const AllowFn allow_;
   bool stopped_ = false;
 };
 

@@ -30,9 +30,11 @@ bool SnapshotTail::follows(const ReplicaFrame& frame) const {
   }
   // A source that does not know an epoch any more says 0.
   const bool agrees = append->prev.epoch == end_.epoch || append->prev.epoch == 0 || end_.epoch == 0;
-  const uint64_t last = end_.index + append->epochs.size();
-  return append->prev.index == end_.index && agrees && last <= append->commit_index &&
-         std::ranges::is_sorted(append->epochs) && (append->epochs.empty() || append->epochs.front() >= end_.epoch);
+  // Where a copy ends its source says, too: the highest index of all has nothing behind it.
+  const bool committed =
+      append->commit_index >= end_.index && append->epochs.size() <= append->commit_index - end_.index;
+  return append->prev.index == end_.index && agrees && committed && std::ranges::is_sorted(append->epochs) &&
+         (append->epochs.empty() || append->epochs.front() >= end_.epoch);
 }
 
 absl::StatusOr<SnapshotTail::Taken> SnapshotTail::on_piece(ByteSpan bytes, ReplicaFrame& frame, TimeNs now) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/status.h"
@@ -58,6 +59,13 @@ struct RequestStats {
   }
 };
 
+/// A shard that is on its way from the worker.
+struct LeavingShard {
+  ShardId id;
+  uint64_t since_ms = 0;  ///< unix time
+  std::string waits_for;
+};
+
 /// A worker's figures at one moment.
 struct WorkerStats {
   uint32_t worker = 0;
@@ -68,6 +76,8 @@ struct WorkerStats {
   rpc::EndpointCounters endpoint;
   rpc::TransportCounters transport;
   WorkerEngine::Counters storage;
+  std::vector<LeavingShard> leaving;
+  std::vector<TroubledShard> troubled;
 };
 
 /// The figures in Prometheus' text format, `skua_` names, HELP and TYPE for each.

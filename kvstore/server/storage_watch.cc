@@ -13,8 +13,61 @@ namespace skua::kv {
 namespace {
 
 constexpr auto kStorageInterval = std::chrono::milliseconds(200);
+/// A shard that leaves is done sooner, unless something keeps it.
+constexpr uint64_t kLeavingMsMax = 10'000;
+/// Of a worker.
+constexpr size_t kTroubledShownMax = 3;
+
+uint64_t unix_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+}
 
 }  // namespace
+
+std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms) {
+  std::string all;
+  for (const LeavingShard& shard : leaving) {
+    if (now_ms < shard.since_ms + kLeavingMsMax) continue;
+    absl::StrAppend(&all, all.empty() ? "" : "; ", "shard ", shard.id.table_id, "-", shard.id.shard,
+                    " has been leaving for ", (now_ms - shard.since_ms) / 1000, " s: ", shard.waits_for);
+  }
+  return all;
+}
+
+std::string troubled_databases(const std::vector<TroubledShard>& troubled) {
+  std::string all;
+  for (size_t i = 0; i < troubled.size(); ++i) {
+    absl::StrAppend(&all, all.empty() ? "" : "; ");
+    if (i == kTroubledShownMax) {
+      absl::StrAppend(&all, "so do ", troubled.size() - i, " more shards");
+      break;
+    }
+    const TroubledShard& shard = troubled[i];
+    absl::StrAppend(&all, "shard ", shard.id.table_id, "-", shard.id.shard);
+    if (!shard.failure.ok()) {
+      absl::StrAppend(&all, " refuses writes: ", shard.failure.message(),
+                      "; look at the disk, then start the node again. What was acknowledged is kept");
+    } else {
+      absl::StrAppend(
+          &all, " cannot bring writes to its database: ", shard.held_up.message(),
+          "; it is tried again by itself, and refuses writes when memory or the log is full. Free space on the disk");
+    }
+  }
+  return all;
+}
+
+std::string unrecovered_shards(const std::map<ShardId, absl::Status>& refused) {
+  std::string all;
+  size_t count = 0;
+  for (const auto& [id, why] : refused) {
+    if (!absl::IsResourceExhausted(why) || ++count > 1) continue;
+    all = absl::StrCat("shard ", id.table_id, "-", id.shard, " is not served: ", why.message());
+  }
+  if (count == 0) return all;
+  if (count > 1) absl::StrAppend(&all, "; nor are ", count - 1, " more shards");
+  return absl::StrCat(all, "; free space on the disk, then start the node again. What was acknowledged is kept");
+}
 
 std::optional<absl::Status> GrowthGate::look(uint64_t free_bytes) {
   const bool closes = free_bytes < (closed_ ? reserve_bytes_ + reserve_bytes_ / 8 : reserve_bytes_);
@@ -43,7 +96,11 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
     : options_(std::move(options)),
       workers_(std::move(workers)),
       gate_(options_.data_dir, options_.reserve_bytes),
-      log_failures_(workers_.size()) {
+      log_failures_(workers_.size()),
+      slow_leavers_(workers_.size()),
+      database_troubles_(workers_.size()),
+      held_up_(workers_.size()),
+      failed_(workers_.size()) {
   look();
   thread_ = std::thread([this] { run(); });
 }
@@ -77,10 +134,17 @@ void StorageWatch::look() {
     options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
                  growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
   }
+  if (options_.slow_copies) {
+    const std::string before = std::exchange(slow_copies_, options_.slow_copies());
+    if (before.empty() && !slow_copies_.empty()) options_.log(LogSeverity::kError, slow_copies_);
+  }
+  const uint64_t now_ms = unix_ms();
   for (size_t i = 0; i < workers_.size(); ++i) {
-    if (!log_failures_[i].empty()) continue;
     const auto stats = workers_[i]->stats();
-    if (!stats.ok() || stats->storage.log_health.ok()) continue;
+    if (!stats.ok()) continue;
+    slow_leavers_[i] = slow_to_leave(stats->leaving, now_ms);
+    look_at_databases(i, stats->troubled);
+    if (!log_failures_[i].empty() || stats->storage.log_health.ok()) continue;
     log_failures_[i] =
         absl::StrCat("log failed worker=", workers_[i]->index(), ": ", stats->storage.log_health.message(),
                      "; the worker's shards refuse writes until the node is started again. What was "
@@ -89,10 +153,37 @@ void StorageWatch::look() {
   }
 }
 
+/// The log hears of shards that are news, not of each attempt.
+void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled) {
+  database_troubles_[worker] = troubled_databases(troubled);
+  std::set<ShardId> held_up;
+  std::set<ShardId> failed;
+  bool is_news = false;
+  for (const TroubledShard& shard : troubled) {
+    const bool for_good = !shard.failure.ok();
+    (for_good ? failed : held_up).insert(shard.id);
+    is_news = is_news || !(for_good ? failed_ : held_up_)[worker].contains(shard.id);
+  }
+  if (is_news) options_.log(LogSeverity::kError, database_troubles_[worker]);
+  if (held_up.empty() && !held_up_[worker].empty()) {
+    options_.log(LogSeverity::kInfo,
+                 absl::StrCat("databases of worker ", workers_[worker]->index(), " take writes again"));
+    held_up_[worker].clear();
+  }
+  held_up_[worker].merge(held_up);  // one that comes and goes is told once
+  failed_[worker] = std::move(failed);
+}
+
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
-  for (const std::string& failure : log_failures_) {
-    if (!failure.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", failure);
+  if (!options_.standing_trouble.empty()) {
+    absl::StrAppend(&all, all.empty() ? "" : "; ", options_.standing_trouble);
+  }
+  if (!slow_copies_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", slow_copies_);
+  for (const auto* troubles : {&log_failures_, &database_troubles_, &slow_leavers_}) {
+    for (const std::string& one : *troubles) {
+      if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
+    }
   }
   return all;
 }

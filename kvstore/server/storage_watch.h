@@ -3,18 +3,22 @@
 //    free space below the reserve  ---> workers refuse what makes data grow; deletes, and what is under way, go on
 //    free again (an eighth more)   ---> workers take writes again
 //    a log failed                  ---> an error in the node's log, once per worker
-//    either                        ---> the node's trouble, which the control plane shows (skuactl status)
+//    a shard does not leave        ---> why
+//    a database takes nothing      ---> which shards, why, and whether it is tried again; an error in the node's log when that changes
+//    any of them                   ---> the node's trouble, which the control plane shows (skuactl status)
 //
-// The reserve is what logs, flushes and compactions need to go on while nothing grows. Without it a database would meet the
-// end of the disk itself and could only be opened again by a restart.
+// The reserve is what logs, flushes and compactions need to go on while nothing grows. A database that meets the end of the disk
+// all the same keeps what it was given, and goes on when there is room.
 #ifndef SKUA_KVSTORE_SERVER_STORAGE_WATCH_H_
 #define SKUA_KVSTORE_SERVER_STORAGE_WATCH_H_
 
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,6 +45,15 @@ class GrowthGate {
   bool closed_ = false;
 };
 
+/// Which shards have been leaving for too long, and what they wait for; empty: none.
+[[nodiscard]] std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms);
+
+/// Which shards' databases take nothing, why, and the way out; empty: none.
+[[nodiscard]] std::string troubled_databases(const std::vector<TroubledShard>& troubled);
+
+/// Shards whose data found no room when the node started, why, and the way out; empty: none.
+[[nodiscard]] std::string unrecovered_shards(const std::map<ShardId, absl::Status>& refused);
+
 /// Bytes that the file system of `path` has free for this process.
 [[nodiscard]] absl::StatusOr<uint64_t> free_bytes_of(const std::string& path);
 /// Bytes of that file system, used or not.
@@ -52,6 +65,10 @@ class StorageWatch {
     std::string data_dir;
     uint64_t reserve_bytes = 0;
     NodeLog log;
+    /// What is wrong as long as the node runs; empty: nothing.
+    std::string standing_trouble{};
+    /// Copies to other nodes that do not get on, at each look; empty: none. On the watch's thread.
+    std::function<std::string()> slow_copies{};
     /// What keeps the node from taking writes, at each look; empty: nothing. On the watch's thread.
     std::function<void(const std::string& trouble)> on_trouble{};
   };
@@ -65,13 +82,19 @@ class StorageWatch {
  private:
   void run();
   void look();
+  void look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled);
   [[nodiscard]] std::string trouble() const;
 
   const Options options_;
   const std::vector<Worker*> workers_;
   GrowthGate gate_;
   absl::Status growth_;
-  std::vector<std::string> log_failures_;  // by worker; told if not empty
+  std::vector<std::string> log_failures_;       // by worker; told if not empty
+  std::vector<std::string> slow_leavers_;       // the same
+  std::vector<std::string> database_troubles_;  // the same
+  std::string slow_copies_;
+  std::vector<std::set<ShardId>> held_up_;  // what the log was told, by worker
+  std::vector<std::set<ShardId>> failed_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

@@ -134,7 +134,7 @@ void Worker::set_growth(const absl::Status& growth) {
   post([this, growth] { server_->set_growth(growth); });
 }
 
-void Worker::on_newer_map(std::function<void(uint64_t)> observer) {
+void Worker::on_newer_map(std::function<void()> observer) {
   post([this, observer = std::move(observer)]() mutable { server_->on_newer_map(std::move(observer)); });
 }
 

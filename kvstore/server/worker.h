@@ -84,7 +84,7 @@ class Worker final : public ShardHost {
   void set_growth(const absl::Status& growth);
 
   /// `observer` runs on the worker's thread and must not block.
-  void on_newer_map(std::function<void(uint64_t)> observer);
+  void on_newer_map(std::function<void()> observer);
 
   /// The engine's answer to a session offer. UNAVAILABLE if the worker stops or does not get to it
   /// within kWorkerAnswerTimeoutNs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,7 +37,9 @@ void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap,
   disk_ = copying.disk;
   builder_ = copying.builder;
   links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
-  service_ = std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source);
+  service_ =
+      std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
+                                        [this](ShardId shard, PeerAddress from) { return may_have_data(shard, from); });
   endpoint.serve(static_cast<rpc::MethodId>(Method::kFetchTail),
                  [this](rpc::IncomingCall&& call) { serve_tail(std::move(call)); });
   copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
@@ -47,6 +50,7 @@ DurationNs WorkerReplication::tick() {
   const TimeNs links_due = links_->tick();
   if (now >= next_tick_ns_) {
     next_tick_ns_ = now + kEventsTickNs;
+    end_vain_appends();
     events_.tick();
   }
   DurationNs wait = std::min(kEventsTickNs, std::max<DurationNs>(links_due - now, 0));
@@ -109,6 +113,14 @@ const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
   return place == places->second.end() ? nullptr : &place->second;
 }
 
+/// Of what the shard holds; as the control plane says, not as the peer does.
+absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) const {
+  const uint32_t* const worker = worker_of(shard, peer.node);
+  if (worker != nullptr && *worker == peer.worker) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "by the shard map here the shard has no replica on that worker of that node: wait for a newer map");
+}
+
 // --- Out
 
 void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
@@ -147,6 +159,23 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
     token.reply(frame ? std::move(frame) : links_->make_message());
   }
   return carried;
+}
+
+/// Those that no AppendReply will answer: of a node that does not lead the shard, of another epoch (in a new one its
+/// primary hears of the log's end by a TailReport), or of entries that the log does not have.
+void WorkerReplication::end_vain_appends() {
+  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
+    auto& [line, appends] = *it;
+    const Replica* const replica = server_->replica(line.first);
+    const bool follows = replica != nullptr && replica->view().primary == line.second;
+    const uint64_t last = follows ? replica->last_index() : 0;
+    std::erase_if(appends, [&](OpenAppend& append) {
+      if (follows && append.last <= last && append.epoch == replica->view().epoch) return false;
+      append.reply.reply(links_->make_message());
+      return true;
+    });
+    it = appends.empty() ? open_appends_.erase(it) : std::next(it);
+  }
 }
 
 size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
@@ -206,6 +235,7 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   const auto wanted = decode_fetch_tail(call.request.bytes());
   if (!wanted.ok()) return call.reply.fail(wanted.status());
   const ShardId shard{wanted->table, wanted->shard};
+  if (const absl::Status allowed = may_have_data(shard, *from); !allowed.ok()) return call.reply.fail(allowed);
   tail_.clear();
   const auto header = server_->read_tail(shard, from->node, wanted->after, wanted->bytes_max, tail_);
   if (!header.ok()) return call.reply.fail(header.status());
@@ -270,8 +300,10 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   const NodeId from = frame.envelope.from;
   entries_.clear();
   uint64_t last = 0;
+  uint64_t epoch = 0;
   if (const auto* append = std::get_if<Append>(&frame.message)) {
     last = append->prev.index;
+    epoch = append->epoch;
     for (const AppendEntry& entry : frame.entries) {
       entries_.push_back({++last, entry.epoch, entry.time, durability_of(entry.durability), entry.payload});
     }
@@ -285,7 +317,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   if (appends != nullptr && appends->size() < kOpenAppendsMax) {
     const bool syncs = std::ranges::any_of(
         entries_, [](const ReplicaEntry& entry) { return entry.durability == LogDurability::kSync; });
-    appends->push_back({last, syncs, std::move(message.reply)});
+    appends->push_back({last, epoch, syncs, std::move(message.reply)});
   } else {
     message.reply.reply(links_->make_message());
   }

@@ -93,6 +93,7 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   /// An Append that is answered when its entries are as safe as each of them asks for.
   struct OpenAppend {
     uint64_t last = 0;
+    uint64_t epoch = 0;
     bool syncs = true;
     rpc::ReplyToken reply;
 
@@ -139,12 +140,14 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
     return {shard.table_id, shard.shard, self_.node, self_.incarnation};
   }
   [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
+  [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
   bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
   bool run_on(DiskThread& thread, Work work, Worked done);
   void serve_tail(rpc::IncomingCall&& call);
   void tell_copies(TimeNs now);
   void tell_lost(NodeId node, const absl::Status& why);
   [[nodiscard]] bool answer_appends(const Line& line, const AppendReply& reply);
+  void end_vain_appends();
 
   const ReplicaId self_;
   const ReplicationEvents events_;

@@ -13,6 +13,10 @@ namespace {
 
 constexpr size_t kMappingGranule = size_t{2} << 20;
 
+size_t round_to_granules(size_t bytes) {
+  return (bytes + kMappingGranule - 1) / kMappingGranule * kMappingGranule;
+}
+
 void* map_pages(size_t bytes, int extra_flags) {
   return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
 }
@@ -28,9 +32,13 @@ Arena::~Arena() {
   }
 }
 
+bool Arena::has_room(size_t bytes) const {
+  return round_to_granules(bytes) <= options_.limit_bytes - mapped_bytes_;
+}
+
 absl::StatusOr<MutableByteSpan> Arena::map(size_t bytes) {
-  const size_t rounded = (bytes + kMappingGranule - 1) / kMappingGranule * kMappingGranule;
-  if (rounded > options_.limit_bytes - mapped_bytes_) {
+  const size_t rounded = round_to_granules(bytes);
+  if (!has_room(bytes)) {
     return absl::ResourceExhaustedError(absl::StrCat("message memory is used up: ", mapped_bytes_, " of ",
                                                      options_.limit_bytes, " bytes mapped, ", rounded,
                                                      " more wanted; raise the endpoint's memory limit"));

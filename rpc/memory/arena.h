@@ -43,6 +43,9 @@ class Arena {
   absl::StatusOr<MutableByteSpan> map(size_t bytes);
 
   [[nodiscard]] size_t mapped_bytes() const { return mapped_bytes_; }
+  [[nodiscard]] size_t limit_bytes() const { return options_.limit_bytes; }
+  /// The limit lets map() map so many bytes; the system may not.
+  [[nodiscard]] bool has_room(size_t bytes) const;
   /// What the latest mapping is made of.
   [[nodiscard]] PageKind page_kind() const { return page_kind_; }
 

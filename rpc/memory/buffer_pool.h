@@ -3,8 +3,17 @@
 //   class      0      1      2   ...    17
 //   bytes    256    512   1024   ...  32 Mi
 //
-// Freed pieces go to their class's free list and are never merged or returned: a message engine
-// asks for the same sizes again and again. Steady state allocates nothing.
+// Freed pieces go to their class's free list and stay there: a message engine asks for the same sizes again and again.
+// Steady state allocates nothing.
+//
+// When the arena is used up, pieces of other classes help, or whoever once made this side use many sizes would have taken
+// the memory from all others: a larger piece is halved until it fits; and if there is none, neighbours that are free are
+// joined (buddies, Knuth, TAOCP 1, 2.5). A quarter of the arena is mapped in large roots only, so that joining them
+// brings back room for the largest messages:
+//
+//    roots      |  2 MiB  |  2 MiB  | ...  up to 3/4  |            32 MiB            | ...
+//    pieces     |4k|4k|4k|| 1 MiB |1|                 |      16 MiB     |8 MiB |4 |4 |
+//
 #ifndef SKUA_RPC_MEMORY_BUFFER_POOL_H_
 #define SKUA_RPC_MEMORY_BUFFER_POOL_H_
 
@@ -49,13 +58,13 @@ class BufferPool {
   static constexpr size_t kLargest = size_t{32} << 20;
 
   /// `arena` must outlive the pool.
-  explicit BufferPool(Arena& arena) : arena_(arena) {}
+  explicit BufferPool(Arena& arena);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
   /// At least `bytes` (contents unspecified). INVALID_ARGUMENT above kLargest, RESOURCE_EXHAUSTED
-  /// when the arena is used up.
+  /// when the arena is used up and nothing that is free is large enough.
   absl::StatusOr<Buffer> allocate(size_t bytes);
 
   /// Buffers handed out and not yet returned.
@@ -65,11 +74,28 @@ class BufferPool {
  private:
   friend class Buffer;
   static constexpr size_t kClassCount = 18;
+  struct Root {
+    std::byte* data = nullptr;
+    size_t bytes = 0;  // a power of two
+  };
+
   static size_t class_of(size_t bytes);
   absl::Status refill(size_t size_class);
+  absl::Status map_root(size_t bytes);
+  bool split(size_t size_class);
+  void note_pieces(size_t count);
+  [[nodiscard]] bool joining_pays(size_t bytes) const;
+  void join(size_t wanted);
+  void cut_small_root(size_t size_class);
   void free(std::byte* data, size_t capacity);
 
   Arena& arena_;
+  const size_t large_root_bytes_;
+  const size_t small_roots_bytes_max_;
+  size_t small_roots_bytes_ = 0;
+  std::vector<Root> roots_;  // by address
+  bool joinable_ = false;    // something changed since the last join()
+  size_t looks_ = 0;         // at pieces, that the next join() may take
   std::array<std::vector<std::byte*>, kClassCount> free_;
   size_t outstanding_count_ = 0;
   size_t outstanding_bytes_ = 0;

@@ -19,9 +19,9 @@ enum class Mutant {
   kKeepBudget,           // pulled packets that arrived stay counted in the receive budget, now and then
   kIgnoreBudget,         // sessions pull whether there is room in the receive budget or not
   kIgnoreDeparture,      // paced packets leave at once
-  kDropSource,           // an announced request's memory goes when its call ends, read or not
-  kNoSever,              // a broken session's memory goes while its peer may read it
+  kNoSever,              // a session ends while its peer may read its memory, and the connection stands
   kAnyConnection,        // memory is read over another connection than it was announced over
+  kDropLent,             // an announced message's memory goes when its call ends, read or not
 };
 
 #ifdef SKUA_WITH_MUTANTS

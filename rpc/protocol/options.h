@@ -115,6 +115,13 @@ struct ProtocolOptions {
   /// Accepted sessions that hear nothing for this long are freed; openers ping idle sessions at a
   /// third of it.
   DurationNs idle_timeout_ns = 60 * kSecond;
+  /// Accepted sessions whose connection broke and was not made again for this long are freed: longer than it takes until their
+  /// openers ping.
+  DurationNs abandoned_after_ns = 25 * kSecond;
+  /// For the rest of a request whose first packets have come, and as much again per 10 MiB of it.
+  DurationNs request_timeout_ns = 10 * kSecond;
+  /// Accepted sessions that no packet came for are freed after this long.
+  DurationNs unproven_after_ns = 25 * kSecond;
 };
 
 /// What an endpoint offers a session whose packets carry up to `payload_bytes` (above 0): at least `credits`, enough for

@@ -16,7 +16,7 @@ ReadPulls::~ReadPulls() {
   SKUA_CHECK(in_flight_ == 0, "the device writes to memory of a message that is being fetched");
 }
 
-void ReadPulls::start(uint32_t peer, const PullOwner& owner, const ReadList& list, std::byte* to, Lease&& message) {
+void ReadPulls::start(uint32_t peer, const MessageOwner& owner, const ReadList& list, std::byte* to, Lease&& message) {
   if (free_.empty()) {
     pulls_.push_back(std::make_unique<Pull>());
     pulls_.back()->index = static_cast<uint32_t>(pulls_.size() - 1);

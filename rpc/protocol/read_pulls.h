@@ -20,17 +20,10 @@
 
 #include "rpc/base/intrusive_list.h"
 #include "rpc/base/lease.h"
+#include "rpc/protocol/announcement.h"
 #include "rpc/wire/read_list.h"
 
 namespace skua::rpc {
-
-/// Whom a message that is being fetched belongs to.
-struct PullOwner {
-  uint32_t session_index = 0;
-  uint32_t session_generation = 0;
-  bool is_request = false;
-  uint32_t req_num = 0;
-};
 
 /// Thread: the endpoint's.
 class ReadPulls {
@@ -47,7 +40,7 @@ class ReadPulls {
     uint64_t cookie = 0;  ///< below 2^63
   };
   struct Finished {
-    PullOwner owner;
+    MessageOwner owner;
     bool ok = false;
     /// The memory, all of the message in it if ok.
     Lease message;
@@ -61,7 +54,7 @@ class ReadPulls {
 
   /// Fetches the list's spans to behind its head, which the caller copies: `to` has room for the whole message, `message` covers
   /// it and is held until the end.
-  void start(uint32_t peer, const PullOwner& owner, const ReadList& list, std::byte* to, Lease&& message);
+  void start(uint32_t peer, const MessageOwner& owner, const ReadList& list, std::byte* to, Lease&& message);
   /// The next READ to be posted; false: none may be now. A READ that cannot be posted is given to take_back() at once.
   bool next(Read& out);
   void take_back(const Read& read);
@@ -86,7 +79,7 @@ class ReadPulls {
     uint32_t generation = 1;
     uint32_t peer = 0;
     uint64_t connection = 0;
-    PullOwner owner;
+    MessageOwner owner;
     Lease message;
     std::byte* to = nullptr;
     uint32_t span_count = 0;

@@ -29,7 +29,8 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   credits_barred_ = acked_since_loss_ = packet_bytes_ = 0;
   pacer_.reset();
   departure_wait_ns_ = kTimeNever;
-  ping_due_ = pong_due_ = false;
+  ping_due_ = pong_due_ = quiet_ = false;
+  half_due_ns_ = kTimeNever;
   free_slots_.clear();
   lingering_count_ = 0;
   client_slots_.reset();
@@ -42,7 +43,7 @@ void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
   if (peer_may_read()) host_.sever(*this);
   open_ = false;
   lingering_count_ = 0;
-  ping_due_ = pong_due_ = false;
+  ping_due_ = pong_due_ = quiet_ = false;
   pinged_since_ns_ = 0;
   budget_hook.unlink();
   if (client_slots_ != nullptr) {
@@ -50,7 +51,7 @@ void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
       ClientSlot& slot = client_slots_[i];
       slot.release_due = false;
       slot.ready_hook.unlink();
-      slot.source.reset();
+      if (slot.call == nullptr) slot.announced.reset();
       if (slot.call == nullptr) continue;
       if (slot.call->sent) {
         fail(slot, local_failure(sent_status, true), now);
@@ -88,6 +89,13 @@ void Session::on_link_lost(TimeNs now) {
   }
 }
 
+/// The peer answers by the new connection: what was in flight on the old one is repeated.
+void Session::end_quiet(TimeNs now) {
+  if (!std::exchange(quiet_, false)) return;
+  on_link_lost(now);
+  host_.mark_ready(*this);
+}
+
 void Session::make_ready(ClientSlot& slot) {
   if (!open_) return;
   if (slot.waits) {
@@ -116,7 +124,7 @@ void Session::on_other_packet(const Arrival& arrival, TimeNs now) {
     case PacketType::kPull: return on_pull(arrival, now);
     case PacketType::kRelease: return on_release(arrival.header);
     case PacketType::kPing: pong_due_ = true; return host_.mark_ready(*this);
-    case PacketType::kPong: return;
+    case PacketType::kPong: return end_quiet(now);
     case PacketType::kReleased: return on_released(arrival.header, now);
     default: return drop(DropReason::kBadType);
   }
@@ -144,6 +152,8 @@ bool Session::transmit(PacketSink& sink, TimeNs now) {
     *due = false;
     sink.emit(*this, header_for(due == &pong_due_ ? PacketType::kPong : PacketType::kPing, 0), MessagePtr(), 0, 0);
   }
+  if (quiet_) [[unlikely]]
+    return false;
   while (!ready_servers_.empty()) {
     if (!transmit_server(ready_servers_.front(), sink, now)) return true;
     ready_servers_.pop_front();
@@ -194,6 +204,8 @@ TimeNs Session::run_due_timers(TimeNs now) {
     call = following;
   }
   if (!open_) return next;
+  if (now >= half_due_ns_) half_due_ns_ = end_half_requests(now);
+  next = std::min(next, half_due_ns_);
   if (client_slots_ != nullptr && active_count_ + lingering_count_ > 0) {
     for (uint32_t i = 0; i < terms_.window; ++i) {
       ClientSlot& slot = client_slots_[i];

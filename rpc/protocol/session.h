@@ -43,6 +43,7 @@
 #include "rpc/base/intrusive_list.h"
 #include "rpc/base/lease.h"
 #include "rpc/base/message.h"
+#include "rpc/protocol/announcement.h"
 #include "rpc/protocol/call.h"
 #include "rpc/protocol/congestion.h"
 #include "rpc/protocol/loss_detector.h"
@@ -108,17 +109,20 @@ class SessionHost {
   /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure) by `lease`, which is
   /// empty before. False if there is no memory to copy them to.
   virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
-  /// Memory for a message of `bytes`, or nothing if there is none.
-  virtual std::optional<Assembly> assemble(size_t bytes) = 0;
+  /// Memory for a message of `bytes` from the session's peer, or nothing if there is none, or none for that peer.
+  virtual std::optional<Assembly> assemble(const Session& session, size_t bytes) = 0;
   virtual MessagePtr make_message() = 0;
-  /// A ReadList by which the peer can read `message` itself, as a message to be sent; null: it has to go in packets.
-  virtual MessagePtr announce(const Session& session, const Message& message) = 0;
+  /// Lends `message` to the peer, which can read the message itself then; empty: it has to go in packets. If the
+  /// announcement is pending, on_lent() comes.
+  virtual Announcement announce(const MessageOwner& owner, const MessagePtr& message) = 0;
   /// Reads what the peer announced. The session hears of the end by on_fetched(), if it is kStarted.
   enum class Fetch : uint8_t { kStarted, kNoMemory, kImpossible };
-  virtual Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) = 0;
+  virtual Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) = 0;
   /// When this returns the peer reads no memory of ours any more, whatever it was told.
   virtual void sever(const Session& session) = 0;
   virtual void deliver(Session& session, ArrivedRequest&& request) = 0;
+  /// May the method be called one-way?
+  [[nodiscard]] virtual bool takes_one_way(uint16_t method) const = 0;
   /// The call left the session for good; its outcome is in it.
   virtual void complete(Call& call) = 0;
   virtual void count_drop(DropReason reason) = 0;
@@ -193,7 +197,9 @@ class Session final : private ReceiveBudget::Waiter {
   void send_ping();
 
   /// A message that host.fetch() was asked for is here as a whole, or cannot be had.
-  void on_fetched(const PullOwner& owner, bool ok, Lease&& message, TimeNs now);
+  void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
+  /// The owner's announcement is pending no more.
+  void on_lent(const MessageOwner& owner, TimeNs now);
 
   /// Before the bytes of a stream payload arrive: is this packet one that on_packet() would use?
   [[nodiscard]] bool expects(const PacketHeader& header) const;
@@ -202,6 +208,11 @@ class Session final : private ReceiveBudget::Waiter {
 
   [[nodiscard]] const SessionAddress& address() const { return address_; }
   [[nodiscard]] uint32_t route() const { return route_; }
+  void set_route(uint32_t route) { route_ = route; }
+  /// The connection broke. The peer takes nothing of the session by another one until a ping by it has told where the session is, so
+  /// nothing but pings goes out until one is answered.
+  void go_quiet() { quiet_ = open_; }
+  [[nodiscard]] bool is_quiet() const { return quiet_; }
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
@@ -243,8 +254,7 @@ class Session final : private ReceiveBudget::Waiter {
     std::vector<uint32_t> lost;  // units to send again; bounded by what is in flight
     Assembly response;
     // session_read.cc
-    MessagePtr announced;         // the request's ReadList: the peer may be reading the request
-    MessagePtr source;            // the request itself, when its call is gone before the peer has let go of it
+    Announcement announced;       // of the request: the peer may be reading the request
     bool fetching = false;        // we are reading the response
     bool packets_wanted = false;  // it could not be read
     uint8_t response_flags = 0;   // of a response that is being read
@@ -253,7 +263,7 @@ class Session final : private ReceiveBudget::Waiter {
 
     [[nodiscard]] uint32_t outstanding() const;
     /// Without a call, and not free yet: memory of it is still in use.
-    [[nodiscard]] bool lingers() const { return call == nullptr && (fetching || source); }
+    [[nodiscard]] bool lingers() const { return call == nullptr && (fetching || announced); }
   };
 
   struct ServerSlot {
@@ -276,8 +286,8 @@ class Session final : private ReceiveBudget::Waiter {
     Assembly request;
     MessagePtr response;
     // session_read.cc
-    MessagePtr announced;             // the response's ReadList: the peer may be reading the response
-    TimeNs deadline_ns = kTimeNever;  // of a request that is being read
+    Announcement announced;           // of the response: the peer may be reading the response
+    TimeNs deadline_ns = kTimeNever;  // of a request that is being read, or that came in part
     bool packets_wanted = false;      // it could not be read
     bool release_wanted = false;      // its caller gave up, and waits for us to stop reading
     bool released_due = false;
@@ -387,6 +397,9 @@ class Session final : private ReceiveBudget::Waiter {
   [[nodiscard]] TimeNs slot_timer_ns(const ClientSlot& slot) const;
 
   // Messages that are read by their receiver: session_read.cc.
+  [[nodiscard]] MessageOwner owner_of(bool is_request, uint32_t req_num) const {
+    return {address_.local_index, address_.local_generation, is_request, req_num};
+  }
   void announce_request(ClientSlot& slot);
   void emit_announced_request(ClientSlot& slot, PacketSink& sink, TimeNs now);
   void on_announced_response(const Arrival& arrival, TimeNs now);
@@ -403,6 +416,9 @@ class Session final : private ReceiveBudget::Waiter {
   void on_request_fetched(ServerSlot& slot, bool ok, Lease&& message, TimeNs now);
   void deliver_fetched(ServerSlot& slot, Lease&& message, TimeNs now);
   void refuse_for_memory(ServerSlot& slot, TimeNs now);
+  TimeNs end_half_requests(TimeNs now);
+  void end_quiet(TimeNs now);
+  void refuse(ServerSlot& slot, absl::StatusCode code, std::string_view text, TimeNs now);
   void want_packets(ServerSlot& slot);
   void emit_announced_response(ServerSlot& slot, PacketSink& sink, TimeNs now);
   bool emit_released(ServerSlot& slot, PacketSink& sink);
@@ -425,7 +441,7 @@ class Session final : private ReceiveBudget::Waiter {
 
   SessionHost& host_;
   const ProtocolOptions& options_;
-  const uint32_t route_;
+  uint32_t route_;
   SessionAddress address_;
   SessionTerms terms_;
   bool open_ = false;
@@ -458,6 +474,8 @@ class Session final : private ReceiveBudget::Waiter {
   TimeNs departure_wait_ns_ = kTimeNever;
   /// When on_timer() has other work.
   TimeNs due_ns_ = kTimeNever;
+  TimeNs half_due_ns_ = kTimeNever;  // of requests that came in part
+  bool quiet_ = false;
   ReceiveBudget* const budget_;
   uint32_t pulled_ = 0;  // over all slots
 

@@ -90,7 +90,11 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
   call.slot = slot.index;
   slot.req_num += terms_.window;
   slot.request_pieces = pieces_of(call.request->size());
-  if (slot.request_pieces > 1) announce_request(slot);
+  bool held_back = false;
+  if (slot.request_pieces > 1) {
+    announce_request(slot);
+    held_back = slot.announced.pending();  // until on_lent()
+  }
   slot.response_pieces = 0;
   slot.response_bytes = 0;
   slot.next_unit = 0;
@@ -106,9 +110,9 @@ void Session::assign(ClientSlot& slot, Call& call, TimeNs now) {
     waiting_since_ns_ = now;
     pinged_since_ns_ = 0;
   }
-  if (PacketSink* sink = express_for(slot); sink != nullptr) {
+  if (PacketSink* sink = held_back ? nullptr : express_for(slot); sink != nullptr) {
     emit_request_piece(slot, slot.next_unit++, *sink, now);
-  } else {
+  } else if (!held_back) {
     make_ready(slot);
   }
   arm_for(slot, now);
@@ -175,7 +179,6 @@ void Session::vacate(ClientSlot& slot) {
   return_pulls(slot, 0);
   return_credits(slot, 0);
   if (slot.response.data != nullptr) slot.response = {};
-  if (slot.announced) slot.announced.reset();
   slot.packets_wanted = false;
   --active_count_;
   if (!slot.lingers()) free_slots_.push_back(slot.index);
@@ -183,6 +186,7 @@ void Session::vacate(ClientSlot& slot) {
 
 Call& Session::take_out(ClientSlot& slot) {
   Call& call = *slot.call;
+  slot.announced.reset();
   vacate(slot);
   return call;
 }
@@ -360,7 +364,7 @@ void Session::complete_fetched(ClientSlot& slot, Lease&& message) {
 void Session::accept_response_piece(ClientSlot& slot, const Arrival& arrival, TimeNs now) {
   const PacketHeader& header = arrival.header;
   if (slot.response_pieces == 0) {
-    std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
+    std::optional<Assembly> assembly = host_.assemble(*this, header.message_bytes);
     if (!assembly.has_value()) {
       drop(DropReason::kNoMemory);
       return fail(
@@ -445,10 +449,10 @@ bool Session::transmit_client(ClientSlot& slot, PacketSink& sink, TimeNs now) {
     if (!sink.has_room()) return false;
     slot.release_due = false;
     PacketHeader header = header_for(PacketType::kRelease, slot.release_req_num);
-    if (slot.source) header.flags = packet_flags::kByRead;
+    if (slot.call == nullptr && slot.announced) header.flags = packet_flags::kByRead;
     sink.emit(*this, header, MessagePtr(), 0, 0);
   }
-  if (slot.call == nullptr) return true;
+  if (slot.call == nullptr || slot.announced.pending()) return true;
   // Request pieces: lost ones first, they hold their credits already.
   for (size_t i = 0; i < slot.lost.size();) {
     const uint32_t unit = slot.lost[i];

@@ -7,8 +7,10 @@
 //     ... kRelease --------------------------------->  its memory may go
 //
 // An announcement is a message of one packet, so acknowledgements, retransmission and probes work as for small calls. What
-// differs is whose memory is in use for how long, and one rule covers it: memory that a peer was told of stays as it is until
-// that peer has said it is done, or until it has been cut off (host.sever()).
+// differs is whose memory is in use for how long. Memory that is announced is lent (rpc/loans.h), and an announcement
+// waits for the loan. The memory is safe from the end of a loan on, whatever a peer does; but a READ of what is taken
+// back costs the peer the connection, and a name may come back in time. So loans last until the peer has said that it
+// is done, or has been cut off (host.sever()).
 //
 //   request    done when the response is here. If the call ends before (deadline, cancel), its slot lingers: it asks with
 //              kRelease + kByRead, again and again, until kReleased says that nothing is being read. A request that arrives after
@@ -31,7 +33,7 @@ using enum PacketType;
 bool Session::peer_may_read() const {
   if (!open_) return false;
   for (uint32_t i = 0; client_slots_ != nullptr && i < terms_.window; ++i) {
-    if (client_slots_[i].announced || client_slots_[i].source) return true;
+    if (client_slots_[i].announced) return true;
   }
   for (uint32_t i = 0; server_slots_ != nullptr && i < terms_.window; ++i) {
     if (server_slots_[i].announced) return true;
@@ -39,7 +41,7 @@ bool Session::peer_may_read() const {
   return false;
 }
 
-void Session::on_fetched(const PullOwner& owner, bool ok, Lease&& message, TimeNs now) {
+void Session::on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now) {
   if (!open_ || owner.session_generation != address_.local_generation) return;
   if (owner.is_request) {
     if (server_slots_ == nullptr) return;
@@ -52,11 +54,29 @@ void Session::on_fetched(const PullOwner& owner, bool ok, Lease&& message, TimeN
   if (slot.req_num == owner.req_num && slot.fetching) on_response_fetched(slot, ok, std::move(message), now);
 }
 
+void Session::on_lent(const MessageOwner& owner, TimeNs now) {
+  if (!open_ || owner.session_generation != address_.local_generation) return;
+  if (owner.is_request) {
+    if (client_slots_ == nullptr) return;
+    ClientSlot& slot = client_slots_[slot_of(owner.req_num)];
+    if (slot.req_num != owner.req_num || slot.call == nullptr || !slot.announced) return;
+    return slot.announced.failed() ? send_in_packets(slot, now) : make_ready(slot);
+  }
+  if (server_slots_ == nullptr) return;
+  ServerSlot& slot = server_slots_[slot_of(owner.req_num)];
+  if (slot.req_num != owner.req_num || slot.state != ServerSlot::State::kResponding || !slot.announced) return;
+  if (slot.announced.failed()) {
+    respond_in_packets(slot);
+    slot.wanted.insert(0);
+  }
+  make_ready(slot);
+}
+
 // --- Caller: requests ------------------------------------------------------------------------------------------------
 
 void Session::announce_request(ClientSlot& slot) {
   if (reliable_ || slot.call->request->size() <= options_.read_above_bytes) return;
-  slot.announced = host_.announce(*this, *slot.call->request);
+  slot.announced = host_.announce(owner_of(true, slot.req_num), slot.call->request);
   if (slot.announced) slot.request_pieces = 1;
 }
 
@@ -71,7 +91,8 @@ void Session::emit_announced_request(ClientSlot& slot, PacketSink& sink, TimeNs 
   if (slot.in_flight.empty()) slot.last_progress_ns = now;
   call.sent = true;
   slot.in_flight.on_sent(0, now);
-  sink.emit(*this, header, slot.announced, 0, slot.announced->size());
+  const MessagePtr& list = slot.announced.list();
+  sink.emit(*this, header, list, 0, list->size());
 }
 
 /// The callee could not read the request, and is not reading it any more.
@@ -110,8 +131,7 @@ void Session::on_announced_response(const Arrival& arrival, TimeNs now) {
   slot->response_flags = header.flags & packet_flags::kEngineStatus;
   slot->response_status = header.method;
   slot->response_bytes = header.message_bytes;
-  const PullOwner owner{address_.local_index, address_.local_generation, false, slot->req_num};
-  switch (host_.fetch(owner, list, header.message_bytes)) {
+  switch (host_.fetch(owner_of(false, slot->req_num), list, header.message_bytes)) {
     case SessionHost::Fetch::kStarted: slot->fetching = true; return;
     case SessionHost::Fetch::kNoMemory: return on_unplaceable(header, now);
     case SessionHost::Fetch::kImpossible: return fetch_in_packets(*slot, now);
@@ -133,7 +153,7 @@ void Session::on_response_fetched(ClientSlot& slot, bool ok, Lease&& message, Ti
 }
 
 void Session::fetch_in_packets(ClientSlot& slot, TimeNs now) {
-  std::optional<Assembly> assembly = host_.assemble(slot.response_bytes);
+  std::optional<Assembly> assembly = host_.assemble(*this, slot.response_bytes);
   if (!assembly.has_value()) {
     drop(DropReason::kNoMemory);
     return fail(
@@ -155,23 +175,23 @@ void Session::fetch_in_packets(ClientSlot& slot, TimeNs now) {
 
 // --- Caller: calls that end before their memory is free --------------------------------------------------------------
 
-/// The call is about to leave the slot. Keeps what is needed for as long as memory is in use.
+/// The call is about to leave the slot, and what it announced or fetches may be in use still.
 void Session::linger(ClientSlot& slot, TimeNs now) {
   const bool peer_is_done = slot.call->outcome.from_peer || !slot.call->sent;
-  if (open_ && slot.announced && !peer_is_done && !mutant(Mutant::kDropSource)) {
-    slot.source = slot.call->request;
+  if (open_ && slot.announced && !peer_is_done && !mutant(Mutant::kDropLent)) {
     slot.probes = 0;
     slot.release_again_ns = now + rtt_.probe_timeout_ns(options_, 0);
     arm(slot.release_again_ns);
+  } else {
+    slot.announced.reset();
   }
-  slot.announced.reset();
   if (!open_) slot.fetching = false;  // the fetch ends by itself, and is nobody's
   if (slot.fetching) slot.release_again_ns = kTimeNever;
-  if (slot.fetching || slot.source) ++lingering_count_;
+  if (slot.fetching || slot.announced) ++lingering_count_;
 }
 
 void Session::end_linger(ClientSlot& slot, TimeNs now) {
-  slot.source.reset();
+  slot.announced.reset();
   --lingering_count_;
   free_slots_.push_back(slot.index);
   if (!backlog_.empty()) start_backlog(now);
@@ -190,7 +210,7 @@ void Session::on_linger_timer(ClientSlot& slot, TimeNs now) {
 void Session::on_released(const PacketHeader& header, TimeNs now) {
   if (!open_ || client_slots_ == nullptr) return drop(DropReason::kUnexpectedResponse);
   ClientSlot& slot = client_slots_[slot_of(header.req_num)];
-  if (slot.call != nullptr || !slot.source || slot.req_num != header.req_num) {
+  if (slot.call != nullptr || !slot.announced || slot.req_num != header.req_num) {
     return drop(DropReason::kUnexpectedResponse);
   }
   slot.release_due = false;
@@ -229,8 +249,7 @@ void Session::on_announced_request(const Arrival& arrival, TimeNs now) {
   slot.deadline_ns = header.deadline_ms == kDeadlineUnlimited ? kTimeNever : now + header.deadline_ms * kMillisecond;
   slot.received.reset(1);
   slot.received.insert(0);
-  const PullOwner owner{address_.local_index, address_.local_generation, true, slot.req_num};
-  switch (host_.fetch(owner, list, header.message_bytes)) {
+  switch (host_.fetch(owner_of(true, slot.req_num), list, header.message_bytes)) {
     case SessionHost::Fetch::kStarted: slot.state = ServerSlot::State::kFetching; return;
     case SessionHost::Fetch::kNoMemory: drop(DropReason::kNoMemory); return refuse_for_memory(slot, now);
     case SessionHost::Fetch::kImpossible: return want_packets(slot);

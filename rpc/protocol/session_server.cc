@@ -80,9 +80,12 @@ void Session::accept_request_piece(ServerSlot& slot, const Arrival& arrival, Tim
     return deliver(slot, header, std::move(arrived), now);
   }
   if (slot.request.data == nullptr) {
-    std::optional<Assembly> assembly = host_.assemble(header.message_bytes);
+    std::optional<Assembly> assembly = host_.assemble(*this, header.message_bytes);
     if (!assembly.has_value()) return drop(DropReason::kNoMemory);
     slot.request = std::move(*assembly);
+    slot.deadline_ns = now + options_.request_timeout_ns * (1 + header.message_bytes / (10 << 20));
+    half_due_ns_ = std::min(half_due_ns_, slot.deadline_ns);
+    arm(half_due_ns_);
   }
   slot.ack_due = true;
   make_ready(slot);
@@ -108,9 +111,31 @@ void Session::deliver(ServerSlot& slot, const PacketHeader& header, ArrivedReque
   arrived.method = slot.method;
   arrived.one_way = slot.one_way;
   if (header.deadline_ms != kDeadlineUnlimited) arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
-  // Answered before the handler runs: "delivered" is all the caller wants to know.
-  if (slot.one_way) respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
+  if (slot.one_way) [[unlikely]] {
+    if (!host_.takes_one_way(slot.method)) {
+      return refuse(slot, absl::StatusCode::kFailedPrecondition, "the method answers: it cannot be called one-way",
+                    now);
+    }
+    // Answered before the handler runs: "delivered" is all the caller wants to know.
+    respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
+  }
   host_.deliver(*this, std::move(arrived));
+}
+
+/// Whoever begins a request and does not end it holds memory for it. Returns when to look again.
+TimeNs Session::end_half_requests(TimeNs now) {
+  TimeNs next = kTimeNever;
+  for (uint32_t i = 0; server_slots_ != nullptr && i < terms_.window; ++i) {
+    ServerSlot& slot = server_slots_[i];
+    if (slot.state != ServerSlot::State::kReceiving || slot.request.data == nullptr) continue;
+    if (slot.deadline_ns > now) {
+      next = std::min(next, slot.deadline_ns);
+      continue;
+    }
+    slot.request = {};
+    refuse(slot, absl::StatusCode::kUnavailable, "a part of the request came, and the rest did not", now);
+  }
+  return next;
 }
 
 void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
@@ -136,10 +161,16 @@ void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
 }
 
 void Session::refuse_for_memory(ServerSlot& slot, TimeNs now) {
+  refuse(slot, absl::StatusCode::kResourceExhausted,
+         "the peer has no memory for a request of this size now: try again later", now);
+}
+
+/// The engine answers; no handler runs.
+void Session::refuse(ServerSlot& slot, absl::StatusCode code, std::string_view text, TimeNs now) {
   slot.state = ServerSlot::State::kExecuting;
-  MessagePtr text = host_.make_message();
-  text->append_copy(as_byte_span("the peer has no memory for a request of this size now: try again later"));
-  respond(slot.index, slot.req_num, absl::StatusCode::kResourceExhausted, true, std::move(text), now);
+  MessagePtr message = host_.make_message();
+  message->append_copy(as_byte_span(text));
+  respond(slot.index, slot.req_num, code, true, std::move(message), now);
 }
 
 void Session::on_duplicate_request(ServerSlot& slot) {
@@ -172,13 +203,14 @@ bool Session::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode co
   slot.response = std::move(response);
   slot.response_pieces = pieces_of(slot.response->size());
   if (slot.response_pieces > 1 && !reliable_ && slot.response->size() > options_.read_above_bytes) {
-    slot.announced = host_.announce(*this, *slot.response);
+    slot.announced = host_.announce(owner_of(false, slot.req_num), slot.response);
     if (slot.announced) slot.response_pieces = 1;
   }
   slot.wanted.reset(slot.response_pieces);
   slot.ack_due = false;
   // As requests do: the first packet goes out at once where nothing holds it back.
-  PacketSink* sink = reliable_ || !ready_servers_.empty() ? nullptr : host_.express(*this);
+  const bool held_back = reliable_ || !ready_servers_.empty() || slot.announced.pending();
+  PacketSink* sink = held_back ? nullptr : host_.express(*this);
   if (sink != nullptr) {
     emit_response_piece(slot, 0, *sink, now);
   } else {
@@ -239,6 +271,7 @@ void Session::emit_response_piece(ServerSlot& slot, uint32_t piece, PacketSink& 
 bool Session::transmit_server(ServerSlot& slot, PacketSink& sink, TimeNs now) {
   if (slot.released_due && !emit_released(slot, sink)) return false;
   if (slot.state == ServerSlot::State::kResponding) {
+    if (slot.announced.pending()) return true;  // on_lent() comes
     while (!slot.wanted.empty()) {
       if (!sink.has_room()) return false;
       emit_response_piece(slot, slot.wanted.pop_lowest(), sink, now);
@@ -272,7 +305,8 @@ void Session::emit_announced_response(ServerSlot& slot, PacketSink& sink, TimeNs
   header.flags = slot.response_flags | packet_flags::kByRead;
   header.message_bytes = static_cast<uint32_t>(slot.response->size());
   header.stamp = echoed(slot.echo_stamp, slot.echo_arrival_ns, now);
-  sink.emit(*this, header, slot.announced, 0, slot.announced->size());
+  const MessagePtr& list = slot.announced.list();
+  sink.emit(*this, header, list, 0, list->size());
 }
 
 }  // namespace skua::rpc

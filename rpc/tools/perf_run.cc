@@ -29,7 +29,8 @@ EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   choice.traffic.apply(options.protocol);
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
-  options.sessions_max = kSessionsMax;
+  // One client may have them all: it is what is measured.
+  options.sessions_max = options.sessions_per_peer_max = options.sessions_per_host_max = kSessionsMax;
   return options;
 }
 

@@ -2,8 +2,18 @@
 // (Capabilities::one_sided). The engine moves large messages with them: the sender names the memory, the receiver READs it.
 //
 //    owner of the memory                              user
-//      key_of(bytes): what a peer must know             post(operations) ----> device ----> memory of the owner
+//      lend(peer, bytes): what the peer must know       post(operations) ----> device ----> memory of the owner
 //      ... the operation runs, the owner is not told    reap(completions) <---
+//      take_back(loan)
+//
+// Loans. What a peer is told of is lent to that peer alone: exactly these bytes, for READs, over the connection that
+// stands. No name opens anything else, so a peer learns nothing by guessing names, or by keeping names. Lending and
+// taking back are the device's work and take their time; reap() tells when they are done:
+//
+//      lend() ----> kLent: the name may be told ----> take_back() ----> kTakenBack: nobody reads the bytes any more
+//
+// Each loan is taken back once, also if it never came about or its connection is over; both completions come once for
+// each.
 //
 // Connections. Operations need a connection between both transports besides the packets' way; the transport makes it by itself,
 // on demand, and makes it anew after a failure. ready() says whether one stands; until then, and for peers that cannot, the
@@ -24,10 +34,11 @@
 // A number names one pair of ends of one life: both sides compute it from what each of them drew for its own end, so neither can
 // have it before the other end is the one that it is bound to, and it never comes back. An operation with a number is posted to that connection
 // or fails here; the number is looked at in post() itself, so nothing can come in between. Therefore memory that was announced over a dead
-// connection is read by nobody who keeps to this. Against who does not, there are keys: close_region() ends one for everybody.
+// connection is read by nobody who keeps to this. Who does not keep to this reaches what is lent to them at that
+// moment, and no more.
 //
-// Lifetimes. Memory given to post() is the device's until its completion was reaped. Memory that a peer was told of may be read by
-// that peer until it says that it is done, or until sever(): the engine keeps both rules.
+// Lifetimes. Memory given to post() is the device's until its completion was reaped. Memory that is lent may be read by
+// the peer until kTakenBack was reaped, or until sever(): the engine keeps both rules.
 //
 // Thread: the endpoint's, as Transport.
 #ifndef SKUA_RPC_TRANSPORT_ONE_SIDED_H_
@@ -62,14 +73,24 @@ struct OneSidedOperation {
 };
 
 struct OneSidedCompletion {
+  enum class Kind : uint8_t { kOperation, kLent, kTakenBack };
+  /// The operation's, or the loan's.
   uint64_t cookie = 0;
+  /// Of kLent: the name may be told. False: the loan did not come about; it is to be taken back all the same.
   bool ok = false;
+  Kind kind = Kind::kOperation;
 };
 
 /// What a peer must know of memory here.
 struct MemoryName {
   uint64_t address = 0;
   uint32_t key = 0;
+};
+
+/// Memory that one peer may READ.
+struct Loan {
+  uint64_t number = 0;
+  MemoryName name;
 };
 
 namespace memory_rights {
@@ -87,8 +108,11 @@ class OneSided {
   /// other connection's ever. 0: none, and one is asked for.
   [[nodiscard]] virtual uint64_t connection(PeerId peer) = 0;
   [[nodiscard]] bool ready(PeerId peer) { return connection(peer) != 0; }
-  /// The key under which peers reach [bytes] by their address here, or nothing: not registered as a whole.
-  [[nodiscard]] virtual std::optional<uint32_t> key_of(ByteSpan bytes) = 0;
+  /// Lets `peer` READ [bytes], see above. Nothing: no connection stands, [bytes] are not registered as a whole, the
+  /// device cannot lend, or as much is lent as can be.
+  [[nodiscard]] virtual std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) = 0;
+  /// Ends the loan; [bytes] stay as they are until kTakenBack was reaped.
+  virtual void take_back(uint64_t loan) = 0;
   /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the name returned, for what `rights`
   /// (memory_rights) says and nothing else. RESOURCE_EXHAUSTED names the limit, UNIMPLEMENTED the right that the device has not.
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
@@ -96,12 +120,6 @@ class OneSided {
   virtual void close_region(uint32_t key) = 0;
   /// May be an operation's `local`.
   [[nodiscard]] virtual bool usable(ByteSpan bytes) = 0;
-  /// By what peers reach [bytes]: the key, and an address that is their own unless a transport names memory differently.
-  [[nodiscard]] virtual std::optional<MemoryName> name_of(ByteSpan bytes) {
-    const std::optional<uint32_t> key = key_of(bytes);
-    if (!key.has_value()) return std::nullopt;
-    return MemoryName{reinterpret_cast<uintptr_t>(bytes.data()), *key};
-  }
   /// Takes a prefix and returns how many. One for a peer that is not ready is taken, and completes with ok = false.
   virtual size_t post(std::span<const OneSidedOperation> operations) = 0;
   /// Completions in any order; returns how many were written.

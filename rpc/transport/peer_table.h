@@ -1,16 +1,40 @@
-// PeerTable: the remote endpoints a datagram transport knows, by uuid and by where their packets come from.
+// PeerTable: the remote endpoints that a datagram transport knows, by where their packets come from.
 //
-// A PeerId is an index here. Callers come and go (each run of a tool is a new uuid), so once the table is full, the entry without
-// a packet for the longest time is given to the next new uuid, if that time is longer than any session lives in silence.
+// A PeerId is an index here. It names an address (Source), and what is known of the address is how to send there: a
+// next hop, a key. Sessions keep a PeerId for as long as they stand, and some of them are silent for minutes, so what
+// may happen to an entry is a question of who uses it (rpc::PeerUse, the engine's sessions), not of when something was
+// sent there last.
 //
-// Peer: a struct with `Uuid uuid`, `Source source` and `TimeNs last_used_ns`, which its transport keeps up to date.
+//   comes                                the address is new    known, not in use     known, in use
+//   own dial: resolve()                  a new id              same id, replaced     same id, replaced
+//   a claim: resolve_claimed()           a new id              same id, replaced     same id, nothing changes
+//   a packet: find()                     no id                 its id                its id
+//
+// - An own dial comes with a descriptor from where we asked for it (the node's bootstrap service, the caller). It is
+// the better word,
+//   always: whoever is at the address now is found, even if sessions of an earlier endpoint there have not ended.
+// - A claim is what an offer says of its sender. It costs nothing, and may name anybody's address with a wrong next hop
+// or key. So it
+//   never touches an entry that a session uses. The transport answers such a claim with the entry as it is, or refuses it.
+//   Claims among themselves: the last one counts, until a packet has bound a session to the id.
+// - A packet changes nothing.
+// - An id in use is never given to another address, however long nothing was sent there.
+// - Callers come and go (each run of a tool has a port or queue of its own), so other ids are used again: those that
+// nothing was ever
+//   sent to, the oldest first, once there are more than kUnusedMax of these, because claims name any number of addresses; and when
+//   the table is full, the one that nothing was sent to for the longest time.
+// - Without a PeerUse nobody can say what is in use. Then claims replace what they like, and a full table gives away
+// only what nothing
+//   was sent to for kForgottenAfter.
+//
+// Peer: a struct with `Source source` and `TimeNs last_used_ns`: when something was sent there last, 0: never. The transport keeps it.
 // Source: what a packet says of its sender; comparable, with AbslHashValue and `uint64_t mix() const`, whose top bits differ.
 #ifndef SKUA_RPC_TRANSPORT_PEER_TABLE_H_
 #define SKUA_RPC_TRANSPORT_PEER_TABLE_H_
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -23,39 +47,46 @@
 
 namespace skua::rpc {
 
+/// Whose word a descriptor is.
+enum class PeerWord : uint8_t { kOwnDial, kClaim };
+
 /// Thread: the transport's.
 template <typename Source, typename Peer>
 class PeerTable {
  public:
-  /// Longer than the engine keeps a silent session.
+  /// Where nobody says what is in use: longer than the engine keeps a silent session.
   static constexpr DurationNs kForgottenAfter = 300 * kSecond;
+  /// Ids that nothing was ever sent to.
+  static constexpr size_t kUnusedMax = 1024;
 
   explicit PeerTable(size_t peers_max) : peers_max_(peers_max) {}
 
-  /// The id of `peer.uuid`, made if need be; what was known of it is replaced by `peer`, used at peer.last_used_ns.
-  /// RESOURCE_EXHAUSTED: peers_max, all of them in use.
-  absl::StatusOr<PeerId> put(Peer peer) {
-    PeerId id = find_uuid(peer.uuid);
+  /// Null: nobody says what is in use.
+  void set_use(const PeerUse* use) { use_ = use; }
+
+  /// The id of `peer.source`, made if need be; what was known of it is replaced, but for last_used_ns: see
+  /// may_replace(). RESOURCE_EXHAUSTED: peers_max, all of them in use.
+  absl::StatusOr<PeerId> put(Peer peer, TimeNs now) {
+    PeerId id = find(peer.source);
     if (id == kNoPeer) {
-      absl::StatusOr<PeerId> made = new_id(peer.last_used_ns);
+      absl::StatusOr<PeerId> made = new_id(now);
       if (!made.ok()) return made.status();
       id = *made;
-      by_uuid_[peer.uuid.bytes] = id;
+      by_source_[peer.source] = id;
+      unused_.push_back(id);
+      peer.last_used_ns = 0;
+      cache_.fill({});
+    } else {
+      peer.last_used_ns = peers_[id].last_used_ns;
     }
-    Peer& entry = peers_[id];
-    if (const auto old = by_source_.find(entry.source); old != by_source_.end() && old->second == id) {
-      by_source_.erase(old);
-    }
-    by_source_[peer.source] = id;
-    entry = std::move(peer);
-    cache_.fill({});
+    peers_[id] = std::move(peer);
     return id;
   }
 
-  /// kNoPeer: not known.
-  [[nodiscard]] PeerId find_uuid(const Uuid& uuid) const {
-    const auto found = by_uuid_.find(uuid.bytes);
-    return found == by_uuid_.end() ? kNoPeer : found->second;
+  [[nodiscard]] bool is_in_use(PeerId id) const { return use_ != nullptr && use_->is_used(id); }
+  /// put() may replace what is known of it.
+  [[nodiscard]] bool may_replace(PeerId id, PeerWord word) const {
+    return word == PeerWord::kOwnDial || !is_in_use(id);
   }
   /// Who sends from there; kNoPeer: nobody we know. Used on every packet.
   [[nodiscard]] PeerId find(const Source& source) {
@@ -79,24 +110,40 @@ class PeerTable {
   static constexpr size_t kCacheSlots = 256;
 
   absl::StatusOr<PeerId> new_id(TimeNs now) {
-    if (peers_.size() < peers_max_) {
+    const bool is_full = peers_.size() == peers_max_;
+    for (size_t left = unused_.size(); left > 0 && (is_full || unused_.size() > kUnusedMax); --left) {
+      const PeerId id = unused_.front();
+      unused_.pop_front();
+      if (peers_[id].last_used_ns != 0) continue;
+      if (!is_in_use(id)) return give_away(id);
+      unused_.push_back(id);  // a dial that has sent nothing yet
+    }
+    if (!is_full) {
       peers_.emplace_back();
       return static_cast<PeerId>(peers_.size() - 1);
     }
-    const auto oldest = std::min_element(peers_.begin(), peers_.end(),
-                                         [](const Peer& a, const Peer& b) { return a.last_used_ns < b.last_used_ns; });
-    if (now - oldest->last_used_ns < kForgottenAfter) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the transport knows ", peers_max_, " peers, all of them in use"));
+    PeerId oldest = kNoPeer;
+    for (PeerId id = 0; id < peers_.size(); ++id) {
+      const bool is_older = oldest == kNoPeer || peers_[id].last_used_ns < peers_[oldest].last_used_ns;
+      if (is_older && !is_in_use(id)) oldest = id;
     }
-    by_uuid_.erase(oldest->uuid.bytes);
-    return static_cast<PeerId>(oldest - peers_.begin());
+    const bool in_use = oldest == kNoPeer || (use_ == nullptr && now - peers_[oldest].last_used_ns < kForgottenAfter);
+    if (!in_use) return give_away(oldest);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the transport knows ", peers_max_, " peers, all of them in use: end some sessions"));
+  }
+
+  PeerId give_away(PeerId id) {
+    by_source_.erase(peers_[id].source);
+    return id;
   }
 
   const size_t peers_max_;
+  const PeerUse* use_ = nullptr;
   std::vector<Peer> peers_;
-  absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> by_uuid_;
   absl::flat_hash_map<Source, PeerId> by_source_;
+  /// Oldest first; some have been used since.
+  std::deque<PeerId> unused_;
   std::array<Cached, kCacheSlots> cache_;
 };
 

@@ -17,9 +17,12 @@
 //   RX  The bytes of a received packet are lent: they stay valid until release(buffer). Transports lend from a ring; the
 //       engine copies out when too much is lent (Capabilities::lendable_count).
 //
-// Peers: a PeerId is this transport's small integer for one remote endpoint, made by resolve() or
-// by an incoming connection. The same endpoint uuid always maps to the same PeerId. A datagram
-// transport may lose, duplicate, reorder or corrupt (Capabilities says which); a stream transport
+// Peers: a PeerId is this transport's small integer for where packets come from and go to. A datagram transport's is an address,
+// made by resolve(). A stream transport's is made by resolve(), for an endpoint that is dialled and must answer by the uuid asked
+// for, or by an incoming connection, whose word for who it is proves nothing; that one ends with the connection. So two endpoints
+// may be joined by two connections, each for the sessions of the side that dialled. Nobody takes another's PeerId by what he says.
+//
+// A datagram transport may lose, duplicate, reorder or corrupt (Capabilities says which); a stream transport
 // reports the loss of a connection by a LinkEvent, after which packets accepted for that peer may
 // or may not have arrived: the engine repeats them and the receiving engine drops duplicates.
 #ifndef SKUA_RPC_TRANSPORT_TRANSPORT_H_
@@ -61,6 +64,8 @@ struct Capabilities {
   /// retransmission.
   bool reliable = false;
   bool ordered = false;
+  /// Peers that dial are known by their connections: no descriptor is needed to answer them, and kDown ends an incoming one's PeerId.
+  bool connected = false;
   /// The wire detects corruption itself; otherwise the engine adds a CRC-32C to each packet.
   bool integrity = false;
   /// Segments may be read after tx_burst returned; wait for reap().
@@ -126,6 +131,15 @@ class RxPlacer {
   virtual void abandon(uint64_t cookie) = 0;
 };
 
+/// Which peers the engine's sessions use. Implemented by the engine.
+class PeerUse {
+ public:
+  virtual ~PeerUse() = default;
+  /// A session of this endpoint leads there: its own, or an accepted one that is bound to the peer. Sessions of offers
+  /// that no packet followed do not count. Thread: the endpoint's, from inside resolve() and resolve_claimed().
+  [[nodiscard]] virtual bool is_used(PeerId peer) const = 0;
+};
+
 struct LinkEvent {
   enum class Kind : uint8_t {
     kUp,       // a connection stands; `identity` is who answered
@@ -174,10 +188,20 @@ class Transport {
   /// it.
   virtual void set_placer(RxPlacer* /*placer*/) {}
 
-  /// The PeerId of the described endpoint; no I/O happens yet. INVALID_ARGUMENT: not this
-  /// transport's descriptor; FAILED_PRECONDITION: another cluster; RESOURCE_EXHAUSTED: too many
-  /// peers.
+  /// Whom the transport asks before it gives a PeerId to another address; must outlive its use here. Null: nobody, and
+  /// no peer is used. Streams ignore it.
+  virtual void set_peer_use(const PeerUse* /*use*/) {}
+
+  /// The PeerId of the described endpoint, to send to; no I/O happens yet. For our own dials, whose descriptors come
+  /// from where we asked: what they say replaces what was known of the address. INVALID_ARGUMENT: not this transport's
+  /// descriptor; FAILED_PRECONDITION: another cluster; RESOURCE_EXHAUSTED: too many peers.
   virtual absl::StatusOr<PeerId> resolve(const Descriptor& peer) = 0;
+  /// The same for what somebody says of itself: it changes nothing of a peer that sessions use. Also UNAVAILABLE: the
+  /// address is another endpoint's now.
+  virtual absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) { return resolve(peer); }
+
+  /// What all peers at one host have in common, as far as the transport can tell; for bounds.
+  [[nodiscard]] virtual uint64_t host_of(PeerId peer) const { return peer; }
 
   /// Takes a prefix of `packets` (in order) and returns how many. Those not taken are the caller's
   /// to offer again. Packets for a peer that cannot be reached are taken and dropped; a LinkEvent

@@ -19,6 +19,7 @@ std::string_view drop_reason_name(DropReason reason) {
     case DropReason::kNoMemory: return "no_memory";
     case DropReason::kMalformedHandshake: return "malformed_handshake";
     case DropReason::kRefusedHandshake: return "refused_handshake";
+    case DropReason::kForeignSender: return "foreign_sender";
   }
   return "unknown";
 }

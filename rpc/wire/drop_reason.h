@@ -25,8 +25,9 @@ enum class DropReason : uint8_t {
   kNoMemory,            // no buffer to assemble it in; the sender will repeat it
   kMalformedHandshake,  // an offer or answer that does not decode
   kRefusedHandshake,    // an offer that was answered with no
+  kForeignSender,       // for a session, and not from its peer
 };
-inline constexpr size_t kDropReasonCount = 15;
+inline constexpr size_t kDropReasonCount = 16;
 
 /// A name for counters and logs, such as "bad_checksum".
 [[nodiscard]] std::string_view drop_reason_name(DropReason reason);

@@ -50,6 +50,12 @@ enum class PacketType : uint8_t {
 };
 inline constexpr uint8_t kPacketTypeMax = 12;
 
+/// Which types an open session takes itself, a bit for each; the others make and end sessions, and are the endpoint's.
+inline constexpr uint32_t kSessionPacketTypes = 0b1'0000'1111'1110;
+[[nodiscard]] constexpr bool is_for_session(PacketType type) {
+  return (kSessionPacketTypes >> static_cast<uint8_t>(type) & 1u) != 0;
+}
+
 namespace packet_flags {
 inline constexpr uint8_t kOneWay = 1;        // request: the receiver answers on its own, empty
 inline constexpr uint8_t kEngineStatus = 2;  // response: the status is the engine's, no handler ran

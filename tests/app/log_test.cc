@@ -72,9 +72,26 @@ TEST(Log, Log_AlwaysOneLine) {
   EXPECT_EQ(lines.rest(0), "info    main: a b value=\"c\\nd\" percent=\"%v {}\"\n");
 }
 
+TEST(Log, Log_LongTextsAreCut) {
+  Lines lines;
+  lines.logger().info(std::string(1 << 20, 'm'), {{"value", std::string(1 << 20, 'v')}});
+  ASSERT_EQ(lines.lines.size(), 1u);
+  EXPECT_LT(lines.lines[0].size(), 10'000u);
+  EXPECT_NE(lines.lines[0].find("mmm... (1048576 bytes) value=\"vvv"), std::string::npos);
+}
+
+TEST(Log, Log_AFloodIsCutAndCounted) {
+  Lines lines;
+  const Logger logger = lines.logger({.throttle = {.burst = 3, .per_second = 0}});
+  for (int i = 0; i < 1000; ++i) logger.warning("refused", {{"peer", i}});
+  logger.info("another kind");
+  ASSERT_EQ(lines.lines.size(), 4u);
+  EXPECT_EQ(lines.rest(3), "info    main: another kind\n");
+}
+
 TEST(Log, Log_ThreadsDoNotInterleave) {
   Lines lines;
-  const Logger logger = lines.logger();
+  const Logger logger = lines.logger({.throttle = {.burst = 2000}});
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int t = 0; t < 4; ++t) {

@@ -302,6 +302,11 @@ class ClusterTest(unittest.TestCase):
             config.flush()
             self.refused(f"{BIN}/skuad", "--config", config.name, words=["data_dri", "data_dir"])
 
+    def test_Perf_OneClientMayHaveManySessions(self):
+        done = subprocess.run([f"{BIN}/skua-perf", "latency", "--sessions", "3000", "--duration", "100ms"],
+                              capture_output=True, text=True, timeout=LIMIT_S + 60, check=False)
+        self.assertIn("round trip", self.ok(done))
+
     def test_CommandLine_DpdkSettingsAreCheckedWithoutDpdk(self):
         node = (f"{BIN}/skuad", "--data-dir", "/nowhere", "--check-config", "--transport", "dpdk")
         device = ("--dpdk-devices", "net_null0", "--dpdk-addresses", "10.77.0.1/24")

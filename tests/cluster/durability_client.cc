@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,8 @@ struct Sum {
   int64_t acknowledged = 0;
   int64_t under_way = 0;
   int64_t unknown = 0;
-  std::set<int64_t> told{};  // since the last check
+  std::set<int64_t> told{};        // since the last check
+  std::deque<std::string> last{};  // what was done to it, for a failure's text
   bool is_read = false;
 };
 
@@ -213,9 +215,13 @@ class DurabilityClient {
   void add(Sum& sum) {
     ++in_flight_;
     ++sum.under_way;
-    sum_started(client_.add(arguments_.table, sum.name, 1, {}, [this, &sum](WriteResult&& result) {
+    const auto began = Clock::now();
+    sum_started(client_.add(arguments_.table, sum.name, 1, {}, [this, &sum, began](WriteResult&& result) {
       --in_flight_;
       --sum.under_way;
+      note(sum, began,
+           absl::StrCat("add: ", result.ok() ? absl::StrCat(result.value) : result.status.ToString(),
+                        result.may_have_been_applied ? " (unknown)" : ""));
       if (result.ok()) {
         ++acknowledged_;
         ++sum.acknowledged;
@@ -236,7 +242,8 @@ class DurabilityClient {
   void read_sum(Sum& sum, bool settles) {
     ++in_flight_;
     const int64_t least = sum.acknowledged;
-    sum_started(client_.get(arguments_.table, sum.name, {}, [this, &sum, least, settles](GetResult&& result) {
+    const auto began = Clock::now();
+    sum_started(client_.get(arguments_.table, sum.name, {}, [this, &sum, least, settles, began](GetResult&& result) {
       --in_flight_;
       ++reads_;
       if (!result.ok() && !absl::IsNotFound(result.status)) {
@@ -247,14 +254,29 @@ class DurabilityClient {
       const int64_t is = result.ok() ? std::strtoll(result.value.str().c_str(), nullptr, 10) : 0;
       const int64_t most = sum.acknowledged + sum.under_way + sum.unknown;
       if (is < least || is > most) {
-        return broken(absl::StrCat(sum.name, " is ", is, ", not ", least, " to ", most));
+        return broken(absl::StrCat(sum.name, " is ", is, ", not ", least, " to ", most, since(began), " (version ",
+                                   result.version, "); before: ", absl::StrJoin(sum.last, "; ")));
       }
+      note(sum, began, absl::StrCat("get: ", is, " of ", least, " to ", most, settles ? ", settled" : ""));
       if (!settles) return;
       sum.is_read = true;
       sum.acknowledged = is;
       sum.unknown = 0;
       sum.told.clear();
     }));
+  }
+
+  /// Since the client began.
+  std::string since(Clock::time_point began) const {
+    const auto ms = [this](Clock::time_point time) {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(time - began_).count();
+    };
+    return absl::StrCat(" from ", ms(began), " to ", ms(Clock::now()), " ms");
+  }
+
+  void note(Sum& sum, Clock::time_point began, const std::string& what) {
+    sum.last.push_back(absl::StrCat(what, since(began)));
+    if (sum.last.size() > kNotesMax) sum.last.pop_front();
   }
 
   void written(Key& key, const std::optional<std::string>& value, const WriteResult& result) {
@@ -315,7 +337,10 @@ class DurabilityClient {
     if (broken_.empty()) broken_ = what;
   }
 
+  static constexpr size_t kNotesMax = 40;
+
   const Arguments arguments_;
+  const Clock::time_point began_ = Clock::now();
   AsyncClient& client_;
   Rng rng_;
   std::vector<Key> keys_;

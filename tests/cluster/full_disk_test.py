@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -71,6 +72,34 @@ ssize_t pwritev64v2(int fd, const struct iovec* pieces, int count, off_t offset,
   return pwritev2(fd, pieces, count, offset, flags);
 }
 """
+
+
+class Filler:
+    """Takes every byte of a file system, again and again, as long as it is in the with statement."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "filler")
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        with open(self.path, "ab", buffering=0) as out:
+            while not self.stopping.wait(0.01):
+                for bytes_at_once in (MIB, 4096, 1):
+                    try:
+                        while not self.stopping.is_set():
+                            out.write(b"x" * bytes_at_once)
+                    except OSError:
+                        pass
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+        os.unlink(self.path)
 
 
 class StorageTest(unittest.TestCase):
@@ -142,6 +171,45 @@ class StorageTest(unittest.TestCase):
         client.tell("pause")
         client.tell("check")
         self.assertEqual(self.ok(cluster.ctl("get", "t", "after")).strip(), "2")
+
+    def test_FullDisk_ToTheLastByteEndsNothing(self):
+        mount = LoopMount(96)
+        mount.__enter__()
+        self.addCleanup(mount.__exit__)
+        if not mount.is_own:
+            self.skipTest(mount.description)
+        cluster = self.make_cluster(mount.path, "--workers", "2")
+        client = DurabilityClient(cluster, "t", "--keys", "400", "--in-flight", "32", "--value-bytes", "6000")
+        self.addCleanup(client.close)
+        node = cluster.processes["node0"]
+        for number in range(2):
+            client.tell("load")
+            wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
+            with Filler(mount.path):
+                wait_for("the status to say so", lambda: "the disk is full" in self.ok(cluster.ctl("status")))
+                wait_for("the last byte to be taken", lambda: os.statvfs(mount.path).f_bavail == 0)
+                # Databases are made, and not made, and closed.
+                cluster.ctl("table", "create", f"more{number}", "--shards", "2", timeout="2s")
+                # The node tries every five seconds, and RocksDB speaks to its own log meanwhile.
+                count = self.refusals(cluster) + 3
+                wait_for("the node to find no room", lambda count=count: self.refusals(cluster) >= count)
+                cluster.ctl("table", "drop", f"more{number}", "--yes", timeout="2s")
+                self.assertIsNone(node.popen.poll(), self.log(cluster)[-2000:])
+            for key in range(20):  # in each shard
+                put = ("put", "t", f"probe{key}", "v")
+                wait_for("writes to be taken", lambda put=put: cluster.ctl(*put, timeout="1s").returncode == 0)
+            wait_for("the trouble to end", lambda: "TROUBLE" not in self.ok(cluster.ctl("status")))
+            client.tell("pause")
+            client.tell("check")
+        # What the logs let go of is in the databases.
+        client.tell("load")
+        node.kill9()
+        cluster.start_node(0)
+        client.tell("pause")
+        client.tell("check")
+
+    def refusals(self, cluster):
+        return self.log(cluster).count("No space left on device")
 
     def test_FailedSync_IsToldAndNotTriedAgain(self):
         directory = tempfile.mkdtemp(prefix="skua-failed-sync.")

@@ -76,6 +76,13 @@ class NodeNetwork:
         for other in others:
             self.tell(other, {one: NOBODY})
 
+    def deafen(self, receiver, sender):
+        """What the sender sends does not arrive; the other way it does."""
+        self.tell(sender, {receiver: NOBODY})
+
+    def mend_one_way(self, receiver, sender):
+        self.tell(sender, {receiver: self.hardware(receiver)})
+
     def mend(self, one, *others):
         for other in others:
             self.tell(other, {one: self.hardware(one)})

@@ -108,6 +108,9 @@ def run():
         check(cluster, keys)
         assert "lost power" in cluster.processes["control"].log(), cluster.processes["control"].log()[-3000:]
         assert put(cluster, "after", "flush") == "flush"
+        # A backup's doubt ends when its primary says so, which may be after the shard is served; a stop does not end it.
+        wait_for("all members to be without doubt",
+                 lambda: not any("4711" in unsynced(cluster, node).values() for node in range(NODES)))
 
         # After an orderly stop nobody is in doubt, whatever the machine does.
         for node in range(NODES):

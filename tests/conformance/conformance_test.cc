@@ -62,10 +62,11 @@ struct Host {
   }
 
   void serve() {
-    endpoint->serve(kEcho, [this](IncomingCall&& call) {
+    const auto echo = [this](IncomingCall&& call) {
       ++echoes;
       if (!call.one_way) call.reply.reply(copy(call.request.bytes()));
-    });
+    };
+    endpoint->serve(kEcho, echo, {.one_way = true});
     endpoint->serve(kSize, [this](IncomingCall&& call) {
       ByteReader reader(call.request.bytes());
       const std::string answer = bytes_of(reader.read<uint32_t>());
@@ -356,6 +357,12 @@ TEST_P(Conformance, OneWay_IsDeliveredAndCompletes) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.response, "");
   EXPECT_EQ(server_->echoes, 1u);
+}
+
+TEST_P(Conformance, OneWay_OfAMethodThatAnswersIsRefused) {
+  const Outcome outcome = call(kHold, as_byte_span("note"), {.timeout_ns = 5 * kSecond, .one_way = true});
+  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kFailedPrecondition) << outcome.status;
+  EXPECT_TRUE(server_->held.empty());
 }
 
 TEST_P(Conformance, Leases_MoreThanTheRingIsCopiedOut) {

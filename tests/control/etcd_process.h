@@ -1,5 +1,6 @@
 // A real etcd of one member in a temporary directory, on ports that were free a moment ago; killed when it goes out of
-// scope.
+// scope. Its files are in memory: beside other tests, a sync of the disk can take longer than etcd waits for its log, and
+// etcd then answers "request timed out".
 #ifndef SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 #define SKUA_TESTS_CONTROL_ETCD_PROCESS_H_
 
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <random>
 #include <string>
 #include <utility>
@@ -101,7 +103,13 @@ class EtcdProcess {
   }
 
  private:
-  const TempDir dir_;
+  /// Of memory, where the machine has such a directory.
+  [[nodiscard]] static std::filesystem::path parent() {
+    const char* const memory = "/dev/shm";
+    return access(memory, W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+  }
+
+  const TempDir dir_{parent()};
   const std::vector<std::string> arguments_;
   const int client_port_;
   const int peer_port_;

@@ -13,8 +13,8 @@ namespace skua::control {
 
 class TempDir {
  public:
-  TempDir() {
-    std::string pattern = std::filesystem::temp_directory_path() / "skua-control-test-XXXXXX";
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string pattern = parent / "skua-control-test-XXXXXX";
     SKUA_CHECK(mkdtemp(pattern.data()) != nullptr, "cannot create a temporary directory");
     path_ = pattern;
   }

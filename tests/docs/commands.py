@@ -69,6 +69,10 @@ class Helps:
         self.bin, self.texts = bin_folder, {}
 
     def path(self, name):
+        if name.startswith('build/fuzz/bin/fuzzers/'):
+            # Built by a later step; without options of ours.
+            sources = glob.glob(os.path.join(REPO, f'tests/**/{os.path.basename(name)}.cc'), recursive=True)
+            return sources[0] if sources else None
         if '/' in name:
             # Documents also call programs of a build.
             name = name.replace('build/release/bin', self.bin)

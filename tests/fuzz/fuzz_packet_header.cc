@@ -64,22 +64,22 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
     lease = lend(std::vector<std::byte>(arrival.payload.begin(), arrival.payload.end())).lease;
     return true;
   }
-  std::optional<Assembly> assemble(size_t bytes) override {
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override {
     if (scarce) return std::nullopt;
     return lend(std::vector<std::byte>(bytes));
   }
   MessagePtr make_message() override { return messages.make(); }
-  MessagePtr announce(const Session&, const Message& message) override {
-    if (!reads || message.size() > kReadHeadMax) return {};
+  Announcement announce(const MessageOwner&, const MessagePtr& message) override {
+    if (!reads || message->size() > kReadHeadMax) return {};
     ReadList list;
     list.connection = 1;
     list.span_count = 1;
-    list.spans[0] = {.address = 4096, .key = 1, .bytes = static_cast<uint32_t>(message.size())};
+    list.spans[0] = {.address = 4096, .key = 1, .bytes = static_cast<uint32_t>(message->size())};
     MessagePtr out = messages.make();
     out->set_head_size(list.encode(out->head_room()));
-    return out;
+    return Announcement(std::move(out));
   }
-  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override {
+  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override {
     if (!reads) return Fetch::kImpossible;
     SKUA_CHECK(list.message_bytes() == message_bytes, "a fetch of other bytes than the message has");
     if (scarce) return Fetch::kNoMemory;
@@ -88,6 +88,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   }
   void sever(const Session&) override {}
   void deliver(Session&, ArrivedRequest&& request) override { requests.push_back(std::move(request)); }
+  [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method % 2 == 0; }
   void complete(Call& call) override {
     SKUA_CHECK(call.request, "a call completed twice");
     SKUA_CHECK(!call.hook.linked() && call.slot == kNoSlot, "a completed call is still in the session");
@@ -113,7 +114,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   std::map<uint64_t, std::vector<std::byte>> lent;
   std::deque<ArrivedRequest> requests;
   struct Fetching {
-    PullOwner owner;
+    MessageOwner owner;
     Lease message;
   };
   std::deque<Fetching> fetches;

@@ -5,6 +5,7 @@
 //   rpc_sim --replay --seeds 40           each seed twice: the traces must be equal
 //   rpc_sim --mutant ack-hole             a deliberate fault: succeeds if some seed catches it
 //   rpc_sim --mutant ignore-budget --incast 100      the same for faults that cost no correctness: the incast must not hold
+//   rpc_sim --memory-taken-back --seeds 300          sessions end while their peers read their memory
 //   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
 //   against no loss
 //   rpc_sim --incast 16 [--gbps 25] [--buffer-kib 512] [--budget-kib 62] [--queue-target-us 20] [--congestion none]
@@ -35,6 +36,7 @@ struct Arguments {
   uint64_t soak = 0;
   double loss = 0.01;
   bool replay = false;
+  bool memory_taken_back = false;
   bool verbose = false;
   Mutant mutant = Mutant::kNone;
   std::optional<CongestionControl> congestion;
@@ -58,11 +60,11 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"keep-budget", Mutant::kKeepBudget},
       {"ignore-budget", Mutant::kIgnoreBudget},
       {"ignore-departure", Mutant::kIgnoreDeparture},
-      {"drop-source", Mutant::kDropSource},
       {"no-sever", Mutant::kNoSever},
       {"any-connection", Mutant::kAnyConnection},
+      {"drop-lent", Mutant::kDropLent},
   };
-  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kAnyConnection), "a mutant without a name");
+  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kDropLent), "a mutant without a name");
   for (const auto& [known, mutant] : kNames) {
     if (std::strcmp(known, name) == 0) {
       out = mutant;
@@ -109,6 +111,8 @@ bool parse(int argc, char** argv, Arguments& out) {
     const std::string flag = argv[i];
     if (flag == "--replay") {
       out.replay = true;
+    } else if (flag == "--memory-taken-back") {
+      out.memory_taken_back = true;
     } else if (flag == "--verbose") {
       out.verbose = true;
     } else {
@@ -119,10 +123,10 @@ bool parse(int argc, char** argv, Arguments& out) {
   return true;
 }
 
-void report(uint64_t seed, const WorldResult& result) {
+void report(uint64_t seed, const WorldResult& result, const char* world = "") {
   std::printf("seed %" PRIu64 ": %s\n", seed, result.faults.c_str());
   for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
-  std::printf("  replay: rpc_sim --first-seed %" PRIu64 " --seeds 1 --verbose\n", seed);
+  std::printf("  replay: rpc_sim %s--first-seed %" PRIu64 " --seeds 1 --verbose\n", world, seed);
 }
 
 void add(WorldResult& total, const WorldResult& one) {
@@ -153,11 +157,13 @@ int run_seeds(const Arguments& arguments) {
   const auto begun = std::chrono::steady_clock::now();
   WorldResult total;
   const bool hunting = arguments.mutant != Mutant::kNone;
+  const char* world = arguments.memory_taken_back ? "--memory-taken-back " : "";
   uint64_t failed = 0;
   for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds; ++seed) {
     WorldOptions options;
     options.seed = seed;
     options.congestion = arguments.congestion;
+    options.memory_taken_back = arguments.memory_taken_back;
     const WorldResult result = run_world(options);
     add(total, result);
     if (arguments.replay && run_world(options).trace_hash != result.trace_hash) {
@@ -170,10 +176,10 @@ int run_seeds(const Arguments& arguments) {
         std::printf("caught by seed %" PRIu64 ": %s\n", seed, result.violations.front().c_str());
         return 0;
       }
-      report(seed, result);
+      report(seed, result, world);
       if (failed >= 5) break;
     } else if (arguments.verbose) {
-      report(seed, result);
+      report(seed, result, world);
     }
   }
   if (hunting) {
@@ -254,11 +260,12 @@ int run_incast_mode(const Arguments& arguments) {
 int main(int argc, char** argv) {
   skua::rpc::sim::Arguments arguments;
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
-    std::fprintf(stderr,
-                 "usage: rpc_sim [--seeds N] [--first-seed N] [--replay] [--verbose] [--mutant NAME] "
-                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
-                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
-                 "[--congestion ...]\n");
+    std::fprintf(
+        stderr,
+        "usage: rpc_sim [--seeds N] [--first-seed N] [--memory-taken-back] [--replay] [--verbose] [--mutant NAME] "
+        "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
+        "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
+        "[--congestion ...]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;

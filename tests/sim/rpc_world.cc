@@ -1,6 +1,8 @@
 #include "tests/sim/rpc_world.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "tests/sim/rpc_world_internal.h"
@@ -10,6 +12,7 @@ namespace {
 
 constexpr DurationNs kQuietLimit = 120 * kSecond;
 constexpr DurationNs kSafetyLimit = 600 * kSecond;
+constexpr double kRenewalChance = 0.1;
 
 }  // namespace
 
@@ -18,6 +21,11 @@ void World::choose_faults() {
   auto maybe = [&](double max) { return rng_.chance(0.5) ? rng_.uniform() * max : 0; };
   if (options_.fixed_loss >= 0) {
     faults.loss = options_.fixed_loss;
+  } else if (options_.memory_taken_back) {
+    faults.loss = maybe(0.1);
+    faults.reorder = 0.1 + 0.4 * rng_.uniform();
+    faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(100, 2000)) * kMicrosecond;
+    faults.one_sided_max_ns = static_cast<DurationNs>(rng_.between(1, 1000)) * kMicrosecond;
   } else {
     faults.loss = maybe(options_.fault_max);
     faults.duplicate = maybe(options_.fault_max);
@@ -49,7 +57,7 @@ void World::start(Node& node) {
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
   transport.payload_max_bytes = 1024;
-  transport.one_sided = options_.fixed_loss < 0 && rng_.chance(0.5);
+  transport.one_sided = options_.memory_taken_back || (options_.fixed_loss < 0 && rng_.chance(0.5));
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   node.transport = network_.attach(100 + node.index, identity, transport);
   EndpointOptions options;
@@ -58,7 +66,7 @@ void World::start(Node& node) {
   options.protocol.window = static_cast<uint16_t>(1u << rng_.below(6));
   options.protocol.credits = static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));
   options.protocol.message_max_bytes = std::max(options_.message_max_bytes + 64, 4096u);
-  options.protocol.read_above_bytes = static_cast<uint32_t>(rng_.below(20'000));
+  options.protocol.read_above_bytes = static_cast<uint32_t>(rng_.below(options_.memory_taken_back ? 1000 : 20'000));
   options.protocol.reads_max = static_cast<uint32_t>(rng_.between(1, 16));
   options.protocol.read_chunk_bytes = static_cast<uint32_t>(rng_.between(200, 64 << 10));
   options.protocol.peer_timeout_ns = 2 * kSecond;
@@ -97,6 +105,19 @@ void World::crash(Node& node) {
   node.endpoint.reset();
   node.transport.reset();
   node.sessions.clear();
+}
+
+/// A new session to where an old one leads, which ends then: calls that begin from now on do not wait for the old
+/// one's.
+void World::renew_session(Node& node) {
+  auto renewed = node.sessions.begin();
+  std::advance(renewed, rng_.below(node.sessions.size()));
+  const Node& peer = nodes_[renewed->first];
+  if (!peer.up()) return;
+  absl::StatusOr<SessionId> session = node.endpoint->connect(peer.endpoint->local_descriptor());
+  if (!session.ok()) return;
+  ++result_.coverage["session renewed"];
+  node.endpoint->close(std::exchange(renewed->second, *session));
 }
 
 // --- Time ------------------------------------------------------------------------------------------------------------
@@ -139,6 +160,9 @@ void World::act() {
     ++result_.coverage["close"];
     node.endpoint->close(node.sessions.begin()->second);
     node.sessions.erase(node.sessions.begin());
+  }
+  if (options_.memory_taken_back && rng_.chance(kRenewalChance) && node.up() && !node.sessions.empty()) {
+    renew_session(node);
   }
   if (rng_.chance(partition_chance_)) {
     ++result_.coverage["partition"];

@@ -41,6 +41,9 @@ struct WorldOptions {
   /// If not negative: exactly this loss and no other fault, no crashes (soak runs).
   double fixed_loss = -1;
   bool crashes = true;
+  /// Nodes renew their sessions all the time while large messages that the receiver reads are under way, and the memory
+  /// that they get back is used for the next message at once. Packets are lost and late; nodes do not crash.
+  bool memory_taken_back = false;
   uint32_t concurrent_max = 32;
   /// Every node's; unset: each node draws its own, and knobs that make it bite.
   std::optional<CongestionControl> congestion;

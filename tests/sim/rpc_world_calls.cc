@@ -14,27 +14,37 @@ std::byte pattern(uint64_t call_id, size_t at) {
   return static_cast<std::byte>(mix64(call_id * 0x9e37 + at / 8) >> (8 * (at % 8)));
 }
 
-std::string make_pattern(uint64_t call_id, size_t bytes) {
-  std::string out(bytes, '\0');
+/// Of a body whose memory is used again.
+constexpr size_t kBlockBytes = 8192;
+
+void write_pattern(uint64_t call_id, char* to, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 8) {
     const uint64_t word = mix64(call_id * 0x9e37 + at / 8);
-    std::memcpy(out.data() + at, &word, std::min<size_t>(8, bytes - at));
+    std::memcpy(to + at, &word, std::min<size_t>(8, bytes - at));
   }
-  return out;
-}
-
-void release_body(void* context) {
-  auto* body = static_cast<std::string*>(context);
-  std::fill(body->begin(), body->end(), '\xee');  // whoever still reads it is found out
-  delete body;
-}
-
-void append_pattern(Message& message, uint64_t call_id, size_t bytes) {
-  auto* body = new std::string(make_pattern(call_id, bytes));
-  if (!message.add_body(as_byte_span(*body), release_body, body)) release_body(body);
 }
 
 }  // namespace
+
+void BodyMemory::append_pattern(Message& message, uint64_t call_id, size_t bytes) {
+  if (free_.empty()) {
+    blocks_.push_back(std::make_unique<Block>());
+    blocks_.back()->memory = this;
+    free_.push_back(blocks_.back().get());
+  }
+  Block* block = free_.back();
+  free_.pop_back();
+  block->bytes.resize(reuse_ ? std::max(bytes, kBlockBytes) : bytes);
+  write_pattern(call_id, block->bytes.data(), bytes);
+  if (!message.add_body(as_byte_span(block->bytes).first(bytes), release, block)) release(block);
+}
+
+void BodyMemory::release(void* context) {
+  auto* block = static_cast<Block*>(context);
+  std::fill(block->bytes.begin(), block->bytes.end(), '\xee');  // whoever still reads it is found out
+  if (!block->memory->reuse_) std::string().swap(block->bytes);
+  block->memory->free_.push_back(block);
+}
 
 bool matches_pattern(uint64_t call_id, ByteSpan bytes) {
   size_t at = 0;
@@ -51,7 +61,8 @@ bool matches_pattern(uint64_t call_id, ByteSpan bytes) {
 
 void World::serve(Node& node) {
   for (MethodId method : {kEcho, kDeferred, kNested, kDropToken, kRefuse}) {
-    node.endpoint->serve(method, [this, &node](IncomingCall&& call) { handle(node, std::move(call)); });
+    node.endpoint->serve(method, [this, &node](IncomingCall&& call) { handle(node, std::move(call)); },
+                         {.one_way = true});
   }
 }
 
@@ -88,7 +99,7 @@ void World::handle(Node& node, IncomingCall&& call) {
 
 void World::reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint) {
   MessagePtr message = endpoint.make_message();
-  append_pattern(*message, call_id + 1, response_bytes);
+  bodies_.append_pattern(*message, call_id + 1, response_bytes);
   token.reply(std::move(message));
 }
 
@@ -131,7 +142,7 @@ void World::nested_then_reply(Node& node, Deferred&& deferred) {
   MessagePtr request = node.endpoint->make_message();
   const RequestHead head{inner, 32, 0};
   static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
-  append_pattern(*request, inner, 100);
+  bodies_.append_pattern(*request, inner, 100);
   auto token = std::make_shared<ReplyToken>(std::move(deferred.reply));
   auto done = [this, &node, token, inner, outer_id = deferred.call_id,
                bytes = deferred.response_bytes](CallResult&& result) mutable {
@@ -152,6 +163,7 @@ void World::nested_then_reply(Node& node, Deferred&& deferred) {
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
 size_t World::random_size() {
+  if (options_.memory_taken_back) return rng_.below(kBlockBytes + 1);
   const uint64_t kind = rng_.below(options_.large_one_in);
   if (kind == 0) return rng_.below(options_.message_max_bytes - sizeof(RequestHead) + 1);
   if (kind < 4) return rng_.below(8) + (rng_.chance(0.5) ? 1024 - 20 : 1024 * rng_.between(1, 4) - 20);
@@ -184,7 +196,7 @@ void World::start_call(Node& from, uint32_t to, MethodId method, DurationNs time
   MessagePtr request = from.endpoint->make_message();
   const RequestHead head{id, response_bytes, 0};
   static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
-  append_pattern(*request, id, random_size());
+  bodies_.append_pattern(*request, id, random_size());
   ++open_calls_;
   absl::StatusOr<CallId> started =
       from.endpoint->call(from.sessions[to], method, std::move(request), call_options,

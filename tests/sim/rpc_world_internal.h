@@ -28,6 +28,27 @@ struct RequestHead {
 /// `bytes` are what a message of `call_id` is filled with.
 bool matches_pattern(uint64_t call_id, ByteSpan bytes);
 
+/// Where the bodies of messages lie.
+class BodyMemory {
+ public:
+  /// `reuse`: blocks are used again, the last one first, instead of going back to the system: whoever still reads one
+  /// finds another message.
+  explicit BodyMemory(bool reuse) : reuse_(reuse) {}
+  /// Adds a body of `bytes` of the pattern of `call_id`.
+  void append_pattern(Message& message, uint64_t call_id, size_t bytes);
+
+ private:
+  struct Block {
+    BodyMemory* memory = nullptr;
+    std::string bytes;
+  };
+  static void release(void* context);
+
+  const bool reuse_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> free_;
+};
+
 struct CallRecord {
   uint32_t from = 0;
   uint32_t to = 0;
@@ -44,7 +65,8 @@ struct CallRecord {
 
 class World {
  public:
-  explicit World(const WorldOptions& options) : options_(options), rng_(options.seed), network_(rng_.next()) {}
+  explicit World(const WorldOptions& options)
+      : options_(options), rng_(options.seed), bodies_(options.memory_taken_back), network_(rng_.next()) {}
   ~World() {
     for (Node& node : nodes_) crash(node);
   }
@@ -92,6 +114,7 @@ class World {
   void start(Node& node);
   void choose_congestion(ProtocolOptions& protocol);
   void crash(Node& node);
+  void renew_session(Node& node);
   void serve(Node& node);
   void handle(Node& node, IncomingCall&& call);
   void reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint);
@@ -111,6 +134,7 @@ class World {
 
   const WorldOptions options_;
   Rng rng_;
+  BodyMemory bodies_;
   SimNetwork network_;
   std::vector<Node> nodes_;
   std::vector<CallRecord> calls_;

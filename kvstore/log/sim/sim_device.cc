@@ -133,6 +133,7 @@ absl::StatusOr<std::unique_ptr<LogFile>> SimDevice::open(const std::string& name
 }
 
 absl::Status SimDevice::rename(const std::string& from, const std::string& to) {
+  if (!room_for_names_) return absl::ResourceExhaustedError("simulated ENOSPC");
   bool hit = false;
   if (absl::Status begun = begin_operation(hit); !begun.ok()) return begun;
   if (hit && rng_.chance(0.5)) return power_cut();

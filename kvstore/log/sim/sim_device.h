@@ -52,6 +52,8 @@ class SimDevice final : public Device {
 
   void set_faults(const SimDeviceFaults& faults) { faults_ = faults; }
   void set_capacity(uint64_t bytes) { capacity_bytes_ = bytes; }
+  /// The directory has no room for another name.
+  void set_room_for_names(bool room) { room_for_names_ = room; }
   /// The power fails in the middle of the `operations`-th changing operation from now; 0: before anything else.
   void crash_after(uint64_t operations) { crash_at_ = operations_ + operations; }
   [[nodiscard]] bool crashed() const { return crashed_; }
@@ -85,6 +87,7 @@ class SimDevice final : public Device {
 
   Rng rng_;
   uint64_t capacity_bytes_;
+  bool room_for_names_ = true;
   SimDeviceFaults faults_;
   std::map<std::string, std::shared_ptr<Data>> files_;
   uint64_t life_ = 0;

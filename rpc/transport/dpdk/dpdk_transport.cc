@@ -83,7 +83,7 @@ void DpdkTransport::adopt() {
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer) {
+absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer, PeerWord word) {
   if (peer.transport != kTransportName) {
     return absl::InvalidArgumentError(absl::StrCat("the peer speaks ", peer.transport,
                                                    ", this endpoint dpdk: start both with "
@@ -98,9 +98,13 @@ absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer) {
   }
   auto route = [&](size_t line, const InterfaceAddress& to, const MacAddress& next_hop) {
     const InterfaceAddress& from = lines_[line].port->address();
-    absl::StatusOr<PeerId> id =
-        peers_.put({peer.identity.uuid, source_of(to, address->udp_port), static_cast<uint16_t>(line),
-                    FrameTemplate(from, udp_port_, to, address->udp_port, next_hop), now_ns_});
+    const FrameSource source = source_of(to, address->udp_port);
+    // A stranger may name another's address and a wrong next hop.
+    if (const PeerId known = peers_.find(source); known != kNoPeer && !peers_.may_replace(known, word)) {
+      return absl::StatusOr<PeerId>(known);
+    }
+    const FrameTemplate frame(from, udp_port_, to, address->udp_port, next_hop);
+    absl::StatusOr<PeerId> id = peers_.put({source, static_cast<uint16_t>(line), frame}, now_ns_);
     if (id.ok()) want_path(*id);
     return id;
   };
@@ -231,7 +235,7 @@ size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
     TxPacket& packet = packets[taken];
     Peer& peer = peers_.at(packet.peer);
     Line& line = lines_[peer.port];
-    peer.last_used_ns = now_ns_;
+    peer.last_used_ns = std::max<TimeNs>(now_ns_, 1);  // 0 would be: never
     if (line.pending_count == kPendingMax) break;
     rte_mbuf* frame = build(peer, packet);
     if (frame == nullptr) break;

@@ -50,7 +50,9 @@ class DpdkTransport final : public Transport, public PathLimits {
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
   [[nodiscard]] Descriptor local_descriptor() const override;
-  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  void set_peer_use(const PeerUse* use) override { peers_.set_use(use); }
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override { return resolve(peer, PeerWord::kOwnDial); }
+  absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override { return resolve(peer, PeerWord::kClaim); }
   size_t tx_burst(std::span<TxPacket> packets) override;
   bool has_room(PeerId peer) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
@@ -84,6 +86,7 @@ class DpdkTransport final : public Transport, public PathLimits {
   };
 
   void adopt();
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer, PeerWord word);
 
   // TX.
   rte_mbuf* build(const Peer& peer, TxPacket& packet);

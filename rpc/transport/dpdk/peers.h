@@ -12,7 +12,6 @@
 namespace skua::rpc::dpdk {
 
 struct Peer {
-  Uuid uuid;
   FrameSource source;
   /// Which of our ports leads there.
   uint16_t port = 0;

@@ -30,8 +30,11 @@ class FaultyTransport final : public Transport, public PathLimits {
   [[nodiscard]] const TransportCounters& counters() const override { return wire_->counters(); }
   [[nodiscard]] Descriptor local_descriptor() const override { return wire_->local_descriptor(); }
   void set_placer(RxPlacer* placer) override { wire_->set_placer(placer); }
+  void set_peer_use(const PeerUse* use) override { wire_->set_peer_use(use); }
   absl::StatusOr<PeerId> resolve(const Descriptor& peer) override { return wire_->resolve(peer); }
+  absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override { return wire_->resolve_claimed(peer); }
   size_t tx_burst(std::span<TxPacket> packets) override;
+  [[nodiscard]] uint64_t host_of(PeerId peer) const override { return wire_->host_of(peer); }
   bool has_room(PeerId peer) override { return wire_->has_room(peer); }
   size_t rx_burst(std::span<RxPacket> packets) override { return wire_->rx_burst(packets); }
   void release(std::span<const RxBufferId> buffers) override { wire_->release(buffers); }

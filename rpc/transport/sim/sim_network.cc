@@ -137,6 +137,7 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
 void SimNetwork::happen(Event& event) {
   if (event.place == Event::Place::kMemory) return perform(event);
   if (event.place == Event::Place::kConnect) return connect(event);
+  if (event.place == Event::Place::kLoan) return turn_loan(event);
   if (event.bytes == nullptr) return read_memory(event);
   if (event.place == Event::Place::kSwitch) return enter_switch(event);
   if (event.place == Event::Place::kSwitchOutput) switch_bytes_ -= event.bytes->size();

@@ -140,7 +140,7 @@ class SimNetwork {
     uint32_t from = 0;
     uint32_t to = 0;
     std::unique_ptr<PacketBytes> bytes;  // a delivery, or an arrival at the switch
-    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput, kMemory, kConnect } place = Place::kReceiver;
+    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput, kMemory, kConnect, kLoan } place = Place::kReceiver;
     uint32_t sender = 0;           // a DMA read: the sending transport's serial number ...
     TxToken token = kNoToken;      // ... its token, or kNoToken
     std::vector<ByteSpan> memory;  // ... and what it reads
@@ -148,6 +148,7 @@ class SimNetwork {
     OneSidedOperation operation;  // kMemory: by `sender` on the memory of `target` ...
     uint32_t target = 0;          // ... a serial number too; kConnect: both ends of the connection
     uint64_t link_number = 0;     // ... if the connection is still the same
+    uint32_t loan = 0;            // kLoan: of `sender`; it begins or ends
   };
   /// What two transports read each other's memory by.
   struct Link {
@@ -168,8 +169,10 @@ class SimNetwork {
   SimTransport* reachable(const SimTransport& from, PeerId peer);
   void post(SimTransport& sender, const OneSidedOperation& operation);
   void perform(Event& event);
-  bool perform_on(SimTransport& target, const OneSidedOperation& operation);
+  static ByteSpan reached(const SimTransport& target, const Event& event);
+  static bool perform_on(SimTransport& target, const Event& event);
   void connect(Event& event);
+  void turn_loan(Event& event);
   void trace(uint64_t what, ByteSpan bytes);
   std::unique_ptr<PacketBytes> take_bytes();
   void recycle(std::unique_ptr<PacketBytes> bytes);
@@ -224,8 +227,8 @@ class SimTransport final : public Transport, private OneSided {
 
   // OneSided.
   uint64_t connection(PeerId peer) override;
-  std::optional<uint32_t> key_of(ByteSpan bytes) override;
-  std::optional<MemoryName> name_of(ByteSpan bytes) override;
+  std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) override;
+  void take_back(uint64_t loan) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
   bool usable(ByteSpan /*bytes*/) override { return true; }
@@ -269,6 +272,20 @@ class SimTransport final : public Transport, private OneSided {
   };
   std::vector<Named> named_;
   uint32_t next_key_ = 0;
+  /// Few keys for few places: a name that was kept soon fits what is lent to the same peer later.
+  struct Lending {
+    enum class State : uint8_t { kFree, kLending, kLent, kEnding };
+    State state = State::kFree;
+    bool end_wanted = false;
+    ByteSpan bytes;
+    uint32_t key = 0;
+    uint32_t other = 0;  // the peer's serial number
+    uint64_t link_number = 0;
+    uint64_t cookie = 0;
+  };
+  void schedule_loan(uint32_t number);
+  void turn_loan(uint32_t number);
+  std::vector<Lending> lendings_;
 };
 
 }  // namespace skua::rpc

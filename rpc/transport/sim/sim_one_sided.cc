@@ -1,16 +1,19 @@
 // Operations on memory of simulated peers.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rpc/transport/sim/sim_network.h"
 
 namespace skua::rpc {
 namespace {
 
-/// All memory that may be read has the same; regions that were opened have later ones.
+/// Of regions that were opened: what comes after. Of loans: one of a few.
 constexpr uint32_t kSimKey = 0x51a;
+constexpr uint32_t kLoanKeys = 2;
 /// Addresses: the memory's number, and an offset into it.
 constexpr unsigned kOffsetBits = 32;
+constexpr uint64_t kLoanBit = uint64_t{1} << 63;
 constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
 
 uint8_t right_for(OneSidedOperation::Kind kind) {
@@ -78,8 +81,9 @@ void SimNetwork::perform(Event& event) {
                          blocked_.contains({target->second->address_, sender->second->address_});
     const bool fails = rng_.chance(faults_.one_sided_failure);
     // It may have run all the same: the answer was lost.
-    if (fails && !blocked && rng_.chance(0.5)) static_cast<void>(perform_on(*target->second, event.operation));
-    ok = !blocked && !fails && perform_on(*target->second, event.operation);
+    const auto run = [&] { return perform_on(*target->second, event); };
+    if (fails && !blocked && rng_.chance(0.5)) static_cast<void>(run());
+    ok = !blocked && !fails && run();
     if (!ok) link.up = false;
   }
   if (ok) trace(4, event.operation.local);
@@ -87,14 +91,37 @@ void SimNetwork::perform(Event& event) {
   sender->second->done_.push_back({event.operation.cookie, ok});
 }
 
-bool SimNetwork::perform_on(SimTransport& target, const OneSidedOperation& operation) {
-  const uint64_t number = operation.address >> kOffsetBits;
-  if (number >= target.named_.size()) return false;
-  const SimTransport::Named& named = target.named_[number];
+/// The bytes of `target` that an operation is for; empty: it may not.
+ByteSpan SimNetwork::reached(const SimTransport& target, const Event& event) {
+  const OneSidedOperation& operation = event.operation;
+  const bool lent = (operation.address & kLoanBit) != 0;
+  const uint64_t number = (operation.address & ~kLoanBit) >> kOffsetBits;
   const uint64_t offset = operation.address & kOffsetMask;
-  if (operation.key != named.key || (named.rights & right_for(operation.kind)) == 0) return false;
-  if (offset > named.bytes.size() || operation.local.size() > named.bytes.size() - offset) return false;
-  auto* there = const_cast<std::byte*>(named.bytes.data()) + offset;
+  const size_t count = lent ? target.lendings_.size() : target.named_.size();
+  if (number >= count) return {};
+  ByteSpan bytes;
+  if (lent) {
+    const SimTransport::Lending& lending = target.lendings_[number];
+    using State = SimTransport::Lending::State;
+    const bool open = lending.state == State::kLent || lending.state == State::kEnding;
+    if (!open || operation.key != lending.key) return {};
+    if (lending.other != event.sender || lending.link_number != event.link_number) return {};
+    if (operation.kind != OneSidedOperation::Kind::kRead) return {};
+    bytes = lending.bytes;
+  } else {
+    const SimTransport::Named& named = target.named_[number];
+    if (operation.key != named.key || (named.rights & right_for(operation.kind)) == 0) return {};
+    bytes = named.bytes;
+  }
+  if (offset > bytes.size() || operation.local.size() > bytes.size() - offset) return {};
+  return bytes.subspan(offset, operation.local.size());
+}
+
+bool SimNetwork::perform_on(SimTransport& target, const Event& event) {
+  const OneSidedOperation& operation = event.operation;
+  const ByteSpan bytes = reached(target, event);
+  if (bytes.empty()) return false;
+  auto* there = const_cast<std::byte*>(bytes.data());
   std::byte* here = operation.local.data();
   if (operation.kind == OneSidedOperation::Kind::kRead) {
     std::memcpy(here, there, operation.local.size());
@@ -126,10 +153,6 @@ uint64_t SimTransport::connection(PeerId peer) {
   return link.up ? link.number : 0;
 }
 
-std::optional<uint32_t> SimTransport::key_of(ByteSpan /*bytes*/) {
-  return kSimKey;
-}
-
 absl::StatusOr<MemoryName> SimTransport::open_region(MutableByteSpan region, uint8_t rights) {
   named_.push_back({region, kSimKey + ++next_key_, rights});
   return MemoryName{(named_.size() - 1) << kOffsetBits, named_.back().key};
@@ -141,9 +164,64 @@ void SimTransport::close_region(uint32_t key) {
   }
 }
 
-std::optional<MemoryName> SimTransport::name_of(ByteSpan bytes) {
-  named_.push_back({bytes, kSimKey, memory_rights::kRead});
-  return MemoryName{(named_.size() - 1) << kOffsetBits, kSimKey};
+std::optional<Loan> SimTransport::lend(PeerId peer, ByteSpan bytes, uint64_t cookie) {
+  SimTransport* other = network_.reachable(*this, peer);
+  const uint64_t link_number = connection(peer);
+  if (link_number == 0) return std::nullopt;
+  uint32_t number = 0;
+  while (number < lendings_.size() && lendings_[number].state != Lending::State::kFree) ++number;
+  if (number == lendings_.size()) lendings_.emplace_back();
+  Lending& lending = lendings_[number];
+  lending.state = Lending::State::kLending;
+  lending.bytes = bytes;
+  // A device may give what it makes for the next connection the names of before.
+  lending.key = lending.link_number == link_number ? (lending.key + 1) % kLoanKeys : 0;
+  lending.other = other->serial_;
+  lending.link_number = link_number;
+  lending.cookie = cookie;
+  schedule_loan(number);
+  return Loan{number, {kLoanBit | uint64_t{number} << kOffsetBits, lending.key}};
+}
+
+void SimTransport::take_back(uint64_t loan) {
+  Lending& lending = lendings_[loan];
+  if (lending.state == Lending::State::kLending) {
+    lending.end_wanted = true;
+    return;
+  }
+  lending.state = Lending::State::kEnding;
+  schedule_loan(static_cast<uint32_t>(loan));
+}
+
+/// The device takes its time.
+void SimTransport::schedule_loan(uint32_t number) {
+  SimNetwork::Event event;
+  event.place = SimNetwork::Event::Place::kLoan;
+  event.sender = serial_;
+  event.loan = number;
+  const DurationNs longest = options_.latency_ns + network_.faults_.one_sided_max_ns;
+  network_.schedule(std::move(event), static_cast<DurationNs>(network_.rng_.below(static_cast<uint64_t>(longest))));
+}
+
+void SimNetwork::turn_loan(Event& event) {
+  if (const auto sender = by_serial_.find(event.sender); sender != by_serial_.end()) {
+    sender->second->turn_loan(event.loan);
+  }
+}
+
+void SimTransport::turn_loan(uint32_t number) {
+  Lending& lending = lendings_[number];
+  using Kind = OneSidedCompletion::Kind;
+  if (lending.state == Lending::State::kEnding) {
+    lending.state = Lending::State::kFree;
+    lending.bytes = {};
+    done_.push_back({lending.cookie, true, Kind::kTakenBack});
+    return;
+  }
+  const SimNetwork::Link& link = network_.link_of(serial_, lending.other);
+  lending.state = Lending::State::kLent;
+  done_.push_back({lending.cookie, link.up && link.number == lending.link_number, Kind::kLent});
+  if (std::exchange(lending.end_wanted, false)) take_back(number);
 }
 
 size_t SimTransport::post(std::span<const OneSidedOperation> operations) {

@@ -11,7 +11,7 @@
 //
 // The handshake is read byte-exactly (what follows it belongs to the receiver), and only the reply
 // lets the dialling side send. What is to be transmitted waits in the peer's TxQueue, not here: it
-// must outlive the connection that lost a race.
+// must outlive a connection that breaks before it stands.
 #ifndef SKUA_RPC_TRANSPORT_TCP_CONNECTION_H_
 #define SKUA_RPC_TRANSPORT_TCP_CONNECTION_H_
 
@@ -70,8 +70,6 @@ struct Connection {
   // Known once it stands (the peer also while dialling).
   PeerId peer = kNoPeer;
   EndpointIdentity identity;
-  /// The peer's last dial number when this connection was agreed on.
-  uint64_t peer_dial_number = 0;
   const Dialect* dialect = nullptr;
   TimeNs up_since_ns = 0;
   FrameReceiver receiver;
@@ -86,6 +84,9 @@ struct Connection {
   bool active = false;
   /// Fruitless reads in a row.
   uint32_t idle_reads = 0;
+  /// A frame was completed since Links::check_half_frames() looked last, and since when it has seen the same half frame.
+  bool produced = false;
+  TimeNs half_since_ns = kTimeNever;
   /// Not OK: to be closed at the next rx_burst, for this reason.
   absl::Status broken;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
 #include "rpc/transport/tcp/links.h"
@@ -136,19 +137,6 @@ bool Links::send_reply(Connection& connection, HelloReply reply) {
   return write_hello(connection.fd.get(), encode_reply(reply));
 }
 
-LinkView Links::view_of(const Peer& peer) const {
-  LinkView view;
-  if (peer.dial != nullptr) {
-    view.dial = peer.dial->state == Connection::State::kConnecting ? DialState::kConnecting : DialState::kHelloSent;
-  }
-  if (peer.link != nullptr) {
-    view.has_link = true;
-    view.link_incarnation = peer.link->identity.incarnation;
-    view.link_dial_number = peer.link->peer_dial_number;
-  }
-  return view;
-}
-
 void Links::on_hello(Connection& connection, const Hello& hello) {
   HelloReply reply = judge_hello(hello, env_.options->self, env_.versions);
   const auto refuse = [&](HelloCode code, const std::string& text) {
@@ -162,29 +150,21 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
     ++env_.rx->counters->rx_dropped;
     return refuse(reply.code, std::string(reply.text));
   }
-  absl::StatusOr<SocketAddress> address = SocketAddress::decode(as_byte_span(hello.sender_address));
-  if (!address.ok()) return drop_malformed(connection);
-  absl::StatusOr<Peer*> found = env_.peers->find_or_add(hello.sender.uuid);
-  if (!found.ok()) return refuse(HelloCode::kFull, std::string(found.status().message()));
-  Peer& peer = **found;
-  switch (decide_race(hello, env_.options->self.uuid, view_of(peer))) {
-    case Verdict::kRefuseRace: return refuse(HelloCode::kRace, "both sides dialled at once");
-    case Verdict::kRefuseStale: return refuse(HelloCode::kStale, "a newer connection stands");
-    case Verdict::kReplace:
-      close(
-          *peer.link, LinkEvent::Kind::kDown,
-          absl::UnavailableError(absl::StrCat(name_of(peer), peer.link->identity.incarnation == hello.sender.incarnation
-                                                                 ? " lost the connection and made a new one"
-                                                                 : " was restarted")));
-      break;
-    case Verdict::kAccept: break;
+  if (!SocketAddress::decode(as_byte_span(hello.sender_address)).ok()) return drop_malformed(connection);
+  // A peer of its own for each caller: what a hello says of its sender must not touch what anybody else has here.
+  const auto neighbours = callers_.find(connection.remote.ip);
+  if (neighbours != callers_.end() && neighbours->second >= env_.options->callers_per_host_max) {
+    return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
+                                                 " connections from that address, its limit: close some"));
   }
-  if (Connection* own = std::exchange(peer.dial, nullptr); own != nullptr) close_quietly(*own);
-  if (!send_reply(connection, reply)) return close_quietly(connection);
-  if (!address->is_none()) peer.address = *address;
+  absl::StatusOr<Peer*> peer = env_.peers->add_caller(hello.sender.uuid);
+  if (!peer.ok()) return refuse(HelloCode::kFull, std::string(peer.status().message()));
+  if (!send_reply(connection, reply)) {
+    env_.peers->retire(**peer);
+    return close_quietly(connection);
+  }
   connection.identity = hello.sender;
-  connection.peer_dial_number = hello.dial_number;
-  establish(connection, peer, reply.chosen);
+  establish(connection, **peer, reply.chosen);
 }
 
 void Links::on_reply(Connection& connection, const HelloReply& reply) {
@@ -206,7 +186,6 @@ void Links::on_reply(Connection& connection, const HelloReply& reply) {
   SKUA_CHECK(peer.link == nullptr, "a dial was left open beside a connection");
   peer.dial = nullptr;
   connection.identity = reply.replier;
-  connection.peer_dial_number = reply.last_dial_number;
   establish(connection, peer, reply.chosen);
 }
 
@@ -216,7 +195,7 @@ void Links::on_refusal(Connection& connection, const HelloReply& reply) {
     return close(connection, LinkEvent::Kind::kRefused,
                  refusal_status(reply.code, absl::StrCat(name_of(peer), " refused the connection: ", reply.text)));
   }
-  // The other connection is on its way; should it never come, dial again a little later.
+  // A release that kept one connection for both directions; it takes a later dial.
   peer.dial = nullptr;
   close_quietly(connection);
   peer.retry_at_ns = env_.clock->now_ns() + env_.options->reconnect_min_ns;
@@ -233,8 +212,9 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   connection.receiver.open(peer.id, *connection.dialect);
   std::erase(handshakes_, &connection);
   peer.link = &connection;
-  peer.retired_hook.unlink();
+  peer.host = absl::HashOf(connection.remote.ip);
   ++link_count_;
+  if (!connection.outgoing) ++callers_[connection.remote.ip];
   peer.tx.repack(*find_dialect(env_.dialects, env_.versions.max), *connection.dialect);
   env_.peers->push_event(
       {.peer = peer.id, .kind = LinkEvent::Kind::kUp, .identity = connection.identity, .why = absl::OkStatus()});

@@ -18,8 +18,10 @@
 // Little endian. Both records may grow at their end only: a reader takes the fields it knows and
 // skips the rest, so an old and a new release always understand each other's refusals.
 //
-// The dial number counts the connections that an incarnation has tried; it tells a hello that was
-// overtaken by a newer connection from one that replaces a lost one (see race.h).
+// The hello identifies nobody: the reply names the endpoint that was dialled, but who dialled is a claim, kept for messages.
+//
+// The dial number counts the connections that an incarnation has tried. Releases that kept one connection for both directions
+// tell by it which one is newer; this one sends it for their sake, and does not look at it.
 #ifndef SKUA_RPC_TRANSPORT_TCP_HELLO_H_
 #define SKUA_RPC_TRANSPORT_TCP_HELLO_H_
 
@@ -64,9 +66,8 @@ enum class HelloCode : uint8_t {
   kWrongUuid = 3,
   /// The sender claims the receiver's own uuid.
   kSameUuid = 4,
-  /// Both sides dialled at once and the other connection is kept. Not an error.
+  /// Of earlier releases, which keep one connection for both directions: the other one is kept. Not an error.
   kRace = 5,
-  /// A newer connection of the same sender stands already. Not an error.
   kStale = 6,
   /// No room for another peer.
   kFull = 7,

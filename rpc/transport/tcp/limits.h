@@ -7,6 +7,9 @@
 
 namespace skua::rpc::tcp {
 
+/// Entries of callers that left, before the oldest of them is used again.
+inline constexpr size_t kCallersKept = 1024;
+
 /// A hello or its reply, whole.
 inline constexpr size_t kHelloBytesMax = 1024;
 /// The text of a refusal; longer ones are cut.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
@@ -131,6 +132,10 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
   const bool was_link = peer != nullptr && peer->link == &connection;
   const bool was_dial = peer != nullptr && peer->dial == &connection;
   if (was_link) peer->link = nullptr;
+  if (was_link && !connection.outgoing) {
+    const auto callers = callers_.find(connection.remote.ip);
+    if (--callers->second == 0) callers_.erase(callers);
+  }
   close_quietly(connection);
   if (was_dial) {
     peer->dial = nullptr;
@@ -169,7 +174,9 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
   if (produced) {
     producer_streak_ = last_producer_ == connection.generation ? producer_streak_ + 1 : 0;
     last_producer_ = connection.generation;
+    connection.produced = true;
   }
+  if (!connection.receiver.is_between_frames()) some_are_half_ = true;
   switch (outcome) {
     case RxOutcome::kMore:
     case RxOutcome::kStarved: connection.readable = true; return;
@@ -362,7 +369,7 @@ void Links::flush(Peer& peer) {
 }
 
 TimeNs Links::next_timer_ns() const {
-  TimeNs next = accept_again_ns_;
+  TimeNs next = some_are_half_ ? std::min(accept_again_ns_, half_check_ns_) : accept_again_ns_;
   for (const Connection* connection : handshakes_) next = std::min(next, connection->deadline_ns);
   for (const Peer* peer : waiting_) next = std::min(next, peer->retry_at_ns);
   return next;
@@ -398,9 +405,34 @@ void Links::run_timers() {
     peer.waits_to_dial = false;
     if (wanted) dial(peer);
   }
+  if (some_are_half_ && half_check_ns_ <= now) check_half_frames(now);
   if (accept_again_ns_ <= now) {
     accept_again_ns_ = kTimeNever;
     accept_all();
+  }
+}
+
+/// Whoever begins a frame and does not end it holds memory for it. Looks at all connections, a few times in the time that a frame has.
+void Links::check_half_frames(TimeNs now) {
+  const DurationNs timeout = env_.options->frame_timeout_ns;
+  half_check_ns_ = now + timeout / 10;
+  some_are_half_ = false;
+  for (const std::unique_ptr<Connection>& connection : slots_) {
+    if (connection == nullptr || connection->state != Connection::State::kFrames || !connection->broken.ok()) continue;
+    const bool is_another = std::exchange(connection->produced, false);
+    if (connection->receiver.is_between_frames()) {
+      connection->half_since_ns = kTimeNever;
+      continue;
+    }
+    some_are_half_ = true;
+    // What has come and was not read yet is this side's delay.
+    if (is_another || connection->readable || connection->half_since_ns == kTimeNever) connection->half_since_ns = now;
+    const auto tens_of_mib = static_cast<double>(connection->receiver.payload_bytes()) / (10 << 20);
+    const auto allowed = static_cast<DurationNs>(static_cast<double>(timeout) * (1 + tens_of_mib));
+    if (now - connection->half_since_ns < allowed) continue;
+    ++env_.rx->counters->rx_dropped;
+    fail(*connection, absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection->peer)),
+                                                          " sent a part of a frame, and the rest did not come")));
   }
 }
 

@@ -19,10 +19,10 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "rpc/transport/tcp/connection.h"
 #include "rpc/transport/tcp/peers.h"
-#include "rpc/transport/tcp/race.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::tcp {
@@ -103,15 +103,15 @@ class Links {
   void drop_malformed(Connection& connection);
   void establish(Connection& connection, Peer& peer, uint16_t version);
   void evict_handshake();
+  void check_half_frames(TimeNs now);
 
   // Writing and time.
   void flush(Peer& peer);
   void run_timers();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] bool has_timers() const {
-    return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever;
+    return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever || some_are_half_;
   }
-  [[nodiscard]] LinkView view_of(const Peer& peer) const;
   [[nodiscard]] std::string name_of(const Peer& peer) const;
 
   const Environment env_;
@@ -127,11 +127,16 @@ class Links {
 
   std::vector<Connection*> active_;
   std::vector<Connection*> failed_;
+  /// Connections that stand and were dialled from there, by address.
+  absl::flat_hash_map<std::array<uint8_t, 16>, uint32_t> callers_;
   /// Dialling or waiting for a hello; oldest first.
   std::vector<Connection*> handshakes_;
   /// Peers with packets queued until their back-off is over.
   std::vector<Peer*> waiting_;
   TimeNs accept_again_ns_ = kTimeNever;
+  /// A connection may be in the middle of a frame: looked into now and then.
+  bool some_are_half_ = false;
+  TimeNs half_check_ns_ = 0;
   uint64_t dial_number_ = 0;
 
   std::array<epoll_event, kEpollEventsMax> events_;

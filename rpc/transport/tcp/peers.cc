@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transport/tcp/limits.h"
 
 namespace skua::rpc::tcp {
 
@@ -15,43 +16,55 @@ void PendingLinks::push(LinkEvent event) {
   }
 }
 
-absl::StatusOr<Peer*> PeerTable::find_or_add(const Uuid& uuid) {
-  if (const auto found = by_uuid_.find(uuid.bytes); found != by_uuid_.end()) {
-    return peers_[found->second].get();
-  }
-  if (peers_.size() == peers_max_) {
-    Peer* reused = take_retired();
-    if (reused == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("this endpoint has ", peers_max_, " peers, its limit; raise peers_max of the TCP transport"));
+absl::StatusOr<Peer*> PeerTable::resolve(const Uuid& uuid) {
+  if (const auto found = resolved_.find(uuid.bytes); found != resolved_.end()) return peers_[found->second].get();
+  absl::StatusOr<Peer*> made = new_entry(uuid);
+  if (!made.ok()) return made.status();
+  (*made)->resolved = true;
+  resolved_.emplace(uuid.bytes, (*made)->id);
+  return made;
+}
+
+absl::StatusOr<Peer*> PeerTable::add_caller(const Uuid& uuid) {
+  return new_entry(uuid);
+}
+
+absl::StatusOr<Peer*> PeerTable::new_entry(const Uuid& uuid) {
+  const bool is_full = peers_.size() == peers_max_;
+  if (is_full || retired_count_ > kCallersKept) {
+    if (Peer* const reused = take_retired(); reused != nullptr) {
+      reused->uuid = uuid;
+      reused->address = {};
+      reused->failures = 0;
+      reused->retry_at_ns = 0;
+      return reused;
     }
-    by_uuid_.erase(reused->uuid.bytes);
-    by_uuid_.emplace(uuid.bytes, reused->id);
-    reused->uuid = uuid;
-    reused->address = {};
-    reused->failures = 0;
-    reused->retry_at_ns = 0;
-    return reused;
+  }
+  if (is_full) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this endpoint has ", peers_max_, " peers, its limit; raise peers_max of the TCP transport"));
   }
   const auto id = static_cast<PeerId>(peers_.size());
   peers_.push_back(std::make_unique<Peer>(id, uuid, limits_));
-  by_uuid_.emplace(uuid.bytes, id);
   return peers_.back().get();
 }
 
 void PeerTable::retire(Peer& peer) {
-  if (!peer.resolved && !peer.retired_hook.linked()) retired_.push_back(peer);
+  if (peer.resolved || peer.retired_hook.linked()) return;
+  retired_.push_back(peer);
+  ++retired_count_;
 }
 
 /// The entry that is unused longest, or nullptr.
 Peer* PeerTable::take_retired() {
   Peer* peer = retired_.empty() ? nullptr : &retired_.front();
-  // The engine answers a lost caller now and then: such an entry is busy for a moment.
-  while (peer != nullptr && (peer->link != nullptr || peer->dial != nullptr || !peer->tx.empty() ||
-                             peer->waits_to_dial || !peer->pending.empty())) {
+  // What the engine sent to a caller that had just left is on its way to be dropped: such an entry is busy for a moment.
+  while (peer != nullptr && (peer->link != nullptr || !peer->tx.empty() || !peer->pending.empty())) {
     peer = retired_.next(*peer);
   }
-  if (peer != nullptr) peer->retired_hook.unlink();
+  if (peer == nullptr) return nullptr;
+  peer->retired_hook.unlink();
+  --retired_count_;
   return peer;
 }
 

@@ -1,10 +1,10 @@
 // PeerTable: the remote endpoints a transport knows, and what there is to tell the engine about
 // them.
 //
-// A PeerId is an index here: engines hold on to it. The same uuid finds the same entry, whether it was
-// resolved or called us. Callers come and go (each run of a tool is a new uuid), so once the table is
-// full, the entry that lost its connection longest ago, and that nobody here resolved, is given to the
-// next new uuid.
+// A PeerId is an index here: engines hold on to it. Endpoints that the engine resolved are found by their uuids. Each caller has an
+// entry of its own for as long as its connection stands, whatever it says of itself: nobody is found by a claim. The entries of
+// callers that left are used again, the one that left longest ago first, and not before many have left since: the engine may have a
+// packet for it in hand.
 #ifndef SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 #define SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 
@@ -38,11 +38,14 @@ struct Peer {
   Peer(PeerId id, const Uuid& uuid, TxQueue::Limits limits) : id(id), uuid(uuid), tx(limits) {}
 
   const PeerId id;
+  /// Of a caller: what it says.
   Uuid uuid;
-  /// The engine asked for it, and may send to it at any time.
+  /// The engine asked for it, and may send to it at any time. Otherwise a caller's.
   bool resolved = false;
-  /// Where it listens, as last heard; none: only it can connect.
+  /// Where it listens, if it was resolved; none: it cannot be dialled.
   SocketAddress address;
+  /// Of the address that the connection comes from, or goes to.
+  uint64_t host = 0;
 
   /// The connection that stands, and our attempt to make one. Not owned.
   Connection* link = nullptr;
@@ -67,12 +70,15 @@ class PeerTable {
  public:
   PeerTable(size_t peers_max, TxQueue::Limits limits) : peers_max_(peers_max), limits_(limits) {}
 
-  /// The peer of `uuid`, made if need be. RESOURCE_EXHAUSTED: peers_max, all of them in use.
-  absl::StatusOr<Peer*> find_or_add(const Uuid& uuid);
-  /// `peer` lost its connection; if nobody resolved it, its entry may be given away.
+  /// The peer of `uuid` to dial, made if need be. RESOURCE_EXHAUSTED: peers_max, all of them in use.
+  absl::StatusOr<Peer*> resolve(const Uuid& uuid);
+  /// An entry for a caller, who says that it is `uuid`. Errors as above.
+  absl::StatusOr<Peer*> add_caller(const Uuid& uuid);
+  /// `peer` lost its connection; if it is a caller's, its entry may be given away.
   void retire(Peer& peer);
   [[nodiscard]] size_t size() const { return peers_.size(); }
   [[nodiscard]] Peer& at(PeerId id) { return *peers_[id]; }
+  [[nodiscard]] const Peer& at(PeerId id) const { return *peers_[id]; }
 
   /// Queues `event` for poll().
   void push_event(LinkEvent event);
@@ -80,15 +86,17 @@ class PeerTable {
   [[nodiscard]] bool has_events() { return !pending_.empty(); }
 
  private:
+  absl::StatusOr<Peer*> new_entry(const Uuid& uuid);
   Peer* take_retired();
 
   const size_t peers_max_;
   const TxQueue::Limits limits_;
   std::vector<std::unique_ptr<Peer>> peers_;
-  absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> by_uuid_;
+  absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> resolved_;
   IntrusiveList<Peer, &Peer::pending_hook> pending_;
   /// Longest first.
   IntrusiveList<Peer, &Peer::retired_hook> retired_;
+  size_t retired_count_ = 0;
 };
 
 }  // namespace skua::rpc::tcp

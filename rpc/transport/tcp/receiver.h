@@ -84,6 +84,12 @@ class FrameReceiver {
   void reset(RxContext& context);
 
   [[nodiscard]] State state() const { return state_; }
+  /// Nothing of a frame has come whose rest has not.
+  [[nodiscard]] bool is_between_frames() const {
+    return state_ == State::kFrameHeader && region_size() == 0 && spilled_.empty();
+  }
+  /// Of the frame under way, as far as it is known.
+  [[nodiscard]] uint32_t payload_bytes() const { return payload_bytes_; }
   /// Whether receive() can do something while no chunk is free.
   [[nodiscard]] bool reads_without_chunk() const {
     return state_ == State::kPayloadPlaced || state_ == State::kDiscard;
@@ -103,9 +109,6 @@ class FrameReceiver {
   Read read_discard(int fd);
 
   [[nodiscard]] uint32_t region_size() const { return end_ - begin_; }
-  [[nodiscard]] bool is_between_frames() const {
-    return state_ == State::kFrameHeader && region_size() == 0 && spilled_.empty();
-  }
   [[nodiscard]] uint32_t prefix_bytes() const { return dialect_->frame_bytes + kPacketHeaderBytes; }
   bool make_room(RxContext& context, uint32_t bytes);
   bool unspill(RxContext& context);

@@ -37,6 +37,7 @@ class TcpTransportImpl final : public TcpTransport {
   size_t tx_burst(std::span<TxPacket> packets) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
+  uint64_t host_of(PeerId peer) const override { return peers_.at(peer).host; }
   bool has_room(PeerId peer) override { return peers_.at(peer).tx.has_room_for_burst(); }
   size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
   void abandon_tx() override { links_.abandon_tx(); }
@@ -83,6 +84,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
   capabilities_.lendable_count = options_.rx_chunk_count - 1;
   capabilities_.reliable = true;
   capabilities_.ordered = true;
+  capabilities_.connected = true;
   capabilities_.integrity = true;
   capabilities_.tx_completion = true;
   capabilities_.wakes_on_receive = true;
@@ -122,10 +124,8 @@ absl::StatusOr<PeerId> TcpTransportImpl::resolve(const Descriptor& descriptor) {
         absl::StrCat("endpoint ", identity.uuid.to_string(), " belongs to cluster ", identity.cluster_id.to_string(),
                      ", this one to ", options_.self.cluster_id.to_string(), ": use the right control address"));
   }
-  absl::StatusOr<Peer*> peer = peers_.find_or_add(identity.uuid);
+  absl::StatusOr<Peer*> peer = peers_.resolve(identity.uuid);
   if (!peer.ok()) return peer.status();
-  (*peer)->resolved = true;
-  (*peer)->retired_hook.unlink();
   if (!address->is_none()) (*peer)->address = *address;
   return (*peer)->id;
 }

@@ -8,7 +8,7 @@
 //   tcp_transport   bursts                             tx_queue     what waits for one peer
 //   links           sockets, epoll, handshakes         receiver     stream -> packets
 //   peers           uuid <-> PeerId, link events       rx_chunks    memory that is lent
-//   hello, race     pure: what is said and decided     dialect      frame layout per version
+//   hello           pure: what is said                 dialect      frame layout per version
 //
 // Every packet that tx_burst takes is either written to a standing connection or followed by a
 // kDown or kRefused event of its peer. On kDown all that was queued is forgotten (and its tokens
@@ -68,8 +68,13 @@ struct TcpOptions {
   /// connection.
   DurationNs peer_timeout_ns = 10 * kSecond;
 
+  /// For the rest of a frame whose first bytes have come, and as much again per 10 MiB of it.
+  DurationNs frame_timeout_ns = 10 * kSecond;
+
   /// Peers known at once; callers that left make room for new ones.
   uint32_t peers_max = 65'536;
+  /// Of these, callers at one address.
+  uint32_t callers_per_host_max = 16'384;
   /// Accepted connections that have not said hello; beyond it the oldest is closed.
   uint32_t handshakes_max = 64;
 

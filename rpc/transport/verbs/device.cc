@@ -135,15 +135,14 @@ void Device::make_registries() {
     return DomainRegistrar(name(), domain, access, registered_bytes_);
   };
   memory_.reset(new RegisteredMemory{make(domain_, IBV_ACCESS_LOCAL_WRITE)});
-  local_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_LOCAL_WRITE)});
-  readable_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_REMOTE_READ)});
+  const int for_windows = has_windows() ? IBV_ACCESS_MW_BIND : 0;
+  local_memory_.reset(new RegisteredMemory{make(remote_domain_, IBV_ACCESS_LOCAL_WRITE | for_windows)});
   open_memory_ = std::make_unique<DomainRegistrar>(make(remote_domain_, 0));
 }
 
 Device::~Device() {
   memory_.reset();
   local_memory_.reset();
-  readable_memory_.reset();
   if (remote_domain_ != nullptr) ibv_dealloc_pd(remote_domain_);
   if (domain_ != nullptr) ibv_dealloc_pd(domain_);
   if (context_ != nullptr) ibv_close_device(context_);

@@ -2,8 +2,8 @@
 //
 //   Device --- ibv_context, port, GID
 //     +-- domain of packets: UdQueue per endpoint (ud_queue.h), and their memory
-//     +-- domain of connected queue pairs: RcQueue per peer (rc_queue.h), and memory in two roles: what READs fill and WRITEs
-//     |   come from, of no use to peers; and what peers that know the key may READ
+//     +-- domain of connected queue pairs: RcQueue per peer (rc_queue.h), and memory of no use to peers: what READs fill, WRITEs
+//     |   come from, and windows open a part of for one peer (rc_connections.h)
 //     +-- AddressResolver      address handles, made on a thread of its own (address_resolver.h)
 //
 // Memory that is only sent or received in packets is unknown to the second domain: nothing reaches it from the network.
@@ -76,10 +76,12 @@ class Device final {
   [[nodiscard]] uint16_t mtu_bytes() const { return mtu_bytes_; }
   /// Of packets.
   [[nodiscard]] MemoryRegistry& memory() { return memory_->registry; }
-  /// What our own operations on peers' memory fill or send.
+  /// What our own operations on peers' memory fill or send, and what is lent to peers.
   [[nodiscard]] MemoryRegistry& local_memory() { return local_memory_->registry; }
-  /// What peers may READ.
-  [[nodiscard]] MemoryRegistry& readable_memory() { return readable_memory_->registry; }
+  /// Memory windows of type 2B: each opens its own bytes, for one queue pair alone.
+  [[nodiscard]] bool has_windows() const {
+    return (limits_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0 && limits_.max_mw > 0;
+  }
   /// Memory that peers may use as `rights` (memory_rights) says; undone by close_memory().
   absl::StatusOr<Registration> open_memory(MutableByteSpan region, uint8_t rights);
   void close_memory(const Registration& registration) { open_memory_->remove(registration); }
@@ -103,7 +105,6 @@ class Device final {
   std::atomic<size_t> registered_bytes_ = 0;
   std::unique_ptr<RegisteredMemory> memory_;
   std::unique_ptr<RegisteredMemory> local_memory_;
-  std::unique_ptr<RegisteredMemory> readable_memory_;
   std::unique_ptr<DomainRegistrar> open_memory_;
   std::mutex events_;
 };

@@ -14,7 +14,7 @@ MemoryRegistry::~MemoryRegistry() {
   for (const auto& [place, entry] : entries_) registrar_.remove(entry.registration);
 }
 
-absl::StatusOr<uint32_t> MemoryRegistry::acquire(MutableByteSpan region) {
+absl::StatusOr<Registration> MemoryRegistry::acquire(MutableByteSpan region) {
   const std::lock_guard lock(mutex_);
   const Place place(region.data(), region.size());
   auto found = entries_.find(place);
@@ -25,7 +25,7 @@ absl::StatusOr<uint32_t> MemoryRegistry::acquire(MutableByteSpan region) {
     registered_bytes_ += region.size();
   }
   ++found->second.users;
-  return found->second.registration.key;
+  return found->second.registration;
 }
 
 void MemoryRegistry::release(MutableByteSpan region) {
@@ -43,10 +43,10 @@ size_t MemoryRegistry::registered_bytes() const {
   return registered_bytes_;
 }
 
-void RegionTable::add(MutableByteSpan bytes, uint32_t key) {
+void RegionTable::add(MutableByteSpan bytes, const Registration& registration) {
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), bytes.data(),
                                       [](const std::byte* at, const Region& r) { return at < r.bytes.data(); });
-  regions_.insert(after, {bytes, key, nullptr});
+  regions_.insert(after, {bytes, registration.key, registration.handle, nullptr});
   measure_reach();
 }
 

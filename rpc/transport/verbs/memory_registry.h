@@ -8,8 +8,8 @@
 // back when the last one takes it back. Only the very same region is shared: a part of one that is registered may outlive the rest of it,
 // and then new memory at those addresses would be sent from old pages.
 //
-// Who may do what with a region is its registrar's matter: the device has one registry for packets and two for connected queue
-// pairs (device.h), and a region may be in all three.
+// Who may do what with a region is its registrar's matter: the device has one registry for packets and one for
+// connected queue pairs (device.h), and a region may be in both.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 #define SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 
@@ -52,8 +52,8 @@ class MemoryRegistry {
   MemoryRegistry(const MemoryRegistry&) = delete;
   MemoryRegistry& operator=(const MemoryRegistry&) = delete;
 
-  /// The region's key; each call is undone by one release().
-  absl::StatusOr<uint32_t> acquire(MutableByteSpan region);
+  /// Each call is undone by one release().
+  absl::StatusOr<Registration> acquire(MutableByteSpan region);
   void release(MutableByteSpan region);
 
   [[nodiscard]] size_t registered_bytes() const;
@@ -77,11 +77,13 @@ class RegionTable {
   struct Region {
     MutableByteSpan bytes;
     uint32_t key = 0;
+    /// The registration's.
+    void* handle = nullptr;
     /// The furthest end of this region and those before it (regions may overlap).
     const std::byte* reach = nullptr;
   };
 
-  void add(MutableByteSpan bytes, uint32_t key);
+  void add(MutableByteSpan bytes, const Registration& registration);
   /// False: not there.
   bool remove(MutableByteSpan bytes);
   /// A region that holds all of `piece`, or null.

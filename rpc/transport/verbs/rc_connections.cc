@@ -19,10 +19,6 @@ constexpr DurationNs kLookEvery = 2 * kMillisecond;
 constexpr size_t kWatchedAtOnce = 16;
 constexpr size_t kConnectionsMax = 4096;
 
-uint64_t request_id(uint32_t epoch, uint32_t slot) {
-  return uint64_t{epoch} << 32 | slot;
-}
-
 }  // namespace
 
 // --- Making ----------------------------------------------------------------------------------------------------------
@@ -31,7 +27,8 @@ RcConnections::RcConnections(RcHost& host, Device& device, AddressResolver& reso
                              Rng rng)
     : host_(host), device_(device), resolver_(resolver), channel_(channel), rng_(rng), slots_(kSlots) {
   for (auto i = static_cast<uint32_t>(kSlots); i-- > 0;) free_.push_back(i);
-  done_.reserve(3 * kSlots);
+  done_.reserve(3 * kSlots + 2 * kWindowsMax);
+  to_invalidate_.reserve(kWindowsMax);
 }
 
 absl::StatusOr<std::unique_ptr<RcConnections>> RcConnections::create(RcHost& host, Device& device,
@@ -51,9 +48,11 @@ RcConnections::~RcConnections() {
     if (connections_[peer] != nullptr) sever(peer);
   }
   connections_.clear();
+  for (const Window& window : windows_) {
+    if (window.window != nullptr) ibv_dealloc_mw(window.window);
+  }
   if (completions_ != nullptr) channel_.destroy(completions_);
   for (const RegionTable::Region& region : local_.all()) device_.local_memory().release(region.bytes);
-  for (const RegionTable::Region& region : readable_.all()) device_.readable_memory().release(region.bytes);
   for (const auto& [key, registration] : open_) device_.close_memory(registration);
 }
 
@@ -220,6 +219,7 @@ void RcConnections::send(PeerId peer, const Connection& connection, bool closed)
 // --- Ending ----------------------------------------------------------------------------------------------------------
 
 void RcConnections::end(PeerId peer, Connection& connection) {
+  close_windows(peer);
   connection.queue.reset();
   connection.handshake.end();
   // What completed before it ended has completed; the rest may or may not have run.
@@ -227,6 +227,7 @@ void RcConnections::end(PeerId peer, Connection& connection) {
   for (uint32_t i = 0; connection.in_flight > 0 && i < slots_.size(); ++i) {
     if (slots_[i].peer == peer) free_slot(i, false);
   }
+  end_windows(peer);
 }
 
 void RcConnections::mark_broken(PeerId peer) {
@@ -266,8 +267,10 @@ void RcConnections::forget(PeerId peer) {
   end(peer, *connection);
   end_broken();
   const bool waiting = connection->waiting;
+  const uint32_t windows = connection->windows;
   *connection = Connection();
   connection->waiting = waiting;
+  connection->windows = windows;
 }
 
 void RcConnections::watch() {
@@ -282,35 +285,30 @@ void RcConnections::watch() {
 
 void RcConnections::fail_for_test(PeerId peer) {
   if (Connection* connection = find(peer); connection != nullptr && connection->queue != nullptr) {
-    connection->queue->fail_for_test();
+    connection->queue->fail();
   }
 }
 
 // --- Memory ----------------------------------------------------------------------------------------------------------
 
-std::optional<uint32_t> RcConnections::key_in(RegionTable& table, MemoryRegistry& registry, ByteSpan bytes) {
-  if (const RegionTable::Region* known = table.find(bytes); known != nullptr) return known->key;
+const RegionTable::Region* RcConnections::local_region(ByteSpan bytes) {
+  if (const RegionTable::Region* known = local_.find(bytes); known != nullptr) return known;
   const RegionTable::Region* region = host_.regions().find(bytes);
-  if (region == nullptr) return std::nullopt;
+  if (region == nullptr) return nullptr;
   const TimeNs now = clock_.now_ns();
-  if (now < register_again_ns_) return std::nullopt;
-  absl::StatusOr<uint32_t> key = registry.acquire(region->bytes);
-  if (!key.ok()) {
+  if (now < register_again_ns_) return nullptr;
+  absl::StatusOr<Registration> registration = device_.local_memory().acquire(region->bytes);
+  if (!registration.ok()) {
     // A system call in vain for every large message would be one too many.
     register_again_ns_ = now + kRegisterAgainAfter;
-    return std::nullopt;
+    return nullptr;
   }
-  table.add(region->bytes, *key);
-  return *key;
-}
-
-std::optional<uint32_t> RcConnections::key_of(ByteSpan bytes) {
-  return key_in(readable_, device_.readable_memory(), bytes);
+  local_.add(region->bytes, *registration);
+  return local_.find(bytes);
 }
 
 void RcConnections::forget(MutableByteSpan region) {
   if (local_.remove(region)) device_.local_memory().release(region);
-  if (readable_.remove(region)) device_.readable_memory().release(region);
 }
 
 absl::StatusOr<MemoryName> RcConnections::open_region(MutableByteSpan region, uint8_t rights) {
@@ -339,29 +337,34 @@ size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
     const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
     const bool works =
         stands && (operation.connection == 0 || operation.connection == connection->handshake.connection());
-    const std::optional<uint32_t> key =
-        works ? key_in(local_, device_.local_memory(), operation.local) : std::optional<uint32_t>();
-    if (!key.has_value()) {
+    const RegionTable::Region* region = works ? local_region(operation.local) : nullptr;
+    if (region == nullptr) {
       ++stats_.operations_failed;
       done_.push_back({operation.cookie, false});
       continue;
     }
     if (batch.count > 0 && (batch.peer != operation.peer || batch.count == batch.requests.size())) flush(batch);
-    if (!add(batch, operation, *key)) break;
+    if (!add(batch, operation, region->key)) break;
   }
   flush(batch);
   return taken;
 }
 
-bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key) {
-  Connection& connection = *connections_[operation.peer];
-  if (free_.empty() || connection.in_flight == RcQueue::kDepth) return false;
+uint32_t RcConnections::take_slot(PeerId peer, Slot::Kind kind, uint64_t cookie) {
   const uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
-  slot.cookie = operation.cookie;
-  slot.peer = operation.peer;
-  ++connection.in_flight;
+  slot.kind = kind;
+  slot.cookie = cookie;
+  slot.peer = peer;
+  ++connections_[peer]->in_flight;
+  return index;
+}
+
+bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key) {
+  Connection& connection = *connections_[operation.peer];
+  if (!has_room(connection)) return false;
+  const uint32_t index = take_slot(operation.peer, Slot::Kind::kOperation, operation.cookie);
   ibv_send_wr& request = batch.requests[batch.count];
   ibv_sge& piece = batch.pieces[batch.count];
   if (batch.count > 0) batch.requests[batch.count - 1].next = &request;
@@ -370,7 +373,7 @@ bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32
   piece = {reinterpret_cast<uintptr_t>(operation.local.data()), static_cast<uint32_t>(operation.local.size()),
            local_key};
   request = {};
-  request.wr_id = request_id(slot.epoch, index);
+  request.wr_id = request_id(index);
   request.sg_list = &piece;
   request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
@@ -419,17 +422,19 @@ void RcConnections::on_completion(const ibv_wc& completion) {
 
 void RcConnections::free_slot(uint32_t index, bool ok) {
   Slot& slot = slots_[index];
-  if (!ok) ++stats_.operations_failed;
-  done_.push_back({slot.cookie, ok});
   --connections_[slot.peer]->in_flight;
   slot.peer = kNoPeer;
   ++slot.epoch;
   free_.push_back(index);
+  if (slot.kind != Slot::Kind::kOperation) return on_window_done(slot.kind, static_cast<uint32_t>(slot.cookie), ok);
+  if (!ok) ++stats_.operations_failed;
+  done_.push_back({slot.cookie, ok});
 }
 
 size_t RcConnections::reap(std::span<OneSidedCompletion> completions) {
   if (done_count() < completions.size() && free_.size() < slots_.size()) poll();
   if (!broken_.empty()) end_broken();
+  if (!to_invalidate_.empty()) invalidate_waiting();
   const size_t count = std::min(completions.size(), done_count());
   std::copy_n(done_.begin() + static_cast<std::ptrdiff_t>(done_at_), count, completions.begin());
   done_at_ += count;

@@ -12,7 +12,14 @@
 // A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair, and knows the other
 // end's once it is bound to it.
 //
-// Memory: registered for connected queue pairs when it is first used so, region by region (device.h), in one of two roles.
+// Memory: registered for connected queue pairs when it is first used so, region by region (device.h). Peers reach none
+// of it but through windows (rc_windows.cc), a memory window of type 2 for each loan:
+//
+//    free --lend(): BIND_MW--> lending --> lent --take_back(): LOCAL_INV--> ending --> free
+//                                 \---------- \-- its connection ended: dead -----------/
+//
+// The device lets a window's own bytes be READ, by the queue pair that the window was bound by, under the window's key
+// of the time.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
 
@@ -58,6 +65,10 @@ class RcConnections final : public OneSided {
     uint64_t bad_messages = 0;
   };
 
+  /// Of a device's memory windows. One peer, who may never say that a loan is over, gets a quarter of them.
+  static constexpr size_t kWindowsMax = 1024;
+  static constexpr size_t kWindowsPerPeerMax = kWindowsMax / 4;
+
   /// `host`, `device`, `resolver` and `channel` outlive it.
   static absl::StatusOr<std::unique_ptr<RcConnections>> create(RcHost& host, Device& device, AddressResolver& resolver,
                                                                CompletionChannel& channel, Rng rng);
@@ -65,7 +76,8 @@ class RcConnections final : public OneSided {
 
   // OneSided.
   uint64_t connection(PeerId peer) override;
-  std::optional<uint32_t> key_of(ByteSpan bytes) override;
+  std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) override;
+  void take_back(uint64_t loan) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
   bool usable(ByteSpan bytes) override { return host_.regions().find(bytes) != nullptr; }
@@ -103,13 +115,27 @@ class RcConnections final : public OneSided {
     TimeNs way_known_ns = 0;
     TimeNs not_before_ns = 0;
     uint32_t in_flight = 0;
+    uint32_t windows = 0;  // lent to the peer, or to whom its id stood for before
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
+  /// A work request at the device. Of a window's: the cookie is the window's number.
   struct Slot {
+    using Kind = OneSidedCompletion::Kind;
+    Kind kind = Kind::kOperation;
     uint64_t cookie = 0;
     PeerId peer = kNoPeer;
     uint32_t epoch = 0;
+  };
+  struct Window {
+    enum class State : uint8_t { kFree, kLending, kLent, kEnding, kDead };
+    State state = State::kFree;
+    bool end_wanted = false;
+    bool posted = false;  // kEnding: the device knows
+    ibv_mw* window = nullptr;
+    uint32_t key = 0;
+    PeerId peer = kNoPeer;
+    uint64_t cookie = 0;
   };
   /// Work requests on their way to one peer's queue pair.
   struct Batch {
@@ -145,7 +171,23 @@ class RcConnections final : public OneSided {
   void on_completion(const ibv_wc& completion);
   void free_slot(uint32_t index, bool ok);
   [[nodiscard]] size_t done_count() const { return done_.size() - done_at_; }
-  [[nodiscard]] std::optional<uint32_t> key_in(RegionTable& table, MemoryRegistry& registry, ByteSpan bytes);
+  [[nodiscard]] bool has_room(const Connection& connection) const {
+    return !free_.empty() && connection.in_flight < RcQueue::kDepth;
+  }
+  uint32_t take_slot(PeerId peer, Slot::Kind kind, uint64_t cookie);
+  [[nodiscard]] uint64_t request_id(uint32_t slot) const { return uint64_t{slots_[slot].epoch} << 32 | slot; }
+  /// The region that holds [bytes], registered for connected queue pairs; null: there is none.
+  const RegionTable::Region* local_region(ByteSpan bytes);
+
+  // Windows (rc_windows.cc).
+  [[nodiscard]] std::optional<uint32_t> take_window();
+  void bind(uint32_t number, const RegionTable::Region& region, ByteSpan bytes);
+  void on_window_done(Slot::Kind kind, uint32_t number, bool ok);
+  void invalidate(uint32_t number);
+  void invalidate_waiting();
+  void close_windows(PeerId peer);
+  void end_windows(PeerId peer);
+  void finish_window(uint32_t number);
 
   RcHost& host_;
   Device& device_;
@@ -164,8 +206,10 @@ class RcConnections final : public OneSided {
   std::vector<OneSidedCompletion> done_;  // from done_at_ on
   size_t done_at_ = 0;
   RegionTable local_;
-  RegionTable readable_;
   std::map<uint32_t, Registration> open_;  // by key
+  std::vector<Window> windows_;
+  std::vector<uint32_t> free_windows_;
+  std::vector<uint32_t> to_invalidate_;  // when there is room
   TimeNs register_again_ns_ = 0;
   Stats stats_;
 };

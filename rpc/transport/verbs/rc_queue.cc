@@ -85,7 +85,7 @@ bool RcQueue::in_error() const {
          now.qp_state == IBV_QPS_SQE;
 }
 
-void RcQueue::fail_for_test() {
+void RcQueue::fail() {
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(pair_, &to, IBV_QP_STATE);

@@ -49,7 +49,8 @@ class RcQueue {
   bool post(ibv_send_wr* first);
   /// Asks the device.
   [[nodiscard]] bool in_error() const;
-  void fail_for_test();
+  /// It works no more: what is under way ends. The device still knows it.
+  void fail();
 
  private:
   RcQueue(Device& device, uint32_t psn) : device_(device), psn_(psn) {}

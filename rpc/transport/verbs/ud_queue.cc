@@ -63,9 +63,9 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
   absl::StatusOr<MutableByteSpan> memory = arena_->map(bytes);
   if (!memory.ok()) return memory.status();
   memory_ = memory->first(bytes);
-  absl::StatusOr<uint32_t> key = device_.memory().acquire(memory_);
-  if (!key.ok()) return key.status();
-  memory_key_ = *key;
+  absl::StatusOr<Registration> registration = device_.memory().acquire(memory_);
+  if (!registration.ok()) return registration.status();
+  memory_key_ = registration->key;
   receive_memory_ = memory_.data() + send_bytes;
   slots_.resize(send_depth);
   states_.assign(size_t{2} * receive_depth_, BufferState::kFree);

@@ -94,7 +94,7 @@ Descriptor VerbsTransport::local_descriptor() const {
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
+absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord word) {
   if (peer.transport != kTransportName) {
     return absl::InvalidArgumentError(
         absl::StrCat("the peer speaks ", peer.transport, ", this endpoint verbs: start both with the same transport"));
@@ -114,12 +114,19 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
                                                    kind(address_), ": choose GIDs of one kind (--verbs-gid-index)"));
   }
   const TimeNs now = clock_.now_ns();
-  const PeerId known = peers_.find_uuid(peer.identity.uuid);
+  const Source source = source_of(*address, address_);
+  const PeerId known = peers_.find(source);
   if (known != kNoPeer) {
-    Peer& entry = peers_.at(known);
-    entry.last_used_ns = now;
-    const bool fresh = now - entry.resolved_ns < kResolveAgainAfter && entry.handle->error() == 0;
-    if (entry.address == *address && fresh) return known;
+    const Peer& entry = peers_.at(known);
+    const bool may_replace = peers_.may_replace(known, word);
+    // What works is not looked up again on a stranger's word: packets are thrown away meanwhile.
+    const bool fresh = !may_replace || now - entry.resolved_ns < kResolveAgainAfter;
+    if (entry.address == *address && fresh && entry.handle->error() == 0) return known;
+    // A stranger may name another's queue pair and a wrong key.
+    if (entry.address != *address && !may_replace) {
+      return absl::UnavailableError(
+          "sessions with another endpoint at that RDMA address stand: try again when they have ended");
+    }
   }
   absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
       resolver_.resolve(*address, needs_grh(address_, *address), kResolvePatience);
@@ -129,8 +136,7 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer) {
     if (connections_ != nullptr && peers_.at(known).address != *address) connections_->forget(known);
   }
   const size_t count_before = peers_.size();
-  absl::StatusOr<PeerId> id =
-      peers_.put({peer.identity.uuid, source_of(*address, address_), *address, *handle, now, now});
+  absl::StatusOr<PeerId> id = peers_.put({source, *address, *handle, now}, now);
   if (id.ok() && (*handle)->get() == nullptr) unresolved_.push_back(*id);
   const bool taken_over = id.ok() && known == kNoPeer && peers_.size() == count_before;
   if (taken_over && connections_ != nullptr) connections_->forget(*id);
@@ -399,9 +405,9 @@ void VerbsTransport::complain(PeerId peer, absl::Status why) {
 // --- Memory, sleep ---------------------------------------------------------------------------------------------------
 
 absl::Status VerbsTransport::register_region(MutableByteSpan region) {
-  absl::StatusOr<uint32_t> key = device_.memory().acquire(region);
-  if (!key.ok()) return key.status();
-  regions_.add(region, *key);
+  absl::StatusOr<Registration> registration = device_.memory().acquire(region);
+  if (!registration.ok()) return registration.status();
+  regions_.add(region, *registration);
   return absl::OkStatus();
 }
 

@@ -38,7 +38,6 @@
 namespace skua::rpc::verbs {
 
 struct Peer {
-  Uuid uuid;
   Source source;
   EndpointAddress address;
   std::shared_ptr<AddressHandle> handle;
@@ -70,7 +69,9 @@ class VerbsTransport final : public Transport, public PathLimits, private RcHost
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
   [[nodiscard]] Descriptor local_descriptor() const override;
-  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
+  void set_peer_use(const PeerUse* use) override { peers_.set_use(use); }
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer) override { return resolve(peer, PeerWord::kOwnDial); }
+  absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override { return resolve(peer, PeerWord::kClaim); }
   size_t tx_burst(std::span<TxPacket> packets) override;
   bool has_room(PeerId peer) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
@@ -97,6 +98,8 @@ class VerbsTransport final : public Transport, public PathLimits, private RcHost
 
  private:
   using Peers = PeerTable<Source, Peer>;
+
+  absl::StatusOr<PeerId> resolve(const Descriptor& peer, PeerWord word);
 
   // TX.
   void build(const Peer& peer, TxPacket& packet);

@@ -12,6 +12,7 @@
 #include "control/server/control_server.h"
 #include "control/store/embedded_store.h"
 #include "tests/control/core/core_fixture.h"
+#include "tests/control/fake_probe.h"
 #include "tests/control/temp_dir.h"
 #include "tests/control/wait.h"
 
@@ -29,6 +30,7 @@ class ControlHarness {
     options.fresh_cluster_id = fresh_id_;
     options.heartbeat_interval_ms = 20;
     options.suspect_after_ms = suspect_after_ms_;
+    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
     auto server = ControlServer::start(options, *std::move(store));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);

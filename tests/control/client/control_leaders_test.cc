@@ -32,6 +32,7 @@ class ControlLeadersTest : public testing::Test {
     options.fresh_cluster_id = test_uuid(0xc0 + i);
     options.heartbeat_interval_ms = 20;
     options.suspect_after_ms = 600'000;
+    options.make_probe = [] { return std::make_unique<AgreeableProbe>(); };
     auto server = ControlServer::start(options, *std::move(store), std::move(election));
     ASSERT_TRUE(server.ok()) << server.status();
     servers_[i] = *std::move(server);

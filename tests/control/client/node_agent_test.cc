@@ -46,6 +46,43 @@ TEST(NodeAgent, WaitsForAControlPlaneThatIsNotThereYet) {
   EXPECT_TRUE(agent.wait_registered(kGenerous).ok());
 }
 
+/// Nobody answers at first.
+class LateProbe final : public NodeProbe {
+ public:
+  explicit LateProbe(std::atomic<int>& asked) : asked_(asked) {}
+  void ask(const std::string& address, const NodeInfo& claimed, AnswerFn done) override {
+    if (++asked_ <= 3) return done({.address = address});
+    ClaimAnswer answer = answer_of(claimed);
+    answer.address = address;
+    done(std::move(answer));
+  }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+TEST(NodeAgent, StaysWithALeaderThatSaysNotYet) {
+  std::atomic<int> asked = 0;
+  TempDir dir;
+  auto store = open_embedded_store({.directory = dir.path()});
+  ASSERT_TRUE(store.ok()) << store.status();
+  ControlServerOptions server_options;
+  server_options.listen_address = "127.0.0.1:0";
+  server_options.fresh_cluster_id = test_uuid(0xabc);
+  server_options.make_probe = [&asked] { return std::make_unique<LateProbe>(asked); };
+  auto server = ControlServer::start(server_options, *std::move(store));
+  ASSERT_TRUE(server.ok()) << server.status();
+  ControlHarness another;  // whoever asks there would be registered there
+  NodeAgentOptions options = agent_options(another, 1);
+  options.control_address = (*server)->address() + "," + another.address();
+  NodeAgent agent(options);
+  agent.start();
+  const auto registration = agent.wait_registered(kGenerous);
+  ASSERT_TRUE(registration.ok()) << registration.status();
+  EXPECT_EQ(registration->cluster_id, test_uuid(0xabc));
+  EXPECT_EQ(asked, 4);
+}
+
 TEST(NodeAgent, DuplicateIdentityIsRefusedNamingTheOther) {
   ControlHarness control;
   const auto first = start_node(control, 1);

@@ -1,12 +1,15 @@
 #include "control/client/shard_map_cache.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
+#include "control/proto/control.grpc.pb.h"
+#include "control/proto/convert.h"
 #include "tests/control/client/control_harness.h"
 
 namespace skua::control {
@@ -81,6 +84,50 @@ TEST(ShardMapCache, NobodyThereIsADeadlineWithTheReason) {
   const auto status = cache.wait_for_revision(1, 10 * kMillisecond);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be reached"));
+}
+
+/// Says nothing in a first watch, as one whose connection is gone.
+class SilentMaps final : public v1::ShardMap::Service {
+ public:
+  grpc::Status WatchShardMap(grpc::ServerContext* context, const v1::WatchShardMapRequest* /*request*/,
+                             grpc::ServerWriter<v1::WatchShardMapReply>* stream) override {
+    if (++watches > 1) {
+      ShardMap map;
+      map.cluster_id = kClusterId;
+      map.revision = kRevision;
+      v1::WatchShardMapReply reply;
+      *reply.mutable_map() = to_proto(map);
+      stream->Write(reply);
+    }
+    EXPECT_TRUE(eventually([&] { return context->IsCancelled(); }));
+    return grpc::Status::CANCELLED;
+  }
+
+  static constexpr uint64_t kRevision = 5;
+  std::atomic<int> watches = 0;
+};
+
+TEST(ShardMapCache, AWatchThatLacksWhatThereIsIsOpenedAnew) {
+  SilentMaps maps;
+  int port = 0;
+  const auto server = grpc::ServerBuilder()
+                          .AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port)
+                          .RegisterService(&maps)
+                          .BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  ShardMapCache cache({.control_address = "127.0.0.1:" + std::to_string(port), .late_after_ns = kSecond});
+  cache.start();
+  ASSERT_TRUE(eventually([&] { return maps.watches == 1; }));
+  EXPECT_TRUE(eventually([&] {
+    cache.expect(SilentMaps::kRevision);
+    return cache.revision() == SilentMaps::kRevision;
+  }));
+  const int opened = maps.watches;
+  EXPECT_GE(opened, 2);
+  cache.expect(SilentMaps::kRevision);
+  cache.expect(SilentMaps::kRevision);
+  cache.stop();
+  EXPECT_EQ(maps.watches, opened) << "a map that is there is nothing to wait for";
 }
 
 TEST(ShardMapCache, ManyWatchersAllSeeTheLastMap) {

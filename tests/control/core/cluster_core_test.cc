@@ -128,6 +128,22 @@ TEST(Heartbeat, AClockThatIsFarOffIsATrouble) {
   EXPECT_EQ(trouble(0, ""), "");
 }
 
+TEST(Heartbeat, TextsAreCutBetweenCharacters) {
+  TestCluster cluster;
+  const NodeInfo node = test_node(1);
+  ASSERT_TRUE(cluster.register_node(node).ok());
+  // Two bytes each, and the bounds are even: after one more byte they fall inside a character.
+  std::string text = "x";
+  while (text.size() <= kTroubleBytesMax) text += "\u00e9";
+  NodeHeartbeat heartbeat{node.uuid, 1, node.instance};
+  heartbeat.trouble = text;
+  heartbeat.copies = {{{1, 0}, text}};
+  ASSERT_TRUE(cluster.step(heartbeat).status.ok());
+  const auto status = cluster.core.node_status(node.uuid);
+  EXPECT_EQ(status->trouble, text.substr(0, kTroubleBytesMax - 1));
+  EXPECT_EQ(status->copies.at(0).text, text.substr(0, kCopyTextMax - 1));
+}
+
 TEST(Register, SameIncarnationOfAnotherProcessIsRefused) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.register_node(test_node(1)).ok());
@@ -181,7 +197,9 @@ TEST(Register, MalformedDescriptionsAreRefused) {
   EXPECT_TRUE(refused([](NodeInfo& n) { n.incarnation = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = 0; }));
   EXPECT_TRUE(refused([](NodeInfo& n) { n.worker_count = kWorkersPerNodeMax + 1; }));
-  for (const char* address : {"", "host", ":7500", "host:", "host:0", "0.0.0.0:7500", "[::]:7500", "host:x"}) {
+  for (const char* address :
+       {"", "host", ":7500", "host:", "host:0", "0.0.0.0:7500", "[::]:7500", "host:x", "unix:/tmp/x:80",
+        "dns://8.8.8.8/host:80", "ipv4:1.2.3.4:1,5.6.7.8:2", "::1:7500", "a b:1"}) {
     EXPECT_TRUE(refused([&](NodeInfo& n) { n.grpc_address = address; })) << address;
   }
   EXPECT_TRUE(refused([](NodeInfo& n) { n.grpc_address = std::string(kAddressMax, 'h') + ":1"; }));

@@ -12,9 +12,9 @@ namespace skua::control {
 
 inline constexpr const char* kClusterId = "c1c1c1c1-0000-4000-8000-000000000001";
 
-/// A different UUID for each number.
+/// A different UUID for each number, in its first eight bytes, too.
 inline std::string test_uuid(uint64_t n) {
-  return absl::StrFormat("00000000-0000-4000-8000-%012x", n);
+  return absl::StrFormat("%08x-0000-4000-8000-%012x", n & 0xffff'ffff, n);
 }
 
 /// Node number `n` in its `incarnation`th process, at host-<n>:7500.
@@ -39,8 +39,9 @@ inline ClusterState empty_cluster() {
 /// Decides and commits.
 class TestCluster {
  public:
-  explicit TestCluster(ClusterState state = empty_cluster(), ViewOptions views = {})
-      : core({.suspect_after_ns = 3 * kSecond, .views = views}, std::move(state), now) {}
+  explicit TestCluster(ClusterState state = empty_cluster(), ViewOptions views = {}, bool claims_need_proof = false)
+      : core({.suspect_after_ns = 3 * kSecond, .views = views, .claims_need_proof = claims_need_proof},
+             std::move(state), now) {}
 
   Decision step(const Event& event) {
     Decision decision = core.step(event, now);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "control/core/shard_map.h"
+#include "control/core/uuid.h"
 #include "tests/control/core/replicated_cluster.h"
 
 namespace skua::control {
@@ -37,9 +38,11 @@ TEST(Primary, IsReplacedWhenAllOtherMembersAccuseIt) {
 TEST(Reasons, NameWhoSuspectsWhomAndWhy) {
   ReplicatedCluster cluster(3);
   const uint64_t a = cluster.backup(0);
-  const Decision removed = cluster.accuse(cluster.primary(), a);
+  const uint64_t primary = cluster.primary();
+  const Decision removed = cluster.accuse(primary, a);
   ASSERT_EQ(removed.changes.put_shards.size(), 1u);
-  EXPECT_THAT(removed.changes.reasons, testing::ElementsAre("00000000 is suspected by 00000000: test"));
+  const std::string reason = short_uuid(test_uuid(a)) + " is suspected by " + short_uuid(test_uuid(primary)) + ": test";
+  EXPECT_THAT(removed.changes.reasons, testing::ElementsAre(reason));
 }
 
 TEST(Reasons, OfTheControlPlanesOwn) {
@@ -52,7 +55,8 @@ TEST(Reasons, OfTheControlPlanesOwn) {
   };
   EXPECT_EQ(next(TransferPrimary{"t", 0, cluster.node(cluster.backup(0)).uuid}), "operator");
   cluster.pass(10 * kSecond);
-  EXPECT_EQ(next(DrainNode{cluster.node(cluster.primary()).uuid}), "00000000 is drained");
+  const std::string primary = cluster.node(cluster.primary()).uuid;
+  EXPECT_EQ(next(DrainNode{primary}), short_uuid(primary) + " is drained");
   EXPECT_EQ(next(Tick{}), "repair: a replica is missing");
 }
 

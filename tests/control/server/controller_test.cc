@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <utility>
 
 #include "control/proto/redirect.h"
 #include "control/server/limits.h"
@@ -37,7 +39,7 @@ class ControllerTest : public testing::Test {
     std::promise<Decision> promise;
     const auto status = controller_->submit(
         std::move(event), [&](const Decision& decision, const ClusterCore&) { promise.set_value(decision); });
-    if (!status.ok()) return {status, {}, {}, std::nullopt};
+    if (!status.ok()) return {status, {}, {}, {}, std::nullopt};
     return promise.get_future().get();
   }
   Decision register_node(uint64_t n) { return step(RegisterNode{kClusterId, test_node(n), 0}); }
@@ -161,6 +163,163 @@ TEST_F(ControllerTest, QueueIsBounded) {
   EXPECT_EQ(submit().code(), StatusCode::kResourceExhausted);
   release.set_value();
   EXPECT_TRUE(eventually([&] { return answered == kCommandsMax; }));
+}
+
+TEST_F(ControllerTest, StrangersHeartbeatsTakeNoPlaceAndNodesHaveTheirs) {
+  ASSERT_TRUE(register_node(1).status.ok());
+  std::promise<void> held;
+  std::promise<void> release;
+  ASSERT_TRUE(controller_
+                  ->query(
+                      [&](const ClusterCore&, TimeNs) {
+                        held.set_value();
+                        release.get_future().wait();
+                      },
+                      [](const absl::Status&) {})
+                  .ok());
+  held.get_future().wait();
+  std::vector<std::string> order;  // written on the control thread
+  std::atomic<size_t> answered = 0;
+  const auto submit = [&](Event event, const std::string& name) {
+    return controller_->submit(std::move(event), [&order, &answered, name](const Decision&, const ClusterCore&) {
+      order.push_back(name);
+      ++answered;
+    });
+  };
+  // Everything that a stranger can fill is full.
+  for (size_t i = 0; i < kCommandsMax; ++i) ASSERT_TRUE(submit(Tick{}, "other").ok());
+  const NodeInfo stranger = test_node(9);
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_EQ(submit(NodeHeartbeat{stranger.uuid, 1, stranger.instance}, "stranger").code(), StatusCode::kNotFound);
+  }
+  const NodeInfo node = test_node(1);
+  NodeInfo forged = node;
+  forged.instance = test_uuid(77);
+  EXPECT_EQ(submit(NodeHeartbeat{forged.uuid, 1, forged.instance}, "forged").code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(submit(RegisterNode{kClusterId, test_node(2), 0}, "register").ok());
+  EXPECT_TRUE(submit(NodeHeartbeat{node.uuid, 1, node.instance}, "heartbeat").ok());
+  EXPECT_EQ(submit(NodeHeartbeat{node.uuid, 1, node.instance}, "again").code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(submit(ReplicaReport{node.uuid, 1, node.instance, {}, {}, {}}, "report").ok());
+  release.set_value();
+  ASSERT_TRUE(eventually([&] { return answered == kCommandsMax + 3; }));
+  controller_->stop();
+  EXPECT_THAT(std::vector<std::string>(order.begin(), order.begin() + 4),
+              ElementsAre("heartbeat", "report", "register", "other"));
+}
+
+/// A clock that any thread moves.
+class SharedClock final : public Clock {
+ public:
+  [[nodiscard]] TimeNs now_ns() const override { return now_.load(); }
+  void advance(DurationNs by) { now_ += by; }
+
+ private:
+  std::atomic<TimeNs> now_{kSecond};
+};
+
+TEST_F(ControllerTest, ABusyControlThreadTakesNobodyForSilentWhoHasSpoken) {
+  SharedClock clock;
+  MemoryStore store;
+  StateStore states(store);
+  std::string log;
+  auto state = states.load_or_create({}, kClusterId);
+  controller_ = std::make_unique<Controller>(
+      ControllerOptions{.core = {.suspect_after_ns = 3 * kSecond},
+                        .tick_ns = 2 * kMillisecond,
+                        .log = [&log](bool, const std::string& line) { log += line + "\n"; }},
+      states, *std::move(state), clock, hub_);
+  controller_->start();
+  const NodeInfo node = test_node(1);
+  ASSERT_TRUE(register_node(1).status.ok());
+  std::promise<void> busy;
+  std::promise<void> heard;
+  ASSERT_TRUE(controller_
+                  ->query(
+                      [&](const ClusterCore&, TimeNs) {
+                        clock.advance(10 * kSecond);  // what comes meanwhile waits
+                        const auto queued = controller_->submit(NodeHeartbeat{node.uuid, 1, node.instance},
+                                                                [&](const auto&, const auto&) { heard.set_value(); });
+                        EXPECT_TRUE(queued.ok()) << queued;
+                        busy.set_value();
+                      },
+                      [](const absl::Status&) {})
+                  .ok());
+  busy.get_future().wait();
+  heard.get_future().wait();
+  controller_->stop();
+  EXPECT_THAT(log, testing::Not(HasSubstr("is suspected"))) << "it would lose its shards";
+  controller_ = nullptr;
+}
+
+/// What is read from it may take long, and fail.
+class SlowStore final : public MetadataStore {
+ public:
+  absl::StatusOr<GetResult> get(const std::string& key) override { return store.get(key); }
+  absl::StatusOr<RangeResult> range(const std::string& prefix) override {
+    if (auto meanwhile = std::exchange(on_read, nullptr)) {
+      meanwhile();
+      return absl::UnavailableError("it takes long");
+    }
+    return store.range(prefix);
+  }
+  absl::StatusOr<TransactionResult> transact(const Transaction& what) override { return store.transact(what); }
+  absl::StatusOr<std::unique_ptr<Watch>> watch(const std::string& prefix, uint64_t from) override {
+    return store.watch(prefix, from);
+  }
+  absl::Status compact(uint64_t revision) override { return store.compact(revision); }
+
+  MemoryStore store;
+  std::function<void()> on_read;  // by the control thread, but for the first time
+};
+
+TEST_F(ControllerTest, AStoreThatFailsSlowlyMakesNobodySilentWhoHasSpoken) {
+  SharedClock clock;
+  SlowStore store;
+  StateStore states(store);
+  std::string log;
+  auto state = states.load_or_create({}, kClusterId);
+  controller_ = std::make_unique<Controller>(
+      ControllerOptions{.core = {.suspect_after_ns = 3 * kSecond},
+                        .tick_ns = 2 * kMillisecond,
+                        .log = [&log](bool, const std::string& line) { log += line + "\n"; }},
+      states, *std::move(state), clock, hub_);
+  controller_->start();
+  ASSERT_TRUE(register_node(1).status.ok());
+  const NodeInfo node = test_node(1);
+  std::promise<void> heard;
+  store.store.fail_transactions(absl::UnavailableError("full"));
+  // The change fails, so the next tick reads everything again.
+  ASSERT_TRUE(controller_
+                  ->submit(CreateTable{"t", 1, false},
+                           [&](const Decision&, const ClusterCore&) {
+                             store.on_read = [&] {
+                               clock.advance(10 * kSecond);
+                               const auto queued =
+                                   controller_->submit(NodeHeartbeat{node.uuid, 1, node.instance},
+                                                       [&](const auto&, const auto&) { heard.set_value(); });
+                               EXPECT_TRUE(queued.ok()) << queued;
+                             };
+                             clock.advance(10 * kMillisecond);  // a tick is due
+                           })
+                  .ok());
+  heard.get_future().wait();
+  controller_->stop();
+  EXPECT_THAT(log, testing::Not(HasSubstr("is suspected")));
+  controller_ = nullptr;
+}
+
+TEST_F(ControllerTest, GenerationGrowsWithWhateverIsShown) {
+  uint64_t last = controller_->generation();
+  const auto grew = [&] { return std::exchange(last, controller_->generation()) < last; };
+  ASSERT_TRUE(register_node(1).status.ok());
+  EXPECT_TRUE(grew());
+  const NodeInfo node = test_node(1);
+  ASSERT_TRUE(step(NodeHeartbeat{node.uuid, 1, node.instance}).status.ok());
+  EXPECT_FALSE(grew()) << "nothing new";
+  ASSERT_TRUE(step(NodeHeartbeat{node.uuid, 1, node.instance, 5}).status.ok());
+  EXPECT_TRUE(grew()) << "it serves a newer map";
+  ASSERT_TRUE(step(NodeHeartbeat{node.uuid, 1, node.instance, 5, true}).status.ok());
+  EXPECT_TRUE(grew()) << "it stops";
 }
 
 /// A controller that shares its store with others.

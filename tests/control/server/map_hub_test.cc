@@ -68,6 +68,32 @@ TEST(MapHub, RefusesAtTheLimitAndAfterClose) {
   EXPECT_EQ(hub.add(watcher, 0).status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(MapHub, OneHostLeavesRoomForOthers) {
+  MapHub hub;
+  const auto watcher = std::make_shared<Recorder>();
+  const auto first = hub.add(watcher, 0, "flood");
+  for (size_t i = 1; i < kWatchersPerSourceMax; ++i) ASSERT_TRUE(hub.add(watcher, 0, "flood").ok());
+  const absl::Status refused = hub.add(watcher, 0, "flood").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(std::string(refused.message()).find("try again"), std::string::npos);
+  EXPECT_TRUE(hub.add(watcher, 0, "another").ok());
+  hub.remove(*first);
+  hub.remove(*first);
+  EXPECT_TRUE(hub.add(watcher, 0, "flood").ok()) << "one went, one may come";
+  EXPECT_FALSE(hub.add(watcher, 0, "flood").ok());
+}
+
+TEST(MapHub, HowManyOneHostHasIsAnOption) {
+  MapHub hub(2);
+  const auto watcher = std::make_shared<Recorder>();
+  EXPECT_TRUE(hub.add(watcher, 0, "host").ok());
+  EXPECT_TRUE(hub.add(watcher, 0, "host").ok());
+  const absl::Status refused = hub.add(watcher, 0, "host").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(std::string(refused.message()).find("2 clients on host"), std::string::npos);
+  EXPECT_NE(std::string(refused.message()).find("--watches-per-host"), std::string::npos);
+}
+
 TEST(MapHub, SuspendedUntilTheNextMap) {
   MapHub hub;
   hub.publish(map_of(3));

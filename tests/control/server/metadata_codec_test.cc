@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/core/limits.h"
 #include "tests/control/core/core_fixture.h"
 
 namespace skua::control::metadata {
@@ -122,6 +123,22 @@ TEST(DecodeState, ReplicasThatCannotBeAreDataLoss) {
   EXPECT_TRUE(refused([](ShardAssignment& r) { r.backups[0].node_uuid = test_uuid(9); }));
   EXPECT_TRUE(refused([](ShardAssignment& r) { r.leaving = {test_uuid(3)}; }));
   EXPECT_TRUE(refused([](ShardAssignment& r) { r.primary.reset(); }));
+  const auto on_worker = [](Replica& replica) { replica.worker = kWorkersPerNodeMax; };
+  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(*r.primary); })) << "no client takes such a map";
+  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(r.backups[0]); }));
+  EXPECT_TRUE(refused([&](ShardAssignment& r) { on_worker(r.learners[0].replica); }));
+}
+
+TEST(DecodeState, TablesThatNobodyCouldUseAreDataLoss) {
+  const auto refused = [](uint32_t shard_count) {
+    ClusterState state = replicated_state();
+    state.tables.begin()->second.shard_count = shard_count;
+    std::erase_if(state.shards, [&](const auto& entry) { return entry.first.second >= shard_count; });
+    const absl::Status status = decode_state(stored(state)).status();
+    return status.code() == StatusCode::kDataLoss && status.message().find("tables/") != std::string::npos;
+  };
+  EXPECT_TRUE(refused(0)) << "no client takes a map with such a table";
+  EXPECT_TRUE(refused(kShardsPerTableMax + 1));
 }
 
 TEST(EncodeChanges, DropTakesAllShardsWithThePrefix) {

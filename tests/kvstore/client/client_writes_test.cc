@@ -295,6 +295,50 @@ TEST(ExactlyOnce, AnUnknownFateIsRememberedUntilTheDeadline) {
   EXPECT_THAT(got.result.status.ToString(), HasSubstr("may have been applied"));
 }
 
+/// A node that forgot clients whose writes had numbers below `first_taken`.
+FakeNode::Script takes_from(uint64_t first_taken) {
+  return [first_taken](rpc::IncomingCall& call) {
+    const auto seq = load_le<uint64_t>(call.request.bytes().data() + kRequestHeaderBytes + sizeof(uint64_t));
+    if (seq >= first_taken) return false;
+    FakeNode::reply_error(call, KvStatus::kStaleRetry, "forgotten", first_taken);
+    return true;
+  };
+}
+
+TEST(ExactlyOnce, AFirstAttemptThatIsStaleIsNumberedAnew) {
+  OneNode world;
+  world.node(0).script = takes_from(1000);
+  const WriteResult first = add(world, "n", 1);
+  ASSERT_TRUE(first.ok()) << first.status;
+  EXPECT_EQ(first.value, 1);
+  EXPECT_FALSE(first.may_have_been_applied);
+  EXPECT_EQ(world.node(0).ids.back().seq, 1000u);
+  ASSERT_TRUE(batch(world, Batch().add("n", 1)).ok());
+  EXPECT_EQ(world.node(0).ids.back().seq, 1001u) << "all later ones are above it, too";
+  EXPECT_EQ(world.node(0).ids.back().first_incomplete, 1001u);
+  EXPECT_EQ(world.node(0).executed, 2u);
+  EXPECT_EQ(world.client->counters().repeated_writes, 0u);
+}
+
+TEST(ExactlyOnce, AStaleRepetitionIsUnknownAndNotSentAgain) {
+  OneNode world;
+  world.node(0).before_answer = [&](rpc::IncomingCall& call) {
+    world.node(0).script = takes_from(1000);
+    FakeNode::reply_error(call, KvStatus::kUnavailable, "the reply is not to be had");
+    return true;
+  };
+  const WriteResult unknown = add(world, "n", 1);
+  EXPECT_EQ(unknown.status.code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(unknown.may_have_been_applied);
+  EXPECT_EQ(world.node(0).executed, 1u);
+}
+
+TEST(ExactlyOnce, AShardThatTakesNoNumberIsNotAskedForEver) {
+  OneNode world;
+  world.node(0).script = takes_from(UINT64_MAX);
+  EXPECT_EQ(add(world, "n", 1).status.code(), absl::StatusCode::kAborted);
+}
+
 TEST(ExactlyOnce, AShardOutOfReachDoesNotHoldBackTheOthers) {
   ClientWorld world(2);
   world.publish(2);

@@ -19,12 +19,12 @@ TEST(RequestLanes, FirstIncompleteIsTheOldestOfTheShard) {
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 1, 1}));
   EXPECT_EQ(lanes.identify(b, 1, 0, 4), (RequestId{7, 2, 1}));
-  EXPECT_EQ(lanes.identify(c, 1, 3, 4), (RequestId{7, 3, 3})) << "another shard waits for nothing";
+  EXPECT_EQ(lanes.identify(c, 1, 3, 4), (RequestId{7, 1, 1})) << "another shard waits for nothing";
   RequestLanes::complete(a);
   EXPECT_EQ(lanes.identify(b, 1, 0, 4), (RequestId{7, 2, 2})) << "the same seq in a repetition";
-  EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 4, 2})) << "a new operation in a recycled object";
+  EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 3, 2})) << "a new operation in a recycled object";
   RequestLanes::complete(b);
-  EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 4, 4}));
+  EXPECT_EQ(lanes.identify(a, 1, 0, 4), (RequestId{7, 3, 3}));
   RequestLanes::complete(a);
   RequestLanes::complete(c);
   RequestLanes::complete(c);
@@ -34,14 +34,40 @@ TEST(RequestLanes, ATableMadeAnewIsAnotherLane) {
   Operation a;
   RequestLanes lanes(7);
   EXPECT_EQ(lanes.identify(a, 1, 2, 4).seq, 1u);
-  EXPECT_EQ(lanes.identify(a, 2, 0, 1).seq, 2u);
+  EXPECT_EQ(lanes.identify(a, 2, 0, 1).seq, 1u);
   EXPECT_EQ(lanes.table_count(), 2u);
-  lanes.forget_idle();
+  lanes.forget_dropped([](uint32_t table) { return table == 2; });
   EXPECT_EQ(lanes.table_count(), 1u);
-  EXPECT_EQ(lanes.identify(a, 2, 0, 1).seq, 2u);
+  EXPECT_EQ(lanes.identify(a, 2, 0, 1).seq, 1u);
+  lanes.forget_dropped([](uint32_t) { return false; });
+  EXPECT_EQ(lanes.table_count(), 1u) << "it has an operation";
   RequestLanes::complete(a);
-  lanes.forget_idle();
+  lanes.forget_dropped([](uint32_t) { return false; });
   EXPECT_EQ(lanes.table_count(), 0u);
+}
+
+/// A number that was used is not used again, however long nothing was written.
+TEST(RequestLanes, AnIdleTableKeepsItsNumbers) {
+  Operation a;
+  RequestLanes lanes(7);
+  EXPECT_EQ(lanes.identify(a, 1, 2, 4).seq, 1u);
+  RequestLanes::complete(a);
+  lanes.forget_dropped([](uint32_t) { return true; });
+  EXPECT_EQ(lanes.identify(a, 1, 2, 4).seq, 2u);
+  RequestLanes::complete(a);
+}
+
+/// One shard's floor is no other shard's.
+TEST(RequestLanes, Renumber_LeavesOtherShardsAlone) {
+  Operation a;
+  Operation b;
+  RequestLanes lanes(7);
+  EXPECT_EQ(lanes.identify(a, 1, 0, 4).seq, 1u);
+  ASSERT_TRUE(lanes.renumber(a, 1'000));
+  EXPECT_EQ(lanes.identify(a, 1, 0, 4).seq, 1'000u);
+  EXPECT_EQ(lanes.identify(b, 1, 1, 4).seq, 1u);
+  RequestLanes::complete(a);
+  RequestLanes::complete(b);
 }
 
 TEST(RequestLanes, MoreShardsThanBeforeShareLanes) {
@@ -70,14 +96,14 @@ TEST(RequestLanes, AgreesWithItsDumbTwin) {
   std::vector<uint32_t> shards(operations.size());
   std::map<uint32_t, std::set<uint64_t>> twin;
   RequestLanes lanes(9);
-  uint64_t last_seq = 0;
+  std::map<uint32_t, uint64_t> last_seq;
   for (int round = 0; round < 20'000; ++round) {
     const size_t i = rng.below(operations.size());
     Operation& operation = *operations[i];
     if (operation.seq == 0) {
       shards[i] = static_cast<uint32_t>(rng.below(8));
-      twin[shards[i]].insert(++last_seq);
-      ASSERT_EQ(lanes.identify(operation, 5, shards[i], 8).seq, last_seq);
+      twin[shards[i]].insert(++last_seq[shards[i]]);
+      ASSERT_EQ(lanes.identify(operation, 5, shards[i], 8).seq, last_seq[shards[i]]);
     } else if (rng.chance(0.5)) {
       twin[shards[i]].erase(operation.seq);
       RequestLanes::complete(operation);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kvstore/engine/reader_pool.h"
+#include "kvstore/engine/shard_clock.h"
 #include "kvstore/server/replica_findings.h"
 #include "kvstore/server/shard_plan.h"
 #include "kvstore/server/shard_replica.h"
@@ -269,6 +270,7 @@ class ClusterNode final : public ReplicaHost {
   TimeNs clock_since_ = 0;
   int64_t clock_ppm_ = 0;
   int64_t wall_off_ms_ = 0;
+  LivedTime lived_;
 };
 
 }  // namespace skua::kv::sim

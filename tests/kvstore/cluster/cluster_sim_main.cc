@@ -47,6 +47,7 @@ const NamedMutant kMutants[] = {
     of_replica("commit-at-majority", ReplicaMutant::kCommitAtMajority),
     of_replica("believe-unverified", ReplicaMutant::kBelieveUnverified),
     of_engine("drop-dedup-record", EngineMutant::kDropDedupRecord),
+    of_engine("forget-by-wall-clock", EngineMutant::kForgetByWallClock),
     of_log("skip-sync", LogMutant::kSkipSync),
 };
 

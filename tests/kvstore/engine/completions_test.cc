@@ -50,7 +50,7 @@ TEST(Completions, Refuse_IsFoundAndInNoRow) {
   std::string row;
   ASSERT_TRUE(table.encode_row(1, row));
   CompletionTable loaded;
-  ASSERT_TRUE(loaded.load(1, as_byte_span(row)));
+  ASSERT_TRUE(loaded.load(1, as_byte_span(row), 1));
   EXPECT_EQ(loaded.find({1, 5, 5}, 20), nullptr);
   EXPECT_NE(loaded.find({1, 6, 5}, 20), nullptr);
   EXPECT_EQ(loaded.results(), 1u);
@@ -127,13 +127,13 @@ TEST(Completions, Load_RefusesWhatIsNoRow) {
   ASSERT_TRUE(table.encode_row(1, row));
   for (size_t size = 0; size < row.size(); ++size) {
     CompletionTable other;
-    EXPECT_FALSE(other.load(1, as_byte_span(row).first(size)));
+    EXPECT_FALSE(other.load(1, as_byte_span(row).first(size), 8));
     EXPECT_EQ(other.clients(), 0u);
   }
   CompletionTable other;
-  EXPECT_TRUE(other.load(1, as_byte_span(row)));
-  EXPECT_FALSE(other.load(1, as_byte_span(row))) << "a second row of one client";
-  EXPECT_FALSE(other.load(2, as_byte_span(row + "x")));
+  EXPECT_TRUE(other.load(1, as_byte_span(row), 8));
+  EXPECT_FALSE(other.load(1, as_byte_span(row), 8)) << "a second row of one client";
+  EXPECT_FALSE(other.load(2, as_byte_span(row + "x"), 8));
 }
 
 /// The dumb twin: everything that was ever recorded.
@@ -172,7 +172,7 @@ TEST(Completions, Any_TableRowsAndTwinAgree) {
     Rng rng(seed);
     CompletionTable table;
     CompletionRows rows;
-    std::map<std::string, std::string> database;
+    std::map<std::string, InternalRow> database;
     Twin twin;
     std::map<uint64_t, uint64_t> next_seq;
     uint64_t now_ms = 1;
@@ -202,11 +202,12 @@ TEST(Completions, Any_TableRowsAndTwinAgree) {
       effects.clear();
       rows.collect(index, effects);
       for (const AppliedEffect& effect : effects) {
-        if (effect.value) database[std::string(effect.key)] = as_string_view(*effect.value);
-        if (!effect.value) database.erase(std::string(effect.key));
+        const std::string key(effect.key);
+        if (effect.value) database[key] = {key, std::string(as_string_view(*effect.value)), effect.version};
+        if (!effect.value) database.erase(key);
       }
       std::vector<InternalRow> loaded;
-      for (const auto& [key, value] : database) loaded.push_back({key, value});
+      for (const auto& [key, row] : database) loaded.push_back(row);
       CompletionTable again;
       ASSERT_TRUE(load_completions(loaded, again).ok());
       for (uint64_t client = 1; client <= 5; ++client) {

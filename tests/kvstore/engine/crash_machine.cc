@@ -117,7 +117,7 @@ class OpenDatabase final : public ShardDb {
   }
   [[nodiscard]] std::vector<InternalRow> take_internal_rows() override {
     std::vector<InternalRow> rows;
-    for (const auto& [key, row] : database_.internal_rows()) rows.push_back({key, row.value});
+    for (const auto& [key, row] : database_.internal_rows()) rows.push_back({key, row.value, row.version});
     return rows;
   }
   [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange&, RowVisitor) override {

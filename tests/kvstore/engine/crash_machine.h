@@ -115,7 +115,8 @@ class Machine {
   /// The same, when the operation of a database is hit: it happened or not.
   [[nodiscard]] bool begin_database_operation();
   Rng& rng() { return rng_; }
-  [[nodiscard]] static absl::Status ended() { return absl::UnavailableError("the simulated process has ended"); }
+  /// Not what says that nothing happened: an operation that was hit may have.
+  [[nodiscard]] static absl::Status ended() { return absl::InternalError("the simulated process has ended"); }
 
  private:
   class LogDevice;

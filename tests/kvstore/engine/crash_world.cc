@@ -132,7 +132,7 @@ bool CrashWorld::start() {
         WorkerEngine::create(engine_options_, std::move(events), std::move(devices[i]), std::move(logs[i]), *readers_);
     SKUA_CHECK(engine.ok(), "the options are too small");
     worker.engine = *std::move(engine);
-    worker.engine->set_time(now_ms_);
+    worker.engine->set_time(now_ms_, now_ms_);
   }
   for (Shard& shard : shards_) open(shard);
   machine_.set_faults(log_faults_, database_faults_);

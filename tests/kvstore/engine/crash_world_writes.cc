@@ -38,7 +38,7 @@ void CrashWorld::act() {
 
 void CrashWorld::move_time(uint64_t ms) {
   now_ms_ += ms;
-  for (Worker& worker : workers_) worker.engine->set_time(now_ms_);
+  for (Worker& worker : workers_) worker.engine->set_time(now_ms_, now_ms_);
 }
 
 // --- Writes
@@ -243,10 +243,10 @@ CrashWorld::Verdict CrashWorld::apply(testing::TwinShard& twin, const Write& wri
   Verdict verdict;
   const uint64_t before = twin.last_index();
   if (write.is_batch) {
-    static_cast<void>(twin.apply_batch(write.mutations, write.op.time_ms, verdict.results));
+    static_cast<void>(twin.apply_batch(write.mutations, write.op.evaluated_ms, verdict.results));
     verdict.result = {KvStatus::kOk, twin.last_index() == before ? 0 : twin.last_index(), 0};
   } else {
-    verdict.result = twin.apply(write.mutations.front(), write.op.time_ms);
+    verdict.result = twin.apply(write.mutations.front(), write.op.evaluated_ms);
   }
   verdict.has_effect = twin.last_index() != before;
   return verdict;

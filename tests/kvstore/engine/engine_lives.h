@@ -87,9 +87,11 @@ class World {
     events.post = [this](absl::AnyInvocable<void()> task) { tasks_.post(std::move(task)); };
     events.write_done = [this](WriteOp& op) { on_written(*static_cast<TestWrite*>(op.context)); };
     events.fetch_done = [](FetchOp& op) { *static_cast<bool*>(op.context) = true; };
+    events.log_moved = [this](EngineShard&, bool refused) { log_refusals += refused ? 1 : 0; };
     events.applied = [](AppliedWait& wait) { *static_cast<bool*>(wait.context) = true; };
     engine_ = WorkerEngine::create(options_, std::move(events), std::move(device), std::move(recovered->log), readers_)
                   .value();
+    engine_->set_time(now_ms, now_ms);
     for (size_t i = 0; i < std::size(kIds); ++i) {
       if (!refused.contains(kIds[i])) open(i);
     }
@@ -156,7 +158,7 @@ class World {
     if (w.op.id.client_id != 0) ++clients[w.op.id.client_id].under_way[w.op.id.seq];
     writes_.push_back(std::move(write));
     ++unanswered_;
-    engine_->set_time(now_ms);
+    engine_->set_time(now_ms, now_ms);
     engine_->write(*shards_[w.shard], w.op);
   }
   void write(size_t shard, const Mutation& mutation, Durability durability = Durability::kDefault, RequestId id = {}) {
@@ -235,7 +237,7 @@ class World {
     for (size_t i = 0; i < std::size(kIds); ++i) {
       for (int k = 0; k < 30; ++k) {
         const std::string key = "key" + std::to_string(k);
-        engine_->set_time(now_ms);
+        engine_->set_time(now_ms, now_ms);
         const TwinShard::Row* row = answered[i].twin.find(key, now_ms);
         const FakeDisk::Row expected =
             row == nullptr ? FakeDisk::Row{0, "(none)"} : FakeDisk::Row{row->version, row->value};
@@ -288,6 +290,7 @@ class World {
   bool begins_lives = false;  ///< shard_life.h: indices have gaps then
   size_t repeated = 0;
   uint64_t now_ms = 1'000'000;
+  size_t log_refusals = 0;  // of entries
   MutationResult last_result;
   std::vector<MutationResult> last_results;
   Durability last_achieved = Durability::kDefault;
@@ -361,9 +364,9 @@ class World {
     std::vector<MutationResult> results;
     const bool was_in_doubt = write.op.result.status == KvStatus::kStorageFailed;
     if (write.op.batch.empty()) {
-      result = twin.apply(write.op.mutation, write.op.time_ms);
+      result = twin.apply(write.op.mutation, write.op.evaluated_ms);
     } else {
-      const bool applied = twin.apply_batch(write.op.batch, write.op.time_ms, results);
+      const bool applied = twin.apply_batch(write.op.batch, write.op.evaluated_ms, results);
       result = {KvStatus::kOk, twin.last_index() == before ? 0 : twin.last_index()};
       if (!was_in_doubt) {
         EXPECT_EQ(write.op.not_applied, !applied);

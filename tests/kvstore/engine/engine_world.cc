@@ -13,10 +13,13 @@ absl::Status FakeDisk::apply(std::span<const AppliedEffect> effects, uint64_t in
   std::unique_lock lock(mutex_);
   released_.wait(lock, [&] { return !held_; });
   if (failing_) return absl::InternalError("the disk failed");
+  if (full_) return absl::ResourceExhaustedError("the disk is full");
   State next = states_.back();
   for (const AppliedEffect& effect : effects) {
     if (effect.key.size() > kKeyBytesMax) {
-      if (effect.value) next.internal_rows[std::string(effect.key)] = as_string_view(*effect.value);
+      if (effect.value) {
+        next.internal_rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value))};
+      }
       if (!effect.value) next.internal_rows.erase(std::string(effect.key));
     } else if (effect.value) {
       next.rows[std::string(effect.key)] = {effect.version, std::string(as_string_view(*effect.value)),
@@ -34,6 +37,7 @@ absl::Status FakeDisk::apply(std::span<const AppliedEffect> effects, uint64_t in
 absl::StatusOr<uint64_t> FakeDisk::flush() {
   const std::lock_guard lock(mutex_);
   if (failing_) return absl::InternalError("the disk failed");
+  if (full_) return absl::ResourceExhaustedError("the disk is full");
   states_.erase(states_.begin(), states_.end() - 1);
   return states_.back().index;
 }
@@ -46,6 +50,11 @@ FakeDisk::State FakeDisk::state() const {
 void FakeDisk::fail() {
   const std::lock_guard lock(mutex_);
   failing_ = true;
+}
+
+void FakeDisk::set_full(bool full) {
+  const std::lock_guard lock(mutex_);
+  full_ = full;
 }
 
 void FakeDisk::crash(Rng& rng) {
@@ -90,7 +99,7 @@ class FakeShardDb final : public ShardDb {
   [[nodiscard]] uint64_t applied_index() const override { return disk_.state().index; }
   [[nodiscard]] std::vector<InternalRow> take_internal_rows() override {
     std::vector<InternalRow> rows;
-    for (const auto& [key, value] : disk_.state().internal_rows) rows.push_back({key, value});
+    for (const auto& [key, row] : disk_.state().internal_rows) rows.push_back({key, row.value, row.version});
     return rows;
   }
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {

@@ -36,7 +36,7 @@ class FakeDisk {
   using Rows = std::map<std::string, Row, std::less<>>;
   struct State {
     Rows rows;
-    std::map<std::string, std::string> internal_rows;
+    Rows internal_rows;
     uint64_t index = 0;
   };
 
@@ -45,6 +45,8 @@ class FakeDisk {
   [[nodiscard]] State state() const;
   /// From now on everything fails.
   void fail();
+  /// While it is full nothing can be written or flushed.
+  void set_full(bool full);
   /// Works again, as it was at some moment since the last flush.
   void crash(Rng& rng);
 
@@ -58,6 +60,7 @@ class FakeDisk {
   std::condition_variable released_;
   std::deque<State> states_ = {State{}};  // the first is durable
   bool failing_ = false;
+  bool full_ = false;
   bool held_ = false;
   size_t reads_ = 0;
 };

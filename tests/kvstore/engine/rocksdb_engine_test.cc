@@ -25,14 +25,15 @@ void put(ShardDb& db, std::string_view key, std::string_view value) {
 
 TEST(MetaTest, EncodeMeta_GoldenAndRefusals) {
   const std::string bytes = internal::encode_meta({{7, 3}, 0x1122});
-  EXPECT_EQ(bytes, std::string("\x04\0\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0", 24));
+  EXPECT_EQ(bytes, std::string("\x05\0\0\0\x07\0\0\0\x03\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0", 24));
   EXPECT_EQ(internal::decode_meta(bytes)->last_index, 0x1122U);
   EXPECT_FALSE(internal::decode_meta(bytes)->expiring_blobs);
   const std::string with_blobs = internal::encode_meta({.id = {7, 3}, .last_index = 0x1122, .expiring_blobs = true});
   EXPECT_EQ(with_blobs, bytes.substr(0, 12) + '\x01' + bytes.substr(13));
   EXPECT_TRUE(internal::decode_meta(with_blobs)->expiring_blobs);
   EXPECT_EQ(internal::decode_meta("\x01" + bytes.substr(1))->format, 1U);
-  EXPECT_EQ(internal::decode_meta("\x05" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(internal::decode_meta("\x04" + bytes.substr(1))->format, 4U);
+  EXPECT_EQ(internal::decode_meta("\x06" + bytes.substr(1)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(internal::decode_meta(bytes.substr(0, 23)).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(internal::decode_meta(bytes + "x").status().code(), absl::StatusCode::kDataLoss);
 }

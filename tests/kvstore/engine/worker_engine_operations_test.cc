@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kvstore/engine/limits.h"
 #include "tests/kvstore/engine/engine_lives.h"
 
 namespace skua::kv {
@@ -21,7 +22,7 @@ TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
   };
   const auto advance = [&](uint64_t ms) {
     world.now_ms += ms;
-    world.engine().set_time(world.now_ms);
+    world.engine().set_time(world.now_ms, world.now_ms);
   };
   put_until("key0", 100);
   put_until("key1", 100);
@@ -37,14 +38,14 @@ TEST(WorkerEngine, Expire_KeysAreAbsentFromTheirTimeOn) {
   put_until("key2", 50);
   world.stop();
   world.start();  // from the disk now
-  world.engine().set_time(world.now_ms);
+  world.engine().set_time(world.now_ms, world.now_ms);
   EXPECT_EQ(world.read(0, "key2").value, "v");
   advance(50);
   EXPECT_EQ(world.read(0, "key2").value, "(none)");
   EXPECT_EQ(world.read(0, "key0").value, "new");
   world.stop();
   world.start();
-  world.engine().set_time(world.now_ms);
+  world.engine().set_time(world.now_ms, world.now_ms);
   EXPECT_EQ(world.read(0, "key2").value, "(none)") << "a miss whose row has expired";
   world.write(0, Mutation::remove("key2"));
   world.wait_for_answers();
@@ -124,6 +125,93 @@ TEST(WorkerEngine, Attempt_WithoutEffectIsAnsweredAgainAndNotExecutedLate) {
   world.write(0, Mutation::remove("key9"), {}, {77, 1, 1});
   world.wait_for_answers();
   EXPECT_EQ(world.last_result.status, KvStatus::kStaleRetry);
+}
+
+TEST(WorkerEngine, Expiry_FollowsAWallClockThatWasWrong) {
+  World world(34);
+  world.start();
+  world.write(0, Mutation::put("key0", as_byte_span("v"), {}, 1000));
+  world.wait_for_answers();
+  const auto is_there_at = [&](uint64_t unix_ms) {
+    world.engine().set_time(unix_ms, world.now_ms);
+    return world.read(0, "key0").version != 0;
+  };
+  EXPECT_TRUE(is_there_at(world.now_ms));
+  EXPECT_FALSE(is_there_at(world.now_ms + kClientSilentMsMax));
+  EXPECT_TRUE(is_there_at(world.now_ms)) << "the clock was an hour ahead";
+  EXPECT_FALSE(is_there_at(world.now_ms + 1000));
+  EXPECT_FALSE(is_there_at(world.now_ms + 999)) << "the clock is slewed";
+}
+
+TEST(WorkerEngine, Attempt_IsAnsweredAgainWhateverTheWallClockShows) {
+  constexpr uint64_t kDayMs = 24 * kClientSilentMsMax;
+  World world(33);
+  world.start();
+  const auto add = [&](const RequestId& id) {
+    world.write(0, Mutation::add("key0", 1), {}, id);
+    world.wait_for_answers();
+    return world.last_result.value;
+  };
+  EXPECT_EQ(add({77, 1, 1}), 1);
+  world.engine().set_time(world.now_ms + kDayMs, world.now_ms);
+  EXPECT_EQ(add({77, 1, 1}), 1) << "the clock jumped";
+  EXPECT_EQ(add({77, 2, 1}), 2);
+  world.stop();
+  world.now_ms += 2 * kDayMs;
+  world.start();
+  EXPECT_EQ(add({77, 2, 1}), 2) << "it jumped while the process was down";
+  world.now_ms += kClientSilentMsMax + 1;
+  EXPECT_EQ(add({77, 2, 1}), 3) << "that time has passed";
+}
+
+TEST(WorkerEngine, Attempt_OfAClientForgottenForOthersIsNotExecutedAgain) {
+  WorkerEngine::Options options = small_engine_options();
+  options.completions.clients_max = 8;
+  options.completions.newcomers_max = 4;
+  World world(31, options);
+  world.start();
+  world.engine().set_time(world.now_ms, world.now_ms);
+  const auto add = [&](const RequestId& id) {
+    world.write(0, Mutation::add("key0", 1), {}, id);
+    world.wait_for_answers();
+    return world.last_result;
+  };
+  add({77, 1, 1});
+  add({77, 2, 2});
+  for (uint64_t client = 100; client < 104; ++client) EXPECT_EQ(add({client, 1, 1}).status, KvStatus::kOk);
+  EXPECT_EQ(add({104, 1, 1}).status, KvStatus::kResourceExhausted);
+  EXPECT_EQ(add({77, 3, 3}), (MutationResult{KvStatus::kOk, 7, 7})) << "whoever is known goes on";
+  world.now_ms += kCompletionIdleMsMin;
+  world.engine().set_time(world.now_ms, world.now_ms);
+  EXPECT_EQ(add({104, 1, 1}), (MutationResult{KvStatus::kOk, 8, 8}));
+  const MutationResult stale = {KvStatus::kStaleRetry, 1 + kCompletionSeqMargin};
+  EXPECT_EQ(add({100, 1, 1}), stale);
+  world.wait_applied(0);
+  world.close_and_open(0);
+  EXPECT_EQ(add({100, 1, 1}), stale) << "loaded from the database";
+  EXPECT_EQ(add({101, 1, 1}), (MutationResult{KvStatus::kOk, 4, 4})) << "and this one is still known";
+  EXPECT_EQ(add({77, 4, 4}), (MutationResult{KvStatus::kOk, 9, 9}));
+}
+
+TEST(WorkerEngine, Attempt_OfABatchWaitsForItsClientToBeTold) {
+  WorkerEngine::Options options = small_engine_options();
+  options.completions.client_batch_bytes_max = 3 * kBatchResultBytes;
+  World world(32, options);
+  world.start();
+  const Mutation two[] = {put_of("key0", "x"), put_of("key1", "y")};
+  const auto batch = [&](const RequestId& id) {
+    world.write_batch(0, two, id);
+    world.wait_for_answers();
+    return world.last_result.status;
+  };
+  EXPECT_EQ(batch({77, 1, 1}), KvStatus::kOk);
+  EXPECT_EQ(batch({77, 2, 1}), KvStatus::kTooManyIncomplete);
+  EXPECT_EQ(batch({78, 1, 1}), KvStatus::kOk);
+  world.write(0, put_of("key0", "z"), {}, {77, 3, 1});
+  world.wait_for_answers();
+  EXPECT_EQ(world.last_result.status, KvStatus::kOk);
+  EXPECT_EQ(batch({77, 2, 2}), KvStatus::kOk);
+  EXPECT_EQ(world.engine().counters().unfinished, 0u);
 }
 
 TEST(WorkerEngine, Attempt_ThatThereWasNoRoomForIsEvaluatedAgain) {

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+
+#include "kvstore/codec/limits.h"
+#include "kvstore/engine/effect.h"
 #include "tests/kvstore/engine/engine_lives.h"
 
 namespace skua::kv {
@@ -271,6 +276,39 @@ TEST(WorkerEngine, Any_RandomLivesAgreeWithAMap) {
     live_and_die(seed, seed % 2 == 0);
     if (::testing::Test::HasFailure()) return;
   }
+}
+
+/// Effects as they lie in an entry.
+std::string puts_of(std::span<const std::string> keys) {
+  std::string payload;
+  for (const std::string& key : keys) {
+    EffectHead buffer;
+    ByteWriter head(buffer);
+    encode_effect_head({.key = key, .value = as_byte_span("v")}, head);
+    payload += as_string_view(head.written());
+    payload += key + "v";
+  }
+  return payload;
+}
+
+TEST(WorkerEngine, AppendEntry_RefusesWhatNoPrimaryMakes) {
+  World world(40);
+  world.start();
+  EngineShard& shard = world.shard(0);
+  world.engine().replicate(shard);
+  const auto append = [&](std::span<const std::string> keys) {
+    const std::string payload = puts_of(keys);
+    return world.engine().append_entry(shard, {.index = 1, .epoch = 1, .time_ms = 1, .payload = as_byte_span(payload)});
+  };
+  std::vector<std::string> keys;
+  for (size_t i = 0; i <= kBatchOpsMax; ++i) keys.push_back(std::to_string(i));
+  EXPECT_EQ(append(keys).code(), absl::StatusCode::kInvalidArgument) << "the applier might have no room for so many";
+  const std::string twice[] = {"a", "b", "a"};
+  EXPECT_EQ(append(twice).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(world.engine().last_entry(shard), 0u);
+  keys.pop_back();
+  EXPECT_TRUE(append(keys).ok());
+  EXPECT_EQ(world.engine().last_entry(shard), 1u);
 }
 
 }  // namespace

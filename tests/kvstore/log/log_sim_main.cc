@@ -21,6 +21,7 @@ constexpr std::pair<const char*, LogMutant> kMutants[] = {
     {"sync-own-only", LogMutant::kSyncOwnOnly},   {"truncate-too-far", LogMutant::kTruncateTooFar},
     {"accept-bad-crc", LogMutant::kAcceptBadCrc}, {"cut-in-the-middle", LogMutant::kCutInTheMiddle},
     {"same-seed", LogMutant::kSameSeed},          {"forget-table", LogMutant::kForgetTable},
+    {"keep-replaced", LogMutant::kKeepReplaced},
 };
 
 struct Arguments {
@@ -82,8 +83,9 @@ int run(const Arguments& arguments) {
     }
   }
   std::printf("%" PRIu64 " seeds: %" PRIu64 " groups, %" PRIu64 " restarts, %" PRIu64 " failures, %" PRIu64
-              " refusals, %" PRIu64 " segments recycled, %" PRIu64 " bits flipped, %" PRIu64 " of them reported\n",
-              arguments.seeds, tally.groups, tally.restarts, tally.failures, tally.refusals, tally.recycled,
+              " refusals, %" PRIu64 " segments recycled, %" PRIu64 " records kept elsewhere, %" PRIu64
+              " bits flipped, %" PRIu64 " of them reported\n",
+              arguments.seeds, tally.groups, tally.restarts, tally.failures, tally.refusals, tally.recycled, tally.kept,
               tally.flips, tally.flips_reported);
   if (arguments.mutant != nullptr) std::printf("not caught: %s\n", arguments.mutant);
   return arguments.mutant == nullptr ? 0 : 1;

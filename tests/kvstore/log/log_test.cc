@@ -115,6 +115,21 @@ TEST_F(LogTest, Commit_FailedSyncIsFatalAndNeverRetried) {
   EXPECT_THAT(std::string(failed.message()), HasSubstr("the log has failed"));
 }
 
+TEST_F(LogTest, Commit_NoRoomForASegmentsNamePasses) {
+  open();
+  start(kA);
+  device_.set_room_for_names(false);
+  uint64_t index = 1;
+  const absl::Status refused = fill(kA, index);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(log_->health().ok()) << log_->health();
+  const uint64_t spares = log_->counters().segments_spare;
+  EXPECT_TRUE(absl::IsResourceExhausted(write(kA, index, 4000)));
+  EXPECT_EQ(log_->counters().segments_spare, spares) << "the segment that got no name is a spare again";
+  device_.set_room_for_names(true);
+  EXPECT_TRUE(write(kA, index, 4000).ok());
+}
+
 TEST_F(LogTest, Commit_NoSpaceIsTypedAndPasses) {
   device_.set_capacity(3 * options_.segment_bytes);
   open();

@@ -24,6 +24,7 @@ void LogWorld::Tally::add(const Tally& other) {
   refusals += other.refusals;
   failures += other.failures;
   recycled += other.recycled;
+  kept += other.kept;
 }
 
 LogWorld::LogWorld(uint64_t seed) : rng_(seed), device_(mix64(seed), 0) {
@@ -40,6 +41,8 @@ LogWorld::LogWorld(uint64_t seed) : rng_(seed), device_(mix64(seed), 0) {
   device_.set_capacity(options_.segment_bytes * rng_.between(options_.reserve_segments + 4, 16));
   shard_count_ = rng_.between(1, 6);
   sync_share_ = rng_.chance(0.3) ? 1 : rng_.uniform();
+  keep_share_ = rng_.chance(0.5) ? 0.3 : 0.9;
+  replace_share_ = rng_.chance(0.5) ? 0.03 : 0.3;
   payload_max_ = std::min<size_t>(rng_.chance(0.3) ? 3000 : 200, options_.group_bytes_max - 200);
   if (rng_.chance(0.3)) faults_.write_error = 0.003;
   if (rng_.chance(0.3)) faults_.sync_error = 0.01;
@@ -65,6 +68,7 @@ std::optional<std::string> LogWorld::run() {
 }
 
 void LogWorld::step() {
+  if (rng_.chance(0.3)) tell_kept();
   const uint64_t choice = rng_.below(100);
   if (choice < 75) {
     write_group(false);
@@ -150,7 +154,7 @@ std::optional<LogWorld::Op> LogWorld::random_op(Model& model) {
     return Op{RecordKind::kShardStart, shard, index, ++epochs_[shard], next_nonce_++};
   }
   const uint64_t least = durable(shard, known.life) + 1;
-  if (rng_.chance(0.03) && least <= known.last_index) {
+  if (rng_.chance(replace_share_) && least <= known.last_index) {
     const uint64_t index = rng_.between(least, known.last_index);
     return Op{RecordKind::kData, shard, index, ++epochs_[shard], next_nonce_++};
   }
@@ -193,7 +197,8 @@ void LogWorld::no_space() {
 void LogWorld::advance_durable(bool all) {
   for (const auto& [shard, known] : model_) {
     uint64_t& index = durable(shard, known.life);
-    if (!all && rng_.chance(0.3)) continue;
+    if (!all && rng_.chance(keep_share_)) keep_some(shard, known);
+    if (!all && rng_.chance(keep_share_)) continue;
     if (index < known.last_index) index = all ? known.last_index : rng_.between(index, known.last_index);
     log_->set_durable(shard, index);
   }
@@ -208,7 +213,24 @@ void LogWorld::advance_durable(bool all) {
   broken(text);
 }
 
+void LogWorld::keep_some(LogShard shard, const ShardModel& known) {
+  const uint64_t first = durable(shard, known.life) + 1;
+  if (first > known.last_index) return;
+  const uint64_t last = rng_.between(first, known.last_index);
+  for (auto record = known.records.lower_bound(first); record != known.records.upper_bound(last); ++record) {
+    kept_[{shard, known.life}].insert(record->second.nonce);
+    ++tally_.kept;
+  }
+  untold_.push_back({shard, last, known.last_epoch});
+}
+
+/// What was kept may have been replaced meanwhile.
+void LogWorld::tell_kept() {
+  for (const Kept& kept : std::exchange(untold_, {})) log_->set_kept(kept.shard, kept.index, kept.epoch);
+}
+
 void LogWorld::restart() {
+  untold_.clear();
   for (int attempt = 0; !broken_; ++attempt) {
     ++tally_.restarts;
     if (log_ != nullptr && !log_->health().ok() && !closed_) ++tally_.failures;
@@ -293,7 +315,7 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
   if (!flipped && positions.size() != model.size()) return "the log knows other shards";
   std::map<LogShard, std::map<uint64_t, Op>> replayed;
   std::string wrong;
-  const std::vector<AppliedIndex> applied_now = applied(model);
+  const std::vector<AppliedIndex> applied_now = applied(model, recovery);
   const absl::Status done = recovery.replay(
       applied_now,
       [&](const RecordView& record) {
@@ -323,6 +345,7 @@ std::string LogWorld::check_recovery(LogRecovery& recovery, const Model& model, 
     for (const auto& [index, op] : expected.records) {
       if (index <= one.index) continue;
       const auto found = records.find(index);
+      if (found == records.end() && is_kept(one.shard, expected, index)) continue;
       if (found == records.end()) return absl::StrCat("record ", index, " of shard ", one.shard, " is missing");
       if (found->second.nonce != op.nonce || found->second.epoch != op.epoch) {
         return absl::StrCat("record ", index, " of shard ", one.shard, " is of epoch ", found->second.epoch, " nonce ",
@@ -390,9 +413,20 @@ LogWorld::Model LogWorld::model_at(uint64_t group) const {
   return model;
 }
 
-std::vector<AppliedIndex> LogWorld::applied(const Model& model) {
+bool LogWorld::is_kept(LogShard shard, const ShardModel& known, uint64_t index) const {
+  const auto kept = kept_.find({shard, known.life});
+  const auto record = known.records.find(index);
+  return kept != kept_.end() && record != known.records.end() && kept->second.contains(record->second.nonce);
+}
+
+/// Records that are kept elsewhere may be missing in the log, one after the other.
+std::vector<AppliedIndex> LogWorld::applied(const Model& model, const LogRecovery& recovery) {
   std::vector<AppliedIndex> result;
-  for (const auto& [shard, known] : model) result.push_back({shard, durable(shard, known.life)});
+  for (const auto& [shard, known] : model) {
+    AppliedIndex one{shard, durable(shard, known.life)};
+    while (!recovery.status(one).ok() && is_kept(shard, known, one.index + 1)) ++one.index;
+    result.push_back(one);
+  }
   return result;
 }
 

@@ -4,7 +4,7 @@
 //  - after any restart the log holds exactly the groups up to some number: at least the last one reported as synced, at
 //    most the last one tried; after an orderly close or an end of the process alone, exactly the last one
 //  - each shard stands where that prefix says, and a replay yields exactly its records above what is applied
-//    elsewhere: none half-present, none twice, none out of order, none that was replaced or refused
+//    elsewhere, but for those that were kept elsewhere before they were applied: none half-present, none twice, none out of order, none that was replaced or refused
 //  - a bit flipped at rest is reported (for the shard, or as a torn tail) or costs nothing
 //  - no space is RESOURCE_EXHAUSTED, urgent records still pass while a spare is left, and when all is durable elsewhere
 //    a single segment stays and writes pass again
@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ class LogWorld {
   [[nodiscard]] uint64_t trace() const { return trace_; }
   /// For the summary.
   struct Tally {
-    uint64_t groups = 0, restarts = 0, flips = 0, flips_reported = 0, refusals = 0, failures = 0, recycled = 0;
+    uint64_t groups = 0, restarts = 0, flips = 0, flips_reported = 0, refusals = 0, failures = 0, recycled = 0,
+             kept = 0;
     void add(const Tally& other);
   };
   [[nodiscard]] const Tally& tally() const { return tally_; }
@@ -66,6 +68,8 @@ class LogWorld {
   void check_commit(const absl::StatusOr<LogDurability>& committed, bool sync, bool urgent);
   void no_space();
   void advance_durable(bool all);
+  void keep_some(LogShard shard, const ShardModel& known);
+  void tell_kept();
   void begin_sudden_end();
   void restart();
   bool scan_and_check();
@@ -77,7 +81,8 @@ class LogWorld {
   static void apply(Model& model, const Op& op);
   [[nodiscard]] Model model_at(uint64_t group) const;
   [[nodiscard]] uint64_t& durable(LogShard shard, int64_t life) { return durable_[{shard, life}]; }
-  [[nodiscard]] std::vector<AppliedIndex> applied(const Model& model);
+  [[nodiscard]] bool is_kept(LogShard shard, const ShardModel& known, uint64_t index) const;
+  [[nodiscard]] std::vector<AppliedIndex> applied(const Model& model, const LogRecovery& recovery);
   void broken(const std::string& what);
   void note(uint64_t value) { trace_ = mix64(trace_ ^ value); }
 
@@ -87,6 +92,8 @@ class LogWorld {
   SimDeviceFaults faults_;
   size_t shard_count_;
   double sync_share_;
+  double keep_share_;     // of shards, each time that some go on elsewhere
+  double replace_share_;  // of records
   size_t payload_max_;
   bool fixed_layout_;  // two records a group, the second one in a sector of its own: stale ones would fit
   std::unique_ptr<Log> log_;
@@ -97,6 +104,14 @@ class LogWorld {
   bool closed_ = false;
   Model model_;  // after the last group
   std::map<std::pair<LogShard, int64_t>, uint64_t> durable_;
+  /// Nonces of records that are kept elsewhere and may yet be replaced.
+  std::map<std::pair<LogShard, int64_t>, std::set<int64_t>> kept_;
+  struct Kept {
+    LogShard shard = 0;
+    uint64_t index = 0;
+    uint64_t epoch = 0;
+  };
+  std::vector<Kept> untold_;             // the log hears of it later
   std::map<LogShard, uint64_t> epochs_;  // highest ever used
   int64_t next_nonce_ = 1;
 

@@ -88,6 +88,37 @@ TEST(EpochRuns, PartsThatAreNoneAreRefused) {
   const std::vector<EntryId> beyond{{5, 1}};
   EXPECT_EQ(EpochRuns::from_parts({0, 0}, beyond, 4), std::nullopt);
   EXPECT_EQ(EpochRuns::from_parts({5, 1}, {}, 4), std::nullopt);
+  EXPECT_TRUE(EpochRuns::from_parts({5, 1}, {}, EpochRuns::kIndexMax).has_value());
+  EXPECT_EQ(EpochRuns::from_parts({5, 1}, {}, EpochRuns::kIndexMax + 1), std::nullopt);
+}
+
+TEST(EpochRuns, ALongWayCostsNoMoreThanAShortOne) {
+  EpochRuns log({3, 1});
+  log.append(2);
+  log.extend_to(uint64_t{1} << 60);
+  EXPECT_EQ(log.last(), (EntryId{uint64_t{1} << 60, 2}));
+  EXPECT_EQ(log.epoch_of(uint64_t{1} << 59), 2U);
+  log.extend_to(5);
+  EXPECT_EQ(log.last_index(), uint64_t{1} << 60);
+}
+
+TEST(EpochRuns, ABarrierTellsOfItsOwnLog) {
+  EpochRuns log({3, 1});
+  for (const uint64_t epoch : std::vector<uint64_t>{1, 4, 4, 6}) log.append(epoch);
+  const std::string bytes = encode_epoch_runs(log);
+  EXPECT_TRUE(are_runs_of_barrier(as_byte_span(bytes), {7, 6}));
+  EXPECT_TRUE(are_runs_of_barrier(as_byte_span(bytes), {7, 0})) << "its sender does not know";
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {8, 6}));
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {6, 6}));
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes), {7, 7}));
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(bytes).first(bytes.size() - 1), {7, 6}));
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(EpochRuns({7, 6}))), {7, 6})) << "it is in the log";
+  EpochRuns falling({3, 5});
+  for (const uint64_t epoch : std::vector<uint64_t>{1, 6}) falling.append(epoch);
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(falling)), {5, 6}));
+  EpochRuns many;
+  for (uint64_t epoch = 1; epoch <= EpochRuns::kRunsStoredMax + 1; ++epoch) many.append(epoch);
+  EXPECT_FALSE(are_runs_of_barrier(as_byte_span(encode_epoch_runs(many)), many.last()));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ RandomAppend random_append(Rng& rng, size_t entries, size_t payload_max) {
   for (size_t i = 0; i < entries; ++i) out.payloads.push_back(random_text(rng, rng.below(payload_max + 1)));
   for (const std::string& payload : out.payloads) {
     out.entries.push_back({.epoch = rng.next(),
-                           .time = static_cast<int64_t>(rng.next()),
+                           .time = static_cast<int64_t>(rng.next() >> 1),
                            .durability = static_cast<AckLevel>(rng.below(3)),
                            .flags = static_cast<uint16_t>(rng.next()),
                            .payload = as_byte_span(payload)});
@@ -461,6 +461,23 @@ TEST(AppendBuilderTest, Unfinished_LetsGo) {
 }
 
 // --- Snapshots
+
+TEST(MessageCodecTest, Append_HasNoTimeBeforeAllTimes) {
+  const Append header{.epoch = 2, .prev = {1, 1}, .epochs = {}, .commit_index = 0};
+  const auto framed = [&](int64_t time) { return plain_append(kEnvelope, header, {{.epoch = 2, .time = time}}); };
+  EXPECT_TRUE(recode_frame(as_byte_span(framed(0))));
+  EXPECT_TRUE(recode_frame(as_byte_span(framed(INT64_MAX))));
+  EXPECT_FALSE(recode_frame(as_byte_span(framed(-1))));
+  EXPECT_FALSE(recode_frame(as_byte_span(framed(INT64_MIN))));
+}
+
+TEST(MessageCodecTest, Chunk_OfALogThatNobodyHasIsRefused) {
+  Chunk chunk{.snapshot = 1, .end = {EpochRuns::kIndexMax, 3}, .files = 1, .name = "CURRENT"};
+  std::array<std::byte, kChunkHeadBytesMax> buffer;
+  EXPECT_TRUE(encode_chunk_head(chunk, buffer).ok());
+  ++chunk.end.index;
+  EXPECT_FALSE(encode_chunk_head(chunk, buffer).ok());
+}
 
 TEST(MessageCodecTest, Chunk_RoundTripsAndRefusesTruncation) {
   const std::string bytes = encoded({.snapshot = 1,

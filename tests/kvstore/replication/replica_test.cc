@@ -1,116 +1,21 @@
-// Replicas of one shard, joined by hand: messages arrive in order at once unless a node is cut off, logs are durable when
-// the test says so.
 #include "kvstore/replication/replica.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "tests/kvstore/replication/replica_group.h"
+
 namespace skua::kv {
 namespace {
 
-constexpr ReplicaOptions kOptions{};
-
-class Group {
- public:
-  explicit Group(std::vector<NodeId> nodes) {
-    for (const NodeId node : nodes) start(node, {});
-  }
-
-  void start(NodeId node, Replica::Restart restart) {
-    replicas_[node] = std::make_unique<Replica>(kOptions, ReplicaId{node, 1}, std::move(restart), now);
-  }
-
-  Replica& operator[](NodeId node) { return *replicas_.at(node); }
-
-  void view(View view) {
-    for (auto& [node, replica] : replicas_) view_to(node, view);
-    settle();
-  }
-  void view_to(NodeId node, const View& view) {
-    ReplicaOutput out;
-    replicas_.at(node)->on_view(view, now, out);
-    take(node, out);
-  }
-  void propose(NodeId node, AckLevel level = AckLevel::kDurable) {
-    ReplicaOutput out;
-    replicas_.at(node)->propose(level, now, out);
-    take(node, out);
-    settle();
-  }
-  void pass(DurationNs time) {
-    for (const TimeNs end = now + time; now < end;) {
-      now += 10 * kMillisecond;
-      for (auto& [node, replica] : replicas_) {
-        ReplicaOutput out;
-        if (!cut.contains(node)) replica->tick(now, out);
-        take(node, out);
-      }
-      settle();
-    }
-  }
-
-  void settle() {
-    while (!queue_.empty()) {
-      auto [from, envelope] = std::move(queue_.front());
-      queue_.pop_front();
-      if (cut.contains(from) || cut.contains(envelope.to) || !replicas_.contains(envelope.to)) continue;
-      ReplicaOutput out;
-      replicas_.at(envelope.to)->on_message(from, envelope.message, now, out);
-      take(envelope.to, out);
-    }
-  }
-
-  /// Does what a replica asks for.
-  void take(NodeId node, ReplicaOutput& out) {
-    Replica& replica = *replicas_.at(node);
-    for (const auto& envelope : out.messages) queue_.emplace_back(node, envelope);
-    for (const auto& send : out.sends) {
-      queue_.emplace_back(node, ReplicaOutput::Envelope{send.to, replica.make_append(send.first, send.last)});
-    }
-    for (const auto& report : out.reports) reports.emplace_back(node, report);
-    if (out.persist_view) {
-      ReplicaOutput next;
-      replica.view_persisted(out.persist_view->epoch, now, next);
-      take(node, next);
-    }
-    if (!stuck_logs.contains(node) && replica.role() != ReplicaRole::kInactive) {
-      const uint64_t last = replica.last_index();
-      if (durable_[node] != last || out.truncate_after) {
-        durable_[node] = last;
-        if (!unsynced_logs.contains(node)) synced_[node] = last;
-        ReplicaOutput next;
-        replica.log_progress({last, last, std::min(synced_[node], last)}, now, next);
-        take(node, next);
-      }
-    }
-  }
-
-  TimeNs now = kSecond;
-  std::set<NodeId> cut;
-  std::set<NodeId> stuck_logs;
-  std::set<NodeId> unsynced_logs;  // write and do not sync
-  std::vector<std::pair<NodeId, ReplicaReport>> reports;
-
- private:
-  std::map<NodeId, std::unique_ptr<Replica>> replicas_;
-  std::map<NodeId, uint64_t> durable_;  // or written: told, anyhow
-  std::map<NodeId, uint64_t> synced_;
-  std::deque<std::pair<NodeId, ReplicaOutput::Envelope>> queue_;
-};
-
-View view_of(uint64_t epoch, NodeId primary, std::vector<NodeId> members) {
-  View view;
-  view.epoch = view.change = epoch;
-  view.primary = primary;
-  for (const NodeId node : members) view.members.push_back({node, 1});
-  return view;
-}
+using testing::Group;
+using testing::kOptions;
+using testing::view_of;
 
 TEST(Replica, FirstPrimaryOpensWhenAllHaveItsBarrier) {
   Group group({1, 2, 3});
@@ -506,6 +411,26 @@ TEST(Replica, ALearnerTooFarBehindFetchesASnapshot) {
   EXPECT_EQ(group[2].last_index(), 11U);
 }
 
+/// Each of many primaries logged its barrier and committed nothing.
+TEST(Replica, ALogOfManyEpochsIsReportedAllTheSame) {
+  constexpr uint64_t kEpochs = EpochRuns::kRunsMax + 10;
+  const auto restart = [](uint64_t entries) {
+    Replica::Restart made;
+    made.view = view_of(kEpochs, 3, {1, 2, 3});
+    made.log = EpochRuns({0, 0});
+    for (uint64_t epoch = 1; epoch <= entries; ++epoch) made.log.append(epoch);
+    return made;
+  };
+  Group group({});
+  group.start(1, restart(kEpochs));
+  group.start(2, restart(kEpochs - 2));
+  View view = view_of(kEpochs + 1, 1, {1, 2});
+  group.view(view);
+  group.pass(kSecond);
+  EXPECT_TRUE(group[1].open());
+  EXPECT_EQ(group[2].commit_index(), kEpochs + 1);
+}
+
 TEST(Replica, APeerThatHasEverythingIsToldSoAgain) {
   Group group({1});
   View view = view_of(1, 1, {1});
@@ -594,6 +519,46 @@ TEST(Replica, SaysAndLogsNothingInAnEpochThatIsNotDurable) {
   EXPECT_EQ(group[1].confirmed_round(), round);
 }
 
+TEST(Replica, TakesNoViewFromAPeer) {
+  const View view = view_of(1, 1, {1, 2, 3});
+  View other_learner = view;
+  ++other_learner.change;
+  other_learner.learners.push_back({{4, 1}, 0});
+  for (const NodeId node : {NodeId{1}, NodeId{2}}) {
+    Group group({1, 2, 3});
+    group.view(view);
+    for (const View& forged : {view_of(UINT64_MAX, 0, {}), view_of(7, 3, {3}), other_learner}) {
+      for (const ReplicaMessage& message : {ReplicaMessage(StaleEpoch{forged}), ReplicaMessage(StartView{forged})}) {
+        ReplicaOutput out;
+        group[node].on_message(3, message, group.now, out);
+        EXPECT_TRUE(out.fetch_view);
+        EXPECT_FALSE(out.persist_view);
+        EXPECT_TRUE(out.messages.empty()) << "it is not passed on either";
+        EXPECT_EQ(group[node].view(), view);
+      }
+    }
+    group.propose(1);
+    group.pass(200 * kMillisecond);
+    EXPECT_EQ(group[1].commit_index(), 2U);
+  }
+}
+
+/// A restarted replica goes on in its last view when the control plane says so, whatever a peer says.
+TEST(Replica, ItsLastViewStandsWhenTheControlPlaneSaysSo) {
+  Group group({1, 2});
+  const View view = view_of(1, 1, {1, 2});
+  group.view(view);
+  group.start(2, {.view = view, .log = group[1].log(), .commit_index = 1, .doubt = 0});
+  ReplicaOutput out;
+  group[2].on_message(1, StartView{view}, group.now, out);
+  EXPECT_TRUE(out.messages.empty());
+  group.view_to(2, view);
+  group.settle();
+  group.pass(200 * kMillisecond);
+  group.propose(1);
+  EXPECT_EQ(group[1].commit_index(), 2U);
+}
+
 TEST(Replica, ComplainsOfAGapOnce) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
@@ -609,6 +574,24 @@ TEST(Replica, ComplainsOfAGapOnce) {
   EXPECT_EQ(complaints, 1U) << "each makes the primary send all of its window";
   receive(group.now + kOptions.tail_again_ns, 10);
   EXPECT_EQ(complaints, 2U);
+}
+
+TEST(Replica, TakesNoEntriesThatNoPrimarysLogHas) {
+  Group group({1, 2});
+  group.view(view_of(5, 1, {1, 2}));
+  const EntryId last = group[2].log().last();
+  ASSERT_EQ(last, (EntryId{1, 5}));
+  const auto taken = [&](const Append& append) {
+    ReplicaOutput out;
+    group[2].on_message(1, append, group.now, out);
+    return out.accept_first != 0;
+  };
+  EXPECT_FALSE(taken(Append{5, last, {6}, 0, false})) << "an epoch that the primary does not know";
+  EXPECT_FALSE(taken(Append{5, last, {5, 4}, 0, false})) << "epochs fall";
+  EXPECT_FALSE(taken(Append{5, last, {4}, 0, false})) << "below that of the entry before";
+  EXPECT_FALSE(taken(Append{5, {UINT64_MAX, 5}, {5, 5}, 0, false}));
+  EXPECT_EQ(group[2].log().last(), last);
+  EXPECT_TRUE(taken(Append{5, last, {5, 5}, 0, false}));
 }
 
 TEST(Replica, AnOvertakenTailIsNoLoss) {
@@ -746,6 +729,20 @@ TEST(Replica, ASlowDiskThatGetsOnIsNotTakenForAHungOne) {
     group.pass(50 * kMillisecond);
   }
   EXPECT_FALSE(reported(group, 1, ReplicaReport::Kind::kNeedsEpoch, 1));
+}
+
+TEST(Replica, AMemberThatSaysItHasEverythingThereCanBeIsSentWhatFollows) {
+  Group group({1, 2});
+  group.view(view_of(1, 1, {1, 2}));
+  group.pass(100 * kMillisecond);
+  ReplicaOutput out;
+  constexpr uint64_t kMost = UINT64_MAX;
+  group[1].on_message(2, HeartbeatReply{1, group.now, true, {kMost, kMost, kMost}}, group.now + kMillisecond, out);
+  EXPECT_TRUE(std::ranges::none_of(out.messages, [](const ReplicaOutput::Envelope& sent) {
+    return std::holds_alternative<SnapshotNeeded>(sent.message);
+  }));
+  group.propose(1);
+  EXPECT_EQ(group[2].last_index(), group[1].last_index());
 }
 
 TEST(Replica, APrimaryTellsOfNoCommitThatItsReadsDoNotShow) {

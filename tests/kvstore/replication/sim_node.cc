@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "kvstore/replication/message_codec.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -137,6 +138,10 @@ void SimNode::send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, As
 
 void SimNode::send(size_t shard, NodeId to, const ReplicaMessage& message, std::vector<LogEntry> entries) {
   check_epoch_durable(shard, message);
+  FrameBuffer buffer;
+  if (!std::holds_alternative<Append>(message) && !encode_frame({}, message, buffer).ok()) {
+    return kernel_.break_promise(absl::StrFormat("shard %d node %d: a message does not fit into a frame", shard, id_));
+  }
   send_body(shard, to, message, std::move(entries));
 }
 

@@ -176,6 +176,8 @@ class ServerWorld {
     server_->tick();
   }
 
+  void pass(DurationNs time) { network_.advance_to(network_.now_ns() + time); }
+
   void wait_for_answers() {
     wait_for([&] { return waiting_ == 0; });
   }

@@ -12,6 +12,7 @@
 #include "rpc/base/rng.h"
 #include "tests/kvstore/engine/engine_testing.h"
 #include "tests/kvstore/server/server_testing.h"
+#include "tests/kvstore/server/shard_server_fixture.h"
 
 namespace skua::kv {
 namespace {
@@ -23,62 +24,15 @@ using testing::encoded_multi_get;
 using testing::encoded_patch;
 using testing::encoded_put;
 using testing::encoded_scan;
-using testing::FakeDbEngine;
 using ::testing::HasSubstr;
-using testing::ServerWorld;
-using testing::TemporaryDirectory;
+using testing::kEpoch;
+using testing::kRevision;
+using testing::kRoute;
+using testing::kShard;
+using testing::LargeValuesServerTest;
+using testing::RocksdbServerTest;
+using testing::ShardServerTest;
 using testing::TwinShard;
-
-constexpr ShardId kShard{3, 1};
-constexpr uint64_t kEpoch = 5;
-constexpr uint64_t kRevision = 40;
-constexpr Route kRoute{3, 1, kEpoch, kRevision};
-
-/// One shard in RocksDB, served.
-class RocksdbServerTest : public ::testing::Test {
- protected:
-  explicit RocksdbServerTest(LogOptions log_options = ServerWorld::log_files(8 << 20)) {
-    RocksdbOptions options;
-    options.cache_bytes = 64 << 20;
-    options.write_buffer_bytes = 64 << 20;
-    options.now_ms = [] { return testing::g_unix_ms.load(); };
-    engine_ = make_rocksdb_engine(options);
-    world_ = std::make_unique<ServerWorld>(ShardServer::Options{}, log_options);
-    world_->server().set_map_revision(kRevision);
-    serve();
-  }
-  ~RocksdbServerTest() override {
-    world_.reset();
-    db_.reset();
-  }
-
-  void serve() {
-    db_ = engine_->open_db(directory_.path(), kShard).value();
-    world_->server().expect(kShard, kEpoch);
-    world_->server().serve(kShard, *db_);
-  }
-  /// Closed and opened again: nothing is left in memory.
-  void serve_again() {
-    world_->server().remove(kShard, [&] { db_.reset(); });
-    world_->wait_for([&] { return db_ == nullptr; });
-    serve();
-  }
-
-  Answer get(std::string_view key) { return world_->ask(Method::kGet, encoded_get(kRoute, key)); }
-  Answer put(std::string_view key, std::string_view value, Condition condition = {}) {
-    return world_->ask(Method::kPut, encoded_put(kRoute, key, value, condition));
-  }
-
-  TemporaryDirectory directory_;
-  std::unique_ptr<RocksdbEngine> engine_;
-  std::unique_ptr<ShardDb> db_;
-  std::unique_ptr<ServerWorld> world_;
-};
-
-class LargeValuesServerTest : public RocksdbServerTest {
- protected:
-  LargeValuesServerTest() : RocksdbServerTest(ServerWorld::log_files(64 << 20)) {}
-};
 
 TEST_F(RocksdbServerTest, Get_TellsVersionEpochAndRevision) {
   const ReplyHead written = put("key", "value").head();
@@ -379,17 +333,74 @@ TEST_F(RocksdbServerTest, Put_TellsTheDurabilityThatItHas) {
   }
 }
 
+std::string encoded_batch(std::span<const BatchOp> ops, const RequestId& id) {
+  BatchOpsBuilder builder;
+  for (const BatchOp& op : ops) EXPECT_TRUE(builder.add(op).ok());
+  BatchRequest request;
+  request.route = kRoute;
+  request.ops = builder.ops();
+  request.id = id;
+  HeadBuffer head;
+  std::string bytes(as_string_view(encode_batch_head(request, head).value()));
+  return bytes.append(as_string_view(request.ops.bytes()));
+}
+
+/// Nobody but a client that breaks the rules gives two writes one number.
+TEST_F(RocksdbServerTest, Number_OfAnotherWriteIsRefused) {
+  BatchOp put_op;
+  put_op.key = "a";
+  put_op.value = as_byte_span("1");
+  BatchOp absent_op = put_op;
+  absent_op.condition = Condition::if_absent();
+  BatchOp remove_op;
+  remove_op.kind = BatchOp::Kind::kDelete;
+  remove_op.key = "nothing";
+  const BatchOp two[] = {put_op, put_op};
+  const BatchOp three[] = {put_op, put_op, put_op};
+  const BatchOp refused[] = {put_op, absent_op};
+  const BatchOp idle[] = {remove_op};
+  struct Write {
+    Method method;
+    std::function<std::string(const RequestId&)> request;
+  };
+  const auto batch = [](std::span<const BatchOp> ops) {
+    return Write{Method::kBatch, [ops](const RequestId& id) { return encoded_batch(ops, id); }};
+  };
+  const Write add{Method::kAdd, [](const RequestId& id) { return encoded_add("counter", 5, id); }};
+  put("text", "x");
+  const Write refused_add{Method::kAdd, [](const RequestId& id) { return encoded_add("text", 5, id); }};
+  const Write single[] = {add, refused_add};
+  const Write many[] = {batch(two), batch(three), batch(refused), batch(idle)};
+  uint64_t number = 0;
+  const auto expect_refused = [&](const Write& first, const Write& second) {
+    ++number;
+    // Known already, and under way still.
+    const RequestId id{7, number, number};
+    world_->ask(first.method, first.request(id));
+    EXPECT_EQ(world_->ask(second.method, second.request(id)).status(), KvStatus::kInvalidArgument) << number;
+    ++number;
+    const RequestId twins{7, number, number};
+    const auto one = world_->send(first.method, first.request(twins));
+    const Answer other = world_->ask(second.method, second.request(twins));
+    world_->wait_for([&] { return !absl::IsUnknown(one->rpc); });
+    // Either of them may have come first.
+    const int refused =
+        (one->status() == KvStatus::kInvalidArgument ? 1 : 0) + (other.status() == KvStatus::kInvalidArgument ? 1 : 0);
+    EXPECT_EQ(refused, 1) << number;
+  };
+  for (const Write& one : single) {
+    for (const Write& other : many) {
+      expect_refused(one, other);
+      expect_refused(other, one);
+    }
+  }
+  expect_refused(many[0], many[1]);
+  expect_refused(many[1], many[0]);
+}
+
 TEST_F(RocksdbServerTest, Batch_AllOrNothing) {
   const auto ask = [&](std::span<const BatchOp> ops, const RequestId& id) {
-    BatchOpsBuilder builder;
-    for (const BatchOp& op : ops) EXPECT_TRUE(builder.add(op).ok());
-    BatchRequest request;
-    request.route = kRoute;
-    request.ops = builder.ops();
-    request.id = id;
-    HeadBuffer head;
-    std::string bytes(as_string_view(encode_batch_head(request, head).value()));
-    return world_->ask(Method::kBatch, bytes.append(as_string_view(request.ops.bytes())));
+    return world_->ask(Method::kBatch, encoded_batch(ops, id));
   };
   BatchOp put_op;
   put_op.key = "a";
@@ -544,21 +555,6 @@ TEST_F(RocksdbServerTest, Scan_ShowsEveryWriteThatWasAnswered) {
 
 // --- Shards that are not there, or not yet.
 
-class ShardServerTest : public ::testing::Test {
- protected:
-  explicit ShardServerTest(const ShardServer::Options& options = {}) : world_(options) {}
-
-  void serve() {
-    server_.expect(kShard, kEpoch);
-    server_.serve(kShard, *db_);
-  }
-
-  FakeDbEngine databases_;
-  std::unique_ptr<ShardDb> db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
-  ServerWorld world_;
-  ShardServer& server_ = world_.server();
-};
-
 TEST_F(ShardServerTest, Admit_UnknownShardIsWrongShard) {
   server_.set_map_revision(kRevision);
   const Answer answer = world_.ask(Method::kGet, encoded_get(kRoute, "k"));
@@ -586,14 +582,19 @@ TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
   EXPECT_EQ(server_.stats().storage.log.records, 0u);
 }
 
-TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedOnce) {
-  std::vector<uint64_t> named;
-  server_.on_newer_map([&](uint64_t revision) { named.push_back(revision); });
+TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedNowAndThen) {
+  int hints = 0;
+  server_.on_newer_map([&] { ++hints; });
   server_.set_map_revision(kRevision - 1);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kWrongShard);
+  Route forged = kRoute;
+  forged.map_revision = UINT64_MAX;
+  for (const Route& route : {forged, kRoute, kRoute}) {
+    EXPECT_EQ(world_.ask(Method::kGet, encoded_get(route, "k")).status(), KvStatus::kWrongShard);
   }
-  EXPECT_THAT(named, ::testing::ElementsAre(kRevision));
+  EXPECT_EQ(hints, 1) << "many clients, one question";
+  world_.pass(kMapHintPauseNs);
+  EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kWrongShard);
+  EXPECT_EQ(hints, 2) << "whatever has been named before";
 }
 
 TEST_F(ShardServerTest, Admit_OpeningShardIsRefusedAndThenServed) {
@@ -628,134 +629,6 @@ TEST_F(ShardServerTest, Admit_MalformedRequestsAreInvalid) {
        {Method::kGet, Method::kPut, Method::kDelete, Method::kMultiGet, Method::kPatch, Method::kScan}) {
     EXPECT_EQ(world_.ask(method, get + "and more").status(), KvStatus::kInvalidArgument);
   }
-}
-
-// --- Bounds and lifetimes.
-
-TEST_F(ShardServerTest, Write_FailureOfTheStorageIsToldAndEndsWrites) {
-  serve();
-  world_.device()->crash_after(0);
-  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kStorageFailed);
-  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kShardReadOnly);
-}
-
-class FewWritesServerTest : public ShardServerTest {
- protected:
-  static ShardServer::Options few() {
-    ShardServer::Options options;
-    options.engine.unfinished_max = 8;
-    return options;
-  }
-  FewWritesServerTest() : ShardServerTest(few()) {}
-};
-
-TEST_F(FewWritesServerTest, Write_MoreThanMayWaitAreRefusedAndTheRestIsKept) {
-  serve();
-  world_.gate().close();
-  std::vector<std::shared_ptr<Answer>> answers;
-  for (int i = 0; i < 40; ++i) {
-    answers.push_back(world_.send(Method::kPut, encoded_put(kRoute, "key" + std::to_string(i), "v")));
-  }
-  world_.wait_for([&] { return server_.stats().storage.writes_refused > 0; });
-  world_.gate().open();
-  world_.wait_for_answers();
-  std::map<KvStatus, size_t> count;
-  for (const auto& answer : answers) ++count[answer->status()];
-  EXPECT_EQ(count[KvStatus::kOk] + count[KvStatus::kResourceExhausted], answers.size());
-  EXPECT_GE(count[KvStatus::kOk], 8u);
-  EXPECT_GE(count[KvStatus::kResourceExhausted], 1u);
-}
-
-class FewRequestsServerTest : public ShardServerTest {
- protected:
-  static ShardServer::Options few() {
-    ShardServer::Options options;
-    options.pending_max = 4;
-    return options;
-  }
-  FewRequestsServerTest() : ShardServerTest(few()) {}
-};
-
-TEST_F(FewRequestsServerTest, Begin_RefusesAboveTheBoundOfOperations) {
-  serve();
-  world_.gate().close();
-  for (int i = 0; i < 6; ++i) world_.send(Method::kPut, encoded_put(kRoute, "key", "v"));
-  world_.wait_for(
-      [&] { return server_.stats().requests.answers[2][static_cast<size_t>(KvStatus::kResourceExhausted)] == 2; });
-  EXPECT_EQ(server_.waiting_count(), 4u);
-  world_.gate().open();
-  world_.wait_for_answers();
-  EXPECT_EQ(server_.stats().requests.answers[2][static_cast<size_t>(KvStatus::kOk)], 4u);
-}
-
-TEST_F(ShardServerTest, Remove_WaitsForOperationsInFlight) {
-  serve();
-  world_.gate().close();
-  const auto answer = world_.send(Method::kPut, encoded_put(kRoute, "key", "v"));
-  world_.wait_for([&] { return server_.waiting_count() == 1; });
-  world_.gate().wait_until_waiting();
-  bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
-  const auto late = world_.send(Method::kGet, encoded_get({3, 1, kEpoch, 0}, "key"));
-  world_.wait_for([&] { return late->rpc.ok(); });
-  EXPECT_EQ(late->status(), KvStatus::kWrongShard);
-  EXPECT_FALSE(idle);
-  world_.gate().open();
-  world_.wait_for([&] { return idle; });
-  world_.wait_for_answers();
-  EXPECT_EQ(answer->status(), KvStatus::kOk);
-  EXPECT_EQ(databases_.disk(kShard).state().index, 1u) << "the database has everything";
-}
-
-TEST_F(RocksdbServerTest, Remove_WaitsForALargeValueOnItsWay) {
-  ASSERT_EQ(put("large", std::string(1 << 20, 'v')).status(), KvStatus::kOk);
-  serve_again();  // so large a value is sent from the database
-  const auto answer = world_->send(Method::kGet, encoded_get(kRoute, "large"));
-  world_->wait_for([&] { return world_->server().stats().pending_requests > 0; });
-  bool idle = false;
-  world_->server().remove(kShard, [&] { idle = true; });
-  EXPECT_FALSE(idle);
-  world_->wait_for_answers();
-  EXPECT_EQ(answer->value(), std::string(1 << 20, 'v'));
-  // The client says that it has it all; only then may the database be closed.
-  world_->wait_for([&] { return idle; });
-  db_.reset();
-}
-
-TEST_F(ShardServerTest, Remove_AtOnceIfNeverServed) {
-  server_.expect(kShard, kEpoch);
-  bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
-  EXPECT_TRUE(idle);
-}
-
-TEST_F(ShardServerTest, Remove_SoonWhenIdle) {
-  serve();
-  bool idle = false;
-  server_.remove(kShard, [&] { idle = true; });
-  world_.wait_for([&] { return idle; });
-  EXPECT_EQ(server_.stats().shards, 0u);
-}
-
-TEST_F(RocksdbServerTest, Stats_CountByMethodAndStatusAndBytes) {
-  put("small", "12345");
-  put("cached", std::string(1000, 'c'));
-  get("small");
-  get("cached");
-  get("none");
-  const RequestStats stats = world_->server().stats().requests;
-  const auto at = [&](Method method, KvStatus status) {
-    return stats.answers[static_cast<size_t>(method)][static_cast<size_t>(status)];
-  };
-  EXPECT_EQ(at(Method::kPut, KvStatus::kOk), 2u);
-  EXPECT_EQ(at(Method::kGet, KvStatus::kOk), 2u);
-  EXPECT_EQ(at(Method::kGet, KvStatus::kNotFound), 1u);
-  EXPECT_EQ(stats.value_copied_bytes, 5u);
-  EXPECT_EQ(stats.value_zero_copy_bytes, 1000u);
-  WorkerStats worker = world_->server().stats();
-  const std::string text = format_metrics(std::span(&worker, 1));
-  EXPECT_THAT(text, HasSubstr("skua_requests_total{worker=\"0\",method=\"GET\",status=\"OK\"} 2\n"));
-  EXPECT_THAT(text, HasSubstr("skua_commit_group_mutations_count{worker=\"0\"} 2\n"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/engine/effect.h"
 #include "rpc/base/crc32c.h"
 #include "tests/kvstore/replication/message_codec_testing.h"
 
@@ -29,7 +30,8 @@ constexpr DurationNs kHeartbeatNs = 50 * kMillisecond;
 /// A database that only knows which entries it has.
 class FakeDatabase final : public ShardCopy {
  public:
-  FakeDatabase(uint64_t index, std::vector<std::string>& entries) : index_(index), entries_(entries) {}
+  FakeDatabase(uint64_t index, std::string runs, std::vector<std::string>& entries)
+      : index_(index), runs_(std::move(runs)), entries_(entries) {}
   absl::Status add(uint64_t index, int64_t, ByteSpan payload) override {
     if (index != ++index_) return absl::DataLossError("a gap");
     entries_.emplace_back(as_string_view(payload));
@@ -37,10 +39,12 @@ class FakeDatabase final : public ShardCopy {
   }
   absl::Status apply() override { return absl::OkStatus(); }
   [[nodiscard]] uint64_t index() const override { return index_; }
+  [[nodiscard]] const std::string& runs() const override { return runs_; }
   absl::Status close() override { return absl::OkStatus(); }
 
  private:
   uint64_t index_;
+  std::string runs_;
   std::vector<std::string>& entries_;
 };
 
@@ -90,7 +94,7 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
     fs::copy(path, directory + "/" + std::to_string(shard.table_id) + "-" + std::to_string(shard.shard),
              fs::copy_options::recursive);
     built_.clear();
-    return std::make_unique<FakeDatabase>(end_.index, built_);
+    return std::make_unique<FakeDatabase>(real_index_.value_or(end_.index), runs_, built_);
   }
   void install(ShardId shard, const std::string& path) override {
     installed_.push_back(shard);
@@ -185,6 +189,8 @@ class SnapshotCopyTest : public ::testing::Test, public SnapshotCopyHost {
   absl::Status refusal_;
   absl::Status verified_;
   EntryId end_ = {1000, 3};
+  std::optional<uint64_t> real_index_;  // the database's, if it is not the announced one
+  std::string runs_;                    // in the database
   std::vector<std::pair<std::string, std::string>> files_ = {
       {"000001.sst", std::string(350, 's')}, {"CURRENT", "MANIFEST-1\n"}, {"empty", ""}};
   std::optional<ReplicaPosition> position_ = ReplicaPosition{kPrimary, 20};
@@ -238,6 +244,37 @@ TEST_F(SnapshotCopyTest, Tail_WhatIsWrittenMeanwhileIsInTheCopy) {
   ASSERT_GT(built_.size(), written_.size() - 20);
   for (size_t i = 0; i < built_.size(); ++i) ASSERT_EQ(built_[i], written_[i]);
   EXPECT_EQ(told("index=" + std::to_string(end_.index + built_.size())), 1U);
+}
+
+TEST_F(SnapshotCopyTest, Build_ADatabaseThatIsNotTheAnnouncedOneIsNotInstalled) {
+  real_index_ = uint64_t{1} << 60;
+  create();
+  run(30, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  EXPECT_GE(told("was said to have 1000"), 1U);
+  real_index_.reset();
+  EpochRuns runs;
+  for (int i = 0; i < 1001; ++i) runs.append(3);
+  for (const std::string& bytes : {std::string("none"), encode_epoch_runs(runs)}) {
+    runs_ = bytes;
+    run(3000, {kShard});
+    EXPECT_TRUE(installed_.empty());
+  }
+  EXPECT_GE(told("is not of the data that it has"), 2U);
+  runs.truncate(1000);
+  runs_ = encode_epoch_runs(runs);
+  run(3000, {kShard});
+  EXPECT_FALSE(installed_.empty());
+}
+
+TEST_F(SnapshotCopyTest, Tail_ABarrierOfAnotherLogIsNotTaken) {
+  EpochRuns runs({end_.index, 3});
+  for (int i = 0; i < 5; ++i) runs.append(4);
+  written_.push_back(encode_barrier(as_byte_span(encode_epoch_runs(runs))));
+  create();
+  run(300, {kShard});
+  EXPECT_TRUE(installed_.empty());
+  EXPECT_GE(told("a barrier tells of another log"), 1U);
 }
 
 TEST_F(SnapshotCopyTest, Tail_NotKeptAnyMoreStartsOverAndTellsHowOften) {

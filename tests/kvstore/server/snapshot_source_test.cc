@@ -166,6 +166,20 @@ TEST_F(SnapshotSourceTest, Sweep_RemovesWhatIsIdleOrOld) {
   EXPECT_EQ(directories(), 0U);
 }
 
+TEST_F(SnapshotSourceTest, Export_ThatDoesNotEndIsToldOf) {
+  std::unique_ptr<SnapshotSource> source;
+  std::vector<std::string> told;
+  source = SnapshotSource::create(options_, [&](ShardId shard, const std::string& path) {
+             told = {source->slow_exports(options_.slow_ns), source->slow_exports(options_.slow_ns + 1)};
+             return export_to(shard, path);
+           }).value();
+  ASSERT_TRUE(source->fetch(kBegin, 1).ok());
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0], "");
+  EXPECT_NE(told[1].find("shard 7-3"), std::string::npos);
+  EXPECT_EQ(source->slow_exports(2 * options_.slow_ns), "");
+}
+
 TEST_F(SnapshotSourceTest, Export_ThatFailsLeavesNothing) {
   const auto source = create();
   FetchChunk begin = kBegin;
@@ -236,7 +250,8 @@ TEST_F(SnapshotSourceTest, Shard_TravelsOverALossyNetwork) {
   PeerWorld world(2);
   ReaderPool readers({.threads = 0});
   auto source = create();
-  SnapshotService service(world.node(1).endpoint(), world.node(1).links(), readers, *source);
+  SnapshotService service(world.node(1).endpoint(), world.node(1).links(), readers, *source,
+                          [](ShardId, PeerAddress) { return absl::OkStatus(); });
   world.network.set_faults({.loss = 0.02, .duplicate = 0.02, .corrupt = 0.01, .reorder = 0.05});
   SnapshotPullOptions options;
   options.chunk_bytes = 20'000;
@@ -259,8 +274,17 @@ TEST_F(SnapshotSourceTest, Service_RefusesStrangersAndJunk) {
   PeerWorld world(2);
   ReaderPool readers({.threads = 0});
   auto source = create();
-  SnapshotService service(world.node(1).endpoint(), world.node(1).links(), readers, *source);
+  absl::Status allowed = absl::PermissionDeniedError("no replica of it there");
+  SnapshotService service(world.node(1).endpoint(), world.node(1).links(), readers, *source,
+                          [&](ShardId shard, PeerAddress from) {
+                            EXPECT_EQ(shard, kShard);
+                            EXPECT_EQ(from, PeerNode::address(0));
+                            return allowed;
+                          });
   ASSERT_TRUE(world.connect(0, 1));
+  // Until the other node has said that the session is its own, nothing is served.
+  ASSERT_TRUE(world.node(0).send(world.node(1), Release{1}));
+  ASSERT_TRUE(world.run_until([&] { return world.node(1).received.size() == 1; }));
   absl::Status status;
   int answers = 0;
   const auto ask = [&](std::string_view bytes) {
@@ -275,9 +299,12 @@ TEST_F(SnapshotSourceTest, Service_RefusesStrangersAndJunk) {
     return status.code();
   };
   EXPECT_EQ(ask("junk"), absl::StatusCode::kInvalidArgument);
-  world.node(1).links().drop_peer(PeerNode::id(0));
   std::array<std::byte, kFetchChunkBytes> buffer;
-  EXPECT_EQ(ask(as_string_view(encode_fetch_chunk(kBegin, buffer).value())), absl::StatusCode::kFailedPrecondition);
+  const std::string begin(as_string_view(encode_fetch_chunk(kBegin, buffer).value()));
+  EXPECT_EQ(ask(begin), absl::StatusCode::kPermissionDenied) << "a node of the cluster, but none that has the shard";
+  allowed = absl::OkStatus();
+  world.node(1).links().drop_peer(PeerNode::id(0));
+  EXPECT_EQ(ask(begin), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(exports_, 0);
 }
 

@@ -30,6 +30,41 @@ TEST(GrowthGate, Look_OpensAgainAnEighthAbove) {
   EXPECT_FALSE(gate.look(85 * kMiB).has_value());
 }
 
+TEST(SlowToLeave, TellsWhatAShardWaitsForAfterAWhile) {
+  const std::vector<LeavingShard> leaving = {{{3, 1}, 1'000, "a disk"}, {{3, 2}, 9'000, "a request"}};
+  EXPECT_EQ(slow_to_leave(leaving, 10'999), "");
+  EXPECT_EQ(slow_to_leave(leaving, 11'000), "shard 3-1 has been leaving for 10 s: a disk");
+  EXPECT_EQ(slow_to_leave(leaving, 20'000),
+            "shard 3-1 has been leaving for 19 s: a disk; shard 3-2 has been leaving for 11 s: a request");
+  EXPECT_EQ(slow_to_leave({}, 20'000), "");
+}
+
+TEST(TroubledDatabases, TellsWhichAndWhyAndTheWayOut) {
+  EXPECT_EQ(troubled_databases({}), "");
+  const absl::Status full = absl::ResourceExhaustedError("No space left on device");
+  const std::string passing = troubled_databases({{{3, 1}, full, absl::OkStatus()}});
+  for (const char* word : {"shard 3-1", "No space left", "tried again", "Free space"}) {
+    EXPECT_NE(passing.find(word), std::string::npos) << word;
+  }
+  const std::string failed =
+      troubled_databases({{{3, 2}, absl::OkStatus(), absl::InternalError("Input/output error")}});
+  for (const char* word : {"shard 3-2", "Input/output error", "start the node again"}) {
+    EXPECT_NE(failed.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(failed.find("tried again"), std::string::npos);
+  const std::vector<TroubledShard> many(100, {{3, 1}, full, absl::OkStatus()});
+  EXPECT_NE(troubled_databases(many).find("so do 97 more shards"), std::string::npos);
+}
+
+TEST(UnrecoveredShards, TellsOfThoseThatFoundNoRoom) {
+  EXPECT_EQ(unrecovered_shards({{{3, 1}, absl::DataLossError("damaged")}}), "");
+  const absl::Status full = absl::ResourceExhaustedError("No space left on device");
+  const std::string told = unrecovered_shards({{{3, 1}, full}, {{3, 2}, full}});
+  for (const char* word : {"shard 3-1 is not served", "No space left", "1 more", "start the node again"}) {
+    EXPECT_NE(told.find(word), std::string::npos) << word;
+  }
+}
+
 TEST(FreeBytesOf, Any_NamesThePathThatIsMissing) {
   EXPECT_TRUE(free_bytes_of("/").ok());
   EXPECT_NE(free_bytes_of("/no/such").status().ToString().find("/no/such"), std::string::npos);

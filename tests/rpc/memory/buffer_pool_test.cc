@@ -87,6 +87,70 @@ TEST(BufferPool, Allocate_ExhaustionIsARefusalAndFreedBuffersCure) {
   EXPECT_TRUE(pool.allocate(2 * kMiB).ok());
 }
 
+/// As many as there is memory for.
+std::vector<Buffer> take_all(BufferPool& pool, size_t bytes) {
+  std::vector<Buffer> all;
+  for (auto buffer = pool.allocate(bytes); buffer.ok(); buffer = pool.allocate(bytes)) {
+    all.push_back(*std::move(buffer));
+  }
+  return all;
+}
+
+TEST(BufferPool, Allocate_MemoryOfEachSizeServesAllOthers) {
+  Arena arena({.limit_bytes = 8 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena);
+  for (const size_t before : {size_t{256}, size_t{5000}, 128 * size_t{1024}, kMiB, 2 * kMiB}) {
+    for (const size_t after : {size_t{256}, size_t{5000}, 128 * size_t{1024}, kMiB, 2 * kMiB}) {
+      take_all(pool, before).clear();
+      EXPECT_EQ(take_all(pool, after).size(), 8 * kMiB / std::bit_ceil(after)) << before << ", then " << after;
+    }
+  }
+}
+
+TEST(BufferPool, Allocate_TheLargestFindsRoomAfterAllOthers) {
+  Arena arena({.limit_bytes = 128 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena);
+  for (size_t bytes = 4096; bytes < BufferPool::kLargest; bytes *= 2) take_all(pool, bytes).clear();
+  EXPECT_TRUE(pool.allocate(BufferPool::kLargest).ok());
+  for (size_t bytes = BufferPool::kLargest / 2; bytes >= 4096; bytes /= 2) {
+    // Small roots, three quarters of all, are of 2 MiB.
+    EXPECT_EQ(take_all(pool, bytes).size(), (bytes > 2 * kMiB ? 32 : 128) * kMiB / bytes) << bytes;
+  }
+}
+
+TEST(BufferPool, Allocate_OneThatIsInUseKeepsItsNeighbourhoodOnly) {
+  Arena arena({.limit_bytes = 4 * kMiB, .try_huge_pages = false});
+  BufferPool pool(arena);
+  const auto kept = pool.allocate(256);
+  take_all(pool, 256).clear();
+  EXPECT_EQ(take_all(pool, 2 * kMiB).size(), 1u);
+  EXPECT_EQ(take_all(pool, kMiB).size(), 3u);
+}
+
+/// A first message of each small size takes a whole root, and nothing else happens after that.
+TEST(BufferPool, Allocate_AFewSmallOnesLeaveRoomForALargeOne) {
+  Arena arena({.limit_bytes = 8 * kMiB});
+  BufferPool pool(arena);
+  for (const size_t bytes : {256u, 512u, 1024u, 2048u}) EXPECT_TRUE(pool.allocate(bytes).ok());
+  EXPECT_TRUE(pool.allocate(256 << 10).ok());
+}
+
+/// What others keep for long does not put off the moment when two that are free become a large one.
+TEST(BufferPool, Allocate_ManyThatAreKeptDoNotKeepALargeOneWaiting) {
+  Arena arena({.limit_bytes = 8 * kMiB});
+  BufferPool pool(arena);
+  std::vector<Buffer> large = take_all(pool, 128 << 10);
+  large.resize(16);
+  std::vector<Buffer> small = take_all(pool, 256);
+  for (size_t i = 0; i < small.size(); i += 2) small[i].reset();
+  EXPECT_FALSE(pool.allocate(256 << 10).ok());
+  large[0].reset();
+  large[1].reset();
+  bool found = false;
+  for (int tries = 0; tries < 10 && !found; ++tries) found = pool.allocate(256 << 10).ok();
+  EXPECT_TRUE(found);
+}
+
 TEST(Buffer, Move_OneOwnerAtATime) {
   Arena arena({});
   BufferPool pool(arena);
@@ -120,10 +184,11 @@ TEST(BufferPoolDeathTest, Destructor_BufferOutlivesIt) {
 }
 
 // Every live buffer is filled with its own number; an overlap would show as a foreign number.
-TEST(BufferPool, RandomOperations_BuffersNeverOverlapAndCountsAgree) {
-  Arena arena({.limit_bytes = 64 * kMiB});
+// With little memory, pieces are split and joined.
+void run_random_operations(size_t limit_bytes, uint64_t seed) {
+  Arena arena({.limit_bytes = limit_bytes});
   BufferPool pool(arena);
-  Rng rng(1);
+  Rng rng(seed);
   struct Held {
     Buffer buffer;
     std::byte fill;
@@ -155,6 +220,14 @@ TEST(BufferPool, RandomOperations_BuffersNeverOverlapAndCountsAgree) {
     ASSERT_EQ(pool.outstanding_bytes(), bytes);
   }
   for (const Held& h : held) EXPECT_TRUE(intact(h));
+  held.clear();
+  EXPECT_EQ(take_all(pool, 2 * kMiB).size(), limit_bytes / (2 * kMiB));
+}
+
+TEST(BufferPool, RandomOperations_BuffersNeverOverlapAndCountsAgree) {
+  run_random_operations(64 * kMiB, 1);
+  for (uint64_t seed = 2; seed < 6; ++seed) run_random_operations(4 * kMiB, seed);
+  run_random_operations(10 * kMiB, 6);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ Side::~Side() {
   requests.clear();
   calls.clear();
   EXPECT_TRUE(lent.empty()) << "a lease was never returned";
+  EXPECT_TRUE(announced.empty()) << "an announcement was never ended";
 }
 
 void Side::mark_ready(Session& which) {
@@ -71,7 +72,7 @@ bool Side::keep(const Arrival& arrival, Lease& lease) {
   return true;
 }
 
-std::optional<Assembly> Side::assemble(size_t bytes) {
+std::optional<Assembly> Side::assemble(const Session& /*session*/, size_t bytes) {
   if (bytes > memory) return std::nullopt;
   if (memory != SIZE_MAX) memory -= bytes;
   const uint64_t cookie = next_cookie++;
@@ -90,25 +91,36 @@ void Side::return_lease(uint64_t cookie) {
   lent.erase(found);
 }
 
-MessagePtr Side::announce(const Session& which, const Message& message) {
-  EXPECT_EQ(&which, session.get());
-  if (!harness.can_read || message.body_count() == 0) return {};
+Announcement Side::announce(const MessageOwner& owner, const MessagePtr& message) {
+  if (!harness.can_read || message->body_count() == 0) return {};
   ReadList list;
   list.connection = 1;
-  list.head = message.head();
-  for (size_t i = 0; i < message.body_count(); ++i) {
-    const ByteSpan body = message.body(i);
+  list.head = message->head();
+  for (size_t i = 0; i < message->body_count(); ++i) {
+    const ByteSpan body = message->body(i);
     list.spans[list.span_count++] = {reinterpret_cast<uintptr_t>(body.data()), kReadKey,
                                      static_cast<uint32_t>(body.size())};
   }
   MessagePtr out = messages.make();
   out->set_head_size(list.encode(out->head_room()));
-  return out;
+  const uint32_t number = next_announcement++;
+  announced[number] = {owner, message, lending_waits ? State::kPending : State::kReadable};
+  return Announcement(std::move(out), this, number);
 }
 
-SessionHost::Fetch Side::fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) {
+void Side::on_lent(bool ok) {
+  std::vector<MessageOwner> owners;
+  for (auto& [number, what] : announced) {
+    if (what.state != State::kPending) continue;
+    what.state = ok ? State::kReadable : State::kFailed;
+    owners.push_back(what.owner);
+  }
+  for (const MessageOwner& owner : owners) session->on_lent(owner, harness.now);
+}
+
+SessionHost::Fetch Side::fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) {
   if (!harness.can_read) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = assemble(message_bytes);
+  std::optional<Assembly> assembly = assemble(*session, message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
   const bool ok = !read_works || read_works();

@@ -53,8 +53,11 @@ struct TestCall {
 
 class Harness;
 
+/// Of all methods, the one that is not called one-way.
+inline constexpr uint16_t kAnswersOnly = 99;
+
 /// One endpoint's part: the host and sink of one session.
-class Side final : public SessionHost, public PacketSink, public LeaseOwner {
+class Side final : public SessionHost, public PacketSink, public LeaseOwner, public Lender {
  public:
   Side(Harness& harness, bool is_server, ReceiveBudget* budget = nullptr);
   virtual ~Side();
@@ -64,12 +67,13 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   PacketSink* express(const Session& /*session*/) override { return express_open && has_room() ? this : nullptr; }
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
-  std::optional<Assembly> assemble(size_t bytes) override;
+  std::optional<Assembly> assemble(const Session& /*session*/, size_t bytes) override;
   MessagePtr make_message() override { return messages.make(); }
-  MessagePtr announce(const Session& session, const Message& message) override;
-  Fetch fetch(const PullOwner& owner, const ReadList& list, uint32_t message_bytes) override;
+  Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
+  Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
   void sever(const Session& session) override;
   void deliver(Session& session, ArrivedRequest&& request) override;
+  [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method != kAnswersOnly; }
   void complete(Call& call) override;
   void count_drop(DropReason reason) override { ++drops[reason]; }
   void count_retransmit() override { ++retransmits; }
@@ -80,6 +84,12 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
             size_t length) override;
   // LeaseOwner.
   void return_lease(uint64_t cookie) override;
+  // Lender.
+  [[nodiscard]] State state_of(uint32_t announcement) const override { return announced.at(announcement).state; }
+  void end(uint32_t announcement) override { EXPECT_EQ(announced.erase(announcement), 1u); }
+
+  /// Of all that is pending.
+  void on_lent(bool ok);
 
   /// READs that are due now have brought their bytes; false if there were none.
   bool run_fetches();
@@ -111,10 +121,20 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner {
   /// express() lets single packets out ahead of transmit().
   bool express_open = false;
   TimeNs timer = kTimeNever;
+  /// What the other side may read.
+  struct Announced {
+    MessageOwner owner;
+    MessagePtr message;
+    State state = State::kReadable;
+  };
+  std::map<uint32_t, Announced> announced;
+  uint32_t next_announcement = 0;
+  /// Announcements are pending until on_lent().
+  bool lending_waits = false;
   /// Messages being read from the other side's memory.
   struct Fetching {
     TimeNs when = 0;
-    PullOwner owner;
+    MessageOwner owner;
     ReadList list;
     std::byte* to = nullptr;
     Lease message;

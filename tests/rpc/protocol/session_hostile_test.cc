@@ -56,6 +56,21 @@ class HostileToServer : public ::testing::Test {
   Harness harness;
 };
 
+/// Memory for a request is taken when its first packet comes: who never sends the rest does not keep it.
+TEST_F(HostileToServer, Request_WhoseRestNeverComes) {
+  const size_t lent = harness.server.lent.size();
+  send(request(5, 50'000), std::string(100, 'x'));
+  send(request(6, 50'000, 7), std::string(100, 'x'));
+  harness.run(harness.server.options.request_timeout_ns / 2);
+  EXPECT_EQ(harness.server.session->retained().requests, 2u);
+  // More of the same does not make it live longer.
+  send(request(5, 50'000, 1), std::string(100, 'x'));
+  harness.run(harness.server.options.request_timeout_ns);
+  EXPECT_EQ(harness.server.session->retained().requests, 0u);
+  EXPECT_EQ(harness.server.lent.size(), lent);
+  expect_unharmed();
+}
+
 TEST_F(HostileToServer, Request_WrongLengths) {
   send(request(4, 50), std::string(49, 'x'));
   send(request(4, 50), std::string(51, 'x'));
@@ -96,6 +111,19 @@ TEST_F(HostileToServer, Request_ChangesItsSizeHalfway) {
   EXPECT_EQ(harness.server.delivered, 2);
   harness.server.delivered = 1;
   harness.server.requests.pop_back();
+  expect_unharmed();
+}
+
+TEST_F(HostileToServer, Request_OneWayOfAMethodThatAnswers) {
+  PacketHeader header = request(1, 1);
+  header.method = testing::kAnswersOnly;
+  header.flags = packet_flags::kOneWay;
+  const size_t packets = harness.sent.size();
+  send(header, "x");
+  harness.transmit();
+  ASSERT_EQ(harness.sent.size(), packets + 1);
+  EXPECT_EQ(harness.sent.back().header.method, static_cast<uint16_t>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(harness.sent.back().header.flags, packet_flags::kEngineStatus) << "certainly not executed";
   expect_unharmed();
 }
 
@@ -286,9 +314,9 @@ TEST_F(HostileToClient, Ack_RepeatedGivesNoCreditTwice) {
   }
   harness.transmit();
   EXPECT_EQ(harness.client.session->credits_missing(), 8u);
-  // The first three never arrived: only the deadline can end this.
+  // The first three never arrived: the server gives the request up.
   harness.run(61 * kSecond);
-  EXPECT_EQ(call->code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(call->code(), absl::StatusCode::kUnavailable);
   harness.expect_rest();
 }
 

@@ -104,7 +104,7 @@ TEST_F(SessionRead, Deadline_SourceStaysUntilTheReaderIsDone) {
   EXPECT_EQ(call.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(call.outcome.may_have_executed);
   EXPECT_EQ(harness.client.session->lingering_slots(), 1u);
-  EXPECT_EQ(harness.client.messages.outstanding_count(), 1u) << "the server is reading it";
+  EXPECT_EQ(harness.client.announced.size(), 1u) << "the server is reading it";
   ASSERT_TRUE(harness.run_until([&] { return harness.client.session->lingering_slots() == 0; }));
   EXPECT_EQ(harness.server.fetched, 1);
   EXPECT_EQ(harness.server.delivered, 0);
@@ -162,6 +162,54 @@ TEST_F(SessionRead, Interrupt_CutsThePeerOffFirst) {
   harness.open();
   harness.serve(10);
   expect_ok(harness.client.call("again"), 10);
+  rest();
+}
+
+TEST_F(SessionRead, Pending_NothingIsToldBeforeItIsLent) {
+  harness.serve(kLarge);
+  harness.client.lending_waits = harness.server.lending_waits = true;
+  TestCall& call = harness.client.call(pattern(1, kLarge));
+  harness.run(kSecond);
+  EXPECT_EQ(count(PacketType::kRequest), 0u);
+  harness.client.on_lent(true);
+  harness.run(kSecond);
+  EXPECT_EQ(harness.server.delivered, 1);
+  EXPECT_EQ(count(PacketType::kResponse), 0u);
+  harness.server.on_lent(true);
+  expect_ok(call, kLarge);
+  EXPECT_EQ(harness.client.fetched, 1);
+  EXPECT_EQ(harness.server.fetched, 1);
+  rest();
+}
+
+TEST_F(SessionRead, Pending_WhatCannotBeLentGoesInPackets) {
+  harness.serve(kLarge);
+  harness.client.lending_waits = harness.server.lending_waits = true;
+  TestCall& call = harness.client.call(pattern(1, kLarge));
+  harness.client.on_lent(false);
+  harness.run(kSecond);
+  EXPECT_EQ(harness.server.delivered, 1);
+  harness.server.on_lent(false);
+  expect_ok(call, kLarge);
+  EXPECT_EQ(harness.client.fetched + harness.server.fetched, 0);
+  rest();
+}
+
+TEST_F(SessionRead, Pending_ACallThatEndsBeforeItIsLent) {
+  harness.client.lending_waits = true;
+  TestCall& call = harness.client.call(pattern(1, kLarge), 20 * kMillisecond);
+  harness.client.call(pattern(2, kLarge));
+  ASSERT_TRUE(harness.run_until([&] { return call.done(); }));
+  EXPECT_FALSE(call.outcome.may_have_executed);
+  EXPECT_EQ(harness.client.session->lingering_slots(), 0u);
+  harness.client.session->interrupt(absl::UnavailableError("gone"), harness.now);
+  harness.server.session->interrupt(absl::UnavailableError("gone"), harness.now);
+  EXPECT_TRUE(harness.client.announced.empty()) << "also that of the call which waits for the next connection";
+  harness.client.lending_waits = false;
+  harness.open();
+  harness.serve(10);
+  harness.run(kSecond);
+  EXPECT_EQ(harness.server.delivered, 1);
   rest();
 }
 
@@ -261,6 +309,7 @@ TEST_F(SessionRead, Random) {
     world.read_ns = static_cast<DurationNs>(rng.between(1, 5 * kMillisecond));
     const double failing = rng.uniform() * 0.3;
     world.client.read_works = world.server.read_works = [&] { return !rng.chance(failing); };
+    world.client.lending_waits = world.server.lending_waits = rng.chance(0.5);
     const double loss = rng.uniform() * 0.2;
     world.fate = [&](const Flight&) {
       Harness::Fate copies;
@@ -279,10 +328,15 @@ TEST_F(SessionRead, Random) {
       calls.push_back(
           &world.client.call(std::to_string(i) + pattern(seed * 100 + static_cast<uint64_t>(i), size), timeout));
       world.run(static_cast<DurationNs>(rng.below(3 * kMillisecond)));
+      if (rng.chance(0.5)) world.client.on_lent(!rng.chance(failing));
+      if (rng.chance(0.5)) world.server.on_lent(!rng.chance(failing));
       if (TestCall& victim = *calls[rng.below(calls.size())]; rng.chance(0.15) && !victim.done()) {
         world.client.session->cancel(victim.call, absl::CancelledError("no"), world.now);
       }
     }
+    world.client.lending_waits = world.server.lending_waits = false;
+    world.client.on_lent(true);
+    world.server.on_lent(true);
     ASSERT_TRUE(
         world.run_until([&] { return std::all_of(calls.begin(), calls.end(), [](auto* c) { return c->done(); }); }));
     for (TestCall* call : calls) {

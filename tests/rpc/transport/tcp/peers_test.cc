@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/transport/tcp/limits.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {
@@ -25,38 +26,55 @@ std::vector<std::pair<Kind, uint64_t>> drain(PeerTable& table) {
   return out;
 }
 
-TEST(PeerTable, FindOrAdd_OneIdPerUuid) {
+TEST(PeerTable, Resolve_OneIdPerUuid) {
   PeerTable table(2, {});
-  const PeerId first = (*table.find_or_add(make_uuid(1)))->id;
-  const PeerId second = (*table.find_or_add(make_uuid(2)))->id;
+  const PeerId first = (*table.resolve(make_uuid(1)))->id;
+  const PeerId second = (*table.resolve(make_uuid(2)))->id;
   EXPECT_NE(first, second);
-  EXPECT_EQ((*table.find_or_add(make_uuid(1)))->id, first);
-  const auto full = table.find_or_add(make_uuid(3));
+  EXPECT_EQ((*table.resolve(make_uuid(1)))->id, first);
+  const auto full = table.resolve(make_uuid(3));
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(full.status().message()), ::testing::HasSubstr("peers_max"));
 }
 
+TEST(PeerTable, ACaller_NeverGetsWhatAnotherHas) {
+  PeerTable table(8, {});
+  const PeerId resolved = (*table.resolve(make_uuid(1)))->id;
+  const PeerId caller = (*table.add_caller(make_uuid(1)))->id;
+  const PeerId liar = (*table.add_caller(make_uuid(1)))->id;
+  EXPECT_NE(caller, resolved);
+  EXPECT_NE(liar, resolved);
+  EXPECT_NE(liar, caller);
+  EXPECT_EQ((*table.resolve(make_uuid(1)))->id, resolved);
+}
+
 TEST(PeerTable, Full_ReusesTheCallerGoneLongest) {
   PeerTable table(3, {});
-  for (uint8_t i = 1; i <= 3; ++i) (void)table.find_or_add(make_uuid(i));
-  table.at(0).resolved = true;
+  (void)table.resolve(make_uuid(1));
+  (void)table.add_caller(make_uuid(2));
+  (void)table.add_caller(make_uuid(3));
   table.retire(table.at(0));
-  EXPECT_FALSE(table.find_or_add(make_uuid(9)).ok()) << "a resolved peer keeps its id";
+  EXPECT_FALSE(table.add_caller(make_uuid(9)).ok()) << "a resolved peer keeps its id";
   table.retire(table.at(2));
   table.retire(table.at(1));
   table.push_event(event_of(2, Kind::kDown));
   // Peer 2 has an event that the engine has not seen, so the next one goes.
-  EXPECT_EQ((*table.find_or_add(make_uuid(9)))->id, 1U);
-  EXPECT_EQ((*table.find_or_add(make_uuid(9)))->id, 1U);
-  EXPECT_FALSE(table.find_or_add(make_uuid(2)).ok());
+  EXPECT_EQ((*table.add_caller(make_uuid(9)))->id, 1U);
+  EXPECT_FALSE(table.add_caller(make_uuid(2)).ok());
   (void)drain(table);
-  EXPECT_EQ((*table.find_or_add(make_uuid(2)))->id, 2U);
+  EXPECT_EQ((*table.add_caller(make_uuid(2)))->id, 2U);
+}
+
+TEST(PeerTable, CallersThatLeft_AreUsedAgainWhenManyHave) {
+  PeerTable table(1 << 20, {});
+  for (size_t i = 0; i < 4 * kCallersKept; ++i) table.retire(**table.add_caller(make_uuid(2)));
+  EXPECT_LE(table.size(), kCallersKept + 1);
 }
 
 TEST(PeerTable, Events_FoldToWhatMatters) {
   PeerTable table(4, {});
-  (void)table.find_or_add(make_uuid(1));
-  (void)table.find_or_add(make_uuid(2));
+  (void)table.resolve(make_uuid(1));
+  (void)table.resolve(make_uuid(2));
   EXPECT_FALSE(table.has_events());
   // Up, then lost: the engine needs to know of the loss only.
   table.push_event(event_of(0, Kind::kUp, 1));

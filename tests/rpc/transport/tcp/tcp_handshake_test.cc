@@ -1,4 +1,4 @@
-// Who may connect, who is refused and in which words, races, restarts and hostile bytes.
+// Who may connect, who is refused and in which words, claims, restarts and hostile bytes.
 #include <sys/socket.h>
 
 #include "gmock/gmock.h"
@@ -145,11 +145,10 @@ TEST(TcpHandshake, PeerWithoutAddress_IsDownAtOnce) {
   a.step();
   ASSERT_EQ(a.count_links(Kind::kDown), 1U);
   EXPECT_THAT(text_of(a.links[0]), HasSubstr("does not listen"));
-  // But it can connect itself, and is then the same peer.
+  // But it can connect itself, and is answered by that connection.
   ASSERT_TRUE(b.send(b.resolve(a), 2, "y"));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return !a.received.empty(); }));
-  EXPECT_EQ(a.received[0].from, to_b);
-  ASSERT_TRUE(a.send(to_b, 3, "z"));
+  ASSERT_TRUE(a.send(a.received[0].from, 3, "z"));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return !b.received.empty(); }));
 }
 
@@ -249,8 +248,8 @@ TEST(TcpHandshake, TooManyPeers_IsRefused) {
   EXPECT_EQ(b.links[0].why.code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(TcpHandshake, SimultaneousDials_LeaveOneConnection) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+TEST(TcpHandshake, SimultaneousDials_EachHasItsOwn) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
     TestNode a(node_options(seed % 2 == 0 ? 1 : 2));
@@ -263,51 +262,71 @@ TEST(TcpHandshake, SimultaneousDials_LeaveOneConnection) {
     ASSERT_TRUE(b.send(to_a, 2, "from b"));
     for (int i = 0; i < 20; ++i) (rng.chance(0.5) ? a : b).step();
     ASSERT_TRUE(run_until({&a, &b}, [&] { return a.received.size() + b.received.size() == 2; }));
-    EXPECT_EQ(a.transport->stats().link_count, 1U);
-    EXPECT_EQ(b.transport->stats().link_count, 1U);
-    EXPECT_EQ(a.received.at(0).from, to_b);
-    EXPECT_EQ(b.received.at(0).from, to_a);
-    // Both sides agree that it is the same one: it stays, and carries traffic.
-    for (int i = 0; i < 20; ++i) a.step(), b.step();
-    ASSERT_TRUE(a.send(to_b, 3, "again"));
-    ASSERT_TRUE(b.send(to_a, 4, "again"));
-    ASSERT_TRUE(run_until({&a, &b}, [&] { return a.received.size() + b.received.size() == 4; }));
-    EXPECT_EQ(a.count_links(Kind::kUp), 1U);
-    EXPECT_EQ(b.count_links(Kind::kUp), 1U);
+    EXPECT_EQ(a.transport->stats().link_count, 2U);
+    EXPECT_EQ(b.transport->stats().link_count, 2U);
+    // What comes by a connection that was dialled from there is answered by it.
+    EXPECT_NE(a.received.at(0).from, to_b);
+    ASSERT_TRUE(a.send(a.received[0].from, 3, "answer"));
+    ASSERT_TRUE(run_until({&a, &b}, [&] { return b.received.size() == 2; }));
+    EXPECT_EQ(b.received[1].from, to_a);
     EXPECT_EQ(a.count_links(Kind::kDown) + b.count_links(Kind::kDown), 0U);
     EXPECT_EQ(a.transport->stats().handshake_count + b.transport->stats().handshake_count, 0U);
   }
 }
 
-TEST(TcpHandshake, NewIncarnation_ReplacesTheOldConnection) {
+/// Whatever a stranger says of itself: the name of a peer that was dialled, or of a caller, a later life, the highest dial number.
+TEST(TcpHandshake, AClaimedName_ChangesNothingForItsOwner) {
   TestNode a(node_options(1));
-  const UniqueFd old_life = raw_connect(a);
-  write_all(a, old_life, encode_hello(hello_from(2, 100, 5)));
-  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
-  const UniqueFd new_life = raw_connect(a);
-  // Dial numbers start again with a new life.
-  write_all(a, new_life, encode_hello(hello_from(2, 101, 1)));
-  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 2; }));
-  ASSERT_EQ(a.links.size(), 3U);
-  EXPECT_EQ(a.links[1].kind, Kind::kDown);
-  EXPECT_EQ(a.links[1].identity.incarnation, 100U);
-  EXPECT_THAT(text_of(a.links[1]), HasSubstr("restarted"));
-  EXPECT_EQ(a.links[2].identity.incarnation, 101U);
-  EXPECT_EQ(a.links[0].peer, a.links[2].peer);
-  EXPECT_EQ(a.transport->stats().link_count, 1U);
-  (void)read_to_end(a, old_life);
+  TestNode b(node_options(2, 7));
+  const PeerId to_b = a.resolve(b);
+  const PeerId to_a = b.resolve(a);
+  ASSERT_TRUE(a.send(to_b, 1, "out"));
+  ASSERT_TRUE(b.send(to_a, 2, "in"));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.received.size() + b.received.size() == 2; }));
+  const PeerId b_calls = a.received[0].from;
+  std::vector<UniqueFd> liars;
+  for (const uint64_t incarnation : {uint64_t{0}, uint64_t{7}, uint64_t{8}, UINT64_MAX}) {
+    for (const uint64_t dial_number : {uint64_t{0}, UINT64_MAX}) {
+      const size_t before = a.count_links(Kind::kUp);
+      liars.push_back(raw_connect(a));
+      write_all(a, liars.back(), encode_hello(hello_from(2, incarnation, dial_number)));
+      ASSERT_TRUE(run_until({&a, &b}, [&] { return a.count_links(Kind::kUp) == before + 1; }));
+      EXPECT_NE(a.links.back().peer, to_b);
+      EXPECT_NE(a.links.back().peer, b_calls);
+    }
+  }
+  EXPECT_EQ(a.count_links(Kind::kDown) + b.count_links(Kind::kDown), 0U);
+  ASSERT_TRUE(a.send(to_b, 3, "out"));
+  ASSERT_TRUE(a.send(b_calls, 4, "answer"));
+  ASSERT_TRUE(b.send(to_a, 5, "in"));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.received.size() + b.received.size() == 5; }));
+  EXPECT_EQ(a.received[1].from, b_calls);
+  liars.clear();
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.count_links(Kind::kDown) == 8; }));
+  for (const LinkEvent& event : a.links) {
+    EXPECT_TRUE(event.kind != Kind::kDown || (event.peer != to_b && event.peer != b_calls));
+  }
 }
 
-TEST(TcpHandshake, LateHello_DoesNotDisturbTheConnection) {
-  TestNode a(node_options(1));
-  const UniqueFd current = raw_connect(a);
-  write_all(a, current, encode_hello(hello_from(2, 1, 5)));
-  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
-  const UniqueFd late = raw_connect(a);
-  write_all(a, late, encode_hello(hello_from(2, 1, 4)));
-  const std::string answer = read_to_end(a, late);
-  EXPECT_EQ(decode_reply(as_byte_span(answer))->code, HelloCode::kStale);
-  EXPECT_EQ(a.links.size(), 1U);
+TEST(TcpHandshake, TooManyFromOneAddress_AreRefused) {
+  TcpOptions options = node_options(1);
+  options.callers_per_host_max = 2;
+  TestNode a(options);
+  const UniqueFd first = raw_connect(a);
+  write_all(a, first, encode_hello(hello_from(2)));
+  {
+    const UniqueFd second = raw_connect(a);
+    write_all(a, second, encode_hello(hello_from(3)));
+    ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 2; }));
+    const UniqueFd third = raw_connect(a);
+    write_all(a, third, encode_hello(hello_from(4)));
+    const std::string answer = read_to_end(a, third);
+    EXPECT_EQ(decode_reply(as_byte_span(answer))->code, HelloCode::kFull);
+  }
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kDown) == 1; }));
+  const UniqueFd fourth = raw_connect(a);
+  write_all(a, fourth, encode_hello(hello_from(4)));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 3; }));
 }
 
 TEST(TcpHandshake, SameUuid_IsRefused) {
@@ -350,6 +369,31 @@ TEST(TcpHandshake, GarbageAfterTheHello_BreaksOnlyThatConnection) {
   EXPECT_EQ(a.transport->stats().link_count, 1U);
   ASSERT_TRUE(b.send(0, 2, "still here"));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return a.received.size() == 2; }));
+}
+
+TEST(TcpHandshake, HalfAFrameAndNoMore_EndsTheConnection) {
+  ManualClock clock;
+  TcpOptions options = node_options(1);
+  options.clock = &clock;
+  TestNode a(options);
+  const UniqueFd fd = raw_connect(a);
+  write_all(a, fd, encode_hello(hello_from(2)));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
+  // A frame of a megabyte of which little comes.
+  std::string frame(8 + kPacketHeaderBytes + 100, '\0');
+  store_le(reinterpret_cast<std::byte*>(frame.data()), uint32_t{1} << 20);
+  write_all(a, fd, frame);
+  ASSERT_TRUE(run_until({&a}, [&] { return a.placer.placed == 1; }));
+  for (int i = 0; i < 30 && a.count_links(Kind::kDown) == 0; ++i) {
+    clock.advance(options.frame_timeout_ns / 10);
+    // Drop by drop does not help.
+    write_all(a, fd, "x");
+    for (int turn = 0; turn < 40; ++turn) a.step();
+  }
+  ASSERT_EQ(a.count_links(Kind::kDown), 1U);
+  EXPECT_THAT(text_of(a.links.back()), HasSubstr("the rest did not come"));
+  EXPECT_EQ(a.placer.abandoned, 1);
+  EXPECT_EQ(a.transport->stats().chunk_refs, 0U);
 }
 
 TEST(TcpHandshake, ListenerThatIsNotSkua_IsRefused) {

@@ -42,8 +42,8 @@ class MemoryRegistryTest : public testing::Test {
 
 TEST_F(MemoryRegistryTest, Acquire_RegistersOnceForAll) {
   MemoryRegistry registry(registrar_);
-  const uint32_t key = registry.acquire(span(0, 1000)).value();
-  EXPECT_EQ(registry.acquire(span(0, 1000)).value(), key);
+  const uint32_t key = registry.acquire(span(0, 1000)).value().key;
+  EXPECT_EQ(registry.acquire(span(0, 1000)).value().key, key);
   EXPECT_EQ(registry.registered_bytes(), 1000u);
   registry.release(span(0, 1000));
   EXPECT_EQ(registrar_.alive.size(), 1u);
@@ -54,8 +54,8 @@ TEST_F(MemoryRegistryTest, Acquire_RegistersOnceForAll) {
 
 TEST_F(MemoryRegistryTest, Acquire_APartIsARegionOfItsOwn) {
   MemoryRegistry registry(registrar_);
-  const uint32_t whole = registry.acquire(span(0, 1000)).value();
-  const uint32_t part = registry.acquire(span(0, 500)).value();
+  const uint32_t whole = registry.acquire(span(0, 1000)).value().key;
+  const uint32_t part = registry.acquire(span(0, 500)).value().key;
   EXPECT_NE(whole, part);
   registry.release(span(0, 1000));
   EXPECT_EQ(registrar_.alive, std::set<uint32_t>{part});
@@ -87,8 +87,8 @@ TEST_F(MemoryRegistryTest, Release_OfUnknownMemoryIsTheProgramsMistake) {
 
 TEST_F(MemoryRegistryTest, Table_FindsOnlyWhatLiesWhollyInside) {
   RegionTable table;
-  table.add(span(1000, 1000), 1);
-  table.add(span(3000, 1000), 2);
+  table.add(span(1000, 1000), {nullptr, 1});
+  table.add(span(3000, 1000), {nullptr, 2});
   EXPECT_EQ(table.find(span(1000, 1000))->key, 1u);
   EXPECT_EQ(table.find(span(3999, 1))->key, 2u);
   EXPECT_EQ(table.find(span(999, 2)), nullptr);
@@ -107,7 +107,7 @@ TEST_F(MemoryRegistryTest, Table_AgreesWithALinearSearch) {
     if (regions.size() < 12 && rng.chance(0.3)) {
       const size_t at = rng.below(9000);
       regions.push_back(span(at, 1 + rng.below(1000)));
-      table.add(regions.back(), static_cast<uint32_t>(turn));
+      table.add(regions.back(), {nullptr, static_cast<uint32_t>(turn)});
     } else if (!regions.empty() && rng.chance(0.2)) {
       const size_t which = rng.below(regions.size());
       ASSERT_TRUE(table.remove(regions[which]));

@@ -23,6 +23,7 @@ using Kind = OneSidedOperation::Kind;
 constexpr DurationNs kPatience = 30 * kSecond;
 constexpr size_t kBytes = 1 << 20;
 constexpr size_t kAround = 4096;
+constexpr uint64_t kLoanCookie = 815;
 
 EndpointIdentity identity_of(uint8_t number) {
   EndpointIdentity out;
@@ -97,15 +98,40 @@ class RcDevice : public testing::Test {
     EXPECT_EQ(completion.cookie, cookie);
     return completion.ok;
   }
+  /// Of the owner's loan; nothing: it does not come within patience.
+  std::optional<OneSidedCompletion> next_of_loan() {
+    OneSidedCompletion completion;
+    if (!until([&] { return owner_->wire().reap(std::span(&completion, 1)) == 1; })) return std::nullopt;
+    EXPECT_EQ(completion.cookie, kLoanCookie);
+    return completion;
+  }
+  /// Lends it to the user, who may READ it now; nothing: there is no connection (any more).
+  std::optional<Loan> lend(ByteSpan bytes) {
+    if (!until([&] { return owner_->wire().ready(to_user_) && user_->wire().ready(to_owner_); })) return std::nullopt;
+    const std::optional<Loan> loan = owner_->wire().lend(to_user_, bytes, kLoanCookie);
+    if (!loan.has_value()) return std::nullopt;
+    const std::optional<OneSidedCompletion> lent = next_of_loan();
+    EXPECT_TRUE(lent.has_value() && lent->kind == OneSidedCompletion::Kind::kLent);
+    if (lent.has_value() && lent->ok) return loan;
+    take_back(*loan);
+    return std::nullopt;
+  }
+  uint32_t lent_key() { return lend(owner_->memory).value().name.key; }
+  void take_back(const Loan& loan) {
+    owner_->wire().take_back(loan.number);
+    const std::optional<OneSidedCompletion> back = next_of_loan();
+    EXPECT_TRUE(back.has_value() && back->kind == OneSidedCompletion::Kind::kTakenBack);
+  }
   /// READs work (again), with the right bytes, and nothing of what came before is left.
   void expect_works() {
-    const std::optional<uint32_t> key = owner_->wire().key_of(owner_->memory);
-    ASSERT_TRUE(key.has_value());
     // An end that was just told of, or will be by this, is followed by a new connection.
     std::optional<bool> ok = false;
     for (int attempt = 0; attempt < 3 && ok == false; ++attempt) {
       ASSERT_TRUE(connect());
-      ok = outcome(read(*key, 10'000, owner_->address()));
+      const std::optional<Loan> loan = lend(owner_->memory.first(10'000));
+      if (!loan.has_value()) continue;
+      ok = outcome(read(loan->name.key, 10'000, owner_->address()));
+      take_back(*loan);
     }
     ASSERT_EQ(ok, true);
     EXPECT_TRUE(std::ranges::equal(user_->memory.first(10'000), owner_->memory.first(10'000)));
@@ -168,7 +194,7 @@ TEST_F(RcDevice, Operations_OfAllKindsOnAnOpenedRegion) {
 
 TEST_F(RcDevice, Operations_ManyCompleteAndSleepersWake) {
   ASSERT_TRUE(connect());
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   size_t posted = 0;
   size_t done = 0;
   while (done < 500) {
@@ -188,7 +214,7 @@ TEST_F(RcDevice, Operations_ManyCompleteAndSleepersWake) {
 
 TEST_F(RcDevice, Hostile_WhatIsOnlySentInPacketsIsNotReadable) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   // A key that may READ may not WRITE.
   OneSidedOperation operation = read(key, 100, owner_->address());
   operation.kind = Kind::kWrite;
@@ -206,18 +232,94 @@ TEST_F(RcDevice, Hostile_WhatIsOnlySentInPacketsIsNotReadable) {
   expect_works();
 }
 
-TEST_F(RcDevice, Unregister_TheKeyIsOver) {
+TEST_F(RcDevice, Unregister_NothingIsLentOfIt) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const Loan loan = lend(owner_->memory).value();
+  take_back(loan);
   const uint64_t address = owner_->address();
   owner_->arena.reset();
-  EXPECT_EQ(outcome(read(key, 100, address)), false);
-  EXPECT_FALSE(owner_->wire().key_of(owner_->memory).has_value());
+  EXPECT_EQ(outcome(read(loan.name.key, 100, address)), false);
+  EXPECT_FALSE(lend(owner_->memory).has_value());
+}
+
+TEST_F(RcDevice, Loan_EndsWhenItIsTakenBack) {
+  ASSERT_TRUE(connect());
+  const Loan loan = lend(owner_->memory.subspan(kAround, 1000)).value();
+  EXPECT_EQ(loan.name.address, owner_->address() + kAround);
+  EXPECT_EQ(outcome(read(loan.name.key, 1000, loan.name.address)), true);
+  take_back(loan);
+  EXPECT_EQ(outcome(read(loan.name.key, 1000, loan.name.address)), false);
+  // Windows are used again, under other keys.
+  const Loan next = lend(owner_->memory.subspan(kAround, 1000)).value();
+  EXPECT_NE(next.name.key, loan.name.key);
+  EXPECT_EQ(outcome(read(next.name.key, 1000, next.name.address)), true);
+  EXPECT_EQ(outcome(read(loan.name.key, 1000, loan.name.address)), false);
+}
+
+TEST_F(RcDevice, Loan_IsItsPeersAlone) {
+  ASSERT_TRUE(connect());
+  const Loan loan = lend(owner_->memory).value();
+  End stranger(*fabric_, 3);
+  ASSERT_TRUE(owner_->transport->resolve(stranger.transport->local_descriptor()).ok());
+  const PeerId owner_for_stranger = stranger.transport->resolve(owner_->transport->local_descriptor()).value();
+  ASSERT_TRUE(until([&] {
+    stranger.turn();
+    return stranger.wire().ready(owner_for_stranger);
+  }));
+  OneSidedOperation operation = read(loan.name.key, 1000, loan.name.address);
+  operation.peer = owner_for_stranger;
+  operation.local = stranger.memory.first(1000);
+  ASSERT_EQ(stranger.wire().post(std::span(&operation, 1)), 1u);
+  OneSidedCompletion completion;
+  ASSERT_TRUE(until([&] {
+    stranger.turn();
+    return stranger.wire().reap(std::span(&completion, 1)) == 1;
+  }));
+  EXPECT_FALSE(completion.ok);
+  EXPECT_EQ(outcome(read(loan.name.key, 1000, loan.name.address)), true) << "the peer reads it all the same";
+}
+
+TEST_F(RcDevice, Loan_OfAConnectionThatEnds) {
+  ASSERT_TRUE(connect());
+  const Loan loan = lend(owner_->memory).value();
+  owner_->wire().sever(to_user_);
+  EXPECT_FALSE(owner_->wire().lend(to_user_, owner_->memory, kLoanCookie).has_value());
+  take_back(loan);
+  // Taken back before it was lent, and before its connection ended: both are told.
+  ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_); }));
+  const std::optional<Loan> hasty = owner_->wire().lend(to_user_, owner_->memory, kLoanCookie);
+  ASSERT_TRUE(hasty.has_value());
+  owner_->wire().take_back(hasty->number);
+  owner_->wire().sever(to_user_);
+  EXPECT_EQ(next_of_loan()->kind, OneSidedCompletion::Kind::kLent);
+  EXPECT_EQ(next_of_loan()->kind, OneSidedCompletion::Kind::kTakenBack);
+  expect_works();
+}
+
+TEST_F(RcDevice, Loan_MoreThanOnePeerGets) {
+  ASSERT_TRUE(connect());
+  ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_); }));
+  std::vector<uint64_t> loans;
+  size_t lent = 0;
+  std::array<OneSidedCompletion, kBurstMax> completions;
+  for (bool more = true; more || lent < loans.size();) {
+    const std::optional<Loan> loan = owner_->wire().lend(to_user_, owner_->memory, kLoanCookie);
+    if (loan.has_value()) loans.push_back(loan->number);
+    const size_t count = owner_->wire().reap(completions);
+    lent += count;
+    // No room at the device, or no window: the latter when nothing is under way.
+    more = loan.has_value() || lent < loans.size();
+  }
+  EXPECT_EQ(loans.size(), RcConnections::kWindowsPerPeerMax);
+  for (const uint64_t loan : loans) owner_->wire().take_back(loan);
+  size_t back = 0;
+  ASSERT_TRUE(until([&] { return (back += owner_->wire().reap(completions)) == loans.size(); }));
+  expect_works();
 }
 
 TEST_F(RcDevice, Sever_OwnersSideEndsWhatIsUnderWay) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   std::vector<OneSidedOperation> many(20, read(key, kBytes, owner_->address()));
   ASSERT_EQ(user_->wire().post(many), many.size());
   owner_->wire().sever(to_user_);
@@ -238,7 +340,7 @@ TEST_F(RcDevice, Sever_OwnersSideEndsWhatIsUnderWay) {
 
 TEST_F(RcDevice, Sever_WhatWasMeantForOneConnectionNeverRunsOnAnother) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_) && user_->wire().ready(to_owner_); }));
   OneSidedOperation announced = read(key, 100, owner_->address());
   announced.connection = owner_->wire().connection(to_user_);
@@ -254,13 +356,14 @@ TEST_F(RcDevice, Sever_WhatWasMeantForOneConnectionNeverRunsOnAnother) {
   EXPECT_EQ(outcome(announced), false);
   EXPECT_EQ(user_->memory[0], std::byte{9});
   EXPECT_NE(user_->wire().connection(to_owner_), 0u) << "it was not even posted, so nothing broke";
+  announced.key = lent_key();
   announced.connection = user_->wire().connection(to_owner_);
   EXPECT_EQ(outcome(announced), true);
 }
 
 TEST_F(RcDevice, Sever_UsersSideCompletesAtOnce) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   std::vector<OneSidedOperation> many(20, read(key, kBytes, owner_->address()));
   ASSERT_EQ(user_->wire().post(many), many.size());
   user_->wire().sever(to_owner_);
@@ -276,7 +379,7 @@ TEST_F(RcDevice, Sever_UsersSideCompletesAtOnce) {
 
 TEST_F(RcDevice, Peer_DestroyedWhileReadsAreUnderWay) {
   expect_works();
-  const uint32_t key = owner_->wire().key_of(owner_->memory).value();
+  const uint32_t key = lent_key();
   const uint64_t address = owner_->address();
   std::vector<OneSidedOperation> many(20, read(key, kBytes, address));
   ASSERT_EQ(user_->wire().post(many), many.size());

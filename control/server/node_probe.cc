@@ -1,0 +1,129 @@
+#include "control/server/node_probe.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "control/core/limits.h"
+#include "control/core/uuid.h"
+#include "control/proto/bootstrap.grpc.pb.h"
+#include "control/proto/convert.h"
+#include "control/server/limits.h"
+
+namespace skua::control {
+namespace {
+
+/// A question of its own connection: a shared one might be waiting out a failure of a minute ago.
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(kProbeReplyMax);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+/// What a stranger said, fit to be shown.
+std::string shown(const std::string& text) {
+  return absl::CHexEscape(text.substr(0, kProbeTroubleMax));
+}
+
+/// One question in flight. Its channel ends with it, on the probe's own thread.
+struct Question {
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Bootstrap::Stub> stub;
+  grpc::ClientContext context;
+  v1::DescribeReply reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::DescribeReply>> reader;
+  NodeProbe::AnswerFn done;
+};
+
+ClaimAnswer answer_of(const Question& question) {
+  ClaimAnswer answer{question.address};
+  answer.answered = question.status.ok();
+  if (!answer.answered) {
+    const absl::Status why = from_grpc(question.status, "it");
+    answer.trouble = shown(std::string(why.message()));
+    return answer;
+  }
+  if (is_uuid(question.reply.node_uuid())) answer.uuid = question.reply.node_uuid();
+  answer.incarnation = question.reply.incarnation();
+  answer.other_instance = question.reply.instance() == v1::DescribeReply::ANOTHER;
+  return answer;
+}
+
+class GrpcNodeProbe final : public NodeProbe {
+ public:
+  GrpcNodeProbe() : thread_([this] { run(); }) {}
+
+  ~GrpcNodeProbe() override {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+      for (Question* question : open_) question->context.TryCancel();
+    }
+    // What is open comes out of the queue first.
+    queue_.Shutdown();
+    thread_.join();
+  }
+
+  void ask(const std::string& address, const NodeInfo& claimed, AnswerFn done) override {
+    auto question = std::make_unique<Question>();
+    question->address = address;
+    question->channel = make_channel(address);
+    question->stub = v1::Bootstrap::NewStub(question->channel);
+    question->context.set_deadline(std::chrono::system_clock::now() + std::chrono::nanoseconds(kProbeTimeout));
+    question->done = std::move(done);
+    v1::DescribeRequest request;
+    *request.mutable_versions() = to_proto(kProtocolVersions);
+    // Only where the claimant wants to be found: the instance is its secret.
+    if (address == claimed.grpc_address) request.set_instance(claimed.instance);
+
+    std::unique_lock lock(mutex_);
+    if (closing_) {
+      lock.unlock();
+      ClaimAnswer nobody{address};
+      nobody.trouble = "the control plane is shutting down";
+      question->done(std::move(nobody));
+      return;
+    }
+    Question* raw = question.release();
+    open_.insert(raw);
+    raw->reader = raw->stub->AsyncDescribe(&raw->context, request, &queue_);
+    raw->reader->Finish(&raw->reply, &raw->status, raw);
+  }
+
+ private:
+  void run() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+      const std::unique_ptr<Question> question(static_cast<Question*>(tag));
+      {
+        std::lock_guard lock(mutex_);
+        open_.erase(question.get());
+      }
+      question->done(answer_of(*question));
+    }
+  }
+
+  grpc::CompletionQueue queue_;
+  std::mutex mutex_;
+  std::set<Question*> open_;  // protected by mutex_
+  bool closing_ = false;      // protected by mutex_
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<NodeProbe> make_node_probe() {
+  return std::make_unique<GrpcNodeProbe>();
+}
+
+}  // namespace skua::control

@@ -1,0 +1,57 @@
+#include "rpc/base/line_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace skua {
+
+LineFile::LineFile(std::string path, uint64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
+
+LineFile::~LineFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool LineFile::open() {
+  if (fd_ >= 0 && bytes_ >= bytes_max_) {
+    // Renaming may need room that the disk has not: then the file is begun anew.
+    if (std::rename(path_.c_str(), (path_ + ".old").c_str()) != 0 && ::ftruncate(fd_, 0) != 0) return false;
+    ::close(std::exchange(fd_, -1));
+  }
+  if (fd_ >= 0) return true;
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  struct stat about {};
+  if (fd_ < 0) return false;
+  bytes_ = ::fstat(fd_, &about) == 0 ? static_cast<uint64_t>(about.st_size) : 0;
+  return true;
+}
+
+/// All of it or nothing.
+bool LineFile::append(std::string_view bytes) {
+  if (!open()) return false;
+  ssize_t written = -1;
+  do {
+    written = ::write(fd_, bytes.data(), bytes.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(bytes.size())) {
+    bytes_ += bytes.size();
+    return true;
+  }
+  if (written > 0 && ::ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) bytes_ += static_cast<uint64_t>(written);
+  return false;
+}
+
+void LineFile::write(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  std::string bytes;
+  if (lost_ > 0) bytes = "(" + std::to_string(lost_) + " lines were lost: they could not be written)\n";
+  bytes.append(line);
+  bytes.push_back('\n');
+  lost_ = append(bytes) ? 0 : lost_ + 1;
+}
+
+}  // namespace skua

@@ -1,0 +1,148 @@
+// Memory windows: what RcConnections lend to peers (rc_connections.h has the states).
+#include <utility>
+
+#include "rpc/transport/verbs/rc_connections.h"
+
+namespace skua::rpc::verbs {
+
+std::optional<Loan> RcConnections::lend(PeerId peer, ByteSpan bytes, uint64_t cookie) {
+  if (!device_.has_windows()) return std::nullopt;
+  Connection* connection = find(peer);
+  const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
+  if (!stands || !has_room(*connection) || connection->windows == kWindowsPerPeerMax) return std::nullopt;
+  const RegionTable::Region* region = local_region(bytes);
+  if (region == nullptr) return std::nullopt;
+  const std::optional<uint32_t> number = take_window();
+  if (!number.has_value()) return std::nullopt;
+  Window& window = windows_[*number];
+  window.peer = peer;
+  window.cookie = cookie;
+  ++connection->windows;
+  bind(*number, *region, bytes);
+  return Loan{*number, {reinterpret_cast<uintptr_t>(bytes.data()), window.key}};
+}
+
+std::optional<uint32_t> RcConnections::take_window() {
+  if (free_windows_.empty()) {
+    if (windows_.size() == kWindowsMax) return std::nullopt;
+    free_windows_.push_back(static_cast<uint32_t>(windows_.size()));
+    windows_.emplace_back();
+  }
+  Window& window = windows_[free_windows_.back()];
+  if (window.window == nullptr) {
+    window.window = ibv_alloc_mw(device_.remote_domain(), IBV_MW_TYPE_2);
+    if (window.window == nullptr) return std::nullopt;
+    window.key = window.window->rkey;
+  }
+  const uint32_t number = free_windows_.back();
+  free_windows_.pop_back();
+  return number;
+}
+
+void RcConnections::bind(uint32_t number, const RegionTable::Region& region, ByteSpan bytes) {
+  Window& window = windows_[number];
+  window.state = Window::State::kLending;
+  window.key = ibv_inc_rkey(window.key);
+  ibv_send_wr request{};
+  request.wr_id = request_id(take_slot(window.peer, Slot::Kind::kLent, number));
+  request.opcode = IBV_WR_BIND_MW;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.bind_mw.mw = window.window;
+  request.bind_mw.rkey = window.key;
+  request.bind_mw.bind_info.mr = static_cast<ibv_mr*>(region.handle);
+  request.bind_mw.bind_info.addr = reinterpret_cast<uintptr_t>(bytes.data());
+  request.bind_mw.bind_info.length = bytes.size();
+  request.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+  // What is refused completes with the connection, which is over.
+  if (!connections_[window.peer]->queue->post(&request)) mark_broken(window.peer);
+}
+
+void RcConnections::take_back(uint64_t loan) {
+  const auto number = static_cast<uint32_t>(loan);
+  Window& window = windows_[number];
+  if (window.state == Window::State::kDead) return finish_window(number);
+  if (window.state == Window::State::kLending) {
+    window.end_wanted = true;
+    return;
+  }
+  window.state = Window::State::kEnding;
+  invalidate(number);
+}
+
+void RcConnections::invalidate(uint32_t number) {
+  Window& window = windows_[number];
+  Connection& connection = *connections_[window.peer];
+  if (connection.broken || connection.queue == nullptr) return;  // end_windows() comes
+  if (!has_room(connection)) return to_invalidate_.push_back(number);
+  window.posted = true;
+  ibv_send_wr request{};
+  request.wr_id = request_id(take_slot(window.peer, Slot::Kind::kTakenBack, number));
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.invalidate_rkey = window.key;
+  if (!connection.queue->post(&request)) mark_broken(window.peer);
+}
+
+void RcConnections::invalidate_waiting() {
+  size_t kept = 0;
+  for (size_t i = 0; i < to_invalidate_.size(); ++i) {
+    const uint32_t number = to_invalidate_[i];
+    const Window& window = windows_[number];
+    // Those whose connection ended are done with, and may be in use again.
+    if (window.state != Window::State::kEnding || window.posted) continue;
+    if (has_room(*connections_[window.peer])) {
+      invalidate(number);
+    } else {
+      to_invalidate_[kept++] = number;
+    }
+  }
+  to_invalidate_.resize(kept);
+}
+
+void RcConnections::on_window_done(Slot::Kind kind, uint32_t number, bool ok) {
+  Window& window = windows_[number];
+  if (kind == Slot::Kind::kTakenBack) {
+    // A window that could not be closed ends with the connection, which is broken.
+    if (ok) finish_window(number);
+    return;
+  }
+  done_.push_back({window.cookie, ok, kind});
+  // The next BIND_MW names the window by the key that the device knows.
+  if (ok && window.window != nullptr) window.window->rkey = window.key;
+  window.state = ok ? Window::State::kLent : Window::State::kDead;
+  if (std::exchange(window.end_wanted, false)) take_back(number);
+}
+
+/// The connection is about to end: nobody reaches anything by it any more.
+void RcConnections::close_windows(PeerId peer) {
+  RcQueue* queue = connections_[peer]->queue.get();
+  for (Window& window : windows_) {
+    if (window.peer != peer || window.window == nullptr) continue;
+    // A device may keep a queue pair for as long as a window is bound by it.
+    if (queue != nullptr) std::exchange(queue, nullptr)->fail();
+    ibv_dealloc_mw(std::exchange(window.window, nullptr));
+  }
+}
+
+/// The connection has ended, and all its work requests with it.
+void RcConnections::end_windows(PeerId peer) {
+  for (uint32_t number = 0; number < windows_.size(); ++number) {
+    Window& window = windows_[number];
+    if (window.peer != peer) continue;
+    const bool ending = window.state == Window::State::kEnding;
+    window.state = Window::State::kDead;
+    if (ending) finish_window(number);
+  }
+}
+
+void RcConnections::finish_window(uint32_t number) {
+  Window& window = windows_[number];
+  done_.push_back({window.cookie, true, OneSidedCompletion::Kind::kTakenBack});
+  window.state = Window::State::kFree;
+  window.posted = false;
+  --connections_[window.peer]->windows;
+  window.peer = kNoPeer;
+  free_windows_.push_back(number);
+}
+
+}  // namespace skua::rpc::verbs

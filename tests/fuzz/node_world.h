@@ -1,0 +1,195 @@
+// A storage node's worker as it runs in production, without threads: endpoint, shard server, engine, log, replication
+// with its links, on a simulated network and disk. Around it an honest client, a peer node and a stranger:
+//
+//     address 1   honest client     a session of its own; its writes and reads are answered, whatever the others do
+//     address 2   the worker
+//     address 3   the stranger      sends packets of its own making, by no endpoint's rules
+//     address 4   the peer node     its endpoint keeps the protocol's rules; what it says by it need not make sense
+//
+// Shards of the worker: kPlain without replicas; kAlone, whose only member is the worker, with the peer as a learner;
+// kLed, which it leads and the peer backs up; kBacked, which the peer leads; kOpening and kFailed.
+//
+// Time is the network's, for all of them. It passes from one thing that is due to the next, and of the endpoints only
+// those take a turn that something has happened to.
+#ifndef SKUA_TESTS_FUZZ_NODE_WORLD_H_
+#define SKUA_TESTS_FUZZ_NODE_WORLD_H_
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvstore/codec/methods.h"
+#include "kvstore/engine/reader_pool.h"
+#include "kvstore/server/shard_server.h"
+#include "kvstore/server/worker_replication.h"
+#include "rpc/endpoint.h"
+#include "rpc/transport/sim/sim_network.h"
+#include "rpc/wire/handshake.h"
+#include "tests/fuzz/memory_db.h"
+
+namespace skua::kv::fuzz {
+
+inline constexpr ShardId kPlain{1, 0};
+inline constexpr ShardId kAlone{2, 0};
+inline constexpr ShardId kLed{3, 0};
+inline constexpr ShardId kBacked{4, 0};
+inline constexpr ShardId kOpening{5, 0};
+inline constexpr ShardId kFailed{6, 0};
+inline constexpr std::array kShards = {kPlain, kAlone, kLed, kBacked, kOpening, kFailed};
+inline constexpr uint64_t kEpoch = 5;  ///< in which all begin
+inline constexpr uint64_t kMapRevision = 40;
+inline constexpr std::string_view kHonestKey = "honest";
+/// Of the worker's node and of the peer's.
+inline constexpr uint64_t kStorage = 1;
+
+/// Of everybody's endpoint: short, so that what is given up is gone soon.
+inline constexpr DurationNs kIdleTimeoutNs = 1200 * kMillisecond;
+/// Of promises between replicas. Longer than in production, next to the rest: heartbeats would be most of what happens
+/// while time passes.
+inline constexpr DurationNs kLeaseNs = 500 * kMillisecond;
+
+/// Ends the program: something that must hold does not.
+[[noreturn]] void fail(const std::string& what);
+
+/// The numbers of a session at the worker, which whoever speaks in it must know.
+struct WireSession {
+  uint32_t index = 0;
+  uint32_t generation = 0;
+};
+
+class NodeWorld final : private PeerBootstrap {
+ public:
+  NodeWorld();
+  ~NodeWorld() override;
+
+  // --- Who is who
+  [[nodiscard]] static std::string uuid(uint8_t number);
+  [[nodiscard]] static const rpc::EndpointIdentity& identity(uint8_t number);
+  [[nodiscard]] static NodeId node_id(uint8_t number);
+  static constexpr uint8_t kClient = 1;
+  static constexpr uint8_t kWorker = 2;
+  static constexpr uint8_t kStranger = 3;
+  static constexpr uint8_t kPeer = 4;
+  static constexpr size_t kNumbers = 5;
+
+  /// Who uses it may give it something to do.
+  rpc::Endpoint& worker() {
+    stir(kWorker);
+    return *endpoint_;
+  }
+  [[nodiscard]] const ShardServer& server() const { return *server_; }
+  rpc::SimNetwork& network() { return network_; }
+  rpc::SimTransport& transport(uint8_t number) { return *transports_[number]; }
+  [[nodiscard]] WireSession client_session() const { return client_wire_; }
+  /// Of what the worker opened to the peer, and the peer to the worker; as they were made.
+  [[nodiscard]] const std::vector<WireSession>& peer_sessions() const { return peer_wires_; }
+
+  // --- The peer
+  /// Calls the worker; whatever comes back is dropped.
+  void call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns);
+  void close_peer_session();
+  /// What the peer answers to the worker's next requests, one each; without any: nothing, if `holds`, or an empty
+  /// reply.
+  std::deque<std::string> answers;
+  bool holds = false;
+  /// What the peer's bootstrap service says; without it the truth, nullopt: an error.
+  std::optional<std::optional<std::string>> offer_answer;
+  void release_held();
+
+  // --- The control plane
+  void tell_peers(bool with_peer, uint64_t incarnation);
+  /// The shard's next epoch. `peer_leads` of kLed and kBacked.
+  void change_view(ShardId shard, bool peer_leads);
+  /// As the control plane has it; empty: there is no such shard.
+  [[nodiscard]] View view(ShardId shard) const {
+    const auto found = views_.find(shard);
+    return found == views_.end() ? View{} : found->second;
+  }
+  void leave(ShardId shard);
+
+  // --- Time
+  /// One turn of everybody.
+  void turn();
+  /// Until nothing is under way. False: it does not come to rest.
+  void rest();
+  /// Lets time pass, with all that is due in it.
+  void pass(DurationNs time);
+  void pass_unix_ms(uint64_t time);
+
+  /// All is as at the beginning, but for what was written.
+  void end_of_input();
+
+  // --- What must hold
+  /// The honest client writes and reads, and is answered.
+  void check_client();
+  /// Sessions of others have ended, and nothing of them is left.
+  void check_balance();
+  [[nodiscard]] bool is_full() const;
+
+ private:
+  enum class Place : uint8_t { kGone, kHere, kLeaving };
+
+  // PeerBootstrap
+  void describe(const std::string& grpc_address, const std::string& cluster_id, DescribeFn done) override;
+  void open_session(const control::OpenSessionRequest& request, OpenSessionFn done) override;
+
+  [[nodiscard]] ReplicationEvents events();
+  void start_server();
+  void start_shards();
+  void start_peer();
+  void connect_client();
+  [[nodiscard]] rpc::SessionId connect(rpc::Endpoint& from, WireSession& wire);
+  [[nodiscard]] static View view_of(ShardId shard, uint64_t epoch, bool peer_leads);
+  [[nodiscard]] static bool is_replicated(ShardId shard);
+  void return_to(ShardId shard);
+  using Texts = std::vector<std::string>;
+  [[nodiscard]] Texts ask(Method method, const Texts& requests);
+  [[nodiscard]] bool check_shards();
+  void stir(uint8_t number);
+  /// Who took a turn, and what was found in it.
+  struct Step {
+    int turns = 0;
+    size_t work = 0;
+  };
+  /// None, if nothing has happened to whom and nothing is due.
+  void take_turn(uint8_t number, Step& step);
+  [[nodiscard]] size_t run_worker();
+  Step step();
+  void discard_received(uint8_t number);
+
+  const std::string directory_;
+  rpc::SimNetwork network_{7};
+  std::array<std::unique_ptr<rpc::SimTransport>, kNumbers> transports_;  // by number
+  std::array<bool, kNumbers> stirred_{};                                 // may have something to do, whatever is due
+  TimeNs due_ns_ = 0;                                                    // of the worker's replicas and links
+  ReaderPool readers_{{.threads = 0}};
+  std::map<ShardId, std::unique_ptr<MemoryDb>> databases_;
+  std::unique_ptr<SnapshotSource> snapshots_;
+  DiskThread disk_{{}};
+  CopySlots slots_{0};
+  std::unique_ptr<WorkerReplication> replication_;  // these two outlive their endpoint
+  std::unique_ptr<ShardServer> server_;
+  std::unique_ptr<rpc::Endpoint> endpoint_;
+  std::unique_ptr<rpc::Endpoint> client_;
+  std::unique_ptr<rpc::Endpoint> peer_;
+  std::vector<rpc::ReplyToken> held_;
+  rpc::SessionId client_session_;
+  WireSession client_wire_;
+  std::optional<rpc::SessionId> peer_session_;
+  std::vector<WireSession> peer_wires_;
+  std::map<ShardId, View> views_;
+  std::map<ShardId, Place> places_;
+  std::deque<std::pair<ShardId, uint64_t>> to_persist_;
+  std::deque<ShardId> to_allow_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace skua::kv::fuzz
+
+#endif  // SKUA_TESTS_FUZZ_NODE_WORLD_H_
