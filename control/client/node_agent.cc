@@ -39,6 +39,7 @@ class NodeAgent::Impl {
 
   void start() {
     SKUA_CHECK(!thread_.joinable(), "NodeAgent::start() may be called once");
+    if (options_.on_registered) teller_ = std::thread([this] { tell_registrations(); });
     thread_ = std::thread([this] { run(); });
   }
 
@@ -120,6 +121,7 @@ class NodeAgent::Impl {
     std::lock_guard joining(join_mutex_);
     if (!thread_.joinable()) return;
     thread_.join();
+    if (teller_.joinable()) teller_.join();
     if (say_goodbye && registered_) goodbye();
   }
 
@@ -171,10 +173,24 @@ class NodeAgent::Impl {
     {
       std::lock_guard lock(mutex_);
       registration_ = registration;
+      untold_ = registration;
     }
     changed_.notify_all();
-    if (options_.on_registered) options_.on_registered(registration);
     return absl::OkStatus();
+  }
+
+  /// What a node does with its first registration may take long, and a node without heartbeats would be suspected meanwhile.
+  void tell_registrations() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopping_ || untold_; });
+      if (stopping_) return;
+      const Registration registration = *std::exchange(untold_, std::nullopt);
+      lock.unlock();
+      options_.on_registered(registration);
+      lock.lock();
+      told_ = true;
+    }
   }
 
   absl::Status heartbeat() {
@@ -190,7 +206,7 @@ class NodeAgent::Impl {
     if (auto status = report_findings(); !status.ok()) return status;
     request.set_unix_ms(unix_ms());
     absl::Status status = call(&v1::Membership::Stub::Heartbeat, request, reply);
-    if (status.ok() && options_.on_map_revision) options_.on_map_revision(reply.map_revision());
+    if (status.ok() && options_.on_map_revision && has_told()) options_.on_map_revision(reply.map_revision());
     if (status.ok() && reply.unix_ms() > 0) note_clock((request.unix_ms() + unix_ms()) / 2 - reply.unix_ms());
     return status;
   }
@@ -318,6 +334,10 @@ class NodeAgent::Impl {
     std::lock_guard lock(mutex_);
     return registration_.has_value();
   }
+  bool has_told() const {
+    std::lock_guard lock(mutex_);
+    return told_ || !options_.on_registered;
+  }
   std::string control() const { return absl::StrCat("control plane at ", options_.control_address); }
 
   const NodeAgentOptions options_;
@@ -339,6 +359,9 @@ class NodeAgent::Impl {
   uint64_t applied_revision_ = 0;
   std::string node_trouble_;
   std::vector<CopyReport> copies_;
+  /// A registration that on_registered has not been told, and whether it has been told one.
+  std::optional<Registration> untold_;
+  bool told_ = false;
   std::shared_ptr<const v1::ReportReplicasRequest> findings_;
   bool send_now_ = false;
   bool stopping_ = false;
@@ -346,6 +369,7 @@ class NodeAgent::Impl {
 
   std::mutex join_mutex_;
   std::thread thread_;
+  std::thread teller_;  // runs on_registered
 };
 
 NodeAgent::NodeAgent(NodeAgentOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

@@ -51,8 +51,9 @@ struct NodeAgentOptions {
   DurationNs call_timeout_ns = 2 * kSecond;
   /// A goodbye that takes longer is given up: silence says the same a little later.
   DurationNs goodbye_timeout_ns = 500 * kMillisecond;
-  /// Registered, for the first time or again. On the agent's thread, as all callbacks; each may be
-  /// empty, none may call stop().
+  /// Registered, for the first time or again; of registrations that come while it runs it is told the last. It may take
+  /// as long as it needs, because it has a thread of its own: heartbeats go on meanwhile. stop() waits for it. The other
+  /// callbacks run on the agent's thread. Each may be empty, none may call stop().
   std::function<void(const Registration&)> on_registered = nullptr;
   /// Final: the node must stop. Not called if stop() came first.
   std::function<void(const absl::Status&)> on_refused = nullptr;
@@ -61,7 +62,7 @@ struct NodeAgentOptions {
   std::function<void(const absl::Status&)> on_trouble = nullptr;
   /// Its wall clock and the control plane's differ by much, and what to do; once per change, empty when it is over.
   std::function<void(const std::string&)> on_clock = nullptr;
-  /// The shard map's revision, after each heartbeat.
+  /// The shard map's revision, after each heartbeat. Not before on_registered has returned for the first time.
   std::function<void(uint64_t)> on_map_revision = nullptr;
 };
 

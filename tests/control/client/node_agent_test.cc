@@ -173,6 +173,33 @@ TEST(NodeAgent, TroubleIsReported) {
   }));
 }
 
+/// A node that creates its log for the first time is busy for seconds, and no node that is silent.
+TEST(NodeAgent, HeartbeatsGoOnWhileTheNodeIsBusyWithItsRegistration) {
+  ControlHarness control;
+  AdminClient admin(control.address());
+  std::promise<void> ready;
+  std::atomic<bool> told{false};
+  std::atomic<bool> revision_before_that{false};
+  NodeAgentOptions options = agent_options(control, 1);
+  options.on_registered = [&](const Registration&) {
+    ready.get_future().wait();
+    told = true;
+  };
+  options.on_map_revision = [&](uint64_t) { revision_before_that = revision_before_that || !told; };
+  NodeAgent agent(std::move(options));
+  agent.start();
+  ASSERT_TRUE(agent.wait_registered(kGenerous).ok());
+  agent.set_trouble("busy");
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes[0].trouble == "busy";
+  }));
+  ready.set_value();
+  EXPECT_TRUE(eventually([&] { return told.load(); }));
+  agent.stop();
+  EXPECT_FALSE(revision_before_that);
+}
+
 TEST(NodeAgent, AppliedRevisionIsReported) {
   ControlHarness control;
   AdminClient admin(control.address());
