@@ -6,11 +6,13 @@
 // Words select commands until one matches none; from then on they are positional, so that a key
 // may be called `status`. An option is looked up in the command reached so far and outwards.
 #include <cctype>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "app/config_internal.h"
-#include "app/edit_distance.h"
+#include "app/value_text.h"
+#include "rpc/base/nearest_name.h"
 
 namespace skua::app {
 
@@ -25,6 +27,7 @@ class Scanner {
   Arguments scan() {
     while (next_ < words_.size() && result_.status.ok()) {
       const std::string& word = words_[next_++];
+      after_bool_ = std::exchange(last_bool_, nullptr);
       if (!only_positionals_ && word == "--") {
         only_positionals_ = true;
       } else if (!only_positionals_ && absl::StartsWith(word, "--")) {
@@ -85,7 +88,10 @@ class Scanner {
   // `spelled` is the option as it was typed, for messages.
   void take(Option& option, const std::string& spelled, std::optional<std::string> value) {
     const OptionState& state = option.state();
-    if (!value && state.type == OptionType::kBool) value = "true";
+    if (!value && state.type == OptionType::kBool) {
+      value = "true";
+      last_bool_ = &option;
+    }
     if (!value) {
       const bool more = next_ < words_.size();
       if (!more || (absl::StartsWith(words_[next_], "--") && is_option(words_[next_]))) {
@@ -144,6 +150,12 @@ class Scanner {
       result_.positionals.push_back(word);
       return;
     }
+    if (word == "help" || word == "version")
+      return fail(absl::StrCat("unknown command ", word, "; did you mean --", word, "?"));
+    if (after_bool_ != nullptr && parse_bool(word).ok()) {
+      return fail(
+          absl::StrCat("unexpected argument ", word, "; did you mean --", after_bool_->state().name, "=", word, "?"));
+    }
     std::vector<std::string> names;
     for (const auto& inner : command.state().commands) names.push_back(inner->state().name);
     if (names.empty()) return fail(absl::StrCat("unexpected argument ", word));
@@ -155,6 +167,9 @@ class Scanner {
   const std::vector<std::string>& words_;
   size_t next_ = 0;
   bool only_positionals_ = false;
+  // The option without a value of its own that this word follows; the one that the next word will follow.
+  const Option* after_bool_ = nullptr;
+  const Option* last_bool_ = nullptr;
   Arguments result_;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "app/config_internal.h"
 #include "app/exit.h"
+#include "app/value_text.h"
 #include "app/version.h"
 #include "rpc/base/check.h"
 
@@ -34,6 +35,12 @@ const std::string* flag_value(const Arguments& arguments, std::string_view name)
     if (option->state().standard && option->state().name == name) return &texts[0];
   }
   return nullptr;
+}
+
+/// Of --help and --version, which are asked before all else is judged.
+bool asks_for(const Arguments& arguments, std::string_view name) {
+  const std::string* text = flag_value(arguments, name);
+  return text != nullptr && parse_bool(*text).value_or(false);
 }
 
 absl::Status apply_flags(const Arguments& arguments) {
@@ -76,18 +83,6 @@ absl::Status check_command(const Command& command) {
   return absl::InvalidArgumentError(absl::StrCat("a command is missing: one of ", absl::StrJoin(names, ", ")));
 }
 
-absl::Status check_required(const Command& command) {
-  for (const Option* option : visible_options(command)) {
-    const OptionState& state = option->state();
-    if (!state.required || option->is_set()) continue;
-    const std::string flag = absl::StrCat("--", state.name, " ", value_name(state));
-    if (state.flag_only) return absl::InvalidArgumentError(absl::StrCat(flag, " is required"));
-    return absl::InvalidArgumentError(absl::StrCat(flag, " is required: as a flag, as ", environment_name(state),
-                                                   ", or as ", file_key(state), " in the --config file"));
-  }
-  return absl::OkStatus();
-}
-
 std::string origin_text(const OptionState& state) {
   switch (state.origin) {
     case Origin::kDefault: return state.required ? "not set, but required" : "default";
@@ -96,6 +91,23 @@ std::string origin_text(const OptionState& state) {
     case Origin::kFlag: return absl::StrCat("flag ", state.source);
   }
   return "";
+}
+
+absl::Status check_required(const Command& command) {
+  for (const Option* option : visible_options(command)) {
+    const OptionState& state = option->state();
+    if (!state.required) continue;
+    const std::string flag = absl::StrCat("--", state.name, " ", value_name(state));
+    if (option->is_set()) {
+      // As an unset shell variable leaves it: --data-dir "$DIR".
+      if (state.type != OptionType::kString || !state.texts()[0].empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(flag, " is empty (", origin_text(state), ")"));
+    }
+    if (state.flag_only) return absl::InvalidArgumentError(absl::StrCat(flag, " is required"));
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is required: as a flag, as ", environment_name(state),
+                                                   ", or as ", file_key(state), " in the --config file"));
+  }
+  return absl::OkStatus();
 }
 
 std::string toml_value(const OptionState& state) {
@@ -152,40 +164,57 @@ ParseOutcome Program::parse(const std::vector<std::string>& arguments, const Env
   const Arguments scanned = scan_arguments(*this, arguments);
   selected_ = scanned.selected;
 
+  std::vector<std::string> warnings;
+  const auto warning_lines = [&] {
+    std::string lines;
+    for (const std::string& warning : warnings) lines += error_line(state().name, "warning: " + warning);
+    return lines;
+  };
   const auto refuse = [&](const absl::Status& status) {
-    std::string message = absl::StrCat(state().name, ": ", std::string(status.message()), " (see ",
-                                       command_line_name(*selected_), " --help)");
-    for (char& c : message) {
-      if (c == '\n' || c == '\r') c = ' ';
-    }
-    return ParseOutcome{.exit_code = kExitUsage, .err = message + "\n"};
+    const std::string message =
+        absl::StrCat(std::string(status.message()), " (see ", command_line_name(*selected_), " --help)");
+    return ParseOutcome{.exit_code = kExitUsage, .err = error_line(state().name, message), .warnings = warning_lines()};
   };
 
-  if (flag_value(scanned, "help") != nullptr) return {.out = help_text(*selected_)};
-  if (flag_value(scanned, "version") != nullptr) {
+  if (asks_for(scanned, "help")) return {.out = help_text(*selected_)};
+  if (asks_for(scanned, "version")) {
     return {.out = absl::StrCat(state().name, " ", std::string(version()), "\n")};
   }
   if (!scanned.status.ok()) return refuse(scanned.status);
 
-  std::string file;
-  if (const auto found = environment.find("SKUA_CONFIG"); found != environment.end()) {
-    file = found->second;
-  }
-  if (const std::string* flag = flag_value(scanned, "config")) file = *flag;
-  if (!file.empty()) {
-    if (absl::Status status = apply_config_file(*this, file); !status.ok()) return refuse(status);
-  }
-  if (absl::Status status = apply_environment(*this, environment); !status.ok()) {
-    return refuse(status);
-  }
-  if (absl::Status status = apply_flags(scanned); !status.ok()) return refuse(status);
+  if (absl::Status status = apply_origins(scanned, environment, warnings); !status.ok()) return refuse(status);
 
-  if (!completion_shell_.empty()) return {.out = completion_script(*this, completion_shell_)};
-  if (print_config_) return {.out = configuration_text()};
+  ParseOutcome outcome{.warnings = warning_lines()};
+  if (!completion_shell_.empty()) {
+    outcome.out = completion_script(*this, completion_shell_);
+    return outcome;
+  }
+  if (print_config_) {
+    outcome.out = configuration_text();
+    return outcome;
+  }
   if (absl::Status status = check_command(*selected_); !status.ok()) return refuse(status);
   if (absl::Status status = apply_positionals(scanned); !status.ok()) return refuse(status);
   if (absl::Status status = check_required(*selected_); !status.ok()) return refuse(status);
-  return {.go_on = true};
+  outcome.go_on = true;
+  return outcome;
+}
+
+absl::Status Program::apply_origins(const Arguments& scanned, const Environment& environment,
+                                    std::vector<std::string>& warnings) {
+  std::string file;
+  std::string named_by = "SKUA_CONFIG";
+  if (const auto found = environment.find(named_by); found != environment.end()) file = found->second;
+  if (const std::string* flag = flag_value(scanned, "config")) {
+    if (flag->empty()) return absl::InvalidArgumentError("--config is empty: name a file");
+    file = *flag;
+    named_by = "--config";
+  }
+  if (!file.empty()) {
+    if (absl::Status status = apply_config_file(*this, file, named_by); !status.ok()) return status;
+  }
+  if (absl::Status status = apply_environment(*this, environment, warnings); !status.ok()) return status;
+  return apply_flags(scanned);
 }
 
 void Program::parse_or_exit(int argc, const char* const* argv) {
@@ -197,11 +226,12 @@ void Program::parse_or_exit(int argc, const char* const* argv) {
   }
   const int first = argc > 0 ? 1 : 0;
   const ParseOutcome outcome = parse(std::vector<std::string>(argv + first, argv + argc), environment);
+  std::fputs(outcome.warnings.c_str(), stderr);
   if (outcome.go_on) return;
   std::fputs(outcome.out.c_str(), stdout);
   std::fputs(outcome.err.c_str(), stderr);
-  std::fflush(stdout);
-  std::exit(outcome.exit_code);  // NOLINT(concurrency-mt-unsafe): no threads yet, by contract
+  const int code = outcome.exit_code == kExitOk ? finish_output(state().name) : outcome.exit_code;
+  std::exit(code);  // NOLINT(concurrency-mt-unsafe): no threads yet, by contract
 }
 
 const Command& Program::selected() const {

@@ -41,11 +41,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "app/option.h"
 #include "rpc/base/clock.h"
 
 namespace skua::app {
 
+struct Arguments;
 struct CommandState;
 
 template <typename T>
@@ -167,6 +169,8 @@ struct ParseOutcome {
   std::string out = "";
   /// For stderr: one line with its line break, or nothing.
   std::string err = "";
+  /// For stderr, before `err`, whether the program goes on or not: lines.
+  std::string warnings = "";
 };
 
 /// Names and values of environment variables.
@@ -196,6 +200,9 @@ class Program : public Command {
 
  private:
   void declare_standard_options();
+  /// From the file, the environment and the flags, in this order.
+  [[nodiscard]] absl::Status apply_origins(const Arguments& scanned, const Environment& environment,
+                                           std::vector<std::string>& warnings);
 
   std::string config_file_;
   std::string completion_shell_;

@@ -1,18 +1,19 @@
-// The only place that sees toml++.
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+// With toml++, which no header of ours shows.
 #include <toml++/toml.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "app/config_internal.h"
-#include "app/edit_distance.h"
+#include "app/file.h"
 #include "app/value_text.h"
+#include "rpc/base/nearest_name.h"
+#include "rpc/base/printable.h"
 
 namespace skua::app {
 
 namespace {
+
+constexpr size_t kFileBytesMax = 1 << 20;
 
 // Applies the tables of one file; remembers the path for messages.
 class FileReader {
@@ -62,8 +63,9 @@ class FileReader {
       if (is_table) names.push_back(inner->state().name);
     }
     const std::optional<std::string> near = nearest_name(name, names);
-    return absl::InvalidArgumentError(absl::StrCat("unknown ", is_table ? "table " : "key ", name,
-                                                   near ? absl::StrCat("; did you mean ", *near, "?") : ""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown ", is_table ? absl::StrCat("table [", name, "]") : absl::StrCat("key ", name),
+                     near ? absl::StrCat("; did you mean ", *near, "?") : ""));
   }
 
   // The node as the texts that a command line would have; the node's own type must fit.
@@ -110,30 +112,37 @@ class FileReader {
   bool located_ = false;
 };
 
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
+// The parser's words; what it says of its own work is left out.
+std::string words_of(std::string text) {
+  constexpr std::string_view kAgain = "cannot redefine existing ";
+  if (const size_t again = text.find(kAgain); again != std::string::npos) {
+    const size_t quote = text.find('\'', again);
+    if (quote != std::string::npos) return absl::StrCat("there is a second ", text.substr(quote), ": leave one out");
   }
-  return text;
+  if (const size_t doing = text.find(": "); absl::StartsWith(text, "Error while ") && doing != std::string::npos) {
+    text = text.substr(doing + 2);
+  }
+  return absl::StrCat(text, "; lines of this file look like some_name = \"text\" or some_name = 7");
 }
 
 }  // namespace
 
-absl::Status apply_config_file(const Command& root, const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path, ignored)) {
+absl::Status apply_config_file(const Command& root, const std::string& path, const std::string& named_by) {
+  const absl::StatusOr<std::string> text = read_file(path, kFileBytesMax);
+  if (!text.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot read the configuration file ", path, "; does it exist, and may this user read it?"));
+        absl::StrCat(named_by, " names no configuration file: ", std::string(text.status().message())));
+  }
+  if (!is_utf8(*text) || text->find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(named_by, " names no configuration file: ", path, " is not text in UTF-8"));
   }
   try {
-    const toml::table table = toml::parse(text.str(), path);
+    const toml::table table = toml::parse(*text, path);
     return FileReader(path).apply_table(root, table);
   } catch (const toml::parse_error& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ":", error.source().begin.line, ": ", one_line(std::string(error.description()))));
+        absl::StrCat(path, ":", error.source().begin.line, ": ", words_of(std::string(error.description()))));
   }
 }
 

@@ -113,8 +113,11 @@ struct Arguments {
 
 // ---- config_file.cc, environment.cc. Errors name the file and line, or the variable.
 
-[[nodiscard]] absl::Status apply_config_file(const Command& root, const std::string& path);
-[[nodiscard]] absl::Status apply_environment(const Command& root, const Environment& environment);
+/// `named_by`: what named the file, --config or SKUA_CONFIG.
+[[nodiscard]] absl::Status apply_config_file(const Command& root, const std::string& path, const std::string& named_by);
+/// Adds to `warnings` a sentence for each variable that looks like ours and is nobody's.
+[[nodiscard]] absl::Status apply_environment(const Command& root, const Environment& environment,
+                                             std::vector<std::string>& warnings);
 /// `text` as a TOML string with its quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);
 

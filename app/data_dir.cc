@@ -4,28 +4,33 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 
 #include <toml++/toml.h>
 
 #include "absl/strings/str_cat.h"
 #include "app/config_internal.h"
+#include "app/file.h"
 #include "app/uuid.h"
 
 namespace skua::app {
 
 namespace {
 
+constexpr size_t kIdentityBytesMax = 64 << 10;
+
+/// As people know it.
+std::string program_of(const std::string& role) {
+  return role == "control" ? "skua-control" : role == "node" ? "skuad" : role;
+}
+
 std::string identity_path(const std::string& directory) {
   return directory + "/identity.toml";
 }
 
 absl::Status damaged(const std::string& path, std::string_view reason) {
-  return absl::DataLossError(
-      absl::StrCat(path, " is damaged: ", std::string(reason),
-                   "; restore it from a backup, or start with an empty --data-dir as a new node"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", std::string(reason),
+                                          "; restore it from a backup, or begin anew with an empty --data-dir"));
 }
 
 // A uuid or, where `may_be_empty`, nothing.
@@ -94,14 +99,10 @@ absl::Status sync_directory(const std::string& directory) {
 
 absl::StatusOr<std::optional<DataDirIdentity>> read_identity(const std::string& directory) {
   const std::string path = identity_path(directory);
-  std::ifstream file(path);
-  if (!file.is_open()) {
-    if (errno == ENOENT) return std::optional<DataDirIdentity>();
-    return absl::ErrnoToStatus(errno, absl::StrCat("opening ", path));
-  }
-  std::stringstream text;
-  text << file.rdbuf();
-  absl::StatusOr<DataDirIdentity> identity = parse_identity(path, text.str());
+  const absl::StatusOr<std::string> text = read_file(path, kIdentityBytesMax);
+  if (absl::IsNotFound(text.status())) return std::optional<DataDirIdentity>();
+  if (!text.ok()) return text.status();
+  absl::StatusOr<DataDirIdentity> identity = parse_identity(path, *text);
   if (!identity.ok()) return identity.status();
   return std::optional<DataDirIdentity>(*std::move(identity));
 }
@@ -132,8 +133,9 @@ absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, cons
   }
   const DataDirIdentity& identity = **found;
   if (identity.role != role) {
-    return absl::FailedPreconditionError(absl::StrCat("the data directory ", directory, " belongs to a ", identity.role,
-                                                      ", not to a ", role, "; give another --data-dir"));
+    return absl::FailedPreconditionError(absl::StrCat("the data directory ", directory, " belongs to a ",
+                                                      program_of(identity.role), ", not to a ", program_of(role),
+                                                      "; give another --data-dir"));
   }
   if (identity.format_version > newest_format_version) {
     return absl::FailedPreconditionError(

@@ -55,13 +55,19 @@ std::string default_text(const OptionState& option) {
   if (option.type == OptionType::kBool && option.default_texts[0] == "false") return "";
   std::string text = absl::StrJoin(option.default_texts, ",");
   if (text.empty()) return "";
-  if (!option.unit.empty()) absl::StrAppend(&text, " ", option.unit);
+  if (!option.unit.empty()) {
+    std::string unit = option.unit;
+    if (text == "1" && unit.back() == 's') unit.pop_back();
+    absl::StrAppend(&text, " ", unit);
+  }
   return absl::StrCat("default ", text);
 }
 
 std::string option_left(const OptionState& option) {
   std::string left = option.short_name == '\0' ? "" : absl::StrCat("-", std::string(1, option.short_name), ", ");
-  absl::StrAppend(&left, "--", option.name);
+  // What is on by default is given to be turned off.
+  const bool is_on = option.type == OptionType::kBool && option.default_texts[0] == "true";
+  absl::StrAppend(&left, is_on ? "--[no-]" : "--", option.name);
   const std::string value = value_name(option);
   if (!value.empty()) absl::StrAppend(&left, " ", value);
   return left;

@@ -27,9 +27,18 @@ std::string read_holder(int fd) {
 
 absl::Status make_directory(const std::string& directory) {
   std::error_code error;
+  if (directory.starts_with('~') && !std::filesystem::exists(directory, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("the data directory ", directory,
+                                                   " begins with ~, which only a shell replaces, and only where a word "
+                                                   "begins: write the whole path (or ./",
+                                                   directory, " if that is its name)"));
+  }
   const bool made = std::filesystem::create_directories(directory, error);
   if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("creating the data directory ", directory));
+    // Of its own code: the reason stands before the way out.
+    const absl::Status status = absl::ErrnoToStatus(error.value(), "");
+    return absl::Status(status.code(), absl::StrCat("cannot make the data directory ", directory, ": ", error.message(),
+                                                    "; give another --data-dir"));
   }
   if (made) {
     using std::filesystem::perms;
@@ -63,8 +72,8 @@ absl::StatusOr<DirectoryLock> DirectoryLock::acquire(const std::string& director
         absl::StrCat("the data directory ", directory, " is in use by ", who, "; ", way_out));
   }
   const std::string holder = absl::StrCat(getpid(), " ", program, "\n");
-  const auto length = static_cast<ssize_t>(holder.size());
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, holder.data(), holder.size(), 0) != length) {
+  errno = ENOSPC;  // what a short write means
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
     return absl::ErrnoToStatus(errno, absl::StrCat("writing the lock file ", path));
   }
   return lock;

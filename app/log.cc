@@ -16,6 +16,7 @@
 #include "app/config.h"
 #include "app/value_text.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/printable.h"
 
 namespace skua::app {
 
@@ -93,16 +94,19 @@ bool is_plain(std::string_view text) {
 /// Of a message or a value. Some come from peers, who may send megabytes.
 constexpr size_t kTextBytesMax = 4096;
 
-std::string_view cut(std::string_view text, std::string& room) {
-  if (text.size() <= kTextBytesMax) return text;
-  room = absl::StrCat(std::string(text.substr(0, kTextBytesMax)), "... (", text.size(), " bytes)");
+/// As it may be printed: not too long, and UTF-8, which JSON must be; other bytes become \xNN.
+std::string_view fit(std::string_view text, std::string& room) {
+  const std::string_view begin = text.substr(0, kTextBytesMax);
+  if (begin.size() == text.size() && is_utf8(text)) return text;
+  room = printable(begin);
+  if (begin.size() < text.size()) absl::StrAppend(&room, "... (", text.size(), " bytes)");
   return room;
 }
 
 void append_value(std::string& out, const LogField::Value& value, bool json) {
   if (const auto* whole = std::get_if<std::string_view>(&value)) {
     std::string room;
-    const std::string_view text = cut(*whole, room);
+    const std::string_view text = fit(*whole, room);
     if (!json && is_plain(text)) {
       absl::StrAppend(&out, absl::string_view(text.data(), text.size()));
     } else {
@@ -216,7 +220,7 @@ void Logger::log(LogLevel level, std::string_view message, LogFields fields) con
     sink_->write(level, body_of(component_, "lines like the next one were left out", {{"lines", *left_out}}));
   }
   std::string room;
-  sink_->write(level, body_of(component_, cut(message, room), fields));
+  sink_->write(level, body_of(component_, fit(message, room), fields));
 }
 
 }  // namespace skua::app

@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "app/config_internal.h"
-#include "app/edit_distance.h"
 #include "app/value_text.h"
 #include "rpc/base/check.h"
+#include "rpc/base/nearest_name.h"
 
 namespace skua::app {
 
@@ -22,6 +23,14 @@ std::string quoted(const std::string& text) {
   return text.empty() ? "empty" : text;
 }
 
+// "1 thread", "1 to 64 threads".
+std::string unit_text(const OptionState& option, const std::string& range) {
+  if (option.unit.empty()) return "";
+  const bool one = range.ends_with(" 1") && !range.starts_with("-");
+  return one && option.unit.back() == 's' ? absl::StrCat(" ", option.unit.substr(0, option.unit.size() - 1))
+                                          : absl::StrCat(" ", option.unit);
+}
+
 std::string bound_text(const OptionState& option, int64_t bound) {
   switch (option.type) {
     case OptionType::kDuration: return format_duration(bound);
@@ -31,8 +40,8 @@ std::string bound_text(const OptionState& option, int64_t bound) {
 }
 
 absl::Status out_of_range(const OptionState& option, const std::string& text) {
-  const std::string unit = option.unit.empty() ? "" : " " + option.unit;
-  return absl::InvalidArgumentError(absl::StrCat("must be ", range_text(option), unit, ", not ", text));
+  const std::string range = range_text(option);
+  return absl::InvalidArgumentError(absl::StrCat("must be ", range, unit_text(option, range), ", not ", text));
 }
 
 absl::Status assign_integer(OptionState& option, const std::string& text) {
@@ -62,6 +71,16 @@ absl::Status check_choice(const OptionState& option, const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("must be ", absl::StrJoin(option.choices, " or "), ", not ",
                                                  quoted(text),
                                                  near ? absl::StrCat("; did you mean ", *near, "?") : ""));
+}
+
+// check_address() says what follows the text. What is empty by default may be said to be empty.
+std::optional<std::string> address_complaint(const OptionState& option, const std::string& text,
+                                             const absl::Status& status) {
+  if (status.ok()) return std::nullopt;
+  const std::string what(status.message());
+  if (!text.empty()) return absl::StrCat("is ", text, ", which ", what);
+  const bool may_be_empty = !option.positional && option.default_texts == std::vector<std::string>{""};
+  return may_be_empty ? std::nullopt : std::optional(what);
 }
 
 }  // namespace
@@ -127,6 +146,29 @@ Option& Option::check(std::function<std::optional<std::string>(const std::string
   return *this;
 }
 
+Option& Option::address(const AddressRules& rules) {
+  return check(
+      [rules, this](const std::string& text) { return address_complaint(*state_, text, check_address(text, rules)); });
+}
+
+Option& Option::addresses(const AddressRules& rules) {
+  return check([rules, this](const std::string& text) -> std::optional<std::string> {
+    if (absl::StrContains(text, ';'))
+      return absl::StrCat("is ", text, ": write commas between addresses, no semicolon");
+    for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+      const std::string one(piece);
+      if (one.empty() && !text.empty()) return absl::StrCat("is ", text, ", which has a comma too many: leave it out");
+      if (auto complaint = address_complaint(*state_, one, check_address(one, rules))) return complaint;
+    }
+    return std::nullopt;
+  });
+}
+
+Option& Option::host(const AddressRules& rules) {
+  return check(
+      [rules, this](const std::string& text) { return address_complaint(*state_, text, check_host(text, rules)); });
+}
+
 Option& Option::hidden() {
   state_->hidden = true;
   return *this;
@@ -147,7 +189,8 @@ absl::Status assign(OptionState& option, const std::vector<std::string>& texts, 
     if (absl::Status status = check_choice(option, text); !status.ok()) return status;
     if (!option.complaint) continue;
     if (std::optional<std::string> complaint = option.complaint(text)) {
-      return absl::InvalidArgumentError(absl::StrCat(*complaint, ", not ", quoted(text)));
+      const bool names_wish = absl::StartsWith(*complaint, "must ");
+      return absl::InvalidArgumentError(names_wish ? absl::StrCat(*complaint, ", not ", quoted(text)) : *complaint);
     }
   }
   absl::Status status;

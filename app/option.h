@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/address.h"
+
 namespace skua::app {
 
 /// Where a value came from; a later one beats an earlier one.
@@ -47,8 +49,15 @@ class Option {
   Option& value_name(std::string name);
   /// What an integer or a double counts, for help: "threads", "requests".
   Option& unit(std::string unit);
-  /// A further test of the text: returns the complaint ("must be HOST:PORT"), or nothing.
+  /// A further test of the text: returns the complaint, or nothing. One that begins with "must" is followed by the text
+  /// ("must be a multiple of 4KiB" becomes "must be a multiple of 4KiB, not 5"); any other says all itself.
   Option& check(std::function<std::optional<std::string>(const std::string& text)> complaint);
+  /// The value must be an address by these rules (address.h); addresses(): so must each of several, with commas
+  /// between them. An option that is empty by default may be given as empty.
+  Option& address(const AddressRules& rules = {});
+  Option& addresses(const AddressRules& rules = {});
+  /// A host without a port.
+  Option& host(const AddressRules& rules = {});
   /// Left out of help and completion.
   Option& hidden();
   /// Only a flag: no environment variable, no key in the file.

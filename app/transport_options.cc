@@ -3,6 +3,9 @@
 #include <string>
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
+#include "app/config_internal.h"
+
 namespace skua::app {
 namespace {
 
@@ -51,6 +54,18 @@ void add_traffic_options(Command& command, rpc::TrafficSettings* settings) {
       .range(kMicrosecond, Settings::kDelayMax);
   command.add_size("receive-budget", &settings->receive_budget_bytes,
                    "Response bytes under way to this side at a time; 0: --link-gigabits-per-s x --path-delay.");
+}
+
+absl::Status check_transport_flags(const Command& command, std::string_view chosen) {
+  for (const Option* option : visible_options(command)) {
+    const std::string& name = option->state().name;
+    for (const std::string other : {"dpdk", "verbs"}) {
+      if (option->origin() != Origin::kFlag || other == chosen || !name.starts_with(other + "-")) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " is for --transport ", other, ", and this is ", std::string(chosen)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace skua::app

@@ -2,7 +2,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -32,6 +32,35 @@ absl::Status expected(std::string_view what, std::string_view text) {
   return absl::InvalidArgumentError(text.empty()
                                         ? absl::StrCat("must be ", std::string(what), ", not empty")
                                         : absl::StrCat("must be ", std::string(what), ", not ", std::string(text)));
+}
+
+// Units that people write for these.
+struct Spelling {
+  std::string_view written;
+  std::string_view unit;
+};
+constexpr Spelling kDurationSpellings[] = {{"msec", "ms"}, {"millis", "ms"}, {"usec", "us"},  {"micros", "us"},
+                                           {"sec", "s"},   {"secs", "s"},    {"second", "s"}, {"seconds", "s"},
+                                           {"min", "m"},   {"mins", "m"},    {"minute", "m"}, {"minutes", "m"},
+                                           {"hr", "h"},    {"hour", "h"},    {"hours", "h"},  {"S", "s"},
+                                           {"MS", "ms"},   {"M", "m"},       {"H", "h"}};
+constexpr Spelling kSizeSpellings[] = {{"k", "KiB"},   {"kb", "KiB"},  {"kib", "KiB"}, {"m", "MiB"},   {"mb", "MiB"},
+                                       {"mib", "MiB"}, {"g", "GiB"},   {"gb", "GiB"},  {"gib", "GiB"}, {"t", "TiB"},
+                                       {"tb", "TiB"},  {"tib", "TiB"}, {"b", "B"}};
+
+constexpr DurationNs kDurationMax = int64_t{100} * 365 * 24 * 3600 * kSecond;
+constexpr int64_t kSizeMax = int64_t{1} << 60;
+
+// "; did you mean 64MiB?" if `number` with a unit of ours may have been meant.
+absl::Status expected_unit(std::string_view what, std::string_view text, std::string_view number,
+                           std::span<const Spelling> spellings, std::string_view unit) {
+  std::string message(expected(what, text).message());
+  for (const Spelling& spelling : spellings) {
+    if (number.empty() || spelling.written != unit) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(message, "; did you mean ", std::string(number), std::string(spelling.unit), "?"));
+  }
+  return absl::InvalidArgumentError(message);
 }
 
 // from_chars takes the whole of `text` or it is no number.
@@ -71,7 +100,11 @@ absl::StatusOr<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   std::string_view unsigned_part = digits;
   if (!unsigned_part.empty() && unsigned_part[0] == '+') unsigned_part.remove_prefix(1);
-  if (!parse_number(unsigned_part, value)) return expected("a whole number", text);
+  if (!parse_number(unsigned_part, value)) {
+    const size_t sign = !digits.empty() && (digits[0] == '-' || digits[0] == '+') ? 1 : 0;
+    const bool too_large = digits.size() > sign && digits.find_first_not_of("0123456789", sign) == std::string::npos;
+    return expected(too_large ? "a whole number of 18 digits at most" : "a whole number", text);
+  }
   return value;
 }
 
@@ -86,32 +119,31 @@ absl::StatusOr<DurationNs> parse_duration(std::string_view text) {
   if (text == "0") return DurationNs{0};
   const size_t start = unit_start(text);
   double number = 0;
-  if (!parse_number(text.substr(0, start), number) || number < 0) return expected(kWhat, text);
+  const std::string_view digits = text.substr(0, start);
+  if (!parse_number(digits, number) || number < 0) return expected(kWhat, text);
   for (const Unit& unit : kDurationUnits) {
     if (text.substr(start) != unit.name) continue;
     const double duration_ns = std::round(number * static_cast<double>(unit.factor));
-    if (duration_ns >= static_cast<double>(std::numeric_limits<int64_t>::max())) {
-      return expected("a duration below 292 years", text);
-    }
+    if (duration_ns > static_cast<double>(kDurationMax)) return expected("a duration of 100 years at most", text);
     return static_cast<DurationNs>(duration_ns);
   }
-  return expected(kWhat, text);
+  return expected_unit(kWhat, text, digits, kDurationSpellings, text.substr(start));
 }
 
 absl::StatusOr<int64_t> parse_size(std::string_view text) {
   constexpr std::string_view kWhat = "a size in bytes such as 4096, 64KiB, 16MiB or 2GiB";
   const size_t start = unit_start(text);
-  absl::StatusOr<int64_t> number = parse_int(text.substr(0, start));
+  const std::string_view digits = text.substr(0, start);
+  absl::StatusOr<int64_t> number = parse_int(digits);
   if (!number.ok() || *number < 0) return expected(kWhat, text);
-  if (start == text.size()) return *number;
+  if (start == text.size() && *number <= kSizeMax) return *number;
   for (const Unit& unit : kSizeUnits) {
     if (text.substr(start) != unit.name) continue;
-    if (*number > std::numeric_limits<int64_t>::max() / unit.factor) {
-      return expected("a size below 8EiB", text);
-    }
+    if (*number > kSizeMax / unit.factor) return expected("a size of 1048576TiB at most", text);
     return *number * unit.factor;
   }
-  return expected(kWhat, text);
+  if (start == text.size()) return expected("a size of 1048576TiB at most", text);
+  return expected_unit(kWhat, text, digits, kSizeSpellings, absl::AsciiStrToLower(std::string(text.substr(start))));
 }
 
 std::string format_duration(DurationNs duration_ns) {

@@ -19,9 +19,11 @@ namespace skua::app {
 /// Decimal, optionally signed; underscores between digits are allowed as in TOML (1_000_000).
 [[nodiscard]] absl::StatusOr<int64_t> parse_int(std::string_view text);
 [[nodiscard]] absl::StatusOr<double> parse_double(std::string_view text);
-/// A number and a unit: 250us, 1.5s, 2m; units ns us ms s m h. Only 0 needs no unit. Not negative.
+/// A number and a unit: 250us, 1.5s, 2m; units ns us ms s m h. Only 0 needs no unit. Not negative, and at most 100
+/// years: a duration may be added to a time of any clock.
 [[nodiscard]] absl::StatusOr<DurationNs> parse_duration(std::string_view text);
-/// Bytes: a whole number, optionally with KiB, MiB, GiB, TiB or B. Not negative.
+/// Bytes: a whole number, optionally with KiB, MiB, GiB, TiB or B. Not negative, and at most 1,048,576 TiB: a few sizes
+/// may be added up.
 [[nodiscard]] absl::StatusOr<int64_t> parse_size(std::string_view text);
 
 /// The shortest text that parses back to the same value: 1500ms, 2s, 250us.

@@ -9,7 +9,7 @@
 //             Transport (sim, tcp, dpdk, verbs), handed in by main
 //
 // Threads. An endpoint belongs to the thread that made it (or called adopt_thread()). Every entry
-// point checks this, in every build, and aborts with a message that says so; only post(), wake()
+// point checks this, in every build, and aborts with a message that says so; only post(), Mailbox
 // and ReplyToken may be used elsewhere. A thread may own several endpoints. Nothing is global.
 //
 // Time. Every call has a deadline. poll() reads the clock once per turn.
@@ -294,7 +294,7 @@ class Endpoint {
   /// One turn: mailbox, receive, timers, transmit. Never blocks. Returns the amount of work done
   /// (0: idle).
   size_t poll();
-  /// poll(), and when idle for up to spin_ns sleeps until traffic, a timer, wake() or `max_wait_ns`.
+  /// poll(), and when idle for up to spin_ns sleeps until traffic, a timer, a posted task or `max_wait_ns`.
   size_t poll_or_wait(DurationNs max_wait_ns);
   /// Between turns: sends what is ready to be sent, which else the next turn does.
   void transmit();
@@ -313,7 +313,7 @@ class Endpoint {
   /// No sessions are left but sessions_reserved.
   [[nodiscard]] bool is_short_of_sessions() const;
 
-  /// What must be zero when everything has come to rest; tests and `doctor` read it.
+  /// What must be zero when everything has come to rest, for tests.
   struct Balance {
     size_t calls = 0;            // accepted, not completed
     size_t handlers = 0;         // tokens not answered

@@ -1,15 +1,19 @@
 // How the two ends of skua-perf find each other: a plain TCP connection, as perftest does it.
 //
 //   client                                   server
-//     | ---- "SKUAPERF2" + TestPlan ---------> |   makes an endpoint for this test
-//     | <--- u16 length + descriptor --------- |
+//     | ---- "SKUAPERF3\n" + TestPlan --------> |   makes an endpoint for this test
+//     | <--- "SKUAPERF3\n" + u8 refused? ------ |
+//     |      + u16 length + descriptor or why  |
 //     |            (the test runs over the transport)
 //     | ---- close --------------------------> |   drops the endpoint, waits for the next client
+//
+// The line break makes a web server answer, so that it can be told from a server that is slow.
 #ifndef SKUA_RPC_TOOLS_PERF_EXCHANGE_H_
 #define SKUA_RPC_TOOLS_PERF_EXCHANGE_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,35 +39,46 @@ struct PerfMemory {
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Socket(Socket&& other) noexcept : fd_(other.fd_), whom_(std::move(other.whom_)) { other.fd_ = -1; }
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   [[nodiscard]] int fd() const { return fd_; }
+  /// The other side, for messages: HOST:PORT.
+  [[nodiscard]] const std::string& whom() const { return whom_; }
+  void set_whom(std::string whom) { whom_ = std::move(whom); }
   /// The other side closed, or sent what it should not. Never blocks.
   [[nodiscard]] bool closed_by_peer() const;
 
  private:
   int fd_;
+  std::string whom_;
 };
 
-/// "127.0.0.1:18520" or "[::1]:18520". INVALID_ARGUMENT says what is expected.
+/// A name or an IP address, which has no brackets.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
-  static absl::StatusOr<HostPort> parse(const std::string& text);
+
+  /// 127.0.0.1:18520, [::1]:18520.
+  [[nodiscard]] std::string to_string() const;
 };
 
-/// ALREADY_EXISTS: the port is in use.
+/// ALREADY_EXISTS: the port is in use. INVALID_ARGUMENT: the address is none of this machine.
 absl::StatusOr<Socket> listen_on(const HostPort& address);
-/// The port that was bound.
-uint16_t bound_port(const Socket& socket);
+/// The address that was bound: IP and port.
+HostPort bound_address(const Socket& socket);
 /// Waits for a client at most `timeout_ms`; DEADLINE_EXCEEDED if none came, UNAVAILABLE if another thread took it.
 absl::StatusOr<Socket> accept_from(const Socket& listener, int timeout_ms);
-/// UNAVAILABLE: nobody listens there.
+/// UNAVAILABLE: nobody listens there, or nobody answers.
 absl::StatusOr<Socket> connect_to(const HostPort& address);
 
 absl::Status send_plan(const Socket& socket, const TestPlan& plan);
+/// INVALID_ARGUMENT: what connected is no skua-perf of this version.
 absl::StatusOr<TestPlan> receive_plan(const Socket& socket);
+/// The server's answer to a plan: where its endpoint is, or why there is none.
+absl::Status send_reply(const Socket& socket, const absl::StatusOr<Descriptor>& reply);
+/// FAILED_PRECONDITION: the server refused, or what listens there is no skua-perf server, and what it may be.
+absl::StatusOr<Descriptor> receive_reply(const Socket& socket);
 absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor);
 absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket);
 absl::Status send_memory(const Socket& socket, const PerfMemory& memory);

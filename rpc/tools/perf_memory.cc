@@ -17,7 +17,7 @@ namespace {
 using Kind = OneSidedOperation::Kind;
 
 constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
-constexpr DurationNs kConnectWithin = 60 * kSecond;
+constexpr DurationNs kConnectWithin = 10 * kSecond;
 constexpr size_t kAtomicBytes = 8;
 constexpr uint32_t kMemoryMax = 16u << 20;
 
@@ -54,11 +54,12 @@ class Region {
   absl::StatusOr<MutableByteSpan> memory_;
 };
 
-absl::Status wait_until_ready(Transport& transport, OneSided& operations, PeerId peer) {
+absl::Status wait_until_ready(Transport& transport, OneSided& operations, PeerId peer, const std::atomic<bool>& stop) {
   const SteadyClock clock;
   const TimeNs give_up = clock.now_ns() + kConnectWithin;
   while (!operations.ready(peer)) {
     turn(transport);
+    if (stop) return stopped_early();
     if (clock.now_ns() > give_up) return absl::UnavailableError("no connection for operations on memory came about");
   }
   return absl::OkStatus();
@@ -68,8 +69,8 @@ absl::Status wait_until_ready(Transport& transport, OneSided& operations, PeerId
 class MemoryClient {
  public:
   MemoryClient(Transport& transport, OneSided& operations, MutableByteSpan local, const OneSidedOperation& operation,
-               const TestOptions& options)
-      : transport_(transport), operations_(operations), options_(options), started_(options.outstanding) {
+               const TestOptions& options, const std::atomic<bool>& stop)
+      : transport_(transport), operations_(operations), options_(options), stop_(stop), started_(options.outstanding) {
     const size_t stride = local.size() / options.outstanding;
     for (uint32_t i = 0; i < options.outstanding; ++i) {
       OneSidedOperation& one = plan_.emplace_back(operation);
@@ -94,7 +95,7 @@ class MemoryClient {
         const TimeNs now = clock_.now_ns();
         result.latency_ns.record(static_cast<uint64_t>(now - started_[index]));
         ++(done[i].ok ? result.calls : result.failed);
-        if (done[i].ok && now < end) post(index, now, result);
+        if (done[i].ok && now < end && !stop_.load(std::memory_order_relaxed)) post(index, now, result);
       }
     }
     result.elapsed_ns = clock_.now_ns() - begun;
@@ -116,6 +117,7 @@ class MemoryClient {
   Transport& transport_;
   OneSided& operations_;
   const TestOptions& options_;
+  const std::atomic<bool>& stop_;
   const TscClock clock_;
   std::vector<OneSidedOperation> plan_;
   std::vector<TimeNs> started_;
@@ -139,7 +141,7 @@ absl::Status serve_memory(const Socket& control, const Place& place, const TestP
   if (!name.ok()) return name.status();
   absl::StatusOr<PeerId> peer = (*transport)->resolve(*client);
   if (!peer.ok()) return peer.status();
-  if (absl::Status status = send_descriptor(control, (*transport)->local_descriptor()); !status.ok()) return status;
+  if (absl::Status status = send_reply(control, (*transport)->local_descriptor()); !status.ok()) return status;
   if (absl::Status status = send_memory(control, {name->address, name->key}); !status.ok()) {
     return status;
   }
@@ -158,7 +160,7 @@ absl::Status serve_memory(const Socket& control, const Place& place, const TestP
 }
 
 absl::StatusOr<TestResult> run_memory_client(const Socket& control, const Place& place, const MemoryTest& test,
-                                             const TestOptions& options) {
+                                             const TestOptions& options, const std::atomic<bool>& stop) {
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
   absl::StatusOr<OneSided*> operations = one_sided_of(**transport, place.source.choice());
@@ -170,13 +172,13 @@ absl::StatusOr<TestResult> run_memory_client(const Socket& control, const Place&
   absl::Status sent = send_plan(control, {.busy = options.busy, .memory_bytes = bytes});
   if (sent.ok()) sent = send_descriptor(control, (*transport)->local_descriptor());
   if (!sent.ok()) return sent;
-  absl::StatusOr<Descriptor> server = receive_descriptor(control);
+  absl::StatusOr<Descriptor> server = receive_reply(control);
   if (!server.ok()) return server.status();
   absl::StatusOr<PerfMemory> memory = receive_memory(control);
   if (!memory.ok()) return memory.status();
   absl::StatusOr<PeerId> peer = (*transport)->resolve(*server);
   if (!peer.ok()) return peer.status();
-  if (absl::Status status = wait_until_ready(**transport, **operations, *peer); !status.ok()) return status;
+  if (absl::Status status = wait_until_ready(**transport, **operations, *peer, stop); !status.ok()) return status;
   OneSidedOperation operation;
   operation.kind = test.kind;
   operation.peer = *peer;
@@ -184,8 +186,9 @@ absl::StatusOr<TestResult> run_memory_client(const Socket& control, const Place&
   operation.address = memory->address;
   operation.key = memory->key;
   operation.operand = 1;
-  MemoryClient client(**transport, **operations, local.bytes(), operation, options);
+  MemoryClient client(**transport, **operations, local.bytes(), operation, options, stop);
   client.run(options.warm_up_ns);
+  if (stop) return stopped_early();
   TestResult result = client.run(options.duration_ns);
   (*operations)->sever(*peer);
   return result;

@@ -29,9 +29,9 @@ struct MemoryTest {
 absl::Status serve_memory(const Socket& control, const Place& place, const TestPlan& plan,
                           const std::atomic<bool>& stop);
 
-/// Operations of options.request_bytes, options.outstanding of them in flight.
+/// Operations of options.request_bytes, options.outstanding of them in flight; `stop` as in run_client.
 absl::StatusOr<TestResult> run_memory_client(const Socket& control, const Place& place, const MemoryTest& test,
-                                             const TestOptions& options);
+                                             const TestOptions& options, const std::atomic<bool>& stop);
 
 /// Two lines with the columns of perftest.
 std::string memory_report(const MemoryTest& test, const TestOptions& options, const TestResult& result);

@@ -21,7 +21,8 @@ constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
 constexpr uint32_t kSessionsMax = 1u << 16;
 constexpr uint32_t kCallsBetweenPauses = 1000;
 constexpr uint32_t kTimedEvery = 8;
-constexpr DurationNs kConnectWithin = 60 * kSecond;
+/// One session.
+constexpr DurationNs kConnectWithin = 10 * kSecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
 EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
@@ -66,24 +67,25 @@ class Client {
  public:
   /// Calls go round `sessions`; `body` is what each sends.
   Client(Endpoint& endpoint, const Clock& clock, std::vector<SessionId> sessions, MutableByteSpan body,
-         const TestOptions& options)
+         const TestOptions& options, const std::atomic<bool>& stop)
       : endpoint_(endpoint),
         clock_(clock),
         sessions_(std::move(sessions)),
         options_(options),
+        stop_(stop),
         body_(body),
         started_(options.outstanding) {
     store_le(body_.data(), options.response_bytes);
   }
 
-  /// Runs for the time given and waits for what is in flight.
+  /// Runs for the time given, or until told to stop, and waits for what is in flight.
   void run(DurationNs duration_ns, bool measure) {
     result_ = TestResult();
     measuring_ = measure;
     const TimeNs begun = clock_.now_ns();
     stop_at_ns_ = begun + duration_ns;
     if (options_.idle_ns > 0) {
-      while (clock_.now_ns() < stop_at_ns_ && result_.failed == 0) pause_then_call();
+      while (clock_.now_ns() < stop_at_ns_ && result_.failed == 0 && !stop_) pause_then_call();
     } else {
       for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
       while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
@@ -97,7 +99,7 @@ class Client {
   /// A pause, one call measured apart, and a row of calls for comparison.
   void pause_then_call() {
     const TimeNs until = clock_.now_ns() + options_.idle_ns;
-    while (clock_.now_ns() < until) endpoint_.poll_or_wait(kIdleWait);
+    while (clock_.now_ns() < until && !stop_) endpoint_.poll_or_wait(kIdleWait);
     for (uint32_t i = 0; i <= kCallsBetweenPauses && result_.failed == 0; ++i) {
       first_after_pause_ = i == 0;
       start(0, clock_.now_ns());
@@ -130,7 +132,7 @@ class Client {
     if (timed && measuring_) latency.record(static_cast<uint64_t>(now - started_[index]));
     if (options_.idle_ns > 0) return;
     // One look at the clock ends one call and begins the next.
-    if (now < stop_at_ns_) start(index, now);
+    if (now < stop_at_ns_ && !stop_.load(std::memory_order_relaxed)) start(index, now);
   }
 
   void fail(const absl::Status& status) {
@@ -141,6 +143,7 @@ class Client {
   const Clock& clock_;
   const std::vector<SessionId> sessions_;
   const TestOptions& options_;
+  const std::atomic<bool>& stop_;
   const MutableByteSpan body_;
   std::vector<TimeNs> started_;
   uint32_t in_flight_ = 0;
@@ -153,16 +156,17 @@ class Client {
 
 /// `count` sessions that stand.
 absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const Clock& clock, const Descriptor& peer,
-                                                     uint32_t count) {
+                                                     uint32_t count, const std::atomic<bool>& stop) {
   std::vector<SessionId> sessions;
-  const TimeNs give_up = clock.now_ns() + kConnectWithin;
   // One after another: a burst of handshakes is not what is measured.
   while (sessions.size() < count) {
     absl::StatusOr<SessionId> session = endpoint.connect(peer);
     if (!session.ok()) return session.status();
     sessions.push_back(*session);
+    const TimeNs give_up = clock.now_ns() + kConnectWithin;
     while (!endpoint.is_connected(*session)) {
       endpoint.poll_or_wait(kIdleWait);
+      if (stop) return stopped_early();
       if (clock.now_ns() < give_up) continue;
       return absl::UnavailableError(absl::StrCat("session ", sessions.size(), " of ", count,
                                                  " did not open: is the server's transport reachable from here?"));
@@ -243,7 +247,7 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
     fill(*response, source.bytes(), wanted);
     call.reply.reply(std::move(response));
   });
-  if (absl::Status status = send_descriptor(control, endpoint.local_descriptor()); !status.ok()) return status;
+  if (absl::Status status = send_reply(control, endpoint.local_descriptor()); !status.ok()) return status;
   TimeNs next_look_ns = 0;
   while (!stop) {
     endpoint.poll_or_wait(kIdleWait);
@@ -254,11 +258,12 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
   return absl::OkStatus();
 }
 
-absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options) {
+absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options,
+                                      const std::atomic<bool>& stop) {
   if (absl::Status status = send_plan(control, {.response_bytes_max = options.response_bytes, .busy = options.busy});
       !status.ok())
     return status;
-  absl::StatusOr<Descriptor> peer = receive_descriptor(control);
+  absl::StatusOr<Descriptor> peer = receive_reply(control);
   if (!peer.ok()) return peer.status();
   absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
   if (!transport.ok()) return transport.status();
@@ -266,15 +271,16 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   const Source body(**transport, std::max<size_t>(options.request_bytes, sizeof options.response_bytes), 'q');
   if (!body.status().ok()) return body.status();
   Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), options.busy));
-  absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions);
+  absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions, stop);
   if (!sessions.ok()) return sessions.status();
   const uint32_t active =
       options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
   std::vector<SessionId> calling;
   calling.reserve(active);
   for (uint32_t i = 0; i < active; ++i) calling.push_back((*sessions)[size_t{i} * options.sessions / active]);
-  Client client(endpoint, clock, std::move(calling), body.bytes(), options);
+  Client client(endpoint, clock, std::move(calling), body.bytes(), options, stop);
   client.run(options.warm_up_ns, false);
+  if (stop) return stopped_early();
   const EndpointCounters before = endpoint.counters();
   const TransportCounters wire_before = (*transport)->counters();
   client.run(options.duration_ns, true);

@@ -98,8 +98,14 @@ struct Place {
 /// Serves one client until it closes `control` or `stop` is set. Thread: the caller's polls.
 absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop);
 
-/// Runs one test against the server behind `control`.
-absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options);
+/// Runs one test against the server behind `control`. When `stop` is set it ends early, with what was measured till
+/// then; CANCELLED: nothing was.
+absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options,
+                                      const std::atomic<bool>& stop);
+
+inline absl::Status stopped_early() {
+  return absl::CancelledError("stopped before anything was measured");
+}
 
 }  // namespace skua::rpc::perf
 

@@ -124,6 +124,9 @@ TEST_F(ArgumentsTest, Scan_GivenTwice) {
 TEST_F(ArgumentsTest, Scan_Commands) {
   EXPECT_EQ(error({}), "tool: a command is missing: one of get, put, table (see tool --help)\n");
   EXPECT_EQ(error({"gte"}), "tool: unknown command gte; did you mean get? (see tool --help)\n");
+  EXPECT_EQ(error({"help"}), "tool: unknown command help; did you mean --help? (see tool --help)\n");
+  EXPECT_EQ(error({"--verbose", "false"}),
+            "tool: unexpected argument false; did you mean --verbose=false? (see tool --help)\n");
   EXPECT_EQ(error({"table", "zap"}), "tool: unknown command zap (see tool table --help)\n");
 }
 

@@ -154,13 +154,38 @@ TEST(Config, Parse_BadValues) {
   EXPECT_EQ(error_of({"--cache", "1"}), "skuad: --cache must be at least 4KiB, not 1 (see skuad --help)\n");
   EXPECT_EQ(error_of({"--address", "here"}), "skuad: --address must be HOST:PORT, not here (see skuad --help)\n");
   EXPECT_EQ(error_of({"--log-level", "warn"}),
-            "skuad: --log-level must be debug or info or warning or error, not warn "
+            "skuad: --log-level must be debug or info or warning or error, not warn; did you mean warning? "
             "(see skuad --help)\n");
   EXPECT_EQ(error_of({"--log-level", "warnin"}),
             "skuad: --log-level must be debug or info or warning or error, not warnin; "
             "did you mean warning? (see skuad --help)\n");
   EXPECT_EQ(error_of({"--data-dir", "a\nb", "--workers", "x\ny"}),
             "skuad: --workers must be a whole number, not x y (see skuad --help)\n");
+  EXPECT_EQ(error_of({"--workers", "1\x1b[31m"}),
+            "skuad: --workers must be a whole number, not 1\\x1b[31m (see skuad --help)\n");
+  EXPECT_EQ(error_of({"--cache", "9000000TiB"}),
+            "skuad: --cache must be a size of 1048576TiB at most, not 9000000TiB (see skuad --help)\n");
+}
+
+TEST(Config, Parse_StandardFlagsAreJudged) {
+  EXPECT_EQ(error_of({"--data-dir", "/d", "--help=perhaps"}),
+            "skuad: --help must be true or false, not perhaps (see skuad --help)\n");
+  Server server;
+  EXPECT_TRUE(server.parse({"--data-dir", "/d", "--version=false"}).go_on);
+}
+
+TEST(Config, Parse_EmptyIsNotGiven) {
+  EXPECT_EQ(error_of({"--data-dir", ""}), "skuad: --data-dir DIR is empty (flag --data-dir) (see skuad --help)\n");
+  EXPECT_EQ(error_of({}, {{"SKUA_DATA_DIR", ""}}),
+            "skuad: --data-dir DIR is empty (environment SKUA_DATA_DIR) (see skuad --help)\n");
+  EXPECT_EQ(error_of({"--data-dir", "/d", "--config="}), "skuad: --config is empty: name a file (see skuad --help)\n");
+}
+
+TEST(Config, Parse_OneOfAUnit) {
+  Program program({.name = "p", .summary = "s"});
+  int workers = 1;
+  program.add_int("workers", &workers, "Threads.").range(0, 1).unit("threads");
+  EXPECT_EQ(program.parse({"--workers", "2"}, {}).err, "p: --workers must be 0 to 1 thread, not 2 (see p --help)\n");
 }
 
 TEST(Config, Parse_RequiredSaysEveryForm) {
@@ -206,7 +231,8 @@ TEST_F(ConfigFileTest, Apply_UnknownKeysNameTheNearest) {
   EXPECT_EQ(error("sync = true\ndata_dri = 1\n"),
             "2: unknown key data_dri; did you mean data_dir? (see skuad --help)\n");
   EXPECT_EQ(error("data-dir = '/d'\n"), "1: unknown key data-dir; did you mean data_dir? (see skuad --help)\n");
-  EXPECT_EQ(error("[drian]\nrate = 1\n"), "1: unknown table drian; did you mean drain? (see skuad --help)\n");
+  EXPECT_EQ(error("[drian]\nrate = 1\n"), "1: unknown table [drian]; did you mean drain? (see skuad --help)\n");
+  EXPECT_EQ(error("DATA_DIR = '/d'\n"), "1: unknown key DATA_DIR; did you mean data_dir? (see skuad --help)\n");
   EXPECT_EQ(error("\n[drain]\nrat = 1\n"), "3: unknown key rat; did you mean rate? (see skuad --help)\n");
   EXPECT_EQ(error("config = 'x'\n"), "1: unknown key config (see skuad --help)\n");
 }
@@ -224,12 +250,22 @@ TEST_F(ConfigFileTest, Apply_TypesMustFit) {
 
 TEST_F(ConfigFileTest, Apply_BrokenTomlIsOneLine) {
   EXPECT_THAT(error("a = 1\nworkers = = 4\n"), StartsWith("2: "));
+  EXPECT_EQ(error("workers: 4\n"),
+            "1: expected '=', saw ':'; lines of this file look like some_name = \"text\" or some_name = 7 "
+            "(see skuad --help)\n");
+  EXPECT_EQ(error("workers = 4\nworkers = 5\n"), "2: there is a second 'workers': leave one out (see skuad --help)\n");
+  EXPECT_EQ(error("cache = \"\"\n"),
+            "1: cache must be a size in bytes such as 4096, 64KiB, 16MiB or 2GiB, not empty (see skuad --help)\n");
 }
 
 TEST_F(ConfigFileTest, Apply_MissingFileAndDirectory) {
-  EXPECT_THAT(error_of({"--config", dir_.path() + "/none.toml"}),
-              HasSubstr("cannot read the configuration file " + dir_.path() + "/none.toml"));
-  EXPECT_THAT(error_of({"--config", dir_.path()}), HasSubstr("cannot read"));
+  EXPECT_THAT(
+      error_of({"--config", dir_.path() + "/none.toml"}),
+      HasSubstr("--config names no configuration file: " + dir_.path() + "/none.toml: No such file or directory"));
+  EXPECT_THAT(error_of({"--config", dir_.path()}), HasSubstr(dir_.path() + " is a directory"));
+  EXPECT_THAT(error_of({"--config", dir_.write("b", std::string("a = 1\0", 6))}), HasSubstr("is not text in UTF-8"));
+  EXPECT_THAT(error_of({"--config", dir_.write("b", "\xff\xfe")}), HasSubstr("is not text in UTF-8"));
+  EXPECT_THAT(error_of({}, {{"SKUA_CONFIG", dir_.path()}}), HasSubstr("SKUA_CONFIG names no configuration file"));
 }
 
 TEST_F(ConfigFileTest, Apply_EmptyFileIsFine) {

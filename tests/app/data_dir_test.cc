@@ -50,6 +50,12 @@ TEST(DataDir, ReadIdentity_Damaged) {
   }
 }
 
+TEST(DataDir, ReadIdentity_WhatIsNoFileIsNamed) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir.path() + "/identity.toml");
+  EXPECT_EQ(read_identity(dir.path()).status().message(), dir.path() + "/identity.toml is a directory");
+}
+
 TEST(DataDir, OpenIdentity_FreshThenTheSame) {
   const TempDir dir;
   const auto first = open_identity(dir.path(), "node", 1);
@@ -68,7 +74,7 @@ TEST(DataDir, OpenIdentity_ForeignRole) {
   const auto node = open_identity(dir.path(), "node", 1);
   EXPECT_EQ(node.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(node.status().message()),
-              HasSubstr("belongs to a control, not to a node; give another --data-dir"));
+              HasSubstr("belongs to a skua-control, not to a skuad; give another --data-dir"));
 }
 
 TEST(DataDir, OpenIdentity_NewerFormat) {

@@ -13,6 +13,8 @@ TEST(HelpText, HelpText_ProgramWithoutCommands) {
   std::string dir;
   int workers = 2;
   bool quiet = false;
+  bool sync = true;
+  int replicas = 1;
   int64_t hidden = 0;
   program.add_string("data-dir", &dir, "Where the node keeps its data.").value_name("DIR").required();
   program
@@ -21,6 +23,8 @@ TEST(HelpText, HelpText_ProgramWithoutCommands) {
       .range(1, 64)
       .unit("threads");
   program.add_bool("quiet", &quiet, "Say less.").short_name('q');
+  program.add_bool("sync", &sync, "Sync writes.");
+  program.add_int("replicas", &replicas, "Of each shard.").unit("nodes");
   program.add_int("hidden", &hidden, "For nobody.").hidden();
   program.example("skuad --data-dir /var/lib/skua", "a node with everything at its default");
   const ParseOutcome outcome = program.parse({"--help"}, {});
@@ -39,6 +43,8 @@ options:
   --workers N                 Polling threads; each owns an endpoint, a set of shards and one stream
                               of the log. (1 to 64, default 2 threads)
   -q, --quiet                 Say less.
+  --[no-]sync                 Sync writes. (default true)
+  --replicas N                Of each shard. (default 1 node)
 
 general options:
   --config FILE               Read the configuration from this TOML file.

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,19 @@ TEST(LockFile, Acquire_CreatesTheDirectory) {
   ASSERT_EQ(stat(deep.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0750u);
   EXPECT_EQ(dir.read("a/b/skua.lock"), std::to_string(getpid()) + " skuad\n");
+}
+
+TEST(LockFile, Acquire_NoDirectoryCanBeThere) {
+  const TempDir dir;
+  const std::string file = dir.write("file", "x");
+  EXPECT_EQ(DirectoryLock::acquire(file + "/d", "skuad").status().message(),
+            "cannot make the data directory " + file + "/d: Not a directory; give another --data-dir");
+}
+
+TEST(LockFile, Acquire_NoDirectoryIsCalledLikeAHome) {
+  EXPECT_THAT(std::string(DirectoryLock::acquire("~/no-such-directory", "skuad").status().message()),
+              testing::HasSubstr("begins with ~"));
+  EXPECT_FALSE(std::filesystem::exists("~"));
 }
 
 TEST(LockFile, Acquire_SaysWhoHoldsIt) {

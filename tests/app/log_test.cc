@@ -80,6 +80,15 @@ TEST(Log, Log_LongTextsAreCut) {
   EXPECT_NE(lines.lines[0].find("mmm... (1048576 bytes) value=\"vvv"), std::string::npos);
 }
 
+TEST(Log, Log_BytesThatAreNoTextAreShown) {
+  Lines text;
+  text.logger().info("from \xff", {{"peer", "a\x80"}});
+  EXPECT_EQ(text.rest(0), "info    main: from \\xff peer=\"a\\\\x80\"\n");
+  Lines json;
+  json.logger({.format = LogFormat::kJson}).info("from \xff");
+  EXPECT_NE(json.lines.at(0).find("\"message\":\"from \\\\xff\""), std::string::npos) << json.lines.at(0);
+}
+
 TEST(Log, Log_AFloodIsCutAndCounted) {
   Lines lines;
   const Logger logger = lines.logger({.throttle = {.burst = 3, .per_second = 0}});

@@ -34,6 +34,27 @@ TEST(TransportOptions, DpdkIntegersHaveTheirTypesRange) {
   EXPECT_FALSE(program.parse({"--dpdk-mtu", "70000"}, {}).go_on);
 }
 
+TEST(TransportOptions, FlagsOfAnotherTransportAreRefused) {
+  rpc::DpdkSettings dpdk;
+  rpc::VerbsSettings verbs;
+  Program program({.name = "p", .summary = "s"});
+  add_dpdk_options(program, &dpdk);
+  add_verbs_options(program, &verbs);
+  Command& inner = program.add_command("inner", "I");
+  inner.action([] { return 0; });
+  ASSERT_TRUE(program.parse({"inner", "--verbs-device", "mlx5_0"}, {{"SKUA_DPDK_MTU", "1500"}}).go_on);
+  EXPECT_TRUE(check_transport_flags(inner, "verbs").ok());
+  EXPECT_EQ(check_transport_flags(inner, "tcp").message(), "--verbs-device is for --transport verbs, and this is tcp");
+}
+
+TEST(TransportOptions, DpdkDevicesAndAddressesAreCounted) {
+  rpc::DpdkSettings settings;
+  settings.devices = "net_ring0";
+  EXPECT_EQ(settings.to_options(1).status().message(),
+            "--dpdk-devices names 1 device, --dpdk-addresses 0 addresses: give one like 10.77.0.1/24 for each, with ; "
+            "between them");
+}
+
 TEST(TransportOptions, VerbsSettingsOfEveryType) {
   rpc::VerbsSettings settings;
   Program program({.name = "p", .summary = "s"});

@@ -27,6 +27,8 @@ TEST(ValueText, ParseInt_WholeTextOrNothing) {
        {"", "4x", "x4", " 4", "4 ", "1.5", "0x10", "_4", "4_", "1__0", "--4", "9223372036854775808"}) {
     EXPECT_FALSE(parse_int(bad).ok()) << bad;
   }
+  EXPECT_EQ(parse_int("99999999999999999999").status().message(),
+            "must be a whole number of 18 digits at most, not 99999999999999999999");
 }
 
 TEST(ValueText, ParseDouble_FiniteOnly) {
@@ -48,6 +50,10 @@ TEST(ValueText, ParseDuration_NumberAndUnit) {
     EXPECT_FALSE(parse_duration(bad).ok()) << bad;
   }
   EXPECT_EQ(parse_duration("5").status().message(), "must be a duration such as 250us, 500ms, 2s or 10m, not 5");
+  EXPECT_EQ(parse_duration("5sec").status().message(),
+            "must be a duration such as 250us, 500ms, 2s or 10m, not 5sec; did you mean 5s?");
+  EXPECT_EQ(parse_duration("800000h").value(), int64_t{800'000} * 3600 * kSecond);
+  EXPECT_EQ(parse_duration("2562047h").status().message(), "must be a duration of 100 years at most, not 2562047h");
 }
 
 TEST(ValueText, ParseSize_BinaryUnits) {
@@ -59,6 +65,15 @@ TEST(ValueText, ParseSize_BinaryUnits) {
   for (const char* bad : {"", "MiB", "-1", "1.5MiB", "64MB", "64M", "9000000000000TiB"}) {
     EXPECT_FALSE(parse_size(bad).ok()) << bad;
   }
+  EXPECT_EQ(*parse_size("1048576TiB"), int64_t{1} << 60);
+  for (const char* much : {"1048577TiB", "8388607TiB", "1152921504606846977"}) {
+    EXPECT_EQ(std::string(parse_size(much).status().message()),
+              std::string("must be a size of 1048576TiB at most, not ") + much);
+  }
+  EXPECT_EQ(parse_size("64mb").status().message(),
+            "must be a size in bytes such as 4096, 64KiB, 16MiB or 2GiB, not 64mb; did you mean 64MiB?");
+  EXPECT_EQ(parse_size("2G").status().message(),
+            "must be a size in bytes such as 4096, 64KiB, 16MiB or 2GiB, not 2G; did you mean 2GiB?");
 }
 
 TEST(ValueText, Format_ShortestUnitThatIsExact) {

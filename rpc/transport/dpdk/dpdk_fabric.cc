@@ -61,7 +61,7 @@ absl::Status check(const DpdkOptions& options) {
   const uint32_t needed = 2u * options.rx_descriptors + options.tx_descriptors;
   if (options.mbuf_count < needed) {
     return absl::InvalidArgumentError(
-        absl::StrCat("dpdk mbuf_count ", options.mbuf_count, " is too small for the rings: at least ", needed));
+        absl::StrCat("--dpdk-mbufs ", options.mbuf_count, " is too small for the rings: at least ", needed));
   }
   return absl::OkStatus();
 }
@@ -103,7 +103,7 @@ absl::Status Fabric::make_pools(size_t frame_bytes) {
   if (pools_.frames != nullptr && pools_.attached != nullptr) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "no memory for ", options_.mbuf_count, " DPDK packet buffers of ", room, " bytes (", rte_strerror(rte_errno),
-      "): reserve more huge pages (deploy/host-setup), lower dpdk_mbuf_count, or set dpdk_huge_pages to false"));
+      "): reserve more huge pages (deploy/host-setup), lower --dpdk-mbufs, or do without them (--no-dpdk-huge-pages)"));
 }
 
 Fabric::~Fabric() {

@@ -18,9 +18,10 @@ absl::StatusOr<DpdkOptions> DpdkSettings::to_options(uint16_t lanes) const {
         "0000:3b:00.0");
   }
   if (address_list.size() != device_list.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--dpdk-devices names ", device_list.size(),
-                                                   " devices, --dpdk-addresses ", address_list.size(),
-                                                   " addresses: give one like 10.77.0.1/24 for each"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dpdk-devices names ", device_list.size(), device_list.size() == 1 ? " device" : " devices",
+                     ", --dpdk-addresses ", address_list.size(), address_list.size() == 1 ? " address" : " addresses",
+                     ": give one like 10.77.0.1/24 for each, with ; between them"));
   }
   if (udp_port == 0 || uint32_t{udp_port} + lanes > UINT16_MAX) {
     return absl::InvalidArgumentError(absl::StrCat("--dpdk-udp-port must be 1 to ", UINT16_MAX - lanes,

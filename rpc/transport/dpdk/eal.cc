@@ -1,19 +1,24 @@
 #include "rpc/transport/dpdk/eal.h"
 
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -29,8 +34,8 @@ constexpr size_t kLogLinesMax = 6;
 std::atomic<bool> g_started = false;  // EAL's own limit: once in a process
 
 std::vector<std::string> arguments(const DpdkOptions& options) {
-  // One lcore: Skua's threads are its own. A prefix of its own: no files shared with other processes. Segments in single files,
-  // so that memif can hand them to its peer.
+  // One lcore: Skua's threads are its own. A prefix of its own: no files shared with other processes. Segments in
+  // single files, so that memif can hand them to its peer.
   std::vector<std::string> out = {"skua",
                                   "--lcores",
                                   "0",
@@ -60,6 +65,42 @@ bool is_noise(const std::string& line) {
   return line.find("1048576 kB hugepages") != std::string::npos || line.find("mp action callback") != std::string::npos;
 }
 
+/// EAL prints a help page on stdout and its last words on stderr, too: they go into `text` meanwhile, not to the user,
+/// who gets one line. Nothing is lost if it does not work.
+class CapturedStreams {
+ public:
+  explicit CapturedStreams(std::string& text) : text_(text), fd_(memfd_create("skua-eal", MFD_CLOEXEC)) {
+    if (fd_ < 0) return;
+    std::fflush(stdout);
+    for (size_t i = 0; i < kStreams.size(); ++i) {
+      saved_[i] = fcntl(kStreams[i], F_DUPFD_CLOEXEC, 0);
+      if (saved_[i] >= 0) dup2(fd_, kStreams[i]);
+    }
+  }
+  ~CapturedStreams() {
+    if (fd_ < 0) return;
+    std::fflush(stdout);
+    for (size_t i = 0; i < kStreams.size(); ++i) {
+      if (saved_[i] < 0) continue;
+      dup2(saved_[i], kStreams[i]);
+      close(saved_[i]);
+    }
+    std::array<char, 1000> buffer;
+    const ssize_t got = pread(fd_, buffer.data(), buffer.size(), 0);
+    if (got > 0) text_.assign(buffer.data(), static_cast<size_t>(got));
+    close(fd_);
+  }
+  CapturedStreams(const CapturedStreams&) = delete;
+  CapturedStreams& operator=(const CapturedStreams&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kStreams = {STDOUT_FILENO, STDERR_FILENO};
+
+  std::string& text_;
+  const int fd_;
+  std::array<int, 2> saved_ = {-1, -1};
+};
+
 /// Leaves an EAL identity when its thread ends.
 struct ThreadRegistration {
   bool registered = false;
@@ -88,13 +129,21 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
   // EAL pins the calling thread to its lcore; it is not EAL's to pin.
   cpu_set_t affinity;
   const bool had_affinity = sched_getaffinity(0, sizeof affinity, &affinity) == 0;
-  const int result = rte_eal_init(static_cast<int>(words.size()), argv.data());
+  std::string printed;
+  int result = -1;
+  {
+    const CapturedStreams capture(printed);
+    result = rte_eal_init(static_cast<int>(words.size()), argv.data());
+  }
   const int error = rte_errno;
   if (had_affinity) sched_setaffinity(0, sizeof affinity, &affinity);
   if (result < 0) {
-    const std::string said = eal->take_log();
+    std::string said = eal->take_log();
+    const std::string first = printed.substr(0, printed.find('\n'));
+    // EAL's own log says only that some argument is wrong; which one is said by getopt.
+    if (said.empty() || absl::StartsWith(first, "skua: ")) said = first;
     const char* way_out = options.huge_pages
-                              ? "; without reserved huge pages set dpdk_huge_pages to false or run deploy/host-setup"
+                              ? "; reserve huge pages (deploy/host-setup), or do without them (--no-dpdk-huge-pages)"
                               : "; see docs/transports.md for what DPDK needs";
     return absl::FailedPreconditionError(
         absl::StrCat("DPDK does not start: ", said.empty() ? rte_strerror(error) : said, way_out));

@@ -1,6 +1,6 @@
 // Guessing what somebody meant to type.
-#ifndef SKUA_APP_EDIT_DISTANCE_H_
-#define SKUA_APP_EDIT_DISTANCE_H_
+#ifndef SKUA_RPC_BASE_NEAREST_NAME_H_
+#define SKUA_RPC_BASE_NEAREST_NAME_H_
 
 #include <cstddef>
 #include <optional>
@@ -8,17 +8,19 @@
 #include <string_view>
 #include <vector>
 
-namespace skua::app {
+namespace skua {
 
 /// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal
 /// string alignment). Cost: |a| x |b|.
 [[nodiscard]] size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `name`, when it is near enough to be meant: at most one edit per three
-/// characters of `name`, and never more than `distance_max`. The first of equals.
+/// The candidate nearest to `name`, when it is near enough to be meant: at most one edit per three characters of
+/// `name` (one for two, none for one), and never more than `distance_max`; capitals and underscores count as small
+/// letters and dashes. The first of equals. Else the only candidate that begins with `name`, or ends with it as a word
+/// of its own (`address`: control-address).
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates,
                                                       size_t distance_max = 3);
 
-}  // namespace skua::app
+}  // namespace skua
 
-#endif  // SKUA_APP_EDIT_DISTANCE_H_
+#endif  // SKUA_RPC_BASE_NEAREST_NAME_H_

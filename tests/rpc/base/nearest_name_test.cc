@@ -1,4 +1,4 @@
-#include "app/edit_distance.h"
+#include "rpc/base/nearest_name.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "rpc/base/rng.h"
 
-namespace skua::app {
+namespace skua {
 namespace {
 
 // By the definition, without a table.
@@ -40,14 +40,28 @@ TEST(EditDistance, EditDistance_SameAsTheDefinition) {
   }
 }
 
-TEST(EditDistance, NearestName_OnlyWhenNear) {
+TEST(NearestName, NearestName_OnlyWhenNear) {
   const std::vector<std::string> names = {"data-dir", "workers", "log-level"};
   EXPECT_EQ(nearest_name("data-dri", names), "data-dir");
   EXPECT_EQ(nearest_name("worker", names), "workers");
   EXPECT_EQ(nearest_name("loglevel", names), "log-level");
   EXPECT_EQ(nearest_name("frobnicate", names), std::nullopt);
   EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+  EXPECT_EQ(nearest_name("x", {"t"}), std::nullopt);
+  EXPECT_EQ(nearest_name("T", {"t"}), "t");
+  EXPECT_EQ(nearest_name("gt", {"get"}), "get");
+  EXPECT_EQ(nearest_name("DATA_DIR", names), "data-dir");
+  EXPECT_EQ(nearest_name("LOG_LEVL", {"LOG_LEVEL"}), "LOG_LEVEL");
+}
+
+TEST(NearestName, NearestName_APartThatIsOnesOnly) {
+  const std::vector<std::string> names = {"control-address", "dpdk-addresses", "log-level", "log-format"};
+  EXPECT_EQ(nearest_name("control", names), "control-address");
+  EXPECT_EQ(nearest_name("address", names), "control-address");
+  EXPECT_EQ(nearest_name("log", names), std::nullopt);
+  EXPECT_EQ(nearest_name("log", {"log-level", "log-level"}), "log-level");
+  EXPECT_EQ(nearest_name("", names), std::nullopt);
 }
 
 }  // namespace
-}  // namespace skua::app
+}  // namespace skua
