@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/client/channel.h"
+#include "control/client/what_answers.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 
@@ -25,15 +26,19 @@ TableSummary summary_of(const v1::TableInfo& info) {
 ClusterStatus::Node node_of(const v1::NodeStatus& status) {
   std::vector<CopyReport> copies;
   for (const v1::CopyProgress& copy : status.copies()) copies.push_back(from_proto(copy));
+  std::vector<ShardRef> unserved;
+  for (const v1::ShardRef& shard : status.unserved()) unserved.push_back(from_proto(shard));
   return {from_proto(status.node()),
           from_proto(status.liveness()),
           static_cast<DurationNs>(status.silent_ms()) * kMillisecond,
           status.applied_revision(),
           status.owned_shard_count(),
+          status.staying_shard_count(),
           status.replica_count(),
           status.drain_progress(),
           status.trouble(),
-          std::move(copies)};
+          std::move(copies),
+          std::move(unserved)};
 }
 
 }  // namespace
@@ -65,14 +70,27 @@ class AdminClient::Impl {
         status = from_grpc(ended, what_);
         if (outcome == ControlPeers::Outcome::kNobodyLeads) refusal = status;
       }
-      if (outcome == ControlPeers::Outcome::kAnswered || outcome == ControlPeers::Outcome::kLost) return status;
+      const bool answered = outcome == ControlPeers::Outcome::kAnswered;
+      // What a leader says is UNAVAILABLE needs no explanation; of other codes nobody knows yet who said so.
+      if (answered && status.code() == absl::StatusCode::kUnavailable) return status;
+      if (answered || outcome == ControlPeers::Outcome::kLost) return explain_control_failure(status, peer.address);
       const DurationNs pause_ns = outcome == ControlPeers::Outcome::kRedirected ? kMillisecond : kPause;
-      if (clock_.now_ns() + pause_ns >= deadline) return refusal.ok() ? status : refusal;
+      if (clock_.now_ns() + pause_ns >= deadline) {
+        return refusal.ok() ? explained(status) : refusal;
+      }
       std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
     }
   }
 
  private:
+  /// Nobody could be asked: what stands at one of the addresses instead, if something does.
+  absl::Status explained(const absl::Status& status) const {
+    for (const ControlPeers::Peer& peer : peers_.all()) {
+      if (absl::Status said = explain_control_failure(status, peer.address); said != status) return said;
+    }
+    return status;
+  }
+
   static constexpr DurationNs kConnectMax = kSecond;
   static constexpr DurationNs kPause = 100 * kMillisecond;
 
@@ -139,6 +157,7 @@ absl::StatusOr<ClusterStatus> AdminClient::status() {
   result.uptime_ns = static_cast<DurationNs>(reply.uptime_ms()) * kMillisecond;
   result.watcher_count = reply.watcher_count();
   result.troubles = {reply.troubles().begin(), reply.troubles().end()};
+  result.hints = {reply.hints().begin(), reply.hints().end()};
   return result;
 }
 

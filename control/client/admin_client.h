@@ -58,6 +58,8 @@ struct ClusterStatus {
     DurationNs silent_ns = 0;
     uint64_t applied_revision = 0;
     uint32_t owned_shard_count = 0;
+    /// Of tables with one replica: a drain leaves them on the node.
+    uint32_t staying_shard_count = 0;
     /// As member or learner.
     uint32_t replica_count = 0;
     /// Of a draining node: what is left. Empty when the node is.
@@ -66,6 +68,8 @@ struct ClusterStatus {
     std::string trouble;
     /// Copies of shards that it is making; not all, if they are many.
     std::vector<CopyReport> copies;
+    /// Shards that it has a part in and cannot open, all of them; `why` is empty for some if they are many.
+    std::vector<ShardRef> unserved;
   };
 
   std::string cluster_id;
@@ -76,8 +80,10 @@ struct ClusterStatus {
   VersionRange versions;
   DurationNs uptime_ns = 0;
   uint32_t watcher_count = 0;
-  /// Shards that nobody serves: which, why, what to do.
+  /// What is wrong with the cluster, such as a shard that nobody serves: what, why, what to do.
   std::vector<std::string> troubles;
+  /// What nothing depends on, but somebody may want to do, such as removing a node that is gone and holds nothing.
+  std::vector<std::string> hints;
 };
 
 /// Every call is carried out once, by the control process that leads, which is looked for, and takes at

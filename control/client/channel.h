@@ -47,6 +47,7 @@ class ControlPeers {
   /// Who is to be asked.
   [[nodiscard]] const Peer& peer() const { return peers_[chosen_.load()]; }
   [[nodiscard]] size_t size() const { return peers_.size(); }
+  [[nodiscard]] const std::vector<Peer>& all() const { return peers_; }
 
   /// Tells how a call to `asked` ended.
   Outcome learn(const Peer& asked, const grpc::Status& status, const grpc::ClientContext& context);

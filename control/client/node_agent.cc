@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/backoff.h"
 #include "control/client/channel.h"
+#include "control/client/what_answers.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 #include "rpc/base/check.h"
@@ -70,6 +71,16 @@ class NodeAgent::Impl {
       std::lock_guard lock(mutex_);
       if (node_trouble_ == trouble) return;
       node_trouble_ = trouble;
+      send_now_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  void set_unserved(std::vector<ShardRef> unserved) {
+    {
+      std::lock_guard lock(mutex_);
+      if (unserved_ == unserved) return;
+      unserved_ = std::move(unserved);
       send_now_ = true;
     }
     changed_.notify_all();
@@ -165,7 +176,7 @@ class NodeAgent::Impl {
     {
       // Registering says nothing of trouble: the first heartbeat does.
       std::lock_guard lock(mutex_);
-      send_now_ |= !node_trouble_.empty();
+      send_now_ |= !node_trouble_.empty() || !unserved_.empty();
     }
     cluster_id_ = reply.cluster_id();
     heartbeat_interval_ns_ = std::clamp(reply.heartbeat_interval_ms(), kHeartbeatMsMin, kHeartbeatMsMax) * kMillisecond;
@@ -179,7 +190,7 @@ class NodeAgent::Impl {
     return absl::OkStatus();
   }
 
-  /// What a node does with its first registration may take long, and a node without heartbeats would be suspected meanwhile.
+  /// What a node does with its first registration may take long; without heartbeats it would be suspected meanwhile.
   void tell_registrations() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -200,6 +211,7 @@ class NodeAgent::Impl {
       std::lock_guard lock(mutex_);
       request.set_trouble(node_trouble_);
       for (const CopyReport& copy : copies_) *request.add_copies() = to_proto(copy);
+      for (const ShardRef& shard : unserved_) *request.add_unserved() = to_proto(shard);
     }
     v1::HeartbeatReply reply;
     // Findings first: somebody may be waiting for another primary.
@@ -270,6 +282,7 @@ class NodeAgent::Impl {
       context_ = &context;
     }
     const ControlPeers::Peer& peer = peers_.peer();
+    asked_ = peer.address;
     const auto stub = v1::Membership::NewStub(peer.channel);
     const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
     {
@@ -306,12 +319,23 @@ class NodeAgent::Impl {
 
   void note_trouble(const absl::Status& status) {
     bool tell = false;
+    bool joining = false;
     {
       std::lock_guard lock(mutex_);
-      tell = status.code() != trouble_.code();
-      trouble_ = status;
+      joining = !registration_;
+      tell = status.code() != said_.code();
+      // "cannot be reached" and "cannot reach you" are both UNAVAILABLE, and whoever starts a node must hear of both.
+      if (joining && status.code() == absl::StatusCode::kUnavailable) tell |= status.message() != said_.message();
+      said_ = status;
     }
-    if (tell && options_.on_trouble) options_.on_trouble(status);
+    if (!tell) return;
+    // Later the address was right once, and finding out takes longer than a heartbeat may be late.
+    const absl::Status trouble = joining ? explain_control_failure(status, asked_) : status;
+    {
+      std::lock_guard lock(mutex_);
+      trouble_ = trouble;
+    }
+    if (options_.on_trouble) options_.on_trouble(trouble);
   }
 
   void wait(DurationNs how_long_ns) {
@@ -345,6 +369,7 @@ class NodeAgent::Impl {
 
   // Owned by the agent's thread, and by whoever has joined it.
   ControlPeers::Outcome outcome_ = ControlPeers::Outcome::kAnswered;
+  std::string asked_;  // the address of the last call
   std::string cluster_id_;
   bool registered_ = false;
   bool clock_is_off_ = false;
@@ -356,9 +381,11 @@ class NodeAgent::Impl {
   std::optional<Registration> registration_;
   absl::Status refusal_;
   absl::Status trouble_;
+  absl::Status said_;  // the trouble before it was explained
   uint64_t applied_revision_ = 0;
   std::string node_trouble_;
   std::vector<CopyReport> copies_;
+  std::vector<ShardRef> unserved_;
   /// A registration that on_registered has not been told, and whether it has been told one.
   std::optional<Registration> untold_;
   bool told_ = false;
@@ -389,6 +416,9 @@ void NodeAgent::set_applied_revision(uint64_t revision) {
 }
 void NodeAgent::set_trouble(const std::string& trouble) {
   impl_->set_trouble(trouble);
+}
+void NodeAgent::set_unserved(std::vector<ShardRef> unserved) {
+  impl_->set_unserved(std::move(unserved));
 }
 void NodeAgent::set_copies(std::vector<CopyReport> copies) {
   impl_->set_copies(std::move(copies));

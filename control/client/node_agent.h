@@ -52,8 +52,8 @@ struct NodeAgentOptions {
   /// A goodbye that takes longer is given up: silence says the same a little later.
   DurationNs goodbye_timeout_ns = 500 * kMillisecond;
   /// Registered, for the first time or again; of registrations that come while it runs it is told the last. It may take
-  /// as long as it needs, because it has a thread of its own: heartbeats go on meanwhile. stop() waits for it. The other
-  /// callbacks run on the agent's thread. Each may be empty, none may call stop().
+  /// as long as it needs, because it has a thread of its own: heartbeats go on meanwhile. stop() waits for it. The
+  /// other callbacks run on the agent's thread. Each may be empty, none may call stop().
   std::function<void(const Registration&)> on_registered = nullptr;
   /// Final: the node must stop. Not called if stop() came first.
   std::function<void(const absl::Status&)> on_refused = nullptr;
@@ -88,6 +88,11 @@ class NodeAgent {
   /// What keeps the node from doing all its work, for people; empty: nothing. Goes out with every heartbeat, and at once when
   /// it changes. Thread: any.
   void set_trouble(const std::string& trouble);
+
+  /// Shards that the map gives to this node and whose data it cannot open, all of them; replaces what was said before.
+  /// Goes out with every heartbeat, and at once when it changes: the control plane then takes the node for one that
+  /// does not serve them. Thread: any.
+  void set_unserved(std::vector<ShardRef> unserved);
 
   /// Copies of shards that the node is making, all of them. Go out with every heartbeat.
   void set_copies(std::vector<CopyReport> copies);

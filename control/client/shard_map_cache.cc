@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/client/backoff.h"
 #include "control/client/channel.h"
+#include "control/client/what_answers.h"
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 
@@ -31,7 +32,9 @@ class ShardMapCache::Impl {
       : options_(std::move(options)),
         peers_(options_.control_address),
         cluster_id_(options_.cluster_id),
-        snapshot_(std::make_shared<ShardMap>()) {}
+        snapshot_(std::make_shared<ShardMap>()),
+        connection_(absl::UnavailableError(
+            absl::StrCat("control plane at ", options_.control_address, " has not answered yet"))) {}
 
   void start() {
     thread_ = std::thread([this] { run(); });
@@ -95,13 +98,14 @@ class ShardMapCache::Impl {
 
   absl::Status connection() const {
     std::lock_guard lock(mutex_);
-    return connection_;
+    return decided_ ? connection_ : absl::UnknownError(connection_.message());
   }
 
  private:
   void run() {
     Backoff backoff({}, std::random_device{}());
     size_t redirects = 0;
+    size_t lost = 0;  // in a row
     while (true) {
       bool got_map = false;
       const absl::Status ended = follow(got_map);
@@ -109,7 +113,8 @@ class ShardMapCache::Impl {
       // Two that name each other must not keep us from waiting.
       if (outcome_ == ControlPeers::Outcome::kRedirected && !got_map && ++redirects <= peers_.size()) continue;
       redirects = 0;
-      report(ended);
+      lost = outcome_ == ControlPeers::Outcome::kLost ? lost + 1 : 0;
+      report(ended, lost >= peers_.size() || absl::IsFailedPrecondition(ended));
       std::unique_lock lock(mutex_);
       const DurationNs pause = backoff.next();
       const DurationNs least = std::min(pause, kHurryPauseNs);
@@ -154,7 +159,19 @@ class ShardMapCache::Impl {
     if (!refused.ok()) return refused;
     const std::string what = absl::StrCat("control plane at ", options_.control_address);
     if (ended.ok()) return absl::UnavailableError(absl::StrCat(what, " ended the watch"));
-    return from_grpc(ended, what);
+    return explained(from_grpc(ended, what), peer.address);
+  }
+
+  /// Until the first map the address may be wrong: then the error says what stands there. Looked for once per error.
+  absl::Status explained(const absl::Status& status, const std::string& address) {
+    if (revision() != 0 || outcome_ == ControlPeers::Outcome::kNobodyLeads) return status;
+    if (status != said_) {
+      said_ = status;
+      explained_ = explain_control_failure(status, address);
+      // One of several addresses is wrong: no reason to end, while another may be right.
+      if (peers_.size() > 1) explained_ = absl::Status(status.code(), explained_.message());
+    }
+    return explained_;
   }
 
   /// Checks a map and makes it the snapshot.
@@ -185,13 +202,15 @@ class ShardMapCache::Impl {
     return absl::OkStatus();
   }
 
-  void report(const absl::Status& connection) {
+  /// `decided`: asking the other processes, or waiting until one leads, will not help.
+  void report(const absl::Status& connection, bool decided = true) {
     bool tell = false;
     {
       std::lock_guard lock(mutex_);
       if (stopping_) return;
       tell = !connection.ok() && connection.code() != connection_.code();
       connection_ = connection;
+      decided_ = decided;
     }
     changed_.notify_all();
     if (tell && options_.on_trouble) options_.on_trouble(connection);
@@ -203,13 +222,16 @@ class ShardMapCache::Impl {
   // Owned by the thread.
   ControlPeers::Outcome outcome_ = ControlPeers::Outcome::kAnswered;
   std::string cluster_id_;
+  absl::Status said_;
+  absl::Status explained_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   // Protected by mutex_; revision_ is also read without.
   std::shared_ptr<const ShardMap> snapshot_;
   std::atomic<uint64_t> revision_{0};
-  absl::Status connection_ = absl::UnavailableError("not connected yet");
+  absl::Status connection_;
+  bool decided_ = false;
   grpc::ClientContext* context_ = nullptr;
   bool stopping_ = false;
   uint64_t expected_ = 0;  // a revision that the control plane had

@@ -76,7 +76,8 @@ class ShardMapCache {
   /// anew: gRPC notices a dead connection by timers, which stand still for as long as a wall clock was set back.
   void expect(uint64_t revision);
 
-  /// OK while the watch is open; else why it is not.
+  /// OK while the watch is open; else why it is not. UNKNOWN as long as there is hope: no process has answered yet, not
+  /// all have been asked, or none of them leads.
   [[nodiscard]] absl::Status connection() const;
 
  private:

@@ -10,8 +10,10 @@
 #include "control/core/limits.h"
 #include "control/core/placement.h"
 #include "control/core/replica_placement.h"
+#include "control/core/table_names.h"
 #include "control/core/text.h"
 #include "control/core/view_rules.h"
+#include "rpc/base/printable.h"
 
 namespace skua::control {
 namespace {
@@ -40,7 +42,7 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
     return decision;
   }
   return refused(absl::AlreadyExistsError(
-      absl::StrCat("table ", event.name, " exists with ", existing.shard_count, " shards",
+      absl::StrCat("table ", event.name, " exists with ", count_of(existing.shard_count, "shard"),
                    existing.replicas == 1 ? std::string() : absl::StrCat(" of ", existing.replicas, " replicas"),
                    ". Use it, choose another name, or drop it first")));
 }
@@ -52,20 +54,10 @@ absl::Status too_few_nodes(const CreateTable& event, size_t live, size_t old) {
     upgrade = absl::StrCat(old, " more are of a build that cannot hold replicas (replication version below ",
                            kReplicationVersionNeeded, ", see skuactl node list): upgrade them, or start ");
   }
-  const std::string fewer = live == 0 ? "" : absl::StrCat(", or create it with ", live, " replicas");
+  const std::string fewer = live == 0 ? "" : absl::StrCat(", or create it with ", count_of(live, "replica"));
   return absl::FailedPreconditionError(absl::StrCat("table ", event.name, " with ", event.replicas,
                                                     " replicas needs as many nodes, ", live, " can take shards. ",
                                                     upgrade, event.replicas - live, " more skuad", fewer));
-}
-
-std::string table_names(const ClusterState& state) {
-  constexpr size_t kShown = 8;
-  std::vector<std::string> names;
-  for (const auto& [id, table] : state.tables) {
-    if (names.size() == kShown) return absl::StrCat(absl::StrJoin(names, ", "), ", ...");
-    names.push_back(table.name);
-  }
-  return names.empty() ? std::string("none") : absl::StrJoin(names, ", ");
 }
 
 }  // namespace
@@ -104,7 +96,8 @@ std::vector<std::string> ClusterCore::lagging_owners(TableId table, uint64_t rev
   for (auto it = state_.shards.lower_bound({table, 0}); it != state_.shards.end() && it->first.first == table; ++it) {
     for (const Replica& member : members_of(it->second)) {
       const auto status = node_status(member.node_uuid);
-      if (!status || status->liveness != Liveness::kAlive || status->applied_revision < revision) {
+      if (!status || status->liveness != Liveness::kAlive || status->applied_revision < revision ||
+          status->unserved.contains(it->first)) {
         lagging.insert(member.node_uuid);
       }
     }
@@ -116,6 +109,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   const std::string who = describe_node(event.node);
   if (auto status = check_versions(who, event.node.versions); !status.ok()) return refused(status);
   if (auto status = check_cluster(who, event.cluster_id, state_); !status.ok()) {
+    strangers_.note(event, now);
     return refused(status);
   }
   if (auto status = check_node_info(event.node); !status.ok()) return refused(status);
@@ -135,6 +129,7 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   if (!decision.status.ok()) return decision;
   note_alive(event.node.uuid, event.applied_revision, now, decision);
   status_[event.node.uuid].trouble.clear();
+  status_[event.node.uuid].unserved.clear();
   NodeInfo node = event.node;
   node.draining = registered != state_.nodes.end() && registered->second.draining;
   if (registered == state_.nodes.end() || !(registered->second == node)) {
@@ -176,8 +171,25 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   status.copies.assign(event.copies.begin(),
                        event.copies.begin() + static_cast<ptrdiff_t>(std::min(event.copies.size(), kCopiesShownMax)));
   for (CopyReport& copy : status.copies) copy.text = cut_text(copy.text, kCopyTextMax);
+  note_unserved(event);
   if (event.stopping) set_liveness(event.uuid, Liveness::kStopped, decision);
   return decision;
+}
+
+/// Of shards that the node has a part in: no more than there are, whatever it says.
+void ClusterCore::note_unserved(const NodeHeartbeat& event) {
+  std::map<ShardKey, std::string> unserved;
+  for (const ShardRef& ref : event.unserved) {
+    const auto record = state_.shards.find(ref.shard);
+    if (record == state_.shards.end()) continue;
+    const bool part =
+        find_member(record->second, event.uuid) != nullptr || find_learner(record->second, event.uuid) != nullptr;
+    if (part) unserved[ref.shard] = cut_text(ref.why, kUnservedWhyMax);
+  }
+  NodeStatus& status = status_[event.uuid];
+  if (status.unserved == unserved) return;
+  status.unserved = std::move(unserved);
+  views_.touch();
 }
 
 Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
@@ -191,7 +203,7 @@ Decision ClusterCore::on(const ReplicaReport& event, TimeNs now) {
 
 Decision ClusterCore::on(const CreateTable& event, TimeNs now) {
   if (!is_table_name(event.name)) {
-    return refused(absl::InvalidArgumentError(absl::StrCat("\"", event.name.substr(0, kTableNameMax),
+    return refused(absl::InvalidArgumentError(absl::StrCat("\"", printable(event.name, kTableNameMax),
                                                            "\" is not a table name. Use 1 to ", kTableNameMax,
                                                            " letters, digits, '_', '-' or '.'")));
   }
@@ -217,8 +229,8 @@ Decision ClusterCore::on(const CreateTable& event, TimeNs now) {
                               : std::min(placer.worker_count() * kDefaultShardsPerWorker, kShardsPerTableMax);
   if (state_.shards.size() + wanted > kShardsMax) {
     return refused(absl::ResourceExhaustedError(absl::StrCat(
-        "table ", event.name, " with ", wanted, " shards would bring the cluster to ", state_.shards.size() + wanted,
-        "; the limit is ", kShardsMax, ". Use fewer shards or drop a table")));
+        "table ", event.name, " with ", count_of(wanted, "shard"), " would bring the cluster to ",
+        state_.shards.size() + wanted, "; the limit is ", kShardsMax, ". Use fewer shards or drop a table")));
   }
   Decision decision;
   decision.changes = next_changes();
@@ -314,10 +326,11 @@ absl::Status ClusterCore::check_new_table(const CreateTable& event) const {
     return absl::InvalidArgumentError(
         absl::StrCat("table ", event.name, " with ", event.replicas, " replicas: a shard has 1 to ", kReplicasMax));
   }
-  if (event.min_insync > std::max(event.replicas, 1u)) {
+  const uint32_t replicas = std::max(event.replicas, 1u);
+  if (event.min_insync > replicas) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "table ", event.name, " wants ", event.min_insync, " members in sync of ", std::max(event.replicas, 1u),
-        " replicas: no write could ever be acknowledged. Choose 1 to ", std::max(event.replicas, 1u)));
+        "table ", event.name, " wants ", event.min_insync, " members in sync and has ", count_of(replicas, "replica"),
+        ": no write could ever be acknowledged. Choose ", replicas == 1 ? "1" : absl::StrCat("1 to ", replicas)));
   }
   if (state_.tables.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
@@ -327,15 +340,30 @@ absl::Status ClusterCore::check_new_table(const CreateTable& event) const {
 }
 
 absl::Status ClusterCore::no_live_nodes() const {
-  const auto unknown = std::count_if(status_.begin(), status_.end(),
-                                     [](const auto& entry) { return entry.second.liveness == Liveness::kUnknown; });
+  size_t unknown = 0;
+  size_t draining = 0;
+  for (const auto& [uuid, node] : state_.nodes) {
+    const Liveness liveness = status_.at(uuid).liveness;
+    if (liveness == Liveness::kUnknown) ++unknown;
+    if (liveness == Liveness::kAlive && node.draining) ++draining;
+  }
   if (unknown > 0) {
-    return absl::UnavailableError(absl::StrCat("the control plane has just started and waits to hear from ", unknown,
-                                               " nodes. Try again in a few seconds"));
+    return absl::UnavailableError(absl::StrCat("the control plane has just started and waits to hear from ",
+                                               count_of(unknown, "node"), ". Try again in a few seconds"));
+  }
+  if (draining > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no storage node takes shards: ", draining, " of ", count_of(state_.nodes.size(), "node"),
+        draining == 1 ? " is" : " are", " drained", draining < state_.nodes.size() ? ", the others are not alive" : "",
+        ". Undrain one (skuactl node undrain), or start another skuad"));
+  }
+  if (state_.nodes.empty()) {
+    return absl::FailedPreconditionError(
+        "no storage node has joined yet. Start a skuad that points at this control plane (--control-address)");
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("no live storage node: ", state_.nodes.size(),
-                   " are registered, none of them is alive. Start a skuad that points at this control plane"));
+      absl::StrCat("no live storage node: ", count_of(state_.nodes.size(), "node"),
+                   " registered, none of them alive. Start a skuad that points at this control plane"));
 }
 
 absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarnation,
@@ -346,8 +374,9 @@ absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarn
 }
 
 absl::Status ClusterCore::no_such_table(const std::string& name) const {
-  return absl::NotFoundError(absl::StrCat("no table \"", name.substr(0, kTableNameMax), "\" in cluster ",
-                                          state_.cluster_name, "; there are: ", table_names(state_)));
+  std::vector<std::string> names;
+  for (const auto& [id, table] : state_.tables) names.push_back(table.name);
+  return control::no_such_table(name, absl::StrCat(" in cluster ", state_.cluster_name), names);
 }
 
 Changes ClusterCore::next_changes() const {

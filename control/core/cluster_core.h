@@ -40,6 +40,7 @@
 #include "control/core/cluster_state.h"
 #include "control/core/events.h"
 #include "control/core/node_status.h"
+#include "control/core/strangers.h"
 #include "control/core/view_manager.h"
 #include "rpc/base/clock.h"
 
@@ -93,18 +94,25 @@ class ClusterCore {
   /// Nothing for a node that is not registered.
   [[nodiscard]] std::optional<NodeStatus> node_status(const std::string& uuid) const;
 
-  /// Members of the table's shards that have not applied `revision` yet, sorted by uuid. Empty for
-  /// an unknown table.
+  /// Members of the table's shards that have not applied `revision` yet or cannot serve a shard, sorted by uuid. Empty
+  /// for an unknown table.
   [[nodiscard]] std::vector<std::string> lagging_owners(TableId table, uint64_t revision) const;
 
-  /// Shards of the table whose primary is alive and has its data.
+  /// Shards of the table whose primary is alive and serves its data.
   [[nodiscard]] uint32_t available_shard_count(TableId table) const;
 
-  /// Shards of the table that have all their members, on live nodes that are to keep them.
+  /// Shards of the table that have all their members, on live nodes that serve them and are to keep them.
   [[nodiscard]] uint32_t settled_shard_count(TableId table) const;
 
   /// One line for each shard that nobody serves: which, why, what to do. At most `max`.
   [[nodiscard]] std::vector<std::string> shard_troubles(size_t max) const;
+
+  /// One line for each other cluster whose nodes ask here.
+  [[nodiscard]] std::vector<std::string> stranger_troubles() const { return strangers_.troubles(state_, newest_); }
+
+  /// What nothing depends on, but an operator may want to do: one line for each node that is gone and holds nothing. At
+  /// most `max`.
+  [[nodiscard]] std::vector<std::string> hints(size_t max) const;
 
   /// What keeps a draining node from being empty: "" if nothing does or it is not draining.
   [[nodiscard]] std::string drain_progress(const std::string& uuid) const;
@@ -126,6 +134,7 @@ class ClusterCore {
   /// Empty if the claim may be taken; otherwise a refusal, which may name addresses to ask first.
   [[nodiscard]] Decision judge_claim(const RegisterNode& event) const;
   void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
+  void note_unserved(const NodeHeartbeat& event);
   void set_liveness(const std::string& uuid, Liveness to, Decision& decision);
   void move_shards_off_missing_workers(const NodeInfo& node, Changes& changes) const;
   /// OK if the message comes from the registered process of that node.
@@ -153,6 +162,7 @@ class ClusterCore {
   ClusterState state_;
   NodeStatuses status_;
   ViewManager views_;
+  Strangers strangers_;
   /// For questions that come without a time.
   TimeNs newest_ = 0;
 };

@@ -7,8 +7,11 @@
 #include "absl/strings/str_join.h"
 #include "control/core/cluster_core.h"
 #include "control/core/identity_rules.h"
+#include "control/core/limits.h"
 #include "control/core/shard_repair.h"
+#include "control/core/text.h"
 #include "control/core/uuid.h"
+#include "rpc/base/printable.h"
 
 namespace skua::control {
 namespace {
@@ -76,14 +79,14 @@ Decision ClusterCore::on(const NodeLeave& event, TimeNs now) {
     if (table != state_.tables.end()) tables.insert(table->second.name);
   }
   if (owned > 0 && !event.force) {
-    return refused_precondition(absl::StrCat(describe_node(node), " owns ", owned, " shards of ",
+    return refused_precondition(absl::StrCat(describe_node(node), " owns ", count_of(owned, "shard"), " of ",
                                              absl::StrJoin(tables, ", "),
                                              ", and no other node has their data. Drop the tables first, or use force "
                                              "to give the data up"));
   }
   if (shared > 0 && !event.force) {
-    return refused_precondition(absl::StrCat(describe_node(node), " holds replicas of ", shared, " shards of ",
-                                             absl::StrJoin(tables, ", "),
+    return refused_precondition(absl::StrCat(describe_node(node), " holds replicas of ", count_of(shared, "shard"),
+                                             " of ", absl::StrJoin(tables, ", "),
                                              ". Drain it first, or use force to leave these to their other members"));
   }
   Decision decision;
@@ -121,6 +124,12 @@ Decision ClusterCore::on(const MoveShard& event, TimeNs now) {
     return refused_precondition(
         absl::StrCat(what, " has no member on node ", event.from, ". See its members in the shard map"));
   }
+  if (!context(now).replicated(*record)) {
+    return refused_precondition(
+        absl::StrCat(what, " stays where it is: table ", event.table,
+                     " has one replica, and nodes do not copy such tables. Write its rows into "
+                     "a table with more replicas (skuactl table create --replicas 2), or drop it"));
+  }
   if (is_leaving(*record, event.from) && find_learner(*record, event.to) != nullptr) return nothing_to_do();
   if (find_member(*record, event.to) != nullptr || find_learner(*record, event.to) != nullptr) {
     return refused_precondition(absl::StrCat(what, " is on node ", event.to, " already. Choose a node without it"));
@@ -156,6 +165,10 @@ Decision ClusterCore::on(const TransferPrimary& event, TimeNs now) {
     return refused_precondition(
         absl::StrCat("node ", event.to, " is not alive and cannot lead ", what, ". Choose a live member"));
   }
+  if (context(now).unserved(*record, event.to)) {
+    return refused_precondition(absl::StrCat("node ", event.to, " cannot open its data of ", what,
+                                             ". Choose another member; the trouble of that node says why"));
+  }
   if (context(now).doubtful(*record, event.to)) {
     return refused_precondition(absl::StrCat("node ", event.to, " lost power and may lack writes of ", what,
                                              ". Choose another member, or wait until it has caught up"));
@@ -172,7 +185,7 @@ Decision ClusterCore::on(const ForceRecover& event, TimeNs now) {
   if (node == state_.nodes.end()) return refused(no_such_node(event.node));
   const ViewContext view = context(now);
   for (const Replica& member : members_of(*record)) {
-    if (view.valid(member) && view.alive(member.node_uuid) && !view.doubtful(*record, member.node_uuid)) {
+    if (view.valid(member) && view.serves(*record, member.node_uuid) && !view.doubtful(*record, member.node_uuid)) {
       return refused_precondition(absl::StrCat(what, " has a live member with all its data, node ", member.node_uuid,
                                                ". Nothing needs to be forced"));
     }
@@ -186,20 +199,28 @@ Decision ClusterCore::on(const ForceRecover& event, TimeNs now) {
   if (!view.alive(event.node)) {
     return refused_precondition(absl::StrCat("node ", event.node, " is not alive. Start it, then recover from it"));
   }
+  if (view.unserved(*record, event.node)) {
+    return refused_precondition(
+        absl::StrCat("node ", event.node, " cannot open what it has of ", what,
+                     ", so nothing can go on from it. Mend what its trouble in the status names, "
+                     "choose another node, or drop the table"));
+  }
   return changed(recovered_from(view, *record, *replica));
 }
 
 absl::Status ClusterCore::no_such_node(const std::string& uuid) const {
-  return absl::NotFoundError(
-      absl::StrCat("no node ", uuid, " in cluster ", state_.cluster_name, ". See the list of nodes in the status"));
+  return absl::NotFoundError(absl::StrCat(
+      "no node ", printable(uuid, kAddressMax), " in cluster ", state_.cluster_name,
+      state_.nodes.empty() ? ", which has no nodes yet" : ". skuactl node list shows those that there are"));
 }
 
 absl::StatusOr<ShardAssignment> ClusterCore::find_shard(const std::string& table, uint32_t shard) const {
   const Table* found = state_.find_table(table);
   if (found == nullptr) return no_such_table(table);
   if (shard >= found->shard_count) {
-    return absl::NotFoundError(
-        absl::StrCat("table ", table, " has shards 0 to ", found->shard_count - 1, ", no shard ", shard));
+    const std::string there =
+        found->shard_count == 1 ? "one shard, 0" : absl::StrCat("shards 0 to ", found->shard_count - 1);
+    return absl::NotFoundError(absl::StrCat("table ", table, " has ", there, ", no shard ", shard));
   }
   return state_.shards.at({found->id, shard});
 }
@@ -251,19 +272,53 @@ std::string ClusterCore::drain_progress(const std::string& uuid) const {
   if (!view.draining(uuid)) return {};
   // Learners that wait for their turn are not stuck.
   const ReplicaLoads no_load{ClusterState{}};
-  size_t held = 0;
+  size_t moving = 0;
   size_t stuck = 0;
+  size_t waiting = 0;             // for a node that has the data
+  std::set<std::string> staying;  // tables whose shards nobody copies
   for (const auto& [key, record] : state_.shards) {
     if (find_member(record, uuid) == nullptr) continue;
-    ++held;
-    if (!lacks_members(view, record) || !record.learners.empty()) continue;
+    if (!view.replicated(record)) {
+      const auto table = state_.tables.find(key.first);
+      if (table != state_.tables.end()) staying.insert(table->second.name);
+      continue;
+    }
+    ++moving;
+    if (!primary_works(view, record)) ++waiting;
+    if (!primary_works(view, record) || !lacks_members(view, record) || !record.learners.empty()) continue;
     if (!choose_learner(view, no_load, record, {})) ++stuck;
   }
-  if (held == 0) return {};
-  if (stuck == 0) return absl::StrCat(held, " shards still to be moved");
-  return absl::StrCat(held, " shards still to be moved, ", stuck,
-                      " of them cannot be: no other live node has room for one more replica. Start another skuad, or "
-                      "undrain a node");
+  std::string text;
+  if (moving > 0) text = absl::StrCat(count_of(moving, "shard"), " still to be moved");
+  if (stuck > 0) {
+    absl::StrAppend(&text, ", ", stuck,
+                    " of them cannot be: no other live node has room for one more replica. Start another skuad, or "
+                    "undrain a node");
+  }
+  if (waiting > 0) {
+    absl::StrAppend(&text, stuck > 0 ? "; " : ", ", waiting, " of them cannot be while nobody serves them",
+                    view.gone(uuid) ? ": this node does not run, start it again" : "; see the troubles in the status");
+  }
+  if (!staying.empty()) {
+    const size_t count = state_.staying_shard_count(uuid);
+    absl::StrAppend(&text, text.empty() ? "" : "; ", count_of(count, "shard"), count == 1 ? " stays" : " stay",
+                    " here: tables with one replica are not copied (", few_of({staying.begin(), staying.end()}),
+                    "). Write their rows into tables with more replicas, then drop them");
+  }
+  return text;
+}
+
+std::vector<std::string> ClusterCore::hints(size_t max) const {
+  std::vector<std::string> hints;
+  for (const auto& [uuid, node] : state_.nodes) {
+    if (hints.size() >= max) break;
+    const NodeStatus& status = context(newest_).status(uuid);
+    const DurationNs silent = newest_ - status.heard_ns;
+    if (!context(newest_).gone(uuid) || silent < kForgottenNodeNs || state_.replica_count(uuid) != 0) continue;
+    hints.push_back(absl::StrCat("node ", uuid, " has not been heard of for ", rough_time(silent),
+                                 " and holds nothing: start it again, or skuactl node remove ", uuid));
+  }
+  return hints;
 }
 
 }  // namespace skua::control

@@ -17,6 +17,15 @@ size_t ClusterState::owned_shard_count(const std::string& uuid) const {
   }));
 }
 
+size_t ClusterState::staying_shard_count(const std::string& uuid) const {
+  return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {
+    const std::optional<Replica>& primary = entry.second.primary;
+    if (!primary || primary->node_uuid != uuid) return false;
+    const auto table = tables.find(entry.first.first);
+    return table != tables.end() && table->second.replicas == 1;
+  }));
+}
+
 size_t ClusterState::replica_count(const std::string& uuid) const {
   const auto here = [&](const Replica& replica) { return replica.node_uuid == uuid; };
   return static_cast<size_t>(std::count_if(shards.begin(), shards.end(), [&](const auto& entry) {

@@ -137,6 +137,8 @@ struct ClusterState {
   [[nodiscard]] const Table* find_table(std::string_view name) const;
   /// How many shards have `uuid` as their primary.
   [[nodiscard]] size_t owned_shard_count(const std::string& uuid) const;
+  /// Those of them that a drain leaves there: shards of tables with one replica, which nodes do not copy.
+  [[nodiscard]] size_t staying_shard_count(const std::string& uuid) const;
   /// How many shards have `uuid` as a member or learner.
   [[nodiscard]] size_t replica_count(const std::string& uuid) const;
 };

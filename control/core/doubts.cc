@@ -72,7 +72,7 @@ std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, co
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
     const Said* said = find(context, record, uuid);
-    if (said == nullptr || !context.valid(member) || !context.alive(uuid)) return std::nullopt;
+    if (said == nullptr || !context.valid(member) || !context.serves(record, uuid)) return std::nullopt;
     // It may have been told to go on, and not have heard of it yet.
     if (is_primary(record, uuid) && said->epoch < record.epoch) return std::nullopt;
     all_began = std::max(all_began, said->first);

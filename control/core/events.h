@@ -51,6 +51,8 @@ struct NodeHeartbeat {
   std::vector<CopyReport> copies{};
   /// Of its wall clock, before this process's.
   DurationNs clock_ahead_ns = 0;
+  /// Shards that it cannot open, all of them.
+  std::vector<ShardRef> unserved{};
 };
 
 /// Takes a node out of the cluster for good.

@@ -150,9 +150,10 @@ absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered
                      kCopyAdvice));
   }
   if (newcomer.incarnation == registered.incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat(describe_node(newcomer), " has the identity of another process, ",
-                                                      describe_node(registered), ". ", kCopyAdvice,
-                                                      ". If that process is gone for good, start this one again"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        describe_node(newcomer), " has the identity of another process, ", describe_node(registered), ". ", kCopyAdvice,
+        ". Only if there never was a copy and that process is gone for good, start this "
+        "one again"));
   }
   const bool gone = status.liveness == Liveness::kSuspected || status.liveness == Liveness::kStopped;
   if (gone || newcomer.grpc_address == registered.grpc_address) return absl::OkStatus();

@@ -19,6 +19,14 @@ struct CopyReport {
   std::string text;  ///< how far it is, for people
 };
 
+/// A shard that a node has a part in and whose data it cannot open.
+struct ShardRef {
+  ShardKey shard;
+  std::string why{};  ///< for people; may be empty: then the node's trouble says it
+
+  friend bool operator==(const ShardRef&, const ShardRef&) = default;
+};
+
 enum class Liveness { kUnknown, kAlive, kSuspected, kStopped };
 
 /// "unknown", "alive", "suspected" or "stopped".
@@ -35,6 +43,8 @@ struct NodeStatus {
   std::vector<CopyReport> copies{};
   /// How much its wall clock was ahead of this process's, at the last heartbeat.
   DurationNs clock_ahead_ns = 0;
+  /// Shards that it cannot serve, as its last heartbeat said, and why.
+  std::map<ShardKey, std::string> unserved{};
 };
 
 /// What keeps the node from doing all its work, for people; empty: nothing.

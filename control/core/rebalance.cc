@@ -80,7 +80,7 @@ std::optional<ShardAssignment> better_primary(const ViewContext& context, const 
 }
 
 bool may_move(const ViewContext& context, const ShardAssignment& record) {
-  return context.wanted_replicas(record) > 1 && is_settled(context, record);
+  return context.replicated(record) && is_settled(context, record);
 }
 
 }  // namespace

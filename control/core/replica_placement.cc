@@ -127,7 +127,7 @@ std::optional<std::string> choose_primary(const ViewContext& context, const Repl
   };
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
-    if (except.contains(uuid) || !context.valid(member) || !context.alive(uuid)) continue;
+    if (except.contains(uuid) || !context.valid(member) || !context.serves(record, uuid)) continue;
     if (context.doubtful(record, uuid)) continue;
     const NodeInfo* node = context.node(uuid);
     if (best != nullptr) {

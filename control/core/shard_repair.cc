@@ -21,7 +21,7 @@ size_t standing_count(const ViewContext& context, const ShardAssignment& record)
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
     const bool whole = context.valid(member) && !context.doubtful(record, uuid);
-    if (whole && context.alive(uuid) && !context.unwanted(record, uuid)) ++standing;
+    if (whole && context.serves(record, uuid) && !context.unwanted(record, uuid)) ++standing;
   }
   return standing;
 }
@@ -55,13 +55,12 @@ std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, 
 }  // namespace
 
 bool primary_works(const ViewContext& context, const ShardAssignment& record) {
-  return record.primary && context.valid(*record.primary) && context.alive(record.primary->node_uuid) &&
+  return record.primary && context.valid(*record.primary) && context.serves(record, record.primary->node_uuid) &&
          !context.doubtful(record, record.primary->node_uuid);
 }
 
 bool is_plain(const ViewContext& context, const ShardAssignment& record) {
-  return record.backups.empty() && record.learners.empty() && record.leaving.empty() &&
-         context.wanted_replicas(record) == 1 && !(record.primary && context.draining(record.primary->node_uuid));
+  return record.backups.empty() && record.learners.empty() && record.leaving.empty() && !context.replicated(record);
 }
 
 NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
@@ -75,7 +74,7 @@ NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& 
   const auto next = choose_primary(context, loads, record, {primary});
   if (lost || context.stopped(primary)) {
     if (next) return view(context, record, *next, {primary});
-    const bool sole = member_count(record) == 1 && context.wanted_replicas(record) == 1;
+    const bool sole = member_count(record) == 1 && !context.replicated(record);
     if (lost && sole && node != nullptr && context.alive(primary)) {
       // Nobody else ever had the data: whoever keeps one copy has chosen to go on with what is left.
       return forked(record, {primary, record.primary->worker, node->storage_incarnation},
@@ -84,15 +83,15 @@ NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& 
     return std::nullopt;
   }
   if (next) return view(context, record, *next, {});
-  if (context.alive(primary) && !context.doubtful(record, primary)) return view(context, record, primary, {});
+  if (context.serves(record, primary) && !context.doubtful(record, primary)) return view(context, record, primary, {});
   return std::nullopt;
 }
 
-NextRecord replace_doubtful_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                    const ShardAssignment& record) {
-  if (!record.primary || !context.doubtful(record, record.primary->node_uuid)) return std::nullopt;
+NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
+  if (!record.primary) return std::nullopt;
   const std::string& primary = record.primary->node_uuid;
-  // Those are not only doubtful.
+  if (!context.doubtful(record, primary) && !context.unserved(record, primary)) return std::nullopt;
+  // Those are lost (replace_lost_primary).
   if (!context.valid(*record.primary) || context.stopped(primary)) return std::nullopt;
   const auto next = choose_primary(context, loads, record, {primary});
   return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
@@ -147,10 +146,11 @@ NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads
 }
 
 NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record) {
-  const bool complete = standing_count(context, record) >= context.wanted_replicas(record);
+  const bool useless =
+      !context.replicated(record) || standing_count(context, record) >= context.wanted_replicas(record);
   for (const Learner& learner : record.learners) {
     const std::string& uuid = learner.replica.node_uuid;
-    if (!context.valid(learner.replica) || complete || context.draining(uuid)) return without_learner(record, uuid);
+    if (!context.valid(learner.replica) || useless || context.draining(uuid)) return without_learner(record, uuid);
     if (!context.gone(uuid)) continue;
     if (learner.join != 0) return without_join(record, uuid);
     if (context.now - context.status(uuid).heard_ns > context.options.replace_after_ns) {
@@ -161,15 +161,17 @@ NextRecord drop_learners(const ViewContext& context, const ShardAssignment& reco
 }
 
 bool lacks_members(const ViewContext& context, const ShardAssignment& record) {
-  return kept_count(context, record) < context.wanted_replicas(record);
+  return context.replicated(record) && kept_count(context, record) < context.wanted_replicas(record);
 }
 
 bool lacks_learners(const ViewContext& context, const ShardAssignment& record) {
-  return kept_count(context, record) + record.learners.size() < context.wanted_replicas(record);
+  return context.replicated(record) &&
+         kept_count(context, record) + record.learners.size() < context.wanted_replicas(record);
 }
 
 NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
                        const ShardAssignment& record, DurationNs incomplete_for) {
+  if (!context.replicated(record) && !record.leaving.empty()) return without_leaving(record);
   if (!primary_works(context, record) || !lacks_learners(context, record)) return std::nullopt;
   std::set<std::string> avoid;
   for (const auto& [uuid, may_return] : history.former_members(context, {record.table_id, record.shard})) {

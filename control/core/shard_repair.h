@@ -15,19 +15,20 @@ namespace skua::control {
 
 using NextRecord = std::optional<ShardAssignment>;
 
-/// A shard of an unreplicated table that nobody moves: only its owner's storage can be lost.
+/// A shard of a table with one replica: nothing can happen to it but that its owner's storage is lost.
 [[nodiscard]] bool is_plain(const ViewContext& context, const ShardAssignment& record);
 
-/// The primary is alive and has its data, all of it as far as is known.
+/// The primary is alive and serves its data, which is all of it as far as is known.
 [[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);
 
 /// The primary can lead no more: another member does, or a restarted primary does again.
 [[nodiscard]] NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads,
                                               const ShardAssignment& record);
 
-/// The primary may lack what it acknowledged, and another member does not.
-[[nodiscard]] NextRecord replace_doubtful_primary(const ViewContext& context, const ReplicaLoads& loads,
-                                                  const ShardAssignment& record);
+/// The primary may lack what it acknowledged, or cannot open its data, and another member is better off. It stays a
+/// member.
+[[nodiscard]] NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads,
+                                               const ShardAssignment& record);
 
 /// All members are there and may lack what they acknowledged: the one with the longest log goes on.
 [[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record);

@@ -1,10 +1,16 @@
-// Texts of peers that are kept and shown.
+// Texts of peers that are kept and shown, and numbers in texts.
 #ifndef SKUA_CONTROL_CORE_TEXT_H_
 #define SKUA_CONTROL_CORE_TEXT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rpc/base/clock.h"
 
 namespace skua::control {
 
@@ -14,6 +20,30 @@ namespace skua::control {
   // The bytes that continue a UTF-8 character begin with the bits 10.
   while (max > 0 && (static_cast<unsigned char>(text[max]) & 0xc0) == 0x80) --max;
   return std::string(text.substr(0, max));
+}
+
+/// "1 shard", "2 shards".
+[[nodiscard]] inline std::string count_of(uint64_t n, const char* thing) {
+  return absl::StrCat(n, " ", thing, n == 1 ? "" : "s");
+}
+
+/// "a, b, c": a few of the names, then "..." if there are more. Of none: "none".
+[[nodiscard]] inline std::string few_of(const std::vector<std::string>& names) {
+  constexpr size_t kShownMax = 8;
+  const size_t shown = std::min(names.size(), kShownMax);
+  std::string text = absl::StrJoin(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", ");
+  if (shown < names.size()) text += ", ...";
+  return names.empty() ? "none" : text;
+}
+
+/// "40 s", "12 min", "3 h", "5 days".
+[[nodiscard]] inline std::string rough_time(DurationNs time_ns) {
+  constexpr DurationNs kMinute = 60 * kSecond;
+  constexpr DurationNs kHour = 60 * kMinute;
+  if (time_ns < 2 * kMinute) return absl::StrCat(time_ns / kSecond, " s");
+  if (time_ns < 2 * kHour) return absl::StrCat(time_ns / kMinute, " min");
+  if (time_ns < 48 * kHour) return absl::StrCat(time_ns / kHour, " h");
+  return absl::StrCat(time_ns / (24 * kHour), " days");
 }
 
 }  // namespace skua::control

@@ -26,9 +26,10 @@ struct ViewContext {
     const auto found = state.nodes.find(uuid);
     return found == state.nodes.end() ? nullptr : &found->second;
   }
-  [[nodiscard]] NodeStatus status(const std::string& uuid) const {
+  [[nodiscard]] const NodeStatus& status(const std::string& uuid) const {
+    static const NodeStatus kNotRegistered{.liveness = Liveness::kStopped};
     const auto found = statuses.find(uuid);
-    return found == statuses.end() || node(uuid) == nullptr ? NodeStatus{Liveness::kStopped, 0, 0} : found->second;
+    return found == statuses.end() || node(uuid) == nullptr ? kNotRegistered : found->second;
   }
   /// The node still has what this replica had.
   [[nodiscard]] bool valid(const Replica& replica) const {
@@ -36,9 +37,17 @@ struct ViewContext {
     return info != nullptr && info->storage_incarnation == replica.storage_incarnation;
   }
   [[nodiscard]] bool alive(const std::string& uuid) const { return status(uuid).liveness == Liveness::kAlive; }
+  /// The node says that it cannot open what it has of this shard.
+  [[nodiscard]] bool unserved(const ShardAssignment& record, const std::string& uuid) const {
+    return status(uuid).unserved.contains({record.table_id, record.shard});
+  }
+  /// Alive, and nothing is known that keeps it from serving this shard.
+  [[nodiscard]] bool serves(const ShardAssignment& record, const std::string& uuid) const {
+    return alive(uuid) && !unserved(record, uuid);
+  }
   /// Heard of so lately that others' complaints about it need not mean that it is dead.
   [[nodiscard]] bool heard(const std::string& uuid) const {
-    const NodeStatus known = status(uuid);
+    const NodeStatus& known = status(uuid);
     return known.liveness == Liveness::kAlive && now - known.heard_ns <= options.fresh_ns;
   }
   /// Silent for long, said goodbye, or not registered. A node that this process has not heard of yet
@@ -67,6 +76,8 @@ struct ViewContext {
     const auto found = state.tables.find(record.table_id);
     return found == state.tables.end() ? 1 : found->second.replicas;
   }
+  /// Nodes copy the table's shards. A shard of a table with one replica stays on its node.
+  [[nodiscard]] bool replicated(const ShardAssignment& record) const { return wanted_replicas(record) > 1; }
   /// The member may lack what it acknowledged: it cannot lead.
   [[nodiscard]] bool doubtful(const ShardAssignment& record, const std::string& uuid) const {
     return doubts != nullptr && doubts->contains(*this, record, uuid);
@@ -75,7 +86,7 @@ struct ViewContext {
   [[nodiscard]] uint64_t leader_incarnation(const ShardAssignment& record, const std::string& primary,
                                             size_t members) const {
     const NodeInfo* info = node(primary);
-    return info == nullptr || (members == 1 && wanted_replicas(record) == 1) ? 0 : info->incarnation;
+    return info == nullptr || (members == 1 && !replicated(record)) ? 0 : info->incarnation;
   }
 };
 

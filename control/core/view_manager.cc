@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/core/limits.h"
 #include "control/core/rebalance.h"
 #include "control/core/shard_repair.h"
+#include "control/core/text.h"
 #include "control/core/uuid.h"
 #include "rpc/base/check.h"
 
@@ -47,10 +49,12 @@ std::string doubt_trouble(const ViewContext& context, const ShardAssignment& rec
   for (const Replica& member : members_of(record)) {
     const std::string& uuid = member.node_uuid;
     const bool doubts = context.doubtful(record, uuid);
-    const bool there = context.valid(member) && context.alive(uuid);
+    const bool there = context.valid(member) && context.serves(record, uuid);
     if (there && !doubts && !is_primary(record, uuid)) return {};
     if (doubts) doubtful.push_back(uuid);
-    if (context.valid(member) && !there) awaited.push_back(uuid);
+    if (context.valid(member) && !there) {
+      awaited.push_back(context.unserved(record, uuid) ? absl::StrCat(uuid, " (when it can open its data)") : uuid);
+    }
     all = all && there && doubts;
   }
   if (doubtful.empty()) return {};
@@ -60,6 +64,28 @@ std::string doubt_trouble(const ViewContext& context, const ShardAssignment& rec
   constexpr const char* kWayOut = "go on without those writes (skuactl shard recover)";
   if (awaited.empty()) return absl::StrCat(lost, "no other member has its data: ", kWayOut);
   return absl::StrCat(lost, "start ", node_list(awaited), " again, which may have what they lack, or ", kWayOut);
+}
+
+/// Why a shard is not served whose primary is alive and says that it cannot open its data.
+std::string unserved_trouble(const ViewContext& context, const ShardAssignment& record) {
+  const std::string& primary = record.primary->node_uuid;
+  const NodeStatus& status = context.status(primary);
+  const auto said = status.unserved.find({record.table_id, record.shard});
+  std::string why = said == status.unserved.end() ? std::string() : said->second;
+  if (why.empty()) why = cut_text(status.trouble, kUnservedWhyMax);
+  const std::string what = absl::StrCat("its primary, node ", primary, ", cannot open its data",
+                                        why.empty() ? "; its log says why" : ": ", why);
+  const std::vector<Replica> members = members_of(record);
+  std::vector<std::string> others;  // that have the data, and may be back
+  for (const Replica& member : members) {
+    if (is_primary(record, member.node_uuid) || !context.valid(member)) continue;
+    if (context.serves(record, member.node_uuid) && !context.doubtful(record, member.node_uuid)) {
+      return absl::StrCat(what, "; another member takes over in a moment");
+    }
+    if (!context.alive(member.node_uuid)) others.push_back(member.node_uuid);
+  }
+  if (others.empty()) return what;
+  return absl::StrCat(what, "; there are other copies: start ", node_list(others));
 }
 
 }  // namespace
@@ -90,7 +116,7 @@ class ViewManager::Planner {
     const bool incomplete = !plain && lacks_learners(context_, record);
     const DurationNs incomplete_for = manager_.history_.incomplete.lasting(key_of(record), incomplete, context_.now);
     if (!plain) watch(record);
-    auto next = doubtful_primary(record);
+    auto next = unfit_primary(record);
     if (!next) next = plain ? lost_primary(record) : step(record, incomplete_for);
     if (next) propose(record, *std::move(next));
   }
@@ -108,7 +134,7 @@ class ViewManager::Planner {
     }
   }
 
-  /// The first rule that applies, doubts aside; `why_` says which.
+  /// The first rule that applies, after those of unfit_primary(); `why_` says which.
   NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
     const ViewHistory& history = manager_.history_;
     if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) {
@@ -134,10 +160,12 @@ class ViewManager::Planner {
     return next;
   }
 
-  NextRecord doubtful_primary(const ShardAssignment& record) {
-    if (auto next = replace_doubtful_primary(context_, loads_, record)) {
-      why_ = absl::StrCat("its primary ", short_uuid(record.primary->node_uuid),
-                          " lost power and may lack acknowledged writes");
+  NextRecord unfit_primary(const ShardAssignment& record) {
+    if (auto next = replace_unfit_primary(context_, loads_, record)) {
+      const std::string& primary = record.primary->node_uuid;
+      why_ = absl::StrCat("its primary ", short_uuid(primary),
+                          context_.doubtful(record, primary) ? " lost power and may lack acknowledged writes"
+                                                             : " cannot open its data");
       return next;
     }
     return because("all members lost power: the longest log goes on", go_on_after_doubt(context_, record));
@@ -167,7 +195,7 @@ class ViewManager::Planner {
     const Learner* learner = find_learner(record, fact->second.learner);
     if (learner == nullptr || learner->join == 0 || learner->join != fact->second.join) return std::nullopt;
     const std::string& uuid = learner->replica.node_uuid;
-    if (!primary_works(context_, record) || !context_.valid(learner->replica) || !context_.alive(uuid)) {
+    if (!primary_works(context_, record) || !context_.valid(learner->replica) || !context_.serves(record, uuid)) {
       return std::nullopt;
     }
     return promoted(record, uuid,
@@ -182,7 +210,8 @@ class ViewManager::Planner {
       const std::string& uuid = learner.replica.node_uuid;
       const auto fact = facts->second.find(uuid);
       if (fact == facts->second.end() || fact->second.epoch != record.epoch) continue;
-      if (context_.valid(learner.replica) && context_.heard(uuid)) return with_join(record, uuid);
+      const bool fit = context_.valid(learner.replica) && context_.heard(uuid) && !context_.unserved(record, uuid);
+      if (fit) return with_join(record, uuid);
     }
     return std::nullopt;
   }
@@ -337,6 +366,7 @@ std::string shard_trouble(const ViewContext& context, const ShardAssignment& rec
   if (!context.valid(*record.primary)) {
     return absl::StrCat("its primary, node ", primary, ", lost its storage and no other member is alive; start them");
   }
+  if (context.alive(primary)) return unserved_trouble(context, record);
   return absl::StrCat(
       "its primary, node ", primary, ", is ", liveness_name(context.status(primary).liveness),
       member_count(record) > 1 ? "; another member takes over when it misses it" : "; start that node again");
@@ -348,7 +378,8 @@ bool is_settled(const ViewContext& context, const ShardAssignment& record) {
   const std::vector<Replica> members = members_of(record);
   return std::all_of(members.begin(), members.end(), [&](const Replica& member) {
     const std::string& uuid = member.node_uuid;
-    return context.valid(member) && context.alive(uuid) && !context.draining(uuid) && !context.doubtful(record, uuid);
+    return context.valid(member) && context.serves(record, uuid) && !context.draining(uuid) &&
+           !context.doubtful(record, uuid);
   });
 }
 

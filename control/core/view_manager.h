@@ -10,6 +10,8 @@
 //
 //   doubts                control/core/doubts.h
 //   accusations           control/core/accusations.h
+//   it cannot open its    another member that can leads; it stays a member
+//   data (heartbeats)
 //   the primary is lost   its storage was lost, it restarted, or it said goodbye: another live member leads;
 //                         a restarted one leads again if there is no other. If nobody can: the view stays, and
 //                         whichever member returns with its storage will lead
@@ -98,10 +100,11 @@ class ViewManager {
   bool dirty_ = true;
 };
 
-/// Why nobody serves this shard, and what to do about it; empty if its primary is alive and has its data.
+/// Why nobody serves this shard, and what to do about it; empty if its primary is alive and serves its data.
 [[nodiscard]] std::string shard_trouble(const ViewContext& context, const ShardAssignment& record);
 
-/// The shard has all its members, on live nodes that are to keep them, none is doubtful, and nothing is under way.
+/// The shard has all its members, on live nodes that serve it and are to keep them, none is doubtful, and nothing is
+/// under way.
 [[nodiscard]] bool is_settled(const ViewContext& context, const ShardAssignment& record);
 
 }  // namespace skua::control

@@ -38,6 +38,19 @@ MapTable table_from(const v1::MapTable& from) {
   return table;
 }
 
+/// "Connection refused" of "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7400: Failed to
+/// connect to remote host: Connection refused".
+std::string connect_reason(const std::string& text) {
+  const size_t end = text.find_last_not_of(": ");
+  const size_t start = text.rfind(": ", end);
+  if (start == std::string::npos || end == std::string::npos || start + 2 > end)
+    return "the connection was not accepted";
+  const std::string reason = text.substr(start + 2, end - start - 1);
+  // Where gRPC has no reason an address is last.
+  const bool is_address = reason.starts_with("ipv4:") || reason.starts_with("ipv6:") || reason.starts_with("unix:");
+  return is_address ? "the connection was ended at once" : reason;
+}
+
 }  // namespace
 
 v1::VersionRange to_proto(VersionRange range) {
@@ -91,6 +104,18 @@ v1::CopyProgress to_proto(const CopyReport& copy) {
 
 CopyReport from_proto(const v1::CopyProgress& copy) {
   return {{static_cast<TableId>(copy.table_id()), copy.shard()}, copy.text()};
+}
+
+v1::ShardRef to_proto(const ShardRef& shard) {
+  v1::ShardRef out;
+  out.set_table_id(shard.shard.first);
+  out.set_shard(shard.shard.second);
+  out.set_why(shard.why);
+  return out;
+}
+
+ShardRef from_proto(const v1::ShardRef& shard) {
+  return {{static_cast<TableId>(shard.table_id()), shard.shard()}, shard.why()};
 }
 
 v1::Liveness to_proto(Liveness liveness) {
@@ -279,22 +304,27 @@ grpc::Status to_grpc(const absl::Status& status) {
 absl::Status from_grpc(const grpc::Status& status, const std::string& what) {
   if (status.ok()) return absl::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_message().starts_with("failed to connect")) {
-    // "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7400: Failed to ...: Connection refused"
-    const std::string& text = status.error_message();
-    const size_t reason = text.rfind(": ");
-    return {code,
-            absl::StrCat(what, " cannot be reached (", reason == std::string::npos ? text : text.substr(reason + 2),
-                         "). Check that it runs and that the address is right")};
+  const std::string& text = status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && text.starts_with("DNS resolution failed")) {
+    return {code, absl::StrCat(what,
+                               " cannot be reached: its name cannot be resolved. Check its spelling, or give an IP "
+                               "address")};
   }
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && text.starts_with("failed to connect")) {
+    const bool of_this_side = text.find("Too many open files") != std::string::npos;
+    return {code, absl::StrCat(what, " cannot be reached (", connect_reason(text), "). ",
+                               of_this_side ? "Raise the limit of open files here, with ulimit -n 65536"
+                                            : "Check that it runs and that the address is right")};
+  }
+  const std::string reason = text.empty() ? "the call was ended without a reason" : text;
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
     case grpc::StatusCode::CANCELLED:
     case grpc::StatusCode::UNIMPLEMENTED:
     case grpc::StatusCode::UNKNOWN:
-    case grpc::StatusCode::INTERNAL: return {code, absl::StrCat(what, ": ", status.error_message())};
-    default: return {code, status.error_message()};
+    case grpc::StatusCode::INTERNAL: return {code, absl::StrCat(what, ": ", reason)};
+    default: return {code, reason};
   }
 }
 

@@ -35,6 +35,9 @@ namespace skua::control {
 [[nodiscard]] v1::CopyProgress to_proto(const CopyReport& copy);
 [[nodiscard]] CopyReport from_proto(const v1::CopyProgress& copy);
 
+[[nodiscard]] v1::ShardRef to_proto(const ShardRef& shard);
+[[nodiscard]] ShardRef from_proto(const v1::ShardRef& shard);
+
 [[nodiscard]] v1::ShardMapSnapshot to_proto(const ShardMap& map);
 [[nodiscard]] absl::StatusOr<ShardMap> from_proto(const v1::ShardMapSnapshot& map);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "control/core/limits.h"
 #include "control/proto/convert.h"
 #include "control/server/limits.h"
 
@@ -69,10 +70,17 @@ void StatusDesk::fill_all(const ClusterCore& core, TimeNs now, v1::GetStatusRepl
     added.set_trouble(trouble_of(status));
     for (const CopyReport& copy : status.copies) *added.add_copies() = to_proto(copy);
     added.set_owned_shard_count(static_cast<uint32_t>(core.state().owned_shard_count(uuid)));
+    added.set_staying_shard_count(static_cast<uint32_t>(core.state().staying_shard_count(uuid)));
     added.set_replica_count(static_cast<uint32_t>(core.state().replica_count(uuid)));
     added.set_drain_progress(core.drain_progress(uuid));
+    size_t whys = 0;
+    for (const auto& [shard, why] : status.unserved) {
+      *added.add_unserved() = to_proto(ShardRef{shard, whys++ < kUnservedWhysShownMax ? why : std::string()});
+    }
   }
+  for (const std::string& trouble : core.stranger_troubles()) reply.add_troubles(trouble);
   for (const std::string& trouble : core.shard_troubles(kTroublesShownMax)) reply.add_troubles(trouble);
+  for (const std::string& hint : core.hints(kHintsShownMax)) reply.add_hints(hint);
 }
 
 }  // namespace skua::control

@@ -7,27 +7,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/limits.h"
 #include "control/core/uuid.h"
 #include "control/server/control_services.h"
 #include "control/server/grpc_listener.h"
 #include "control/server/map_hub.h"
+#include "rpc/base/printable.h"
 
 namespace skua::control {
 namespace {
-
-absl::Status check_options(const ControlServerOptions& options) {
-  if (!options.cluster.id.empty() && !is_uuid(options.cluster.id)) {
-    return absl::InvalidArgumentError(absl::StrCat("cluster id \"", options.cluster.id,
-                                                   "\" is not a lower-case UUID such as ", options.fresh_cluster_id,
-                                                   ". Leave it away to have one made"));
-  }
-  if (options.heartbeat_interval_ms == 0 || options.suspect_after_ms < 2 * options.heartbeat_interval_ms) {
-    return absl::InvalidArgumentError(absl::StrCat("nodes would be suspected after ", options.suspect_after_ms,
-                                                   " ms with a heartbeat every ", options.heartbeat_interval_ms,
-                                                   " ms. Choose at least twice the heartbeat interval"));
-  }
-  return absl::OkStatus();
-}
 
 ViewOptions views(const ControlServerOptions& options) {
   ViewOptions views;
@@ -102,10 +90,28 @@ class RunningServer final : public ControlServer {
 
 }  // namespace
 
+absl::Status ControlServer::check(const ControlServerOptions& options) {
+  if (!options.cluster.id.empty() && !is_uuid(options.cluster.id)) {
+    return absl::InvalidArgumentError(absl::StrCat("cluster id \"", options.cluster.id,
+                                                   "\" is not a lower-case UUID such as ", options.fresh_cluster_id,
+                                                   ". Leave it away to have one made"));
+  }
+  if (options.cluster.name.size() > kClusterNameMax || printable(options.cluster.name) != options.cluster.name) {
+    return absl::InvalidArgumentError(absl::StrCat("cluster name \"", printable(options.cluster.name, kClusterNameMax),
+                                                   "\" is not up to ", kClusterNameMax, " printable characters"));
+  }
+  if (options.heartbeat_interval_ms == 0 || options.suspect_after_ms < 2 * options.heartbeat_interval_ms) {
+    return absl::InvalidArgumentError(absl::StrCat("nodes would be suspected after ", options.suspect_after_ms,
+                                                   " ms with a heartbeat every ", options.heartbeat_interval_ms,
+                                                   " ms. Choose at least twice the heartbeat interval"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::start(const ControlServerOptions& options,
                                                                     std::unique_ptr<MetadataStore> store,
                                                                     std::unique_ptr<Election> election) {
-  if (auto status = check_options(options); !status.ok()) return status;
+  if (auto status = check(options); !status.ok()) return status;
   StateStore state_store(*store);
   auto state = state_store.load_or_create(options.cluster, options.fresh_cluster_id);
   if (!state.ok()) return state.status();

@@ -44,6 +44,9 @@ class ControlServer {
  public:
   virtual ~ControlServer() = default;
 
+  /// What can be said of the options before anything is opened: INVALID_ARGUMENT. start() says it, too.
+  static absl::Status check(const ControlServerOptions& options);
+
   /// Loads or creates the cluster in `store` and serves it; with an election, while it leads. Errors say what to do:
   /// FAILED_PRECONDITION (another cluster's data), ALREADY_EXISTS (port in use), INVALID_ARGUMENT,
   /// PERMISSION_DENIED, DATA_LOSS, UNAVAILABLE.

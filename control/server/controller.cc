@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/identity_rules.h"
+#include "control/core/text.h"
 #include "control/proto/redirect.h"
 #include "control/server/limits.h"
 
@@ -59,8 +60,8 @@ std::string describe_views(const Changes& changes, const ClusterState& state) {
     const auto table = state.tables.find(shard.table_id);
     absl::StrAppend(&text, i == 0 ? " " : ", ", table == state.tables.end() ? "?" : table->second.name, "/",
                     shard.shard, " epoch ", shard.epoch, shard.primary ? " led by " : " led by nobody",
-                    shard.primary ? shard.primary->node_uuid : "", " with ", shard.backups.size(), " backups, ",
-                    shard.learners.size(), " learners");
+                    shard.primary ? shard.primary->node_uuid : "", " with ", count_of(shard.backups.size(), "backup"),
+                    ", ", count_of(shard.learners.size(), "learner"));
     if (!why(i).empty()) absl::StrAppend(&text, " (", why(i), ")");
   }
   if (changes.put_shards.size() <= kShown) return text;
@@ -417,7 +418,7 @@ void Controller::note(const Event& event, const Decision& decision) {
   }
   if (std::holds_alternative<NodeHeartbeat>(event) || redirected_to(decision.status)) return;
   if (!decision.status.ok()) {
-    log(true, absl::StrCat("refused: ", std::string(decision.status.message())));
+    log_refusal(std::string(decision.status.message()));
   } else if (!decision.changes.empty()) {
     const Changes& changes = decision.changes;
     for (const NodeInfo& node : changes.put_nodes) {
@@ -425,13 +426,22 @@ void Controller::note(const Event& event, const Decision& decision) {
     }
     for (const std::string& uuid : changes.delete_nodes) log(true, absl::StrCat("removed node ", uuid));
     for (const Table& table : changes.put_tables) {
-      log(false, absl::StrCat("created table ", table.name, " with ", table.shard_count, " shards"));
+      log(false, absl::StrCat("created table ", table.name, " with ", count_of(table.shard_count, "shard")));
     }
     if (changes.put_tables.empty() && !changes.put_shards.empty()) log(false, describe_views(changes, core_->state()));
     if (!changes.delete_tables.empty() && decision.table) {
       log(false, absl::StrCat("dropped table ", decision.table->name));
     }
   }
+}
+
+/// Whoever is refused tries again, perhaps for days.
+void Controller::log_refusal(const std::string& text) {
+  const TimeNs now = clock_.now_ns();
+  std::erase_if(refusals_, [&](const auto& refusal) { return now - refusal.second > kRefusalRepeatNs; });
+  if (refusals_.contains(text)) return;
+  if (refusals_.size() < kRefusalsMax) refusals_[text] = now;
+  log(true, absl::StrCat("refused: ", text));
 }
 
 void Controller::log(bool warning, const std::string& line) const {

@@ -23,6 +23,7 @@
 #include <condition_variable>
 #include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -128,6 +129,7 @@ class Controller {
   absl::Status reload();
   void serve_waiters(bool give_up);
   void note(const Event& event, const Decision& decision);
+  void log_refusal(const std::string& text);
   void log(bool warning, const std::string& line) const;
 
   const ControllerOptions options_;
@@ -152,6 +154,8 @@ class Controller {
   /// What was last logged about a store that a new leader cannot read.
   std::string take_over_trouble_;
   std::list<ReadyWaiter> waiters_;
+  /// What was refused lately, and when it was logged.
+  std::map<std::string, TimeNs> refusals_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

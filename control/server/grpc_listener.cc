@@ -38,8 +38,9 @@ absl::Status try_bind(const std::string& address, const HostPort& parts) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
   if (error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error),
-                                                   ". Use host:port, for example 127.0.0.1:7400"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error),
+                     ". Give an IP address of this machine, for example 127.0.0.1:", parts.port));
   }
   absl::Status status;
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -72,10 +73,13 @@ absl::StatusOr<HostPort> split_address(const std::string& address) {
   return HostPort{host, port};
 }
 
-absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address) {
+absl::Status check_listen(const std::string& address) {
   const auto parts = split_address(address);
-  if (!parts.ok()) return parts.status();
-  if (auto status = try_bind(address, *parts); !status.ok()) return status;
+  return parts.ok() ? try_bind(address, *parts) : parts.status();
+}
+
+absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address) {
+  if (auto status = check_listen(address); !status.ok()) return status;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Watches and idle connections: notice a dead peer, and bear with clients that ping to notice a
   // dead server.

@@ -30,6 +30,10 @@ struct HostPort {
 };
 [[nodiscard]] absl::StatusOr<HostPort> split_address(const std::string& address);
 
+/// Whether `address` can be listened on now, without keeping it: for programs that look before they make anything.
+/// Errors are those of listen().
+[[nodiscard]] absl::Status check_listen(const std::string& address);
+
 /// Adds the port to `builder` and starts it. `address` is "host:port"; port 0 takes a free one.
 /// INVALID_ARGUMENT (not an address), ALREADY_EXISTS (in use), PERMISSION_DENIED,
 /// FAILED_PRECONDITION (not an address of this machine), UNAVAILABLE.

@@ -28,6 +28,11 @@ inline constexpr DurationNs kStatusAge = 100 * kMillisecond;
 inline constexpr size_t kStatusWaitersMax = 128;
 /// Shards in a status that are said to be out of service.
 inline constexpr size_t kTroublesShownMax = 16;
+/// Hints in a status.
+inline constexpr size_t kHintsShownMax = 8;
+/// A refusal in the same words is logged again only after this time; so many are remembered.
+inline constexpr DurationNs kRefusalRepeatNs = 60 * kSecond;
+inline constexpr size_t kRefusalsMax = 64;
 /// Transactions with changes of views that one tick may make.
 inline constexpr int kViewChangesPerTickMax = 64;
 /// CreateTable calls that wait for nodes.

@@ -2,22 +2,31 @@
 //
 //   <data dir>/skua.lock, identity.toml   app/data_dir.h: one process, one cluster
 //   <data dir>/metadata/                  the embedded metadata store, unless --metadata names an etcd
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "app/address.h"
 #include "app/config.h"
 #include "app/data_dir.h"
 #include "app/exit.h"
 #include "app/lock_file.h"
 #include "app/log.h"
+#include "app/process.h"
 #include "app/signals.h"
 #include "app/uuid.h"
 #include "app/version.h"
+#include "control/client/what_answers.h"
 #include "control/proto/grpc_log.h"
 #include "control/server/control_server.h"
+#include "control/server/grpc_listener.h"
 #include "control/store/embedded_store.h"
 #include "control/store/etcd_election.h"
 #include "control/store/etcd_store.h"
@@ -41,6 +50,7 @@ struct Settings {
   DurationNs replace_after_ns = 30 * kSecond;
   size_t watches_per_host = kWatchersPerSourceMax;
   app::LogOptions log;
+  bool check_config = false;
 };
 
 void parse_settings(int argc, char** argv, Settings& settings) {
@@ -58,12 +68,16 @@ void parse_settings(int argc, char** argv, Settings& settings) {
                   "Where the cluster's metadata is kept: \"embedded\" (in the data directory; one control process) or "
                   "etcd://HOST:PORT,.../PREFIX (several control processes with the same value; one leads).")
       .value_name("WHERE");
-  program.add_string("listen-address", &settings.listen_address, "Where nodes, clients and skuactl reach it.")
-      .value_name("HOST:PORT");
+  program
+      .add_string("listen-address", &settings.listen_address,
+                  "Where nodes, clients and skuactl reach it; port 0 takes a free one.")
+      .value_name("HOST:PORT")
+      .address({.zero_port_allowed = true, .any_host_allowed = true});
   program
       .add_string("advertise-address", &settings.advertise_address,
                   "With etcd: what others say who is asked and does not lead; the listen address by default.")
-      .value_name("HOST:PORT");
+      .value_name("HOST:PORT")
+      .address();
   program.add_string("cluster-name", &settings.cluster_name,
                      "The cluster's name: kept when it is created (\"skua\" by default), checked later.");
   program
@@ -86,6 +100,7 @@ void parse_settings(int argc, char** argv, Settings& settings) {
                "more.")
       .range(1, static_cast<int64_t>(kWatchersMax));
   app::add_log_options(program, &settings.log);
+  program.add_bool("check-config", &settings.check_config, "Check the configuration and end.").flag_only();
   program.example("skua-control --data-dir /var/lib/skua/control", "a control plane for nodes on this machine");
   program.example("skua-control --data-dir /var/lib/skua/control --listen-address 10.0.0.1:7400",
                   "a control plane for nodes on other machines");
@@ -115,6 +130,20 @@ T value_or_give_up(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+/// False also for what cannot be looked at: opening it says why.
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+/// The cluster that the options name.
+ClusterIdentity named_cluster(const Settings& settings) {
+  ClusterIdentity named;
+  named.id = settings.cluster_id;
+  named.name = settings.cluster_name;
+  return named;
+}
+
 /// The cluster that this directory and the options name between them.
 ClusterIdentity wanted_cluster(const Settings& settings, const app::DataDirIdentity& identity) {
   if (!identity.cluster_id.empty()) {
@@ -123,7 +152,7 @@ ClusterIdentity wanted_cluster(const Settings& settings, const app::DataDirIdent
           "the data directory ", settings.data_dir, " belongs to cluster ", identity.cluster_id, ", not to ",
           settings.cluster_id, "; give the --data-dir of that cluster, or leave --cluster-id away")));
     }
-    if (settings.metadata == kEmbedded && !std::filesystem::exists(settings.data_dir + "/metadata")) {
+    if (settings.metadata == kEmbedded && !is_there(settings.data_dir + "/metadata")) {
       give_up(absl::FailedPreconditionError(absl::StrCat(
           "the data directory ", settings.data_dir, " belongs to cluster ", identity.cluster_id,
           ", but its metadata is missing; restore it from a backup, or give an empty --data-dir for a new cluster")));
@@ -141,23 +170,119 @@ ClusterIdentity wanted_cluster(const Settings& settings, const app::DataDirIdent
   return wanted;
 }
 
+absl::StatusOr<EtcdAddress> etcd_address(const Settings& settings) {
+  auto address = parse_etcd_address(settings.metadata);
+  if (!address.ok()) return address;
+  for (const std::string& endpoint : address->endpoints) {
+    if (auto status = app::check_address(endpoint); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("metadata address \"", settings.metadata, "\": ", endpoint, " ", status.message()));
+    }
+  }
+  return address;
+}
+
+/// Without etcd nobody is told another address.
+absl::Status check_addresses(const Settings& settings) {
+  if (settings.metadata == kEmbedded) {
+    if (settings.advertise_address.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--advertise-address is for control planes on an etcd, where one names another; leave it away, or give "
+        "--metadata etcd://HOST:PORT,.../PREFIX");
+  }
+  if (auto address = etcd_address(settings); !address.ok()) return address.status();
+  const auto listen = app::check_address(settings.listen_address, {.zero_port_allowed = true});
+  if (listen.ok() || !settings.advertise_address.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--listen-address ", settings.listen_address,
+                   " is every address of this machine, and the other control planes must name one: give it with "
+                   "--advertise-address HOST:PORT"));
+}
+
+/// The directory, or the nearest one above it, must be one that this user can write to.
+absl::Status check_data_dir(const std::string& wanted) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(wanted, error);
+  auto there = path;
+  while (!std::filesystem::exists(there, error) && !error && there.has_relative_path()) there = there.parent_path();
+  if (error) {
+    return absl::InvalidArgumentError(absl::StrCat("--data-dir ", wanted, " cannot be made (", error.message(),
+                                                   "); give a directory that this user may write to"));
+  }
+  if (!std::filesystem::is_directory(there, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("--data-dir ", wanted, ": ", there.string(),
+                                                   " is no directory; give the path of one (it is made if it is not "
+                                                   "there)"));
+  }
+  if (access(there.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  const std::string why = std::generic_category().message(errno);
+  const bool is_made = there == path;
+  return absl::PermissionDeniedError(
+      absl::StrCat("--data-dir ", wanted, is_made ? " cannot be written to" : " cannot be made", " (", there.string(),
+                   ": ", why, "); give a directory that this user may write to"));
+}
+
 struct Metadata {
   std::unique_ptr<MetadataStore> store;
   std::unique_ptr<Election> election;
 };
 
+/// The etcd could not be used: what stands at its addresses instead.
+absl::Status explain_etcd_failure(const absl::Status& status, const EtcdAddress& address) {
+  for (const std::string& endpoint : address.endpoints) {
+    const Answerer answerer = what_answers(endpoint);
+    const std::string there = absl::StrCat("--metadata names ", endpoint, ", and there is ", describe(answerer));
+    switch (answerer) {
+      case Answerer::kNobody:
+      case Answerer::kEtcd: continue;
+      case Answerer::kSilent:
+        return {status.code(), absl::StrCat(there,
+                                            ": an etcd that hangs, or another program. Check --metadata, or start the "
+                                            "etcd there again")};
+      case Answerer::kTls:
+        return absl::FailedPreconditionError(
+            absl::StrCat(there,
+                         ", which Skua does not speak. If it is an etcd, let it take clients without TLS, too: "
+                         "--listen-client-urls http://HOST:PORT"));
+      default:
+        return absl::FailedPreconditionError(absl::StrCat(
+            there, ", no etcd. Give the client addresses of an etcd: --metadata etcd://HOST:2379,HOST:2379/PREFIX"));
+    }
+  }
+  return status;
+}
+
 Metadata open_metadata(const Settings& settings) {
   if (settings.metadata == kEmbedded) {
     return {value_or_give_up(open_embedded_store({.directory = settings.data_dir + "/metadata"})), nullptr};
   }
-  if (std::filesystem::exists(settings.data_dir + "/metadata")) {
+  const auto address = value_or_give_up(etcd_address(settings));
+  auto store = EtcdStore::open({.address = address});
+  if (!store.ok()) give_up(explain_etcd_failure(store.status(), address));
+  auto election = make_etcd_election(**store);
+  return {*std::move(store), std::move(election)};
+}
+
+/// Before anything is made: a start that must fail leaves no half of a cluster behind.
+void check_before_start(const Settings& settings) {
+  const std::string metadata = settings.data_dir + "/metadata";
+  std::error_code ignored;
+  if (is_there(metadata) && !std::filesystem::is_directory(metadata, ignored)) {
+    give_up(absl::FailedPreconditionError(absl::StrCat(
+        metadata, " is no directory, and the metadata would be kept there; move it away, or give another --data-dir")));
+  }
+  if (settings.metadata != kEmbedded && is_there(metadata)) {
     give_up(absl::FailedPreconditionError(absl::StrCat(
         "the data directory ", settings.data_dir, " has embedded metadata of a cluster, but --metadata is ",
         settings.metadata, "; give an empty --data-dir, or leave --metadata away")));
   }
-  auto store = value_or_give_up(EtcdStore::open({.address = value_or_give_up(parse_etcd_address(settings.metadata))}));
-  auto election = make_etcd_election(*store);
-  return {std::move(store), std::move(election)};
+  absl::Status status = check_listen(settings.listen_address);
+  if (status.ok()) return;
+  if (status.code() == absl::StatusCode::kAlreadyExists) {
+    const std::string who = describe(what_answers(settings.listen_address));
+    if (!who.empty()) status = absl::AlreadyExistsError(absl::StrCat(status.message(), ". It is ", who));
+  }
+  give_up(status);
 }
 
 ControlServerOptions server_options(const Settings& settings, ClusterIdentity cluster, const app::Logger& logger) {
@@ -177,18 +302,40 @@ ControlServerOptions server_options(const Settings& settings, ClusterIdentity cl
 }
 
 int run(int argc, char** argv) {
+  app::check_process(kProgram, app::kFilesOfServer);
   silence_grpc_log();
   const auto stop = value_or_give_up(app::StopSignal::install());
   Settings settings;
   parse_settings(argc, argv, settings);
   const app::Logger logger = app::Logger(settings.log).with_component("control");
+  for (const absl::Status& status : {check_addresses(settings), check_data_dir(settings.data_dir),
+                                     ControlServer::check(server_options(settings, named_cluster(settings), logger))}) {
+    if (!status.ok()) give_up(status);
+  }
+  if (settings.check_config) {
+    std::puts("the configuration is valid");
+    return app::finish_output(kProgram);
+  }
 
+  // Its own, gRPC's and RocksDB's, and some that gRPC makes when there is much to do.
+  constexpr size_t kThreads = 48;
+  if (auto status = app::check_threads("a control plane", kThreads); !status.ok()) give_up(status);
+
+  // Who started a second one on the same directory learns that, and not that the port is in use.
+  const bool is_made = is_there(settings.data_dir + "/identity.toml");
+  if (!is_made) check_before_start(settings);
   const auto lock = value_or_give_up(app::DirectoryLock::acquire(settings.data_dir, kProgram));
+  if (is_made) check_before_start(settings);
   auto identity = value_or_give_up(app::open_identity(settings.data_dir, "control", kDataFormat));
   ClusterIdentity cluster = wanted_cluster(settings, identity);
+  const bool is_new = settings.metadata == kEmbedded && !is_there(settings.data_dir + "/metadata");
   Metadata metadata = open_metadata(settings);
   const auto server = value_or_give_up(ControlServer::start(server_options(settings, std::move(cluster), logger),
                                                             std::move(metadata.store), std::move(metadata.election)));
+  if (is_new) {
+    logger.info("a new cluster was made in this data directory; its nodes join when they are started",
+                {{"data_dir", settings.data_dir}, {"cluster_id", server->cluster_id()}});
+  }
   if (auto status = app::adopt_cluster(settings.data_dir, identity, server->cluster_id()); !status.ok()) {
     give_up(status);
   }

@@ -13,7 +13,7 @@ namespace {
 absl::Status wrong(std::string_view text, std::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("metadata address \"", absl_view(text), "\" ", absl_view(what),
-                   ". Give etcd://HOST:PORT,HOST:PORT/PREFIX, for example etcd://10.0.0.1:2379/skua"));
+                   ". Give etcd://HOST:PORT,HOST:PORT/PREFIX, for example etcd://10.0.0.1:2379/skua, or embedded"));
 }
 
 bool is_endpoint(std::string_view text) {

@@ -173,31 +173,70 @@ TEST(NodeAgent, TroubleIsReported) {
   }));
 }
 
-/// A node that creates its log for the first time is busy for seconds, and no node that is silent.
-TEST(NodeAgent, HeartbeatsGoOnWhileTheNodeIsBusyWithItsRegistration) {
+TEST(NodeAgent, UnservedShardsAreReportedAndTakenBack) {
   ControlHarness control;
   AdminClient admin(control.address());
-  std::promise<void> ready;
-  std::atomic<bool> told{false};
-  std::atomic<bool> revision_before_that{false};
-  NodeAgentOptions options = agent_options(control, 1);
-  options.on_registered = [&](const Registration&) {
-    ready.get_future().wait();
-    told = true;
-  };
-  options.on_map_revision = [&](uint64_t) { revision_before_that = revision_before_that || !told; };
-  NodeAgent agent(std::move(options));
-  agent.start();
-  ASSERT_TRUE(agent.wait_registered(kGenerous).ok());
-  agent.set_trouble("busy");
+  const auto node = start_node(control, 1);
+  const auto created = admin.create_table({.name = "t", .shard_count = 2});
+  ASSERT_TRUE(created.ok()) << created.status();
+  const TableId table = created->table.table.id;
+  node->set_unserved({{{table, 1}, "damaged"}});
   EXPECT_TRUE(eventually([&] {
     const auto status = admin.status();
-    return status.ok() && status->nodes[0].trouble == "busy";
+    return status.ok() && status->nodes[0].unserved == std::vector<ShardRef>{{{table, 1}, "damaged"}} &&
+           status->tables[0].available_shard_count == 1 && status->troubles.size() == 1;
   }));
-  ready.set_value();
-  EXPECT_TRUE(eventually([&] { return told.load(); }));
+  node->set_unserved({});
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes[0].unserved.empty() && status->tables[0].available_shard_count == 2;
+  }));
+}
+
+TEST(NodeAgent, HeartbeatsGoOnWhileRegisteredTakesLong) {
+  ControlHarness control(/*suspect_after_ms=*/200);
+  AdminClient admin(control.address());
+  NodeAgentOptions options = agent_options(control, 1);
+  std::promise<void> end;
+  std::atomic<bool> begun = false;
+  std::atomic<bool> ended = false;
+  std::atomic<bool> map_too_early = false;
+  options.on_registered = [&, wait = end.get_future().share()](const Registration&) {
+    begun = true;
+    wait.wait();
+    ended = true;
+  };
+  options.on_map_revision = [&](uint64_t) { map_too_early = map_too_early || !ended; };
+  NodeAgent agent(options);
+  agent.start();
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  // Word of the node comes in its heartbeats.
+  for (const uint64_t revision : {5u, 6u}) {
+    agent.set_applied_revision(revision);
+    EXPECT_TRUE(eventually([&] {
+      const auto status = admin.status();
+      return status.ok() && status->nodes[0].applied_revision == revision;
+    }));
+  }
+  EXPECT_FALSE(ended);
+  end.set_value();
   agent.stop();
-  EXPECT_FALSE(revision_before_that);
+  EXPECT_TRUE(ended) << "stop() waits for the callback";
+  EXPECT_FALSE(map_too_early);
+}
+
+TEST(NodeAgent, OfAnotherClusterIsShownWhereItAsks) {
+  ControlHarness control;
+  const auto node = start_node(control, 1);
+  control.lose_everything();
+  control.start();
+  AdminClient admin(control.address());
+  EXPECT_TRUE(eventually([&] {
+    const auto status = admin.status();
+    return status.ok() && status->nodes.empty() && status->troubles.size() == 1 &&
+           status->troubles[0].find("started on another --data-dir") != std::string::npos &&
+           status->troubles[0].find(kClusterId) != std::string::npos;
+  }));
 }
 
 TEST(NodeAgent, AppliedRevisionIsReported) {

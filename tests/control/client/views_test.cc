@@ -106,7 +106,7 @@ TEST_F(ViewsTest, OperatorsMoveTransferAndDrain) {
   ASSERT_TRUE(status.ok());
   for (const auto& node : status->nodes) {
     EXPECT_EQ(node.info.draining, node.info.uuid == primary);
-    EXPECT_THAT(node.drain_progress, HasSubstr(node.info.draining ? "1 shards still to be moved" : ""));
+    EXPECT_THAT(node.drain_progress, HasSubstr(node.info.draining ? "1 shard still to be moved" : ""));
   }
   EXPECT_EQ(status->tables.at(0).table.replicas, 3u);
   EXPECT_EQ(status->tables.at(0).settled_shard_count, 0u);

@@ -461,7 +461,7 @@ TEST(DropTable, UnknownTableNamesTheOthers) {
   ASSERT_TRUE(cluster.create_table("orders", 1).ok());
   const absl::Status status = cluster.step(DropTable{"order"}).status;
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
-  EXPECT_THAT(text(status), HasSubstr("there are: orders"));
+  EXPECT_THAT(text(status), HasSubstr("here are: orders"));
 }
 
 TEST(LaggingOwners, ShrinksAsNodesApplyTheMap) {

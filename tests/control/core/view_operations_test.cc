@@ -8,8 +8,10 @@ namespace skua::control {
 namespace {
 
 using absl::StatusCode;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string text(const absl::Status& status) {
   return std::string(status.message());
@@ -105,13 +107,22 @@ TEST(DrainNode, WithoutRoomElsewhereSaysSoAndCanBeTakenBack) {
   EXPECT_EQ(cluster.step(DrainNode{test_uuid(9)}).status.code(), StatusCode::kNotFound);
 }
 
-TEST(DrainNode, EmptiesANodeOfUnreplicatedShardsToo) {
-  ReplicatedCluster cluster(2, 1, 4);
+TEST(DrainNode, LeavesShardsThatNobodyCopiesAndSaysSo) {
+  ReplicatedCluster cluster(4, 3, 4);
+  ASSERT_TRUE(cluster.step(CreateTable{"alone", 4, false, 1}).status.ok());
+  const size_t staying = cluster.core.state().staying_shard_count(test_uuid(1));
+  ASSERT_GT(staying, 0u);
   ASSERT_TRUE(cluster.step(DrainNode{test_uuid(1)}).status.ok());
+  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)),
+              AllOf(HasSubstr("still to be moved; "), HasSubstr("tables with one replica are not copied (alone)")));
   cluster.let_learners_join();
-  EXPECT_EQ(replicas(cluster, 1), 0u);
-  EXPECT_EQ(primaries(cluster, 2), 4u);
-  for (uint32_t shard = 0; shard < 4; ++shard) EXPECT_EQ(cluster.record(shard).primary_incarnation, 0u);
+  // No learner is sent for what no node would copy.
+  EXPECT_EQ(replicas(cluster, 1), staying);
+  for (const auto& [key, record] : cluster.core.state().shards) EXPECT_THAT(record.learners, IsEmpty());
+  EXPECT_THAT(cluster.core.drain_progress(test_uuid(1)),
+              AllOf(Not(HasSubstr("to be moved")), HasSubstr(" here: "), HasSubstr("then drop them")));
+  ASSERT_TRUE(cluster.step(DropTable{"alone"}).status.ok());
+  EXPECT_EQ(cluster.core.drain_progress(test_uuid(1)), "");
 }
 
 TEST(NodeLeave, IsRefusedWhileTheNodeHoldsReplicas) {
@@ -137,6 +148,30 @@ TEST(MoveShard, EndsWithTheReplicaOnTheOtherNode) {
   EXPECT_TRUE(cluster.members().contains(to));
   EXPECT_EQ(cluster.members().size(), 3u);
   EXPECT_THAT(cluster.record().leaving, IsEmpty());
+}
+
+TEST(MoveShard, OfATableWithOneReplicaIsRefused) {
+  ReplicatedCluster cluster(2, 1);
+  const uint64_t owner = cluster.primary();
+  const auto status = cluster.step(MoveShard{"t", 0, test_uuid(owner), test_uuid(3 - owner)}).status;
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(text(status), AllOf(HasSubstr("stays where it is"), HasSubstr("--replicas 2")));
+}
+
+/// Earlier control planes began to move such shards.
+TEST(MoveShard, OfATableWithOneReplicaThatWasBegunIsTakenBack) {
+  ReplicatedCluster cluster(2, 1);
+  const uint64_t owner = cluster.primary();
+  ClusterState state = cluster.core.state();
+  const NodeInfo target = state.nodes.at(test_uuid(3 - owner));
+  state.shards.at({1, 0}) = with_move(cluster.record(), test_uuid(owner), {target.uuid, 0, target.storage_incarnation});
+  TestCluster again(state);
+  for (uint64_t n = 1; n <= 2; ++n) ASSERT_TRUE(again.register_node(test_node(n)).ok());
+  for (int i = 0; i < 4; ++i) again.step(Tick{});
+  const ShardAssignment& record = again.core.state().shards.at({1, 0});
+  EXPECT_THAT(record.learners, IsEmpty());
+  EXPECT_THAT(record.leaving, IsEmpty());
+  EXPECT_EQ(record.primary->node_uuid, test_uuid(owner));
 }
 
 TEST(MoveShard, RefusalsSayWhy) {

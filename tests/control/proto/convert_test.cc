@@ -42,5 +42,43 @@ TEST(ReplicaReport, OfTooManyDoubtsIsRefused) {
   EXPECT_EQ(from_proto(to_proto(report)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+std::string reason_of(const std::string& grpc_message, grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE) {
+  return std::string(from_grpc({code, grpc_message}, "control plane at a:1").message());
+}
+
+TEST(FromGrpc, ReasonOfAConnectionIsShortAndNeverEmpty) {
+  const std::string prefix = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7400: ";
+  EXPECT_EQ(
+      reason_of(prefix + "Failed to connect to remote host: Connection refused"),
+      "control plane at a:1 cannot be reached (Connection refused). Check that it runs and that the address is right");
+  EXPECT_EQ(reason_of(prefix + "Too many open files"),
+            "control plane at a:1 cannot be reached (Too many open files). Raise the limit of open files here, with "
+            "ulimit -n 65536");
+  for (const std::string& nothing :
+       {prefix, std::string("failed to connect to all addresses; last error: "),
+        std::string("failed to connect to all addresses"), std::string("failed to connect: : :")}) {
+    const std::string reason = reason_of(nothing);
+    EXPECT_EQ(reason.find("()"), std::string::npos) << reason;
+    EXPECT_EQ(reason.find("( "), std::string::npos) << reason;
+  }
+  for (const auto code :
+       {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::UNIMPLEMENTED, grpc::StatusCode::NOT_FOUND}) {
+    EXPECT_NE(reason_of("", code).find("without a reason"), std::string::npos);
+  }
+}
+
+TEST(FromGrpc, NamesThatDoNotResolveAreSaidToBeThat) {
+  const std::string reason = reason_of(
+      "DNS resolution failed for nohost:7400: C-ares status is not ARES_SUCCESS qtype=A name=nohost is_balancer=0: "
+      "Domain name not found");
+  EXPECT_EQ(reason.find("ares"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("cannot be resolved"), std::string::npos) << reason;
+}
+
+TEST(UnservedShards, SurviveTheWire) {
+  const ShardRef shard{{7, 9}, "damaged"};
+  EXPECT_EQ(from_proto(to_proto(shard)), shard);
+}
+
 }  // namespace
 }  // namespace skua::control

@@ -147,7 +147,7 @@ TEST_F(ControlProgramTest, PortInUse) {
 }
 
 TEST_F(ControlProgramTest, BadAddress) {
-  expect_refusal({"--data-dir", dir_.path(), "--listen-address", "nonsense"}, "is not host:port");
+  expect_refusal({"--data-dir", dir_.path(), "--listen-address", "nonsense"}, "has no port: write HOST:PORT");
 }
 
 TEST_F(ControlProgramTest, DataDirectoryInUse) {
@@ -170,7 +170,7 @@ TEST_F(ControlProgramTest, DataDirectoryOfANode) {
   std::ofstream(dir_.path() + "/identity.toml")
       << "role = \"node\"\nformat_version = 1\nnode_uuid = \"00000000-0000-4000-8000-000000000001\"\n"
          "cluster_id = \"\"\n";
-  expect_refusal(arguments(), "belongs to a node");
+  expect_refusal(arguments(), "belongs to a skuad, not to a skua-control");
 }
 
 TEST_F(ControlProgramTest, MissingMetadata) {

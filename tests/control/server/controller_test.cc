@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -59,6 +60,13 @@ TEST_F(ControllerTest, CommitsAndPublishesBeforeItAnswers) {
   EXPECT_EQ(StateStore(store_).load()->nodes.size(), 1u);
   controller_->stop();
   EXPECT_THAT(log_, HasSubstr("registered node " + test_uuid(1)));
+}
+
+TEST_F(ControllerTest, RefusalThatIsRepeatedIsLoggedOnce) {
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(step(DropTable{"nothing"}).status.ok());
+  EXPECT_FALSE(step(DropTable{"else"}).status.ok());
+  controller_->stop();
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 2) << log_;
 }
 
 TEST_F(ControllerTest, DecidesAgainAfterAnotherProcessChangedTheState) {

@@ -1,0 +1,251 @@
+#include "control/client/what_answers.h"
+
+#include <fcntl.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "control/client/channel.h"
+
+namespace skua::control {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The first bytes of HTTP/2, and an empty SETTINGS frame.
+constexpr std::string_view kHttp2Preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
+constexpr std::string_view kHttp1Request = "GET / HTTP/1.0\r\n\r\n";
+/// The hello of a TLS client, which names no version: refused, as TLS refuses.
+constexpr std::string_view kTlsHello("\x16\3\1\0\4\1\0\0\0", 9);
+constexpr std::string_view kDataPortMagic = "SKUA";
+
+/// The hello of a data port's dialler (docs/wire-format.md) of no version: refused in words, before it is anybody.
+std::string data_port_hello() {
+  constexpr char kBytes = 78;
+  std::string hello(kDataPortMagic);
+  hello += {kBytes, '\0', '\1'};
+  hello.resize(static_cast<size_t>(kBytes), '\0');
+  return hello;
+}
+
+class Socket {
+ public:
+  Socket(int family, int protocol) : fd_(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)) {}
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_; }
+
+  /// Whether it is ready for `events` by then.
+  [[nodiscard]] bool wait(int16_t events, Clock::time_point deadline) const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd entry{fd_, events, 0};
+    return poll(&entry, 1, static_cast<int>(std::max<int64_t>(left, 0))) > 0;
+  }
+
+ private:
+  const int fd_;
+};
+
+struct Words {
+  bool connected = false;
+  bool ended = false;
+  std::string text;
+};
+
+/// What whoever listens at `to` says to `greeting`: as much of it as tells who it is.
+Words talk(const addrinfo& to, std::string_view greeting, DurationNs timeout_ns) {
+  const auto deadline = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  Words words;
+  const Socket socket(to.ai_family, to.ai_protocol);
+  if (socket.fd() < 0) return words;
+  (void)connect(socket.fd(), to.ai_addr, to.ai_addrlen);
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (!socket.wait(POLLOUT, deadline) || getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 ||
+      error != 0) {
+    return words;
+  }
+  words.connected = true;
+  if (send(socket.fd(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) words.ended = true;
+  constexpr size_t kEnough = 9;  // a frame's head of HTTP/2
+  std::array<char, 512> buffer;
+  while (!words.ended && words.text.size() < kEnough && socket.wait(POLLIN, deadline)) {
+    const ssize_t got = recv(socket.fd(), buffer.data(), buffer.size(), 0);
+    if (got <= 0) {
+      words.ended = true;
+    } else {
+      words.text.append(buffer.data(), static_cast<size_t>(got));
+    }
+  }
+  return words;
+}
+
+/// A SETTINGS frame, with which every HTTP/2 server begins.
+bool is_http2(std::string_view text) {
+  return text.size() >= 9 && text[3] == 4 && text.substr(5, 4) == std::string_view("\0\0\0\0", 4);
+}
+
+bool is_http1(const std::string& text) {
+  return absl::StartsWith(text, "HTTP/") || absl::StrContains(text, "<html") || absl::StrContains(text, "<!DOCTYPE") ||
+         absl::StrContains(text, "<!doctype") || absl::StrContains(text, "<HTML");
+}
+
+bool is_tls(std::string_view text) {
+  return text.size() >= 2 && (text[0] == 0x15 || text[0] == 0x16) && text[1] == 3;
+}
+
+/// How a server ends a call of `method` whose request is empty.
+grpc::Status call_empty(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                        DurationNs timeout_ns) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  set_timeout(context, timeout_ns);
+  grpc::CompletionQueue queue;
+  grpc::Slice nothing("", 0);
+  const grpc::ByteBuffer request(&nothing, 1);
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  call->Finish(&reply, &status, &status);
+  void* tag = nullptr;
+  bool ok = false;
+  (void)queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) continue;
+  return status;
+}
+
+/// It has the method, whatever it thinks of an empty request.
+bool is_served(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNIMPLEMENTED:
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL: return false;
+    default: return true;
+  }
+}
+
+Answerer which_http2(const std::string& address, DurationNs timeout_ns) {
+  static constexpr std::array<std::pair<const char*, Answerer>, 3> kMethods = {{
+      {"/skua.control.v1.ShardMap/GetShardMap", Answerer::kControl},
+      {"/skua.control.v1.Bootstrap/Describe", Answerer::kStorageNode},
+      {"/etcdserverpb.Maintenance/Status", Answerer::kEtcd},
+  }};
+  const auto channel = make_channel(address);
+  for (const auto& [method, answerer] : kMethods) {
+    const grpc::Status status = call_empty(channel, method, timeout_ns);
+    if (is_served(status)) return answerer;
+    if (absl::StrContains(status.error_message(), "http2 header with status")) return Answerer::kWebServer;
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return Answerer::kSilent;
+  }
+  return Answerer::kOtherGrpc;
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* found) const { freeaddrinfo(found); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Addresses look_up(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return nullptr;
+  std::string host = address.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0) return nullptr;
+  return Addresses(found);
+}
+
+}  // namespace
+
+Answerer what_answers(const std::string& address, DurationNs timeout_ns) {
+  const Addresses found = look_up(address);
+  // A name may have several addresses, of which one is served.
+  const addrinfo* to = found.get();
+  const DurationNs share_ns = timeout_ns / 4;
+  Words words;
+  for (; to != nullptr; to = to->ai_next) {
+    words = talk(*to, kHttp2Preface, share_ns);
+    if (words.connected) break;
+  }
+  if (to == nullptr) return Answerer::kNobody;
+  if (is_http2(words.text)) return which_http2(address, share_ns);
+  if (is_http1(words.text)) return Answerer::kWebServer;
+  if (is_tls(words.text)) return Answerer::kTls;
+  bool spoke = words.ended || !words.text.empty();
+  const std::string hello = data_port_hello();
+  for (const std::string_view greeting : {std::string_view(hello), kTlsHello, kHttp1Request}) {
+    words = talk(*to, greeting, share_ns);
+    if (absl::StartsWith(words.text, std::string(kDataPortMagic))) return Answerer::kDataPort;
+    if (is_http1(words.text)) return Answerer::kWebServer;
+    if (is_tls(words.text)) return Answerer::kTls;
+    spoke |= words.ended || !words.text.empty();
+  }
+  return spoke ? Answerer::kNotGrpc : Answerer::kSilent;
+}
+
+std::string describe(Answerer answerer) {
+  switch (answerer) {
+    case Answerer::kNobody: return "";
+    case Answerer::kControl: return "a Skua control plane";
+    case Answerer::kStorageNode: return "a storage node (skuad)";
+    case Answerer::kDataPort: return "the data port of a storage node (skuad)";
+    case Answerer::kEtcd: return "an etcd";
+    case Answerer::kWebServer: return "a web server";
+    case Answerer::kOtherGrpc: return "a gRPC server of another kind";
+    case Answerer::kTls: return "a server that expects TLS";
+    case Answerer::kSilent: return "something that takes connections and says nothing";
+    case Answerer::kNotGrpc: return "something that is not gRPC";
+  }
+  return "";
+}
+
+absl::Status explain_control_failure(const absl::Status& status, const std::string& address) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal: break;
+    default: return status;
+  }
+  const Answerer answerer = what_answers(address);
+  switch (answerer) {
+    case Answerer::kNobody:
+    case Answerer::kControl: return status;
+    case Answerer::kSilent:
+      return {status.code(),
+              absl::StrCat("at ", address, " is ", describe(answerer),
+                           ": a skua-control that hangs, or another program. Check --control-address, or "
+                           "start skua-control there again")};
+    default:
+      return absl::FailedPreconditionError(
+          absl::StrCat("at ", address, " is ", describe(answerer),
+                       ", no control plane. Give --control-address the address of skua-control (its --listen-address, "
+                       "127.0.0.1:7400 by default)"));
+  }
+}
+
+}  // namespace skua::control
