@@ -71,9 +71,9 @@ bool read_op(ByteReader& reader, BatchOp& op) {
 
 absl::Status check_size(size_t ops, size_t bytes) {
   if (ops < 1 || ops > kBatchOpsMax) {
-    return above_limit("operations of a BATCH (1 at least)", ops, "kBatchOpsMax", kBatchOpsMax);
+    return beyond_limit("a BATCH", "operation", ops, kBatchOpsMax, 1);
   }
-  if (bytes > kBatchBytesMax) return above_limit("bytes of a BATCH", bytes, "kBatchBytesMax", kBatchBytesMax);
+  if (bytes > kBatchBytesMax) return beyond_limit("a BATCH", "byte", bytes, kBatchBytesMax);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // Every size bound of the key-value protocol, in one place.
 //
 // Both ends use them: a client refuses before it sends, a server refuses what it decodes. Either way the answer is
-// INVALID_ARGUMENT with the limit's name, its value and the actual size.
+// INVALID_ARGUMENT with the limit's value and the actual size.
 #ifndef SKUA_KVSTORE_CODEC_LIMITS_H_
 #define SKUA_KVSTORE_CODEC_LIMITS_H_
 

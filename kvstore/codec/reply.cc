@@ -336,9 +336,7 @@ absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes) {
 
 absl::Status to_status(const ReplyHead& head) {
   if (head.status == KvStatus::kOk) return absl::OkStatus();
-  return absl::Status(to_status_code(head.status),
-                      head.text.empty() ? std::string(status_name(head.status))
-                                        : absl::StrCat(status_name(head.status), ": ", std::string(head.text)));
+  return absl::Status(to_status_code(head.status), status_text(head.status, head.text));
 }
 
 }  // namespace skua::kv

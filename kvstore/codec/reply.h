@@ -198,7 +198,7 @@ class ScanReplyBuilder {
 [[nodiscard]] absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes);
 
-/// The reply's outcome as an absl::Status: OK, or the gRPC code with "NAME: text".
+/// The reply's outcome as an absl::Status: OK, or the gRPC code with status_text().
 [[nodiscard]] absl::Status to_status(const ReplyHead& head);
 
 }  // namespace skua::kv

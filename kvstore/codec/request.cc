@@ -18,20 +18,19 @@ static_assert(kRequestHeaderBytes + kBatchOpsMax * (sizeof(uint16_t) + kKeyBytes
 
 absl::Status check_scan(const ScanRequest& request) {
   if (request.start_key.size() > kKeyBytesMax) {
-    return above_limit("bytes of the start key", request.start_key.size(), "kKeyBytesMax", kKeyBytesMax);
+    return beyond_limit("the start key", "byte", request.start_key.size(), kKeyBytesMax);
   }
   if (request.end_key.size() > kKeyBytesMax) {
-    return above_limit("bytes of the end key", request.end_key.size(), "kKeyBytesMax", kKeyBytesMax);
+    return beyond_limit("the end key", "byte", request.end_key.size(), kKeyBytesMax);
   }
   if (request.resume_token.size() > kResumeTokenBytesMax) {
-    return above_limit("bytes of the resume token", request.resume_token.size(), "kResumeTokenBytesMax",
-                       kResumeTokenBytesMax);
+    return beyond_limit("the resume token", "byte", request.resume_token.size(), kResumeTokenBytesMax);
   }
   if (request.rows_max < 1 || request.rows_max > kScanRowsMax) {
-    return above_limit("rows of a SCAN page (1 at least)", request.rows_max, "kScanRowsMax", kScanRowsMax);
+    return beyond_limit("a SCAN page", "row", request.rows_max, kScanRowsMax, 1);
   }
   if (request.bytes_max < 1 || request.bytes_max > kScanBytesMax) {
-    return above_limit("bytes of a SCAN page (1 at least)", request.bytes_max, "kScanBytesMax", kScanBytesMax);
+    return beyond_limit("a SCAN page", "byte", request.bytes_max, kScanBytesMax, 1);
   }
   return absl::OkStatus();
 }
@@ -54,14 +53,14 @@ const char* durability_name(Durability durability) {
 }
 
 absl::Status check_key(std::string_view key) {
-  if (key.empty()) return absl::InvalidArgumentError("key is empty; it must have 1 byte at least");
-  if (key.size() > kKeyBytesMax) return above_limit("bytes of the key", key.size(), "kKeyBytesMax", kKeyBytesMax);
+  if (key.empty()) return absl::InvalidArgumentError("the key is empty; it must have 1 byte at least");
+  if (key.size() > kKeyBytesMax) return beyond_limit("the key", "byte", key.size(), kKeyBytesMax);
   return absl::OkStatus();
 }
 
 absl::Status check_value(ByteSpan value) {
   if (value.size() <= kValueBytesMax) return absl::OkStatus();
-  return above_limit("bytes of the value", value.size(), "kValueBytesMax", kValueBytesMax);
+  return beyond_limit("the value", "byte", value.size(), kValueBytesMax);
 }
 
 absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer) {
@@ -90,7 +89,7 @@ size_t scan_bytes(const ScanRequest& request) {
 absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
                                           MutableByteSpan buffer) {
   if (keys.empty() || keys.size() > kBatchOpsMax) {
-    return above_limit("keys of a MULTI_GET (1 at least)", keys.size(), "kBatchOpsMax", kBatchOpsMax);
+    return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
   }
   ByteWriter writer(buffer);
   write_request_header(writer, {.route = route, .count = static_cast<uint32_t>(keys.size())});
@@ -159,7 +158,7 @@ absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes) {
   }
   if (header.key_bytes != 0) return malformed_request(Method::kMultiGet, "reserved bits are set", bytes.size());
   if (header.count < 1 || header.count > kBatchOpsMax) {
-    return above_limit("keys of a MULTI_GET (1 at least)", header.count, "kBatchOpsMax", kBatchOpsMax);
+    return beyond_limit("a MULTI_GET", "key", header.count, kBatchOpsMax, 1);
   }
   const MultiGetRequest request{header.route, KeyList(bytes.subspan(kRequestHeaderBytes), header.count)};
   for (uint32_t i = 0; i < header.count; ++i) {

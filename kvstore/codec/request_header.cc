@@ -26,10 +26,6 @@ absl::Status malformed_request(Method method, const char* what, size_t size) {
       absl::StrCat(method_name(method), " request of ", size, " bytes is malformed: ", what));
 }
 
-absl::Status above_limit(const char* what, size_t size, const char* limit_name, size_t limit) {
-  return absl::InvalidArgumentError(absl::StrCat(what, " is ", size, "; the limit ", limit_name, " is ", limit));
-}
-
 MutationRules rules_of(Method method) {
   switch (method) {
     case Method::kPut: return {.ttl = true};
@@ -114,7 +110,7 @@ absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl
     return absl::InvalidArgumentError(
         absl::StrCat(method_name(method), " has no time to live; a key keeps the one it has, and EXPIRE sets it"));
   }
-  if (ttl_ms > kTtlMsMax) return above_limit("milliseconds to live", ttl_ms, "kTtlMsMax", kTtlMsMax);
+  if (ttl_ms > kTtlMsMax) return beyond_limit("the time to live", "millisecond", ttl_ms, kTtlMsMax);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request.h"
+#include "kvstore/codec/text.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -61,7 +62,6 @@ void write_mutation_head(ByteWriter& writer, RequestHeader header, const Mutatio
 [[nodiscard]] absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields);
 
 [[nodiscard]] absl::Status malformed_request(Method method, const char* what, size_t size);
-[[nodiscard]] absl::Status above_limit(const char* what, size_t size, const char* limit_name, size_t limit);
 
 }  // namespace skua::kv
 

@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/limits.h"
+#include "kvstore/codec/text.h"
 
 namespace skua::kv {
 namespace {
@@ -61,8 +62,7 @@ std::optional<Field> RowReader::next() {
 
 absl::Status check_row(ByteSpan row) {
   if (row.size() > kValueBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("row has ", row.size(), " bytes; the limit kValueBytesMax is ", kValueBytesMax));
+    return beyond_limit("the row", "byte", row.size(), kValueBytesMax);
   }
   RowReader reader(row);
   size_t count = 0;
@@ -73,7 +73,7 @@ absl::Status check_row(ByteSpan row) {
                                                    kFieldNameBytesMax, " bytes"));
   }
   if (count > kFieldsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("row has ", count, " fields; the limit kFieldsMax is ", kFieldsMax));
+    return beyond_limit("the row", "field", count, kFieldsMax);
   }
   return absl::OkStatus();
 }

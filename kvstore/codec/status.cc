@@ -61,6 +61,12 @@ KvStatus from_status_code(absl::StatusCode code) {
   return static_cast<KvStatus>(number);
 }
 
+std::string status_text(KvStatus status, std::string_view text) {
+  const bool code_names_it = from_status_code(to_status_code(status)) == status;
+  if (code_names_it) return text.empty() ? "the node gives no reason" : std::string(text);
+  return text.empty() ? status_name(status) : std::string(status_name(status)) + ": " + std::string(text);
+}
+
 bool certainly_not_applied(KvStatus status) {
   switch (status) {
     case KvStatus::kInvalidArgument:

@@ -7,6 +7,8 @@
 #define SKUA_KVSTORE_CODEC_STATUS_H_
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -54,6 +56,10 @@ enum class KvStatus : uint8_t {
 
 /// gRPC code to the same number.
 [[nodiscard]] KvStatus from_status_code(absl::StatusCode code);
+
+/// What an absl::Status made of `status` says: "WRONG_SHARD: `text`". A name that is the code's own is left out, since
+/// whoever prints the status names its code. Never empty.
+[[nodiscard]] std::string status_text(KvStatus status, std::string_view text);
 
 /// True if a write answered with `status` did certainly not happen (if it was sent more than once with one RequestId:
 /// neither then nor before).

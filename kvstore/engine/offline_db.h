@@ -37,7 +37,6 @@ class OfflineDb {
   /// To get and scan; whatever writes fails.
   [[nodiscard]] virtual ShardDb& db() = 0;
   [[nodiscard]] virtual uint64_t applied_index() const = 0;
-  [[nodiscard]] virtual uint64_t keys_estimate() const = 0;
   [[nodiscard]] virtual uint32_t format() const = 0;
   [[nodiscard]] virtual std::vector<StoredFile> files() const = 0;
   /// Reads the file and compares every checksum. DATA_LOSS naming path and, where it is known, offset.

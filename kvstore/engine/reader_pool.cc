@@ -23,8 +23,8 @@ class ReaderPool::Impl {
     }
     if (!ring_.try_push(&job)) {
       refused_.fetch_add(1, std::memory_order_relaxed);
-      return absl::ResourceExhaustedError(absl::StrCat("the read queue holds its limit kReadQueueJobsMax of ",
-                                                       ring_.capacity(), " jobs; the disk is behind, try again later"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(ring_.capacity(), " reads wait for the disk, which is as many as may; try again later"));
     }
     jobs_.fetch_add(1, std::memory_order_relaxed);
     add_tickets(1);

@@ -13,6 +13,7 @@
 #include "kvstore/engine/mutants.h"
 #include "kvstore/engine/replica_tail.h"
 #include "kvstore/engine/shard_db.h"
+#include "kvstore/log/segment.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -238,6 +239,18 @@ class Recovery {
 
 absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options, RocksdbEngine& engine) {
   return Recovery(device, options, engine).run();
+}
+
+absl::StatusOr<size_t> give_up_spares(Device& device) {
+  const auto names = device.list();
+  if (!names.ok()) return names.status();
+  size_t removed = 0;
+  for (const std::string& name : *names) {
+    if (!parse_spare_name(name)) continue;
+    if (absl::Status status = device.remove(name); !status.ok()) return status;
+    ++removed;
+  }
+  return removed;
 }
 
 }  // namespace skua::kv

@@ -55,6 +55,10 @@ struct RecoveredLog {
 [[nodiscard]] absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options,
                                                        RocksdbEngine& engine);
 
+/// Removes the log's spare files, which is room for a recovery on a full disk. No log may be open on the device. The
+/// next one that is opened makes new ones when there is room. Returns how many there were.
+[[nodiscard]] absl::StatusOr<size_t> give_up_spares(Device& device);
+
 }  // namespace skua::kv
 
 #endif  // SKUA_KVSTORE_ENGINE_RECOVERY_H_

@@ -46,7 +46,6 @@ class RocksdbOfflineDb final : public OfflineDb {
 
   [[nodiscard]] ShardDb& db() override { return *db_; }
   [[nodiscard]] uint64_t applied_index() const override { return db_->applied_index(); }
-  [[nodiscard]] uint64_t keys_estimate() const override { return db_->stats().keys_estimate; }
   [[nodiscard]] uint32_t format() const override { return format_; }
 
   [[nodiscard]] std::vector<StoredFile> files() const override {

@@ -37,7 +37,7 @@ std::optional<ShardId> parse_shard_name(const std::string& name) {
 
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
   const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
-  if (code == std::errc::no_space_on_device) return absl::ResourceExhaustedError(text);
+  if (code.value() == ENOSPC || code.value() == EDQUOT) return absl::ResourceExhaustedError(text);
   return absl::InternalError(text);
 }
 

@@ -85,10 +85,10 @@ bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
       op.result.version = shard.completions.first_taken(op.id.client_id, time_of(shard));
       break;
     case CompletionTable::Verdict::kIncomplete:
-      answer(op, KvStatus::kTooManyIncomplete,
-             absl::StrCat("the shard keeps its limit kIncompleteMax of ", kIncompleteMax,
-                          " results for the client, or kClientBatchBytesMax of ", kClientBatchBytesMax,
-                          " bytes of results of its batches"));
+      answer(
+          op, KvStatus::kTooManyIncomplete,
+          absl::StrCat("the shard keeps as many results for this client as it may: ", kIncompleteMax, ", and ",
+                       kClientBatchBytesMax, " bytes of results of batches; wait for answers before more is written"));
       break;
     case CompletionTable::Verdict::kFull:
       answer(

@@ -108,7 +108,7 @@ void WorkerEngine::batch_fetched(EngineShard& shard, EngineFetch& fetch) {
   if (work.failure.ok() && work.fetched_bytes > options_.batch_read_bytes_max) {
     work.failure = absl::ResourceExhaustedError(
         absl::StrCat("old values of the batch's keys must be read from the disk, and take more than ",
-                     options_.batch_read_bytes_max, " bytes (batch_read_bytes_max); split it"));
+                     options_.batch_read_bytes_max, " bytes; split it"));
   }
   if (!work.failure.ok()) work.drop_fetched();
   resume_batch(shard);

@@ -179,10 +179,10 @@ void WorkerEngine::refuse_record(const EngineShard& shard, WriteOp& op, size_t b
                                " bytes; of a replicated table one write takes up to ", payload_bytes_max(shard),
                                ", what a message between nodes takes; split it"));
   }
-  answer(op, KvStatus::kInvalidArgument,
-         absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
-                      log_->payload_bytes_max(),
-                      " (group_bytes_max) at once; split it, or give the node larger log files (--log-segment)"));
+  answer(
+      op, KvStatus::kInvalidArgument,
+      absl::StrCat("what the write leaves takes at least ", bytes, " bytes of the log, which takes up to ",
+                   log_->payload_bytes_max(), " at once; split it, or give the node larger log files (--log-segment)"));
 }
 
 size_t WorkerEngine::payload_bytes_max(const EngineShard& shard) const {

@@ -11,6 +11,9 @@
 #define SKUA_KVSTORE_SERVER_DISK_SIZES_H_
 
 #include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
 
 namespace skua::kv {
 
@@ -25,6 +28,11 @@ struct DiskSizes {
 
 /// `disk_bytes`: of the file system, used or not. Pure.
 [[nodiscard]] DiskSizes sizes_for_disk(uint64_t disk_bytes, uint32_t workers);
+
+/// INVALID_ARGUMENT: a node with so many workers cannot work on the file system of `directory`; the message names the
+/// option. Pure.
+[[nodiscard]] absl::Status check_disk(const std::string& directory, uint64_t disk_bytes, uint32_t workers,
+                                      const DiskSizes& sizes);
 
 }  // namespace skua::kv
 

@@ -14,7 +14,7 @@ namespace {
 
 absl::Status io_error(const char* what, const std::string& path, int error) {
   const std::string text = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
-  return error == ENOSPC ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 absl::Status write_and_sync(const std::string& path, std::string_view bytes) {

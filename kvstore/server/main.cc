@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -11,13 +12,14 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "app/address.h"
 #include "app/config.h"
 #include "app/data_dir.h"
 #include "app/exit.h"
 #include "app/lock_file.h"
 #include "app/log.h"
+#include "app/process.h"
 #include "app/signals.h"
 #include "app/transport_options.h"
 #include "app/uuid.h"
@@ -25,10 +27,15 @@
 #include "app/version.h"
 #include "control/proto/grpc_log.h"
 #include "kvstore/codec/limits.h"
+#include "kvstore/server/data_dir_checks.h"
 #include "kvstore/server/disk_sizes.h"
 #include "kvstore/server/limits.h"
+#include "kvstore/server/listening.h"
+#include "kvstore/server/machine_memory.h"
 #include "kvstore/server/memory_budget.h"
 #include "kvstore/server/node.h"
+#include "kvstore/server/node_state.h"
+#include "kvstore/server/process_limits.h"
 #include "kvstore/server/storage_watch.h"
 #include "rpc/base/status.h"
 #include "rpc/protocol/traffic_settings.h"
@@ -48,6 +55,15 @@ constexpr uint16_t kSessionWindow = 256;
 
 enum class Polling : uint8_t { kAdaptive, kBusy };
 enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
+
+const char* name_of(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::kTcp: return "tcp";
+    case TransportKind::kDpdk: return "dpdk";
+    case TransportKind::kVerbs: return "verbs";
+  }
+  return "";
+}
 
 struct Config {
   std::string data_dir;
@@ -86,28 +102,12 @@ size_t copy_bytes_per_s() {
   return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
 }
 
-struct HostPort {
-  std::string host;
-  uint16_t port = 0;
-};
+constexpr app::AddressRules kGrpcRules{.zero_port_allowed = true, .any_host_allowed = true};
+constexpr app::AddressRules kDataRules{.name_allowed = false, .zero_port_allowed = true, .any_host_allowed = true};
 
-/// "host:port" or "[v6 address]:port"; nothing if it is neither.
-std::optional<HostPort> split(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
-    return std::nullopt;
-  }
-  std::string host = address.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host == "localhost") host = "127.0.0.1";
-  return HostPort{std::move(host), static_cast<uint16_t>(port)};
-}
-
-std::optional<std::string> complain_about_address(const std::string& text) {
-  if (split(text)) return std::nullopt;
-  return "must be HOST:PORT";
+std::optional<std::string> complain_about_zone(const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 127; });
+  return plain ? std::nullopt : std::optional<std::string>("must be one line of text");
 }
 
 std::optional<std::string> complain_about_segment(const std::string& text) {
@@ -158,7 +158,9 @@ void declare_storage(app::Program& program, Config& config) {
 void declare_transport(app::Program& program, Config& config) {
   program.add_choice(
       "transport", &config.transport,
-      {{"tcp", TransportKind::kTcp}, {"dpdk", TransportKind::kDpdk}, {"verbs", TransportKind::kVerbs}},
+      {{name_of(TransportKind::kTcp), TransportKind::kTcp},
+       {name_of(TransportKind::kDpdk), TransportKind::kDpdk},
+       {name_of(TransportKind::kVerbs), TransportKind::kVerbs}},
       "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
   app::add_dpdk_options(program, &config.dpdk);
   app::add_verbs_options(program, &config.verbs);
@@ -173,24 +175,28 @@ void declare(app::Program& program, Config& config) {
       .add_string("control-address", &config.control_address,
                   "The control plane; several addresses with commas between them.")
       .value_name("HOST:PORT")
-      .check(complain_about_address);
+      .addresses();
   program
       .add_string("grpc-address", &config.grpc_address,
                   "Where to listen for bootstrap and admin requests; port 0 takes a free one.")
       .value_name("HOST:PORT")
-      .check(complain_about_address);
+      .address(kGrpcRules);
   program
       .add_string("data-address", &config.data_address,
                   "Where worker 0 listens for sessions, as a numeric address; worker i listens on the i-th port "
                   "after it, or, with port 0, on a free one.")
       .value_name("IP:PORT")
-      .check(complain_about_address);
+      .address(kDataRules);
   program
-      .add_string("advertise-host", &config.advertise_host,
-                  "What others are told to dial instead of the hosts in the addresses above, as a numeric address.")
-      .value_name("IP");
-  program.add_string("zone", &config.zone,
-                     "What fails together, such as a rack: replicas of a shard avoid sharing one.");
+      .add_string(
+          "advertise-host", &config.advertise_host,
+          "What others are told to dial instead of the hosts in the addresses above: an address, or a name that "
+          "they all resolve. For sessions over TCP the node itself resolves it, when it starts.")
+      .value_name("HOST")
+      .host();
+  program
+      .add_string("zone", &config.zone, "What fails together, such as a rack: replicas of a shard avoid sharing one.")
+      .check(complain_about_zone);
   program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
   program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
                      "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
@@ -213,23 +219,38 @@ void declare(app::Program& program, Config& config) {
   program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
   program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
                   "one of several nodes on this machine");
+  program.example(
+      "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
+      "0.0.0.0:7420 --advertise-host node-1",
+      "a node in a container that others know as node-1");
   program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
                   "sessions over a network card that DPDK drives");
   program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
 }
 
-TransportFactory tcp_factory(const Config& config) {
-  const HostPort base = split(config.data_address).value_or(HostPort{});
-  return [base, advertise = config.advertise_host](
+/// The options' values have been found to be addresses.
+Listening listening_of(const Config& config) {
+  const auto numeric = [](std::string host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
+  const app::Address grpc = app::parse_address(config.grpc_address, kGrpcRules).value_or(app::Address{});
+  Listening out{.grpc_host = numeric(grpc.host), .grpc_port = grpc.port, .workers = config.workers};
+  if (config.transport == TransportKind::kTcp) {
+    const app::Address data = app::parse_address(config.data_address, kDataRules).value_or(app::Address{});
+    out.data_host = numeric(data.host);
+    out.data_port = data.port;
+  }
+  out.advertise_host = config.advertise_host;
+  if (out.advertise_host.starts_with('['))
+    out.advertise_host = out.advertise_host.substr(1, out.advertise_host.size() - 2);
+  return out;
+}
+
+TransportFactory tcp_factory(const Config& config, const std::string& advertise_ip) {
+  return [base = listening_of(config), advertise_ip](
              uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
-    if (base.port != 0 && base.port + worker > 65535) {
-      return absl::InvalidArgumentError(absl::StrCat("worker ", worker, " would listen on port ", base.port + worker,
-                                                     ": choose a lower port in --data-address"));
-    }
     rpc::TcpOptions tcp;
-    tcp.listen_ip = base.host;
-    tcp.listen_port = base.port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.port + worker);
-    tcp.advertise_ip = advertise;
+    tcp.listen_ip = base.data_host;
+    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
+    tcp.advertise_ip = advertise_ip;
     tcp.self = self;
     auto transport = rpc::TcpTransport::create(std::move(tcp));
     if (!transport.ok()) return transport.status();
@@ -299,6 +320,7 @@ std::string host_name() {
 bool is_usage(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kPermissionDenied:
@@ -316,6 +338,28 @@ template <typename T>
 T value_or_fail(absl::StatusOr<T> result) {
   if (!result.ok()) fail(result.status());
   return *std::move(result);
+}
+
+/// Of a directory that is new to the node.
+template <typename T>
+T room_or_fail(absl::StatusOr<T> result) {
+  if (!absl::IsResourceExhausted(result.status())) return value_or_fail(std::move(result));
+  app::fail(kProgram,
+            absl::StrCat(result.status().message(),
+                         ": free space on the file system of the data directory, or give another --data-dir"));
+}
+
+void ok_or_fail(const absl::Status& status) {
+  if (!status.ok()) fail(status);
+}
+
+/// Says that the disk is full, unless `told` says so already, and waits. False: the node is to stop.
+bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl::Status& why, absl::Status& told) {
+  if (std::exchange(told, why) != why) {
+    logger.error("the disk is full, and the node cannot start: it tries again every 5 s; free space there",
+                 {{"why", std_view(why.message())}});
+  }
+  return !stop.wait_for(kReopenPauseNs).has_value();
 }
 
 absl::StatusOr<rpc::DpdkOptions> dpdk_options(const Config& config) {
@@ -362,13 +406,20 @@ class Ending {
   absl::Status why_;
 };
 
+DiskSizes disk_sizes(const Config& config, uint64_t disk_bytes) {
+  DiskSizes sizes = sizes_for_disk(disk_bytes, config.workers);
+  if (config.log_segment != 0) sizes.log_segment_bytes = config.log_segment;
+  if (config.disk_reserve != 0) sizes.reserve_bytes = config.disk_reserve;
+  return sizes;
+}
+
 void size_disk(const Config& config, const MemoryBudget& memory, NodeOptions& options) {
-  const DiskSizes sizes = sizes_for_disk(value_or_fail(disk_bytes_of(config.data_dir)), config.workers);
+  const DiskSizes sizes = disk_sizes(config, value_or_fail(disk_bytes_of(config.data_dir)));
   options.log_files = config.log_files;
   options.log_io = config.log_io;
-  options.log_files.segment_bytes = config.log_segment != 0 ? config.log_segment : sizes.log_segment_bytes;
+  options.log_files.segment_bytes = sizes.log_segment_bytes;
   options.log_files.group_bytes_max = std::min<size_t>(memory.log_group, options.log_files.segment_bytes / 2);
-  options.disk_reserve_bytes = config.disk_reserve != 0 ? config.disk_reserve : sizes.reserve_bytes;
+  options.disk_reserve_bytes = sizes.reserve_bytes;
 }
 
 void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
@@ -382,23 +433,66 @@ void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
                                     {"log_group_per_worker", mib(memory.log_group)}});
 }
 
-int serve(const Config& config, app::StopSignal& stop) {
-  const app::Logger logger(config.log);
-  const app::DirectoryLock lock = value_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
-  app::DataDirIdentity identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
-  const MemoryBudget memory = value_or_fail(memory_budget(config));
-  Ending ending(stop);
-  const std::unique_ptr<rpc::DpdkFabric> dpdk = start_dpdk(config);  // outlives the node, whose workers use it
-  if (dpdk != nullptr) {
-    for (const std::string& port : dpdk->describe()) logger.info(port);
-  }
-  const std::unique_ptr<rpc::VerbsFabric> verbs = start_verbs(config);  // likewise
-  if (verbs != nullptr) logger.info(verbs->describe());
+/// What is there of the data directory, and held as long as the node runs.
+struct DataDir {
+  std::optional<app::DirectoryLock> lock;
+  app::DataDirIdentity identity;
+};
 
+/// Nothing: the node was told to stop meanwhile.
+std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, const app::Logger& logger,
+                                                          app::StopSignal& stop) {
+  absl::Status told;
+  while (true) {
+    auto lock = app::DirectoryLock::acquire(config.data_dir, kProgram);
+    if (!absl::IsResourceExhausted(lock.status())) return value_or_fail(std::move(lock));
+    if (!pause_for_room(logger, stop, lock.status(), told)) return std::nullopt;
+  }
+}
+
+/// Takes a directory that is there, before the addresses are tried: of a node that is started twice the directory says
+/// so, where a port would only be in use. A node that has been here waits for room. False: it was told to stop
+/// meanwhile.
+bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSignal& stop, DataDir& data) {
+  const bool known = value_or_fail(app::read_identity(config.data_dir)).has_value();
+  data.lock = known ? lock_when_there_is_room(config, logger, stop)
+                    : std::optional(room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram)));
+  if (!data.lock) return false;
+  if (!known) {
+    ok_or_fail(check_has_no_data(config.data_dir));
+    return true;
+  }
+  data.identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  static_cast<void>(value_or_fail(read_state(config.data_dir)));
+  return true;
+}
+
+/// What sessions run over: the ports, or the devices, are found to be there before the node makes or says anything.
+struct Network {
+  std::unique_ptr<rpc::DpdkFabric> dpdk;
+  std::unique_ptr<rpc::VerbsFabric> verbs;
+  std::string advertise_ip;
+};
+
+Network open_network(const Config& config, const app::Logger& logger) {
+  const Listening listening = listening_of(config);
+  Network network;
+  network.advertise_ip = value_or_fail(resolve_advertise_host(listening));
+  const std::string warning = loopback_warning(listening, network.advertise_ip);
+  if (!warning.empty()) logger.warning(warning);
+  ok_or_fail(probe_listening(listening));
+  network.dpdk = start_dpdk(config);
+  if (network.dpdk != nullptr) {
+    for (const std::string& port : network.dpdk->describe()) logger.info(port);
+  }
+  network.verbs = start_verbs(config);
+  if (network.verbs != nullptr) logger.info(network.verbs->describe());
+  return network;
+}
+
+NodeOptions node_options(const Config& config, const MemoryBudget& memory, const Network& network) {
   NodeOptions options;
   options.data_dir = config.data_dir;
-  options.node_uuid = identity.node_uuid;
-  options.cluster_id = identity.cluster_id;
   options.instance = app::random_uuid();
   options.host = host_name();
   options.zone = config.zone;
@@ -407,11 +501,10 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.advertise_host = config.advertise_host;
   options.workers = config.workers;
   options.reader_threads = config.reader_threads;
-  options.make_transport = dpdk != nullptr    ? dpdk_factory(*dpdk)
-                           : verbs != nullptr ? verbs_factory(*verbs)
-                                              : tcp_factory(config);
-  // A DPDK port that was opened is ours, and a worker's lane of it takes one transport at a time.
-  options.probe_transports = dpdk == nullptr;
+  options.make_transport = network.dpdk != nullptr    ? dpdk_factory(*network.dpdk)
+                           : network.verbs != nullptr ? verbs_factory(*network.verbs)
+                                                      : tcp_factory(config, network.advertise_ip);
+  options.probe_transports = false;  // open_network() has done that
   options.endpoint = endpoint_options(config, memory);
   options.storage.cache_bytes = memory.cache;
   options.storage.write_buffer_bytes = memory.memtables;
@@ -422,30 +515,105 @@ int serve(const Config& config, app::StopSignal& stop) {
   options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
   auto& engine = options.server.engine;
   engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
-  options.server.engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
-  options.adopt_cluster = [&](const std::string& cluster_id) {
-    return app::adopt_cluster(config.data_dir, identity, cluster_id);
-  };
-  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
-  options.log = node_log(logger.with_component("node"));
+  engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
+  return options;
+}
 
-  const std::unique_ptr<Node> node = value_or_fail(Node::start(std::move(options)));
+/// The first lines: where the node is, what it may have, and whom it belongs to.
+void log_start(const Config& config, const app::Logger& logger, const app::DataDirIdentity& identity,
+               const MemoryBudget& memory) {
+  logger.info("starting",
+              {{"version", app::version()},
+               {"node", identity.node_uuid},
+               {"cluster", identity.cluster_id.empty() ? "the first that it joins" : identity.cluster_id},
+               {"control_address", config.control_address},
+               {"grpc_address", config.grpc_address},
+               {"data_address", config.transport == TransportKind::kTcp ? config.data_address : "none: not over TCP"},
+               {"advertise_host", config.advertise_host.empty() ? "-" : config.advertise_host},
+               {"data_dir", config.data_dir},
+               {"workers", config.workers}});
   log_memory(logger, memory);
-  logger.info("started", {{"node", identity.node_uuid},
-                          {"incarnation", node->incarnation()},
-                          {"grpc_address", node->grpc_address()},
-                          {"data_dir", config.data_dir},
-                          {"workers", config.workers},
-                          {"version", app::version()}});
-  const int signal = stop.wait();
-  if (signal != 0) logger.info("stopping", {{"signal", signal}});
-  node->stop();
+  if (is_in_memory(config.data_dir)) {
+    logger.warning(
+        "the data directory is on a file system in memory (tmpfs): all its data are gone when the machine stops",
+        {{"data_dir", config.data_dir}});
+  }
+}
+
+int stopped(const app::Logger& logger, const absl::Status& why) {
   logger.info("stopped");
-  if (const absl::Status why = ending.why(); !why.ok()) fail(why);
+  if (!why.ok()) fail(why);
   return app::kExitOk;
 }
 
+int run_until_stopped(Node& node, const app::Logger& logger, app::StopSignal& stop, Ending& ending) {
+  const int signal = stop.wait();
+  const absl::Status why = ending.why();
+  if (signal != 0) {
+    logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+  } else {
+    logger.error("stopping: the node cannot go on", {{"why", std_view(why.message())}});
+  }
+  node.stop();
+  return stopped(logger, why);
+}
+
+/// Those that are always there, and some that libraries make when there is much to do.
+size_t threads_of(const Config& config) {
+  constexpr size_t kAlways = 24;
+  constexpr size_t kSpare = 16;
+  constexpr size_t kPerWorker = 3;  // its own, its log's, its applier
+  return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
+         static_cast<size_t>(config.background_threads);
+}
+
+int serve(const Config& config, app::StopSignal& stop) {
+  const app::Logger logger(config.log);
+  const MemoryBudget memory = value_or_fail(memory_budget(config));
+  ok_or_fail(check_file_size_limit());
+  ok_or_fail(app::check_threads("a node like this", threads_of(config), ", or give fewer --workers"));
+  DataDir data;
+  const bool exists = value_or_fail(data_dir_exists(config.data_dir));
+  if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
+  const std::string disk = nearest_directory(config.data_dir);
+  const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
+  ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
+  const Network network = open_network(config, logger);  // outlives the node, whose workers use it
+  if (!data.lock) data.lock = room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
+  if (data.identity.node_uuid.empty()) {
+    data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  }
+  log_start(config, logger, data.identity, memory);
+
+  Ending ending(stop);
+  bool told_to_stop = false;
+  NodeOptions options = node_options(config, memory, network);
+  options.node_uuid = data.identity.node_uuid;
+  options.cluster_id = data.identity.cluster_id;
+  absl::Status told;
+  options.wait_for_room = [&](const absl::Status& why) {
+    told_to_stop = !pause_for_room(logger, stop, why, told);
+    return !told_to_stop;
+  };
+  options.adopt_cluster = [&](const std::string& cluster_id) {
+    return app::adopt_cluster(config.data_dir, data.identity, cluster_id);
+  };
+  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
+  options.log = node_log(logger.with_component("node"));
+  auto node = Node::start(std::move(options));
+  if (told_to_stop) return stopped(logger, absl::OkStatus());
+  const std::unique_ptr<Node> started = value_or_fail(std::move(node));
+  logger.info("started", {{"node", data.identity.node_uuid},
+                          {"incarnation", started->incarnation()},
+                          {"grpc_address", started->grpc_address()},
+                          {"data_dir", config.data_dir},
+                          {"workers", config.workers},
+                          {"version", app::version()}});
+  return run_until_stopped(*started, logger, stop, ending);
+}
+
 int run(int argc, const char* const* argv) {
+  app::check_process(kProgram, app::kFilesOfServer);
   tame_malloc();
   control::silence_grpc_log();
   const auto stop = value_or_fail(app::StopSignal::install());
@@ -456,12 +624,15 @@ int run(int argc, const char* const* argv) {
                                        "plane assigns them. Waits for a control plane that is away."});
   declare(program, config);
   program.parse_or_exit(argc, argv);
+  ok_or_fail(app::check_transport_flags(program.selected(), name_of(config.transport)));
   if (config.transport == TransportKind::kDpdk) static_cast<void>(value_or_fail(dpdk_options(config)));
   if (config.transport == TransportKind::kVerbs) static_cast<void>(value_or_fail(config.verbs.to_options()));
   static_cast<void>(value_or_fail(memory_budget(config)));
+  ok_or_fail(check_fits(config.memory, machine_memory()));
+  ok_or_fail(check_listening(listening_of(config)));
   if (config.check_config) {
     std::puts("the configuration is valid");
-    return app::kExitOk;
+    return app::finish_output(kProgram);
   }
   return serve(config, *stop);
 }

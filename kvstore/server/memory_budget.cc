@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/server/size_text.h"
 
 namespace skua::kv {
 namespace {
@@ -27,7 +28,7 @@ constexpr size_t kResidentHigh = 63;
 
 absl::Status check_given(const MemoryWishes& wishes) {
   const auto complain = [](const char* option, size_t given, size_t least) {
-    return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", given, " bytes; it must be at least ",
+    return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", size_text(given), "; it must be at least ",
                                                    least / kMiB, " MiB, or 0 for a share of --memory"));
   };
   if (wishes.cache != 0 && wishes.cache < kGivenCacheMin) return complain("block-cache", wishes.cache, kGivenCacheMin);
@@ -41,12 +42,20 @@ absl::Status check_given(const MemoryWishes& wishes) {
 }
 
 absl::Status too_little(const MemoryWishes& wishes, size_t minimum) {
-  std::string text = absl::StrCat("--memory is ", wishes.node / kMiB, " MiB, but a node with ", wishes.workers,
+  std::string text = absl::StrCat("--memory is ", size_text(wishes.node), ", but a node with ", wishes.workers,
                                   wishes.workers == 1 ? " worker" : " workers");
-  if (wishes.cache != 0) absl::StrAppend(&text, ", --block-cache ", wishes.cache / kMiB, " MiB");
-  if (wishes.messages != 0) absl::StrAppend(&text, ", --message-memory ", wishes.messages / kMiB, " MiB per worker");
+  if (wishes.cache != 0) absl::StrAppend(&text, ", --block-cache ", size_text(wishes.cache));
+  if (wishes.messages != 0) absl::StrAppend(&text, ", --message-memory ", size_text(wishes.messages), " per worker");
   absl::StrAppend(&text, " needs at least ", (minimum + kMiB - 1) / kMiB, " MiB: give it that, or fewer --workers");
   return absl::InvalidArgumentError(text);
+}
+
+absl::Status given_too_much(const MemoryWishes& wishes) {
+  const bool cache = wishes.cache > wishes.node;
+  return absl::InvalidArgumentError(absl::StrCat(
+      cache ? "--block-cache is " : "--message-memory is ", size_text(cache ? wishes.cache : wishes.messages),
+      cache ? "" : " for each worker", ", which is a part of --memory, and that is ", size_text(wishes.node),
+      ": give less, or more --memory"));
 }
 
 }  // namespace
@@ -54,6 +63,7 @@ absl::Status too_little(const MemoryWishes& wishes, size_t minimum) {
 absl::StatusOr<MemoryBudget> split_memory(const MemoryWishes& wishes) {
   if (absl::Status status = check_given(wishes); !status.ok()) return status;
   const size_t workers = std::max(wishes.workers, uint32_t{1});
+  if (wishes.cache > wishes.node || wishes.messages > wishes.node / workers) return given_too_much(wishes);
   MemoryBudget out{.node = wishes.node,
                    .program = kProgramBytes + workers * kQueueBytes,
                    .tier = workers * kTierMin,

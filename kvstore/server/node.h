@@ -6,10 +6,14 @@
 //                                        |                 reader pool (shared)
 //                                        +--- opens, closes, deletes --- RocksDB engine (shared)
 //
-// Starting. The data directory says which cluster the node belongs to. If it does, the workers listen
-// at once; a node that joins its first cluster registers first and starts its workers when it knows the
-// cluster. Before workers start, what their logs hold goes into the databases (recovery.h). Shards are served as soon as the first shard map is there. A control plane that is away is
-// waited for, and once the node serves it goes on serving whatever happens to the control plane.
+// Starting. The data directory says which cluster the node belongs to. If it does, the workers listen at once; a node
+// that joins its first cluster registers first and starts its workers when it knows the cluster; heartbeats go on
+// meanwhile. Before workers start, what their logs hold goes into the databases (recovery.h). Shards are served as soon
+// as the first shard map is there. A control plane that is away is waited for, and once the node serves it goes on
+// serving whatever happens to the control plane.
+//
+// A node whose disk has no room for what the logs hold gives up the logs' spare files. If that does not do, it
+// registers, tells the control plane what is wrong and that it serves nothing, and tries again every kReopenPauseNs.
 //
 // Stopping, in the order in which parts depend on each other (stop()):
 //   1. gRPC server       no new sessions
@@ -61,7 +65,7 @@ struct NodeOptions {
   std::string control_address;
   /// Where the gRPC server listens; port 0 takes a free one.
   std::string grpc_address;
-  /// What others are told instead of the host in `grpc_address`; empty: that host.
+  /// What others are told instead of the host in `grpc_address`, an address or a name; empty: that host.
   std::string advertise_host;
 
   uint32_t workers = 1;
@@ -86,6 +90,9 @@ struct NodeOptions {
   /// Of copies of shards from other nodes, together.
   uint64_t copy_bytes_per_s = uint64_t{64} << 20;
 
+  /// What is to be done while the disk has no room for the node's state file, which `why` tells: waits for a while, and
+  /// says whether to try again. On start()'s thread. Empty: start() fails.
+  std::function<bool(const absl::Status& why)> wait_for_room;
   /// Binds the data directory to the cluster. FAILED_PRECONDITION if it belongs to another.
   std::function<absl::Status(const std::string& cluster_id)> adopt_cluster;
   /// The node cannot go on: it was refused by the control plane, or cannot start its workers. Once,

@@ -67,7 +67,8 @@ absl::StatusOr<NodeState> read_state(const std::string& data_dir) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
+  if (!file)
+    return absl::InternalError(absl::StrCat("reading ", path, " failed: is it a file that this user may read?"));
   auto state = parse_state(text.view());
   if (!state.ok()) return absl::Status(state.status().code(), absl::StrCat(path, ": ", state.status().message()));
   return state;

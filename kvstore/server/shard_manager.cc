@@ -210,6 +210,7 @@ bool ShardManager::reconcile() {
   // Before a directory is made for this map, and before one is removed by it: see shard_plan.h.
   if (absl::Status status = remember_revision(); !status.ok()) {
     log(LogSeverity::kError, absl::StrCat("cannot act on shard map ", map_->revision, ": ", status.message()));
+    note_unserved(wanted, status);
     return false;
   }
   const bool all_open = open_all(wanted);
@@ -308,6 +309,10 @@ absl::Status ShardManager::destroy(ShardId id) {
 
 void ShardManager::leave(ShardId id, Local& local) {
   local.phase = Phase::kLeaving;
+  {
+    const std::lock_guard lock(mutex_);
+    unserved_.erase(id);
+  }
   hosts_[local.worker]->remove(id, [this, id] {
     const std::lock_guard lock(mutex_);
     idle_.push_back(id);
@@ -447,12 +452,7 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
   }
   if (!db.ok()) {
-    const bool is_news = local.phase != Phase::kFailed;
-    local.phase = Phase::kFailed;
-    if (is_news || refused == refused_.end()) {
-      log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(id), ": ", db.status().ToString()));
-    }
-    hosts_[local.worker]->set_failed(id, absl::StrCat("the shard cannot be opened: ", db.status().message()));
+    cannot_open(shard, local, db.status());
     return false;
   }
   local.db = *std::move(db);
@@ -460,6 +460,7 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   {
     const std::lock_guard lock(mutex_);
     lent_[id] = {local.db.get(), local.worker, 0};
+    unserved_.erase(id);
   }
   log(LogSeverity::kInfo, absl::StrCat("shard opened ", name_of(id), " epoch=", local.epoch, " worker=", local.worker,
                                        " last_index=", local.db->applied_index()));
@@ -474,6 +475,36 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   local.view = replicated->view;
   hosts_[local.worker]->set_view(id, *replicated->view, replicated->places);
   return true;
+}
+
+void ShardManager::cannot_open(const WantedShard& shard, Local& local, const absl::Status& why) {
+  // The control plane goes on without this replica; when it is to learn, the damaged data go (drop_damaged).
+  if (shard.view && absl::IsDataLoss(why)) refused_.try_emplace(shard.id, why);
+  const bool tried_again = !refused_.contains(shard.id);
+  const bool is_news = local.phase != Phase::kFailed;
+  local.phase = Phase::kFailed;
+  if (is_news || tried_again) {
+    log(LogSeverity::kError, absl::StrCat("shard cannot be opened ", name_of(shard.id), ": ", why.ToString()));
+  }
+  hosts_[local.worker]->set_failed(shard.id, absl::StrCat("the shard cannot be opened: ", why.message()));
+  const std::lock_guard lock(mutex_);
+  unserved_[shard.id] = {why, tried_again};
+}
+
+/// What the map wants and what is not served yet waits for `why` to end.
+void ShardManager::note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why) {
+  const std::lock_guard lock(mutex_);
+  for (const WantedShard& shard : wanted) {
+    const auto local = local_.find(shard.id);
+    if (local == local_.end() || local->second.phase == Phase::kServing || local->second.phase == Phase::kLeaving)
+      continue;
+    unserved_.try_emplace(shard.id, UnservedShard{why, true});
+  }
+}
+
+std::map<ShardId, UnservedShard> ShardManager::unserved() {
+  const std::lock_guard lock(mutex_);
+  return unserved_;
 }
 
 bool ShardManager::delete_dropped() {

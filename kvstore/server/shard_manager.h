@@ -14,7 +14,7 @@
 //
 // Databases are opened, closed and deleted on this one thread: it may wait for disks, workers may not.
 // A shard moves between workers of the node by being removed from one, closed, and opened for the
-// other. One that cannot be opened is tried again every kReopenPauseNs; clients are told why.
+// other. One that cannot be opened is tried again every kReopenPauseNs; clients and the control plane are told why.
 #ifndef SKUA_KVSTORE_SERVER_SHARD_MANAGER_H_
 #define SKUA_KVSTORE_SERVER_SHARD_MANAGER_H_
 
@@ -45,6 +45,12 @@
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
+
+/// A shard that this node is to serve, or to hold a replica of, and that it cannot open.
+struct UnservedShard {
+  absl::Status why;
+  bool tried_again = false;  ///< every kReopenPauseNs; else not in this life of the node
+};
 
 class ShardManager {
  public:
@@ -93,6 +99,8 @@ class ShardManager {
   /// `use` gets the shard's database, which stays open meanwhile, and the worker it is on. NOT_FOUND: it is not open. Thread: any
   /// that may wait, but the manager's.
   absl::Status with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t worker)> use);
+  /// Of the newest map that was acted upon. Thread: any.
+  [[nodiscard]] std::map<ShardId, UnservedShard> unserved();
   /// Ends the thread; shards stay served. Idempotent.
   void stop();
 
@@ -130,6 +138,8 @@ class ShardManager {
   void take_in(const std::vector<WantedShard>& wanted);
   bool open_all(const std::vector<WantedShard>& wanted);
   bool open(const WantedShard& shard, Local& local);
+  void cannot_open(const WantedShard& shard, Local& local, const absl::Status& why);
+  void note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why);
   bool delete_dropped();
   void tell_views(const std::vector<WantedShard>& wanted);
   void tell_peers();
@@ -162,6 +172,7 @@ class ShardManager {
   UnsyncedNews unsynced_news_;
   std::map<ShardId, std::string> copies_;
   std::map<ShardId, Lent> lent_;
+  std::map<ShardId, UnservedShard> unserved_;
   bool stopping_ = false;
 
   // The manager thread's.

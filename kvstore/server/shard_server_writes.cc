@@ -12,7 +12,8 @@ namespace {
 
 std::string_view explain(KvStatus status) {
   switch (status) {
-    case KvStatus::kInvalidArgument: return "the patch is not in row format, or the new value would break a limit";
+    case KvStatus::kInvalidArgument:
+      return "the new value would be larger than values may be (16 MiB), or the patch is not in row format";
     case KvStatus::kNotARow: return "the value is not in row format";
     case KvStatus::kNotANumber: return "the value is no decimal int64";
     case KvStatus::kCounterOverflow: return "the counter would leave the range of an int64";

@@ -23,6 +23,16 @@ uint64_t unix_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
+/// Of a shard that cannot be opened.
+const char* way_out(const UnservedShard& shard) {
+  if (absl::IsResourceExhausted(shard.why)) return "; free space on the disk: it is tried again every 5 s";
+  if (absl::IsDataLoss(shard.why)) {
+    return "; stop the node, see what is damaged with `skuactl store verify`, and restore the shard from a backup, or "
+           "drop its table. A replica is learnt again from others by itself";
+  }
+  return shard.tried_again ? "; it is tried again every 5 s" : "; mend that, then start the node again";
+}
+
 }  // namespace
 
 std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms) {
@@ -57,16 +67,19 @@ std::string troubled_databases(const std::vector<TroubledShard>& troubled) {
   return all;
 }
 
-std::string unrecovered_shards(const std::map<ShardId, absl::Status>& refused) {
+std::string unserved_shards(const std::map<ShardId, UnservedShard>& unserved) {
   std::string all;
-  size_t count = 0;
-  for (const auto& [id, why] : refused) {
-    if (!absl::IsResourceExhausted(why) || ++count > 1) continue;
-    all = absl::StrCat("shard ", id.table_id, "-", id.shard, " is not served: ", why.message());
+  size_t shown = 0;
+  for (const auto& [id, shard] : unserved) {
+    absl::StrAppend(&all, all.empty() ? "" : "; ");
+    if (shown++ == kTroubledShownMax) {
+      absl::StrAppend(&all, "nor are ", unserved.size() - kTroubledShownMax, " more shards");
+      break;
+    }
+    absl::StrAppend(&all, "shard ", id.table_id, "-", id.shard, " is not served here: ", shard.why.message());
+    absl::StrAppend(&all, way_out(shard));
   }
-  if (count == 0) return all;
-  if (count > 1) absl::StrAppend(&all, "; nor are ", count - 1, " more shards");
-  return absl::StrCat(all, "; free space on the disk, then start the node again. What was acknowledged is kept");
+  return all;
 }
 
 std::optional<absl::Status> GrowthGate::look(uint64_t free_bytes) {
@@ -121,7 +134,7 @@ void StorageWatch::run() {
   while (!stop_.wait_for(lock, kStorageInterval, [this] { return stopping_; })) {
     lock.unlock();
     look();
-    if (options_.on_trouble) options_.on_trouble(trouble());
+    if (options_.on_look) options_.on_look(trouble(), unserved_);
     lock.lock();
   }
 }
@@ -138,6 +151,7 @@ void StorageWatch::look() {
     const std::string before = std::exchange(slow_copies_, options_.slow_copies());
     if (before.empty() && !slow_copies_.empty()) options_.log(LogSeverity::kError, slow_copies_);
   }
+  if (options_.unserved) unserved_ = options_.unserved();
   const uint64_t now_ms = unix_ms();
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto stats = workers_[i]->stats();
@@ -176,9 +190,7 @@ void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledSh
 
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
-  if (!options_.standing_trouble.empty()) {
-    absl::StrAppend(&all, all.empty() ? "" : "; ", options_.standing_trouble);
-  }
+  if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
   if (!slow_copies_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", slow_copies_);
   for (const auto* troubles : {&log_failures_, &database_troubles_, &slow_leavers_}) {
     for (const std::string& one : *troubles) {

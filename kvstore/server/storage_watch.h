@@ -5,6 +5,7 @@
 //    a log failed                  ---> an error in the node's log, once per worker
 //    a shard does not leave        ---> why
 //    a database takes nothing      ---> which shards, why, and whether it is tried again; an error in the node's log when that changes
+//    a shard cannot be opened      ---> which, why, and the way out (the shard manager logs it)
 //    any of them                   ---> the node's trouble, which the control plane shows (skuactl status)
 //
 // The reserve is what logs, flushes and compactions need to go on while nothing grows. A database that meets the end of the disk
@@ -26,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/server/node_log.h"
+#include "kvstore/server/shard_manager.h"
 #include "kvstore/server/worker.h"
 
 namespace skua::kv {
@@ -51,8 +53,8 @@ class GrowthGate {
 /// Which shards' databases take nothing, why, and the way out; empty: none.
 [[nodiscard]] std::string troubled_databases(const std::vector<TroubledShard>& troubled);
 
-/// Shards whose data found no room when the node started, why, and the way out; empty: none.
-[[nodiscard]] std::string unrecovered_shards(const std::map<ShardId, absl::Status>& refused);
+/// Which shards cannot be opened, why, and the way out; empty: none.
+[[nodiscard]] std::string unserved_shards(const std::map<ShardId, UnservedShard>& unserved);
 
 /// Bytes that the file system of `path` has free for this process.
 [[nodiscard]] absl::StatusOr<uint64_t> free_bytes_of(const std::string& path);
@@ -64,13 +66,13 @@ class StorageWatch {
   struct Options {
     std::string data_dir;
     uint64_t reserve_bytes = 0;
-    NodeLog log;
-    /// What is wrong as long as the node runs; empty: nothing.
-    std::string standing_trouble{};
+    NodeLog log{};
+    /// Shards that the node cannot open, at each look. On the watch's thread.
+    std::function<std::map<ShardId, UnservedShard>()> unserved{};
     /// Copies to other nodes that do not get on, at each look; empty: none. On the watch's thread.
     std::function<std::string()> slow_copies{};
-    /// What keeps the node from taking writes, at each look; empty: nothing. On the watch's thread.
-    std::function<void(const std::string& trouble)> on_trouble{};
+    /// What keeps the node from doing all its work, at each look; empty: nothing. On the watch's thread.
+    std::function<void(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved)> on_look{};
   };
 
   /// Looks once (without telling of trouble), then starts the thread. The workers outlive it.
@@ -93,6 +95,7 @@ class StorageWatch {
   std::vector<std::string> slow_leavers_;       // the same
   std::vector<std::string> database_troubles_;  // the same
   std::string slow_copies_;
+  std::map<ShardId, UnservedShard> unserved_;
   std::vector<std::set<ShardId>> held_up_;  // what the log was told, by worker
   std::vector<std::set<ShardId>> failed_;
   std::mutex mutex_;

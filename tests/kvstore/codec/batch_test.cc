@@ -141,11 +141,11 @@ TEST(BatchTest, Builder_RefusesAndKeepsWhatItHas) {
   EXPECT_FALSE(builder.add({.kind = Kind::kPatch, .key = "k"}).ok());
   const std::string large(kBatchBytesMax, 'v');
   EXPECT_EQ(builder.add({.kind = Kind::kPut, .key = "k", .value = as_byte_span(large)}).message(),
-            "bytes of a BATCH is 16777274; the limit kBatchBytesMax is 16777216");
+            "a BATCH has 16,777,274 bytes; at most 16,777,216 are allowed");
   EXPECT_EQ(builder.size(), 1U);
   while (builder.size() < kBatchOpsMax) ASSERT_TRUE(builder.add({.kind = Kind::kDelete, .key = "k"}).ok());
   EXPECT_EQ(builder.add({.kind = Kind::kDelete, .key = "k"}).message(),
-            "operations of a BATCH (1 at least) is 1025; the limit kBatchOpsMax is 1024");
+            "a BATCH has 1,025 operations; at most 1,024 are allowed");
   HeadBuffer head;
   EXPECT_TRUE(encode_batch_head({kRoute, builder.ops()}, head).ok());
   builder.clear();

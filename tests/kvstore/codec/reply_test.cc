@@ -231,9 +231,12 @@ TEST(ReplyTest, DecodeResumeToken_RefusesForeignTokens) {
 
 TEST(ReplyTest, ToStatus_NamesTheOutcome) {
   EXPECT_TRUE(to_status({}).ok());
-  EXPECT_EQ(to_status({.status = KvStatus::kNotFound}), absl::NotFoundError("NOT_FOUND"));
+  EXPECT_EQ(to_status({.status = KvStatus::kNotFound}), absl::NotFoundError("the node gives no reason"));
   EXPECT_EQ(to_status({.status = KvStatus::kVersionMismatch, .text = "now at 7"}),
             absl::FailedPreconditionError("VERSION_MISMATCH: now at 7"));
+  // Whoever prints a status prints its code.
+  EXPECT_EQ(to_status({.status = KvStatus::kResourceExhausted, .text = "the disk is full"}).ToString(),
+            "RESOURCE_EXHAUSTED: the disk is full");
 }
 
 TEST(ReplyTest, RoundTrip_RandomReplies) {

@@ -260,18 +260,18 @@ TEST(RequestTest, DecodeRoute_OfEachMethod) {
 TEST(RequestTest, Limits_AreNamedWithTheActualSize) {
   HeadBuffer head;
   const std::string long_key(kKeyBytesMax + 1, 'k');
-  EXPECT_EQ(encode_get({kRoute, ""}, head).status().message(), "key is empty; it must have 1 byte at least");
+  EXPECT_EQ(encode_get({kRoute, ""}, head).status().message(), "the key is empty; it must have 1 byte at least");
   EXPECT_EQ(encode_get({kRoute, long_key}, head).status().message(),
-            "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
+            "the key has 1,025 bytes; at most 1,024 are allowed");
   const std::string large(kValueBytesMax + 1, 'v');
   const absl::Status status = encode_put_head({kRoute, Condition::none(), "key", as_byte_span(large)}, head).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
+  EXPECT_EQ(status.message(), "the value has 16,777,217 bytes; at most 16,777,216 are allowed");
 
   std::vector<std::byte> buffer(1 << 20);
   const std::vector<std::string_view> keys(kBatchOpsMax + 1, "k");
   EXPECT_EQ(encode_multi_get(kRoute, keys, buffer).status().message(),
-            "keys of a MULTI_GET (1 at least) is 1025; the limit kBatchOpsMax is 1024");
+            "a MULTI_GET has 1,025 keys; at most 1,024 are allowed");
   EXPECT_FALSE(encode_multi_get(kRoute, {}, buffer).ok());
   EXPECT_FALSE(encode_scan({kRoute, "", "", 0, 1, ""}, buffer).ok());
   EXPECT_FALSE(encode_scan({kRoute, "", "", kScanRowsMax + 1, 1, ""}, buffer).ok());
@@ -291,15 +291,14 @@ TEST(RequestTest, Limits_HoldOnTheServerToo) {
   bytes.push_back('v');
   store_le(reinterpret_cast<std::byte*>(bytes.data()) + 28, static_cast<uint32_t>(kValueBytesMax + 1));
   EXPECT_EQ(decode_put(as_byte_span(bytes)).status().message(),
-            "bytes of the value is 16777217; the limit kValueBytesMax is 16777216");
+            "the value has 16,777,217 bytes; at most 16,777,216 are allowed");
 
   const std::string longest(kKeyBytesMax, 'k');
   bytes = as_string_view(encode_get({kRoute, longest}, head).value());
   EXPECT_TRUE(decode_get(as_byte_span(bytes)).ok());
   bytes.push_back('k');
   store_le(reinterpret_cast<std::byte*>(bytes.data()) + 26, static_cast<uint16_t>(kKeyBytesMax + 1));
-  EXPECT_EQ(decode_get(as_byte_span(bytes)).status().message(),
-            "bytes of the key is 1025; the limit kKeyBytesMax is 1024");
+  EXPECT_EQ(decode_get(as_byte_span(bytes)).status().message(), "the key has 1,025 bytes; at most 1,024 are allowed");
 }
 
 TEST(RequestTest, Encode_SmallBufferIsRefused) {

@@ -25,6 +25,13 @@ TEST(StatusTest, ToStatusCode_GrpcCodesKeepTheirNumber) {
   }
 }
 
+TEST(StatusTest, StatusText_NamesWhatTheCodeDoesNotSay) {
+  EXPECT_EQ(status_text(KvStatus::kUnavailable, "stopping"), "stopping");
+  EXPECT_EQ(status_text(KvStatus::kUnavailable, ""), "the node gives no reason");
+  EXPECT_EQ(status_text(KvStatus::kWrongShard, "epoch 7"), "WRONG_SHARD: epoch 7");
+  EXPECT_EQ(status_text(KvStatus::kWrongShard, ""), "WRONG_SHARD");
+}
+
 TEST(StatusTest, ToStatusCode_OwnCodes) {
   EXPECT_EQ(to_status_code(KvStatus::kWrongShard), absl::StatusCode::kUnavailable);
   EXPECT_EQ(to_status_code(KvStatus::kVersionMismatch), absl::StatusCode::kFailedPrecondition);

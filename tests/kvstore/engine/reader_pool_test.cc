@@ -88,7 +88,7 @@ TEST_F(ReaderPoolTest, Submit_RefusesWhenFull) {
     }
   }
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(refusal.message().find("kReadQueueJobsMax of 4"), absl::string_view::npos) << refusal;
+  EXPECT_NE(refusal.message().find("4 reads wait for the disk"), absl::string_view::npos) << refusal;
   EXPECT_GE(accepted, 4);
   EXPECT_LE(accepted, 5) << "four queued and one that runs";
   EXPECT_EQ(pool.counters().refused, jobs.size() - static_cast<size_t>(accepted));

@@ -288,7 +288,7 @@ TEST(WorkerEngine, Batch_OldValuesThatAreReadForItAreBounded) {
   EXPECT_EQ(run(two), KvStatus::kOk) << "each is read once";
   const Mutation three[] = {append("key0"), append("key1"), append("key2")};
   EXPECT_EQ(run(three), KvStatus::kResourceExhausted);
-  EXPECT_NE(world.last_why.find("batch_read_bytes_max"), std::string::npos) << world.last_why;
+  EXPECT_NE(world.last_why.find("must be read from the disk"), std::string::npos) << world.last_why;
   EXPECT_EQ(world.put(0, "key3", "v").version, 6u) << "nothing was applied, and writes behind it go on";
   const Mutation by_version[] = {Mutation::remove("key0"), put_of("key1", "v", Condition::if_version(5)),
                                  Mutation::remove("key2", Condition::if_version(3)), append("key3")};
@@ -332,7 +332,7 @@ TEST(WorkerEngine, Write_WhatTheLogCanNeverTakeIsRefusedBeforeItIsAnswered) {
   const Mutation appends[] = {Mutation::append("key0", as_byte_span("y")), Mutation::append("key1", as_byte_span("y"))};
   const auto is_refused = [&] {
     world.wait_for_answers();
-    EXPECT_NE(world.last_why.find("group_bytes_max"), std::string::npos) << world.last_why;
+    EXPECT_NE(world.last_why.find("--log-segment"), std::string::npos) << world.last_why;
     EXPECT_FALSE(world.last_not_applied);
     return world.last_result == MutationResult{KvStatus::kInvalidArgument, 0};
   };

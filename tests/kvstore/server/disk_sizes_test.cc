@@ -30,5 +30,19 @@ TEST(DiskSizes, SizesForDisk_NeverNothing) {
   EXPECT_EQ(sizes_for_disk(0, 0).log_segment_bytes, kLogSegmentBytesMin);
 }
 
+TEST(CheckDisk, RefusesWhatCannotWorkAndNamesTheOption) {
+  const auto why = [](uint64_t disk_mebibytes, uint32_t workers, const DiskSizes& sizes) {
+    return check_disk("/data", disk_mebibytes * kMebibyte, workers, sizes).ToString();
+  };
+  EXPECT_EQ(why(1000, 1, {.log_segment_bytes = 64 * kMebibyte, .reserve_bytes = 512 * kMebibyte}), "OK");
+  const std::string large = why(1000, 1, {.log_segment_bytes = 400 * kMebibyte, .reserve_bytes = 1});
+  for (const char* word : {"--log-segment", "/data", "1000 MiB", "3 files of 400 MiB"}) {
+    EXPECT_NE(large.find(word), std::string::npos) << large;
+  }
+  EXPECT_NE(why(500, 256, sizes_for_disk(500 * kMebibyte, 256)).find("fewer --workers"), std::string::npos);
+  EXPECT_NE(why(1000, 1, {.log_segment_bytes = 1, .reserve_bytes = 1000 * kMebibyte}).find("--disk-reserve"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace skua::kv

@@ -73,6 +73,16 @@ TEST(SplitMemory, GivenTooSmall_NamesTheOption) {
   EXPECT_THAT(why({.node = 1024 * kMiB, .messages = kMiB}), HasSubstr("--message-memory"));
 }
 
+TEST(SplitMemory, GivenMoreThanAll_NamesBoth) {
+  const auto why = [](const MemoryWishes& wishes) { return split_memory(wishes).status().ToString(); };
+  EXPECT_THAT(why({.node = 1024 * kMiB, .cache = 2048 * kMiB}),
+              HasSubstr("--block-cache is 2048 MiB, which is a part of --memory"));
+  // Times the workers it would be nothing at all.
+  const std::string messages = why({.node = 1024 * kMiB, .workers = 4, .messages = size_t{1} << 62});
+  EXPECT_THAT(messages, HasSubstr("--message-memory"));
+  EXPECT_THAT(messages, HasSubstr("that is 1024 MiB"));
+}
+
 TEST(NextCacheBytes, TakesHalfOfWhatIsFreeAndGivesUpAtOnce) {
   const auto budget = split_memory({.node = 1024 * kMiB});
   ASSERT_TRUE(budget.ok());

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "kvstore/server/node.h"
@@ -52,6 +53,21 @@ TEST(NodeStart, FailsWithTheReasonWhenTheStateIsNewer) {
   const absl::Status status = Node::start(options_for(directory)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("newer version of skuad"));
+}
+
+TEST(NodeStart, WaitsForRoomForItsStateUntilItIsToldToStop) {
+  const TemporaryDirectory directory;
+  NodeOptions options = options_for(directory);
+  // Whatever is written there finds no room.
+  std::filesystem::create_symlink("/dev/full", directory.path() + "/state.new");
+  int asked = 0;
+  options.wait_for_room = [&](const absl::Status& why) {
+    EXPECT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
+    return ++asked < 3;
+  };
+  EXPECT_EQ(Node::start(options).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(asked, 3);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/shards"));
 }
 
 TEST(WorkerIdentity, DiffersByWorkerOnly) {

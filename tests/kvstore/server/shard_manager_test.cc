@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "tests/kvstore/engine/engine_testing.h"
 #include "tests/kvstore/server/map_testing.h"
@@ -158,6 +159,12 @@ class ShardManagerTest : public ::testing::Test {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return applied_ >= revision; }));
   }
+  void wait_unserved(size_t count) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (manager_->unserved().size() != count && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::yield();
+    EXPECT_EQ(manager_->unserved().size(), count);
+  }
   void wait_on_disk(const std::vector<ShardId>& shards) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (on_disk() != shards && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
@@ -307,6 +314,59 @@ TEST_F(ShardManagerTest, SetMap_DataOfAnotherForkAreRemovedUnlessItGoesOnWithThe
   wait_applied(5);
   EXPECT_EQ(hosts_[1].shards().at({1, 0}).db->applied_index(), 1u);
   EXPECT_EQ(read_views(directory_.path())->at({1, 0}).fork, 2u);
+}
+
+TEST_F(ShardManagerTest, Unserved_IsWhatCannotBeOpenedUntilItCan) {
+  std::filesystem::create_directories(dir_ + "/1-0");
+  std::ofstream(dir_ + "/1-0/CURRENT") << "nonsense";
+  manager_->set_map(MapMaker(3).table(1, {{0, 0, 1}, {0, 1, 1}}).share());
+  hosts_[0].wait_for([](const auto& shards) { return shards.contains({1, 0}) && !shards.at({1, 0}).failure.empty(); });
+  hosts_[1].wait_for([](const auto& shards) { return shards.contains({1, 1}) && shards.at({1, 1}).db != nullptr; });
+  wait_unserved(1);
+  const UnservedShard shard = manager_->unserved().at({1, 0});
+  EXPECT_TRUE(shard.tried_again);
+  EXPECT_NE(shard.why.ToString().find("1-0"), std::string::npos) << shard.why;
+  std::filesystem::remove_all(dir_ + "/1-0");  // as if restored
+  wait_applied(3);
+  wait_unserved(0);
+}
+
+TEST_F(ShardManagerTest, Unserved_IsEverythingWhileAMapCannotBeWrittenDown) {
+  set_map_and_wait(MapMaker(3).table(1, {{0, 0, 1}}));
+  std::filesystem::create_symlink("/dev/full", directory_.path() + "/state.new");
+  manager_->set_map(MapMaker(4).table(1, {{0, 0, 1}, {0, 1, 1}}).share());
+  wait_unserved(1);
+  const UnservedShard shard = manager_->unserved().at({1, 1});
+  EXPECT_EQ(shard.why.code(), absl::StatusCode::kResourceExhausted) << shard.why;
+  EXPECT_TRUE(shard.tried_again);
+  std::filesystem::remove(directory_.path() + "/state.new");
+  wait_applied(4);
+  wait_unserved(0);
+}
+
+TEST_F(ShardManagerTest, SetMap_ADamagedReplicaIsLearntAgainOnceItIsNoMember) {
+  control::ShardMap map = replicated_map(3, 1, 1);
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  wait_applied(3);
+  manager_->persist_view({1, 0}, hosts_[1].shards().at({1, 0}).view);
+  hosts_[1].wait_for([](const auto& shards) { return shards.at({1, 0}).persisted_epoch == 1; });
+  manager_.reset();
+  for (const auto& file : std::filesystem::directory_iterator(dir_ + "/1-0")) {
+    if (file.path().filename().string().starts_with("MANIFEST")) std::ofstream(file.path()) << "nonsense";
+  }
+  restart();
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  hosts_[1].wait_for([](const auto& shards) { return shards.contains({1, 0}) && !shards.at({1, 0}).failure.empty(); });
+  // The control plane goes on without this replica, and then has it learn.
+  control::MapShard& shard = map.tables.front().shards.front();
+  shard.epoch = shard.change = 2;
+  shard.learners.push_back({shard.backups.front(), 0});
+  shard.backups.clear();
+  map.revision = 4;
+  manager_->set_map(std::make_shared<const control::ShardMap>(map));
+  wait_applied(4);
+  EXPECT_NE(hosts_[1].shards().at({1, 0}).db, nullptr);
+  EXPECT_TRUE(manager_->unserved().empty());
 }
 
 TEST_F(ShardManagerTest, SetMap_OlderAndEmptyMapsAreIgnored) {

@@ -74,7 +74,7 @@ TEST_F(RocksdbServerTest, Put_RefusesWhatIsTooLarge) {
   request.append(size, 'v');
   const Answer answer = world_->ask(Method::kPut, request);
   EXPECT_EQ(answer.status(), KvStatus::kInvalidArgument);
-  EXPECT_THAT(std::string(answer.head().text), HasSubstr("kValueBytesMax"));
+  EXPECT_THAT(std::string(answer.head().text), HasSubstr("at most 16,777,216 are allowed"));
   EXPECT_EQ(get("k").status(), KvStatus::kNotFound);
 }
 

@@ -56,13 +56,20 @@ TEST(TroubledDatabases, TellsWhichAndWhyAndTheWayOut) {
   EXPECT_NE(troubled_databases(many).find("so do 97 more shards"), std::string::npos);
 }
 
-TEST(UnrecoveredShards, TellsOfThoseThatFoundNoRoom) {
-  EXPECT_EQ(unrecovered_shards({{{3, 1}, absl::DataLossError("damaged")}}), "");
-  const absl::Status full = absl::ResourceExhaustedError("No space left on device");
-  const std::string told = unrecovered_shards({{{3, 1}, full}, {{3, 2}, full}});
-  for (const char* word : {"shard 3-1 is not served", "No space left", "1 more", "start the node again"}) {
+TEST(UnservedShards, TellsWhichAndWhyAndTheWayOut) {
+  EXPECT_EQ(unserved_shards({}), "");
+  const UnservedShard full{absl::ResourceExhaustedError("No space left on device"), true};
+  const std::string told = unserved_shards({{{3, 1}, full}, {{3, 2}, full}, {{3, 3}, full}, {{3, 4}, full}});
+  for (const char* word : {"shard 3-1 is not served", "No space left", "1 more", "free space", "tried again"}) {
     EXPECT_NE(told.find(word), std::string::npos) << word;
   }
+  const std::string damaged = unserved_shards({{{3, 1}, {absl::DataLossError("bad block"), false}}});
+  for (const char* word : {"shard 3-1", "bad block", "skuactl store verify", "restore"}) {
+    EXPECT_NE(damaged.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(damaged.find("tried again"), std::string::npos);
+  const std::string other = unserved_shards({{{3, 1}, {absl::FailedPreconditionError("newer format"), false}}});
+  EXPECT_NE(other.find("start the node again"), std::string::npos);
 }
 
 TEST(FreeBytesOf, Any_NamesThePathThatIsMissing) {
