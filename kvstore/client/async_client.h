@@ -47,7 +47,8 @@ class AsyncClient {
 
   /// Optional: polls until the shard map is here and a session with each owner of the table's shards
   /// is open, so that the first operations are no slower than later ones, and a wrong address or
-  /// table name is found early. DEADLINE_EXCEEDED, saying what is missing.
+  /// table name is found early. DEADLINE_EXCEEDED, saying what is missing. Before the time is up: UNAVAILABLE,
+  /// nobody listens at the control plane's address; FAILED_PRECONDITION, somebody else does, or refuses this client.
   [[nodiscard]] absl::Status warm_up(std::string_view table, std::chrono::nanoseconds timeout);
 
   /// OK: the value, as it was received. NOT_FOUND: no such key.
@@ -56,7 +57,7 @@ class AsyncClient {
   /// OK: `version` is the key's new one. See WriteOptions for conditions.
   [[nodiscard]] absl::Status put(std::string_view table, std::string_view key, PutValue value,
                                  const WriteOptions& options, WriteCallback done);
-  /// OK also if the key was absent, unless `if_version` says otherwise.
+  /// NOT_FOUND: no such key, and nothing to remove. FAILED_PRECONDITION: `if_version`, and the key has another one.
   [[nodiscard]] absl::Status remove(std::string_view table, std::string_view key, const WriteOptions& options,
                                     WriteCallback done);
   /// Replaces or adds fields of a row, atomically and in one round trip. NOT_FOUND: no such key
@@ -81,8 +82,8 @@ class AsyncClient {
   /// 1 to 1,024 keys, read in parallel and not as of one moment; one result for each.
   [[nodiscard]] absl::Status multi_get(std::string_view table, std::span<const std::string_view> keys,
                                        const ReadOptions& options, MultiGetCallback done);
-  /// Up to `range.limit` rows in key order over all shards, not as of one moment. Ends early, with
-  /// has_more, after 32 MiB.
+  /// Up to `range.limit` rows in key order over all shards. Ends early, with has_more, after 32 MiB. What of it is as of one
+  /// moment: ScanResult.
   [[nodiscard]] absl::Status scan(std::string_view table, const ScanRange& range, const ReadOptions& options,
                                   ScanCallback done);
 

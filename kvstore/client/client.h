@@ -2,7 +2,8 @@
 //
 //   auto client = Client::create({.control_address = "10.0.0.1:7400"});
 //   if (!client.ok()) ...
-//   (*client)->put("users", "ada", "1815");
+//   WriteResult written = (*client)->put("users", "ada", "1815");
+//   if (!written.ok()) ...                               // written.status says why
 //   ReadResult ada = (*client)->get("users", "ada");     // ada.status, ada.value, ada.version
 //
 // Any number of threads may share one client. It has a thread of its own that polls an AsyncClient;

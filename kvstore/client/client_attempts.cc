@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/table_names.h"
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/failure_text.h"
 #include "kvstore/client/limits.h"
@@ -315,14 +316,12 @@ void ClientCore::note_attempt(Operation& operation, TimeNs started_ns, const abs
 std::string ClientCore::why_no_table(std::string_view table) const {
   const absl::Status connection = cluster_.connection();
   const std::string control = cluster_.control_address();
-  if (routes_.revision() == 0) {
-    return absl::StrCat("no shard map from the control plane at ", control, ": ", connection.message(),
-                        "; start skua-control there, or give its address (control_address, "
-                        "--control-address, SKUA_CONTROL_ADDRESS)");
-  }
+  // It says where, and what to do.
+  if (routes_.revision() == 0) return absl::StrCat("no shard map: ", connection.message());
   if (connection.ok()) {
-    return absl::StrCat("there is no such table in the cluster's map (revision ", routes_.revision(),
-                        "): create it with skuactl table create ", absl_view(table));
+    const std::string where = absl::StrCat(" in the cluster's map (revision ", routes_.revision(), ")");
+    return absl::StrCat(control::no_such_table(table, where, routes_.table_names()).message(),
+                        ". Create it with skuactl table create ", absl_view(table));
   }
   return absl::StrCat("the table is not in shard map ", routes_.revision(),
                       ", and a newer one cannot be had from the control plane at ", control, ": ",

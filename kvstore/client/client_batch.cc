@@ -74,13 +74,15 @@ void ClientCore::on_batch_reply(Operation& operation, const rpc::Lease& lease) {
     out.version = entry->version;
     out.value = entry->value;
     if (entry->status == KvStatus::kOk) continue;
-    out.status = absl::Status(to_status_code(entry->status), status_name(entry->status));
+    const Method method = op->kind == BatchOp::Kind::kAppend ? Method::kAppend : Method::kBatch;
+    const std::string why = describe_answer(method, op->condition, entry->status, entry->version, {});
+    out.status = absl::Status(to_status_code(entry->status), why);
     if (reply->applied || !result.status.ok()) continue;
     result.version = entry->version;
     result.status = absl::Status(
         out.status.code(),
         absl::StrCat(describe_operation(operation), ": nothing was applied, because operation ", result.ops.size(),
-                     " (", kind_name(op->kind), " ", shown_key(op->key), ") cannot be: ", status_name(entry->status)));
+                     " (", kind_name(op->kind), " ", shown_key(op->key), ") cannot be: ", why));
   }
   if (!reply->applied && result.status.ok()) {
     return on_malformed(operation, absl::InternalError("nothing was applied, and no entry says why"));

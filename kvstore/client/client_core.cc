@@ -149,6 +149,8 @@ absl::Status ClientCore::warm_up(std::string_view table, DurationNs timeout_ns) 
     absl::Status ready = readiness(table);
     const TimeNs time = clock_.now_ns();
     if (ready.ok() || time >= deadline) return ready;
+    const absl::Status control = routes_.revision() == 0 ? cluster_.connection() : absl::OkStatus();
+    if (!control.ok() && !absl::IsUnknown(control)) return absl::Status(control.code(), ready.message());
     poll(std::min<DurationNs>(deadline - time, 10 * kMillisecond));
   }
 }

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/limits.h"
 #include "kvstore/codec/key_hash.h"
+#include "kvstore/codec/text.h"
 
 namespace skua::kv {
 
@@ -16,8 +16,7 @@ absl::Status ClientCore::multi_get(std::string_view table, std::span<const std::
   if (absl::Status status = admit(table, options.timeout); !status.ok()) return status;
   if (absl::Status status = check_read_of_many(Method::kMultiGet, options); !status.ok()) return status;
   if (keys.empty() || keys.size() > kBatchOpsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MULTI_GET of ", keys.size(), " keys; it takes 1 to ", kBatchOpsMax, " (kBatchOpsMax)"));
+    return beyond_limit("a MULTI_GET", "key", keys.size(), kBatchOpsMax, 1);
   }
   for (std::string_view key : keys) {
     if (absl::Status status = check_key(key); !status.ok()) return status;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/limits.h"
+#include "kvstore/codec/text.h"
 
 namespace skua::kv {
 namespace {
@@ -23,14 +24,14 @@ std::string key_after(std::string_view key) {
 
 absl::Status check_range(const ScanRange& range) {
   if (range.limit == 0 || range.limit > kScanLimitMax) {
-    return absl::InvalidArgumentError(absl::StrCat("SCAN with a limit of ", range.limit, "; it takes 1 to ",
-                                                   kScanLimitMax, " (kScanLimitMax); go on from next_start"));
+    return absl::InvalidArgumentError(absl::StrCat("SCAN with a limit of ", with_commas(range.limit),
+                                                   "; it takes 1 to ", with_commas(kScanLimitMax),
+                                                   "; go on from next_start"));
   }
-  if (range.start.size() > kKeyBytesMax || range.end.size() > kKeyBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("SCAN with a start key of ", range.start.size(),
-                                                   " and an end key of ", range.end.size(), " bytes; the limit is ",
-                                                   kKeyBytesMax, " (kKeyBytesMax)"));
+  if (range.start.size() > kKeyBytesMax) {
+    return beyond_limit("the start key", "byte", range.start.size(), kKeyBytesMax);
   }
+  if (range.end.size() > kKeyBytesMax) return beyond_limit("the end key", "byte", range.end.size(), kKeyBytesMax);
   return absl::OkStatus();
 }
 

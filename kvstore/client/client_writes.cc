@@ -5,6 +5,7 @@
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/write_options.h"
 #include "kvstore/codec/row.h"
+#include "kvstore/codec/text.h"
 
 namespace skua::kv {
 
@@ -89,10 +90,7 @@ absl::Status ClientCore::patch(std::string_view table, std::string_view key, std
   for (const FieldUpdate& field : fields) {
     bytes += field_bytes({field.name, as_byte_span(field.value)});
   }
-  if (bytes > kValueBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("PATCH of ", bytes, " bytes; the limit is ", kValueBytesMax, " (kValueBytesMax)"));
-  }
+  if (bytes > kValueBytesMax) return beyond_limit("the PATCH", "byte", bytes, kValueBytesMax);
   const WriteOptions common{
       .timeout = options.timeout, .if_version = options.if_version, .durability = options.durability};
   const absl::StatusOr<Operation*> begun = begin_write(Method::kPatch, table, key, common);

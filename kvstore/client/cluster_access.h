@@ -46,7 +46,8 @@ class ClusterAccess {
   virtual void hurry() = 0;
   /// Where the map comes from, for messages: "127.0.0.1:7400".
   [[nodiscard]] virtual std::string control_address() const = 0;
-  /// OK while the map is being followed; else why not.
+  /// OK while the map is being followed; else why not. UNKNOWN as long as it may be soon: nobody has answered yet, or not
+  /// all that might were asked.
   [[nodiscard]] virtual absl::Status connection() const = 0;
 
   virtual void describe(const std::string& grpc_address, const std::string& cluster_id, DurationNs timeout_ns,

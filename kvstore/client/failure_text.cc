@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kvstore/client/limits.h"
+#include "kvstore/codec/limits.h"
+#include "kvstore/codec/text.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -24,6 +26,27 @@ std::string describe_attempts(const Operation& operation, const std::string& who
   if (!last.whom.empty() && last.whom != whom) absl::StrAppend(&text, " on ", last.whom);
   absl::StrAppend(&text, ": ", shown_outcome(last.outcome));
   return text;
+}
+
+/// What a status means that comes without a text, as those in a BATCH do; empty: its name says it.
+std::string words_of(Method method, const Condition& condition, KvStatus status, uint64_t version) {
+  const std::string has = absl::StrCat("the key has version ", version);
+  switch (status) {
+    case KvStatus::kVersionMismatch:
+      // 0 is that of an absent key.
+      return absl::StrCat(
+          version == 0 ? "the key does not exist" : has,
+          condition.version == 0 ? "" : absl::StrCat("; version ", condition.version, " was asked for"));
+    case KvStatus::kAlreadyExists: return has;
+    case KvStatus::kNotFound: return "there is no such key";
+    case KvStatus::kNotANumber: return "the value is no decimal integer of 64 bits";
+    case KvStatus::kCounterOverflow: return "the sum is beyond 64 bits";
+    case KvStatus::kNotARow: return "the value is not a row of fields: PUT it whole";
+    case KvStatus::kInvalidArgument:
+      if (method != Method::kAppend) return {};
+      return absl::StrCat("the value would have more than ", with_commas(kValueBytesMax), " bytes, which is the limit");
+    default: return {};
+  }
 }
 
 }  // namespace
@@ -67,10 +90,19 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
   return outcome;
 }
 
+std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,
+                            std::string_view text) {
+  // The version says more than any text.
+  const bool of_version = status == KvStatus::kVersionMismatch || status == KvStatus::kAlreadyExists;
+  const std::string words =
+      text.empty() || of_version ? words_of(method, condition, status, version) : std::string(text);
+  return status_text(status, words);
+}
+
 absl::Status make_answer_status(const Operation& operation, const ReplyHead& head) {
-  return absl::Status(to_status_code(head.status),
-                      absl::StrCat(describe_operation(operation), ": ", status_name(head.status),
-                                   head.text.empty() ? "" : ": ", absl_view(head.text)));
+  return absl::Status(to_status_code(head.status), absl::StrCat(describe_operation(operation), ": ",
+                                                                describe_answer(operation.method, operation.condition,
+                                                                                head.status, head.version, head.text)));
 }
 
 }  // namespace skua::kv

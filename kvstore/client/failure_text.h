@@ -13,7 +13,10 @@
 #include "kvstore/client/operation.h"
 #include "kvstore/client/route_table.h"
 #include "kvstore/client/types.h"
+#include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/codec/status.h"
 
 namespace skua::kv {
 
@@ -27,6 +30,12 @@ namespace skua::kv {
 /// stop.
 [[nodiscard]] Outcome make_failure(const Operation& operation, const RouteTable& routes, absl::StatusCode code,
                                    std::string_view cause, bool may_have_been_applied);
+
+/// What an answer that is not OK says: its name where that is more than a gRPC code, and its text or what stands for it, with
+/// the key's version and the one of `condition` where that is why it says no: `VERSION_MISMATCH: the key has version 7;
+/// version 3 was asked for`.
+[[nodiscard]] std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,
+                                          std::string_view text);
 
 /// The status of an answer that is neither OK nor NOT_FOUND.
 [[nodiscard]] absl::Status make_answer_status(const Operation& operation, const ReplyHead& head);

@@ -77,4 +77,10 @@ const TableRoutes* RouteTable::find_table(std::string_view name) {
   return last_;
 }
 
+std::vector<std::string> RouteTable::table_names() const {
+  std::vector<std::string> names;
+  for (const TableRoutes& table : tables_) names.push_back(table.name);
+  return names;
+}
+
 }  // namespace skua::kv

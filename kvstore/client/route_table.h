@@ -73,6 +73,9 @@ class RouteTable {
   /// table asked for last.
   [[nodiscard]] const TableRoutes* find_table(std::string_view name);
 
+  /// Of all tables, sorted. For messages.
+  [[nodiscard]] std::vector<std::string> table_names() const;
+
   [[nodiscard]] const Target& target(TargetId id) const { return targets_[id]; }
   [[nodiscard]] size_t target_count() const { return targets_.size(); }
 

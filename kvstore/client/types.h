@@ -291,6 +291,10 @@ struct Row {
   uint64_t version = 0;
 };
 
+/// A shard answers with pages. Each page is the shard as it was at one moment, no earlier than the page was asked for: no write
+/// is half seen, nor one without those that the shard had applied before it. (Times to live are the exception: a key that
+/// expires while the page is read may be there or not.) Pages are of different moments, and so are shards: only a scan that
+/// one shard answered with one page (`tokens` has one) is of one moment. One page has at most 1 MiB or 10,000 rows.
 struct ScanResult : Outcome {
   /// In key order; views that are valid as long as this object. Empty unless OK.
   std::vector<Row> rows;

@@ -1,17 +1,16 @@
 // batch.
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
 #include "kvstore/client/batch.h"
 #include "kvstore/client/client.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/ctl/batch_text.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
@@ -22,23 +21,22 @@ namespace {
 
 struct BatchArguments {
   std::string table;
-  std::string file;
+  std::string file = "-";
   Durability durability = Durability::kDefault;
 };
 
-std::string text_of(const BatchArguments& arguments) {
-  if (arguments.file.empty() || arguments.file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream in(arguments.file, std::ios::binary);
-  if (!in) app::fail_usage(kProgram, absl::StrCat("cannot read ", arguments.file));
-  return {std::istreambuf_iterator<char>(in), {}};
+/// The result's status; operations are called by their lines.
+absl::Status status_of(const BatchResult& result, const std::vector<size_t>& lines) {
+  const auto failed = std::ranges::find_if(result.ops, [](const BatchOpResult& op) { return !op.status.ok(); });
+  if (result.ok() || failed == result.ops.end()) return result.status;
+  const auto index = static_cast<size_t>(failed - result.ops.begin());
+  if (index >= lines.size()) return result.status;
+  return absl::Status(result.status.code(), absl::StrCat("line ", lines[index], ": ", result.status.message()));
 }
 
-int report_batch(const Globals& globals, const BatchResult& result) {
-  if (!result.ok()) {
-    const int code = report_failure(result.status);
-    if (result.may_have_been_applied) std::fprintf(stderr, "%s: the batch may have been applied\n", kProgram);
-    return code;
-  }
+int report_batch(const Globals& globals, const BatchResult& result, const std::vector<size_t>& lines) {
+  // It says so if the batch may have been applied.
+  if (!result.ok()) return report_failure(status_of(result, lines));
   if (globals.json) {
     nlohmann::json ops = nlohmann::json::array();
     for (const BatchOpResult& op : result.ops) {
@@ -50,7 +48,7 @@ int report_batch(const Globals& globals, const BatchResult& result) {
                 {"durability", durability_name(result.durability)},
                 {"operations", ops}});
   } else {
-    std::printf("applied %zu operations, version %llu\n", result.ops.size(),
+    std::printf("applied %s, version %llu\n", counted(result.ops.size(), "operation").c_str(),
                 static_cast<unsigned long long>(result.version));
   }
   return app::kExitOk;
@@ -58,12 +56,14 @@ int report_batch(const Globals& globals, const BatchResult& result) {
 
 int batch(const Globals& globals, const BatchArguments& arguments) {
   Batch operations;
-  if (absl::Status status = parse_batch(text_of(arguments), operations); !status.ok()) {
-    app::fail_usage(kProgram, std_view(status.message()));
+  std::vector<size_t> lines;
+  if (absl::Status status = parse_batch(read_input(arguments.file), operations, lines); !status.ok()) {
+    app::fail_usage(kProgram, absl::StrCat(status.message(), "; nothing was applied"));
   }
-  if (operations.size() == 0) app::fail_usage(kProgram, "the batch has no operation");
-  return with_client(globals, [&](Client& client) {
-    return report_batch(globals, client.batch(arguments.table, operations, {.durability = arguments.durability}));
+  if (operations.size() == 0) app::fail_usage(kProgram, "the batch has no operation; see skuactl batch --help");
+  return with_client(globals, arguments.table, [&](Client& client) {
+    return report_batch(globals, client.batch(arguments.table, operations, {.durability = arguments.durability}),
+                        lines);
   });
 }
 
@@ -76,10 +76,12 @@ void add_batch_command(app::Program& program, const Globals& globals) {
   command.description(
       "One operation per line: put KEY VALUE, add KEY DELTA, append KEY VALUE, patch KEY FIELD=VALUE..., "
       "expire KEY TTL, del KEY; with --if-version N, --if-absent, --ttl TTL (put), --create (patch) behind it. "
-      "A word in double quotes may have blanks and escapes as in C. Lines that begin with # are comments.\n\n"
+      "A word in double quotes may have blanks and escapes as in C, and is never an option. Lines that begin with # "
+      "are "
+      "comments.\n\n"
       "All keys must be in one shard of the table; a table made with --shards 1 has only one.");
-  command.add_positional("table", &arguments->table, "The table's name.");
-  command.add_string("file", &arguments->file, "Where the operations are; default: standard input.").value_name("FILE");
+  add_table_argument(command, "table", arguments->table);
+  command.add_string("file", &arguments->file, "Where the operations are; -: standard input.").value_name("FILE");
   add_durability_option(command, arguments->durability);
   command.example("printf 'add left -5\\nadd right 5\\n' | skuactl batch pockets", "money changes hands");
   command.example("skuactl batch pockets --file moves.txt", "");

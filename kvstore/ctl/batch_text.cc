@@ -1,12 +1,19 @@
 #include "kvstore/ctl/batch_text.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "app/value_text.h"
+#include "rpc/base/nearest_name.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
@@ -20,59 +27,91 @@ absl::Status wrong(std::string_view what) {
   return absl::InvalidArgumentError(absl_view(what));
 }
 
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
+
+const std::vector<std::string>& verbs() {
+  static const std::vector<std::string> kVerbs = {"put", "add", "append", "patch", "expire", "del"};
+  return kVerbs;
+}
+
+const std::vector<std::string>& options() {
+  static const std::vector<std::string> kOptions = {"--if-version", "--if-absent", "--ttl", "--create"};
+  return kOptions;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+  const std::optional<std::string> near = nearest_name(word, names);
+  return near ? absl::StrCat("; did you mean ", *near, "?") : std::string();
+}
+
 /// The operation of one line: its plain words and its options.
 struct Line {
   std::vector<std::string> words;
   BatchOpOptions options;
 };
 
-absl::StatusOr<std::chrono::nanoseconds> ttl_of(const std::string& word) {
-  if (word == "never") return std::chrono::nanoseconds(0);
-  const absl::StatusOr<DurationNs> ttl_ns = app::parse_duration(word);
-  if (!ttl_ns.ok()) return ttl_ns.status();
-  return std::chrono::nanoseconds(*ttl_ns);
-}
-
 /// Takes the option at `words[i]`, and its value by moving `i`.
-absl::Status take_option(const std::vector<std::string>& words, size_t& i, BatchOpOptions& options) {
-  const std::string& name = words[i];
+absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOpOptions& options_of_line) {
+  const std::string& name = words[i].text;
   if (name == "--if-absent") {
-    options.if_absent = true;
+    options_of_line.if_absent = true;
     return absl::OkStatus();
   }
   if (name == "--create") {
-    options.create_if_missing = true;
+    options_of_line.create_if_missing = true;
     return absl::OkStatus();
   }
   if (name != "--if-version" && name != "--ttl") {
-    return wrong(std_view(
-        absl::StrCat("unknown option ", name, "; there are --if-version N, --if-absent, --ttl TTL, --create")));
+    const std::string near = did_you_mean(name, options());
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unknown option ", printable(name), near,
+        near.empty() ? "; there are --if-version N, --if-absent, --ttl TTL, --create; quote a word that is no option"
+                     : ""));
   }
-  if (++i == words.size()) return wrong(absl::StrCat(name, " wants a value"));
+  if (++i == words.size()) return absl::InvalidArgumentError(absl::StrCat(name, " wants a value"));
+  const std::string& value = words[i].text;
   if (name == "--ttl") {
-    const auto ttl = ttl_of(words[i]);
-    if (!ttl.ok()) return ttl.status();
-    options.ttl = *ttl;
+    const auto ttl = parse_ttl(value);
+    if (!ttl.ok()) return absl::InvalidArgumentError(absl::StrCat("--ttl ", ttl.status().message()));
+    options_of_line.ttl = *ttl;
     return absl::OkStatus();
   }
   uint64_t version = 0;
-  if (!absl::SimpleAtoi(words[i], &version)) return wrong("--if-version wants a number");
-  options.if_version = version;
+  if (!absl::SimpleAtoi(value, &version)) {
+    return absl::InvalidArgumentError(absl::StrCat("--if-version wants a number, not ", printable(value)));
+  }
+  options_of_line.if_version = version;
   return absl::OkStatus();
 }
 
 absl::StatusOr<Line> read_line(std::string_view text) {
-  const absl::StatusOr<std::vector<std::string>> words = split_words(text);
+  const absl::StatusOr<std::vector<BatchWord>> words = split_words(text);
   if (!words.ok()) return words.status();
   Line line;
   for (size_t i = 0; i < words->size(); ++i) {
-    if ((*words)[i].substr(0, 2) != "--") {
-      line.words.push_back((*words)[i]);
+    const BatchWord& word = (*words)[i];
+    if (word.quoted || !absl::StartsWith(word.text, "--")) {
+      line.words.push_back(word.text);
     } else if (absl::Status status = take_option(*words, i, line.options); !status.ok()) {
       return status;
     }
   }
   return line;
+}
+
+/// Options that this operation does not take, in the words of the text.
+absl::Status check_options(const std::string& name, const BatchOpOptions& options_of_line) {
+  const bool is_patch = name == "patch";
+  if (options_of_line.create_if_missing && !is_patch) return wrong("--create is for patch");
+  if (options_of_line.ttl.count() != 0 && name != "put") {
+    return wrong("--ttl is for put; expire KEY TTL gives a time to live to a key that is there");
+  }
+  if (!options_of_line.if_absent) return absl::OkStatus();
+  if (options_of_line.if_version) return wrong("give --if-absent or --if-version, not both");
+  if (name == "del" || name == "expire" || (is_patch && !options_of_line.create_if_missing)) {
+    return wrong("--if-absent is for put, add and append, and for patch with --create");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status add_patch(const Line& line, Batch& batch) {
@@ -81,7 +120,7 @@ absl::Status add_patch(const Line& line, Batch& batch) {
   for (size_t i = 2; i < line.words.size(); ++i) {
     const std::string_view word = line.words[i];
     const size_t at = word.find('=');
-    if (at == std::string_view::npos) return wrong("a field of patch is FIELD=VALUE");
+    if (at == std::string_view::npos || at == 0) return wrong("a field of patch is FIELD=VALUE");
     fields.push_back({word.substr(0, at), word.substr(at + 1)});
   }
   return batch.patch(line.words[1], fields, line.options).status();
@@ -89,7 +128,14 @@ absl::Status add_patch(const Line& line, Batch& batch) {
 
 absl::Status add_line(const Line& line, Batch& batch) {
   const std::vector<std::string>& words = line.words;
-  const std::string name = words.empty() ? "" : words[0];
+  if (words.empty()) return wrong("an operation is missing before the options");
+  const std::string& name = words[0];
+  if (std::ranges::find(verbs(), name) == verbs().end()) {
+    const std::string near = did_you_mean(name, verbs());
+    return wrong(absl::StrCat("unknown operation ", printable(name), near,
+                              near.empty() ? absl::StrCat("; there are ", absl::StrJoin(verbs(), ", ")) : ""));
+  }
+  if (absl::Status status = check_options(name, line.options); !status.ok()) return status;
   const auto has = [&](size_t arguments) { return words.size() == 1 + arguments; };
   if (name == "patch") return add_patch(line, batch);
   if (name == "del") return has(1) ? batch.remove(words[1], line.options).status() : wrong("del wants KEY");
@@ -104,18 +150,18 @@ absl::Status add_line(const Line& line, Batch& batch) {
     if (!has(2) || !absl::SimpleAtoi(words[2], &delta)) return wrong("add wants KEY DELTA, an integer of 64 bits");
     return batch.add(words[1], delta, line.options).status();
   }
-  if (name == "expire") {
-    if (!has(2)) return wrong("expire wants KEY TTL");
-    const auto ttl = ttl_of(words[2]);
-    return ttl.ok() ? batch.expire(words[1], *ttl, line.options).status() : ttl.status();
-  }
-  return wrong(absl::StrCat("unknown operation ", name, "; there are put, add, append, patch, expire, del"));
+  // expire
+  if (!has(2)) return wrong("expire wants KEY TTL");
+  if (words[2] == "never") return batch.expire(words[1], std::chrono::nanoseconds(0), line.options).status();
+  const auto ttl = parse_ttl(words[2]);
+  if (!ttl.ok()) return absl::InvalidArgumentError(absl::StrCat("TTL ", ttl.status().message(), "; or never"));
+  return batch.expire(words[1], *ttl, line.options).status();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> split_words(std::string_view line) {
-  std::vector<std::string> words;
+absl::StatusOr<std::vector<BatchWord>> split_words(std::string_view line) {
+  std::vector<BatchWord> words;
   size_t at = 0;
   for (;;) {
     while (at < line.size() && is_blank(line[at])) ++at;
@@ -123,23 +169,27 @@ absl::StatusOr<std::vector<std::string>> split_words(std::string_view line) {
     const size_t start = at;
     if (line[at] != '"') {
       while (at < line.size() && !is_blank(line[at])) ++at;
-      words.emplace_back(line.substr(start, at - start));
+      words.push_back({std::string(line.substr(start, at - start)), false});
       continue;
     }
     for (++at; at < line.size() && line[at] != '"'; ++at) {
       if (line[at] == '\\') ++at;
     }
     if (at >= line.size()) return wrong("a quotation does not end");
-    std::string word;
+    BatchWord word{.text = {}, .quoted = true};
     std::string error;
-    if (!absl::CUnescape(absl_view(line.substr(start + 1, at - start - 1)), &word, &error)) return wrong(error);
+    if (!absl::CUnescape(absl_view(line.substr(start + 1, at - start - 1)), &word.text, &error)) return wrong(error);
     words.push_back(std::move(word));
     ++at;
     if (at < line.size() && !is_blank(line[at])) return wrong("a blank is missing behind a quotation");
   }
 }
 
-absl::Status parse_batch(std::string_view text, Batch& batch) {
+absl::Status parse_batch(std::string_view text, Batch& batch, std::vector<size_t>& lines) {
+  if (text.substr(0, kUtf8Mark.size()) == kUtf8Mark) text.remove_prefix(kUtf8Mark.size());
+  if (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff") {
+    return wrong("line 1: the text is UTF-16; save it as UTF-8");
+  }
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view raw = text.substr(0, end);
@@ -148,9 +198,28 @@ absl::Status parse_batch(std::string_view text, Batch& batch) {
     if (first == std::string_view::npos || raw[first] == '#') continue;
     const absl::StatusOr<Line> line = read_line(raw);
     const absl::Status status = line.ok() ? add_line(*line, batch) : line.status();
-    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
+    if (!status.ok()) {
+      // The batch counts operations; people count lines.
+      absl::string_view why = status.message();
+      if (absl::StartsWith(why, "BATCH operation ")) why.remove_prefix(why.find(": ") + 2);
+      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", why));
+    }
+    lines.push_back(number);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::chrono::nanoseconds> parse_ttl(const std::string& text) {
+  const absl::StatusOr<DurationNs> ttl_ns = app::parse_duration(text);
+  if (!ttl_ns.ok()) {
+    const bool days = absl::EndsWith(text, "d") || absl::EndsWith(text, "day") || absl::EndsWith(text, "days");
+    return absl::InvalidArgumentError(absl::StrCat(ttl_ns.status().message(), days ? "; a day is 24h" : ""));
+  }
+  if (*ttl_ns < kMillisecond) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be 1ms at least, not ", text, "; a key that is to stay has none"));
+  }
+  return std::chrono::nanoseconds(*ttl_ns);
 }
 
 }  // namespace skua::kv::ctl

@@ -9,10 +9,12 @@
 //   add KEY DELTA                 del KEY               expire KEY TTL|never
 //
 // and for each --if-version N, or for put, add and append --if-absent. Words are separated by blanks; one in double quotes
-// may have blanks and C's escapes (\n, \x00, \"). Empty lines, and those that begin with #, say nothing. Pure.
+// may have blanks and C's escapes (\n, \x00, \"), and is never an option. Empty lines, and those that begin with #, say nothing.
+// Lines may end as Windows ends them, and the text may begin with a byte order mark of UTF-8. Pure.
 #ifndef SKUA_KVSTORE_CTL_BATCH_TEXT_H_
 #define SKUA_KVSTORE_CTL_BATCH_TEXT_H_
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,11 +25,22 @@
 
 namespace skua::kv::ctl {
 
-/// The words of one line. INVALID_ARGUMENT: a quotation does not end, is not followed by a blank, or has a bad escape.
-[[nodiscard]] absl::StatusOr<std::vector<std::string>> split_words(std::string_view line);
+struct BatchWord {
+  std::string text;
+  bool quoted = false;
 
-/// Adds the operations of all lines to `batch`. INVALID_ARGUMENT naming the line, what is wrong and what was expected.
-[[nodiscard]] absl::Status parse_batch(std::string_view text, Batch& batch);
+  friend bool operator==(const BatchWord&, const BatchWord&) = default;
+};
+
+/// The words of one line. INVALID_ARGUMENT: a quotation does not end, is not followed by a blank, or has a bad escape.
+[[nodiscard]] absl::StatusOr<std::vector<BatchWord>> split_words(std::string_view line);
+
+/// Adds the operations of all lines to `batch`, and their lines' numbers, from 1, to `lines`. INVALID_ARGUMENT naming the line,
+/// what is wrong and what was expected.
+[[nodiscard]] absl::Status parse_batch(std::string_view text, Batch& batch, std::vector<size_t>& lines);
+
+/// A time to live as users write it: `30s`, `12h`. INVALID_ARGUMENT: no duration, less than a millisecond, more than 100 years.
+[[nodiscard]] absl::StatusOr<std::chrono::nanoseconds> parse_ttl(const std::string& text);
 
 }  // namespace skua::kv::ctl
 

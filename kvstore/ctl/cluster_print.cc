@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
@@ -81,9 +82,10 @@ std::vector<std::vector<std::string>> table_rows(const std::vector<control::Tabl
 
 std::string shards_text(const ClusterStatus& status, const control::MapTable& table_of_shards,
                         const std::vector<ShardView>& shards) {
-  std::string text = absl::StrCat("table ", table_of_shards.name, ": ", table_of_shards.shard_count(), " shards, ",
-                                  table_of_shards.replicas, " replicas, min_insync ", table_of_shards.min_insync,
-                                  table_of_shards.read_anywhere ? ", read anywhere" : "", "\n");
+  std::string text =
+      absl::StrCat("table ", table_of_shards.name, ": ", counted(table_of_shards.shard_count(), "shard"), ", ",
+                   counted(table_of_shards.replicas, "replica"), ", min_insync ", table_of_shards.min_insync,
+                   table_of_shards.read_anywhere ? ", read anywhere" : "", "\n");
   std::vector<std::vector<std::string>> rows = {{"SHARD", "EPOCH", "STATE", "PRIMARY", "BACKUPS", "LEARNERS", "LACKS"}};
   for (const ShardView& shard : shards) {
     rows.push_back({absl::StrCat(shard.shard), absl::StrCat(shard.epoch), state_of(shard),
@@ -97,6 +99,10 @@ std::string shards_text(const ClusterStatus& status, const control::MapTable& ta
 nlohmann::json nodes_json(const ClusterStatus& status) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const auto& node : status.nodes) {
+    nlohmann::json unserved = nlohmann::json::array();
+    for (const control::ShardRef& shard : node.unserved) {
+      unserved.push_back({{"table_id", shard.shard.first}, {"shard", shard.shard.second}, {"why", shard.why}});
+    }
     nodes.push_back({{"uuid", node.info.uuid},
                      {"grpc_address", node.info.grpc_address},
                      {"zone", node.info.zone},
@@ -110,6 +116,7 @@ nlohmann::json nodes_json(const ClusterStatus& status) {
                      {"drain_progress", node.drain_progress},
                      {"applied_revision", node.applied_revision},
                      {"trouble", node.trouble},
+                     {"unserved", std::move(unserved)},
                      {"silent_s", static_cast<double>(node.silent_ns) / 1e9}});
   }
   return nodes;
@@ -136,7 +143,9 @@ nlohmann::json shard_json(const ShardView& shard) {
                            {"worker", replica.worker},
                            {"state", control::liveness_name(replica.liveness)},
                            {"draining", replica.draining},
-                           {"lost_storage", replica.lost_storage}};
+                           {"lost_storage", replica.lost_storage},
+                           {"unserved", replica.unserved}};
+    if (!replica.unserved_why.empty()) json["unserved_why"] = replica.unserved_why;
     if (replica.join != 0) json["join"] = replica.join;
     if (!replica.copy.empty()) json["copy"] = replica.copy;
     replicas.push_back(std::move(json));

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
@@ -37,13 +38,16 @@ const ClusterStatus::Node* node_of(const ClusterStatus& status, const std::strin
 }
 
 ReplicaView replica_view(const ClusterStatus& status, const control::ShardMap& map, const control::MapReplica& replica,
-                         ReplicaView::Role role) {
+                         const control::ShardKey& shard, ReplicaView::Role role) {
   const control::MapNode& there = map.nodes[replica.node];
   ReplicaView view{.role = role, .uuid = there.uuid, .grpc_address = there.grpc_address, .worker = replica.worker};
   view.lost_storage = there.storage_incarnation != replica.storage_incarnation;
   if (const ClusterStatus::Node* node = node_of(status, there.uuid)) {
     view.liveness = node->liveness;
     view.draining = node->info.draining;
+    const auto unserved = std::ranges::find(node->unserved, shard, &control::ShardRef::shard);
+    view.unserved = unserved != node->unserved.end();
+    if (view.unserved) view.unserved_why = unserved->why;
   }
   return view;
 }
@@ -64,6 +68,9 @@ std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
   const std::string who = absl::StrCat("node ", short_uuid(status, replica.uuid));
   if (is_member(replica) && replica.lost_storage) return absl::StrCat(who, " lost its storage");
   if (replica.liveness != Liveness::kAlive) return absl::StrCat(who, " is ", liveness_name(replica.liveness));
+  if (replica.unserved) {
+    return absl::StrCat(who, " cannot open its data", replica.unserved_why.empty() ? "" : ": ", replica.unserved_why);
+  }
   if (replica.role == ReplicaView::Role::kJoining) return absl::StrCat(who, " is joining");
   if (replica.role == ReplicaView::Role::kLearner) {
     return absl::StrCat(who, " is copying", replica.copy.empty() ? "" : ": ", replica.copy);
@@ -78,12 +85,14 @@ std::string why_nobody_copies(const ClusterStatus& status, const control::MapTab
   for (const ClusterStatus::Node& node : status.nodes) {
     if (std::ranges::find(view.replicas, node.info.uuid, &ReplicaView::uuid) != view.replicas.end()) continue;
     if (node.liveness == Liveness::kAlive && !node.info.draining) return {};
-    away.push_back(absl::StrCat(short_uuid(status, node.info.uuid), " is ",
-                                node.info.draining ? "draining" : liveness_name(node.liveness)));
-    if (away.size() == kNamesMax) break;
+    if (away.size() > kNamesMax) continue;
+    away.push_back(away.size() == kNamesMax
+                       ? "..."
+                       : absl::StrCat("node ", short_uuid(status, node.info.uuid), " is ",
+                                      node.info.draining ? "draining" : liveness_name(node.liveness)));
   }
-  return absl::StrCat("no other live node can hold one more", away.empty() ? "" : " (node ",
-                      absl::StrJoin(away, ", node "), away.empty() ? "" : ")",
+  return absl::StrCat("no other live node can hold one more",
+                      away.empty() ? "" : absl::StrCat(" (", absl::StrJoin(away, ", "), ")"),
                       ": start the missing nodes, or another skuad");
 }
 
@@ -115,8 +124,13 @@ absl::StatusOr<ClusterStatus::Node> find_node(const ClusterStatus& status, std::
     const bool is_prefix = !name.empty() && std::string_view(node.info.uuid).substr(0, name.size()) == name;
     if (is_prefix || node.info.grpc_address == name) meant.push_back(&node);
   }
+  const std::string said = printable(name);
+  if (meant.size() == 1 && name.size() < kNodePrefixMin && meant.front()->info.grpc_address != name) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", said, "\" is too short to name a node: give ", kNodePrefixMin,
+                                                   " characters of its uuid at least. Meant was ", names_of(meant),
+                                                   "?"));
+  }
   if (meant.size() == 1) return *meant.front();
-  const std::string said(name);
   if (meant.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", said, "\" may be any of ", names_of(meant), ". Give the uuid, or more of it"));
@@ -148,21 +162,22 @@ const char* role_name(ReplicaView::Role role) {
 ShardView view_of(const ClusterStatus& status, const control::ShardMap& map, const control::MapTable& table,
                   uint32_t shard) {
   using Role = ReplicaView::Role;
+  const control::ShardKey key{table.id, shard};
   const control::MapShard& record = table.shards[shard];
   ShardView view{.shard = shard, .epoch = record.epoch, .fork = record.fork};
-  if (record.primary) view.replicas.push_back(replica_view(status, map, *record.primary, Role::kPrimary));
+  if (record.primary) view.replicas.push_back(replica_view(status, map, *record.primary, key, Role::kPrimary));
   for (const control::MapReplica& backup : record.backups) {
-    view.replicas.push_back(replica_view(status, map, backup, Role::kBackup));
+    view.replicas.push_back(replica_view(status, map, backup, key, Role::kBackup));
   }
   view.member_count = static_cast<uint32_t>(view.replicas.size());
   for (const control::MapLearner& learner : record.learners) {
     const Role role = learner.join != 0 ? Role::kJoining : Role::kLearner;
-    view.replicas.push_back(replica_view(status, map, learner.replica, role));
+    view.replicas.push_back(replica_view(status, map, learner.replica, key, role));
     view.replicas.back().join = learner.join;
-    view.replicas.back().copy = copy_of(status, view.replicas.back().uuid, {table.id, shard});
+    view.replicas.back().copy = copy_of(status, view.replicas.back().uuid, key);
   }
   const auto serves = [](const ReplicaView& replica) {
-    return replica.liveness == Liveness::kAlive && !replica.lost_storage;
+    return replica.liveness == Liveness::kAlive && !replica.lost_storage && !replica.unserved;
   };
   view.available = record.primary.has_value() && serves(view.replicas.front());
   view.writable = view.available && view.member_count >= table.min_insync;

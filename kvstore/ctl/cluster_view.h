@@ -15,8 +15,11 @@
 
 namespace skua::kv::ctl {
 
-/// The node that `name` means: its uuid, the beginning of a uuid that no other one has, or its gRPC address
-/// ("host:port"). NOT_FOUND, INVALID_ARGUMENT (several), naming those that there are.
+inline constexpr size_t kNodePrefixMin = 4;
+
+/// The node that `name` means: its uuid, the beginning of a uuid that no other one has (kNodePrefixMin characters at
+/// least: fewer may mean another node tomorrow), or its gRPC address ("host:port"). NOT_FOUND, INVALID_ARGUMENT (several, too
+/// short), naming those that there are.
 absl::StatusOr<control::ClusterStatus::Node> find_node(const control::ClusterStatus& status, std::string_view name);
 
 /// For rows of text: enough of the uuid to tell it from others, as find_node takes it.
@@ -34,6 +37,9 @@ struct ReplicaView {
   bool draining = false;
   /// The node came back without what this replica had.
   bool lost_storage = false;
+  /// The node cannot open what this replica has; why, if it says so.
+  bool unserved = false;
+  std::string unserved_why = {};
   /// Of a learner that copies: how far it is. Empty: it does not say.
   std::string copy = {};
 };
@@ -47,7 +53,7 @@ struct ShardView {
   /// The primary first, learners last.
   std::vector<ReplicaView> replicas = {};
   uint32_t member_count = 0;
-  /// Its primary is alive and has its data.
+  /// Its primary is alive, has its data and can open them.
   bool available = false;
   /// And the view is as large as the table's min_insync wants it.
   bool writable = false;

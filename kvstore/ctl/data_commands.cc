@@ -1,14 +1,16 @@
 // get, ttl, scan. What writes: write_commands.cc, batch_command.cc.
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "app/file.h"
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/key_text.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/printable.h"
 
@@ -18,30 +20,54 @@ namespace {
 struct ReadArguments {
   std::string table;
   std::string key;
+  const app::Option* file_option = nullptr;
   std::string file;
 };
 
 struct ScanArguments {
   std::string table;
-  ScanRange range;
   std::string start;
   std::string end;
   uint32_t limit = 100;
 };
 
+/// A read that did not end well; an absent key is named.
+int report_read(const ReadArguments& arguments, const std::string& key, const ReadResult& result) {
+  if (!absl::IsNotFound(result.status)) return report_failure(result.status);
+  return report_failure(
+      absl::NotFoundError(absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)))));
+}
+
 int get(const Globals& globals, const ReadArguments& arguments) {
-  return with_client(globals, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, arguments.key);
-    if (!result.ok()) return report_failure(result.status);
+  const std::string key = key_of(globals, "KEY", arguments.key);
+  const bool to_file = is_given(*arguments.file_option, arguments.file);
+  const bool to_output = to_file && arguments.file == "-";
+  if (to_output && globals.json) {
+    app::fail_usage(kProgram,
+                    "--file - writes the value to standard output, where --output json writes: leave one out");
+  }
+  return with_client(globals, arguments.table, [&](Client& client) {
+    const ReadResult result = client.get(arguments.table, key);
+    if (!result.ok()) return report_read(arguments, key, result);
+    if (to_output) {
+      std::fwrite(result.value.data(), 1, result.value.size(), stdout);
+    } else if (to_file) {
+      const absl::Status written = app::write_file(arguments.file, result.value);
+      if (!written.ok()) return report_failure(written);
+    }
     if (globals.json) {
-      const JsonText value = json_text(result.value);
-      print_json({{"key", json_text(arguments.key).text},
-                  {"value", value.text},
-                  {"encoding", value.encoding},
-                  {"version", result.version}});
-    } else if (!arguments.file.empty()) {
-      std::ofstream(arguments.file, std::ios::binary) << result.value;
-    } else {
+      const JsonText shown_key = json_text(key);
+      nlohmann::json json = {
+          {"key", shown_key.text}, {"key_encoding", shown_key.encoding}, {"version", result.version}};
+      if (to_file) {
+        json["file"] = arguments.file;
+      } else {
+        const JsonText value = json_text(result.value);
+        json["value"] = value.text;
+        json["encoding"] = value.encoding;
+      }
+      print_json(json);
+    } else if (!to_file) {
       std::printf("%s\n", printable(result.value).c_str());
     }
     return app::kExitOk;
@@ -49,13 +75,18 @@ int get(const Globals& globals, const ReadArguments& arguments) {
 }
 
 int ttl(const Globals& globals, const ReadArguments& arguments) {
-  return with_client(globals, [&](Client& client) {
-    const ReadResult result = client.get(arguments.table, arguments.key, {.with_ttl = true});
-    if (!result.ok()) return report_failure(result.status);
+  const std::string key = key_of(globals, "KEY", arguments.key);
+  return with_client(globals, arguments.table, [&](Client& client) {
+    const ReadResult result = client.get(arguments.table, key, {.with_ttl = true});
+    if (!result.ok()) return report_read(arguments, key, result);
     const bool expires = result.ttl.has_value();
     const int64_t left_ms = expires ? result.ttl->count() : 0;
     if (globals.json) {
-      nlohmann::json json = {{"key", json_text(arguments.key).text}, {"version", result.version}, {"ttl_ms", nullptr}};
+      const JsonText shown_key = json_text(key);
+      nlohmann::json json = {{"key", shown_key.text},
+                             {"key_encoding", shown_key.encoding},
+                             {"version", result.version},
+                             {"ttl_ms", nullptr}};
       if (expires) json["ttl_ms"] = left_ms;
       print_json(json);
     } else if (expires) {
@@ -67,35 +98,52 @@ int ttl(const Globals& globals, const ReadArguments& arguments) {
   });
 }
 
+void print_rows_json(const RowsResult& result) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const OwnedRow& row : result.rows) {
+    const JsonText key = json_text(row.key);
+    const JsonText value = json_text(row.value);
+    rows.push_back({{"key", key.text},
+                    {"key_encoding", key.encoding},
+                    {"value", value.text},
+                    {"encoding", value.encoding},
+                    {"version", row.version}});
+  }
+  const JsonText next = json_text(result.next_start);
+  print_json({{"rows", rows},
+              {"has_more", result.has_more},
+              {"next_start", next.text},
+              {"next_start_encoding", next.encoding},
+              {"next_start_argument", key_text(result.next_start)}});
+}
+
+void print_rows(const Globals& globals, const RowsResult& result) {
+  for (const OwnedRow& row : result.rows) {
+    std::printf("%s\t%s\n", key_text(row.key).c_str(), printable(row.value).c_str());
+  }
+  if (!result.has_more) return;
+  // Rows first, also where both streams are one.
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: more rows follow; go on with %s\n", kProgram,
+               start_option(globals, result.next_start).c_str());
+}
+
 int scan(const Globals& globals, const ScanArguments& arguments) {
-  return with_client(globals, [&](Client& client) {
-    ScanRange range;
-    range.start = arguments.start;
-    range.end = arguments.end;
-    range.limit = arguments.limit;
-    const RowsResult result = client.scan(arguments.table, range);
+  const auto bound_of = [&](const char* what, const std::string& text) {
+    return text.empty() ? text : key_of(globals, what, text);
+  };
+  const std::string start = bound_of("--start", arguments.start);
+  const std::string end = bound_of("--end", arguments.end);
+  if (!end.empty() && start >= end) {
+    const std::string which = start == end
+                                  ? std::string("--start and --end are the same")
+                                  : absl::StrCat("--start ", key_text(start), " is behind --end ", key_text(end));
+    app::fail_usage(kProgram, which + ": no key is between them; --end is the key to stop before");
+  }
+  return with_client(globals, arguments.table, [&](Client& client) {
+    const RowsResult result = client.scan(arguments.table, {.start = start, .end = end, .limit = arguments.limit});
     if (!result.ok()) return report_failure(result.status);
-    if (globals.json) {
-      nlohmann::json rows = nlohmann::json::array();
-      for (const OwnedRow& row : result.rows) {
-        const JsonText key = json_text(row.key);
-        const JsonText value = json_text(row.value);
-        rows.push_back({{"key", key.text},
-                        {"key_encoding", key.encoding},
-                        {"value", value.text},
-                        {"encoding", value.encoding},
-                        {"version", row.version}});
-      }
-      print_json({{"rows", rows}, {"has_more", result.has_more}, {"next_start", json_text(result.next_start).text}});
-      return app::kExitOk;
-    }
-    for (const OwnedRow& row : result.rows) {
-      std::printf("%s\t%s\n", printable(row.key).c_str(), printable(row.value).c_str());
-    }
-    if (result.has_more) {
-      std::fprintf(stderr, "%s: more rows follow; go on with --start '%s'\n", kProgram,
-                   printable(result.next_start).c_str());
-    }
+    globals.json ? print_rows_json(result) : print_rows(globals, result);
     return app::kExitOk;
   });
 }
@@ -105,8 +153,11 @@ int scan(const Globals& globals, const ScanArguments& arguments) {
 void add_data_commands(app::Program& program, const Globals& globals) {
   auto read = std::make_shared<ReadArguments>();
   app::Command& get_command = add_key_command(program, "get", "Prints a key's value.", read->table, read->key);
-  get_command.add_string("file", &read->file, "Write the value there, byte for byte.").value_name("FILE");
+  read->file_option =
+      &get_command.add_string("file", &read->file, "Write the value there, byte for byte; -: standard output.")
+           .value_name("FILE");
   get_command.example("skuactl get notes greeting", "");
+  get_command.example("skuactl get notes picture --file picture.png", "as it is");
   get_command.action([&globals, read] { return get(globals, *read); });
 
   auto asked = std::make_shared<ReadArguments>();
@@ -117,7 +168,11 @@ void add_data_commands(app::Program& program, const Globals& globals) {
 
   auto range = std::make_shared<ScanArguments>();
   app::Command& scan_command = program.add_command("scan", "Prints rows in key order.");
-  scan_command.add_positional("table", &range->table, "The table's name.");
+  scan_command.description(
+      "Keys are printed as --start and --end take them: \\xNN is a byte, \\\\ a backslash. If there are more rows, the "
+      "last "
+      "line, on standard error, says how to go on.");
+  add_table_argument(scan_command, "table", range->table);
   scan_command.add_string("start", &range->start, "First key; default: the smallest.").value_name("KEY");
   scan_command.add_string("end", &range->end, "Key to stop before; default: the end.").value_name("KEY");
   scan_command.add_int("limit", &range->limit, "Rows at most.").range(1, kScanLimitMax).unit("rows");

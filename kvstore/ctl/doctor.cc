@@ -88,8 +88,11 @@ DurationNs sync_time_ns(const std::string& directory) {
 }
 
 void examine_disk(const std::string& data_dir, std::vector<Finding>& out) {
-  std::string existing = fs::absolute(data_dir).string();
-  while (!fs::exists(existing) && existing != "/") existing = fs::path(existing).parent_path().string();
+  // What cannot be looked at is taken for absent: the file system's errors are the findings here.
+  std::error_code error;
+  fs::path there = fs::absolute(data_dir, error);
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const std::string existing = there.string();
   struct statvfs space {};
   if (statvfs(existing.c_str(), &space) == 0) {
     const uint64_t free_bytes = uint64_t{space.f_bavail} * space.f_frsize;
@@ -102,7 +105,8 @@ void examine_disk(const std::string& data_dir, std::vector<Finding>& out) {
   if (sync_ns < 0) {
     out.push_back({"disk", "sync", Verdict::kFailure,
                    absl::StrCat("cannot write and sync in ", existing, ": ", errno_text(static_cast<int>(-sync_ns))),
-                   absl::StrCat("chown or chmod ", existing, ", or choose another --data-dir"),
+                   -sync_ns == ENOTDIR ? absl::StrCat(existing, " is a file: choose another --data-dir")
+                                       : absl::StrCat("chown or chmod ", existing, ", or choose another --data-dir"),
                    "a write is acknowledged when it is synced"});
   } else {
     const bool slow = sync_ns > 20 * kMillisecond;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "app/exit.h"
@@ -32,7 +33,7 @@ int report(const std::vector<Finding>& findings, bool json) {
                      {"why", finding.why},
                      {"remedy", finding.remedy}});
     }
-    std::printf("%s\n", out.dump(2).c_str());
+    print_json(out);
   } else {
     for (const Finding& finding : findings) {
       std::printf("%-4s  %-8s %-15s %s\n", verdict_name(finding.verdict), finding.area.c_str(), finding.name.c_str(),
@@ -57,7 +58,11 @@ void add_doctor_command(app::Program& program, const Globals& globals) {
       "With --transport dpdk or verbs, what that transport cannot do without is a failure instead of a warning, and "
       "the "
       "devices that --dpdk-devices or --verbs-device name are looked at.");
-  command.add_string("data-dir", &options->data_dir, "Where a node would keep its data.").value_name("DIR");
+  command.add_string("data-dir", &options->data_dir, "Where a node would keep its data.")
+      .value_name("DIR")
+      .check([](const std::string& text) {
+        return text.empty() ? std::optional<std::string>("must be a directory") : std::nullopt;
+      });
   command.add_list("interface", &options->dpdk.interfaces, "Interfaces whose link and MTU to look at.")
       .value_name("NAME,...");
   command.example("skuactl doctor --data-dir /var/lib/skua", "");

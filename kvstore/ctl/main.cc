@@ -2,17 +2,25 @@
 #include <string>
 
 #include "app/config.h"
+#include "app/exit.h"
+#include "app/process.h"
 #include "app/transport_options.h"
+#include "control/proto/grpc_log.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/output.h"
+#include "rpc/base/status.h"
 
 namespace {
 
+// In the order of TransportKind.
+constexpr const char* kTransportNames[] = {"tcp", "dpdk", "verbs"};
+
 void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& globals) {
   using Kind = skua::kv::ctl::TransportKind;
-  program.add_choice("transport", &globals.transport,
-                     {{"tcp", Kind::kTcp}, {"dpdk", Kind::kDpdk}, {"verbs", Kind::kVerbs}},
-                     "What requests travel by; the nodes' --transport.");
+  program.add_choice(
+      "transport", &globals.transport,
+      {{kTransportNames[0], Kind::kTcp}, {kTransportNames[1], Kind::kDpdk}, {kTransportNames[2], Kind::kVerbs}},
+      "What requests travel by; the nodes' --transport.");
   skua::app::add_dpdk_options(program, &globals.dpdk);
   skua::app::add_verbs_options(program, &globals.verbs);
 }
@@ -21,6 +29,8 @@ void add_transport_options(skua::app::Program& program, skua::kv::ctl::Globals& 
 
 int main(int argc, char** argv) {
   namespace ctl = skua::kv::ctl;
+  skua::app::check_process(ctl::kProgram, skua::app::kFilesOfClient);
+  skua::control::silence_grpc_log();
   ctl::Globals globals;
   skua::app::Program program(
       {.name = ctl::kProgram,
@@ -29,9 +39,13 @@ int main(int argc, char** argv) {
                       "command line was wrong."});
   program
       .add_string("control-address", &globals.control_address, "Where the control plane listens; several with commas.")
-      .value_name("HOST:PORT");
-  program.add_duration("timeout", &globals.timeout_ns, "For each command, all told.").at_least(skua::kMillisecond);
+      .value_name("HOST:PORT")
+      .addresses();
+  program
+      .add_duration("timeout", &globals.timeout_ns, "For each command, all told; what --wait waits for comes on top.")
+      .range(skua::kMillisecond, 3600 * skua::kSecond);
   program.add_choice<bool>("output", &globals.json, {{"text", false}, {"json", true}}, "How answers are printed.");
+  program.add_bool("raw-keys", &globals.raw_keys, "Take keys as they are: a backslash is a backslash.");
   add_transport_options(program, globals);
   program.example("skuactl status", "nodes, tables and who is missing");
   program.example("skuactl table create notes --shards 6 --replicas 3", "a table, each shard on three nodes");
@@ -47,5 +61,10 @@ int main(int argc, char** argv) {
   ctl::add_store_commands(program, globals);
   ctl::add_doctor_command(program, globals);
   program.parse_or_exit(argc, argv);
-  return program.run();
+  const char* const transport = kTransportNames[static_cast<size_t>(globals.transport)];
+  if (const absl::Status flags = skua::app::check_transport_flags(program.selected(), transport); !flags.ok()) {
+    skua::app::fail_usage(ctl::kProgram, skua::std_view(flags.message()));
+  }
+  const int code = program.run();
+  return code == skua::app::kExitOk ? skua::app::finish_output(ctl::kProgram) : code;
 }

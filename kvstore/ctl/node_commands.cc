@@ -5,10 +5,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "app/signals.h"
+#include "app/value_text.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/cluster_view.h"
 #include "kvstore/ctl/commands.h"
@@ -20,7 +23,8 @@ namespace {
 using control::AdminClient;
 using control::ClusterStatus;
 
-constexpr auto kPause = std::chrono::milliseconds(200);
+constexpr DurationNs kPauseNs = 200 * kMillisecond;
+constexpr auto kPause = std::chrono::nanoseconds(kPauseNs);
 
 int list(const Globals& globals) {
   AdminClient admin(globals.control_address, globals.timeout_ns);
@@ -53,55 +57,125 @@ void print_done(const Globals& globals, const ClusterStatus::Node& node, const c
   }
 }
 
-/// Until the node holds nothing more; progress goes to stderr, once for each news.
-int await_empty(const Globals& globals, AdminClient& admin, const std::string& uuid, DurationNs limit_ns) {
+bool is_alive(const ClusterStatus::Node& node) {
+  return node.liveness == control::Liveness::kAlive;
+}
+
+/// Of a node that does not run: what its drain cannot do.
+std::string note_on_absence(const ClusterStatus::Node& node) {
+  if (is_alive(node)) return {};
+  return absl::StrCat(
+      "the node is ", control::liveness_name(node.liveness),
+      ": shards that other nodes have too are copied from those; what only it has moves when it runs again");
+}
+
+/// What is left to be moved, and what keeps it from that.
+std::string left_of(const ClusterStatus::Node& node) {
+  return node.drain_progress.empty() ? counted(node.replica_count, "replica") + " left" : node.drain_progress;
+}
+
+/// What may keep a drain from going on: troubles that status shows.
+std::string troubles_of(const ClusterStatus& status) {
+  std::string text;
+  for (const ClusterStatus::Node& node : status.nodes) {
+    if (node.trouble.empty()) continue;
+    absl::StrAppend(&text, "; trouble at ", short_uuid(status, node.info.uuid), ": ", node.trouble);
+  }
+  for (const std::string& trouble : status.troubles) absl::StrAppend(&text, "; trouble: ", trouble);
+  return text;
+}
+
+/// Where a drain is that nobody waits for any longer.
+std::string goes_on(const std::string& uuid) {
+  return absl::StrCat("The drain goes on in the cluster: skuactl node list tells how far it is, skuactl node undrain ",
+                      uuid, " takes it back");
+}
+
+/// Until the node holds nothing more, `limit_ns` passed or Ctrl-C; progress goes to stderr, once for each news.
+int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& stop, const std::string& uuid,
+                DurationNs limit_ns) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
   std::string shown;
   while (true) {
     const absl::StatusOr<ClusterStatus> status = admin.status();
-    if (!status.ok()) return report_failure(status.status());
-    const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
-    if (!node.ok()) return report_failure(node.status());
-    if (node->replica_count == 0 && node->owned_shard_count == 0) {
-      print_done(globals, *node, "is empty", "stop its process, then: skuactl node remove " + uuid);
-      return app::kExitOk;
+    std::string left;
+    std::string troubles;
+    if (status.ok()) {
+      const absl::StatusOr<ClusterStatus::Node> node = find_node(*status, uuid);
+      if (!node.ok()) return report_failure(node.status());
+      if (node->replica_count == 0 && node->owned_shard_count == 0) {
+        print_done(globals, *node, "is empty",
+                   absl::StrCat(is_alive(*node) ? "stop its process, then: " : "", "skuactl node remove ", uuid));
+        return app::kExitOk;
+      }
+      left = left_of(*node);
+      if (node->replica_count == node->staying_shard_count) {
+        return report_failure(
+            absl::FailedPreconditionError(absl::StrCat("node ", uuid, " does not become empty: ", left,
+                                                       ". Or: skuactl node undrain ", uuid, " takes the drain back")));
+      }
+      troubles = troubles_of(*status);
+    } else {
+      // The control plane comes back, and the drain outlives that.
+      left = std::string(status.status().message());
     }
-    const std::string left =
-        node->drain_progress.empty() ? absl::StrCat(node->replica_count, " replicas left") : node->drain_progress;
-    if (left != shown) std::fprintf(stderr, "%s\n", left.c_str());
+    if (left != shown) std::fputs(app::error_line(kProgram, left).c_str(), stderr);
     shown = left;
     if (std::chrono::steady_clock::now() + kPause >= end) {
-      return report_failure(absl::DeadlineExceededError(
-          absl::StrCat("node ", uuid, " is not empty yet: ", left, ". It goes on; see skuactl node list")));
+      return report_failure(absl::DeadlineExceededError(absl::StrCat("node ", uuid, " is not empty after ",
+                                                                     app::format_duration(limit_ns), ": ", left,
+                                                                     troubles, ". ", goes_on(uuid))));
     }
-    std::this_thread::sleep_for(kPause);
+    if (stop.wait_for(kPauseNs)) {
+      return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", left, ". ", goes_on(uuid))));
+    }
   }
 }
 
 int drain(const Globals& globals, const std::string& name, DurationNs wait_ns) {
+  // Before there are threads, of gRPC.
+  std::unique_ptr<app::StopSignal> stop;
+  if (wait_ns > 0) {
+    absl::StatusOr<std::unique_ptr<app::StopSignal>> installed = app::StopSignal::install();
+    if (!installed.ok()) return report_failure(installed.status());
+    stop = *std::move(installed);
+  }
   return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
-    if (absl::Status status = admin.drain_node(node.info.uuid); !status.ok()) return report_failure(status);
-    if (wait_ns > 0) return await_empty(globals, admin, node.info.uuid, wait_ns);
-    print_done(globals, node, "drains", "skuactl node list tells how far it is");
+    if (absl::Status status = admin.drain_node(node.info.uuid); !status.ok()) {
+      return report_change_failure(status, "skuactl node list");
+    }
+    if (stop != nullptr) return await_empty(globals, admin, *stop, node.info.uuid, wait_ns);
+    const std::string absence = note_on_absence(node);
+    print_done(globals, node, "drains",
+               absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));
     return app::kExitOk;
   });
 }
 
 int undrain(const Globals& globals, const std::string& name) {
   return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
-    if (absl::Status status = admin.undrain_node(node.info.uuid); !status.ok()) return report_failure(status);
-    print_done(globals, node, "takes shards again", "");
+    if (absl::Status status = admin.undrain_node(node.info.uuid); !status.ok()) {
+      return report_change_failure(status, "skuactl node list");
+    }
+    print_done(globals, node, "takes shards again", node.info.draining ? "" : "it was not drained, nothing changes");
     return app::kExitOk;
   });
 }
 
 int remove(const Globals& globals, const std::string& name, bool force, bool yes) {
   return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
+    if (is_alive(node)) {
+      return report_failure(absl::FailedPreconditionError(
+          absl::StrCat("node ", node.info.uuid, " (", node.info.grpc_address,
+                       ") is alive. Stop its process first, then remove it; skuactl node drain empties it before")));
+    }
     if (force && !confirmed(yes, absl::StrCat("Removing node ", node.info.uuid, " by force gives up what only it has"),
                             node.info.grpc_address)) {
       return app::kExitFailure;
     }
-    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) return report_failure(status);
+    if (absl::Status status = admin.remove_node(node.info.uuid, force); !status.ok()) {
+      return report_change_failure(status, "skuactl node list");
+    }
     print_done(globals, node, "removed", "");
     return app::kExitOk;
   });
@@ -116,7 +190,10 @@ struct NodeArguments {
 
 app::Command& add_node_command(app::Command& nodes, const char* name, const char* summary, NodeArguments& arguments) {
   app::Command& command = nodes.add_command(name, summary);
-  command.add_positional("node", &arguments.node, "By uuid, the beginning of its uuid, or its gRPC address.");
+  command
+      .add_positional("node", &arguments.node,
+                      "By uuid, the beginning of its uuid (4 characters at least), or its gRPC address.")
+      .check(complaint_of_node);
   return command;
 }
 
@@ -133,9 +210,10 @@ void add_node_commands(app::Program& program, const Globals& globals) {
   drain_command.description(
       "The node leads no shard from then on, and holds none when others have copies. It lasts until undrain, also "
       "across restarts. With as many nodes as replicas it stops leading, but keeps its replicas: nobody else has "
-      "room for them.");
+      "room for them. Shards of tables with one replica are not copied and stay.");
   drain_command.add_duration("wait", &drained->wait_ns,
-                             "Return when the node is empty, but no later than this (exit code 1); 0: do not wait.");
+                             "Return when the node is empty, but no later than this (exit code 1); 0: do not wait. "
+                             "Ctrl-C ends the waiting, not the drain.");
   drain_command.example("skuactl node drain 10.0.0.3:7500 --wait 30m", "before the machine goes");
   drain_command.action([&globals, drained] { return drain(globals, drained->node, drained->wait_ns); });
 

@@ -5,10 +5,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "app/file.h"
+#include "kvstore/codec/limits.h"
+#include "kvstore/codec/text.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
@@ -18,13 +25,69 @@ namespace {
 /// Of one cell of a table: what it says may be a peer's.
 constexpr size_t kCellBytesMax = 1000;
 
+/// No answer came, or not from the control plane, and the request may have reached it.
+bool may_have_been_done(const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return true;
+  if (!absl::IsUnavailable(status)) return false;
+  // gRPC's own words for a connection that broke after it was made.
+  for (const char* broken : {"Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY", "Stream removed",
+                             "keepalive", "End of TCP stream", "Transport closed"}) {
+    if (absl::StrContains(status.message(), broken)) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void too_large(const std::string& what) {
+  app::fail_usage(kProgram,
+                  absl::StrCat(what, " is too large: at most ", with_commas(kValueBytesMax), " bytes are allowed"));
+}
+
+std::string read_standard_input() {
+  std::string text;
+  std::vector<char> block(size_t{64} << 10);
+  while (const size_t got = std::fread(block.data(), 1, block.size(), stdin)) {
+    text.append(block.data(), got);
+    if (text.size() > kMessageBytesMax) too_large("standard input");
+  }
+  if (std::ferror(stdin) != 0) app::fail_usage(kProgram, "cannot read standard input");
+  return text;
+}
+
 }  // namespace
 
 int report_failure(const absl::Status& status) {
-  std::string line(status.message());
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  std::fprintf(stderr, "%s: %s: %s\n", kProgram, absl::StatusCodeToString(status.code()).c_str(), line.c_str());
+  constexpr char kGrpcsWords[] = ": Deadline Exceeded";
+  std::string line = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+  if (absl::EndsWith(line, kGrpcsWords)) {
+    line.resize(line.size() - (sizeof kGrpcsWords - 1));
+    line += " gave no answer within --timeout";
+  }
+  std::fflush(stdout);
+  std::fputs(app::error_line(kProgram, line).c_str(), stderr);
   return app::kExitFailure;
+}
+
+int report_change_failure(const absl::Status& status, const std::string& look) {
+  if (!may_have_been_done(status)) return report_failure(status);
+  return report_failure(
+      absl::Status(status.code(), absl::StrCat(status.message(), "; it may have been done: look with ", look)));
+}
+
+std::string read_input(const std::string& path) {
+  if (path == "-") {
+    if (isatty(STDIN_FILENO) != 0) std::fprintf(stderr, "%s: reads from the terminal; Ctrl-D ends it\n", kProgram);
+    return read_standard_input();
+  }
+  // What is a little too large gets its exact size told by whoever checks it.
+  absl::StatusOr<std::string> text = app::read_file(path, kMessageBytesMax);
+  if (absl::StrContains(text.status().message(), " has more than ")) too_large(path);
+  if (!text.ok()) app::fail_usage(kProgram, absl::StrCat("cannot read the file: ", text.status().message()));
+  return *std::move(text);
+}
+
+void print_json(const nlohmann::json& json, int indent) {
+  // What is no UTF-8 comes from a peer or a file name; a program that reads this must not stumble over it.
+  std::printf("%s\n", json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 bool confirmed(bool yes, const std::string& warning, const std::string& answer) {

@@ -3,6 +3,7 @@
 #define SKUA_KVSTORE_CTL_OUTPUT_H_
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,16 +24,28 @@ struct Globals {
   std::string control_address = "127.0.0.1:7400";
   DurationNs timeout_ns = 5 * kSecond;
   bool json = false;
+  /// Keys are taken as they are, not as key_text.h has them.
+  bool raw_keys = false;
   TransportKind transport = TransportKind::kTcp;
   rpc::DpdkSettings dpdk = dpdk_client_settings();
   rpc::VerbsSettings verbs;
 };
 
-/// Prints `skuactl: message` on stderr and returns the exit code 1.
+/// Prints `skuactl: CODE: message` on stderr and returns the exit code 1.
 int report_failure(const absl::Status& status);
 
+/// The same for a change of the cluster: if no answer came, and the change may have been done all the same, it says so and
+/// that `look` tells (a command).
+int report_change_failure(const absl::Status& status, const std::string& look);
+
+/// What --file names; `-`: standard input. Ends the program with a usage error if it cannot be read, or is larger than a
+/// message can be.
+std::string read_input(const std::string& path);
+
+void print_json(const nlohmann::json& json, int indent = 2);
+
 /// True if `yes`, or if the user types `answer` after `warning`. Ends the program with a usage error if nobody can
-/// be asked.
+/// be asked. Look up what the warning names first: nobody wants to confirm what cannot be done.
 bool confirmed(bool yes, const std::string& warning, const std::string& answer);
 
 /// A value for JSON: as text if it is UTF-8, otherwise base64, with `encoding` saying which.

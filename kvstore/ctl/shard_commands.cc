@@ -1,11 +1,14 @@
 // shard show, move, transfer, recover.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
 #include "kvstore/ctl/cluster_print.h"
@@ -30,29 +33,45 @@ struct ShardArguments {
   bool yes = false;
 };
 
-/// A shard's number; kAllShards if there is no text. Ends the program otherwise.
+/// For Option::check: a shard is a number.
+std::optional<std::string> complaint_of_shard(const std::string& text) {
+  const bool number = !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
+  return number ? std::nullopt : std::optional<std::string>("must be a shard's number, from 0");
+}
+
+/// A shard's number; kAllShards if it was not given.
 int64_t shard_number(const std::string& text) {
-  if (text.empty()) return kAllShards;
-  if (text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos) {
-    app::fail_usage(kProgram, absl::StrCat("SHARD must be a number, not \"", text, "\""));
-  }
-  return std::stoll(text);
+  int64_t number = kAllShards;
+  return absl::SimpleAtoi(text, &number) ? number : kAllShards;
+}
+
+absl::Status check_shard(const control::Table& table, int64_t shard) {
+  if (shard < int64_t{table.shard_count}) return absl::OkStatus();
+  return absl::NotFoundError(
+      table.shard_count == 1
+          ? absl::StrCat("table ", table.name, " has shard 0 only, no shard ", shard)
+          : absl::StrCat("table ", table.name, " has shards 0 to ", table.shard_count - 1, ", no shard ", shard));
+}
+
+/// OK if the cluster has the table, and the table the shard.
+absl::Status check_shard(const ClusterStatus& status, const std::string& name, int64_t shard) {
+  if (absl::Status known = check_table(status.tables, name); !known.ok()) return known;
+  const auto summary = std::ranges::find_if(
+      status.tables, [&](const control::TableSummary& candidate) { return candidate.table.name == name; });
+  return check_shard(summary->table, shard);
 }
 
 int show(const Globals& globals, const ShardArguments& arguments) {
   const int64_t only = shard_number(arguments.shard);
   AdminClient admin(globals.control_address, globals.timeout_ns);
-  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
-  if (!map.ok()) return report_failure(map.status());
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
+  if (const absl::Status known = check_shard(*status, arguments.table, only); !known.ok()) return report_failure(known);
+  const absl::StatusOr<control::ShardMap> map = admin.shard_map();
+  if (!map.ok()) return report_failure(map.status());
   const control::MapTable* found = map->find_table(arguments.table);
   if (found == nullptr) {
-    return report_failure(absl::NotFoundError(absl::StrCat("no table ", arguments.table, ". See skuactl table list")));
-  }
-  if (only >= int64_t{found->shard_count()}) {
-    return report_failure(absl::NotFoundError(
-        absl::StrCat("table ", arguments.table, " has shards 0 to ", found->shard_count() - 1, ", no shard ", only)));
+    return report_failure(absl::NotFoundError(absl::StrCat("table ", arguments.table, " was dropped just now")));
   }
   std::vector<ShardView> views;
   for (uint32_t shard = 0; shard < found->shard_count(); ++shard) {
@@ -68,14 +87,16 @@ int show(const Globals& globals, const ShardArguments& arguments) {
   return app::kExitOk;
 }
 
-/// Runs `change` with the uuids of the nodes that are meant, and prints `done`.
+/// Runs `change` with the uuids of the nodes that are meant, and prints `done`. `warning`: asked before, if not empty.
 int change_shard(
-    const Globals& globals, const ShardArguments& arguments, const char* done,
+    const Globals& globals, const ShardArguments& arguments, const char* done, const std::string& warning,
     const std::function<absl::Status(AdminClient&, uint32_t, const std::string& from, const std::string& to)>& change) {
   const int64_t shard = shard_number(arguments.shard);
   AdminClient admin(globals.control_address, globals.timeout_ns);
   const absl::StatusOr<ClusterStatus> status = admin.status();
   if (!status.ok()) return report_failure(status.status());
+  if (const absl::Status known = check_shard(*status, arguments.table, shard); !known.ok())
+    return report_failure(known);
   std::string uuids[2];
   const std::string* names[2] = {&arguments.from, &arguments.to};
   for (size_t i = 0; i < 2; ++i) {
@@ -84,15 +105,21 @@ int change_shard(
     if (!node.ok()) return report_failure(node.status());
     uuids[i] = node->info.uuid;
   }
+  if (!uuids[0].empty() && uuids[0] == uuids[1]) {
+    app::fail_usage(kProgram, absl::StrCat("--from and --to are the same node, ", uuids[0]));
+  }
+  if (!warning.empty() && !confirmed(arguments.yes, warning, arguments.table)) return app::kExitFailure;
   const absl::Status changed = change(admin, static_cast<uint32_t>(shard), uuids[0], uuids[1]);
-  if (!changed.ok()) return report_failure(changed);
+  if (!changed.ok()) {
+    return report_change_failure(changed, absl::StrCat("skuactl shard show ", arguments.table, " ", shard));
+  }
   if (globals.json) {
     nlohmann::json json = {{"table", arguments.table}, {"shard", shard}, {"done", done}};
     if (!uuids[0].empty()) json["from"] = uuids[0];
     if (!uuids[1].empty()) json["to"] = uuids[1];
     print_json(json);
   } else {
-    std::printf("shard %lld of table %s: %s; skuactl shard show %s %lld tells how far it is\n",
+    std::printf("shard %lld of table %s %s; skuactl shard show %s %lld tells how far it is\n",
                 static_cast<long long>(shard), arguments.table.c_str(), done, arguments.table.c_str(),
                 static_cast<long long>(shard));
   }
@@ -100,12 +127,10 @@ int change_shard(
 }
 
 int recover(const Globals& globals, const ShardArguments& arguments) {
-  shard_number(arguments.shard);
-  const std::string what =
+  const std::string warning =
       absl::StrCat("Recovering shard ", arguments.shard, " of table ", arguments.table, " from node ", arguments.from,
                    " makes what that node has the only truth: writes that were acknowledged may be lost");
-  if (!confirmed(arguments.yes, what, arguments.table)) return app::kExitFailure;
-  return change_shard(globals, arguments, "goes on with what that node has",
+  return change_shard(globals, arguments, "goes on with what that node has", warning,
                       [&](AdminClient& admin, uint32_t shard, const std::string& from, const std::string&) {
                         return admin.recover_shard(arguments.table, shard, from);
                       });
@@ -114,22 +139,25 @@ int recover(const Globals& globals, const ShardArguments& arguments) {
 app::Command& add_shard_command(app::Command& shards, const char* name, const char* summary,
                                 ShardArguments& arguments) {
   app::Command& command = shards.add_command(name, summary);
-  command.add_positional("table", &arguments.table, "The table's name.");
-  command.add_positional("shard", &arguments.shard, "The shard's number, from 0.");
+  add_table_argument(command, "table", arguments.table);
+  command.add_positional("shard", &arguments.shard, "The shard's number, from 0.").check(complaint_of_shard);
   return command;
 }
 
 void add_node_option(app::Command& command, const char* name, std::string& target, const char* help) {
   command.add_string(name, &target, absl::StrCat(help, " By uuid, the beginning of its uuid, or its gRPC address."))
       .value_name("NODE")
-      .required();
+      .required()
+      .check(complaint_of_node);
 }
 
 void add_show_command(app::Command& shards, const Globals& globals) {
   auto arguments = std::make_shared<ShardArguments>();
   app::Command& command = shards.add_command("show", "Prints epoch, primary, backups and learners of shards.");
-  command.add_positional("table", &arguments->table, "The table's name.");
-  command.add_positional("shard", &arguments->shard, "The shard's number, from 0; default: all of them.").optional();
+  add_table_argument(command, "table", arguments->table);
+  command.add_positional("shard", &arguments->shard, "The shard's number, from 0; default: all of them.")
+      .optional()
+      .check(complaint_of_shard);
   command.add_bool("unsettled", &arguments->unsettled, "Only those that lack something or are on the move.");
   command.example("skuactl shard show notes", "every shard of notes");
   command.example("skuactl shard show notes 3", "");
@@ -152,7 +180,7 @@ void add_shard_commands(app::Program& program, const Globals& globals) {
   add_node_option(move_command, "to", moved->to, "A node that has no part in the shard.");
   move_command.example("skuactl shard move notes 3 --from 10.0.0.1:7500 --to 10.0.0.4:7500", "");
   move_command.action([&globals, moved] {
-    return change_shard(globals, *moved, "moves",
+    return change_shard(globals, *moved, "moves", "",
                         [&](AdminClient& admin, uint32_t shard, const std::string& from, const std::string& to) {
                           return admin.move_shard(moved->table, shard, from, to);
                         });
@@ -164,7 +192,7 @@ void add_shard_commands(app::Program& program, const Globals& globals) {
   add_node_option(transfer_command, "to", transferred->to, "A live member.");
   transfer_command.example("skuactl shard transfer notes 3 --to 10.0.0.2:7500", "");
   transfer_command.action([&globals, transferred] {
-    return change_shard(globals, *transferred, "is led by the other member",
+    return change_shard(globals, *transferred, "is led by that node", "",
                         [&](AdminClient& admin, uint32_t shard, const std::string&, const std::string& to) {
                           return admin.transfer_primary(transferred->table, shard, to);
                         });

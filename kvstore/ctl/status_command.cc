@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "app/exit.h"
+#include "app/value_text.h"
 #include "control/client/admin_client.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
@@ -83,6 +84,11 @@ void print_text(const Report& report) {
   }
 }
 
+/// What people may want to do, and need not.
+void print_hints(const ClusterStatus& status) {
+  for (const std::string& hint : status.hints) std::printf("\nHint: %s\n", printable(hint).c_str());
+}
+
 void print_status_json(const Report& report) {
   const ClusterStatus& status = report.status;
   nlohmann::json tables = nlohmann::json::array();
@@ -99,29 +105,38 @@ void print_status_json(const Report& report) {
               {"nodes", nodes_json(status)},
               {"tables", tables},
               {"unsettled_shards", unsettled},
-              {"troubles", status.troubles}});
+              {"troubles", status.troubles},
+              {"hints", status.hints}});
 }
 
-/// The first report in which all is settled, or the last one before the limit.
+/// The first report in which all is settled, or the last one before the limit. A control plane that never answered is not
+/// waited for: its address may be wrong.
 absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
-  while (true) {
-    absl::StatusOr<Report> report = look(admin);
-    if (!report.ok() || all_settled(report->status)) return report;
-    if (std::chrono::steady_clock::now() + kStatusPause >= end) return report;
+  absl::StatusOr<Report> report = look(admin);
+  while (report.ok() && !all_settled(report->status)) {
+    if (std::chrono::steady_clock::now() + kStatusPause >= end) break;
     std::this_thread::sleep_for(kStatusPause);
+    // What is there stays if the control plane is restarted meanwhile.
+    if (absl::StatusOr<Report> newer = look(admin); newer.ok()) report = std::move(newer);
   }
+  return report;
 }
 
 int print_status(const Globals& globals, DurationNs wait_settled_ns) {
   AdminClient admin(globals.control_address, globals.timeout_ns);
   const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns);
   if (!report.ok()) return report_failure(report.status());
-  globals.json ? print_status_json(*report) : print_text(*report);
+  if (globals.json) {
+    print_status_json(*report);
+  } else {
+    print_text(*report);
+    print_hints(report->status);
+  }
   if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
   return report_failure(absl::DeadlineExceededError(absl::StrCat(
-      "not all shards are settled within ", absl::StrFormat("%.1f", static_cast<double>(wait_settled_ns) / 1e9),
-      " s. skuactl shard show TABLE --unsettled tells what they lack")));
+      counted(report->unsettled.size(), "shard"), " not settled within ", app::format_duration(wait_settled_ns),
+      ": what they lack stands above; skuactl shard show TABLE --unsettled tells more")));
 }
 
 }  // namespace

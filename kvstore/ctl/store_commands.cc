@@ -6,23 +6,32 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "app/data_dir.h"
 #include "app/exit.h"
 #include "app/lock_file.h"
 #include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/host_files.h"
+#include "kvstore/ctl/with_client.h"
+#include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {
 
 constexpr int64_t kFormatVersion = 1;  // of the node's directory
+constexpr char kNodeRole[] = "node";
+constexpr size_t kNamesMax = 8;
 constexpr DurationNs kProgressPause = 2 * kSecond;
 
 struct StoreArguments {
@@ -52,19 +61,44 @@ OfflineProgress progress_lines(const char* what) {
   };
 }
 
+/// Directories of nodes right below `directory`: somebody gave the one around them.
+std::vector<std::string> nodes_below(const std::string& directory) {
+  std::vector<std::string> found;
+  for (const std::string& name : names_in(directory)) {
+    const auto identity = app::read_identity(absl::StrCat(directory, "/", name));
+    if (identity.ok() && identity->has_value() && (*identity)->role == kNodeRole) found.push_back(name);
+  }
+  return found;
+}
+
+/// Why a directory without an identity is no node's.
+std::string why_no_node(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(directory, error);
+  if (there.type() == std::filesystem::file_type::not_found) return "it does not exist";
+  if (error) return error.message();
+  if (!std::filesystem::is_directory(there)) return "it is not even a directory";
+  std::vector<std::string> below = nodes_below(directory);
+  if (!below.empty()) {
+    const bool more = below.size() > kNamesMax;
+    below.resize(std::min(below.size(), kNamesMax));
+    return absl::StrCat("it has no identity.toml, but holds ", absl::StrJoin(below, ", "), more ? ", ..." : "");
+  }
+  return names_in(directory).empty() ? "it is empty" : "it has no identity.toml";
+}
+
 /// Ends the program where no other attempt can help.
 app::DataDirIdentity identity_of(const std::string& directory) {
   const absl::StatusOr<std::optional<app::DataDirIdentity>> found = app::read_identity(directory);
-  if (!found.ok()) app::fail(kProgram, std_view(found.status().message()));
-  if (!found->has_value()) {
-    app::fail_usage(kProgram, absl::StrCat(directory,
-                                           " is not a node's data directory: it has no identity.toml; give what "
-                                           "skuad was given as --data-dir"));
+  if (absl::IsDataLoss(found.status())) app::fail(kProgram, std_view(found.status().message()));
+  if (!found.ok() || !found->has_value()) {
+    app::fail_usage(kProgram, absl::StrCat(printable(directory), " is not a node's data directory: ",
+                                           why_no_node(directory), "; give what skuad was given as --data-dir"));
   }
   const app::DataDirIdentity& identity = **found;
-  if (identity.role != "node") {
-    app::fail_usage(kProgram, absl::StrCat(directory, " belongs to a ", identity.role,
-                                           ", not to a node; give what skuad was given as --data-dir"));
+  if (identity.role != kNodeRole) {
+    app::fail_usage(kProgram, absl::StrCat(printable(directory), " belongs to the control plane (", identity.role,
+                                           "), not to a node; give what skuad was given as --data-dir"));
   }
   if (identity.format_version > kFormatVersion) {
     app::fail_usage(kProgram, absl::StrCat(directory, " has format version ", identity.format_version,
@@ -93,7 +127,11 @@ int with_store(const std::string& directory, Use&& use) {
 app::Command& add_store_command(app::Command& parent, const char* name, const char* summary,
                                 StoreArguments& arguments) {
   app::Command& command = parent.add_command(name, summary);
-  command.add_positional("dir", &arguments.directory, "The node's data directory.").value_name("DIR");
+  command.add_positional("dir", &arguments.directory, "The node's data directory.")
+      .value_name("DIR")
+      .check([](const std::string& text) {
+        return text.empty() ? std::optional<std::string>("must be a directory") : std::nullopt;
+      });
   return command;
 }
 
@@ -119,6 +157,8 @@ void add_dump_command(app::Command& store, const Globals& globals) {
   command.action([&globals, arguments] {
     if (arguments->table >= 0) arguments->dump.selection.table_id = static_cast<uint32_t>(arguments->table);
     if (arguments->shard >= 0) arguments->dump.selection.shard = static_cast<uint32_t>(arguments->shard);
+    std::string& start = arguments->dump.selection.start;
+    if (!start.empty()) start = key_of(globals, "--start", start);
     return with_store(arguments->directory,
                       [&](const OpenedStore& opened) { return dump_store(globals, opened, arguments->dump); });
   });

@@ -1,16 +1,23 @@
 // store inspect, verify, dump: how they are told.
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "kvstore/codec/text.h"
+#include "kvstore/ctl/key_text.h"
 #include "kvstore/ctl/store_commands.h"
+#include "kvstore/ctl/with_client.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 namespace {
+
+constexpr int kOneLine = -1;  // nlohmann's indent
 
 std::string name_of(ShardId id) {
   return absl::StrCat(id.table_id, "-", id.shard);
@@ -63,6 +70,47 @@ FileTotals files_of(const OfflineShard& shard) {
 
 // --- inspect
 
+/// Counting ends at either: a look at a large store is to be quick, and its bytes say more anyway.
+constexpr uint64_t kKeysCountedMax = 100'000;
+constexpr uint64_t kBytesCountedMax = uint64_t{64} << 20;
+
+struct KeyCount {
+  uint64_t keys = 0;
+  bool complete = false;
+};
+
+/// The keys that each sound shard would serve, with what the log has; shards that counting did not come to are not there.
+std::map<ShardId, KeyCount> count_keys(const OfflineStore& store) {
+  std::map<ShardId, KeyCount> counts;
+  for (const OfflineShard& shard : store.shards()) {
+    if (shard.is_sound()) counts[shard.id].complete = true;
+  }
+  uint64_t keys = 0;
+  uint64_t bytes = 0;
+  std::optional<ShardId> ended_in;
+  const auto count = [&](ShardId id, const ScanRow& row) {
+    bytes += row.key.size() + row.value.size();
+    if (++keys > kKeysCountedMax || bytes > kBytesCountedMax) {
+      ended_in = id;
+      return false;
+    }
+    ++counts[id].keys;
+    return true;
+  };
+  const auto refused = [&](ShardId id, const absl::Status&) { counts.erase(id); };
+  if (const absl::Status read = store.dump({}, count, refused); !read.ok()) return {};
+  if (!ended_in) return counts;
+  counts[*ended_in].complete = false;
+  counts.erase(counts.upper_bound(*ended_in), counts.end());
+  return counts;
+}
+
+std::string text_of(const std::map<ShardId, KeyCount>& counts, ShardId id) {
+  const auto found = counts.find(id);
+  if (found == counts.end()) return "-";
+  return absl::StrCat(with_commas(found->second.keys), found->second.complete ? "" : "+");
+}
+
 nlohmann::json log_json(const OfflineLog& log) {
   nlohmann::json out = {{"worker", log.worker}, {"directory", log.directory}, {"error", message_of(log.status)}};
   if (log.recovery == nullptr) return out;
@@ -94,7 +142,7 @@ nlohmann::json log_json(const OfflineLog& log) {
   return out;
 }
 
-nlohmann::json shard_json(const OfflineShard& shard) {
+nlohmann::json shard_json(const OfflineShard& shard, const std::map<ShardId, KeyCount>& counts) {
   const FileTotals files = files_of(shard);
   nlohmann::json out = {{"table", shard.id.table_id},
                         {"shard", shard.id.shard},
@@ -107,9 +155,10 @@ nlohmann::json shard_json(const OfflineShard& shard) {
                         {"blob_files", files.blobs},
                         {"bytes", files.bytes}};
   if (shard.log != nullptr) out["log"] = shard.log->worker;
-  if (shard.db != nullptr) {
-    out["format"] = shard.db->format();
-    out["keys_estimate"] = shard.db->keys_estimate();
+  if (shard.db != nullptr) out["format"] = shard.db->format();
+  if (const auto found = counts.find(shard.id); found != counts.end()) {
+    out["keys"] = found->second.keys;
+    out["keys_complete"] = found->second.complete;
   }
   return out;
 }
@@ -118,14 +167,15 @@ void inspect_json(const OpenedStore& opened) {
   nlohmann::json logs = nlohmann::json::array();
   for (const OfflineLog& log : opened.store->logs()) logs.push_back(log_json(log));
   nlohmann::json shards = nlohmann::json::array();
-  for (const OfflineShard& shard : opened.store->shards()) shards.push_back(shard_json(shard));
+  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store);
+  for (const OfflineShard& shard : opened.store->shards()) shards.push_back(shard_json(shard, counts));
   const nlohmann::json out = {{"directory", opened.directory},
                               {"cluster_id", opened.identity.cluster_id},
                               {"node_uuid", opened.identity.node_uuid},
                               {"format_version", opened.identity.format_version},
                               {"logs", logs},
                               {"shards", shards}};
-  std::printf("%s\n", out.dump(2).c_str());
+  print_json(out);
 }
 
 void print_log(const OfflineLog& log) {
@@ -135,9 +185,9 @@ void print_log(const OfflineLog& log) {
   }
   const std::vector<LogSegmentInfo> segments = log.recovery->segments();
   const LogTotals totals = totals_of(segments);
-  std::printf("log %u: %zu segments, %llu of %llu bytes used, %llu groups, %llu records\n", log.worker, segments.size(),
-              static_cast<unsigned long long>(totals.used_bytes), static_cast<unsigned long long>(totals.bytes),
-              static_cast<unsigned long long>(totals.groups), static_cast<unsigned long long>(totals.records));
+  std::printf("log %u: %s, %s of %s bytes used, %s, %s\n", log.worker, counted(segments.size(), "segment").c_str(),
+              with_commas(totals.used_bytes).c_str(), with_commas(totals.bytes).c_str(),
+              counted(totals.groups, "group").c_str(), counted(totals.records, "record").c_str());
   const LogTail& tail = log.recovery->tail();
   if (tail.closed) {
     std::printf("  closed in order\n");
@@ -159,18 +209,19 @@ int inspect_store(const Globals& globals, const OpenedStore& opened) {
     inspect_json(opened);
     return app::kExitOk;
   }
-  std::printf("node %s of cluster %s, format %lld, %zu worker logs\n\n", opened.identity.node_uuid.c_str(),
+  std::printf("node %s of cluster %s, format %lld, %s\n\n", opened.identity.node_uuid.c_str(),
               opened.identity.cluster_id.empty() ? "(none yet)" : opened.identity.cluster_id.c_str(),
-              static_cast<long long>(opened.identity.format_version), opened.store->logs().size());
+              static_cast<long long>(opened.identity.format_version),
+              counted(opened.store->logs().size(), "worker log").c_str());
   for (const OfflineLog& log : opened.store->logs()) print_log(log);
+  const std::map<ShardId, KeyCount> counts = count_keys(*opened.store);
   std::vector<std::vector<std::string>> rows = {
-      {"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS ~", "BYTES", "FILES", "STATE"}};
+      {"SHARD", "APPLIED", "LOG", "LAST IN LOG", "TO REPLAY", "KEYS", "BYTES", "FILES", "STATE"}};
   for (const OfflineShard& shard : opened.store->shards()) {
     const FileTotals files = files_of(shard);
     rows.push_back({name_of(shard.id), absl::StrCat(shard.applied_index()),
                     shard.log == nullptr ? "-" : absl::StrCat(shard.log->worker), absl::StrCat(shard.log_last_index),
-                    absl::StrCat(shard.unapplied()),
-                    shard.db == nullptr ? "-" : absl::StrCat(shard.db->keys_estimate()), absl::StrCat(files.bytes),
+                    absl::StrCat(shard.unapplied()), text_of(counts, shard.id), absl::StrCat(files.bytes),
                     absl::StrCat(files.tables + files.blobs), shard_state(shard)});
   }
   std::printf("\n%s", table(rows).c_str());
@@ -201,7 +252,7 @@ int verify_store(const Globals& globals, const OpenedStore& opened) {
     }
     std::printf("%19s-> %s\n", "", finding.remedy.c_str());
   });
-  if (globals.json) std::printf("%s\n", nlohmann::json({{"ok", sound}, {"findings", findings}}).dump(2).c_str());
+  if (globals.json) print_json({{"ok", sound}, {"findings", findings}});
   return sound ? app::kExitOk : app::kExitFailure;
 }
 
@@ -210,8 +261,11 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
   bool complete = true;
   const auto show = [&](ShardId id, const ScanRow& row) {
     if (arguments.limit > 0 && rows == arguments.limit) {
-      std::fprintf(stderr, "%s: more rows follow, from key '%s' of shard %s on\n", kProgram, printable(row.key).c_str(),
-                   name_of(id).c_str());
+      std::fflush(stdout);
+      const bool of_one_shard = arguments.selection.table_id && arguments.selection.shard;
+      std::fprintf(stderr, "%s: more rows follow; go on with --table %u --shard %u %s%s\n", kProgram, id.table_id,
+                   id.shard, start_option(globals, row.key).c_str(),
+                   of_one_shard ? "" : ", and then with the shards behind this one");
       return false;
     }
     ++rows;
@@ -227,10 +281,10 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
         out["value"] = value.text;
         out["encoding"] = value.encoding;
       }
-      std::printf("%s\n", out.dump().c_str());
+      print_json(out, kOneLine);
     } else {
       std::printf("%s\t%llu\t%s%s%s\n", name_of(id).c_str(), static_cast<unsigned long long>(row.version),
-                  printable(row.key).c_str(), arguments.values ? "\t" : "",
+                  key_text(row.key).c_str(), arguments.values ? "\t" : "",
                   arguments.values ? printable(as_string_view(row.value)).c_str() : "");
     }
     return true;

@@ -8,7 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "app/exit.h"
+#include "app/value_text.h"
 #include "control/client/admin_client.h"
+#include "control/core/limits.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
@@ -18,32 +21,56 @@ namespace {
 
 using control::AdminClient;
 
-constexpr uint32_t kWaitReadyMs = 5000;
-// The control plane's limit too, which has the last word.
-constexpr int64_t kReplicasMax = 5;
+constexpr DurationNs kWaitReady = 5 * kSecond;
+constexpr DurationNs kWaitReadyMax = 60 * kSecond;
+
+struct CreateArguments {
+  control::CreateTableOptions wanted;
+  DurationNs wait_ns = kWaitReady;
+};
 
 void print_created(const control::CreatedTable& made) {
   const control::Table& table = made.table.table;
-  std::printf("table %s %s: %u shards, %u replica%s", table.name.c_str(), made.created ? "created" : "exists",
-              table.shard_count, table.replicas, table.replicas == 1 ? "" : "s");
+  std::printf("table %s %s: %s, %s", table.name.c_str(), made.created ? "created" : "exists",
+              counted(table.shard_count, "shard").c_str(), counted(table.replicas, "replica").c_str());
   if (table.replicas > 1) std::printf(", writes need %u of them", table.min_insync);
   std::printf(", %s\n", made.ready ? "ready" : "not ready on all nodes yet");
 }
 
-int create(const Globals& globals, const control::CreateTableOptions& wanted) {
-  AdminClient admin(globals.control_address, globals.timeout_ns);
-  const absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
-  if (!made.ok()) return report_failure(made.status());
-  if (!globals.json) {
-    print_created(*made);
-    return app::kExitOk;
-  }
-  nlohmann::json json = table_json(made->table);
-  json["created"] = made->created;
-  json["ready"] = made->ready;
-  json["waiting_for"] = made->waiting_for;
+void print_created_json(const control::CreatedTable& made) {
+  nlohmann::json json = table_json(made.table);
+  json["created"] = made.created;
+  json["ready"] = made.ready;
+  json["waiting_for"] = made.waiting_for;
   print_json(json);
-  return app::kExitOk;
+}
+
+/// A table that is there and not served by all of its nodes: which they are, and how to go on.
+absl::Status not_ready(AdminClient& admin, const control::CreatedTable& made, DurationNs wait_ns) {
+  std::vector<std::string> nodes;
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  for (const std::string& uuid : made.waiting_for) {
+    const absl::StatusOr<control::ClusterStatus::Node> node =
+        status.ok() ? find_node(*status, uuid) : absl::StatusOr<control::ClusterStatus::Node>(status.status());
+    nodes.push_back(!node.ok() ? uuid
+                               : absl::StrCat(uuid, " (", node->info.grpc_address, ", ",
+                                              control::liveness_name(node->liveness), ")"));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("table ", made.table.table.name, " is made, but not served yet after ",
+                   app::format_duration(wait_ns), ": waits for node ", absl::StrJoin(nodes, ", "),
+                   ". Look with skuactl status; skuactl status --wait-settled 1m waits on"));
+}
+
+int create(const Globals& globals, const CreateArguments& arguments) {
+  AdminClient admin(globals.control_address, globals.timeout_ns);
+  control::CreateTableOptions wanted = arguments.wanted;
+  wanted.wait_ready_ms = static_cast<uint32_t>((arguments.wait_ns + kMillisecond - 1) / kMillisecond);
+  const absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
+  if (!made.ok()) return report_change_failure(made.status(), "skuactl table list");
+  globals.json ? print_created_json(*made) : print_created(*made);
+  if (made->ready || arguments.wait_ns == 0) return app::kExitOk;
+  return report_failure(not_ready(admin, *made, arguments.wait_ns));
 }
 
 int list(const Globals& globals) {
@@ -61,10 +88,13 @@ int list(const Globals& globals) {
 }
 
 int drop(const Globals& globals, const std::string& name, bool yes) {
-  if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
   AdminClient admin(globals.control_address, globals.timeout_ns);
+  const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
+  if (!tables.ok()) return report_failure(tables.status());
+  if (const absl::Status known = check_table(*tables, name); !known.ok()) return report_failure(known);
+  if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
   const absl::StatusOr<uint64_t> dropped = admin.drop_table(name);
-  if (!dropped.ok()) return report_failure(dropped.status());
+  if (!dropped.ok()) return report_change_failure(dropped.status(), "skuactl table list");
   if (globals.json) {
     print_json({{"dropped", name}});
   } else {
@@ -74,29 +104,33 @@ int drop(const Globals& globals, const std::string& name, bool yes) {
 }
 
 void add_create_command(app::Command& tables, const Globals& globals) {
-  auto wanted = std::make_shared<control::CreateTableOptions>();
-  wanted->wait_ready_ms = kWaitReadyMs;
+  auto arguments = std::make_shared<CreateArguments>();
+  control::CreateTableOptions* const wanted = &arguments->wanted;
   app::Command& command = tables.add_command("create", "Makes a table and waits until it is served.");
-  command.add_positional("name", &wanted->name, "The table's name.");
+  add_table_argument(command, "name", wanted->name);
   command.add_int("shards", &wanted->shard_count, "Pieces the table is cut into, for good; 0: a few for each worker.")
-      .range(0, 65'536)
+      .range(0, control::kShardsPerTableMax)
       .unit("shards");
   command.add_int("replicas", &wanted->replicas, "Copies of each shard, on as many nodes; 0: one, or what there is.")
-      .range(0, kReplicasMax)
+      .range(0, control::kReplicasMax)
       .unit("replicas");
   command
       .add_int("min-insync", &wanted->min_insync,
                "Members that a shard must have to take writes; each has every acknowledged write on its disk. 0: more "
                "than half of the replicas.")
-      .range(0, kReplicasMax)
+      .range(0, control::kReplicasMax)
       .unit("replicas");
   command.add_bool("read-anywhere", &wanted->read_anywhere,
                    "Clients read from all replicas, not only from primaries; reads stay linearizable.");
   command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
+  command
+      .add_duration("wait", &arguments->wait_ns,
+                    "Until all nodes serve it, but no longer than this (exit code 1); 0: do not wait.")
+      .range(0, kWaitReadyMax);
   command.example("skuactl table create notes --shards 6 --replicas 3",
                   "survives the loss of a node, or of two one after the other");
   command.example("skuactl table create scratch --shards 6", "one copy: a node that is down takes its shards with it");
-  command.action([&globals, wanted] { return create(globals, *wanted); });
+  command.action([&globals, arguments] { return create(globals, *arguments); });
 }
 
 }  // namespace
@@ -117,7 +151,7 @@ void add_table_commands(app::Program& program, const Globals& globals) {
   };
   auto target = std::make_shared<DropArguments>();
   app::Command& drop_command = tables.add_command("drop", "Deletes a table and its data.");
-  drop_command.add_positional("name", &target->name, "The table's name.");
+  add_table_argument(drop_command, "name", target->name);
   drop_command.add_bool("yes", &target->yes, "Do not ask.");
   drop_command.action([&globals, target] { return drop(globals, target->name, target->yes); });
 }

@@ -1,40 +1,80 @@
 #include "kvstore/ctl/with_client.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "control/core/table_names.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/ctl/key_text.h"
+#include "rpc/base/clock.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv::ctl {
 
-int with_client(const Globals& globals, const std::function<int(Client&)>& use) {
+int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use) {
+  const SteadyClock clock;
+  const TimeNs end = clock.now_ns() + globals.timeout_ns;
   ClientOptions options;
   options.control_address = globals.control_address;
-  options.timeout = std::chrono::nanoseconds(globals.timeout_ns);
   if (globals.transport != TransportKind::kTcp) {
     absl::StatusOr<TransportMaker> maker =
         globals.transport == TransportKind::kDpdk ? dpdk_transports(globals.dpdk, 1) : verbs_transports(globals.verbs);
     if (!maker.ok()) app::fail_usage(kProgram, std_view(maker.status().message()));
     options.make_transport = *std::move(maker);
   }
+  control::AdminClient admin(globals.control_address, globals.timeout_ns);
+  const auto tables = admin.list_tables();
+  if (!tables.ok()) return report_failure(tables.status());
+  if (const absl::Status known = check_table(*tables, table); !known.ok()) return report_failure(known);
+  options.timeout = std::chrono::nanoseconds(std::max<DurationNs>(end - clock.now_ns(), kMillisecond));
   absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
   return client.ok() ? use(**client) : report_failure(client.status());
 }
 
-void print_json(const nlohmann::json& json) {
-  std::printf("%s\n", json.dump(2).c_str());
+absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name) {
+  std::vector<std::string> names;
+  for (const control::TableSummary& summary : tables) names.push_back(summary.table.name);
+  if (std::ranges::find(names, name) != names.end()) return absl::OkStatus();
+  const absl::Status none = control::no_such_table(name, "", names);
+  return absl::Status(none.code(), absl::StrCat(none.message(), ". Make one with skuactl table create NAME"));
+}
+
+std::string key_of(const Globals& globals, const std::string& what, const std::string& text) {
+  absl::StatusOr<std::string> key = text;
+  if (!globals.raw_keys) key = parse_key(text);
+  if (!key.ok()) app::fail_usage(kProgram, absl::StrCat(what, " ", key.status().message()));
+  if (const absl::Status fits = check_key(*key); !fits.ok()) {
+    app::fail_usage(kProgram, absl::StrCat(what, ": ", fits.message()));
+  }
+  return *std::move(key);
+}
+
+std::string start_option(const Globals& globals, std::string_view key) {
+  return absl::StrCat("--start ", shell_word(key_text(key)), globals.raw_keys ? ", without --raw-keys" : "");
 }
 
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,
                               std::string& key) {
   app::Command& command = program.add_command(name, summary);
-  command.add_positional("table", &table, "The table's name.");
-  command.add_positional("key", &key, "The key, 1 to 1,024 bytes.");
+  add_table_argument(command, "table", table);
+  command.add_positional("key", &key, "The key, 1 to 1,024 bytes; \\xNN is a byte, \\\\ a backslash (see --raw-keys).");
   return command;
+}
+
+std::optional<std::string> complaint_of_node(const std::string& text) {
+  return text.empty() ? std::optional<std::string>("must name a node") : std::nullopt;
+}
+
+void add_table_argument(app::Command& command, const char* name, std::string& table) {
+  command.add_positional(name, &table, "The table's name.").check([](const std::string& text) {
+    return text.empty() ? std::optional<std::string>("must be a table's name") : std::nullopt;
+  });
 }
 
 }  // namespace skua::kv::ctl

@@ -3,23 +3,46 @@
 #define SKUA_KVSTORE_CTL_WITH_CLIENT_H_
 
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/config.h"
+#include "control/client/admin_client.h"
 #include "kvstore/client/client.h"
 #include "kvstore/ctl/output.h"
 
 namespace skua::kv::ctl {
 
-/// Runs `use` with a client of the cluster that `globals` names and returns its exit code; prints why if there is none.
-int with_client(const Globals& globals, const std::function<int(Client&)>& use);
+/// Runs `use` with a client of the cluster that `globals` names and returns its exit code. Prints why there is none: the
+/// control plane is asked for `table` first, so that a wrong address or name is answered as fast, and in the same words, as by
+/// commands that ask nothing else. The time that takes is part of globals.timeout_ns.
+int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use);
 
-void print_json(const nlohmann::json& json);
+/// OK if `tables` have one of this name; else NOT_FOUND, with the nearest name or those that there are.
+absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name);
+
+/// The key that is meant by an argument or option called `what`. Ends the program if it is none, or no key can be so long.
+std::string key_of(const Globals& globals, const std::string& what, const std::string& text);
+
+/// How a command is told to go on from a key: `--start 'a\x00'`.
+std::string start_option(const Globals& globals, std::string_view key);
 
 /// A command of this name with the arguments TABLE and KEY.
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,
                               std::string& key);
+
+/// Whether a text was given: on the command line, be it empty, or elsewhere, where an empty one means none.
+inline bool is_given(const app::Option& option, const std::string& text) {
+  return option.origin() == app::Origin::kFlag || !text.empty();
+}
+
+/// For Option::check: a node's name is not empty.
+std::optional<std::string> complaint_of_node(const std::string& text);
+
+/// The argument TABLE, or NAME: not empty.
+void add_table_argument(app::Command& command, const char* name, std::string& table);
 
 }  // namespace skua::kv::ctl
 

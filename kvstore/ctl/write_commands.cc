@@ -1,8 +1,6 @@
 // put, add, append, expire, del.
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,9 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
-#include "app/value_text.h"
 #include "kvstore/client/client.h"
+#include "kvstore/codec/request.h"
+#include "kvstore/ctl/batch_text.h"
 #include "kvstore/ctl/commands.h"
+#include "kvstore/ctl/key_text.h"
 #include "kvstore/ctl/with_client.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
@@ -20,23 +20,31 @@
 namespace skua::kv::ctl {
 namespace {
 
+constexpr int64_t kAnyVersion = -1;
+
 struct WriteArguments {
   std::string table;
   std::string key;
   std::string value;  // add: the delta; expire: the time to live
+  const app::Option* value_option = nullptr;
   std::string file;
+  const app::Option* file_option = nullptr;
   bool if_absent = false;
-  int64_t if_version = -1;
-  DurationNs ttl_ns = 0;
+  int64_t if_version = kAnyVersion;
+  const app::Option* if_version_option = nullptr;
+  std::string ttl;
+  const app::Option* ttl_option = nullptr;
   Durability durability = Durability::kDefault;
 };
 
-int report_write(const Globals& globals, const WriteResult& result, const char* what, bool has_value = false) {
-  if (!result.ok()) {
-    const int code = report_failure(result.status);
-    if (result.may_have_been_applied) std::fprintf(stderr, "%s: the write may have been applied\n", kProgram);
-    return code;
+int report_write(const Globals& globals, const WriteArguments& arguments, const std::string& key,
+                 const WriteResult& result, const char* what, bool has_value = false) {
+  if (absl::IsNotFound(result.status)) {
+    return report_failure(absl::NotFoundError(
+        absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)), "; nothing was changed")));
   }
+  // It says so if the write may have been applied.
+  if (!result.ok()) return report_failure(result.status);
   if (globals.json) {
     nlohmann::json json = {
         {"done", what}, {"version", result.version}, {"durability", durability_name(result.durability)}};
@@ -52,83 +60,108 @@ int report_write(const Globals& globals, const WriteResult& result, const char* 
 }
 
 WriteOptions options_of(const WriteArguments& arguments) {
+  if (arguments.if_version_option->origin() == app::Origin::kFlag && arguments.if_version < 0) {
+    app::fail_usage(kProgram,
+                    "--if-version is a key's version, which put and get --output json tell; it is not negative");
+  }
   if (arguments.if_absent && arguments.if_version >= 0) {
     app::fail_usage(kProgram, "give --if-absent or --if-version, not both");
   }
   WriteOptions options;
   if (arguments.if_version >= 0) options.if_version = static_cast<uint64_t>(arguments.if_version);
   options.if_absent = arguments.if_absent;
-  options.ttl = std::chrono::nanoseconds(arguments.ttl_ns);
+  if (arguments.ttl_option != nullptr && is_given(*arguments.ttl_option, arguments.ttl)) {
+    const absl::StatusOr<std::chrono::nanoseconds> ttl = parse_ttl(arguments.ttl);
+    if (!ttl.ok()) app::fail_usage(kProgram, absl::StrCat("--ttl ", ttl.status().message()));
+    options.ttl = *ttl;
+  }
   options.durability = arguments.durability;
   return options;
 }
 
-/// VALUE, or what --file holds.
+/// VALUE, or what --file holds. One of them must be there: a value that was forgotten is not an empty one.
 std::string value_of(const WriteArguments& arguments) {
-  if (arguments.file.empty()) return arguments.value;
-  if (!arguments.value.empty()) app::fail_usage(kProgram, "give VALUE or --file, not both");
-  std::ifstream in(arguments.file, std::ios::binary);
-  if (!in) app::fail_usage(kProgram, absl::StrCat("cannot read ", arguments.file));
-  return {std::istreambuf_iterator<char>(in), {}};
+  const bool from_file = is_given(*arguments.file_option, arguments.file);
+  const bool has_value = is_given(*arguments.value_option, arguments.value);
+  if (from_file && has_value) app::fail_usage(kProgram, "give VALUE or --file, not both");
+  if (!from_file && !has_value) {
+    app::fail_usage(kProgram, "VALUE is missing: give it behind KEY ('' for an empty one), or --file FILE");
+  }
+  std::string value = from_file ? read_input(arguments.file) : arguments.value;
+  if (const absl::Status fits = check_value(as_byte_span(value)); !fits.ok()) {
+    app::fail_usage(kProgram, std_view(fits.message()));
+  }
+  return value;
 }
 
 int put(const Globals& globals, const WriteArguments& arguments) {
-  const std::string value = value_of(arguments);
+  const std::string key = key_of(globals, "KEY", arguments.key);
   const WriteOptions options = options_of(arguments);
-  return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.put(arguments.table, arguments.key, value, options), "written");
+  const std::string value = value_of(arguments);
+  return with_client(globals, arguments.table, [&](Client& client) {
+    return report_write(globals, arguments, key, client.put(arguments.table, key, value, options), "written");
   });
 }
 
 int append(const Globals& globals, const WriteArguments& arguments) {
-  const std::string value = value_of(arguments);
+  const std::string key = key_of(globals, "KEY", arguments.key);
   const WriteOptions options = options_of(arguments);
-  return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.append(arguments.table, arguments.key, value, options), "appended");
+  const std::string value = value_of(arguments);
+  return with_client(globals, arguments.table, [&](Client& client) {
+    return report_write(globals, arguments, key, client.append(arguments.table, key, value, options), "appended");
   });
 }
 
 int add(const Globals& globals, const WriteArguments& arguments) {
+  const std::string key = key_of(globals, "KEY", arguments.key);
   int64_t delta = 1;
-  if (!arguments.value.empty() && !absl::SimpleAtoi(arguments.value, &delta)) {
+  if (is_given(*arguments.value_option, arguments.value) && !absl::SimpleAtoi(arguments.value, &delta)) {
     app::fail_usage(kProgram,
-                    absl::StrCat("DELTA is ", printable(arguments.value), ", which is no integer of 64 bits"));
+                    absl::StrCat("DELTA is '", printable(arguments.value), "', which is no integer of 64 bits"));
   }
   const WriteOptions options = options_of(arguments);
-  return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.add(arguments.table, arguments.key, delta, options), "added", true);
+  return with_client(globals, arguments.table, [&](Client& client) {
+    return report_write(globals, arguments, key, client.add(arguments.table, key, delta, options), "added", true);
   });
 }
 
 int expire(const Globals& globals, const WriteArguments& arguments) {
-  absl::StatusOr<DurationNs> ttl_ns = 0;
-  if (arguments.value != "never") ttl_ns = app::parse_duration(arguments.value);
-  if (!ttl_ns.ok()) app::fail_usage(kProgram, absl::StrCat("TTL: ", ttl_ns.status().message(), ", or never"));
+  const std::string key = key_of(globals, "KEY", arguments.key);
+  const bool never = arguments.value == "never";
+  absl::StatusOr<std::chrono::nanoseconds> ttl = std::chrono::nanoseconds(0);
+  if (!never) ttl = parse_ttl(arguments.value);
+  if (!ttl.ok()) app::fail_usage(kProgram, absl::StrCat("TTL ", ttl.status().message(), "; or never"));
   const WriteOptions options = options_of(arguments);
-  return with_client(globals, [&](Client& client) {
-    const WriteResult result =
-        client.expire(arguments.table, arguments.key, std::chrono::nanoseconds(*ttl_ns), options);
-    return report_write(globals, result, *ttl_ns == 0 ? "lives for ever" : "expiry set");
+  return with_client(globals, arguments.table, [&](Client& client) {
+    const WriteResult result = client.expire(arguments.table, key, *ttl, options);
+    return report_write(globals, arguments, key, result, never ? "lives for ever" : "expiry set");
   });
 }
 
 int del(const Globals& globals, const WriteArguments& arguments) {
+  const std::string key = key_of(globals, "KEY", arguments.key);
   const WriteOptions options = options_of(arguments);
-  return with_client(globals, [&](Client& client) {
-    return report_write(globals, client.remove(arguments.table, arguments.key, options), "deleted");
+  return with_client(globals, arguments.table, [&](Client& client) {
+    return report_write(globals, arguments, key, client.remove(arguments.table, key, options), "deleted");
   });
 }
 
 void add_write_options(app::Command& command, WriteArguments& arguments) {
-  command.add_int("if-version", &arguments.if_version, "Only if the key has this version.").value_name("VERSION");
+  arguments.if_version_option = &command
+                                     .add_int("if-version", &arguments.if_version,
+                                              "Only if the key has this version; 0: only if it does not exist.")
+                                     .value_name("VERSION");
   add_durability_option(command, arguments.durability);
 }
 
 app::Command& add_value_command(app::Program& program, const char* name, const char* summary,
                                 WriteArguments& arguments) {
   app::Command& command = add_key_command(program, name, summary, arguments.table, arguments.key);
-  command.add_positional("value", &arguments.value, "The bytes; or use --file.").optional();
-  command.add_string("file", &arguments.file, "Take the bytes from a file, as they are.").value_name("FILE");
+  arguments.value_option =
+      &command.add_positional("value", &arguments.value, "The bytes, '' for none; or use --file.").optional();
+  arguments.file_option =
+      &command.add_string("file", &arguments.file, "Take the bytes from a file, as they are; -: standard input.")
+           .value_name("FILE");
   command.add_bool("if-absent", &arguments.if_absent, "Only if the key does not exist.");
   add_write_options(command, arguments);
   return command;
@@ -148,7 +181,9 @@ void add_durability_option(app::Command& command, Durability& durability) {
 void add_write_commands(app::Program& program, const Globals& globals) {
   auto writing = std::make_shared<WriteArguments>();
   app::Command& put_command = add_value_command(program, "put", "Writes a key.", *writing);
-  put_command.add_duration("ttl", &writing->ttl_ns, "The key vanishes after this long; 0: never.");
+  writing->ttl_option =
+      &put_command.add_string("ttl", &writing->ttl, "The key vanishes after this long, as 30s or 12h; without: never.")
+           .value_name("DURATION");
   put_command.example("skuactl put notes greeting hello", "");
   put_command.example("skuactl put notes greeting hi --if-version 1", "only over version 1");
   put_command.example("skuactl put sessions ada token --ttl 30m", "gone in half an hour");
@@ -158,7 +193,8 @@ void add_write_commands(app::Program& program, const Globals& globals) {
   auto adding = std::make_shared<WriteArguments>();
   app::Command& add_command = add_key_command(program, "add", "Adds to a counter, a value that is a decimal integer.",
                                               adding->table, adding->key);
-  add_command.add_positional("delta", &adding->value, "What to add; 1 if it is left out.").optional();
+  adding->value_option =
+      &add_command.add_positional("delta", &adding->value, "What to add; 1 if it is left out.").optional();
   add_command.add_bool("if-absent", &adding->if_absent, "Only if the key does not exist.");
   add_write_options(add_command, *adding);
   add_command.example("skuactl add stats visits", "one more");

@@ -82,7 +82,7 @@ TEST(Get, HonoursItsDeadlineWithNobodyListening) {
                   .ok());
   poll_until(**client, [&] { return done; });
   EXPECT_EQ(got.status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(got.status.ToString(), AllOf(HasSubstr(address), HasSubstr("start skua-control")));
+  EXPECT_THAT(got.status.ToString(), HasSubstr("no shard map: control plane at " + address + " cannot be reached"));
 }
 
 TEST(WarmUp, OpensASessionWithEachOwner) {
@@ -93,12 +93,13 @@ TEST(WarmUp, OpensASessionWithEachOwner) {
   EXPECT_EQ(client->warm_up("nosuch", milliseconds(50)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST(WarmUp, SaysWhyNot) {
+TEST(WarmUp, EndsAtOnceWhereNobodyIsTheControlPlane) {
   const std::string address = dead_address();
   auto client = AsyncClient::create({.control_address = address});
   ASSERT_TRUE(client.ok());
-  const absl::Status status = (*client)->warm_up("t", milliseconds(100));
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  // It does not wait for what will not come.
+  const absl::Status status = (*client)->warm_up("t", std::chrono::hours(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(status.ToString(), HasSubstr(address));
 }
 
@@ -129,7 +130,7 @@ TEST(Put, CarriesTheLargestValueAndRefusesALargerOne) {
   largest.push_back('x');
   const absl::Status refused = client->put("t", "k", largest, {}, [](WriteResult&&) { FAIL(); });
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("16777217"), HasSubstr("16777216")));
+  EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("16,777,217"), HasSubstr("16,777,216")));
 }
 
 TEST(Poll, RunsManyOperationsSideBySide) {

@@ -168,11 +168,12 @@ TEST(Submit, RefusesWhatBreaksALimitAndNamesIt) {
   Got<WriteResult> written;
   EXPECT_EQ(client.get("t", "", {}, read.callback()).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(client.get("", "k", {}, read.callback()).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(text(client.get("t", std::string(1025, 'k'), {}, read.callback())), HasSubstr("1024"));
+  EXPECT_THAT(text(client.get("t", std::string(1025, 'k'), {}, read.callback())),
+              HasSubstr("the key has 1,025 bytes; at most 1,024 are allowed"));
   EXPECT_EQ(client.get("t", "k", {.timeout = milliseconds(-1)}, read.callback()).code(),
             absl::StatusCode::kInvalidArgument);
   const std::string large(kValueBytesMax + 1, 'v');
-  EXPECT_THAT(text(client.put("t", "k", large, {}, written.callback())), HasSubstr("16777216"));
+  EXPECT_THAT(text(client.put("t", "k", large, {}, written.callback())), HasSubstr("at most 16,777,216 are allowed"));
   EXPECT_EQ(client.put("t", "k", "v", {.if_version = 1, .if_absent = true}, written.callback()).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(client.remove("t", "k", {.if_absent = true}, written.callback()).code(),
@@ -326,7 +327,7 @@ TEST(Deadline, HoldsWithoutAControlPlaneAndSaysWhatToDo) {
   EXPECT_EQ(read.status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_LE(world.network.now_ns() - before, 305 * kMillisecond);
   EXPECT_THAT(text(read.status),
-              AllOf(HasSubstr("control:7400"), HasSubstr("connection refused"), HasSubstr("--control-address")));
+              AllOf(HasSubstr("no shard map: control plane at control:7400"), HasSubstr("Check that it runs")));
 }
 
 TEST(Deadline, HoldsWhenTheNodeIsCutOff) {

@@ -118,6 +118,33 @@ TEST(Expire, SetsAndClearsWhatGetTells) {
   EXPECT_EQ(expire(world, "none", milliseconds(5)).status.code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Remove, OfAnAbsentKeyIsNotFound) {
+  OneNode world;
+  const auto remove = [&](std::string_view key) {
+    return ask(world, [&](ClientCore& client, auto done) { return client.remove("t", key, {}, std::move(done)); });
+  };
+  EXPECT_EQ(remove("none").status.code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(put(world, "k", "v").ok());
+  EXPECT_TRUE(remove("k").ok());
+  EXPECT_EQ(remove("k").status.code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Refusals, TellTheVersionThatTheKeyHas) {
+  OneNode world;
+  const WriteResult written = put(world, "k", "v");
+  ASSERT_TRUE(written.ok());
+  const std::string has = absl::StrCat("the key has version ", written.version);
+  EXPECT_EQ(put(world, "k", "w", {.if_absent = true}).status.message(), "PUT t/\"k\" (shard 0): " + has);
+  EXPECT_EQ(put(world, "k", "w", {.if_version = 99}).status.message(),
+            "PUT t/\"k\" (shard 0): VERSION_MISMATCH: " + has + "; version 99 was asked for");
+  EXPECT_EQ(put(world, "none", "w", {.if_version = 99}).status.message(),
+            "PUT t/\"none\" (shard 0): VERSION_MISMATCH: the key does not exist; version 99 was asked for");
+  EXPECT_EQ(put(world, "k", "w", {.if_version = 0}).status.message(),
+            "PUT t/\"k\" (shard 0): VERSION_MISMATCH: " + has);
+  EXPECT_THAT(std::string(batch(world, Batch().put("k", "w", {.if_version = 99})).status.message()),
+              HasSubstr("VERSION_MISMATCH: " + has + "; version 99 was asked for"));
+}
+
 TEST(Durability, IsAskedForAndToldInTheResult) {
   OneNode world;
   EXPECT_EQ(put(world, "k", "v").durability, Durability::kSync);

@@ -204,7 +204,7 @@ BatchEntry FakeNode::apply(const BatchOp& op) {
   if (op.kind == Kind::kPut) entry.value = as_string_view(op.value);
   if (op.kind == Kind::kPut || op.kind == Kind::kExpire) entry.ttl_ms = op.ttl_ms;
   if (op.kind == Kind::kAppend) entry.value.append(as_string_view(op.value));
-  if (op.kind == Kind::kExpire && missing) return {KvStatus::kNotFound};
+  if ((op.kind == Kind::kExpire || op.kind == Kind::kDelete) && missing) return {KvStatus::kNotFound};
   if (op.kind == Kind::kPatch) {
     if (missing && !op.create_if_missing) return {KvStatus::kNotFound};
     const std::string row = entry.value;
@@ -361,7 +361,9 @@ class FakeAccess final : public ClusterAccess {
   std::string control_address() const override { return "control:7400"; }
   absl::Status connection() const override {
     std::lock_guard lock(control_.mutex_);
-    if (control_.map_ == nullptr) return absl::UnavailableError("connection refused");
+    if (control_.map_ == nullptr) {
+      return absl::UnavailableError("control plane at control:7400 cannot be reached (refused). Check that it runs");
+    }
     return absl::OkStatus();
   }
 

@@ -14,6 +14,7 @@ using control::MapShard;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* kUuids[] = {"1a110000-0000-4000-8000-000000000000", "1a220000-0000-4000-8000-000000000000",
                                   "3b330000-0000-4000-8000-000000000000", "4c440000-0000-4000-8000-000000000000"};
@@ -49,7 +50,7 @@ class ClusterView : public ::testing::Test {
 };
 
 TEST_F(ClusterView, FindNode_TakesUuidPrefixAndAddress) {
-  for (const char* name : {kUuids[2], "3b330000", "3", "10.0.0.3:7500"}) {
+  for (const char* name : {kUuids[2], "3b330000", "3b33", "10.0.0.3:7500"}) {
     const auto found = find_node(status_, name);
     ASSERT_TRUE(found.ok()) << name << ": " << found.status();
     EXPECT_EQ(found->info.uuid, kUuids[2]) << name;
@@ -62,6 +63,14 @@ TEST_F(ClusterView, FindNode_SaysWhatThereIs) {
   EXPECT_THAT(std::string(none.status().message()), AllOf(HasSubstr("10.0.0.9:7500"), HasSubstr(kUuids[3])));
   EXPECT_EQ(find_node(status_, "").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(find_node(ClusterStatus(), "x").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ClusterView, FindNode_RefusesWhatIsTooShort) {
+  for (const char* name : {"3", "3b", "3b3"}) {
+    const auto found = find_node(status_, name);
+    EXPECT_EQ(found.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(found.status().message()), AllOf(HasSubstr("4 characters"), HasSubstr(kUuids[2])));
+  }
 }
 
 TEST_F(ClusterView, FindNode_RefusesWhatMeansSeveral) {
@@ -147,6 +156,38 @@ TEST_F(ClusterView, ViewOf_LostStorageAndDrainsUnsettle) {
   status_.nodes[2].info.draining = true;
   EXPECT_FALSE(view().settled);
   EXPECT_THAT(view().lacks, HasSubstr("node 3b330000 is draining"));
+}
+
+TEST_F(ClusterView, ViewOf_SaysWhyNobodyCopies) {
+  record().backups.pop_back();
+  EXPECT_THAT(view().lacks, Not(HasSubstr("no other live node"))) << "two are there";
+  status_.nodes[2].liveness = Liveness::kStopped;
+  status_.nodes[3].info.draining = true;
+  EXPECT_THAT(view().lacks,
+              HasSubstr("no other live node can hold one more (node 3b330000 is stopped, node 4c440000 is "
+                        "draining): start the missing nodes"));
+  // Of many only some are named, and all are looked at.
+  for (char c = 'a'; c <= 'j'; ++c) {
+    ClusterStatus::Node node = status_.nodes[2];
+    node.info.uuid[0] = c;
+    status_.nodes.push_back(node);
+  }
+  EXPECT_THAT(view().lacks, HasSubstr("node fb330000 is stopped, ...)"));
+  status_.nodes.back().liveness = Liveness::kAlive;
+  EXPECT_THAT(view().lacks, Not(HasSubstr("no other live node")));
+}
+
+TEST_F(ClusterView, ViewOf_UnservedDataAreNotAvailable) {
+  status_.nodes[0].unserved = {{{table_.id, 0}, "MANIFEST is damaged"}};
+  EXPECT_FALSE(view().available || view().settled);
+  EXPECT_THAT(view().lacks,
+              AllOf(HasSubstr("node 1a110000 cannot open its data: MANIFEST is damaged"), HasSubstr("not served")));
+  status_.nodes[0].unserved = {{{table_.id, 1}, ""}};
+  EXPECT_TRUE(view().settled) << "another shard";
+  status_.nodes[1].unserved = {{{table_.id, 0}, ""}};
+  EXPECT_TRUE(view().available);
+  EXPECT_FALSE(view().settled);
+  EXPECT_THAT(view().lacks, HasSubstr("node 1a220000 cannot open its data"));
 }
 
 TEST_F(ClusterView, ViewOf_ShardWithoutOwner) {

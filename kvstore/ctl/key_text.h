@@ -1,0 +1,27 @@
+// Keys as text: one notation for printing and for reading them, so that what a command prints can be given to another.
+//
+//   a\x00b     any byte, as two hex digits          \\     a backslash          everything else stands for itself
+//
+// Printed keys are UTF-8 without control characters and without tabs. Pure.
+#ifndef SKUA_KVSTORE_CTL_KEY_TEXT_H_
+#define SKUA_KVSTORE_CTL_KEY_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace skua::kv::ctl {
+
+[[nodiscard]] std::string key_text(std::string_view key);
+
+/// The key that a text stands for: for every key `parse_key(key_text(key)) == key`. INVALID_ARGUMENT: a backslash that is
+/// no escape, with what to write instead.
+[[nodiscard]] absl::StatusOr<std::string> parse_key(std::string_view text);
+
+/// As one word for a shell, in single quotes.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+}  // namespace skua::kv::ctl
+
+#endif  // SKUA_KVSTORE_CTL_KEY_TEXT_H_
