@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_basic(const BindingContext& contex
   PropertyReader in(context.properties);
   BasicOptions options;
   options.verbose = in.flag("basicdb.verbose", false);
-  options.delay_ms = in.whole("basicdb.simulatedelay", 0, 0, kDelayMaxMs);
+  options.delay_ms = in.whole("basicdb.simulatedelay", 0, 0, kDelayMaxMs, "milliseconds");
   options.random_delay = in.flag("basicdb.randomizedelay", true);
   if (!in.status().ok()) return in.status();
   return std::make_unique<BasicBinding>(context, options);

@@ -114,6 +114,10 @@ struct BindingEntry {
   /// Its own properties, for --help: name, default and meaning.
   std::span<const std::array<std::string_view, 3>> properties;
   BindingFactory make;
+  /// Options that stand for a property whose name is another: option without dashes, property.
+  std::span<const std::array<std::string_view, 2>> options = {};
+  /// What of these properties has no effect beside the others, in words for a warning each. May be null.
+  std::vector<std::string> (*doubts)(const Properties& properties) = nullptr;
 };
 
 }  // namespace skua::ycsb

@@ -294,7 +294,8 @@ absl::StatusOr<std::unique_ptr<Binding>> make_memcached(const BindingContext& co
   MemcachedAddress address;
   address.host = in.text("memcached.host", "127.0.0.1");
   address.port = static_cast<int>(in.whole("memcached.port", 11'211, 1, 65'535));
-  address.timeout = static_cast<DurationNs>(in.whole("memcached.timeout", 2000, 1, 3'600'000)) * kMillisecond;
+  address.timeout =
+      static_cast<DurationNs>(in.whole("memcached.timeout", 2000, 1, 3'600'000, "milliseconds")) * kMillisecond;
   if (!in.text("memcached.hosts", "").empty()) {
     in.fail(
         "memcached.hosts: this binding speaks to one server; leave it out, and give memcached.host and memcached.port");

@@ -73,8 +73,9 @@ absl::StatusOr<Context> connect(const RedisOptions& options) {
   }
   const BlockingReply pong(static_cast<redisReply*>(redisCommand(context.get(), "PING")));
   if (!pong || pong->type == REDIS_REPLY_ERROR) {
-    return absl::UnavailableError(
-        concat(address_of(options), " does not answer PING: ", pong ? pong->str : context->errstr));
+    return absl::UnavailableError(concat(address_of(options),
+                                         " does not answer PING: ", pong ? pong->str : context->errstr,
+                                         pong ? "; does it want a password (-p redis.password)?" : "; is it Redis?"));
   }
   return context;
 }
@@ -390,7 +391,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_redis(const BindingContext& contex
   options.host = in.text("redis.host", "127.0.0.1");
   options.port = static_cast<int>(in.whole("redis.port", 6379, 1, 65'535));
   options.password = in.text("redis.password", "");
-  options.timeout_ms = in.whole("redis.timeout", 2000, 1, 3'600'000);
+  options.timeout_ms = in.whole("redis.timeout", 2000, 1, 3'600'000, "milliseconds");
   options.index = in.flag("redis.index", true);
   if (in.flag("redis.cluster", false)) {
     in.fail(

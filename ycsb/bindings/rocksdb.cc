@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -179,6 +181,34 @@ constexpr std::array<std::pair<std::string_view, rocksdb::CompressionType>, 4> k
      {"lz4", rocksdb::kLZ4Compression},
      {"zstd", rocksdb::kZSTD}}};
 
+/// A mistyped directory must not become a database among other files, still less inside a storage node's.
+absl::Status check_directory(const std::string& directory) {
+  namespace fs = std::filesystem;
+  const std::string name = concat("rocksdb.dir=", directory, ": ");
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(directory, error); !at.empty(); at = at.parent_path()) {
+    if (fs::exists(at / "identity.toml", error)) {
+      return invalid_argument(
+          name, at.native(),
+          " is the data directory of a Skua program, whose data a run would damage: ", "give a directory of its own");
+    }
+    if (at == at.parent_path()) break;
+  }
+  if (fs::exists(directory, error) && !fs::is_directory(directory, error))
+    return invalid_argument(name, "is no directory");
+  fs::create_directories(directory, error);
+  if (error) return invalid_argument(name, "cannot be made: ", error.message());
+  if (fs::exists(fs::path(directory) / "CURRENT", error)) return absl::OkStatus();
+  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error)) {
+    const std::string entry = file->path().filename();
+    // What RocksDB leaves of a database that it could not make.
+    if (entry.starts_with("LOCK") || entry.starts_with("LOG")) continue;
+    return invalid_argument(name, "holds other files (", entry, ") and no RocksDB: give a new or an empty directory");
+  }
+  if (error) return invalid_argument(name, "cannot be read: ", error.message());
+  return absl::OkStatus();
+}
+
 absl::Status RocksdbBinding::open() {
   const auto* const compression = std::find_if(kCompressions.begin(), kCompressions.end(),
                                                [&](const auto& known) { return known.first == options_.compression; });
@@ -203,8 +233,10 @@ absl::Status RocksdbBinding::open() {
   const rocksdb::Status opened = rocksdb::DB::Open(options, options_.directory, &db);
   store_.db.reset(db);
   if (opened.ok()) return absl::OkStatus();
-  return absl::UnavailableError(concat("cannot open the RocksDB in ", options_.directory, ": ", opened.ToString(),
-                                       "; does another process have it open? (-p rocksdb.dir)"));
+  const std::string why = opened.ToString();
+  return absl::UnavailableError(
+      concat("cannot open the RocksDB in ", options_.directory, ": ", why,
+             why.find("lock") == std::string::npos ? " (-p rocksdb.dir)" : "; does another process have it open?"));
 }
 
 absl::StatusOr<std::unique_ptr<Binding>> make_rocksdb(const BindingContext& context) {
@@ -222,6 +254,7 @@ absl::StatusOr<std::unique_ptr<Binding>> make_rocksdb(const BindingContext& cont
   options.compression =
       kCompressions.at(in.choice("rocksdb.compression", "none", {"none", "snappy", "lz4", "zstd"})).first;
   if (!in.status().ok()) return in.status();
+  if (absl::Status status = check_directory(options.directory); !status.ok()) return status;
   auto binding = std::make_unique<RocksdbBinding>(context, std::move(options));
   if (absl::Status status = binding->open(); !status.ok()) return status;
   return binding;

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,12 +16,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/client/admin.h"
 #include "kvstore/client/async_client.h"
 #include "kvstore/client/dpdk.h"
 #include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
+#include "rpc/base/nearest_name.h"
 #include "rpc/base/status.h"
 #include "ycsb/core/row_format.h"
+#include "ycsb/core/text.h"
 
 namespace skua::ycsb {
 namespace {
@@ -173,6 +178,21 @@ void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result
   if (!closing_) done(result);
 }
 
+/// Asks the control plane once, which fails at once where nobody is; the client goes on trying for as long as
+/// operations may take. Errors: as skuactl has them; NOT_FOUND with the nearest name.
+absl::Status find_table(const kv::ClientOptions& options, const std::string& table) {
+  kv::Admin admin(options.control_address, std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout));
+  const absl::StatusOr<std::vector<kv::TableInfo>> tables = admin.list_tables();
+  if (!tables.ok()) return tables.status();
+  std::vector<std::string> names;
+  for (const kv::TableInfo& there : *tables) names.push_back(there.name);
+  if (std::find(names.begin(), names.end(), table) != names.end()) return absl::OkStatus();
+  const std::optional<std::string> near = nearest_name(table, names);
+  return absl::NotFoundError(concat("there is no table ", table,
+                                    near ? concat("; did you mean -p table=", *near, "? Else make it") : "; make it",
+                                    ": skuactl table create ", table));
+}
+
 class SkuaBinding final : public Binding {
  public:
   SkuaBinding(const BindingContext& context, kv::ClientOptions options, std::string_view transport,
@@ -180,6 +200,8 @@ class SkuaBinding final : public Binding {
       : schema_(context.schema), options_(std::move(options)), transport_(transport), durability_(durability) {}
 
   absl::StatusOr<std::unique_ptr<BindingSession>> open_session(const SessionOptions& session) override {
+    std::call_once(asked_, [this] { found_ = find_table(options_, schema_.table); });
+    if (!found_.ok()) return found_;
     kv::ClientOptions options = options_;
     options.operations_max = static_cast<uint32_t>(std::clamp<size_t>(session.in_flight_max, 1, 65'536));
     options.seed = session.seed;
@@ -201,6 +223,8 @@ class SkuaBinding final : public Binding {
   const kv::ClientOptions options_;
   const std::string_view transport_;
   const kv::Durability durability_;
+  std::once_flag asked_;
+  absl::Status found_;
 };
 
 rpc::TrafficSettings read_traffic(PropertyReader& in) {
@@ -272,9 +296,9 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
   PropertyReader in(context.properties);
   kv::ClientOptions options;
   options.control_address = in.text("skua.control", "127.0.0.1:7400");
-  options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000));
+  options.timeout = std::chrono::milliseconds(in.whole("skua.timeout", 10'000, 1, 3'600'000, "milliseconds"));
   // Driver threads that spin while they wait take the processor from a server on the same machine.
-  options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000));
+  options.spin = std::chrono::microseconds(in.whole("skua.spin", 0, 0, 1'000'000, "microseconds"));
   options.traffic = read_traffic(in);
   constexpr std::array kDurabilities = {kv::Durability::kDefault, kv::Durability::kMemory, kv::Durability::kFlush,
                                         kv::Durability::kSync};
@@ -293,6 +317,19 @@ absl::StatusOr<std::unique_ptr<Binding>> make_skua(const BindingContext& context
     options.make_transport = *std::move(maker);
   }
   return std::make_unique<SkuaBinding>(context, std::move(options), transport, durability);
+}
+
+/// Of the transports that are not used: a run over TCP must not be taken for one over a network card.
+std::vector<std::string> doubts(const Properties& properties) {
+  std::vector<std::string> out;
+  const std::string_view transport = properties.find("skua.transport").value_or("tcp");
+  for (const auto& [name, value] : properties.all()) {
+    for (const std::string_view other : {"dpdk", "verbs"}) {
+      if (other == transport || !name.starts_with(concat("skua.", other, "."))) continue;
+      out.push_back(concat("property ", name, " has no effect with skua.transport=", transport));
+    }
+  }
+  return out;
 }
 
 constexpr std::array<std::array<std::string_view, 3>, 25> kProperties = {{
@@ -324,6 +361,8 @@ constexpr std::array<std::array<std::string_view, 3>, 25> kProperties = {{
     {"skua.verbs.send_packets", "256", "packets that each thread may have under way"},
 }};
 
+constexpr std::array<std::array<std::string_view, 2>, 1> kOptions = {{{"control-address", "skua.control"}}};
+
 }  // namespace
 
 BindingEntry skua_binding() {
@@ -331,7 +370,9 @@ BindingEntry skua_binding() {
           .java_class = "",
           .help = "Skua: a row per record, all operations in flight",
           .properties = kProperties,
-          .make = &make_skua};
+          .make = &make_skua,
+          .options = kOptions,
+          .doubts = &doubts};
 }
 
 }  // namespace skua::ycsb

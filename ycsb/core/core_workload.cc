@@ -1,30 +1,23 @@
 #include "ycsb/core/core_workload.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
+#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
 #include "ycsb/core/text_values.h"
 
 namespace skua::ycsb {
 namespace {
 
-/// Key numbers that `zipfian` scrambles onto: the loaded ones plus as many as are expected to be
-/// inserted (doubled to be safe), so that the popular keys do not move while the run inserts. Those
-/// not inserted yet are redrawn. Java and Go count one more than YCSB-cpp.
-uint64_t scrambled_count(const WorkloadOptions& options) {
-  const double insert_share = options.proportions[2];
-  const auto expected =
-      static_cast<uint64_t>(static_cast<double>(options.operation_count) * std::min(insert_share, 1.0) * 2);
-  return options.insert_count + expected + (options.key_hash == KeyHash::kCpp ? 0 : 1);
-}
-
 KeyChooser make_key_chooser(const WorkloadOptions& o) {
+  if (!o.transactions) return UniformChooser{0, 1};  // never asked
   switch (o.request_distribution) {
     case RequestDistribution::kUniform: break;
     case RequestDistribution::kZipfian:
-      return ScrambledChooser{ScrambledZipfian(o.insert_start, scrambled_count(o), o.key_hash, o.zipfian_theta)};
+      return ScrambledChooser{ScrambledZipfian(o.insert_start, zipfian_key_count(o), o.key_hash, o.zipfian_theta)};
     case RequestDistribution::kZipfianExact:
       return ExactZipfianChooser{o.insert_start, Zipfian(o.insert_count, o.zipfian_theta)};
     case RequestDistribution::kLatest:
@@ -40,6 +33,10 @@ KeyChooser make_key_chooser(const WorkloadOptions& o) {
       return SequentialChooser{o.insert_start, o.insert_count, std::make_shared<std::atomic<uint64_t>>(0)};
   }
   return UniformChooser{o.insert_start, o.insert_count};
+}
+
+KindChooser make_kind_chooser(const WorkloadOptions& o) {
+  return KindChooser(o.transactions ? o.proportions : std::array<double, 5>{1});  // a load never asks
 }
 
 FieldLength make_scan_length(const WorkloadOptions& o) {
@@ -59,10 +56,18 @@ absl::StatusOr<FieldLength> make_field_length(const WorkloadOptions& o, std::str
 
 }  // namespace
 
+uint64_t zipfian_key_count(const WorkloadOptions& options) {
+  const double insert_weight = options.proportions[2];
+  const double expected = static_cast<double>(options.operation_count) * insert_weight * 2.0;
+  // Java and Go count one more than YCSB-cpp.
+  return options.insert_count + static_cast<uint64_t>(std::min(expected, static_cast<double>(kRecordsMax))) +
+         (options.key_hash == KeyHash::kCpp ? 0 : 1);
+}
+
 absl::StatusOr<std::unique_ptr<CoreWorkload>> CoreWorkload::make(const WorkloadOptions& options,
                                                                  std::string_view field_length_histogram) {
   absl::StatusOr<FieldLength> field_length = make_field_length(options, field_length_histogram);
-  if (!field_length.ok()) return field_length.status();
+  if (!field_length.ok()) return invalid_argument("field length histogram: ", message_of(field_length.status()));
   return std::unique_ptr<CoreWorkload>(new CoreWorkload(options, *std::move(field_length)));
 }
 
@@ -70,7 +75,7 @@ CoreWorkload::CoreWorkload(const WorkloadOptions& options, FieldLength field_len
     : options_(options),
       field_length_(std::move(field_length)),
       scan_length_(make_scan_length(options)),
-      kinds_(options.proportions),
+      kinds_(make_kind_chooser(options)),
       keys_(make_key_chooser(options)),
       load_sequence_(options.insert_start),
       transaction_inserts_(options.record_count) {

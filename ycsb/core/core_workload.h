@@ -27,6 +27,11 @@
 
 namespace skua::ycsb {
 
+/// How many key numbers `requestdistribution=zipfian` is spread over: those of the loaded records and, so that the
+/// popular keys do not move while the run inserts, those that it is expected to insert, doubled: operationcount *
+/// insertproportion * 2, whatever the proportions sum to, as Java does. Those not inserted yet are redrawn.
+[[nodiscard]] uint64_t zipfian_key_count(const WorkloadOptions& options);
+
 class CoreWorkload {
  public:
   /// `field_length_histogram` is the text of the file named by `fieldlengthhistogram`; it is looked

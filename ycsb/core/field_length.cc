@@ -11,6 +11,8 @@ namespace {
 
 constexpr uint64_t kWeightMax = uint64_t{1} << 40;
 constexpr size_t kBucketsMax = size_t{1} << 20;
+/// Bytes of a wrong line in an error.
+constexpr size_t kShownMax = 40;
 
 /// "name<TAB or blanks>number"; false if it is anything else.
 bool parse_pair(std::string_view line, std::string_view& name, uint64_t& number) {
@@ -36,7 +38,9 @@ absl::StatusOr<FieldLength> FieldLength::histogram(std::string_view text) {
     uint64_t number = 0;
     const bool readable = parse_pair(line, name, number);
     const auto wrong = [&](std::string_view wanted) {
-      return invalid_argument("field length histogram, line ", line_number, ": \"", line, "\" should be ", wanted);
+      const bool long_line = line.size() > kShownMax;
+      return invalid_argument("line ", line_number, ": \"", line.substr(0, kShownMax), long_line ? "..." : "",
+                              "\" should be ", wanted);
     };
     if (weighted.block == 0) {
       if (!readable || name != "BlockSize" || number == 0 || number > kFieldLengthMax)
@@ -52,7 +56,7 @@ absl::StatusOr<FieldLength> FieldLength::histogram(std::string_view text) {
     sum += number;
     weighted.running_weights.push_back(sum);
   }
-  if (sum == 0) return invalid_argument("field length histogram: holds no bucket with a weight");
+  if (sum == 0) return invalid_argument("no bucket with a weight");
   return FieldLength(std::move(weighted));
 }
 

@@ -50,7 +50,9 @@ void parse_tracked_errors(PropertyReader& in, MeasurementOptions& out) {
     const std::string_view name = trim_text(piece);
     const auto* const it = std::find(kStatusNames.begin(), kStatusNames.end(), name);
     if (it == kStatusNames.end()) {
-      in.fail(concat("latencytrackederrors=", list, ": there is no status ", name));
+      std::string known;
+      for (const std::string_view status : kStatusNames) known += concat(known.empty() ? "" : ", ", status);
+      in.fail(concat("latencytrackederrors=", list, ": there is no status ", name, "; there are ", known));
       return;
     }
     out.tracked_errors.at(static_cast<size_t>(it - kStatusNames.begin())) = true;

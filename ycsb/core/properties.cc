@@ -127,6 +127,38 @@ std::string plain(double value) {
   return {text.data(), end};
 }
 
+/// A compiled program, an archive, a picture: no text has such bytes.
+bool is_binary(std::string_view line) {
+  return std::any_of(line.begin(), line.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0x7f || (byte < 0x20 && !is_blank(c));
+  });
+}
+
+/// For 1e6, 1,000,000, 1_000_000 and 1M, the number that is meant.
+std::optional<uint64_t> number_meant(std::string_view text) {
+  std::string digits;
+  for (const char c : text)
+    if (c != ',' && c != '_') digits += c;
+  double factor = 1;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k':
+      case 'K': factor = 1e3; break;
+      case 'm':
+      case 'M': factor = 1e6; break;
+      case 'g':
+      case 'G': factor = 1e9; break;
+      default: break;
+    }
+    if (factor > 1) digits.pop_back();
+  }
+  const double value = parse_number<double>(digits).value_or(-1) * factor;
+  constexpr double kExact = 9e15;  // doubles have all whole numbers below
+  if (!(value >= 0 && value < kExact) || value != std::floor(value)) return std::nullopt;
+  return static_cast<uint64_t>(value);
+}
+
 }  // namespace
 
 void Properties::set(std::string_view name, std::string_view value) {
@@ -143,17 +175,28 @@ std::optional<std::string_view> Properties::find(std::string_view name) const {
   return it->second;
 }
 
-absl::Status Properties::parse(std::string_view text) {
+absl::Status Properties::parse(std::string_view text, std::vector<std::string>* remarks) {
   LogicalLines lines(text);
+  std::map<std::string, std::pair<int, std::string>> seen;
   std::string line;
   std::string name;
   std::string value;
   while (lines.next(line)) {
+    if (is_binary(line)) return invalid_argument("line ", lines.line_number(), " is no text; is it a property file?");
     const auto [raw_name, raw_value] = split(line);
     if (!unescape(raw_name, name) || !unescape(raw_value, value)) {
       return invalid_argument("line ", lines.line_number(), ": ", line, ": \\u needs four hexadecimal digits");
     }
-    set(name, value.substr(0, value.find_last_not_of(" \t\r\n\f") + 1));
+    value.resize(value.find_last_not_of(" \t\r\n\f") + 1);
+    set(name, value);
+    if (remarks == nullptr) continue;
+    const std::pair<int, std::string> place = {lines.line_number(), value};
+    const auto [before, is_new] = seen.try_emplace(name, place);
+    if (!is_new && before->second.second != value) {
+      remarks->push_back(concat("line ", place.first, ": ", name, "=", value, " replaces the ", before->second.second,
+                                " of line ", before->second.first));
+      before->second = place;
+    }
   }
   return absl::OkStatus();
 }
@@ -162,12 +205,16 @@ std::string PropertyReader::text(std::string_view name, std::string_view otherwi
   return std::string(properties_.find(name).value_or(otherwise));
 }
 
-uint64_t PropertyReader::whole(std::string_view name, uint64_t otherwise, uint64_t low, uint64_t high) {
+uint64_t PropertyReader::whole(std::string_view name, uint64_t otherwise, uint64_t low, uint64_t high,
+                               std::string_view unit) {
   const auto value = properties_.find(name);
   if (!value) return otherwise;
   const auto number = parse_number<uint64_t>(*value);
   if (!number || *number < low || *number > high) {
-    fail(concat(name, "=", *value, ": must be a whole number from ", low, " to ", high));
+    const auto meant = number ? std::nullopt : number_meant(*value);
+    const bool fits = meant && *meant >= low && *meant <= high;
+    fail(concat(name, "=", *value, ": must be a whole number", unit.empty() ? "" : concat(" of ", unit), " from ", low,
+                " to ", high, fits ? concat("; write ", *meant) : ""));
     return otherwise;
   }
   return *number;

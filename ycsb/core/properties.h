@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -30,9 +31,10 @@ class Properties {
   [[nodiscard]] bool has(std::string_view name) const { return find(name).has_value(); }
   [[nodiscard]] const Map& all() const { return values_; }
 
-  /// Adds what a property file's text holds; a later entry replaces an earlier one. Errors:
-  /// INVALID_ARGUMENT with the line number, for a broken \u escape.
-  absl::Status parse(std::string_view text);
+  /// Adds what a property file's text holds; a later entry replaces an earlier one. What the text itself gives twice
+  /// with two values is named in `remarks` ("line 7: fieldcount=5 replaces the 10 of line 3"), if that is not null.
+  /// Errors: INVALID_ARGUMENT with the line number, for a broken \u escape and for bytes that no text has.
+  absl::Status parse(std::string_view text, std::vector<std::string>* remarks = nullptr);
 
  private:
   Map values_;
@@ -45,8 +47,8 @@ class PropertyReader {
   explicit PropertyReader(const Properties& properties) : properties_(properties) {}
 
   std::string text(std::string_view name, std::string_view otherwise);
-  /// A whole number within [low, high].
-  uint64_t whole(std::string_view name, uint64_t otherwise, uint64_t low, uint64_t high);
+  /// A whole number within [low, high]; `unit` is for the error: "seconds".
+  uint64_t whole(std::string_view name, uint64_t otherwise, uint64_t low, uint64_t high, std::string_view unit = {});
   /// A finite number within [low, high].
   double real(std::string_view name, double otherwise, double low, double high);
   /// true or false, in any case of letters.

@@ -35,6 +35,11 @@ template <typename... Parts>
   return absl::InvalidArgumentError(concat(parts...));
 }
 
+/// "1 thread", "8 threads". For nouns that take an s.
+[[nodiscard]] inline std::string counted(uint64_t number, std::string_view noun) {
+  return concat(number, " ", noun, number == 1 ? "" : "s");
+}
+
 [[nodiscard]] inline std::string_view message_of(const absl::Status& status) {
   return {status.message().data(), status.message().size()};
 }

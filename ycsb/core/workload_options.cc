@@ -1,5 +1,7 @@
 #include "ycsb/core/workload_options.h"
 
+#include <algorithm>
+
 #include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
 
@@ -13,17 +15,19 @@ void parse_keys(PropertyReader& in, WorkloadOptions& out) {
   out.record_count = in.whole("recordcount", 0, 0, kRecordsMax);
   if (out.record_count == 0) out.record_count = kUnlimitedRecords;
   out.insert_start = in.whole("insertstart", 0, 0, kRecordsMax);
-  if (out.insert_start >= out.record_count) {
-    in.fail(concat("insertstart=", out.insert_start, ": must be below recordcount (", out.record_count, ")"));
-    return;
+  const uint64_t left = out.record_count - std::min(out.insert_start, out.record_count);
+  // As in Java, a load without insertcount may begin anywhere.
+  if (out.transactions && left == 0) {
+    in.fail(concat("insertstart=", out.insert_start, ": must be below recordcount (", out.record_count,
+                   "), which counts the records of all clients together"));
   }
-  const uint64_t left = out.record_count - out.insert_start;
   out.insert_count = in.whole("insertcount", left, 0, kRecordsMax);
-  if (out.insert_count == 0) out.insert_count = left;
   if (out.insert_count > left) {
-    in.fail(concat("insertcount=", out.insert_count, ": insertstart + insertcount must not ", "exceed recordcount (",
-                   out.record_count, ")"));
+    in.fail(concat("insertcount=", out.insert_count, ": insertstart (", out.insert_start,
+                   ") + insertcount must not exceed recordcount (", out.record_count,
+                   "), which counts the records of all clients together"));
   }
+  if (out.insert_count == 0) out.insert_count = left;
   out.ordered_inserts = in.text("insertorder", "hashed") != "hashed";
   out.key_hash = static_cast<KeyHash>(in.choice("keyhash", "java", {"java", "cpp", "go"}));
   out.key_prefix = in.text("keyprefix", "user");
@@ -51,8 +55,7 @@ void parse_records(PropertyReader& in, WorkloadOptions& out) {
     in.fail("dataintegrity=true: needs fieldlengthdistribution=constant");
 }
 
-void parse_operations(PropertyReader& in, WorkloadOptions& out) {
-  out.operation_count = in.whole("operationcount", 0, 0, kRecordsMax);
+void parse_proportions(PropertyReader& in, WorkloadOptions& out) {
   out.proportions = {in.real("readproportion", 0.95, 0, 1e9), in.real("updateproportion", 0.05, 0, 1e9),
                      in.real("insertproportion", 0, 0, 1e9), in.real("scanproportion", 0, 0, 1e9),
                      in.real("readmodifywriteproportion", 0, 0, 1e9)};
@@ -63,6 +66,11 @@ void parse_operations(PropertyReader& in, WorkloadOptions& out) {
         "readproportion, updateproportion, insertproportion, scanproportion and "
         "readmodifywriteproportion are all 0: nothing to do; set one above 0");
   }
+}
+
+void parse_operations(PropertyReader& in, WorkloadOptions& out) {
+  out.operation_count = in.whole("operationcount", 0, 0, kRecordsMax);
+  if (out.transactions) parse_proportions(in, out);
   out.read_all_fields = in.flag("readallfields", true);
   out.read_all_fields_by_name = in.flag("readallfieldsbyname", false);
   out.write_all_fields = in.flag("writeallfields", false);
@@ -97,6 +105,8 @@ absl::StatusOr<WorkloadOptions> WorkloadOptions::parse(const Properties& propert
         concat("workload=", workload, ": only the core workload is built in; use site.ycsb.workloads.CoreWorkload"));
   }
   out.table = in.text("table", "usertable");
+  if (out.table.empty()) in.fail("table=: must be the name of a table");
+  out.transactions = in.flag("dotransactions", true);
   parse_keys(in, out);
   parse_records(in, out);
   parse_operations(in, out);

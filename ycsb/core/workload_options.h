@@ -28,6 +28,8 @@ enum class LengthDistribution : uint8_t { kConstant, kUniform, kZipfian, kHistog
 
 struct WorkloadOptions {
   std::string table;
+  /// The run phase. A load inserts records and looks at no proportions, nor at where the run's keys lie.
+  bool transactions = true;
 
   // Keys
   uint64_t record_count = 0;
@@ -48,7 +50,7 @@ struct WorkloadOptions {
 
   // Operations
   uint64_t operation_count = 0;
-  std::array<double, 5> proportions{};  // in KindChooser's order
+  std::array<double, 5> proportions{};  // weights, in KindChooser's order; they need not sum to 1
   bool read_all_fields = true;
   bool read_all_fields_by_name = false;
   bool write_all_fields = false;

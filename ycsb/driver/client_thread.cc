@@ -30,6 +30,20 @@ Metric metric_of(OpKind kind) {
   return Metric::kReadModifyWrite;
 }
 
+/// "READ user7: NOT_FOUND", or with what the store said: "INSERT user7: ERROR: out of memory".
+std::string failure_text(const Operation& op, const OpResult& result) {
+  return concat(kMetricNames.at(static_cast<size_t>(metric_of(op.kind))), " ", op.key, ": ", status_name(result.status),
+                result.message.empty() ? "" : ": ", result.message);
+}
+
+/// For a load that stopped; empty where trying again is of no use.
+std::string_view way_on(Status status) {
+  const bool may_pass = status == Status::kError || status == Status::kTimeout || status == Status::kServiceUnavailable;
+  return may_pass ? ". With core_workload_insertion_retry_limit=N it is tried again, with "
+                    "core_workload_insertion_keep_going_on_error=true the load goes on"
+                  : "";
+}
+
 }  // namespace
 
 ClientThread::ClientThread(const DriverOptions& options, const MeasurementOptions& measurements, CoreWorkload& workload,
@@ -97,8 +111,9 @@ absl::Status ClientThread::run() {
     const bool all_started = stopping_ || (quota_ != 0 && started_ == quota_);
     if (all_started && in_flight_ == 0 && continued_.empty() && retrying_.empty()) break;
     if (now > drain_end) {
-      return absl::DeadlineExceededError(concat(in_flight_, " operations got no answer within ", kDrainMax / kSecond,
-                                                " s after the run was to stop; they are not counted"));
+      return absl::DeadlineExceededError(concat(counted(in_flight_, "operation"), " got no answer within ",
+                                                kDrainMax / kSecond, " s after the run was to stop, and ",
+                                                in_flight_ == 1 ? "is" : "are", " not counted"));
     }
     if (absl::Status status = wait(now); !status.ok()) return status;
   }
@@ -131,10 +146,10 @@ void ClientThread::start_operations(TimeNs now) {
     slot.read_modify_write = slot.op.kind == OpKind::kReadModifyWrite;
     if (slot.read_modify_write) slot.op.kind = OpKind::kRead;
     slot.retries = 0;
-    const TimeNs due = pacer_.due();
+    slot.outcome = Status::kOk;
+    slot.due = pacer_.due();
     slot.started = slot.first_started = clock_.now_ns();
-    slot.intended = pacer_.paced() ? due : slot.started;
-    if (pacer_.paced() && due <= last_full_) ++late_starts_;
+    if (pacer_.paced() && slot.due <= last_full_) ++late_starts_;
     pacer_.advance(source_.rng());
     submit(slot);
   }
@@ -203,7 +218,7 @@ void ClientThread::complete(Slot& slot, const OpResult& result) {
   const Metric metric = metric_of(op.kind);
   Measurements& measurements = measurements_.active();
   const TimeNs since_start = now - control_.start;
-  measurements.record(metric, result.status, now - slot.started, now - slot.intended, since_start);
+  measurements.record(metric, result.status, now - slot.started, now - intended_start(slot, slot.started), since_start);
   measurements.count_return(metric, result.status);
   if (!is_ok(result.status)) [[unlikely]]
     note_failure(slot, result);
@@ -223,16 +238,16 @@ void ClientThread::complete(Slot& slot, const OpResult& result) {
     case OpKind::kInsert:
       if (options_.transactions) {
         workload_.acknowledge(op);
-      } else if (!is_ok(result.status) && handle_load_failure(slot, now)) {
+      } else if (!is_ok(result.status) && handle_load_failure(slot, result, now)) {
         return;
       }
       break;
     default: break;
   }
   if (slot.read_modify_write) {
-    measurements.record(Metric::kReadModifyWrite, Status::kOk, now - slot.first_started, now - slot.intended,
-                        since_start);
-    measurements.count_return(Metric::kReadModifyWrite, result.status);
+    // Always under the plain name and without a return code, as in Java: its parts have theirs.
+    measurements.record(Metric::kReadModifyWrite, Status::kOk, now - slot.first_started,
+                        now - intended_start(slot, slot.first_started), since_start);
   }
   finish(slot);
 }
@@ -243,16 +258,22 @@ void ClientThread::complete_read(Slot& slot, const OpResult& result, TimeNs now)
     Measurements& measurements = measurements_.active();
     measurements.record_unscheduled(Metric::kVerify, clock_.now_ns() - now, now - control_.start);
     measurements.count_return(Metric::kVerify, verified);
-    if (!is_ok(verified)) note_failure(slot, OpResult(verified));
+    if (!is_ok(verified)) {
+      OpResult wrong(verified);
+      wrong.message = verified == Status::kError ? "no data came back, which dataintegrity=true checks"
+                                                 : "the data is not what dataintegrity=true expects";
+      note_failure(slot, wrong);
+    }
   }
-  if (!slot.read_modify_write || !is_ok(result.status)) return;
+  if (!slot.read_modify_write) return;
   slot.op.kind = OpKind::kUpdate;
   continued_.push_back(&slot);
 }
 
-bool ClientThread::handle_load_failure(Slot& slot, TimeNs now) {
+bool ClientThread::handle_load_failure(Slot& slot, const OpResult& result, TimeNs now) {
   if (slot.retries < options_.insert_retries && !stopping_) {
     ++slot.retries;
+    slot.outcome = Status::kOk;
     const double spread = 0.8 + 0.4 * source_.rng().uniform();
     slot.retry_at = now + static_cast<DurationNs>(static_cast<double>(options_.insert_retry_interval) * spread);
     retrying_.push_back(&slot);
@@ -261,9 +282,10 @@ bool ClientThread::handle_load_failure(Slot& slot, TimeNs now) {
   if (options_.keep_going_on_insert_error) return false;
   // YCSB ends the loading thread at the first insert that fails for good.
   if (failure_.ok()) {
-    failure_ = absl::AbortedError(concat("load stopped: insert of ", slot.op.key, " failed after ", slot.retries,
-                                         " retries; set core_workload_insertion_retry_limit to retry, or "
-                                         "core_workload_insertion_keep_going_on_error=true to go on"));
+    const std::string retries =
+        slot.retries == 0 ? "" : concat(" after ", slot.retries, slot.retries == 1 ? " retry" : " retries");
+    failure_ =
+        absl::AbortedError(concat("load stopped", retries, ": ", failure_text(slot.op, result), way_on(result.status)));
   }
   stopping_ = true;
   free_.push_back(&slot);
@@ -271,15 +293,16 @@ bool ClientThread::handle_load_failure(Slot& slot, TimeNs now) {
 }
 
 void ClientThread::finish(Slot& slot) {
+  if (!is_ok(slot.outcome)) ++failures_.at(static_cast<size_t>(slot.outcome));
   free_.push_back(&slot);
   // One writer: no need for an atomic read-modify-write.
   operations_done_.store(operations_done_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-void ClientThread::note_failure(const Slot& slot, const OpResult& result) {
+void ClientThread::note_failure(Slot& slot, const OpResult& result) {
+  if (is_ok(slot.outcome)) slot.outcome = result.status;
   if (!first_failure_.empty()) return;
-  first_failure_ = concat(kMetricNames.at(static_cast<size_t>(metric_of(slot.op.kind))), " ", slot.op.key, ": ",
-                          status_name(result.status), result.message.empty() ? "" : ": ", result.message);
+  first_failure_ = failure_text(slot.op, result);
 }
 
 }  // namespace skua::ycsb

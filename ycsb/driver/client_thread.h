@@ -3,13 +3,14 @@
 //
 //   OperationSource -> free slot -> submit ... completion -> record -> free slot
 //                                      |
-//             READ of a read-modify-write: its UPDATE is submitted next, in the same slot
+//             READ of a read-modify-write: its UPDATE is submitted next, in the same slot, found or not (as in Java)
 //             failed insert of the load phase: waits in its slot and is submitted again
 //
 // Pace: an operation starts when a slot is free and (with a target) its due time has come.
 #ifndef SKUA_YCSB_DRIVER_CLIENT_THREAD_H_
 #define SKUA_YCSB_DRIVER_CLIENT_THREAD_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -41,7 +42,8 @@ class ClientThread {
   ~ClientThread();
 
   /// Thread: the driver thread, all three, in this order. run() returns when everything is done,
-  /// at the end time, on stop, or when the session is lost; close() measures CLEANUP.
+  /// at the end time, on stop, or when the session is lost. close() measures CLEANUP; after open() it is called in any
+  /// case, also if that failed or nothing is run.
   absl::Status open(Binding& binding);
   absl::Status run();
   void close();
@@ -56,6 +58,9 @@ class ClientThread {
   [[nodiscard]] TimeNs ended() const { return ended_; }
   /// The first operation that failed, in words, or empty.
   [[nodiscard]] const std::string& first_failure() const { return first_failure_; }
+  /// Operations that failed, by what they ended with. A read-modify-write is one operation, and fails if its read or
+  /// its update does; so does a read whose data is not what dataintegrity=true expects.
+  [[nodiscard]] const std::array<uint64_t, kStatusCount>& failures() const { return failures_; }
   /// Operations whose due time passed while every slot was taken.
   [[nodiscard]] uint64_t late_starts() const { return late_starts_; }
 
@@ -64,9 +69,10 @@ class ClientThread {
     ClientThread* owner = nullptr;
     Operation op;
     bool read_modify_write = false;
-    TimeNs intended = 0;
-    TimeNs started = 0;        // of what is in flight
-    TimeNs first_started = 0;  // of the whole read-modify-write
+    Status outcome = Status::kOk;  // the first failure of its parts
+    TimeNs due = 0;                // only with a schedule
+    TimeNs started = 0;            // of what is in flight
+    TimeNs first_started = 0;      // of the whole read-modify-write
     TimeNs retry_at = 0;
     uint64_t retries = 0;
   };
@@ -75,9 +81,13 @@ class ClientThread {
   void complete(Slot& slot, const OpResult& result);
   void complete_read(Slot& slot, const OpResult& result, TimeNs now);
   /// True if the insert is to be tried again.
-  bool handle_load_failure(Slot& slot, TimeNs now);
+  bool handle_load_failure(Slot& slot, const OpResult& result, TimeNs now);
+  /// From when the intended latency of what began at `started` counts.
+  [[nodiscard]] TimeNs intended_start(const Slot& slot, TimeNs started) const {
+    return pacer_.paced() ? slot.due : started;
+  }
   void finish(Slot& slot);
-  void note_failure(const Slot& slot, const OpResult& result);
+  void note_failure(Slot& slot, const OpResult& result);
 
   [[nodiscard]] bool may_start(TimeNs now) const;
   void start_operations(TimeNs now);
@@ -108,6 +118,7 @@ class ClientThread {
   TimeNs last_full_ = INT64_MIN;  // when no slot was free
   absl::Status failure_;
   std::string first_failure_;
+  std::array<uint64_t, kStatusCount> failures_{};
   uint64_t late_starts_ = 0;
   TimeNs ended_ = 0;
   alignas(64) std::atomic<uint64_t> operations_done_{0};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "rpc/base/nearest_name.h"
 #include "ycsb/core/text.h"
 #include "ycsb/driver/known_properties.h"
 
@@ -29,7 +31,7 @@ constexpr std::array<Option, 10> kOptions = {{
     {"t", "dotransactions", "true"},
     {"run", "dotransactions", "true"},
 }};
-constexpr std::array<std::string_view, 4> kOtherOptions = {"p", "P", "help", "version"};
+constexpr std::array<std::string_view, 6> kOtherOptions = {"p", "P", "config", "control-address", "help", "version"};
 
 std::string_view strip_dashes(std::string_view argument) {
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
@@ -37,15 +39,19 @@ std::string_view strip_dashes(std::string_view argument) {
 }
 
 absl::Status unknown_option(std::string_view argument) {
-  std::vector<std::string_view> names(kOtherOptions.begin(), kOtherOptions.end());
-  for (const Option& option : kOptions) names.push_back(option.name);
-  const std::string_view near = nearest_name(strip_dashes(argument), names);
-  return invalid_argument("unknown option ", argument, near.empty() ? "" : concat("; did you mean -", near, "?"),
+  std::vector<std::string> names(kOtherOptions.begin(), kOtherOptions.end());
+  for (const Option& option : kOptions) names.emplace_back(option.name);
+  // Every letter is near to those of one letter.
+  std::erase_if(names, [](const std::string& name) { return name.size() == 1; });
+  const std::optional<std::string> near = nearest_name(strip_dashes(argument), names);
+  return invalid_argument("unknown option ", argument, near ? concat("; did you mean -", *near, "?") : "",
                           " (skua-ycsb --help lists them)");
 }
 
 /// The property that `option` (without dashes) of the binding stands for: --dpdk-udp-port is skua.dpdk.udp_port. Empty: none.
 std::string_view binding_property(std::string_view option, const BindingEntry& binding) {
+  for (const auto& [name, property] : binding.options)
+    if (name == option) return property;
   for (const auto& line : binding.properties) {
     const std::string_view property = line[0];
     if (!property.starts_with(binding.name) || property.size() != binding.name.size() + 1 + option.size()) continue;
@@ -58,8 +64,9 @@ std::string_view binding_property(std::string_view option, const BindingEntry& b
 
 class Parser {
  public:
-  Parser(std::span<const std::string> arguments, std::span<const BindingEntry> bindings, const FileReader& read_file)
-      : arguments_(arguments), bindings_(bindings), read_file_(read_file) {}
+  Parser(std::span<const std::string> arguments, std::span<const BindingEntry> bindings,
+         const Surroundings& surroundings)
+      : arguments_(arguments), bindings_(bindings), surroundings_(surroundings) {}
 
   absl::Status parse(CommandLine& out) {
     while (at_ < arguments_.size()) {
@@ -69,11 +76,34 @@ class Parser {
       if (!status.ok()) return status;
       if (out.action != CommandLine::Action::kDrive) return absl::OkStatus();
     }
-    for (const auto& [name, value] : given_.all()) out.properties.set(name, value);
+    if (absl::Status status = take_surroundings(out); !status.ok()) return status;
+    for (const Properties* stronger : {&files_, &options_, &given_})
+      for (const auto& [name, value] : stronger->all()) out.properties.set(name, value);
     return absl::OkStatus();
   }
 
  private:
+  absl::Status take_surroundings(CommandLine& out) {
+    if (!surroundings_.options) return absl::OkStatus();
+    const absl::StatusOr<OptionValues> values = surroundings_.options(config_file_);
+    if (!values.ok()) return values.status();
+    for (const auto& [option, value] : *values) set_binding_option(option, value, out.properties);
+    return absl::OkStatus();
+  }
+
+  /// Of several bindings' it is the chosen one's that counts; the others have no effect. False if none has such an
+  /// option.
+  bool set_binding_option(std::string_view option, std::string_view value, Properties& properties) const {
+    bool found = false;
+    for (const BindingEntry& binding : bindings_) {
+      const std::string_view property = binding_property(option, binding);
+      if (property.empty()) continue;
+      properties.set(property, value);
+      found = true;
+    }
+    return found;
+  }
+
   absl::Status parse_word(std::string_view word) {
     if (words_ == 0 && (word == "load" || word == "run")) {
       given_.set("dotransactions", word == "run" ? "true" : "false");
@@ -81,9 +111,10 @@ class Parser {
       return invalid_argument("there is no shell here; use `skua-ycsb load` or `skua-ycsb run`");
     } else if (words_ == 1) {
       given_.set("db", word);
+    } else if (words_ == 0) {
+      return invalid_argument("the first word must be load or run, not ", word, " (skua-ycsb --help)");
     } else {
-      return invalid_argument(words_ == 0 ? "the first word must be load or run, not " : "one word too many: ", word,
-                              " (skua-ycsb --help)");
+      return invalid_argument("one word too many: ", word, "; a property file goes after -P, a property after -p");
     }
     ++words_;
     return absl::OkStatus();
@@ -109,47 +140,42 @@ class Parser {
       if (!value.ok()) return value.status();
       return name == "P" ? load_file(std::string(*value), out) : set_property(*value);
     }
+    const size_t equals = name.find('=');
+    const std::string_view option_name = name.substr(0, equals);
     const auto* const option =
-        std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
-    if (option == kOptions.end()) return parse_binding_option(argument);
-    if (!option->fixed.empty()) {
+        std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == option_name; });
+    if (option != kOptions.end() && !option->fixed.empty()) {
+      if (equals != std::string_view::npos) return invalid_argument("-", option_name, " takes no value");
       given_.set(option->property, option->fixed);
       return absl::OkStatus();
     }
-    const auto value = value_of(argument);
+    // Bindings' options are known before the binding is.
+    Properties probe;
+    if (option == kOptions.end() && option_name != "config" && !set_binding_option(option_name, "", probe))
+      return unknown_option(argument.substr(0, argument.find('=')));
+    const auto value = equals != std::string_view::npos ? name.substr(equals + 1) : value_of(argument);
     if (!value.ok()) return value.status();
-    given_.set(option->property, *value);
-    return absl::OkStatus();
-  }
-
-  /// An option of a binding, which may be named before the binding is: the one that has such a property.
-  absl::Status parse_binding_option(std::string_view argument) {
-    const size_t equals = argument.find('=');
-    const std::string_view name = strip_dashes(argument.substr(0, equals));
-    std::vector<std::string_view> found;
-    for (const BindingEntry& binding : bindings_) {
-      if (const std::string_view property = binding_property(name, binding); !property.empty())
-        found.push_back(property);
-    }
-    if (found.empty()) return unknown_option(argument);
-    std::string_view value;
-    if (equals != std::string_view::npos) {
-      value = argument.substr(equals + 1);
+    if (option != kOptions.end()) {
+      given_.set(option->property, *value);
+    } else if (option_name == "config") {
+      config_file_ = *value;
+      if (config_file_.empty()) return invalid_argument("--config needs a file");
     } else {
-      const auto next = value_of(argument);
-      if (!next.ok()) return next.status();
-      value = *next;
+      set_binding_option(option_name, *value, options_);
     }
-    // Of several bindings' it is the chosen one's that counts; the others have no effect.
-    for (const std::string_view property : found) given_.set(property, value);
     return absl::OkStatus();
   }
 
   absl::Status load_file(const std::string& path, CommandLine& out) {
-    const auto text = read_file_(path);
-    if (!text.ok()) return invalid_argument("cannot read the property file ", path, ": ", message_of(text.status()));
-    if (absl::Status status = out.properties.parse(*text); !status.ok())
+    const auto text = surroundings_.read_file(path);
+    if (!text.ok()) {
+      return invalid_argument("cannot read the property file: ", message_of(text.status()),
+                              path.starts_with("workloads/") ? "; those of this project are in ycsb/workloads" : "");
+    }
+    std::vector<std::string> remarks;
+    if (absl::Status status = files_.parse(*text, &remarks); !status.ok())
       return invalid_argument(path, ": ", message_of(status));
+    for (const std::string& remark : remarks) out.warnings.push_back(concat(path, ": ", remark));
     return absl::OkStatus();
   }
 
@@ -164,8 +190,11 @@ class Parser {
 
   std::span<const std::string> arguments_;
   std::span<const BindingEntry> bindings_;
-  const FileReader& read_file_;
-  Properties given_;  // on the command line itself: wins over files
+  const Surroundings& surroundings_;
+  std::string config_file_;
+  Properties files_;    // -P
+  Properties options_;  // the bindings'
+  Properties given_;    // -p, and the driver's options
   size_t at_ = 0;
   int words_ = 0;
 };
@@ -184,29 +213,37 @@ void rename(Properties& properties, std::string_view from, std::string_view to, 
 absl::StatusOr<const BindingEntry*> find_binding(std::string_view name, std::span<const BindingEntry> bindings,
                                                  std::vector<std::string>& warnings) {
   std::string names;
+  std::vector<std::string> all;
   for (const BindingEntry& entry : bindings) {
     if (entry.name == name) return &entry;
+    all.emplace_back(entry.name);
     if (name.substr(name.rfind('.') + 1) == entry.java_class && !entry.java_class.empty()) {
       warnings.push_back(concat("binding ", name, " is taken as ", entry.name));
       return &entry;
     }
     names += concat(names.empty() ? "" : ", ", entry.name);
   }
-  return invalid_argument("there is no binding ", name, "; there are ", names);
+  if (name == "redis") {
+    return invalid_argument("the binding redis was left out of this build: install hiredis (apt-get install ",
+                            "libhiredis-dev) and run cmake again; there are ", names);
+  }
+  const std::optional<std::string> near = nearest_name(name, all);
+  return invalid_argument("there is no binding ", name, near ? concat("; did you mean ", *near, "?") : "",
+                          near ? " There are " : "; there are ", names);
 }
 
 void warn_of_unknown(const Properties& properties, std::span<const BindingEntry> bindings,
                      std::vector<std::string>& warnings) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const auto& line : known_properties())
-    if (!line[0].empty()) names.push_back(line[0]);
+    if (!line[0].empty()) names.emplace_back(line[0]);
   for (const BindingEntry& entry : bindings)
-    for (const auto& line : entry.properties) names.push_back(line[0]);
+    for (const auto& line : entry.properties) names.emplace_back(line[0]);
   for (const auto& [name, value] : properties.all()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string_view near = nearest_name(name, names);
+    const std::optional<std::string> near = nearest_name(name, names);
     warnings.push_back(concat("property ", name, " is not known and has no effect",
-                              near.empty() ? "" : concat("; did you mean ", near, "?")));
+                              near ? concat("; did you mean ", *near, "?") : ""));
   }
 }
 
@@ -245,21 +282,24 @@ absl::Status translate_dialects(Properties& properties, std::vector<std::string>
 }
 
 absl::StatusOr<CommandLine> parse_command_line(std::span<const std::string> arguments,
-                                               std::span<const BindingEntry> bindings, const FileReader& read_file) {
+                                               std::span<const BindingEntry> bindings,
+                                               const Surroundings& surroundings) {
   CommandLine out;
   if (arguments.empty()) {
-    out.action = CommandLine::Action::kHelp;
-    return out;
+    return invalid_argument("load or run? For example: skua-ycsb load basic -p recordcount=10 (skua-ycsb --help)");
   }
-  if (absl::Status status = Parser(arguments, bindings, read_file).parse(out); !status.ok()) return status;
+  if (absl::Status status = Parser(arguments, bindings, surroundings).parse(out); !status.ok()) return status;
   if (out.action != CommandLine::Action::kDrive) return out;
   if (absl::Status status = translate_dialects(out.properties, out.warnings); !status.ok()) return status;
   const auto name = out.properties.find("db");
-  if (!name) return invalid_argument("which binding? For example: skua-ycsb run basic (--help)");
+  if (!name) return invalid_argument("which binding? For example: skua-ycsb run skua (skua-ycsb --help lists them)");
   auto binding = find_binding(*name, bindings, out.warnings);
   if (!binding.ok()) return binding.status();
   out.binding = *binding;
   warn_of_unknown(out.properties, bindings, out.warnings);
+  if (out.binding->doubts != nullptr) {
+    for (std::string& doubt : out.binding->doubts(out.properties)) out.warnings.push_back(std::move(doubt));
+  }
   return out;
 }
 
@@ -271,6 +311,8 @@ std::string help_text(std::span<const BindingEntry> bindings) {
       "Options\n"
       "  -P FILE          properties from a file; may be repeated, later ones win\n"
       "  -p NAME=VALUE    one property; wins over files\n"
+      "  --control-address HOST:PORT[,...]  where Skua's control plane is (binding skua)\n"
+      "  --config FILE    TOML, as the other programs of Skua read it: control_address, transport, dpdk_*, verbs_*\n"
       "  -threads N       driver threads (1)\n"
       "  -inflight N      operations in flight per thread (1)\n"
       "  -target R        operations per second, all threads together (as many as possible)\n"
@@ -280,6 +322,12 @@ std::string help_text(std::span<const BindingEntry> bindings) {
       "  --version        the version\n"
       "  -load, -t, -db NAME are understood as in Java's Client class.\n"
       "  A binding's own properties are options as well: --dpdk-udp-port N is -p skua.dpdk.udp_port=N.\n\n"
+      "Environment\n"
+      "  SKUA_CONTROL_ADDRESS, SKUA_TRANSPORT, SKUA_DPDK_..., SKUA_VERBS_...: as the options of these names;\n"
+      "  SKUA_CONFIG: as --config. Who wins: -p, then options, -P files, environment, --config file, default.\n\n"
+      "Exit codes\n"
+      "  0 done; 1 it could not be done, or most operations failed; 2 the command line or a property is wrong;\n"
+      "  130 interrupted (Ctrl-C), after the report of what was done.\n\n"
       "Examples\n"
       "  skua-ycsb run basic -P ycsb/workloads/workloada -p basicdb.verbose=true\n"
       "  skua-ycsb load redis -P ycsb/workloads/workloada -p recordcount=100000 -threads 2 -inflight 32\n"

@@ -3,9 +3,12 @@
 //   skua-ycsb load|run BINDING [options]            as bin/ycsb
 //   skua-ycsb -load|-t -db BINDING [options]        as Java's Client class and YCSB-cpp
 //
-// Everything ends as properties: -threads 4 is -p threadcount=4. Later ones win; -p and the other
-// options win over -P files wherever they stand. Names that only YCSB-cpp or go-ycsb know are
-// turned into Java's, with one warning each.
+// Everything ends as properties: -threads 4 is -p threadcount=4. Wherever they stand,
+//
+//   -p and the driver's options  >  a binding's options  >  -P files  >  environment  >  --config file  >  default
+//
+// and of equals the later one wins. Names that only YCSB-cpp or go-ycsb know are turned into Java's, with one warning
+// each.
 #ifndef SKUA_YCSB_DRIVER_COMMAND_LINE_H_
 #define SKUA_YCSB_DRIVER_COMMAND_LINE_H_
 
@@ -13,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,14 +34,26 @@ struct CommandLine {
   std::vector<std::string> warnings;
 };
 
-/// Reads a whole file; NOT_FOUND and the like name the path.
+/// Reads a whole file. Errors are in words that need nothing added: they name the path.
 using FileReader = std::function<absl::StatusOr<std::string>(const std::string& path)>;
+/// Options without dashes and their values.
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// What a run draws on beside its command line.
+struct Surroundings {
+  FileReader read_file;
+  /// The bindings' options that the environment and the file of --config (empty: not given) set, the stronger ones
+  /// last. Errors: INVALID_ARGUMENT. May be null: there are none.
+  std::function<absl::StatusOr<OptionValues>(const std::string& config_file)> options = nullptr;
+  /// Can this process have so many more threads? Errors: INVALID_ARGUMENT. May be null: nobody knows.
+  std::function<absl::Status(size_t)> check_threads = nullptr;
+};
 
 /// `arguments` without the program's name. Errors: INVALID_ARGUMENT with one line that says what is
 /// wrong and what would be right.
 [[nodiscard]] absl::StatusOr<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                                              std::span<const BindingEntry> bindings,
-                                                             const FileReader& read_file);
+                                                             const Surroundings& surroundings);
 
 /// The text of --help.
 [[nodiscard]] std::string help_text(std::span<const BindingEntry> bindings);

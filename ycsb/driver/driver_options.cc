@@ -1,6 +1,7 @@
 #include "ycsb/driver/driver_options.h"
 
 #include "ycsb/core/limits.h"
+#include "ycsb/core/text.h"
 
 namespace skua::ycsb {
 namespace {
@@ -10,7 +11,7 @@ constexpr uint64_t kOpenLoopInFlight = 256;
 constexpr uint64_t kSecondsMax = 10 * 365 * 86'400ULL;
 
 DurationNs seconds(PropertyReader& in, std::string_view name, uint64_t otherwise, uint64_t low) {
-  return static_cast<DurationNs>(in.whole(name, otherwise, low, kSecondsMax)) * kSecond;
+  return static_cast<DurationNs>(in.whole(name, otherwise, low, kSecondsMax, "seconds")) * kSecond;
 }
 
 void parse_count(PropertyReader& in, const Properties& properties, DriverOptions& out) {
@@ -22,9 +23,9 @@ void parse_count(PropertyReader& in, const Properties& properties, DriverOptions
     const bool part = properties.has("insertcount");
     out.operation_count = in.whole(part ? "insertcount" : "recordcount", 0, 0, kRecordsMax);
     if (out.operation_count == 0 && !properties.has("maxexecutiontime")) {
-      in.fail(
-          "recordcount: a load needs to know how many records to insert; give -p recordcount=N "
-          "or a workload file (-P)");
+      in.fail(concat(part ? "insertcount" : "recordcount",
+                     ": a load needs to know how many records to insert; give -p ",
+                     part ? "insertcount" : "recordcount", "=N", part ? "" : " or a workload file (-P)"));
     }
   }
 }

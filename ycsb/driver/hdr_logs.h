@@ -12,6 +12,10 @@
 
 namespace skua::ycsb {
 
+/// Whether the logs that `options` ask for can be written, found out by opening one of them. Leaves no file behind that
+/// was not there. Errors: INVALID_ARGUMENT. To be asked before a run of hours.
+[[nodiscard]] absl::Status check_hdr_logs(const MeasurementOptions& options);
+
 class HdrLogs {
  public:
   /// `options` outlives it. Writes nothing unless they ask for it.

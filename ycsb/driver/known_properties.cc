@@ -1,8 +1,5 @@
 #include "ycsb/driver/known_properties.h"
 
-#include <algorithm>
-#include <numeric>
-
 namespace skua::ycsb {
 namespace {
 
@@ -93,38 +90,10 @@ constexpr Line kLines[] = {
     {"dotransactions", "true", "run phase, or load phase"},
 };
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 std::span<const Line> known_properties() {
   return kLines;
-}
-
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
-  std::string_view best;
-  size_t best_distance = 3;
-  for (const std::string_view candidate : candidates) {
-    const size_t distance = edit_distance(name, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
 }
 
 }  // namespace skua::ycsb

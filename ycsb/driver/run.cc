@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <latch>
 #include <memory>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "ycsb/core/report.h"
 #include "ycsb/core/text.h"
 #include "ycsb/driver/client_thread.h"
+#include "ycsb/driver/driver.h"
 #include "ycsb/driver/hdr_logs.h"
 
 namespace skua::ycsb {
@@ -73,9 +75,9 @@ class Phase {
         err_(err),
         result_(measurement_options),
         interval_(measurement_options),
-        opened_(static_cast<std::ptrdiff_t>(options.threads)),
         go_(1),
         signals_(open_signals()),
+        all_opened_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         all_ended_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         hdr_logs_(measurement_options) {
     const Rng root(options.seed);
@@ -88,11 +90,11 @@ class Phase {
   }
 
   RunResult run() {
-    running_ = options_.threads;
+    opening_ = running_ = options_.threads;
     std::vector<std::thread> threads;
     threads.reserve(options_.threads);
     for (uint64_t i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { run_thread(i); });
-    opened_.wait();
+    wait_until_opened();
     const auto failed =
         std::find_if(statuses_.begin(), statuses_.end(), [](const absl::Status& status) { return !status.ok(); });
     abandoned_ = failed != statuses_.end();
@@ -113,16 +115,29 @@ class Phase {
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // sleep as exactly as the machine can
     ClientThread& client = *clients_[index];
     statuses_[index] = client.open(binding_);
-    opened_.count_down();
+    count_down(opening_, all_opened_);
     go_.wait();
-    if (!abandoned_) {
-      statuses_[index] = client.run();
-      client.close();
-    }
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      const uint64_t one = 1;
-      const ssize_t written = write(all_ended_.get(), &one, sizeof one);
-      SKUA_CHECK(written == sizeof one, "an eventfd takes one event");
+    if (!abandoned_) statuses_[index] = client.run();
+    // Here in any case: a session belongs to the thread that opened it.
+    client.close();
+    count_down(running_, all_ended_);
+  }
+
+  /// The last one of the threads raises the event.
+  static void count_down(std::atomic<uint64_t>& threads, const FileDescriptor& event) {
+    if (threads.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const uint64_t one = 1;
+    const ssize_t written = write(event.get(), &one, sizeof one);
+    SKUA_CHECK(written == sizeof one, "an eventfd takes one event");
+  }
+
+  void wait_until_opened() {
+    std::array<pollfd, 2> waiting = {{{all_opened_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+    while (opening_.load(std::memory_order_acquire) != 0) {
+      if (poll(waiting.data(), waiting.size(), -1) <= 0 || waiting[1].revents == 0) continue;
+      // The threads are inside the store's client, which has its own idea of how long to try.
+      err_ << "skua-ycsb: interrupted while it was connecting\n" << std::flush;
+      std::_Exit(kExitInterrupted);
     }
   }
 
@@ -154,6 +169,7 @@ class Phase {
       return;
     }
     result_.interrupted = true;
+    err_ << "skua-ycsb: interrupted: waits for what is in flight, then reports what was done\n" << std::flush;
     control_.stop.store(true, std::memory_order_relaxed);
   }
 
@@ -211,6 +227,8 @@ class Phase {
 
   /// After the threads have ended.
   void gather() {
+    for (const absl::Status& status : statuses_) result_.status.Update(status);
+    if (abandoned_) return;
     TimeNs ended = control_.start;
     for (uint64_t i = 0; i < options_.threads; ++i) {
       ClientThread& client = *clients_[i];
@@ -218,17 +236,18 @@ class Phase {
       interval_.add(client.measurements().active());
       result_.operations += client.operations_done();
       result_.late_starts += client.late_starts();
+      for (size_t status = 0; status < kStatusCount; ++status)
+        result_.failures.at(status) += client.failures().at(status);
       ended = std::max(ended, client.ended());
-      if (result_.status.ok()) result_.status = statuses_[i];
       if (!client.first_failure().empty()) result_.first_failures.push_back(client.first_failure());
     }
     result_.run_time = std::max<DurationNs>(ended - control_.start, 1);
-    if (options_.status && !abandoned_) {
+    if (options_.status) {
       print_interval();
     } else {
       end_interval(ended);
     }
-    if (result_.status.ok()) result_.status = hdr_logs_.status();
+    result_.status.Update(hdr_logs_.status());
   }
 
   const DriverOptions& options_;
@@ -242,11 +261,12 @@ class Phase {
   RunControl control_;
   std::vector<std::unique_ptr<ClientThread>> clients_;
   std::vector<absl::Status> statuses_;
-  std::latch opened_;
   std::latch go_;
+  std::atomic<uint64_t> opening_{0};
   std::atomic<uint64_t> running_{0};
   bool abandoned_ = false;
   FileDescriptor signals_;
+  FileDescriptor all_opened_;
   FileDescriptor all_ended_;
   HdrLogs hdr_logs_;
   TimeNs interval_start_ = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -138,9 +139,29 @@ TEST_F(RocksdbTest, Make_WhatCannotBe) {
   EXPECT_EQ(refused("rocksdb.sync=true\nrocksdb.wal=false").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(refused("rocksdb.sync=false\nrocksdb.compression=best").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(refused("rocksdb.compression=none\nrocksdb.dir=").code(), absl::StatusCode::kInvalidArgument);
-  const absl::Status unopened = refused("rocksdb.wal=true\nrocksdb.dir=/proc/nowhere");
-  EXPECT_EQ(unopened.code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(std::string(unopened.message()).find("/proc/nowhere"), std::string::npos);
+}
+
+TEST_F(RocksdbTest, Make_OnlyInADirectoryOfItsOwn) {
+  const auto complaint = [&](const std::string& directory) {
+    const absl::Status status = refused("rocksdb.dir=" + directory);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_NE(std::string(status.message()).find("rocksdb.dir=" + directory), std::string::npos) << status;
+    return std::string(status.message());
+  };
+  const auto touch = [](const std::string& path) { EXPECT_TRUE(std::ofstream(path) << "x"); };
+  EXPECT_NE(complaint("/proc/nowhere").find("cannot be made: "), std::string::npos);
+  std::filesystem::create_directories(directory_ + "/node/shards");
+  touch(directory_ + "/node/identity.toml");
+  for (const char* inside : {"/node", "/node/shards", "/node/new"})
+    EXPECT_NE(complaint(directory_ + inside).find("/node is the data directory of a Skua program"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/node/new"));
+  std::filesystem::create_directories(directory_ + "/home");
+  touch(directory_ + "/home/letter.txt");
+  EXPECT_NE(complaint(directory_ + "/home").find("holds other files (letter.txt)"), std::string::npos);
+  EXPECT_NE(complaint(directory_ + "/home/letter.txt").find("is no directory"), std::string::npos);
+  // Missing parents are made; what is there already is used again.
+  open("rocksdb.dir=" + directory_ + "/a/b/c");
+  open();
 }
 
 TEST_F(RocksdbTest, Facts_SayWhatAWriteMeans) {

@@ -77,6 +77,53 @@ TEST(CoreWorkload, NextTransaction_ProportionsOfWorkloadMix) {
   EXPECT_NEAR(share[OpKind::kReadModifyWrite], 0.1, 0.01);
 }
 
+// Java: DiscreteGenerator divides each weight by their sum.
+TEST(CoreWorkload, NextTransaction_ProportionsAboveOneAreWeights) {
+  const auto workload =
+      make("recordcount=1000\nreadproportion=15\nupdateproportion=0\ninsertproportion=5\nfieldcount=1");
+  OperationSource source(*workload, Rng(1));
+  Operation op;
+  double inserts = 0;
+  constexpr int kDraws = 100'000;
+  for (int i = 0; i < kDraws; ++i) {
+    ASSERT_TRUE(source.next_transaction(op));
+    if (op.kind != OpKind::kInsert) continue;
+    inserts += 1.0 / kDraws;
+    workload->acknowledge(op);
+  }
+  EXPECT_NEAR(inserts, 0.25, 0.01);
+}
+
+// Java: expectednewkeys = (int) (opcount * insertproportion * 2.0), and the generator counts both ends of
+// [insertstart, insertstart + insertcount + expectednewkeys].
+TEST(CoreWorkload, ZipfianKeyCount_IsJavasWhateverTheWeight) {
+  const auto keys = [](std::string_view more) {
+    Properties p;
+    EXPECT_TRUE(p.parse(std::string("recordcount=1000\nrequestdistribution=zipfian\n").append(more)).ok());
+    const auto options = WorkloadOptions::parse(p);
+    EXPECT_TRUE(options.ok()) << options.status();
+    return zipfian_key_count(*options);
+  };
+  EXPECT_EQ(keys("operationcount=1000\ninsertproportion=0"), 1001U);
+  EXPECT_EQ(keys("operationcount=1000\ninsertproportion=0.05"), 1101U);
+  EXPECT_EQ(keys("operationcount=1000\ninsertproportion=1"), 3001U);
+  EXPECT_EQ(keys("operationcount=1000\ninsertproportion=5\nreadproportion=95"), 11'001U);
+  EXPECT_EQ(keys("operationcount=33\ninsertproportion=0.05"), 1004U);  // 3.3 is cut to 3
+  EXPECT_EQ(keys("operationcount=100\ninsertproportion=2\ninsertstart=900"), 501U);
+  EXPECT_EQ(keys("operationcount=1000\ninsertproportion=5\nkeyhash=cpp"), 11'000U);
+  EXPECT_GT(keys("operationcount=4000000000000000000\ninsertproportion=1000000000"), uint64_t{1} << 61);
+}
+
+TEST(CoreWorkload, NextLoad_BeginsBehindRecordcountAsWell) {
+  const auto workload = make(
+      "dotransactions=false\nrecordcount=10\ninsertstart=10\ninsertorder=ordered\nrequestdistribution=zipfian\n"
+      "keyhash=cpp\nreadproportion=0\nupdateproportion=0");
+  OperationSource source(*workload, Rng(1));
+  Operation op;
+  source.next_load(op);
+  EXPECT_EQ(op.key, "user10");
+}
+
 TEST(CoreWorkload, NextTransaction_FieldsReadAndWritten) {
   Operation op;
   const auto one_field = make("recordcount=10\nreadallfields=false\nreadproportion=1\nupdateproportion=0");

@@ -45,6 +45,15 @@ TEST(FieldLength, Histogram_LargestOfEachBucketByWeight) {
   EXPECT_NEAR(share.at(30), 0.75, 0.005);
 }
 
+// Java gives 10 each time: its last bucket is one block short, and the first one is drawn for one unit of weight more.
+TEST(FieldLength, Histogram_LastBucketHasItsLengthAndItsShare) {
+  const auto length = FieldLength::histogram("BlockSize\t10\n0\t1\n1\t1\n");
+  ASSERT_TRUE(length.ok()) << length.status();
+  const auto share = shares(*length);
+  EXPECT_NEAR(share.at(10), 0.5, 0.005);
+  EXPECT_NEAR(share.at(20), 0.5, 0.005);
+}
+
 TEST(FieldLength, Histogram_RefusesWhatIsNone) {
   for (const std::string text :
        {"", "BlockSize\n", "BlockSize\t0\n0\t1\n", "Block\t10\n", "BlockSize\t10\n1\t5\n", "BlockSize\t10\n0\tmany\n",

@@ -73,6 +73,31 @@ TEST(Properties, Parse_LaterEntriesWin) {
   EXPECT_FALSE(p.has("a"));
 }
 
+TEST(Properties, Parse_RemarksOnWhatOneTextSaysTwice) {
+  Properties p;
+  std::vector<std::string> remarks;
+  ASSERT_TRUE(p.parse("a=1\nb=1\na=1\nb=2\nb=3\n", &remarks).ok());
+  EXPECT_EQ(remarks,
+            (std::vector<std::string>{"line 4: b=2 replaces the 1 of line 2", "line 5: b=3 replaces the 2 of line 4"}));
+  EXPECT_EQ(p.find("b"), "3");
+  remarks.clear();
+  ASSERT_TRUE(p.parse("b=4", &remarks).ok());  // another text
+  EXPECT_TRUE(remarks.empty());
+}
+
+TEST(Properties, Parse_BytesThatNoTextHasAreRefused) {
+  for (const std::string& text : {std::string("a=1\nb=\0\n", 8),
+                                  std::string("a=1\n\x7f"
+                                              "ELF"),
+                                  std::string("a=1\nPK\x03\x04")}) {
+    Properties p;
+    const auto status = p.parse(text);
+    EXPECT_EQ(status.message(), "line 2 is no text; is it a property file?");
+  }
+  Properties p;
+  EXPECT_TRUE(p.parse("a=\xc3\xa9\tb\f\n").ok());
+}
+
 Properties one(std::string_view value) {
   Properties p;
   p.set("x", value);
@@ -91,6 +116,19 @@ TEST(PropertyReader, Whole_TakesNumbersInRangeOnly) {
     EXPECT_EQ(reader.whole("x", 9, 0, 100), 9U);
     EXPECT_EQ(reader.status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
+}
+
+TEST(PropertyReader, Whole_SaysHowToWriteTheNumberThatIsMeant) {
+  const auto complaint = [](std::string_view value) {
+    const Properties p = one(value);
+    PropertyReader in(p);
+    (void)in.whole("x", 0, 0, 2'000'000'000);
+    return std::string(in.status().message());
+  };
+  for (const char* million : {"1e6", "1,000,000", "1_000_000", "1M", "1000k"})
+    EXPECT_NE(complaint(million).find("; write 1000000"), std::string::npos) << complaint(million);
+  for (const char* other : {"", "-5", "many", "1.5", "2000000001", "3g", "1e300", "nan", "k"})
+    EXPECT_EQ(complaint(other), "x=" + std::string(other) + ": must be a whole number from 0 to 2000000000");
 }
 
 TEST(PropertyReader, Real_TakesFiniteNumbersInRangeOnly) {

@@ -51,6 +51,29 @@ TEST(WorkloadOptions, Parse_InsertRange) {
   EXPECT_FALSE(parse("recordcount=100\ninsertstart=100").ok());
 }
 
+// Java's load inserts recordcount records from insertstart on, wherever that is, and never draws an operation.
+TEST(WorkloadOptions, Parse_ALoadLooksAtNoProportionsAndBeginsAnywhere) {
+  const std::string load = "dotransactions=false\nrecordcount=1000\n";
+  for (const char* odd : {"insertstart=1000", "insertstart=5000", "insertstart=500\ninsertcount=500",
+                          "readproportion=0\nupdateproportion=0", "readproportion=-1", "insertproportion=20",
+                          "insertstart=1000\nrequestdistribution=zipfian"}) {
+    const auto o = parse(load + odd);
+    EXPECT_TRUE(o.ok()) << odd << ": " << o.status();
+    EXPECT_FALSE(o->transactions);
+  }
+  // What is judged in Java's both phases.
+  const auto beyond = parse(load + "insertstart=500\ninsertcount=501");
+  EXPECT_NE(
+      std::string(beyond.status().message()).find("insertstart (500) + insertcount must not exceed recordcount (1000)"),
+      std::string::npos);
+}
+
+TEST(WorkloadOptions, Parse_ProportionsAreWeights) {
+  const auto o = parse("recordcount=1000\nreadproportion=95\nupdateproportion=0\ninsertproportion=5");
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->proportions, (std::array<double, 5>{95, 0, 5, 0, 0}));
+}
+
 TEST(WorkloadOptions, Parse_SixtyFourBitCounts) {
   const auto o = parse("recordcount=5000000000\noperationcount=6000000000");
   ASSERT_TRUE(o.ok()) << o.status();

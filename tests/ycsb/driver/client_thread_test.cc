@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "tests/ycsb/driver/memory_binding.h"
 
@@ -114,14 +117,78 @@ TEST_F(ClientThreadTest, Run_ReadModifyWriteUpdatesTheRecordItRead) {
   }
 }
 
-TEST_F(ClientThreadTest, Run_ReadModifyWriteOfAMissingRecordDoesNotUpdate) {
+// Java's doTransactionReadModifyWrite: db.read(), then db.update() whatever that gave, then measure() of the whole
+// under its plain name. It calls no reportStatus(), so only READ and UPDATE have `Return=` lines.
+TEST_F(ClientThreadTest, Run_ReadModifyWriteUpdatesAfterAFailedReadAndHasNoReturnCode) {
   ASSERT_TRUE(run("recordcount=100\noperationcount=20\nreadproportion=0\nupdateproportion=0\n"
                   "readmodifywriteproportion=1")
                   .ok());
-  EXPECT_EQ(counts(), (std::map<std::string, uint64_t>{
-                          {"READ", 0}, {"READ-FAILED", 20}, {"READ-MODIFY-WRITE", 20}, {"CLEANUP", 1}}));
-  EXPECT_EQ(returns("READ-MODIFY-WRITE"), (std::map<std::string, uint64_t>{{"NOT_FOUND", 20}}));
+  EXPECT_EQ(counts(), (std::map<std::string, uint64_t>{{"READ", 0},
+                                                       {"READ-FAILED", 20},
+                                                       {"UPDATE", 0},
+                                                       {"UPDATE-FAILED", 20},
+                                                       {"READ-MODIFY-WRITE", 20},
+                                                       {"CLEANUP", 1}}));
+  const std::map<std::string, uint64_t> all_missing = {{"NOT_FOUND", 20}};
+  EXPECT_EQ(returns("READ"), all_missing);
+  EXPECT_EQ(returns("UPDATE"), all_missing);
+  EXPECT_TRUE(returns("READ-MODIFY-WRITE").empty());
+  const auto log = store_.log();
+  ASSERT_EQ(log.size(), 40U);
+  for (size_t i = 0; i < log.size(); i += 2) {
+    EXPECT_EQ(log[i], std::pair(OpKind::kRead, log[i + 1].second));
+    EXPECT_EQ(log[i + 1].first, OpKind::kUpdate);
+  }
   EXPECT_EQ(client_->first_failure().substr(0, 9), "READ user");
+  EXPECT_EQ(client_->operations_done(), 20U);
+  EXPECT_EQ(client_->failures().at(static_cast<size_t>(Status::kNotFound)), 20U);
+}
+
+TEST_F(ClientThreadTest, Run_AFailedReadDoesNotKeepAnUpdateFromSucceeding) {
+  ASSERT_TRUE(run(std::string(kLoad) + "recordcount=100").ok());
+  store_.fault = [](const Operation& op) { return op.kind == OpKind::kRead ? Status::kTimeout : Status::kOk; };
+  ASSERT_TRUE(run("recordcount=100\noperationcount=20\nreadproportion=0\nupdateproportion=0\nfieldcount=2\n"
+                  "fieldlength=10\nreadmodifywriteproportion=1")
+                  .ok());
+  EXPECT_EQ(counts()["UPDATE"], 20U);
+  // Yet the operation as a whole is one that failed.
+  EXPECT_EQ(client_->failures().at(static_cast<size_t>(Status::kTimeout)), 20U);
+}
+
+// Java's getIntendedStartTimeNs() is the current time if no schedule has set one: DBWrapper asks before the read and
+// again before the update, the workload before both.
+TEST_F(ClientThreadTest, Run_WithoutATargetIntendedLatenciesAreThoseOfTheOperations) {
+  ASSERT_TRUE(run(std::string(kLoad) + "recordcount=100").ok());
+  ASSERT_TRUE(run("recordcount=100\noperationcount=500\nreadproportion=0.2\nupdateproportion=0.2\nfieldcount=2\n"
+                  "fieldlength=10\nreadmodifywriteproportion=0.6\nmeasurement.interval=both\nkv.inflight=4")
+                  .ok());
+  std::map<std::string, std::vector<double>> latencies;
+  client_->measurements().active().for_each([&](const std::string& name, const Series& s) {
+    const Histogram& h = s.latencies();
+    latencies[name] = {static_cast<double>(h.count()), h.mean(), static_cast<double>(h.min()),
+                       static_cast<double>(h.max())};
+  });
+  for (const char* name : {"READ", "UPDATE", "READ-MODIFY-WRITE"})
+    EXPECT_EQ(latencies[name], latencies[std::string("Intended-") + name]) << name;
+}
+
+// With a schedule, both parts are due when the whole is.
+TEST_F(ClientThreadTest, Run_WithATargetAnUpdateIsDueBeforeItsRead) {
+  store_.fault = [](const Operation& op) {
+    const SteadyClock clock;
+    const DurationNs busy = op.kind == OpKind::kRead ? 300 * kMicrosecond : 0;
+    for (const TimeNs end = clock.now_ns() + busy; clock.now_ns() < end;) {
+    }
+    return Status::kOk;
+  };
+  ASSERT_TRUE(run("recordcount=10\noperationcount=20\ntarget=1000\nreadproportion=0\nupdateproportion=0\n"
+                  "readmodifywriteproportion=1\nfieldcount=1")
+                  .ok());
+  uint64_t least = 0;
+  client_->measurements().active().for_each([&](const std::string& name, const Series& s) {
+    if (name == "Intended-UPDATE-FAILED") least = s.latencies().min();
+  });
+  EXPECT_GE(least, 300U);
 }
 
 TEST_F(ClientThreadTest, Run_FailuresAreCountedAndTheRunGoesOn) {
@@ -139,6 +206,10 @@ TEST_F(ClientThreadTest, Run_LoadStopsAtAFailedInsert) {
   store_.fault = [&](const Operation& op) { return op.key_number == 20 ? Status::kError : Status::kOk; };
   const absl::Status status = run(std::string(kLoad) + "recordcount=1000");
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_NE(std::string(status.message()).find("load stopped: INSERT user"), std::string::npos) << status;
+  EXPECT_NE(std::string(status.message()).find(": ERROR: as the test wants it. With core_workload_insertion_retry_l"),
+            std::string::npos)
+      << status;
   EXPECT_EQ(client_->operations_done(), 20U);
   EXPECT_EQ(store_.records().size(), 20U);
 }
@@ -154,6 +225,7 @@ TEST_F(ClientThreadTest, Run_LoadRetriesFailedInserts) {
   EXPECT_EQ(store_.records().size(), 100U);
   EXPECT_EQ(client_->operations_done(), 100U);
   EXPECT_EQ(counts()["INSERT-FAILED"], 20U);
+  EXPECT_EQ(client_->failures(), (std::array<uint64_t, kStatusCount>{}));  // in the end all were inserted
 }
 
 TEST_F(ClientThreadTest, Run_LoadKeepsGoingIfToldTo) {
@@ -183,6 +255,7 @@ TEST_F(ClientThreadTest, Run_WrongDataIsSeen) {
                   .ok());
   EXPECT_EQ(returns("VERIFY"), (std::map<std::string, uint64_t>{{"UNEXPECTED_STATE", 30}}));
   EXPECT_NE(client_->first_failure().find("UNEXPECTED_STATE"), std::string::npos);
+  EXPECT_EQ(client_->failures().at(static_cast<size_t>(Status::kUnexpectedState)), 30U);
 }
 
 TEST_F(ClientThreadTest, Run_LostSessionEndsTheThread) {

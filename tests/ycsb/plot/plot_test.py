@@ -110,6 +110,30 @@ class Logs(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
+    def without_gnuplot(self, *words, programs=None):
+        """With a gnuplot that draws nothing, or with none."""
+        tools = self.path('tools')
+        os.makedirs(tools, exist_ok=True)
+        with open(os.path.join(tools, 'gnuplot'), 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\n')
+        os.chmod(os.path.join(tools, 'gnuplot'), 0o755)
+        done = subprocess.run([sys.executable, PLOT, *words], capture_output=True, text=True, check=False, cwd=self.folder.name,
+                              env={'PATH': programs or tools})
+        self.assertEqual((done.returncode, done.stderr.count('\n')), (1, 1), done.stderr)
+        return done.stderr
+
+    def test_table_to_a_full_disk_and_to_a_closed_pipe(self):
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            done = subprocess.run([sys.executable, PLOT, '--table', 'run-'], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                  cwd=self.folder.name)
+        self.assertEqual((done.returncode, done.stderr), (1, 'ycsb-plot: standard output: No space left on device\n'))
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([sys.executable, PLOT, '--table', 'run-'], stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+                              cwd=self.folder.name)
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (1, ''))
+
     def test_log_lines_are_those_of_format_1_3(self):
         for name, lines in self.lines.items():
             self.assertEqual(lines[0], f'#[Logging for: {name}]')
@@ -174,10 +198,32 @@ class Logs(unittest.TestCase):
             self.assertEqual(file.read(8), b'\x89PNG\r\n\x1a\n')
 
     def test_what_cannot_be_plotted(self):
-        self.assertIn('neither logs', self.plot('nowhere', code=1))
+        def refused(*words, code=1):
+            """One line, and no traceback."""
+            text = self.plot(*words, code=code)
+            self.assertEqual(text.count('\n'), 1, text)
+            self.assertTrue(text.startswith('ycsb-plot: '), text)
+            return text
+
+        with open(self.path('report.txt'), 'w', encoding='utf-8') as file:
+            file.write('[OVERALL], RunTime(ms), 1\n')
+        with open(self.path('empty.hdr'), 'w', encoding='utf-8'), open(self.path('picture.txt'), 'wb') as picture:
+            picture.write(bytes(range(256)))
+        os.mkdir(self.path('none'))
+        self.assertIn('neither logs', refused('nowhere'))
+        self.assertIn('neither logs (none/*.hdr)', refused('none'))
+        self.assertIn("is a run's report", refused('report.txt'))
+        self.assertIn('has no status lines', refused('picture.txt'))
+        self.assertIn('the logs hold no interval', refused('empty.hdr'))
+        self.assertIn('must be RUN or LABEL=RUN', refused('label=', code=2))
+        self.assertIn('must be numbers', refused('--percentiles', '50,', 'run-', code=2))
+        self.assertIn('must be above 0', refused('--percentiles', 'nan', 'run-', code=2))
+        self.assertIn('the following arguments are required: RUN', refused(code=2))
+        self.assertIn('none/x/a.svg: No such file', self.without_gnuplot('--out', 'none/x/a.svg', 'run-'))
+        self.assertIn('gnuplot is not there', self.without_gnuplot('run-', programs='/nonexistent'))
         self.assertIn('there are: CLEANUP, READ, UPDATE', self.plot('--series', 'SCAN', 'run-', code=1))
         self.assertIn('no percentile 75', self.plot('--percentiles', '75', '--table', 'status.txt', code=1))
-        self.assertIn('must end in', self.plot('--out', 'a.pdf', 'run-', code=1))
+        self.assertIn('must end in', refused('--out', 'a.pdf', 'run-', code=2))
         with open(self.path('bad.hdr'), 'w', encoding='utf-8') as file:
             file.write('0.0,1.0,0.1,HISTFAAA\n')
         self.assertIn('bad.hdr, line 1', self.plot('bad.hdr', code=1))
