@@ -132,8 +132,9 @@ step_quickstart() {
 
 step_readme() {
   need_release
-  python3 tests/docs/commands.py --run README.md --check docs | tee "$logs/readme.count"
-  checked "$(sed -n 's/^ran \([0-9]*\) commands.*/\1/p' "$logs/readme.count")" commands
+  python3 tests/docs/commands.py | tee "$logs/readme.count"
+  checked "$(sed -n 's/^looked at \([0-9]*\) commands, ran .*/\1/p' "$logs/readme.count")" commands
+  note "$(sed -n 's/^looked at .*, \(ran [0-9]*\); .*/\1/p' "$logs/readme.count") of them"
 }
 
 step_vm() {

@@ -40,11 +40,18 @@ ctl() { # CONTROL_PORT ARGUMENTS...
   shift
   "$bin/skuactl" --control-address "$(control_addresses "$port")" "$@"
 }
-# How many nodes the control plane sees alive; 0 when it does not answer.
-live_nodes() { # CONTROL_PORT
+# How many nodes serve what the shard map says, or tell of a trouble that keeps them from it; 0 when the control plane does not
+# answer. A node registers earlier: then it makes, or reads, its log.
+ready_nodes() { # CONTROL_PORT
   ctl "$1" --output json status 2>/dev/null | python3 -c '
 import json, sys
-print(sum(node["state"] == "alive" for node in json.load(sys.stdin)["nodes"]))' 2>/dev/null || echo 0
+nodes = [node for node in json.load(sys.stdin)["nodes"] if node["state"] == "alive"]
+print(sum(node["applied_revision"] > 0 or node["trouble"] != "" for node in nodes))' 2>/dev/null || echo 0
+}
+
+# "1 node", "3 nodes".
+counted() { # N ONE MANY
+  if [ "$1" -eq 1 ]; then echo "1 $2"; else echo "$1 $3"; fi
 }
 
 # ---- Saying no
@@ -103,4 +110,8 @@ wait_until() { # SECONDS COMMAND...
     [ "$SECONDS" -lt "$limit" ] || return 1
     sleep 0.1
   done
+}
+
+is_listening() { # HOST PORT
+  (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null
 }

@@ -335,7 +335,7 @@ class ClusterTest(unittest.TestCase):
         cluster = self.make_cluster(1)
         self.ok(cluster.ctl("table", "create", "t", "--shards", "1"))
         result = cluster.ctl("put", "t", "k" * 1025, "v")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("1024", result.stderr.replace(",", ""))
         largest = os.path.join(cluster.directory, "largest")
         with open(largest, "wb") as out:
@@ -347,7 +347,7 @@ class ClusterTest(unittest.TestCase):
         with open(largest, "ab") as out:
             out.write(b"x")
         result = cluster.ctl("put", "t", "larger", "--file", largest)
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("16777216", result.stderr.replace(",", ""))
 
     def test_Garbage_OnEveryPortHarmsNothing(self):

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -266,6 +267,39 @@ class DamageTest(unittest.TestCase):
         self.assertIn(".sst", json.dumps(found))
         self.start()
         self.serve_all_but({shard}, [".sst"])
+
+    def test_Manifest_DamageIsTroubleInTheStatus(self):
+        for number in range(20):
+            self.put(f"key{number:02}", f"value{number}")
+        self.assertEqual(self.cluster.processes["node0"].stop(), 0)
+        self.remember_shards()
+        shard = sorted(self.shards())[1]
+        manifest, = glob.glob(f"{self.data}/shards/{shard}/MANIFEST-*")
+        whole = f"{self.cluster.directory}/MANIFEST"
+        shutil.copyfile(manifest, whole)
+        for offset in range(0, os.path.getsize(manifest), 7):
+            flip(manifest, offset)
+        self.start()
+        self.serve_all_but({shard}, [shard])
+
+        def shown(word):
+            text = self.ok(self.cluster.ctl("status"))
+            return text if word in text else None
+        text = wait_for("the status to say so", lambda: shown(f"shard {shard} is not served here"))
+        for word in ("TROUBLE", "skuactl store verify", "restore the shard"):
+            self.assertIn(word, text)
+        status = json.loads(self.ok(self.cluster.ctl("--output", "json", "status")))
+        self.assertEqual([unserved["shard"] for node in status["nodes"] for unserved in node.get("unserved", [])],
+                         [int(shard.split("-")[1])], status)
+        self.assertNotEqual(self.cluster.ctl("status", "--wait-settled", "1s").returncode, 0)
+        # As if it came from a backup.
+        self.assertEqual(self.cluster.processes["node0"].stop(), 0)
+        shutil.copyfile(whole, manifest)
+        self.start()
+        wait_for("the trouble to end", lambda: "TROUBLE" not in self.ok(self.cluster.ctl("status")))
+        self.ok(self.cluster.ctl("status", "--wait-settled", "20s"))
+        for key, value in self.rows.items():
+            self.assertEqual(self.ok(self.cluster.ctl("get", "t", key)).strip(), value)
 
     def test_Blob_DamageIsFoundByVerify(self):
         large = os.path.join(self.cluster.directory, "large")

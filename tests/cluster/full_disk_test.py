@@ -9,6 +9,7 @@ makes a sync fail.
 """
 
 import argparse
+import glob
 import os
 import shutil
 import subprocess
@@ -206,6 +207,78 @@ class StorageTest(unittest.TestCase):
         node.kill9()
         cluster.start_node(0)
         client.tell("pause")
+        client.tell("check")
+
+    def fill(self, mount, leave):
+        """Takes what is free of the file system, but for some bytes."""
+        ballast = os.path.join(mount.path, "ballast")
+        with open(ballast, "wb") as out:
+            about = os.statvfs(mount.path)
+            os.posix_fallocate(out.fileno(), 0, about.f_bavail * about.f_frsize - leave - MIB)
+            try:
+                while os.statvfs(mount.path).f_bavail * about.f_frsize > leave:
+                    out.seek(0, os.SEEK_END)
+                    out.write(b"x" * about.f_frsize)
+                    out.flush()
+                    os.fsync(out.fileno())
+            except OSError:
+                pass
+        return ballast
+
+    def killed_node(self):
+        """A node on a small disk that was killed with writes in its log that RocksDB lacks: (mount, cluster, paused client)."""
+        mount = LoopMount(64)
+        mount.__enter__()
+        self.addCleanup(mount.__exit__)
+        if not mount.is_own:
+            self.skipTest(mount.description)
+        cluster = self.make_cluster(mount.path)
+        client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000")
+        self.addCleanup(client.close)
+        client.tell("load")
+        wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
+        self.ok(cluster.ctl("put", "t", "before", "1"))
+        cluster.processes["node0"].kill9()
+        client.tell("pause")
+        return mount, cluster, client
+
+    def test_FullDisk_RecoveryWaitsForRoomAndSaysSo(self):
+        mount, cluster, client = self.killed_node()
+        # The spare files, which are a reserve for this, have been used up as well.
+        for spare in glob.glob(f"{mount.path}/node0/log/*/spare-*"):
+            os.unlink(spare)
+        # Not even a line into the directory fits.
+        ballast = self.fill(mount, 0)
+        cluster.start_node(0)
+        node = cluster.processes["node0"]
+        wait_for("the node to say so", lambda: "the disk is full" in node.log())
+        self.assertIsNone(node.popen.poll(), node.log())
+        self.assertEqual(node.stop(), 0)
+        self.assertIn("stopped", node.log().splitlines()[-1])
+        # The node's state fits, what the log holds does not.
+        os.unlink(ballast)
+        ballast = self.fill(mount, 64 << 10)
+        cluster.start_node(0)
+        node = cluster.processes["node0"]
+        wait_for("the status to say so", lambda: "the node serves nothing" in self.ok(cluster.ctl("status")))
+        self.assertEqual(cluster.alive_count(), 1)
+        refused = cluster.ctl("get", "t", "before", timeout="1s")
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertEqual(node.stop(), 0)
+        cluster.start_node(0)
+        wait_for("the node to wait again", lambda: "the node serves nothing" in self.ok(cluster.ctl("status")))
+        os.unlink(ballast)
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before", timeout="60s")).strip(), "1")
+        wait_for("the trouble to end", lambda: "TROUBLE" not in self.ok(cluster.ctl("status")))
+        client.tell("check")
+
+    def test_FullDisk_SpareFilesOfTheLogMakeRoomForRecovery(self):
+        mount, cluster, client = self.killed_node()
+        ballast = self.fill(mount, 64 << 10)
+        cluster.start_node(0)
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before", timeout="60s")).strip(), "1")
+        self.assertIn("spare files of the logs were given up", self.log(cluster))
+        os.unlink(ballast)
         client.tell("check")
 
     def refusals(self, cluster):

@@ -78,6 +78,42 @@ class HostSetupTest(unittest.TestCase):
         self.refuses(2, ["--count"], "huge-pages")
         self.refuses(2, ["--size"], "huge-pages", "--count", "2", "--size", "3M")
 
+    def reserve(self, pages):
+        self.write(f"{SYS_PAGES}/nr_hugepages", f"{pages}\n")
+
+    def test_HugePages_AreNeverMadeFewerWithoutForce(self):
+        self.reserve(1024)
+        for count in ("512", "1"):
+            said = self.does("huge-pages", "--count", count)
+            self.assertEqual(len(said), 1, said)
+            for word in ("1024 huge pages", "already", f"--force makes them {count}"):
+                self.assertIn(word, said[0])
+        self.refuses(1, ["1024 huge pages", "--force"], "huge-pages", "--count", "0")
+        self.assertEqual(self.does("huge-pages", "--count", "1024"), [])
+        self.assertEqual(self.does("huge-pages", "--count", "2048"), [f"echo 2048 > {SYS_PAGES}/nr_hugepages"])
+        for count in (0, 512):
+            self.assertEqual(self.does("huge-pages", "--count", str(count), "--force"),
+                             [f"echo {count} > {SYS_PAGES}/nr_hugepages"])
+        self.reserve(1)
+        self.refuses(1, ["1 huge page of 2M"], "huge-pages", "--count", "0")
+
+    def test_HugePages_LeaveMemoryForTheRest(self):
+        self.write("/proc/meminfo", "MemTotal:  8000000 kB\nMemAvailable:  2048000 kB\n")
+        self.refuses(1, ["20000 MiB", "2000 MiB", "--force"], "huge-pages", "--count", "10000")
+        self.assertEqual(self.does("huge-pages", "--count", "10000", "--force"),
+                         [f"echo 10000 > {SYS_PAGES}/nr_hugepages"])
+        # What is reserved already counts no more.
+        self.reserve(9900)
+        self.assertEqual(self.does("huge-pages", "--count", "10000"), [f"echo 10000 > {SYS_PAGES}/nr_hugepages"])
+
+    def test_HugePages_NumbersThatCannotBeMeant(self):
+        for count in ("-1", "1.5", "many", "", "12345678901"):
+            self.refuses(2, ["--count"], "huge-pages", "--count", count)
+        self.assertEqual(self.does("huge-pages", "--count", "010"), [f"echo 10 > {SYS_PAGES}/nr_hugepages"])
+        self.refuses(1, ["no NUMA node 9", "it has 1"], "huge-pages", "--count", "4", "--node", "9")
+        self.refuses(1, ["2M on node 1"], "huge-pages", "--count", "4", "--node", "1")
+        self.refuses(2, ["--node"], "huge-pages", "--count", "4", "--node", "one")
+
     def test_Bind_TakesACardFromTheKernel(self):
         device = "/sys/bus/pci/devices/0000:3b:00.1"
         for address in ("0000:3b:00.1", "3b:00.1"):
@@ -105,11 +141,13 @@ class HostSetupTest(unittest.TestCase):
         self.assertIn("echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
                       self.does("bind", "0000:3c:00.0", "--no-iommu"))
         self.refuses(1, ["mlx5_core"], "bind", "0000:3d:00.0")
+        self.refuses(2, ["twice"], "bind", "0000:3b:00.1", "3b:00.1")
         self.write("/sys/class/net/eth1/operstate", "up\n")
         self.refuses(1, ["eth1", "--force"], "bind", "0000:3b:00.1")
         self.refuses(1, ["0000:99:00.0"], "bind", "0000:99:00.0")
         self.refuses(1, ["no network card"], "bind", "0000:00:1f.0")
-        self.refuses(2, ["eth1"], "bind", "eth1")
+        self.refuses(2, ["eth1", "is an interface", "0000:3b:00.1"], "bind", "eth1")
+        self.refuses(2, ["eth7", "PCI address"], "bind", "eth7")
         self.refuses(2, ["PCI address"], "bind")
 
     def test_Unbind_GivesItBack(self):

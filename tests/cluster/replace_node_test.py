@@ -31,7 +31,7 @@ class ImpatientCluster(Cluster):
 
     def backups(self):
         """Of each shard, as the control plane's log has them last."""
-        found = re.findall(r"t/(\d+) epoch \d+ led by \S+ with (\d+) backups, (\d+) learners",
+        found = re.findall(r"t/(\d+) epoch \d+ led by \S+ with (\d+) backups?, (\d+) learners?",
                            self.processes["control"].log())
         return {int(shard): int(backups) for shard, backups, _ in found}
 

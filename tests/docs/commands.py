@@ -1,14 +1,31 @@
 #!/usr/bin/env python3
-"""Commands in the documents: those of the README are run as they are written, and what the others call must exist.
+"""The shell commands of the documents: blocks are run as they are written, and what the others call must exist.
 
-  tests/docs/commands.py --run README.md --check docs [--bin build/release/bin]
+  tests/docs/commands.py [--bin build/release/bin] [DOCUMENT]...     all documents, unless told
 
---run runs all lines of a file's ```sh blocks as one script, with the first failure as the end; only /tmp/skua becomes a new folder,
-so that a cluster which is there already is left alone. Lines that deploy/check runs as steps of its own are left out. --check
-looks at each command in the ```sh blocks below a folder: its program must be there, and each --option must be in its help.
+A comment in front of each ```sh block says what is done with it:
+
+  <!-- run: cluster -->    run beside a cluster of three nodes, which the document's first such block starts
+  <!-- run: alone -->      run without one
+  <!-- run: tree -->       run in this source tree itself: what builds
+  <!-- shown: WHY -->      not run
+
+Of all blocks each program must be there, and each --option in its help. Of all links file and heading must be there.
+
+All blocks of a document are one script, in their order, and the first failure is its end. But for `tree` they run in
+a new folder that looks like the source tree, with the programs in PATH. Paths below /tmp, /var/lib and /var/tmp are put
+into that folder. As root the script has processes and a network of its own, in which all of 10.0.0.0/16 is this
+machine; whatever it leaves running is ended.
+
+  <!-- run: alone --seeds=3 -->      what the block says of --seeds is replaced: for what takes long
+  <!-- run: cluster                  lines that are run in front of the block, which readers need not see
+  touch picture.png -->
+
+A command with the comment `# exit code N`, or `# exit code N: WHY`, must end with N.
 """
 
 import argparse
+import functools
 import glob
 import os
 import re
@@ -17,49 +34,187 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+
+import links
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STEPS = {'./deploy/quickstart', './deploy/check'}
-BLOCK = re.compile(r'^```sh\n(.*?)^```', re.MULTILINE | re.DOTALL)
-LIMIT_S = 1200
+DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'docs']
+MODES = ('cluster', 'alone', 'tree')
+# Ample: documents are run beside other steps of deploy/check.
+LIMIT_S = 400
+# The README builds.
+TREE_LIMIT_S = 1800
+LAST_LINES = 60
+PLACES = re.compile(r'(?<![\w.~/])(?=/(?:tmp|var/lib|var/tmp)(?:/|\b))')
 # What runs another command: that one is looked at instead.
-WRAPPERS = {'sudo', 'source', 'nice'}
-# Other projects' programs, whose help is theirs.
-FOREIGN = {'ucx_perftest', 'perf', 'valgrind', 'db_bench', 'grep', 'systemctl', 'export', 'kill', 'sleep', 'modprobe', 'rdma', 'ulimit',
-           'cmake', 'git', 'curl', 'docker', 'mount', 'echo'}
+WRAPPERS = {'sudo', 'source', 'nice', 'exec', 'then', 'do', 'else', 'if', '!', '{', '('}
+# Other projects' programs, whose help is theirs, and the shell's own words.
+FOREIGN = set('''
+  export kill wait cd echo printf test ulimit for while until done fi }
+  cat cp grep head install ls mkdir pgrep python3 rm sed sleep tail touch
+  apt-get ip journalctl modprobe mount rdma systemctl useradd
+  clang-format-14 cmake ctest curl docker git jq perf shellcheck valgrind
+  db_bench etcd etcdctl memcached redis-server ucx_perftest
+'''.split())
+
+# A line of another block that looks like a command of ours; usages have brackets.
+COMMAND = re.compile(r'(sudo |\./|build/|deploy/|tests/|skuad |skuactl |skua-\w+ )[\w-][^\[|]*$')
+
+# Lines of the script are lines of the document, so that LINENO tells where it is.
+PROLOGUE = r'''
+unset BASH_ENV
+set -euo pipefail
+cd "$DOCS_FOLDER"
+docs_mode() { # MODE
+  { set +x; } 2>/dev/null
+  if [ "$1" = tree ]; then
+    cd "$DOCS_REPO"
+  else
+    cd "$DOCS_FOLDER"
+    export PATH=$DOCS_BIN:$PATH SKUA_BIN_DIR=$DOCS_BIN
+  fi
+  if [ "$1" = cluster ] && [ ! -e "$DOCS_FOLDER/cluster" ]; then
+    "$DOCS_REPO/deploy/cluster" start --dir "$DOCS_FOLDER/cluster" --nodes 3
+    export SKUA_CONTROL_ADDRESS=127.0.0.1:7400
+  fi
+  set -x
+}
+expect() { # CODE COMMAND...
+  local code=0
+  "${@:2}" || code=$?
+  [ "$code" -eq "$1" ]
+}
+docs_end() {
+  { set +x; } 2>/dev/null
+  local conf
+  for conf in "$DOCS_FOLDER"/cluster/cluster.conf "$DOCS_FOLDER"/tmp/*/cluster.conf; do
+    [ ! -e "$conf" ] || "$DOCS_REPO/deploy/cluster" stop --dir "${conf%/*}" >/dev/null || true
+  done
+  kill $(jobs -p) 2>/dev/null || true
+}
+trap docs_end EXIT
+trap 'echo "FAILED $LINENO $? $BASH_COMMAND"' ERR
+PS4='+ ${SECONDS}s: '
+'''
+# In namespaces of its own: the network has all of 10.0.0.0/16.
+NAMESPACES = ['unshare', '--net', '--pid', '--fork', '--kill-child', '--mount-proc', 'bash', '-c',
+              'ip link set lo up && ip route add local 10.0.0.0/16 dev lo && BASH_ENV=$DOCS_PROLOGUE exec bash "$1"',
+              'docs']
 
 
-def blocks(path):
+class Block:
+    """A ```sh block: its lines, where they begin, and what its mark says."""
+
+    def __init__(self, line, indent, mark):
+        self.line, self.indent, self.lines = line, indent, []
+        self.mode, self.reason, self.changes, self.setup, self.fault = None, '', [], [], None
+        self.read_mark(mark)
+
+    def read_mark(self, mark):
+        match = re.fullmatch(r'\s*<!--\s*(run|shown):[ \t]*(.*?)\s*-->\s*', mark, re.DOTALL)
+        if match is None:
+            self.fault = 'no mark in front of it: <!-- run: cluster|alone|tree --> or <!-- shown: WHY -->'
+            return
+        kind, text = match.groups()
+        if kind == 'shown':
+            self.reason = ' '.join(text.split())
+            self.fault = None if self.reason else 'the mark does not say why the block is not run: <!-- shown: WHY -->'
+            return
+        first, *self.setup = text.splitlines() or ['']
+        words = first.split()
+        self.mode = words[0] if words else ''
+        if self.mode not in MODES:
+            self.fault = f'the mark says run: {first}; it must be one of: {", ".join(MODES)}'
+        for word in words[1:]:
+            name, is_change, value = word.partition('=')
+            if is_change:
+                self.changes.append((name, value))
+            else:
+                self.fault = f'the mark has {word}; NAME=VALUE was expected'
+
+    def add(self, line):
+        self.lines.append(line[self.indent:] if not line[:self.indent].strip() else line)
+
+    def end(self):
+        """What can be judged only when all lines are there."""
+        for name, _ in self.changes:
+            if not any(pattern(name).search(line) for line in self.lines):
+                self.fault = f'the mark replaces {name}, which the block does not have'
+        if not any(line.strip() for line in self.lines):
+            self.fault = 'an empty block'
+
+    def script_lines(self):
+        """As many lines as the block has."""
+        return [self.changed(line) for line in self.lines]
+
+    def changed(self, line):
+        for name, value in self.changes:
+            line = pattern(name).sub(rf'\g<1>{value}', line)
+        code = re.search(r'\s#\s*exit code (\d+)(?::|$)', line)
+        return f'expect {code[1]} {line.strip()}' if code else line
+
+
+def pattern(name):
+    return re.compile(rf'((?<![\w-]){re.escape(name)}[ =])\S+')
+
+
+def read(path):
+    """The ```sh blocks of a document, and how many lines it has."""
+    found, block, mark, fence = [], None, '', None
     with open(path, encoding='utf-8') as text:
-        return BLOCK.findall(text.read())
+        lines = text.read().splitlines()
+    for number, line in enumerate(lines, 1):
+        if fence is not None:
+            if line.strip() == '```':
+                if block is not None:
+                    block.end()
+                fence, block, mark = None, None, ''
+            elif block is not None:
+                block.add(line)
+            elif fence.strip() == '```' and COMMAND.match(line.strip()):
+                fence = '```text'
+                found.append(Block(number, 0, mark))
+                found[-1].fault = 'a command in a block that is not marked as ```sh'
+        elif line.lstrip().startswith('```'):
+            fence = line
+            if line.strip() == '```sh':
+                block = Block(number, len(line) - len(line.lstrip()), mark)
+                found.append(block)
+        elif '<!--' in line and not is_open(mark):
+            mark = line
+        elif is_open(mark):
+            mark += '\n' + line
+        else:
+            mark = ''
+    return found, len(lines)
 
 
-def commands(text):
-    """Commands, with lines that go on put together, without comments."""
-    for line in text.replace('\\\n', ' ').splitlines():
-        words = shlex.split(line, comments=True) if "<(" not in line else line.split('#')[0].split()
-        if words:
+def is_open(mark):
+    return '<!--' in mark and '-->' not in mark
+
+
+# ---- Looking at commands
+
+def commands(lines):
+    """Commands, with lines that go on put together, without comments and what is given to them."""
+    text = '\n'.join(lines).replace('\\\n', ' ')
+    text = re.sub(r"<<-?'?(\w+)'?(.*?)\n(?:.*\n)*?\1(?=\n|$)", r'\2', text)
+    text = re.sub(r'(?:^|(?<=\s))#[^\n]*|\d?>&\d', '', text)
+    # What a command in `$()` prints is a word.
+    text = re.sub(r'\$\([^()]*\)', 'X', text)
+    # Words in quotes, also over several lines, are no commands.
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=';&|()\n')
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = ' \t', True, ''
+    words = []
+    for word in lexer:
+        if not word or not set(word) <= set(';&|()\n'):
+            words.append(word)
+        elif words:
             yield words
-
-
-def run(path):
-    folder = tempfile.mkdtemp(prefix='skua-readme.')
-    cluster = os.path.join(folder, 'skua')
-    lines = [line for block in blocks(path) for line in block.splitlines() if line.strip() not in STEPS]
-    count = sum(1 for _ in commands('\n'.join(lines)))
-    script = '\n'.join(lines).replace('/tmp/skua', cluster)
-    try:
-        # -x shows each command before what it prints.
-        code = subprocess.run(['bash', '-euxo', 'pipefail', '-c', script], cwd=REPO, check=False, timeout=LIMIT_S,
-                              stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT).returncode
-    finally:
-        if os.path.exists(cluster):
-            subprocess.run([os.path.join(REPO, 'deploy/cluster'), 'stop', '--dir', cluster], check=False, stdout=subprocess.DEVNULL)
-        shutil.rmtree(folder, ignore_errors=True)
-    if code != 0:
-        print(f'{path}: the last command above failed with {code}')
-        return None
-    return count
+            words = []
+    if words:
+        yield words
 
 
 class Helps:
@@ -69,8 +224,8 @@ class Helps:
         self.bin, self.texts = bin_folder, {}
 
     def path(self, name):
-        if name.startswith('build/fuzz/bin/fuzzers/'):
-            # Built by a later step; without options of ours.
+        if name.startswith(('build/fuzz/', 'build/asan/', 'build/tsan/')):
+            # Built by other steps; without options of ours.
             sources = glob.glob(os.path.join(REPO, f'tests/**/{os.path.basename(name)}.cc'), recursive=True)
             return sources[0] if sources else None
         if '/' in name:
@@ -88,18 +243,18 @@ class Helps:
             if end > 0 and not re.fullmatch(r'[a-z][a-z-]*', words[end - 1]):
                 break
             if key not in self.texts:
-                done = subprocess.run([path, *words[:end], '--help'], cwd=REPO, check=False, capture_output=True, text=True,
-                                      stdin=subprocess.DEVNULL, timeout=60)
-                self.texts[key] = done.stdout + done.stderr
+                done = subprocess.run([path, *words[:end], '--help'], cwd=REPO, check=False, capture_output=True,
+                                      text=True, stdin=subprocess.DEVNULL, timeout=60)
+                self.texts[key] = re.sub(r'--\[no-\]([\w-]+)', r'--\1 --no-\1', done.stdout + done.stderr)
             texts.append(self.texts[key])
         return '\n'.join(texts)
 
 
 def wrong(words, helps):
     """What is not as the command says, or nothing."""
-    while words and (words[0] in WRAPPERS or '=' in words[0]):
+    while words and (words[0] in WRAPPERS or re.match(r'\w+=', words[0])):
         words = words[1:]
-    if not words or words[0] in FOREIGN or words[0].startswith('<('):
+    if not words or words[0] in FOREIGN or words[0].startswith(('<', '$')):
         return None
     path = helps.path(words[0])
     if path is None:
@@ -109,42 +264,163 @@ def wrong(words, helps):
     # GoogleTest's own.
     options = [word.split('=')[0] for word in rest if re.match(r'--[a-z]', word) and not word.startswith('--gtest_')]
     text = helps.of(path, plain) if options else ''
-    unknown = [option for option in options if not re.search(rf'(?<![\w-]){re.escape(option)}(?![\w-])', text) and option != '--help']
+    unknown = [option for option in options
+               if option != '--help' and not re.search(rf'(?<![\w-]){re.escape(option)}(?![\w-])', text)]
     return f'{words[0]} has no option {", ".join(unknown)}' if unknown else None
 
 
-def check(folder, helps):
+def check(name, found, helps):
+    """How many commands were looked at, and what is wrong with them."""
     count, faults = 0, []
-    for path in sorted(glob.glob(os.path.join(folder, '*.md'))):
-        for block in blocks(path):
-            for words in commands(block):
-                count += 1
-                fault = wrong(words, helps)
-                if fault is not None:
-                    faults.append(f'{path}: {" ".join(words)[:100]}: {fault}')
+    for block in found:
+        if block.fault is not None:
+            faults.append(f'{name}:{block.line}: {block.fault}')
+            continue
+        for words in commands(block.lines):
+            count += 1
+            fault = wrong(words, helps)
+            if fault is not None:
+                faults.append(f'{name}:{block.line}: {" ".join(words)[:100]}: {fault}')
     return count, faults
+
+
+# ---- Running them
+
+def script(found, length, folder, bin_folder):
+    """A script with as many lines as the document."""
+    lines = [''] * length
+    for block in found:
+        if block.mode is None:
+            continue
+        setup = [f'docs_mode {block.mode}', *block.setup]
+        lines[block.line - 1] = ' '.join(line if line.endswith('&') else line + ';' for line in setup if line.strip())
+        lines[block.line:block.line + len(block.lines)] = block.script_lines()
+    text = PLACES.sub(folder, '\n'.join(lines))
+    for written in ('$PWD/build/release/bin', 'build/release/bin'):
+        text = text.replace(written, bin_folder)
+    return text + '\n'
+
+
+def look_alike(folder):
+    """Fills a new folder with what the source tree has at its top, and with what machines have."""
+    for name in os.listdir(REPO):
+        os.symlink(os.path.join(REPO, name), os.path.join(folder, name))
+    for name in ('tmp', 'var/lib', 'var/tmp', 'home', 'programs'):
+        os.makedirs(os.path.join(folder, name))
+    if shutil.which('sudo') is None:
+        path = os.path.join(folder, 'programs', 'sudo')
+        with open(path, 'w', encoding='utf-8') as sudo:
+            sudo.write('#!/bin/sh\nexec "$@"\n')
+        os.chmod(path, 0o755)
+
+
+def run(name, found, length, bin_folder, options):
+    """Runs a document; says what failed, if anything did."""
+    folder = tempfile.mkdtemp(prefix='skua-docs.')
+    try:
+        look_alike(folder)
+        for file, text in (('prologue', PROLOGUE), ('script', script(found, length, folder, bin_folder))):
+            with open(os.path.join(folder, file), 'w', encoding='utf-8') as out:
+                out.write(text)
+        limit_s = options.limit or (TREE_LIMIT_S if any(block.mode == 'tree' for block in found) else LIMIT_S)
+        output, is_late = execute(folder, bin_folder, limit_s)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.verbose:
+        print(output.replace(folder, ''), flush=True)
+    fault = judge(name, output, is_late, limit_s)
+    if fault is not None:
+        print('\n'.join(f'  {line}' for line in output.replace(folder, '').splitlines()[-LAST_LINES:]))
+        print(fault, flush=True)
+    return fault is None
+
+
+def execute(folder, bin_folder, limit_s):
+    """What it printed, and whether its time ran out."""
+    path = os.path.join(folder, 'script')
+    prologue = os.path.join(folder, 'prologue')
+    environment = {**os.environ, 'DOCS_PROLOGUE': prologue, 'DOCS_FOLDER': folder, 'DOCS_REPO': REPO,
+                   'DOCS_BIN': bin_folder, 'HOME': os.path.join(folder, 'home'), 'LC_ALL': 'C.UTF-8',
+                   'PATH': f'{os.environ["PATH"]}:{folder}/programs'}
+    # The compiler's cache stays where it is.
+    environment.setdefault('CCACHE_DIR', os.path.expanduser('~/.cache/ccache'))
+    command = [*NAMESPACES, path] if has_namespaces() else ['env', f'BASH_ENV={prologue}', 'bash', path]
+    with open(os.path.join(folder, 'output'), 'w+', encoding='utf-8', errors='replace') as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=out, start_new_session=True)
+        try:
+            code, is_late = process.wait(timeout=limit_s), False
+        except subprocess.TimeoutExpired:
+            is_late = True
+            os.killpg(process.pid, 9)
+            code = process.wait()
+        out.seek(0)
+        output = out.read()
+    if code != 0 and 'FAILED ' not in output:
+        output += f'\nFAILED 0 {code} the script\n'
+    return output, is_late
+
+
+@functools.cache
+def has_namespaces():
+    if shutil.which('unshare') is None:
+        return False
+    return subprocess.run([*NAMESPACES[:5], '--mount-proc', 'true'], check=False, capture_output=True).returncode == 0
+
+
+def judge(name, output, is_late, limit_s):
+    """What failed, or nothing."""
+    if is_late:
+        lines = [line for line in output.splitlines() if line.startswith('+')]
+        return f'{name}: not done within {limit_s} s; the last command: {lines[-1] if lines else "none"}'
+    failed = re.findall(r'^FAILED (\d+) (\d+) (.*)$', output, re.MULTILINE)
+    if failed:
+        line, code, command = failed[0]
+        return f'{name}:{line}: {command}: exit code {code}'
+    return None
+
+
+def paths_of(names):
+    """Files of what was named: documents, and folders of them."""
+    for name in names:
+        path = os.path.join(REPO, name)
+        yield from sorted(glob.glob(os.path.join(path, '*.md'))) if os.path.isdir(path) else [path]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--run', metavar='FILE', action='append', default=[])
-    parser.add_argument('--check', metavar='FOLDER', action='append', default=[])
+    parser.add_argument('documents', metavar='DOCUMENT', nargs='*', default=DOCUMENTS)
     parser.add_argument('--bin', default='build/release/bin')
+    parser.add_argument('--check', action='store_true', help='run nothing, only look')
+    parser.add_argument('--limit', metavar='SECONDS', type=int, help='for each document')
+    parser.add_argument('--verbose', action='store_true', help='print all that commands print')
     options = parser.parse_args()
-    os.chdir(REPO)
-    for folder in options.check:
-        count, faults = check(folder, Helps(options.bin))
-        print('\n'.join(faults + [f'looked at {count} commands in {folder}']), flush=True)
-        if faults or count == 0:
-            return 1
-    total = 0
-    for path in options.run:
-        count = run(path)
-        if not count:
-            return 1
-        total += count
-    print(f'ran {total} commands')
-    return 0
+    bin_folder = os.path.join(REPO, options.bin)
+    helps, looked, ran, bad = Helps(bin_folder), 0, 0, 0
+    for path in paths_of(options.documents):
+        name = os.path.relpath(path, REPO) if path.startswith(REPO) else path
+        found, length = read(path)
+        count, faults = check(name, found, helps)
+        faults += [f'{name}:{fault}' for fault in links.broken(path)]
+        looked += count
+        print('\n'.join(faults), end='\n' if faults else '', flush=True)
+        to_run = sum(sum(1 for _ in commands(block.lines)) for block in found if block.mode is not None)
+        if faults or to_run == 0 or options.check:
+            bad += bool(faults)
+            continue
+        if not has_namespaces() and any('sudo ' in line for block in found if block.mode for line in block.lines):
+            print(f'{name}: not run, it needs root', flush=True)
+            continue
+        since = time.monotonic()
+        if run(name, found, length, bin_folder, options):
+            ran += to_run
+            print(f'{name}: ran {to_run} of {count} commands in {time.monotonic() - since:.0f} s', flush=True)
+        else:
+            bad += 1
+    if looked == 0:
+        print('commands.py: no commands were found')
+    print(f'looked at {looked} commands, ran {ran}; {bad} documents are wrong')
+    return 1 if bad or looked == 0 else 0
 
 
 if __name__ == '__main__':
