@@ -296,9 +296,7 @@ def script(found, length, folder, bin_folder):
         lines[block.line - 1] = ' '.join(line if line.endswith('&') else line + ';' for line in setup if line.strip())
         lines[block.line:block.line + len(block.lines)] = block.script_lines()
     text = PLACES.sub(folder, '\n'.join(lines))
-    for written in ('$PWD/build/release/bin', 'build/release/bin'):
-        text = text.replace(written, bin_folder)
-    return text + '\n'
+    return re.sub(r'(\$PWD/)?build/release/bin', lambda _: bin_folder, text) + '\n'
 
 
 def look_alike(folder):

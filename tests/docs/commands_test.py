@@ -21,8 +21,9 @@ class CommandsTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        os.mkdir(os.path.join(self.folder.name, 'bin'))
-        program = os.path.join(self.folder.name, 'bin/skuad')
+        self.bin = os.path.join(self.folder.name, 'build/release/bin')
+        os.makedirs(self.bin)
+        program = os.path.join(self.bin, 'skuad')
         with open(program, 'w', encoding='utf-8') as out:
             out.write(PROGRAM)
         os.chmod(program, 0o755)
@@ -31,7 +32,7 @@ class CommandsTest(unittest.TestCase):
         path = os.path.join(self.folder.name, 'document.md')
         with open(path, 'w', encoding='utf-8') as out:
             out.write(document)
-        command = [sys.executable, os.path.join(HERE, 'commands.py'), '--bin', os.path.join(self.folder.name, 'bin')]
+        command = [sys.executable, os.path.join(HERE, 'commands.py'), '--bin', self.bin]
         done = subprocess.run([*command, *options, path], check=False, capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
@@ -51,6 +52,11 @@ class CommandsTest(unittest.TestCase):
                            '--verbose')
         self.assertIn('ran 3 of 3 commands', output)
         self.assertFalse(os.path.exists('/tmp/words'))
+
+    def test_programs_of_the_build_are_those_that_are_told(self):
+        output = self.good('<!-- run: alone -->\n```sh\nexport PATH=$PWD/build/release/bin:/usr/bin:/bin\nskuad by its name\n'
+                           'build/release/bin/skuad by its path\n```\n', '--verbose')
+        self.assertIn('ran 3 of 3 commands', output)
 
     def test_failing_command_is_named_with_its_line_and_output(self):
         output = self.bad('text\n\n<!-- run: alone -->\n```sh\necho first\nSKUAD_CODE=3 skuad now\necho never\n```\n')
