@@ -19,8 +19,8 @@ constexpr std::string_view kWrite = "write HOST:PORT, e.g. 10.0.0.1:7400";
 constexpr size_t kNameBytesMax = 253;
 constexpr size_t kLabelBytesMax = 63;
 
-absl::Status wrong(std::string what) {
-  return absl::InvalidArgumentError(std::move(what));
+absl::Status wrong(const std::string& what) {
+  return absl::InvalidArgumentError(what);
 }
 
 bool is_ip(int family, const std::string& text) {
@@ -133,7 +133,7 @@ absl::StatusOr<uint16_t> port_of(std::string_view text, bool zero_allowed) {
 
 absl::StatusOr<Address> parse_address(std::string_view text, const AddressRules& rules) {
   if (text.empty()) return wrong(absl::StrCat("is empty: ", std::string(kWrite)));
-  if (std::optional<std::string> complaint = complaint_of_text(text)) return wrong(*std::move(complaint));
+  if (std::optional<std::string> complaint = complaint_of_text(text)) return wrong(*complaint);
   const absl::StatusOr<Parts> parts = cut(text);
   if (!parts.ok()) return parts.status();
   Address address;
@@ -158,7 +158,7 @@ absl::Status check_address(std::string_view text, const AddressRules& rules) {
 
 absl::Status check_host(std::string_view text, const AddressRules& rules) {
   if (text.empty()) return wrong("is empty: write a host, e.g. 10.0.0.1");
-  if (std::optional<std::string> complaint = complaint_of_text(text)) return wrong(*std::move(complaint));
+  if (std::optional<std::string> complaint = complaint_of_text(text)) return wrong(*complaint);
   if (is_ipv6(text)) return judge_host(std::string(text), true, rules);
   if (text.front() != '[' && text.find(':') != std::string_view::npos) {
     return wrong("has a port: write the host alone, e.g. 10.0.0.1");

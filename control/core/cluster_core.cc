@@ -375,6 +375,7 @@ absl::Status ClusterCore::check_process(const std::string& uuid, uint64_t incarn
 
 absl::Status ClusterCore::no_such_table(const std::string& name) const {
   std::vector<std::string> names;
+  names.reserve(state_.tables.size());
   for (const auto& [id, table] : state_.tables) names.push_back(table.name);
   return control::no_such_table(name, absl::StrCat(" in cluster ", state_.cluster_name), names);
 }

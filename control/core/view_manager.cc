@@ -73,8 +73,8 @@ std::string unserved_trouble(const ViewContext& context, const ShardAssignment& 
   const auto said = status.unserved.find({record.table_id, record.shard});
   std::string why = said == status.unserved.end() ? std::string() : said->second;
   if (why.empty()) why = cut_text(status.trouble, kUnservedWhyMax);
-  const std::string what = absl::StrCat("its primary, node ", primary, ", cannot open its data",
-                                        why.empty() ? "; its log says why" : ": ", why);
+  std::string what = absl::StrCat("its primary, node ", primary, ", cannot open its data",
+                                  why.empty() ? "; its log says why" : ": ", why);
   const std::vector<Replica> members = members_of(record);
   std::vector<std::string> others;  // that have the data, and may be back
   for (const Replica& member : members) {

@@ -30,7 +30,7 @@ std::string describe_attempts(const Operation& operation, const std::string& who
 
 /// What a status means that comes without a text, as those in a BATCH do; empty: its name says it.
 std::string words_of(Method method, const Condition& condition, KvStatus status, uint64_t version) {
-  const std::string has = absl::StrCat("the key has version ", version);
+  std::string has = absl::StrCat("the key has version ", version);
   switch (status) {
     case KvStatus::kVersionMismatch:
       // 0 is that of an absent key.

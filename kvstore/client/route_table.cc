@@ -79,6 +79,7 @@ const TableRoutes* RouteTable::find_table(std::string_view name) {
 
 std::vector<std::string> RouteTable::table_names() const {
   std::vector<std::string> names;
+  names.reserve(tables_.size());
   for (const TableRoutes& table : tables_) names.push_back(table.name);
   return names;
 }
