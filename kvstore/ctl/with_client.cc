@@ -39,6 +39,7 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
 
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name) {
   std::vector<std::string> names;
+  names.reserve(tables.size());
   for (const control::TableSummary& summary : tables) names.push_back(summary.table.name);
   if (std::ranges::find(names, name) != names.end()) return absl::OkStatus();
   const absl::Status none = control::no_such_table(name, "", names);

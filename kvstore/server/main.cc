@@ -230,7 +230,7 @@ void declare(app::Program& program, Config& config) {
 
 /// The options' values have been found to be addresses.
 Listening listening_of(const Config& config) {
-  const auto numeric = [](std::string host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
+  const auto numeric = [](const std::string& host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
   const app::Address grpc = app::parse_address(config.grpc_address, kGrpcRules).value_or(app::Address{});
   Listening out{.grpc_host = numeric(grpc.host), .grpc_port = grpc.port, .workers = config.workers};
   if (config.transport == TransportKind::kTcp) {

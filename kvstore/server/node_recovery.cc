@@ -192,6 +192,7 @@ void NodeImpl::tell_no_room() {
 /// Thread: the storage watch's, and before there is one registered()'s.
 void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
   std::vector<control::ShardRef> refs;
+  refs.reserve(unserved.size());
   for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
   const std::lock_guard lock(mutex_);
   if (agent_ == nullptr) return;
