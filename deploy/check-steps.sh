@@ -191,6 +191,10 @@ fuzz_one() { # PROGRAM
   if ! "$1" -max_total_time="$fuzz_seconds" -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="build/fuzz/$name-" \
     "${folders[@]}" >"$logs/$name.log" 2>&1; then
     tail -n 40 "$logs/$name.log"
+    # What was found, where, and the input, in a few lines for the summary: this machine may be gone soon.
+    { grep -E -m 3 'ERROR: |Check failed|CHECK failed|terminate called' "$logs/$name.log"
+      grep -E '^ +#[0-9]+ .* in ' "$logs/$name.log" | head -n 12
+      grep -E '^(SUMMARY|Base64): ' "$logs/$name.log"; } | cut -c 1-400 | while IFS= read -r line; do note "$name: $line"; done
     echo "fuzz: $name found something; run $1 with the build/fuzz/$name-* file that it wrote"
     return 1
   fi
@@ -208,8 +212,8 @@ step_fuzz() {
   configure fuzz
   build_targets fuzz fuzzers
   mapfile -t programs < <(find build/fuzz/bin/fuzzers -type f | sort)
-  export -f fuzz_one
-  export fuzz_seconds logs
+  export -f fuzz_one note
+  export fuzz_seconds logs notes
   # shellcheck disable=SC2016  # the inner shell expands it
   printf '%s\0' "${programs[@]}" | xargs -0 -n 1 -P "$jobs" bash -c 'fuzz_one "$1"' fuzz
   checked "${#programs[@]}" targets

@@ -29,6 +29,7 @@ STEPS_FILE = os.environ.get('SKUA_CHECK_STEPS', os.path.join(FOLDER, 'check-step
 SKIPPED = 77
 PROGRESS_S = 60
 LAST_LINES = 60
+LAST_LINES_AGAIN = 15
 
 ALONE = {
     'deps': 'packages are there (installs what is missing)',
@@ -117,8 +118,11 @@ class Step:
     def tell(self):
         lines = [f'== {self.name}: {self.outcome} after {self.took_s:.0f} s']
         if self.outcome == 'FAILED':
-            lines += [f'   {self.name} | {line}' for line in self.last_lines(LAST_LINES)]
+            lines += self.excerpt(LAST_LINES)
         print('\n'.join(lines), flush=True)
+
+    def excerpt(self, count):
+        return [f'   {self.name} | {line}' for line in self.last_lines(count)]
 
     def last_lines(self, count):
         try:
@@ -244,6 +248,10 @@ def main():
         if step.outcome is None:
             step.outcome = 'not run'
             step.notes.append(f'it needs {" and ".join(FIRST)}')
+    # What failed once more: of a long run, some keep only the end.
+    for step in run.steps.values():
+        if step.outcome == 'FAILED':
+            print('\n' + '\n'.join(step.excerpt(LAST_LINES_AGAIN)))
     print('\n' + '\n'.join(step.summary() for step in run.steps.values()))
     print(f'  in all               {time.monotonic() - began_s:6.0f} s')
     counts = {word: sum(step.outcome == word for step in run.steps.values()) for word in ('passed', 'FAILED', 'skipped')}
