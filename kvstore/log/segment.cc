@@ -17,9 +17,13 @@ constexpr std::string_view kSegmentSuffix = ".log";
 constexpr std::string_view kSparePrefix = "spare-";
 constexpr size_t kNameDigits = 16;
 
+/// Only names that are written here: what else stands for the same number would be opened by another name than it has.
 std::optional<uint64_t> parse_name(std::string_view name, std::string_view prefix, std::string_view suffix) {
   if (name.size() != prefix.size() + kNameDigits + suffix.size()) return std::nullopt;
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
+  if (name.substr(prefix.size(), kNameDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
   const char* first = name.data() + prefix.size();
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(first, first + kNameDigits, number, 16);

@@ -69,6 +69,7 @@ TEST(SegmentName, RoundTrip) {
   EXPECT_EQ(parse_spare_name(spare_name(5)), 5U);
   EXPECT_FALSE(parse_segment_name("segment-1f.log"));
   EXPECT_FALSE(parse_segment_name("segment-000000000000001g.log"));
+  EXPECT_FALSE(parse_segment_name("segment-000000000000001F.log"));  // another file than the one above
   EXPECT_FALSE(parse_segment_name(spare_name(5)));
 }
 
