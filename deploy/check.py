@@ -253,6 +253,10 @@ def main():
         if step.outcome == 'FAILED':
             print('\n' + '\n'.join(step.excerpt(LAST_LINES_AGAIN)))
     print('\n' + '\n'.join(step.summary() for step in run.steps.values()))
+    # And what is wrong in a few lines, last.
+    for step in run.steps.values():
+        if step.outcome == 'FAILED':
+            print('\n'.join(f'  {step.name}: {note}' for note in step.notes if 'skipped' not in note))
     print(f'  in all               {time.monotonic() - began_s:6.0f} s')
     counts = {word: sum(step.outcome == word for step in run.steps.values()) for word in ('passed', 'FAILED', 'skipped')}
     skipped = f', {counts["skipped"]} skipped' if counts['skipped'] else ''

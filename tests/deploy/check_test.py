@@ -108,7 +108,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(['deps', *jobs], known.stdout.split())
 
 
-REPORT = """<testsuite tests="4">
+REPORT = """<testsuite tests="6">
 <testcase name="a_test" status="run"><system-out>[ RUN ] A.B
 /x/y.cc:31: Skipped
 no device
@@ -122,6 +122,13 @@ no zsh
 without killed_etcd: etcd is not installed</system-out></testcase>
 <testcase name="c_test" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>skipped: needs root</system-out></testcase>
 <testcase name="d_test" status="run"/>
+<testcase name="e_test" status="fail"><failure message=""/><system-out>[ RUN ] A.B
+/x/y.cc:31: Failure
+  Actual: 3
+[  FAILED  ] A.B (0 ms)
+[  FAILED  ] A.B, where 3 is 4
+SUMMARY: ThreadSanitizer: data race /x/y.h:3 in f</system-out></testcase>
+<testcase name="f_test" status="fail"><failure message=""/><system-out>Segmentation fault</system-out></testcase>
 </testsuite>"""
 
 
@@ -132,9 +139,11 @@ class TestReportTest(unittest.TestCase):
             report.flush()
             done = subprocess.run([os.path.join(REPO, 'deploy/test-report'), report.name], check=True, capture_output=True, text=True)
         self.assertEqual(done.stdout.splitlines(), [
-            'checked 3 tests', 'note a_test, 1 skipped: no device here', 'note a_test, 1 skipped: no zsh',
+            'checked 5 tests', 'note a_test, 1 skipped: no device here', 'note a_test, 1 skipped: no zsh',
             'note b_test, 1 skipped: gnuplot is not there',
-            'note b_test, 1 skipped: without killed_etcd: etcd is not installed', 'note c_test was skipped: needs root'])
+            'note b_test, 1 skipped: without killed_etcd: etcd is not installed', 'note c_test was skipped: needs root',
+            'note e_test FAILED: /x/y.cc:31: Failure', 'note e_test FAILED: [ FAILED ] A.B',
+            'note e_test FAILED: SUMMARY: ThreadSanitizer: data race /x/y.h:3 in f', 'note f_test FAILED: Segmentation fault'])
 
 
 if __name__ == '__main__':
