@@ -48,6 +48,11 @@ void check_process(std::string_view program, uint64_t files) {
                                    " at least: raise the limit with ulimit -n 65536 (systemd: LimitNOFILE=65536)"));
 }
 
+uint64_t open_files_max() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT32_MAX;
+}
+
 absl::Status check_threads(std::string_view who, size_t count, std::string_view or_else) {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);

@@ -1,5 +1,7 @@
 #include "kvstore/engine/rocksdb_background.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -10,14 +12,17 @@ namespace {
 /// If nothing is heard of a flush for so long, it is asked for again.
 constexpr auto kLookAgain = std::chrono::seconds(1);
 
-/// RocksDB has no code for EDQUOT.
-constexpr char kQuotaText[] = "Disk quota exceeded";
+/// RocksDB has no code for EDQUOT, EMFILE and ENFILE; their texts are strerror's.
+constexpr std::array kShortages = {"Disk quota exceeded", "Too many open files"};
 
 }  // namespace
 
-bool is_full_disk(const rocksdb::Status& status) {
+bool is_shortage(const rocksdb::Status& status) {
   if (status.IsNoSpace()) return true;
-  return status.IsIOError() && status.getState() != nullptr && std::strstr(status.getState(), kQuotaText) != nullptr;
+  const char* const text = status.getState();
+  return status.IsIOError() && text != nullptr &&
+         std::any_of(kShortages.begin(), kShortages.end(),
+                     [&](const char* of) { return std::strstr(text, of) != nullptr; });
 }
 
 rocksdb::Status RocksdbBackground::flush(rocksdb::DB& db, Wait wait) {
@@ -59,7 +64,7 @@ rocksdb::Status RocksdbBackground::allow_deletions(rocksdb::DB& db) {
 rocksdb::Status RocksdbBackground::resume(rocksdb::DB& db) {
   {
     const std::lock_guard lock(mutex_);
-    if (!is_full_disk(why_)) return why_;
+    if (!is_shortage(why_)) return why_;
     why_ = rocksdb::Status::OK();
   }
   return db.Resume();
@@ -93,14 +98,14 @@ void RocksdbBackground::OnFlushCompleted(rocksdb::DB* /*db*/, const rocksdb::Flu
 
 void RocksdbBackground::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
   using Reason = rocksdb::BackgroundErrorReason;
-  if (is_full_disk(*error)) *error = rocksdb::Status(*error, rocksdb::Status::Severity::kSoftError);
+  if (is_shortage(*error)) *error = rocksdb::Status(*error, rocksdb::Status::Severity::kSoftError);
   {
     const std::lock_guard lock(mutex_);
     if (reason == Reason::kManifestWrite || reason == Reason::kManifestWriteNoWAL) {
       ++manifest_errors_;
       flushes_before_ = flushes_;
     }
-    if (reason == Reason::kCompaction && is_full_disk(*error)) {
+    if (reason == Reason::kCompaction && is_shortage(*error)) {
       compaction_failed_ = true;
     } else if (why_.ok() || error->severity() > why_.severity()) {
       why_ = *error;

@@ -29,8 +29,8 @@
 
 namespace skua::kv::internal {
 
-/// The disk, or this user's share of it, has no room: it may have some later.
-[[nodiscard]] bool is_full_disk(const rocksdb::Status& status);
+/// The disk, or this user's share of it, has no room, or no more files may be open: that may be over later.
+[[nodiscard]] bool is_shortage(const rocksdb::Status& status);
 
 enum class Wait : uint8_t { kNo, kYes };
 

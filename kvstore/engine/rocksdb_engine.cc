@@ -64,7 +64,7 @@ absl::Status to_status(const rocksdb::Status& status, const char* what, const st
   const std::string text = absl::StrCat(what, " in ", path, ": ", status.ToString());
   if (status.IsNotFound()) return absl::NotFoundError(text);
   if (status.IsCorruption()) return absl::DataLossError(text);
-  if (is_full_disk(status)) return absl::ResourceExhaustedError(text);
+  if (is_shortage(status)) return absl::ResourceExhaustedError(text);
   if (status.IsInvalidArgument()) return absl::FailedPreconditionError(text);
   if (status.IsBusy() || status.IsTryAgain() || status.IsIncomplete() || status.IsShutdownInProgress() ||
       status.IsTimedOut()) {

@@ -225,7 +225,7 @@ class RocksdbShardDb final : public ShardDb {
   template <typename Operation>
   rocksdb::Status with_room(const Operation& operation) {
     if (rocksdb::Status status = background_->why(); !status.ok()) {
-      if (!is_full_disk(status) || !has_room()) return status;
+      if (!is_shortage(status) || !has_room()) return status;
       if (status = background_->resume(*db_); !status.ok()) return status;
     }
     const rocksdb::Status status = operation();

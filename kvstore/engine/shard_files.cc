@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv::files {
 namespace fs = std::filesystem;
@@ -37,7 +38,7 @@ std::optional<ShardId> parse_shard_name(const std::string& name) {
 
 absl::Status io_error(const char* what, const std::string& path, const std::error_code& code) {
   const std::string text = absl::StrCat(what, " ", path, ": ", code.message());
-  if (code.value() == ENOSPC || code.value() == EDQUOT) return absl::ResourceExhaustedError(text);
+  if (is_shortage(code.value())) return absl::ResourceExhaustedError(text);
   return absl::InternalError(text);
 }
 

@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
 absl::Status errno_status(int error, const char* what, const std::string& path) {
   const absl::Status text = absl::ErrnoToStatus(error, absl::StrCat(what, " ", path));
+  if (is_shortage(error)) return absl::ResourceExhaustedError(text.message());
   switch (error) {
-    case ENOSPC:
-    case EDQUOT: return absl::ResourceExhaustedError(text.message());
     case ENOENT: return absl::NotFoundError(text.message());
     case EACCES:
     case EPERM:

@@ -8,13 +8,14 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
 
 namespace skua::kv {
 namespace {
 
 absl::Status io_error(const char* what, const std::string& path, int error) {
   const std::string text = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
-  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+  return is_shortage(error) ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 absl::Status write_and_sync(const std::string& path, std::string_view bytes) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace skua::kv {
@@ -25,7 +26,15 @@ uint64_t unix_ms() {
 
 /// Of a shard that cannot be opened.
 const char* way_out(const UnservedShard& shard) {
-  if (absl::IsResourceExhausted(shard.why)) return "; free space on the disk: it is tried again every 5 s";
+  if (absl::IsResourceExhausted(shard.why)) {
+    // EMFILE and ENFILE, by the system or by RocksDB.
+    if (absl::StrContains(shard.why.message(), "oo many open files")) {
+      return "; raise the limit of open files (ulimit -n 65536; systemd: LimitNOFILE=65536), or close connections: it "
+             "is tried again "
+             "every 5 s";
+    }
+    return "; free space on the disk: it is tried again every 5 s";
+  }
   if (absl::IsDataLoss(shard.why)) {
     return "; stop the node, see what is damaged with `skuactl store verify`, and restore the shard from a backup, or "
            "drop its table. A replica is learnt again from others by itself";

@@ -189,7 +189,7 @@ class Transport {
   virtual void set_placer(RxPlacer* /*placer*/) {}
 
   /// Whom the transport asks before it gives a PeerId to another address; must outlive its use here. Null: nobody, and
-  /// no peer is used. Streams ignore it.
+  /// no peer is used. Streams close callers that no session uses.
   virtual void set_peer_use(const PeerUse* /*use*/) {}
 
   /// The PeerId of the described endpoint, to send to; no I/O happens yet. For our own dials, whose descriptors come

@@ -87,6 +87,8 @@ struct Connection {
   /// A frame was completed since Links::check_half_frames() looked last, and since when it has seen the same half frame.
   bool produced = false;
   TimeNs half_since_ns = kTimeNever;
+  /// A caller: since when no session has used it.
+  TimeNs unused_since_ns = kTimeNever;
   /// Not OK: to be closed at the next rx_burst, for this reason.
   absl::Status broken;
 };

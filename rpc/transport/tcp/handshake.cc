@@ -157,6 +157,10 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
     return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
                                                  " connections from that address, its limit: close some"));
   }
+  if (caller_count_ >= env_.options->callers_max) {
+    return refuse(HelloCode::kFull,
+                  absl::StrCat("this endpoint has ", caller_count_, " connections, its limit: try again later"));
+  }
   absl::StatusOr<Peer*> peer = env_.peers->add_caller(hello.sender.uuid);
   if (!peer.ok()) return refuse(HelloCode::kFull, std::string(peer.status().message()));
   if (!send_reply(connection, reply)) {
@@ -214,7 +218,13 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   peer.link = &connection;
   peer.host = absl::HashOf(connection.remote.ip);
   ++link_count_;
-  if (!connection.outgoing) ++callers_[connection.remote.ip];
+  if (!connection.outgoing) {
+    ++callers_[connection.remote.ip];
+    ++caller_count_;
+    // The endpoint may sleep until a timer that is further away.
+    if (is_crowded())
+      unused_check_ns_ = std::min(unused_check_ns_, connection.up_since_ns + env_.options->unused_timeout_ns / 40);
+  }
   peer.tx.repack(*find_dialect(env_.dialects, env_.versions.max), *connection.dialect);
   env_.peers->push_event(
       {.peer = peer.id, .kind = LinkEvent::Kind::kUp, .identity = connection.identity, .why = absl::OkStatus()});

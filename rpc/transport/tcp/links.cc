@@ -135,6 +135,7 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
   if (was_link && !connection.outgoing) {
     const auto callers = callers_.find(connection.remote.ip);
     if (--callers->second == 0) callers_.erase(callers);
+    --caller_count_;
   }
   close_quietly(connection);
   if (was_dial) {
@@ -370,6 +371,7 @@ void Links::flush(Peer& peer) {
 
 TimeNs Links::next_timer_ns() const {
   TimeNs next = some_are_half_ ? std::min(accept_again_ns_, half_check_ns_) : accept_again_ns_;
+  if (caller_count_ > 0) next = std::min(next, unused_check_ns_);
   for (const Connection* connection : handshakes_) next = std::min(next, connection->deadline_ns);
   for (const Peer* peer : waiting_) next = std::min(next, peer->retry_at_ns);
   return next;
@@ -406,6 +408,7 @@ void Links::run_timers() {
     if (wanted) dial(peer);
   }
   if (some_are_half_ && half_check_ns_ <= now) check_half_frames(now);
+  if (caller_count_ > 0 && unused_check_ns_ <= now) end_unused_callers(now);
   if (accept_again_ns_ <= now) {
     accept_again_ns_ = kTimeNever;
     accept_all();
@@ -433,6 +436,28 @@ void Links::check_half_frames(TimeNs now) {
     ++env_.rx->counters->rx_dropped;
     fail(*connection, absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection->peer)),
                                                           " sent a part of a frame, and the rest did not come")));
+  }
+}
+
+/// Whoever connects and opens no session holds a descriptor, which the node's files need as well. An honest caller loses nothing: it
+/// connects again when it has something to say.
+void Links::end_unused_callers(TimeNs now) {
+  const DurationNs allowed = env_.options->unused_timeout_ns / (is_crowded() ? 10 : 1);
+  unused_check_ns_ = now + allowed / 4;
+  if (peer_use_ == nullptr) return;
+  for (const std::unique_ptr<Connection>& connection : slots_) {
+    if (connection == nullptr || connection->outgoing || connection->state != Connection::State::kFrames ||
+        !connection->broken.ok()) {
+      continue;
+    }
+    if (peer_use_->is_used(connection->peer)) {
+      connection->unused_since_ns = kTimeNever;
+    } else if (connection->unused_since_ns == kTimeNever) {
+      connection->unused_since_ns = now;
+    } else if (now - connection->unused_since_ns >= allowed) {
+      fail(*connection,
+           absl::UnavailableError(absl::StrCat(name_of(env_.peers->at(connection->peer)), " has no session here")));
+    }
   }
 }
 

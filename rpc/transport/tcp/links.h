@@ -67,6 +67,8 @@ class Links {
   /// Half-received bytes of all connections leave the chunks.
   void spill_all();
   void cancel_placements(RxPlacer* placer);
+  /// Whom to ask whether a session uses a caller; null: every caller counts as used.
+  void set_peer_use(const PeerUse* use) { peer_use_ = use; }
   /// Forgets all packets that wait to be written. A connection with half a packet on the wire cannot go on and is closed.
   void abandon_tx();
 
@@ -104,13 +106,16 @@ class Links {
   void establish(Connection& connection, Peer& peer, uint16_t version);
   void evict_handshake();
   void check_half_frames(TimeNs now);
+  [[nodiscard]] bool is_crowded() const { return caller_count_ >= env_.options->callers_max / 2; }
+  void end_unused_callers(TimeNs now);
 
   // Writing and time.
   void flush(Peer& peer);
   void run_timers();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] bool has_timers() const {
-    return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever || some_are_half_;
+    return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever || some_are_half_ ||
+           caller_count_ > 0;
   }
   [[nodiscard]] std::string name_of(const Peer& peer) const;
 
@@ -129,6 +134,9 @@ class Links {
   std::vector<Connection*> failed_;
   /// Connections that stand and were dialled from there, by address.
   absl::flat_hash_map<std::array<uint8_t, 16>, uint32_t> callers_;
+  uint32_t caller_count_ = 0;
+  const PeerUse* peer_use_ = nullptr;
+  TimeNs unused_check_ns_ = 0;
   /// Dialling or waiting for a hello; oldest first.
   std::vector<Connection*> handshakes_;
   /// Peers with packets queued until their back-off is over.

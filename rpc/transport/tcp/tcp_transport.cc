@@ -33,6 +33,7 @@ class TcpTransportImpl final : public TcpTransport {
   const TransportCounters& counters() const override { return counters_; }
   Descriptor local_descriptor() const override;
   void set_placer(RxPlacer* placer) override;
+  void set_peer_use(const PeerUse* use) override { links_.set_peer_use(use); }
   absl::StatusOr<PeerId> resolve(const Descriptor& descriptor) override;
   size_t tx_burst(std::span<TxPacket> packets) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
@@ -231,8 +232,9 @@ absl::Status check_options(const TcpOptions& options, const tcp::VersionRange& v
     return invalid("rx_chunk_bytes must hold a packet of place_above_bytes");
   }
   if (options.payload_max_bytes > uint32_t{1} << 30) return invalid("payload_max_bytes above 1 GiB");
-  if (options.tx_queue_max_bytes == 0 || options.handshakes_max == 0 || options.peers_max == 0) {
-    return invalid("tx_queue_max_bytes, handshakes_max and peers_max must not be zero");
+  if (options.tx_queue_max_bytes == 0 || options.handshakes_max == 0 || options.peers_max == 0 ||
+      options.callers_max == 0) {
+    return invalid("tx_queue_max_bytes, handshakes_max, peers_max and callers_max must not be zero");
   }
   if (options.connect_timeout_ns <= 0 || options.reconnect_min_ns <= 0 ||
       options.reconnect_max_ns < options.reconnect_min_ns) {

@@ -32,6 +32,7 @@ struct Room {
     switch (error.load()) {
       case FullDiskEnv::Error::kNoSpace: return IOStatus::NoSpace("simulated", "No space left on device");
       case FullDiskEnv::Error::kQuota: return IOStatus::IOError("simulated", "Disk quota exceeded");
+      case FullDiskEnv::Error::kFiles: return IOStatus::IOError("simulated", "Too many open files");
       case FullDiskEnv::Error::kIo: break;
     }
     return IOStatus::IOError("simulated", "Input/output error");

@@ -19,7 +19,7 @@ class FullDiskEnv {
 
   [[nodiscard]] rocksdb::Env* env() { return env_.get(); }
 
-  enum class Error : uint8_t { kNoSpace, kQuota, kIo };
+  enum class Error : uint8_t { kNoSpace, kQuota, kFiles, kIo };
   /// So many calls that take room succeed, then all fail.
   void fill_after(uint64_t calls, Error error = Error::kNoSpace);
   void free_space();

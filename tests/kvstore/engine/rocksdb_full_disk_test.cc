@@ -168,6 +168,10 @@ TEST(RocksdbFullDiskTest, WhereverAQuotaIsUsedUp_AllGoesOnWhenThereIsRoom) {
   EXPECT_GT(rounds(2, FullDiskEnv::Error::kQuota), 10);
 }
 
+TEST(RocksdbFullDiskTest, WhereverNoMoreFilesMayBeOpen_AllGoesOnWhenTheyMay) {
+  EXPECT_GT(rounds(2, FullDiskEnv::Error::kFiles), 10);
+}
+
 TEST(RocksdbFullDiskTest, AfterARecovery_AFlushThatIsDoneIsOnTheDisk) {
   const TemporaryDirectory dir;
   FullDiskEnv disk;

@@ -1,8 +1,11 @@
 #include "kvstore/log/posix_device.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -67,6 +70,20 @@ TEST_P(PosixDeviceTest, Errors_NameThePath) {
   EXPECT_TRUE(absl::IsNotFound(device_->remove("none")));
   EXPECT_TRUE(absl::IsNotFound(device_->rename("none", "b")));
   EXPECT_TRUE(absl::IsNotFound(open_posix_device(directory_ + "/x/y").status()));
+}
+
+TEST_P(PosixDeviceTest, Create_WhenNoMoreFilesMayBeOpenIsAShortage) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int free = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(free, 0);
+  ::close(free);
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(free), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = device_->create("a", kPageBytes, Device::Fill::kReserve).status();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(device_->create("a", kPageBytes, Device::Fill::kReserve).ok());
 }
 
 TEST_P(PosixDeviceTest, Log_OnIt) {

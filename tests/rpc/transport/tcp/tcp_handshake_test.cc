@@ -1,6 +1,8 @@
 // Who may connect, who is refused and in which words, claims, restarts and hostile bytes.
 #include <sys/socket.h>
 
+#include <set>
+
 #include "gmock/gmock.h"
 #include "rpc/transport/tcp/hello.h"
 #include "rpc/transport/tcp/socket.h"
@@ -327,6 +329,45 @@ TEST(TcpHandshake, TooManyFromOneAddress_AreRefused) {
   const UniqueFd fourth = raw_connect(a);
   write_all(a, fourth, encode_hello(hello_from(4)));
   ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 3; }));
+}
+
+TEST(TcpHandshake, TooManyCallers_AreRefused) {
+  TcpOptions options = node_options(1);
+  options.callers_max = 1;
+  TestNode a(options);
+  const UniqueFd first = raw_connect(a);
+  write_all(a, first, encode_hello(hello_from(2)));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
+  const UniqueFd second = raw_connect(a);
+  write_all(a, second, encode_hello(hello_from(3)));
+  const std::string answer = read_to_end(a, second);
+  EXPECT_EQ(decode_reply(as_byte_span(answer))->code, HelloCode::kFull);
+}
+
+TEST(TcpHandshake, CallersThatNoSessionUses_AreClosed) {
+  struct Use final : PeerUse {
+    [[nodiscard]] bool is_used(PeerId peer) const override { return used.contains(peer); }
+    std::set<PeerId> used;
+  } use;
+  TcpOptions options = node_options(1);
+  options.unused_timeout_ns = 100 * kMillisecond;
+  TestNode a(options);
+  a->set_peer_use(&use);
+  const UniqueFd user = raw_connect(a);
+  write_all(a, user, encode_hello(hello_from(2)));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kUp) == 1; }));
+  const PeerId used = a.links.back().peer;
+  use.used.insert(used);
+  for (uint8_t round = 1; round <= 3; ++round) {
+    const UniqueFd idle = raw_connect(a);
+    write_all(a, idle, encode_hello(hello_from(3)));
+    ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kDown) == round; }));
+    EXPECT_NE(a.links.back().peer, used);
+  }
+  use.used.clear();
+  ASSERT_TRUE(run_until({&a}, [&] { return a.count_links(Kind::kDown) == 4; }));
+  EXPECT_EQ(a.links.back().peer, used);
+  a->set_peer_use(nullptr);
 }
 
 TEST(TcpHandshake, SameUuid_IsRefused) {
