@@ -51,10 +51,12 @@ absl::StatusOr<DataDirIdentity> parse_identity(const std::string& path, const st
   identity.format_version = table["format_version"].value_or(int64_t{0});
   identity.node_uuid = table["node_uuid"].value_or(std::string());
   identity.cluster_id = table["cluster_id"].value_or(std::string());
+  identity.secret = table["secret"].value_or(std::string());
   if (identity.role.empty()) return damaged(path, "it has no role");
   if (identity.format_version < 1) return damaged(path, "it has no format_version");
   absl::Status status = check_uuid(path, "node_uuid", identity.node_uuid, false);
   if (status.ok()) status = check_uuid(path, "cluster_id", identity.cluster_id, true);
+  if (status.ok()) status = check_uuid(path, "secret", identity.secret, true);
   if (!status.ok()) return status;
   return identity;
 }
@@ -75,7 +77,7 @@ class File {
 };
 
 absl::Status write_all(const std::string& path, std::string_view text) {
-  const File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  const File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (file.fd() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("creating ", path));
   while (!text.empty()) {
     const ssize_t wrote = write(file.fd(), text.data(), text.size());
@@ -113,7 +115,8 @@ absl::Status write_identity(const std::string& directory, const DataDirIdentity&
   const std::string text = absl::StrCat(
       "# Written by Skua. Do not edit: a node that forgets who it is loses its shards.\n",
       "role = ", toml_quoted(identity.role), "\nformat_version = ", identity.format_version,
-      "\nnode_uuid = ", toml_quoted(identity.node_uuid), "\ncluster_id = ", toml_quoted(identity.cluster_id), "\n");
+      "\nnode_uuid = ", toml_quoted(identity.node_uuid), "\ncluster_id = ", toml_quoted(identity.cluster_id),
+      "\nsecret = ", toml_quoted(identity.secret), "\n");
   if (absl::Status status = write_all(aside, text); !status.ok()) return status;
   if (rename(aside.c_str(), path.c_str()) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("renaming ", aside, " to ", path));
@@ -126,12 +129,15 @@ absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, cons
   absl::StatusOr<std::optional<DataDirIdentity>> found = read_identity(directory);
   if (!found.ok()) return found.status();
   if (!found->has_value()) {
-    DataDirIdentity fresh{
-        .role = role, .format_version = newest_format_version, .node_uuid = random_uuid(), .cluster_id = ""};
+    DataDirIdentity fresh{.role = role,
+                          .format_version = newest_format_version,
+                          .node_uuid = random_uuid(),
+                          .cluster_id = "",
+                          .secret = random_uuid()};
     if (absl::Status status = write_identity(directory, fresh); !status.ok()) return status;
     return fresh;
   }
-  const DataDirIdentity& identity = **found;
+  DataDirIdentity& identity = **found;
   if (identity.role != role) {
     return absl::FailedPreconditionError(absl::StrCat("the data directory ", directory, " belongs to a ",
                                                       program_of(identity.role), ", not to a ", program_of(role),
@@ -142,6 +148,11 @@ absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, cons
         absl::StrCat("the data directory ", directory, " has format version ", identity.format_version,
                      " and this program knows only up to ", newest_format_version,
                      "; it was written by a newer Skua: use that version or a later one"));
+  }
+  if (identity.secret.empty()) {
+    identity.secret = random_uuid();
+    // A full disk must not keep a node from starting: the next start tries again.
+    if (!write_identity(directory, identity).ok()) identity.secret.clear();
   }
   return identity;
 }

@@ -8,6 +8,9 @@
 //   format_version = 1
 //   node_uuid = "0d2f5f43-..."
 //   cluster_id = "7c1e5a6b-..."      # empty until the node has joined its first cluster
+//   secret = "51b0c2d9-..."          # what a node proves by that it is the owner of its uuid
+//
+// Only its owner may read it. Builds that do not know a key leave it alone.
 //
 // It is replaced as a whole (written aside, fsynced, renamed, directory fsynced), so that a crash
 // leaves the old or the new one. A directory of another role or a newer format is refused when it
@@ -32,6 +35,9 @@ struct DataDirIdentity {
   std::string node_uuid;
   /// Empty before the first cluster was joined.
   std::string cluster_id;
+  /// A random UUID that is as old as the directory, or as the first start of a build that knows it; empty: that start had no room on
+  /// the disk to write it.
+  std::string secret = {};
 };
 
 /// What is written in `directory`, or empty when it has no identity yet. DATA_LOSS when the file is
@@ -42,7 +48,7 @@ struct DataDirIdentity {
 /// RESOURCE_EXHAUSTED for a full disk) names the path and the system's reason.
 [[nodiscard]] absl::Status write_identity(const std::string& directory, const DataDirIdentity& identity);
 
-/// The directory's identity; a directory without one gets a fresh node uuid and no cluster.
+/// The directory's identity; a directory without one gets a fresh node uuid, a secret and no cluster.
 /// FAILED_PRECONDITION when it has another role, or a format newer than `newest_format_version`
 /// (the message says which version is needed). Hold the DirectoryLock.
 [[nodiscard]] absl::StatusOr<DataDirIdentity> open_identity(const std::string& directory, const std::string& role,

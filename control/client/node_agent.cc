@@ -168,6 +168,7 @@ class NodeAgent::Impl {
     v1::RegisterRequest request;
     request.set_cluster_id(cluster_id_);
     *request.mutable_node() = to_proto(options_.node);
+    request.set_secret(options_.node.secret);
     request.set_applied_revision(take_applied_revision());
     v1::RegisterReply reply;
     absl::Status status = call(&v1::Membership::Stub::Register, request, reply);

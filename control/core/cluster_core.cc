@@ -119,9 +119,8 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
     auto status =
         check_identity(event.node, registered->second, status_[event.node.uuid], now, options_.suspect_after_ns);
     if (!status.ok()) return refused(status);
-  } else if (state_.nodes.size() >= kNodesMax) {
-    return refused(absl::ResourceExhaustedError(absl::StrCat(
-        who, " cannot join: the cluster has ", kNodesMax, " nodes, which is the limit. Remove nodes that are gone")));
+  } else if (auto status = check_room(event.node, state_); !status.ok()) {
+    return refused(status);
   }
 
   if (auto status = check_unlike_others(event.node, state_); !status.ok()) return refused(status);
@@ -131,7 +130,10 @@ Decision ClusterCore::on(const RegisterNode& event, TimeNs now) {
   status_[event.node.uuid].trouble.clear();
   status_[event.node.uuid].unserved.clear();
   NodeInfo node = event.node;
-  node.draining = registered != state_.nodes.end() && registered->second.draining;
+  if (registered != state_.nodes.end()) {
+    node.draining = registered->second.draining;
+    if (node.secret.empty()) node.secret = registered->second.secret;
+  }
   if (registered == state_.nodes.end() || !(registered->second == node)) {
     decision.changes = next_changes();
     move_shards_off_missing_workers(node, decision.changes);

@@ -59,6 +59,26 @@ absl::Status check_steps(const NodeInfo& newcomer, const NodeInfo& registered) {
   return check("storage incarnation", newcomer.storage_incarnation, registered.storage_incarnation);
 }
 
+/// Whoever sends the claim knows what only the node's data directory says.
+absl::Status check_secret(const NodeInfo& newcomer, const NodeInfo& registered) {
+  if (registered.secret.empty() || newcomer.secret == registered.secret) return absl::OkStatus();
+  if (newcomer.secret.empty() && newcomer.grpc_address == registered.grpc_address) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      describe_node(newcomer),
+      newcomer.secret.empty() ? " does not say the secret" : " has another secret than the one",
+      " that this node is registered with. The secret is in identity.toml of the node's data directory: bring back the "
+      "right one. If it is lost, take the node out (skuactl node remove ",
+      newcomer.uuid, ") and start it again",
+      newcomer.secret.empty()
+          ? ". An older release does not know of secrets: start the node at the address that it had, "
+          : "",
+      newcomer.secret.empty() ? registered.grpc_address : ""));
+}
+
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
 /// Who answered, for a message.
 std::string describe_answer(const ClaimAnswer& answer) {
   if (!is_uuid(answer.uuid)) return "somebody that is no storage node";
@@ -133,6 +153,7 @@ absl::Status check_node_info(const NodeInfo& node) {
 
 absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered, const NodeStatus& status, TimeNs now,
                             DurationNs suspect_after_ns) {
+  if (auto status_of_secret = check_secret(newcomer, registered); !status_of_secret.ok()) return status_of_secret;
   if (newcomer.storage_incarnation < registered.storage_incarnation) {
     return absl::FailedPreconditionError(
         absl::StrCat(describe_node(newcomer), " has an older storage (", newcomer.storage_incarnation,
@@ -163,6 +184,19 @@ absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered
       "ended, try again in %.1f s",
       describe_node(newcomer), describe_node(registered), static_cast<double>(now - status.heard_ns) / 1e9, kCopyAdvice,
       static_cast<double>(status.heard_ns + suspect_after_ns - now) / 1e9));
+}
+
+absl::Status check_room(const NodeInfo& newcomer, const ClusterState& state) {
+  const std::string host = host_of(newcomer.grpc_address);
+  const auto at_host = static_cast<size_t>(std::count_if(state.nodes.begin(), state.nodes.end(), [&](const auto& node) {
+    return host_of(node.second.grpc_address) == host;
+  }));
+  const bool is_full = state.nodes.size() >= kNodesMax;
+  if (!is_full && at_host < kNodesPerHostMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(describe_node(newcomer), " cannot join: the cluster has ", is_full ? kNodesMax : kNodesPerHostMax,
+                   is_full ? " nodes" : " nodes at its host",
+                   ", which is the limit. Remove nodes that are gone (skuactl node remove)"));
 }
 
 absl::Status check_unlike_others(const NodeInfo& newcomer, const ClusterState& state) {

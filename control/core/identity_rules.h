@@ -15,6 +15,9 @@
 //   yes                  newer            any         alive, same address  accepted if proven (only one has the address)
 //   yes                  newer            any         alive, elsewhere     refused: two copies of one data directory
 //   yes                  far newer        any         any                  refused (kIncarnationStepMax)
+//
+// A node that registered with a secret is only who knows it; a node of an older release, which has none, only where it is
+// registered. So a node that is down, hangs or is cut off is nobody else's.
 #ifndef SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 #define SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 
@@ -42,6 +45,9 @@ namespace skua::control {
 /// dies), FAILED_PRECONDITION when this process can never be accepted.
 [[nodiscard]] absl::Status check_identity(const NodeInfo& newcomer, const NodeInfo& registered,
                                           const NodeStatus& status, TimeNs now, DurationNs suspect_after_ns);
+
+/// A newcomer finds room in the cluster, and among the nodes of its host. RESOURCE_EXHAUSTED.
+[[nodiscard]] absl::Status check_room(const NodeInfo& newcomer, const ClusterState& state);
 
 /// No other node may have the same first eight bytes: data nodes tell each other apart by them. FAILED_PRECONDITION.
 [[nodiscard]] absl::Status check_unlike_others(const NodeInfo& newcomer, const ClusterState& state);

@@ -10,6 +10,8 @@
 
 namespace skua::control {
 
+/// Nodes whose addresses have the same host.
+inline constexpr size_t kNodesPerHostMax = 128;
 inline constexpr size_t kNodesMax = 1024;
 inline constexpr uint32_t kWorkersPerNodeMax = 256;
 inline constexpr size_t kTablesMax = 1024;

@@ -91,7 +91,8 @@ NodeInfo from_proto(const v1::NodeInfo& node) {
           node.zone(),
           node.storage_incarnation(),
           node.draining(),
-          node.replication_version()};
+          node.replication_version(),
+          /*secret=*/{}};
 }
 
 v1::CopyProgress to_proto(const CopyReport& copy) {

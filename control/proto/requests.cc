@@ -7,7 +7,9 @@
 namespace skua::control {
 
 RegisterNode from_proto(const v1::RegisterRequest& request) {
-  return {request.cluster_id(), from_proto(request.node()), request.applied_revision(), {}};
+  RegisterNode registration{request.cluster_id(), from_proto(request.node()), request.applied_revision(), {}};
+  registration.node.secret = request.secret();
+  return registration;
 }
 
 NodeHeartbeat from_proto(const v1::HeartbeatRequest& request, int64_t unix_ms) {

@@ -48,6 +48,7 @@ std::string node_record(const NodeInfo& node) {
   record.set_storage_incarnation(node.storage_incarnation);
   record.set_draining(node.draining);
   record.set_replication_version(node.replication_version);
+  record.set_secret(node.secret);
   return record.SerializeAsString();
 }
 
@@ -118,7 +119,8 @@ bool decode_node(const KeyValue& kv, ClusterState& state) {
                                 record.zone(),
                                 record.storage_incarnation(),
                                 record.draining(),
-                                record.replication_version()};
+                                record.replication_version(),
+                                record.secret()};
   return true;
 }
 

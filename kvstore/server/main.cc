@@ -244,6 +244,13 @@ Listening listening_of(const Config& config) {
   return out;
 }
 
+/// Connections that a worker takes: all workers' are half of the files that may be open, because logs, databases and gRPC open files, too.
+uint32_t callers_of_worker(uint32_t workers) {
+  constexpr uint64_t kFew = 64;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
+}
+
 TransportFactory tcp_factory(const Config& config, const std::string& advertise_ip) {
   return [base = listening_of(config), advertise_ip](
              uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
@@ -252,6 +259,8 @@ TransportFactory tcp_factory(const Config& config, const std::string& advertise_
     tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
     tcp.advertise_ip = advertise_ip;
     tcp.self = self;
+    tcp.callers_max = callers_of_worker(base.workers);
+    tcp.callers_per_host_max = tcp.callers_max / 2;
     auto transport = rpc::TcpTransport::create(std::move(tcp));
     if (!transport.ok()) return transport.status();
     return *std::move(transport);
@@ -589,6 +598,7 @@ int serve(const Config& config, app::StopSignal& stop) {
   bool told_to_stop = false;
   NodeOptions options = node_options(config, memory, network);
   options.node_uuid = data.identity.node_uuid;
+  options.secret = data.identity.secret;
   options.cluster_id = data.identity.cluster_id;
   absl::Status told;
   options.wait_for_room = [&](const absl::Status& why) {

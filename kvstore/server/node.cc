@@ -89,12 +89,11 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.index = i;
     worker.endpoint = options_.endpoint;
     worker.server = options_.server;
-    worker.endpoint.seed ^= state_.incarnation << 8 | i;
     worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
     worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;
-    worker.links.seed = worker.endpoint.seed;
+    worker.links.seed = mix64(state_.incarnation << 8 | i);  // of pauses only
     worker.links.bytes_max = kPeerBytesMax;
     worker.replication = replication_events(i);
     worker.copying = copy_means();
@@ -211,7 +210,8 @@ void NodeImpl::start_agent() {
                 .versions = control::kProtocolVersions,
                 .zone = options_.zone,
                 .storage_incarnation = state_.storage_incarnation,
-                .replication_version = control::kReplicationVersion};
+                .replication_version = control::kReplicationVersion,
+                .secret = options_.secret};
   agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
   agent.on_refused = [this](const absl::Status& status) { fatal(status); };
   agent.on_trouble = [this](const absl::Status& status) {

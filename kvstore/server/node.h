@@ -55,6 +55,8 @@ struct NodeOptions {
   /// Of the data directory; `cluster_id` is empty before the first cluster was joined.
   std::string node_uuid;
   std::string cluster_id;
+  /// Of the data directory, for the control plane alone; may be empty.
+  std::string secret;
   /// A fresh random UUID.
   std::string instance;
   /// The machine's name, for messages.

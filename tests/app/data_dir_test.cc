@@ -16,6 +16,7 @@ using testing::HasSubstr;
 
 constexpr char kUuid[] = "0d2f5f43-0000-4000-8000-00000000abcd";
 constexpr char kCluster[] = "7c1e5a6b-0000-4000-8000-00000000abcd";
+constexpr char kSecret[] = "51b0c2d9-0000-4000-8000-00000000abcd";
 constexpr char kOtherCluster[] = "8c1e5a6b-0000-4000-8000-00000000abcd";
 
 TEST(DataDir, ReadIdentity_NoneYet) {
@@ -27,7 +28,8 @@ TEST(DataDir, ReadIdentity_NoneYet) {
 
 TEST(DataDir, WriteIdentity_ReadsBackAndLeavesNothingAside) {
   const TempDir dir;
-  const DataDirIdentity written{.role = "node", .format_version = 3, .node_uuid = kUuid, .cluster_id = kCluster};
+  const DataDirIdentity written{
+      .role = "node", .format_version = 3, .node_uuid = kUuid, .cluster_id = kCluster, .secret = kSecret};
   ASSERT_TRUE(write_identity(dir.path(), written).ok());
   const auto read = read_identity(dir.path());
   ASSERT_TRUE(read.ok() && read->has_value()) << read.status();
@@ -35,6 +37,7 @@ TEST(DataDir, WriteIdentity_ReadsBackAndLeavesNothingAside) {
   EXPECT_EQ((*read)->format_version, 3);
   EXPECT_EQ((*read)->node_uuid, kUuid);
   EXPECT_EQ((*read)->cluster_id, kCluster);
+  EXPECT_EQ((*read)->secret, kSecret);
   EXPECT_FALSE(std::filesystem::exists(dir.path() + "/identity.toml.new"));
 }
 
@@ -65,7 +68,28 @@ TEST(DataDir, OpenIdentity_FreshThenTheSame) {
   const auto second = open_identity(dir.path(), "node", 2);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->node_uuid, first->node_uuid);
+  EXPECT_TRUE(parse_uuid(first->secret).ok());
+  EXPECT_EQ(second->secret, first->secret);
   EXPECT_EQ(second->format_version, 1);
+}
+
+TEST(DataDir, OpenIdentity_ADirectoryOfAnOlderReleaseGetsASecret) {
+  const TempDir dir;
+  const DataDirIdentity older{
+      .role = "node", .format_version = 1, .node_uuid = kUuid, .cluster_id = kCluster, .secret = ""};
+  ASSERT_TRUE(write_identity(dir.path(), older).ok());
+  const auto opened = open_identity(dir.path(), "node", 1);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_TRUE(parse_uuid(opened->secret).ok());
+  EXPECT_EQ(opened->node_uuid, kUuid);
+  EXPECT_EQ((*read_identity(dir.path()))->secret, opened->secret);
+}
+
+TEST(DataDir, Identity_IsItsOwnersAlone) {
+  const TempDir dir;
+  ASSERT_TRUE(open_identity(dir.path(), "node", 1).ok());
+  EXPECT_EQ(std::filesystem::status(dir.path() + "/identity.toml").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(DataDir, OpenIdentity_ForeignRole) {

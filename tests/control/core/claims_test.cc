@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "control/core/limits.h"
 #include "tests/control/core/core_fixture.h"
 
@@ -189,6 +190,82 @@ TEST_F(ClaimsTest, StorageIsNotOrphanedByAnUnprovenOrFarClaim) {
   node.storage_incarnation = 1;
   EXPECT_TRUE(claim(node, {stands(node)}).status.ok());
   EXPECT_EQ(known().storage_incarnation, 1u);
+}
+
+/// Node 1 registered with a secret.
+class SecretClaimsTest : public ClaimsTest {
+ protected:
+  SecretClaimsTest() { EXPECT_TRUE(claim(owner(1)).status.ok()); }
+  static NodeInfo owner(uint64_t incarnation, const std::string& address = "host-1:7500") {
+    NodeInfo node = test_node(1, incarnation);
+    node.grpc_address = address;
+    node.secret = test_uuid(1234);
+    return node;
+  }
+  static NodeInfo thief(uint64_t incarnation, const std::string& address, const std::string& secret) {
+    NodeInfo node = owner(incarnation, address);
+    node.secret = secret;
+    return node;
+  }
+};
+
+TEST_F(SecretClaimsTest, ANodeThatIsDownIsNobodyElses) {
+  silence();
+  for (const std::string& secret : {std::string(), test_uuid(9)}) {
+    NodeInfo node = thief(2, "host-9:7500", secret);
+    node.storage_incarnation = 1;
+    const Decision refused = claim(node, {stands(node), nobody("host-1:7500")});
+    EXPECT_EQ(refused.status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(refused.ask, IsEmpty());
+    EXPECT_THAT(claim_text(refused.status),
+                AllOf(HasSubstr("identity.toml"), HasSubstr("skuactl node remove " + node.uuid),
+                      testing::Not(HasSubstr(owner(1).secret))));
+  }
+  EXPECT_EQ(known().incarnation, 1u);
+  EXPECT_EQ(known().storage_incarnation, 0u);
+}
+
+TEST_F(SecretClaimsTest, NorIsOneThatSaidGoodbye) {
+  ASSERT_TRUE(core.step(NodeHeartbeat{owner(1).uuid, 1, owner(1).instance, 0, true}, now).status.ok());
+  const NodeInfo node = thief(2, "host-9:7500", test_uuid(9));
+  EXPECT_EQ(claim(node, {stands(node)}).status.code(), StatusCode::kFailedPrecondition);
+  const NodeInfo there = thief(2, "host-1:7500", test_uuid(9));
+  EXPECT_EQ(claim(there, {stands(there)}).status.code(), StatusCode::kFailedPrecondition) << "at its address neither";
+}
+
+TEST_F(SecretClaimsTest, ItsOwnerMovesAndRestarts) {
+  silence();
+  EXPECT_TRUE(claim(owner(2, "host-9:7500"), {stands(owner(2, "host-9:7500")), nobody("host-1:7500")}).status.ok());
+  EXPECT_EQ(known().grpc_address, "host-9:7500");
+  EXPECT_TRUE(claim(owner(3, "host-9:7500"), {stands(owner(3, "host-9:7500"))}).status.ok());
+}
+
+TEST_F(SecretClaimsTest, AnOlderReleaseThatKnowsNoSecretsIsTakenWhereTheNodeIs) {
+  const NodeInfo older = thief(2, "host-1:7500", "");
+  EXPECT_TRUE(claim(older, {stands(older)}).status.ok());
+  EXPECT_EQ(known().incarnation, 2u);
+  EXPECT_EQ(known().secret, owner(1).secret) << "it is still the node's";
+}
+
+TEST_F(ClaimsTest, ANodeOfAnOlderReleaseGetsItsSecretWithTheFirstOneItSays) {
+  NodeInfo node = test_node(1, 2);
+  node.secret = test_uuid(1234);
+  EXPECT_TRUE(claim(node, {stands(node)}).status.ok());
+  EXPECT_EQ(known().secret, node.secret);
+}
+
+TEST_F(ClaimsTest, NodesOfOneHostAreBounded) {
+  const auto neighbour = [](uint64_t n) {
+    NodeInfo node = test_node(n);
+    node.grpc_address = absl::StrCat("crowded:", 7000 + n);
+    return node;
+  };
+  for (uint64_t n = 10; n < 10 + kNodesPerHostMax; ++n) {
+    ASSERT_TRUE(claim(neighbour(n), {stands(neighbour(n))}).status.ok()) << n;
+  }
+  const NodeInfo more = neighbour(10 + kNodesPerHostMax);
+  EXPECT_EQ(claim(more, {stands(more)}).status.code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(claim(test_node(2), {stands(test_node(2))}).status.ok()) << "other hosts have room";
 }
 
 TEST_F(ClaimsTest, UuidThatBeginsAsAnotherIsRefused) {

@@ -31,6 +31,7 @@ ClusterState replicated_state() {
   state.nodes[test_uuid(1)].storage_incarnation = 4;
   state.nodes[test_uuid(1)].draining = true;
   state.nodes[test_uuid(1)].replication_version = 9;
+  state.nodes[test_uuid(1)].secret = test_uuid(1234);
   state.tables[0x1f].replicas = 3;
   state.tables[0x1f].min_insync = 2;
   state.tables[0x1f].read_anywhere = true;

@@ -1,4 +1,4 @@
-// A node's instance is what it proves itself with: nobody gets it in a reply.
+// A node's secret and instance are what it proves itself with: nobody gets them in a reply.
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Paths to texts called "instance" in a message, on the way to which no message is met twice.
+/// Paths to texts called "instance" or "secret" in a message, on the way to which no message is met twice.
 void find_instances(const Descriptor* message, const std::string& path, std::set<const Descriptor*> above,
                     std::set<std::string>& found) {
   if (!above.insert(message).second) return;
@@ -32,7 +32,8 @@ void find_instances(const Descriptor* message, const std::string& path, std::set
     const FieldDescriptor* field = message->field(i);
     const std::string here = absl::StrCat(path, ".", field->name());
     if (field->message_type() != nullptr) find_instances(field->message_type(), here, above, found);
-    if (field->type() == FieldDescriptor::TYPE_STRING && field->name() == "instance") found.insert(here);
+    if (field->type() == FieldDescriptor::TYPE_STRING && (field->name() == "instance" || field->name() == "secret"))
+      found.insert(here);
   }
 }
 
@@ -73,6 +74,7 @@ class SecretsTest : public testing::Test {
   std::string register_node(const NodeInfo& node) {
     v1::RegisterRequest request;
     *request.mutable_node() = to_proto(node);
+    request.set_secret(node.secret);
     const auto stub = v1::Membership::NewStub(channel_);
     return said<v1::RegisterReply>([&](auto* context, auto* reply) { return stub->Register(context, request, reply); });
   }
@@ -81,8 +83,9 @@ class SecretsTest : public testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-TEST_F(SecretsTest, NobodyIsToldAnInstance) {
-  const NodeInfo node = test_node(1);
+TEST_F(SecretsTest, NobodyIsToldAnInstanceOrASecret) {
+  NodeInfo node = test_node(1);
+  node.secret = test_uuid(1234);
   std::vector<std::string> replies = {register_node(node)};
   const auto map = v1::ShardMap::NewStub(channel_);
   const auto tables = v1::Tables::NewStub(channel_);
@@ -116,6 +119,8 @@ TEST_F(SecretsTest, NobodyIsToldAnInstance) {
   EXPECT_THAT(replies.back(), HasSubstr("skuactl node remove"));
   forged.incarnation = 1;
   replies.push_back(register_node(forged));
+  forged.secret = test_uuid(4321);
+  replies.push_back(register_node(forged));
   v1::HeartbeatRequest heartbeat;
   heartbeat.set_uuid(node.uuid);
   heartbeat.set_incarnation(1);
@@ -125,7 +130,10 @@ TEST_F(SecretsTest, NobodyIsToldAnInstance) {
   v1::LeaveRequest leave;
   leave.set_uuid(node.uuid);
   replies.push_back(said<v1::LeaveReply>([&](auto* c, auto* reply) { return membership->Leave(c, leave, reply); }));
-  for (const std::string& reply : replies) EXPECT_THAT(reply, Not(HasSubstr(node.instance)));
+  for (const std::string& reply : replies) {
+    EXPECT_THAT(reply, Not(HasSubstr(node.instance)));
+    EXPECT_THAT(reply, Not(HasSubstr(node.secret)));
+  }
 }
 
 }  // namespace
