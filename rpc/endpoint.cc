@@ -254,7 +254,7 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
       one_sided_(transport.one_sided()),
       read_pulls_({.reads_max = options_.protocol.reads_max, .chunk_bytes = options_.protocol.read_chunk_bytes}),
       spin_policy_(options.spin_ns),
-      rng_(seed_of(options_.seed, clock.now_ns(), transport.local_descriptor().identity)) {
+      rng_(seed_of(options_.simulation_seed, clock.now_ns(), transport.local_descriptor().identity)) {
   check_options(options_);
   handlers_.resize(kMethodMax);
   mailbox_->keep_alive(mailbox_);
@@ -301,7 +301,7 @@ EndpointImpl::~EndpointImpl() {
 }
 
 uint64_t EndpointImpl::secret() {
-  if (options_.seed != 0) return rng_.next();
+  if (options_.simulation_seed != 0) return rng_.next();
   uint64_t out = 0;
   const ssize_t got = ::getrandom(&out, sizeof out, 0);
   SKUA_CHECK(got == sizeof out, "getrandom(2) gives a few bytes at once");

@@ -189,9 +189,9 @@ struct EndpointOptions {
   DurationNs spin_ns = 50 * kMicrosecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
-  /// Above 0: session generations and nonces follow from it, for tests. 0: they come from the system's random numbers, as they must where
-  /// peers are not trusted.
-  uint64_t seed = 0;
+  /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that whoever knows it can
+  /// guess them. 0: the system draws them. tests/tidy fails when a program sets it.
+  uint64_t simulation_seed = 0;
 };
 
 /// Always-on counters of one endpoint; see counters().

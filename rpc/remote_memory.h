@@ -167,8 +167,8 @@ class RemoteMemoryHost {
     DurationNs lease_max_ns = 60 * kSecond;
     /// Says no to a peer by an error; null: every peer of the cluster may allocate.
     std::function<absl::Status(const EndpointIdentity& peer, uint64_t bytes, uint8_t rights)> admit;
-    /// Seeds the keys; two hosts of one seed give out the same. 0: from the system.
-    uint64_t seed = 0;
+    /// For simulations only: seeds the keys, and two hosts of one seed give out the same. 0: the system draws them.
+    uint64_t simulation_seed = 0;
   };
   struct Notice {
     uint64_t key = 0;

@@ -49,7 +49,7 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
                       if (registered_ && endpoint_ != nullptr) endpoint_->unregister_memory(region);
                     }}),
         buffers_(arena_),
-        keys_(options.seed != 0 ? options.seed : entropy()) {}
+        keys_(options.simulation_seed != 0 ? options.simulation_seed : entropy()) {}
 
   void serve();
   void close();

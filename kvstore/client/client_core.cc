@@ -11,7 +11,7 @@
 namespace skua::kv {
 namespace {
 
-rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t seed) {
+rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t simulation_seed) {
   rpc::EndpointOptions out;
   options.traffic.apply(out.protocol);
   out.protocol.window = options.session_window;
@@ -20,20 +20,20 @@ rpc::EndpointOptions endpoint_options(const ClientOptions& options, uint64_t see
   out.mailbox_max = kClientMailboxMax;
   out.spin_ns = options.spin.count();
   out.accept_sessions = false;
-  out.seed = seed;
+  out.simulation_seed = simulation_seed;
   return out;
 }
 
 }  // namespace
 
 ClientCore::ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster,
-                       const ClientOptions& options, uint64_t client_id)
+                       const ClientOptions& options, uint64_t client_id, uint64_t simulation_seed)
     : clock_(clock),
       cluster_(cluster),
       options_(options),
       rng_(options.seed),
       lanes_(options.exactly_once ? client_id : 0) {
-  endpoint_ = std::make_unique<rpc::Endpoint>(transport, clock, endpoint_options(options, rng_.next()));
+  endpoint_ = std::make_unique<rpc::Endpoint>(transport, clock, endpoint_options(options, simulation_seed));
   sessions_ = std::make_unique<Sessions>(static_cast<SessionHost&>(*this), *endpoint_, cluster_, routes_, counters_,
                                          rng_.next());
   cluster_.start([inbox = inbox_, mailbox = endpoint_->mailbox()](std::shared_ptr<const control::ShardMap> map) {

@@ -122,7 +122,7 @@ class Conformance : public ::testing::TestWithParam<FabricKind> {
 
   static EndpointOptions options() {
     EndpointOptions options;
-    options.seed = 11;
+    options.simulation_seed = 11;
     options.protocol.window = 8;
     options.protocol.credits = 16;
     options.protocol.backlog_max = 16;

@@ -52,7 +52,7 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
     owner_ = std::make_unique<Endpoint>(*owner_transport_, fabric_->clock(), endpoint_options());
     host_options_.memory_max_bytes = size_t{64} << 20;
     host_options_.lease_max_ns = kLease;
-    host_options_.seed = 5;
+    host_options_.simulation_seed = 5;
   }
 
   void offer() {
@@ -91,7 +91,7 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
 
   static EndpointOptions endpoint_options() {
     EndpointOptions options;
-    options.seed = 11;
+    options.simulation_seed = 11;
     options.protocol.peer_timeout_ns = 2 * kSecond;
     return options;
   }

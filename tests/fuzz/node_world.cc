@@ -47,7 +47,7 @@ LogOptions log_options() {
 
 rpc::EndpointOptions endpoint_options(uint64_t seed) {
   rpc::EndpointOptions options;
-  options.seed = seed;
+  options.simulation_seed = seed;
   options.protocol.window = 16;
   options.protocol.message_max_bytes = 256 << 10;
   options.protocol.ping_after_ns = kPeerTimeoutNs / 3;

@@ -76,7 +76,7 @@ IncastWorld::Node& IncastWorld::add_node(uint32_t address) {
   transport.latency_ns = options_.latency_ns;
   EndpointOptions options;
   options.protocol = options_.protocol;
-  options.seed = mix64(options_.seed + address);
+  options.simulation_seed = mix64(options_.seed + address);
   Node& node = nodes_.emplace_back();
   node.transport = network_.attach(address, identity, transport);
   node.endpoint = std::make_unique<Endpoint>(*node.transport, network_.clock(), options);

@@ -61,7 +61,7 @@ void World::start(Node& node) {
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   node.transport = network_.attach(100 + node.index, identity, transport);
   EndpointOptions options;
-  options.seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
+  options.simulation_seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
   options.memory_limit_bytes = size_t{1} << 30;
   options.protocol.window = static_cast<uint16_t>(1u << rng_.below(6));
   options.protocol.credits = static_cast<uint32_t>(options_.fixed_loss >= 0 ? 64 : rng_.between(2, 64));

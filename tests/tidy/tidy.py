@@ -5,6 +5,7 @@
   cycle      folders of arrows.txt that may, through others, include themselves
   guard      a header whose guard is not SKUA_<PATH>_H_
   length     a source file of more than 800 lines
+  secrets    a program that sets `simulation_seed`, from which whoever knows it can guess the numbers that sessions are kept apart by
   unfinished a marker that says "later" (UNFINISHED below): finish it, or write it where readers look
 
 usage: tidy.py [ROOT]      prints one line for each finding; exit code 1 when there is any
@@ -23,6 +24,10 @@ SKIPPED_FOLDERS = {'build', 'cmake', 'third_party'}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r'\b(TO' r'DO|FIX' r'ME|XX' r'X)\b')
+
+SIMULATION_SEED = re.compile(r'\bsimulation_seed\b')
+# Where it is declared and handed on.
+SIMULATION_SEED_FILES = ('tests/*', 'rpc/endpoint*', 'rpc/remote_memory*', 'kvstore/client/client_core.*')
 
 
 class Arrows:
@@ -120,6 +125,14 @@ def check_includes(arrows, file, lines):
                        f'{" ".join(sorted(owners))}')
 
 
+def check_secrets(file, lines):
+    if any(fnmatch.fnmatchcase(file, pattern) for pattern in SIMULATION_SEED_FILES):
+        return
+    for number, line in enumerate(lines, 1):
+        if SIMULATION_SEED.search(line):
+            yield f'{file}:{number}: secrets: simulation_seed is for simulations; the system draws what peers must not guess'
+
+
 def check_guard(file, lines):
     wanted = 'SKUA_' + re.sub(r'[^A-Z0-9]', '_', file.upper()) + '_'
     guards = [line.split()[1] for line in lines if line.startswith('#ifndef ') and len(line.split()) > 1]
@@ -146,6 +159,7 @@ def check_tree(root):
         if len(lines) > LINES_MAX:
             yield f'{file}:{LINES_MAX + 1}: length: {len(lines)} lines; does it hold two ideas?'
         yield from check_includes(arrows, file, lines)
+        yield from check_secrets(file, lines)
         if name.endswith('.h'):
             yield from check_guard(file, lines)
 

@@ -116,6 +116,13 @@ class TidyTest(unittest.TestCase):
         self.write('rpc/base/b.cc', '// skua-XX' 'XXXX\n')
         self.assertEqual(self.findings(), [])
 
+    def test_secrets(self):
+        self.write('kvstore/server/b.cc', 'worker.endpoint.simulation_seed ^= incarnation;\n')
+        self.assertEqual(len(self.findings()), 1)
+        self.write('kvstore/server/b.cc', 'options.seed = 3;\n')
+        self.write('tests/sim/b.cc', 'options.simulation_seed = 3;\n')
+        self.assertEqual(self.findings(), [])
+
     def test_build_folders_are_left_alone(self):
         self.write('build/release/x.cc', '#include "app/config.h"\n')
         self.write('.cache/x.cc', '#include "app/config.h"\n')

@@ -56,7 +56,8 @@ class ClientWorld {
     self.uuid.bytes[0] = 99;
     client_transport_ = network.attach(99, self, {.payload_max_bytes = 32 * 1024});
     access_ = control.access();
-    client = std::make_unique<ClientCore>(*client_transport_, network.clock(), *access_, options_, ++client_id_);
+    client = std::make_unique<ClientCore>(*client_transport_, network.clock(), *access_, options_, ++client_id_,
+                                          options_.seed);
     return *client;
   }
 

@@ -25,9 +25,9 @@ EndpointIdentity identity(uint8_t number) {
 class ForeignPacketsTest : public ::testing::Test {
  protected:
   ForeignPacketsTest() {
-    endpoint_options_.seed = 3;
+    endpoint_options_.simulation_seed = 3;
     caller_ = std::make_unique<Endpoint>(*caller_transport_, network_.clock(), endpoint_options_);
-    endpoint_options_.seed = 4;  // or the generations are the same
+    endpoint_options_.simulation_seed = 4;  // or the generations are the same
     server_ = std::make_unique<Endpoint>(*server_transport_, network_.clock(), endpoint_options_);
     server_->serve(kEcho, [this](IncomingCall&& call) {
       ++served_;
@@ -149,7 +149,7 @@ TEST_F(ForeignPacketsTest, FromThePeer_OnlyDisconnectEndsTheSession) {
 }
 
 TEST_F(ForeignPacketsTest, Generations_ComeFromTheSystem) {
-  endpoint_options_.seed = 0;
+  endpoint_options_.simulation_seed = 0;
   SimNetwork network(1);
   uint32_t generations[2] = {};
   for (uint32_t& generation : generations) {

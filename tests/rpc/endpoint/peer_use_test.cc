@@ -58,9 +58,9 @@ EndpointIdentity named(uint8_t number) {
 class PeerUseTest : public testing::Test {
  protected:
   PeerUseTest() {
-    options_.seed = 1;
+    options_.simulation_seed = 1;
     caller_ = std::make_unique<Endpoint>(caller_transport_, network_.clock(), options_);
-    options_.seed = 2;
+    options_.simulation_seed = 2;
     server_ = std::make_unique<Endpoint>(server_transport_, network_.clock(), options_);
   }
 
