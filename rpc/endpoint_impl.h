@@ -34,6 +34,7 @@
 #include "rpc/memory/arena.h"
 #include "rpc/memory/buffer_pool.h"
 #include "rpc/memory_access.h"
+#include "rpc/memory_shares.h"
 #include "rpc/protocol/read_pulls.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
@@ -44,9 +45,6 @@ namespace skua::rpc {
 
 /// The peer of a session that is not bound to one: no packet comes from there.
 inline constexpr PeerId kUnbound = kNoPeer - 1;
-
-/// Of an endpoint's message memory, what the requests of one peer may take: one part in so many.
-inline constexpr size_t kPeerMemoryShare = 8;
 
 /// One session as the endpoint sees it: how it came to be, who is at the other end, and the
 /// protocol's part.
@@ -179,22 +177,21 @@ class EndpointImpl final : public MemoryAccess,
   /// Frees pool buffers that messages were assembled in or copied out to.
   class PoolLeases final : public LeaseOwner {
    public:
-    explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
+    explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint), shares_(endpoint.options_.memory_limit_bytes) {}
     void return_lease(uint64_t cookie) override;
-    /// A cookie for `buffer`, to be returned once. It counts as `peer`'s, if that is one.
-    uint64_t hold(Buffer buffer, PeerId peer);
-    /// What is held for the peer.
-    [[nodiscard]] size_t bytes_of(PeerId peer) const;
+    /// A cookie for `buffer`, to be returned once.
+    uint64_t hold(Buffer buffer, const Payer& payer);
+    [[nodiscard]] const MemoryShares& shares() const { return shares_; }
 
    private:
     struct Held {
       Buffer buffer;
-      PeerId peer = kNoPeer;
+      Payer payer;
     };
     EndpointImpl& endpoint_;
     std::vector<Held> held_;
     std::vector<uint32_t> free_;
-    absl::flat_hash_map<PeerId, size_t> bytes_;
+    MemoryShares shares_;
   };
 
   // SessionHost.
@@ -203,10 +200,10 @@ class EndpointImpl final : public MemoryAccess,
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
-  std::optional<Assembly> allocate_for(PeerId peer, size_t bytes);
-  /// Whose memory a message of the session takes: who called us. What we asked for ourselves is nobody's.
-  [[nodiscard]] static PeerId payer_of(const SessionEntry& entry) { return entry.initiator ? kNoPeer : entry.peer; }
-  [[nodiscard]] bool may_hold(PeerId peer, size_t bytes) const;
+  /// Nothing: there is no memory, or none for that payer.
+  std::optional<Assembly> allocate_for(const Payer& payer, size_t bytes);
+  /// Whose memory a message of the session takes that comes from `from`: who called us. What we asked for ourselves is nobody's.
+  [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from) const;
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
   void sever(const Session& session) override;
@@ -251,7 +248,7 @@ class EndpointImpl final : public MemoryAccess,
   void run_timers();
 
   // endpoint_packets.cc
-  [[gnu::noinline]] bool copy_out(ByteSpan payload, Lease& lease);
+  [[gnu::noinline]] bool copy_out(const Arrival& arrival, Lease& lease);
   void dispatch(RxPacket& packet);
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);

@@ -21,34 +21,21 @@ void EndpointImpl::TransportLeases::return_lease(uint64_t cookie) {
 void EndpointImpl::PoolLeases::return_lease(uint64_t cookie) {
   endpoint_.check_thread();
   Held& held = held_[cookie];
-  if (held.peer != kNoPeer) {
-    const auto bytes = bytes_.find(held.peer);
-    bytes->second -= held.buffer.capacity();
-    if (bytes->second == 0) bytes_.erase(bytes);
-  }
+  shares_.give(held.payer, held.buffer.capacity());
   held.buffer.reset();
   free_.push_back(static_cast<uint32_t>(cookie));
 }
 
-uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer, PeerId peer) {
-  if (peer != kNoPeer && buffer.capacity() > 0) {
-    bytes_[peer] += buffer.capacity();
-  } else {
-    peer = kNoPeer;
-  }
+uint64_t EndpointImpl::PoolLeases::hold(Buffer buffer, const Payer& payer) {
+  shares_.take(payer, buffer.capacity());
   if (free_.empty()) {
-    held_.push_back({std::move(buffer), peer});
+    held_.push_back({std::move(buffer), payer});
     return held_.size() - 1;
   }
   const uint32_t cookie = free_.back();
   free_.pop_back();
-  held_[cookie] = {std::move(buffer), peer};
+  held_[cookie] = {std::move(buffer), payer};
   return cookie;
-}
-
-size_t EndpointImpl::PoolLeases::bytes_of(PeerId peer) const {
-  const auto bytes = bytes_.find(peer);
-  return bytes == bytes_.end() ? 0 : bytes->second;
 }
 
 void EndpointImpl::flush_releases() {
@@ -57,8 +44,10 @@ void EndpointImpl::flush_releases() {
   to_release_count_ = 0;
 }
 
-bool EndpointImpl::copy_out(ByteSpan payload, Lease& lease) {
-  std::optional<Assembly> copy = allocate_for(kNoPeer, payload.size());
+bool EndpointImpl::copy_out(const Arrival& arrival, Lease& lease) {
+  const ByteSpan payload = arrival.payload;
+  std::optional<Assembly> copy =
+      allocate_for(payer_of(*entries_[arrival.header.session_index], current_->from), payload.size());
   if (!copy.has_value()) return false;
   copy_bytes(copy->data, payload);
   counters_.rx_copied_bytes += payload.size();
@@ -77,7 +66,7 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   }
   const bool lendable = current_->buffer != kNoBuffer;
   if (!lendable || lent_count_ >= lent_watermark_) [[unlikely]] {
-    if (copy_out(arrival.payload, lease)) return true;
+    if (copy_out(arrival, lease)) return true;
     // Without memory to copy to, lending above the watermark is the lesser evil.
     if (!lendable) return false;
   }
@@ -93,25 +82,26 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
 }
 
 std::optional<Assembly> EndpointImpl::assemble(const Session& session, size_t bytes) {
-  const PeerId payer = payer_of(*entries_[session.address().local_index]);
-  return may_hold(payer, bytes) ? allocate_for(payer, bytes) : std::nullopt;
+  const SessionEntry& entry = *entries_[session.address().local_index];
+  return allocate_for(payer_of(entry, entry.peer), bytes);
 }
 
-std::optional<Assembly> EndpointImpl::allocate_for(PeerId peer, size_t bytes) {
+std::optional<Assembly> EndpointImpl::allocate_for(const Payer& payer, size_t bytes) {
+  if (!pool_leases_.shares().may_take(payer, bytes)) return std::nullopt;
   absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
   if (!buffer.ok()) return std::nullopt;
   Assembly out;
   out.data = buffer->data();
-  const uint64_t cookie = pool_leases_.hold(*std::move(buffer), peer);
+  const uint64_t cookie = pool_leases_.hold(*std::move(buffer), payer);
   out.lease = Lease({out.data, bytes}, &pool_leases_, cookie);
   return out;
 }
 
-/// No peer takes more than its share of what all need, but for one message.
-bool EndpointImpl::may_hold(PeerId peer, size_t bytes) const {
-  if (peer == kNoPeer) return true;
-  const size_t held = pool_leases_.bytes_of(peer);
-  return held == 0 || held + bytes <= options_.memory_limit_bytes / kPeerMemoryShare;
+Payer EndpointImpl::payer_of(const SessionEntry& entry, PeerId from) const {
+  if (entry.initiator || from == kNoPeer || from == kUnbound) return {};
+  return {.peer = from,
+          .host = transport_.host_of(from),
+          .is_node = may_have_reserved_ && may_have_reserved_(entry.identity)};
 }
 
 RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t payload_bytes) {
@@ -124,8 +114,9 @@ RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t pay
       (entry.peer != from && !is_lost_peer(entry, from)) || !entry.session->expects(h)) {
     return {};
   }
-  const PeerId payer = entry.initiator ? kNoPeer : from;
-  absl::StatusOr<Buffer> buffer = may_hold(payer, payload_bytes) ? buffers_.allocate(payload_bytes) : Buffer();
+  const Payer payer = payer_of(entry, from);
+  absl::StatusOr<Buffer> buffer =
+      pool_leases_.shares().may_take(payer, payload_bytes) ? buffers_.allocate(payload_bytes) : Buffer();
   if (!buffer.ok() || buffer->data() == nullptr) {
     entry.session->on_unplaceable(h, now_ns_);
     return {};

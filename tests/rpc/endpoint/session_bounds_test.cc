@@ -125,22 +125,21 @@ TEST(SessionBounds, OffersThatNobodyUses_MakeRoomForOthers) {
   EXPECT_EQ(server.endpoint->counters().sessions_broken, 0u);
 }
 
-/// The first packets of requests in all slots of many sessions, and nothing more.
-TEST(SessionBounds, HalfRequests_OfOnePeerTakeNoMoreThanItsShare) {
-  constexpr uint32_t kLarge = 2 << 20;
-  SimNetwork network(1);
+constexpr uint32_t kLarge = 2 << 20;
+
+EndpointOptions small_memory() {
   EndpointOptions options;
   options.memory_limit_bytes = size_t{64} << 20;
   options.protocol.window = 8;
-  Place server(network, 1, options);
-  server.endpoint->serve(1, [](IncomingCall&& call) { call.reply.reply(MessagePtr::copy_of(call.request.bytes())); });
-  Place greedy(network, 2, options);
-  Place modest(network, 3, options);
-  std::vector<SessionId> others;
-  ASSERT_EQ(modest.open(server, others), absl::StatusCode::kOk);
+  return options;
+}
+
+/// The first packets of requests in all slots of `sessions` sessions, and nothing more.
+void send_half_requests(SimNetwork& network, Place& greedy, Place& server, const std::vector<Place*>& running,
+                        int sessions) {
   const PeerId to = greedy.transport->resolve(server.transport->local_descriptor()).value();
   const std::string payload(1024, 'x');
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < sessions; ++i) {
     auto offer = greedy.endpoint->begin_connect(server.transport->local_descriptor()).value();
     const std::string bytes = server.endpoint->accept_offer(as_byte_span(offer.bytes));
     const SessionAnswer answer = SessionAnswer::decode(as_byte_span(bytes)).value();
@@ -161,21 +160,58 @@ TEST(SessionBounds, HalfRequests_OfOnePeerTakeNoMoreThanItsShare) {
       ASSERT_EQ(greedy.transport->tx_burst({&packet, 1}), 1u);
     }
     (void)run_until(
-        network, {&server, &modest}, [] { return false; }, kMillisecond);
+        network, running, [] { return false; }, kMillisecond);
   }
-  EXPECT_GT(server.endpoint->counters().drops[static_cast<size_t>(DropReason::kNoMemory)], 0u);
+}
+
+void serve_echo(Place& server) {
+  server.endpoint->serve(1, [](IncomingCall&& call) { call.reply.reply(MessagePtr::copy_of(call.request.bytes())); });
+}
+
+/// A large call of `caller` is answered.
+void expect_echo(SimNetwork& network, Place& caller, SessionId session, Place& server) {
   const std::string large(kLarge, 'y');
   std::string answer;
-  ASSERT_TRUE(modest.endpoint
-                  ->call(others[0], 1, MessagePtr::copy_of(as_byte_span(large)), {.timeout_ns = 5 * kSecond},
+  ASSERT_TRUE(caller.endpoint
+                  ->call(session, 1, MessagePtr::copy_of(as_byte_span(large)), {.timeout_ns = 5 * kSecond},
                          [&](CallResult&& result) {
                            answer = result.status.ok() ? std::string(as_string_view(result.response.bytes()))
                                                        : std::string(result.status.message());
                          })
                   .ok());
   EXPECT_TRUE(run_until(
-      network, {&server, &modest}, [&] { return !answer.empty(); }, 10 * kSecond));
+      network, {&server, &caller}, [&] { return !answer.empty(); }, 10 * kSecond));
   EXPECT_TRUE(answer == large) << answer.substr(0, 200);
+}
+
+TEST(SessionBounds, HalfRequests_OfOnePeerTakeNoMoreThanItsShare) {
+  SimNetwork network(1);
+  Place server(network, 1, small_memory());
+  serve_echo(server);
+  Place greedy(network, 2, small_memory());
+  Place modest(network, 3, small_memory());
+  std::vector<SessionId> others;
+  ASSERT_EQ(modest.open(server, others), absl::StatusCode::kOk);
+  send_half_requests(network, greedy, server, {&server, &modest}, 10);
+  EXPECT_GT(server.endpoint->counters().drops[static_cast<size_t>(DropReason::kNoMemory)], 0u);
+  expect_echo(network, modest, others[0], server);
+}
+
+TEST(SessionBounds, HalfRequests_OfManyPeersLeaveRoomForNodes) {
+  SimNetwork network(1);
+  Place server(network, 1, small_memory());
+  serve_echo(server);
+  server.endpoint->keep_for([](const EndpointIdentity& peer) { return peer == Place::identity(2); });
+  Place node(network, 2, small_memory());
+  std::vector<SessionId> sessions;
+  ASSERT_EQ(node.open(server, sessions), absl::StatusCode::kOk);
+  std::vector<std::unique_ptr<Place>> crowd;
+  for (uint8_t i = 0; i < 12; ++i) {
+    crowd.push_back(std::make_unique<Place>(network, static_cast<uint8_t>(10 + i), small_memory()));
+    send_half_requests(network, *crowd.back(), server, {&server, &node}, 1);
+  }
+  EXPECT_GT(server.endpoint->counters().drops[static_cast<size_t>(DropReason::kNoMemory)], 0u);
+  expect_echo(network, node, sessions[0], server);
 }
 
 /// An offer says what it likes: the identity of another endpoint, and its session's number with any generation.
