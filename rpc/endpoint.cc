@@ -70,6 +70,13 @@ void ReplyToken::fail(const absl::Status& status) {
   answer(status, MessagePtr());
 }
 
+std::optional<Lease> ReplyToken::reserve(size_t bytes) {
+  SKUA_CHECK(mailbox_ != nullptr && mailbox_->on_owner_thread(),
+             "reserve() is for the endpoint's thread, before the answer");
+  EndpointImpl* endpoint = mailbox_->endpoint();
+  return endpoint == nullptr ? std::optional<Lease>() : endpoint->reserve_answer(session_, bytes);
+}
+
 namespace {
 
 /// A token's hold on its mailbox, on the way through it.
@@ -454,6 +461,13 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
     message = error_message(status);
   }
   if (!entry->session->respond(slot, req_num, code, false, std::move(message), now_ns_)) ++counters_.stale_replies;
+}
+
+std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {
+  const SessionEntry& entry = *entries_[wire_session.index];
+  // Of a session that is gone the answer goes nowhere, and at once.
+  if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
+  return answers_.take(payer_of(entry, entry.peer), bytes);
 }
 
 // --- The loop --------------------------------------------------------------------------------------------------------

@@ -106,6 +106,10 @@ class ReplyToken {
   void reply(MessagePtr message);
   /// Answers with an error; its message is sent along (the first 1,024 bytes).
   void fail(const absl::Status& status);
+  /// A part of what the caller's answers may take of memory (EndpointOptions::answers_limit_bytes), for an answer whose bytes nothing else
+  /// bounds: to be dropped with these bytes, which is when the caller has them, or is gone. Nothing: its earlier answers have taken all. On
+  /// the endpoint's thread, before the answer.
+  [[nodiscard]] std::optional<Lease> reserve(size_t bytes);
   /// False once answered or moved from.
   explicit operator bool() const { return mailbox_ != nullptr; }
 
@@ -184,6 +188,8 @@ struct EndpointOptions {
   uint32_t mailbox_max = 1u << 14;
   /// Message memory (assembly of large messages, copies of lent packets).
   size_t memory_limit_bytes = size_t{1} << 30;
+  /// Memory that answers may take until their callers have them, as far as handlers reserve it (ReplyToken::reserve).
+  size_t answers_limit_bytes = size_t{1} << 30;
   /// poll_or_wait() spins this long after the last work before it sleeps, as long as that mostly pays (spin_policy.h);
   /// kTimeNever: never sleep (`busy` polling).
   DurationNs spin_ns = 50 * kMicrosecond;

@@ -125,6 +125,7 @@ class EndpointImpl final : public MemoryAccess,
   /// Answers a request; counts it as stale if the session or slot has moved on.
   inline void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                      MessagePtr&& message);
+  std::optional<Lease> reserve_answer(SessionId wire_session, size_t bytes);
   [[gnu::noinline]] MessagePtr error_message(const absl::Status& status);
   void handler_done() { --handlers_running_; }
 
@@ -330,6 +331,7 @@ class EndpointImpl final : public MemoryAccess,
   uint32_t handlers_running_ = 0;
 
   // Memory. Order matters: leases and messages return to what is declared before them.
+  ShareLeases answers_{options_.answers_limit_bytes};
   Arena arena_;
   BufferPool buffers_;
   MessagePool messages_;

@@ -1,5 +1,5 @@
-// MemoryShares: who holds how much of an endpoint's message memory. What peers make an endpoint hold (requests that come in pieces, copies of
-// lent packets) has a bound per peer, one per host, and one for all that are no nodes of the cluster:
+// MemoryShares: who holds how much of a memory that peers make an endpoint hold. Requests that come in pieces and copies of lent packets take
+// message memory; answers take memory until their callers have them. Each of the two has a bound per peer, one per host, and one for all that are no nodes of the cluster:
 //
 //     |<------------------------------ limit ------------------------------>|
 //     |<- 1/8: one peer ->|           |                   |                 |
@@ -12,8 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "rpc/base/lease.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -76,6 +79,39 @@ class MemoryShares {
   Held<PeerId> peers_;
   Held<uint64_t> hosts_;
   size_t strangers_bytes_ = 0;
+};
+
+/// Shares that are given back one by one. Thread: the endpoint's.
+class ShareLeases final : public LeaseOwner {
+ public:
+  explicit ShareLeases(size_t limit_bytes) : shares_(limit_bytes) {}
+
+  /// The lease lends no bytes: dropping it gives the share back. Nothing: the payer has no room for that much more.
+  [[nodiscard]] std::optional<Lease> take(const Payer& payer, size_t bytes) {
+    if (!shares_.may_take(payer, bytes)) return std::nullopt;
+    shares_.take(payer, bytes);
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(taken_.size()));
+      taken_.emplace_back();
+    }
+    const uint32_t cookie = free_.back();
+    free_.pop_back();
+    taken_[cookie] = {payer, bytes};
+    return Lease({}, this, cookie);
+  }
+  void return_lease(uint64_t cookie) override {
+    shares_.give(taken_[cookie].payer, taken_[cookie].bytes);
+    free_.push_back(static_cast<uint32_t>(cookie));
+  }
+
+ private:
+  struct Taken {
+    Payer payer;
+    size_t bytes = 0;
+  };
+  MemoryShares shares_;
+  std::vector<Taken> taken_;
+  std::vector<uint32_t> free_;
 };
 
 }  // namespace skua::rpc

@@ -238,6 +238,9 @@ class WorkerEngine {
   /// Once, on the worker's thread, before the first hit: makes releases cheaper.
   void bind_to_this_thread() { memory_->bind_to_this_thread(); }
 
+  /// Values that are kept for somebody outside are copied now (MemoryTier).
+  [[nodiscard]] bool is_pinned_much() const { return memory_->is_pinned_much(); }
+
   // --- Shards
 
   /// `db`, after begin_life() (shard_life.h), stays open until close_shard's `closed`. `epoch` goes into the log.

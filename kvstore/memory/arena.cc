@@ -30,7 +30,10 @@ ItemArena::ItemArena(Options options)
       regions_(std::make_unique<Region[]>(region_count_)),
       free_count_(region_count_),
       touched_(region_count_) {
-  for (size_t i = 0; i < region_count_; ++i) regions_[i].number = static_cast<uint32_t>(i);
+  for (size_t i = 0; i < region_count_; ++i) {
+    regions_[i].number = static_cast<uint32_t>(i);
+    regions_[i].pinned_slots = &pinned_slots_;
+  }
   condemned_.reserve(region_count_);
 }
 
@@ -65,6 +68,12 @@ void ItemArena::bind_to_this_thread() {
     SKUA_CHECK(regions_[i].pins_taken == 0, "bound to a thread after the first pin");
     regions_[i].owner_mark = this_thread_mark();
   }
+}
+
+void ItemArena::count_returns(Region& region) {
+  if (region.returned_elsewhere.load(std::memory_order_relaxed) == 0) return;
+  region.pins_returned_here += region.returned_elsewhere.exchange(0, std::memory_order_acquire);
+  if (region.pins_returned_here == region.pins_taken) pinned_slots_ -= region.slots;
 }
 
 bool ItemArena::unpinned(const Region& region) {
@@ -145,6 +154,7 @@ void ItemArena::make_free(Region& region) {
     ++free_count_;
   }
   lowest_free_hint_ = std::min<size_t>(lowest_free_hint_, region.number);
+  count_returns(region);
   region.slots = 1;
   region.used_bytes = 0;
   region.live_items = 0;

@@ -60,9 +60,10 @@ class ItemArena {
     uint64_t pins_taken = 0;
     uint64_t pins_returned_here = 0;
     const void* owner_mark = nullptr;
-    uint32_t number = 0;    ///< of its (first) slot
-    uint32_t slots = 1;     ///< more than one: a run
-    uint32_t run_head = 0;  ///< kRunTail: number of the run's first slot
+    size_t* pinned_slots = nullptr;  ///< the arena's
+    uint32_t number = 0;             ///< of its (first) slot
+    uint32_t slots = 1;              ///< more than one: a run
+    uint32_t run_head = 0;           ///< kRunTail: number of the run's first slot
     uint32_t used_bytes = 0;
     uint32_t live_items = 0;
     uint32_t dirty_segments = 0;
@@ -134,12 +135,14 @@ class ItemArena {
 
   // -- Pins
 
-  void pin(Region& region) { ++region.pins_taken; }
+  void pin(Region& region) {
+    if (region.pins_taken++ == region.pins_returned_here) pinned_slots_ += region.slots;
+  }
   /// Thread: any.
   static void unpin(void* region_pointer) {
     auto* region = static_cast<Region*>(region_pointer);
     if (region->owner_mark == this_thread_mark()) {
-      ++region->pins_returned_here;
+      if (++region->pins_returned_here == region->pins_taken) *region->pinned_slots -= region->slots;
     } else {
       region->returned_elsewhere.fetch_add(1, std::memory_order_release);
     }
@@ -149,8 +152,23 @@ class ItemArena {
     return region.pins_taken - region.pins_returned_here - region.returned_elsewhere.load(std::memory_order_acquire);
   }
 
+  /// More than half of all slots are pinned. Whoever takes pins for long, for somebody outside above all, copies instead: what is
+  /// pinned cannot be evicted, and writes wait for room.
+  [[nodiscard]] bool is_pinned_much() {
+    if (pinned_slots_ <= region_count_ / 2) [[likely]]
+      return false;
+    if (asked_while_pinned_++ % kAsksPerCount == 0) {
+      for (size_t i = 0; i < region_count_; ++i) count_returns(regions_[i]);
+    }
+    return pinned_slots_ > region_count_ / 2;
+  }
+
  private:
+  /// Other threads' returns are counted once in so many questions.
+  static constexpr uint32_t kAsksPerCount = 256;
+
   explicit ItemArena(Options options);
+  void count_returns(Region& region);
   [[nodiscard]] absl::Status map_slab(size_t bytes);
   [[nodiscard]] static bool unpinned(const Region& region);
   [[nodiscard]] static bool evictable(const Region& region);
@@ -165,6 +183,9 @@ class ItemArena {
   size_t free_count_ = 0;
   size_t clean_count_ = 0;
   size_t touched_count_ = 0;
+  /// Slots of regions with pins, but for pins that other threads returned and that count_returns() has not seen yet.
+  size_t pinned_slots_ = 0;
+  uint32_t asked_while_pinned_ = 0;
   size_t lowest_free_hint_ = 0;
   size_t hand_ = 0;
   std::vector<uint32_t> condemned_;

@@ -142,6 +142,10 @@ class MemoryTier {
 
   /// A number for a shard whose durable tier has everything up to `applied_index`.
   [[nodiscard]] uint32_t add_shard(uint64_t applied_index);
+
+  /// Who keeps values for somebody outside copies them now: see ItemArena.
+  [[nodiscard]] bool is_pinned_much() const { return arena_->is_pinned_much(); }
+
   /// Forgets the shard, dirty items included. Values that are pinned stay.
   void drop_shard(uint32_t shard);
 

@@ -296,11 +296,15 @@ void tame_malloc() {
 #endif
 }
 
+/// Scans of a few clients at a time.
+constexpr size_t kAnswersMin = size_t{64} << 20;
+
 rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& memory) {
   rpc::EndpointOptions endpoint;
   config.traffic.apply(endpoint.protocol);
   endpoint.protocol.window = kSessionWindow;
   endpoint.protocol.message_max_bytes = kMessageBytesMax;
+  endpoint.answers_limit_bytes = std::max(memory.messages, kAnswersMin);
   endpoint.sessions_max = config.sessions_max;
   endpoint.sessions_reserved = config.sessions_max / 16;
   endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);

@@ -30,6 +30,8 @@ void ReplyPagePool::lend(ReplyPage& page, ByteSpan bytes, rpc::Message& message)
 void ReplyPagePool::take_back(ReplyPage& page) {
   if (page.bytes.capacity() > buffer_bytes_kept_) std::string().swap(page.bytes);
   if (page.rows != nullptr && page.rows->capacity() > buffer_bytes_kept_) page.rows.reset();
+  page.value.reset();
+  page.share.reset();
   page.next_free = std::exchange(free_, &page);
   --lent_count_;
 }

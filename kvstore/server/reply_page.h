@@ -14,19 +14,24 @@
 #include <vector>
 
 #include "kvstore/codec/reply.h"
+#include "kvstore/engine/pinned_value.h"
+#include "rpc/base/lease.h"
 #include "rpc/base/message.h"
 
 namespace skua::kv {
 
 class ReplyPagePool;
 
-/// What a reply's body lies in: one of the two.
+/// What a reply's body lies in: one of the three.
 struct ReplyPage {
   explicit ReplyPage(ReplyPagePool& owner) : pool(owner) {}
 
   ReplyPagePool& pool;
   std::string bytes;
   std::unique_ptr<ScanReplyBuilder> rows;
+  PinnedValue value;
+  /// Of what the caller's replies may take; empty: so little that the number of slots bounds it.
+  rpc::Lease share;
   ReplyPage* next_free = nullptr;
 };
 

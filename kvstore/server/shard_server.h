@@ -215,7 +215,11 @@ class ShardServer {
   void on_scan(rpc::IncomingCall&& call);
   [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
-  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms);
+  /// What keeps the value's bytes.
+  enum class ValuePlace : uint8_t { kMemoryTier, kCopy };
+  void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place, uint64_t ttl_ms);
+  void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms);
+  void answer_no_room(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
   void fetch_done(FetchOp& op);
   void answer_fetched(PendingRequest& pending);
   void applied(AppliedWait& wait);
@@ -223,7 +227,7 @@ class ShardServer {
   void finish_read(PendingRequest& pending);
   void answer_page(PendingRequest& pending);
   void send_page(PendingRequest& pending);
-  void lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Message& message);
+  void lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message);
 
   // shard_server_writes.cc
   void on_put(rpc::IncomingCall&& call);

@@ -78,7 +78,8 @@ void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::L
     count_backup_read(shard);
   }
   if (found.found == MemoryTier::Found::kHit) {
-    return answer_value(call.reply, shard, found.value, remaining_ms(get.wants_ttl, found.expiry));
+    return answer_value(call.reply, shard, found.value, ValuePlace::kMemoryTier,
+                        remaining_ms(get.wants_ttl, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
     return answer_error(call.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
@@ -100,7 +101,8 @@ uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
 
 /// Three ways for a value to travel; in none of them is the shard needed any longer:
 ///   up to 216 bytes              copied behind the head: no release to wait for
-///   larger, from memory          from its place in the memory tier, which a pin keeps
+///   larger, from memory          from its place in the memory tier, which a pin keeps; from a copy while pins keep half of the memory: a
+///                                caller that is idle keeps its last replies, and must not keep writes waiting for room
 ///   larger, and not in memory    from the copy that the engine has made of what the database had
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
@@ -119,15 +121,50 @@ MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& va
   return message;
 }
 
-void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, uint64_t ttl_ms) {
+void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place,
+                               uint64_t ttl_ms) {
+  const bool has_body = !is_inline(value.bytes().size(), ttl_ms);
+  if (has_body && place == ValuePlace::kMemoryTier && engine_->is_pinned_much()) [[unlikely]] {
+    return answer_copy(reply, shard, value.bytes().size() > kShortReplyBytesMax ? value.copied() : std::move(value),
+                       ttl_ms);
+  }
+  if (place == ValuePlace::kCopy && value.bytes().size() > kShortReplyBytesMax) {
+    return answer_copy(reply, shard, std::move(value), ttl_ms);
+  }
   MessagePtr message = value_head(shard, value, ttl_ms);
-  const ByteSpan bytes = value.bytes();
-  if (!is_inline(bytes.size(), ttl_ms)) {
+  if (has_body) {
+    const ByteSpan bytes = value.bytes();
     const PinnedValue::Pin pin = value.detach();
     const bool added = message->add_body(bytes, pin.release, pin.owner);
     SKUA_CHECK(added, "a new message has room for a body");
   }
   answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+/// The reply's page keeps the value: a short one's bytes, or a larger one that is a copy already.
+void ShardServer::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms) {
+  const size_t bytes = value.bytes().size();
+  std::optional<rpc::Lease> share = bytes <= kShortReplyBytesMax ? rpc::Lease() : reply.reserve(bytes);
+  if (!share.has_value()) return answer_no_room(reply, Method::kGet, shard);
+  MessagePtr message = value_head(shard, value, ttl_ms);
+  ReplyPage& page = bytes <= kShortReplyBytesMax ? short_pages_.acquire() : pages_.acquire();
+  page.share = *std::move(share);
+  if (bytes <= kShortReplyBytesMax) {
+    page.bytes.assign(as_string_view(value.bytes()));
+    ReplyPagePool::lend(page, as_byte_span(page.bytes), *message);
+    value.reset();
+  } else {
+    page.value = std::move(value);
+    ReplyPagePool::lend(page, page.value.bytes(), *message);
+  }
+  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+/// The caller has not taken what it asked for before.
+void ShardServer::answer_no_room(ReplyToken& reply, Method method, const HeldShard& shard) {
+  answer_error(reply, method,
+               head_of(shard, KvStatus::kResourceExhausted, 0,
+                       "replies that this client has not taken yet use up its memory here; ask for less at a time"));
 }
 
 void ShardServer::fetch_done(FetchOp& op) {
@@ -147,7 +184,7 @@ void ShardServer::answer_fetched(PendingRequest& pending) {
     answer_failure(pending.reply, Method::kGet, shard, op.status);
     return end(pending);
   }
-  answer_value(pending.reply, shard, op.value, remaining_ms(pending.wants_ttl, op.expires_at));
+  answer_value(pending.reply, shard, op.value, ValuePlace::kCopy, remaining_ms(pending.wants_ttl, op.expires_at));
   end(pending);
 }
 
@@ -236,21 +273,31 @@ void ShardServer::send_page(PendingRequest& pending) {
   } else {
     bytes = pending.page->finish(head, pending.has_more);
   }
+  rpc::Lease share;
+  if (bytes.size() > kShortReplyBytesMax) {
+    std::optional<rpc::Lease> room = reply.reserve(bytes.size());
+    if (!room.has_value()) {
+      answer_no_room(reply, method, shard);
+      return end(pending);
+    }
+    share = *std::move(room);
+  }
   stats_.value_copied_bytes += bytes.size();
   MessagePtr message = endpoint_.make_message();
-  lend_page(pending, bytes, *message);
+  lend_page(pending, bytes, std::move(share), *message);
   end(pending);
   answer(reply, method, KvStatus::kOk, std::move(message));
 }
 
 /// The reply's bytes, which lie in the pending request, become the message's.
-void ShardServer::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Message& message) {
+void ShardServer::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message) {
   if (bytes.size() <= kShortReplyBytesMax) {
     ReplyPage& page = short_pages_.acquire();
     page.bytes.assign(as_string_view(bytes));
     return ReplyPagePool::lend(page, as_byte_span(page.bytes), message);
   }
   ReplyPage& page = pages_.acquire();
+  page.share = std::move(share);
   if (pending.method == Method::kMultiGet) {
     page.bytes.swap(pending.multi_get.bytes);
   } else {

@@ -163,6 +163,38 @@ TEST(MemoryTierTest, Put_BackPressureWhenAllIsPinnedEndsWithTheRelease) {
   EXPECT_EQ(put(*tier, shard, "more", value, fillers + 1), Put::kDone);
 }
 
+TEST(MemoryTierTest, Pins_ManyAreTold) {
+  auto tier = make_tier();
+  tier->bind_to_this_thread();
+  const uint32_t shard = tier->add_shard(0);
+  const size_t fillers = fill_up(*tier, shard, 1);
+  const auto pin_all = [&] {
+    std::vector<PinnedValue> pins;
+    for (size_t i = 0; i < fillers; ++i)
+      pins.push_back(tier->get(ItemKey(shard, "filler" + std::to_string(i)), 0).value);
+    return pins;
+  };
+  const auto comes_to_an_end = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      if (!tier->is_pinned_much()) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(tier->is_pinned_much());
+  for (int round = 0; round < 3; ++round) {
+    std::vector<PinnedValue> pins = pin_all();
+    EXPECT_TRUE(tier->is_pinned_much());
+    pins.clear();
+    EXPECT_FALSE(tier->is_pinned_much());
+    pins = pin_all();
+    std::thread([&] { pins.clear(); }).join();
+    EXPECT_TRUE(comes_to_an_end()) << "given back on another thread";
+  }
+  std::vector<PinnedValue> one;
+  for (int i = 0; i < 10'000; ++i) one.push_back(tier->get(ItemKey(shard, "filler0"), 0).value);
+  EXPECT_FALSE(tier->is_pinned_much()) << "many pins of one place keep no other";
+}
+
 TEST(MemoryTierTest, Erase_ATombstoneWhileDirty) {
   auto tier = make_tier();
   const uint32_t shard = tier->add_shard(0);

@@ -109,6 +109,7 @@ class ServerWorld {
     server_transport_ = network_.attach(2, identity(2), transport);
     rpc::EndpointOptions endpoint;
     endpoint.protocol.window = 256;
+    endpoint.answers_limit_bytes = 64 << 20;
     client_ = std::make_unique<rpc::Endpoint>(*client_transport_, network_.clock(), endpoint);
     endpoint_ = std::make_unique<rpc::Endpoint>(*server_transport_, network_.clock(), endpoint);
     auto device = std::make_unique<BorrowedDevice>(device_, gate_);
@@ -163,6 +164,12 @@ class ServerWorld {
     return answer;
   }
 
+  /// What is sent from now on has slots of its own: those of earlier calls keep their replies.
+  void use_another_session() {
+    session_ = client_->connect(server_transport_->local_descriptor()).value();
+    wait_for([&] { return client_->is_connected(session_); });
+  }
+
   Answer ask(Method method, std::string_view request) {
     const auto answer = send(method, request);
     wait_for_answers();
@@ -194,9 +201,12 @@ class ServerWorld {
     }
   }
 
+  /// While it is stopped, the client takes no answers: the server keeps them.
+  void stop_client(bool stopped) { client_stopped_ = stopped; }
+
   void pump() {
     size_t work = 0;
-    if (client_ != nullptr) work += client_->poll();
+    if (client_ != nullptr && !client_stopped_) work += client_->poll();
     if (endpoint_ != nullptr) work += endpoint_->poll();
     server_->tick();
     const TimeNs next = network_.next_event_ns();
@@ -227,6 +237,7 @@ class ServerWorld {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   rpc::SessionId session_;
   size_t waiting_ = 0;
+  bool client_stopped_ = false;
 };
 
 }  // namespace skua::kv::testing

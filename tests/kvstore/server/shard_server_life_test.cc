@@ -197,6 +197,69 @@ TEST_F(RocksdbServerTest, Remove_DoesNotWaitForCallersThatKeepTheirReplies) {
   serve_again();
 }
 
+/// A caller that is idle keeps its last replies, and with them the memory that their values lie in.
+TEST_F(RocksdbServerTest, Write_DoesNotWaitForCallersThatKeepTheirReplies) {
+  const std::string value(1000, 'v');
+  constexpr size_t kKeys = 4000;
+  // More rounds than the memory has room for, and in each another caller reads what was written last and keeps it.
+  for (int round = 0; round < 12; ++round) {
+    const auto key_of = [&](size_t i) { return std::to_string(round) + "key" + std::to_string(i); };
+    world_->use_another_session();
+    for (size_t i = 0; i < kKeys; i += 100) {
+      std::vector<std::shared_ptr<Answer>> answers;
+      for (size_t k = i; k < i + 100; ++k) {
+        answers.push_back(world_->send(Method::kPut, encoded_put(kRoute, key_of(k), value)));
+      }
+      world_->wait_for_answers();
+      for (const auto& answer : answers) ASSERT_EQ(answer->status(), KvStatus::kOk) << round;
+    }
+    world_->use_another_session();
+    std::vector<std::shared_ptr<Answer>> answers;
+    for (size_t i = 0; i < 200; ++i) {
+      answers.push_back(world_->send(Method::kGet, encoded_get(kRoute, key_of(i * kKeys / 200))));
+    }
+    world_->wait_for_answers();
+    for (const auto& answer : answers) ASSERT_EQ(answer->value(), value);
+  }
+}
+
+/// A caller that asks for much and takes nothing gets no more than its share of memory.
+TEST_F(RocksdbServerTest, Read_OfACallerThatTakesNothingIsRefusedInTheEnd) {
+  const std::string value(1 << 20, 'v');
+  ASSERT_EQ(put("large", value).status(), KvStatus::kOk);
+  serve_again();  // from the disk: copies
+  ScanRequest scan{kRoute, "large"};
+  scan.rows_max = 1;
+  scan.bytes_max = kScanBytesMax;
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 20; ++i) {
+    answers.push_back(world_->send(Method::kGet, encoded_get(kRoute, "large")));
+    answers.push_back(world_->send(Method::kScan, encoded_scan(scan)));
+    answers.push_back(world_->send(Method::kMultiGet, encoded_multi_get(kRoute, {"large"})));
+  }
+  world_->pump();
+  world_->stop_client(true);
+  world_->wait_for([&] {
+    const auto& counts = world_->server().stats().requests.answers;
+    uint64_t all = 0;
+    for (const Method method : {Method::kGet, Method::kScan, Method::kMultiGet}) {
+      for (const uint64_t count : counts[static_cast<size_t>(method)]) all += count;
+    }
+    return all == answers.size();
+  });
+  world_->stop_client(false);
+  world_->wait_for_answers();
+  size_t served = 0;
+  for (const auto& answer : answers) {
+    const bool ok = answer->status() == KvStatus::kOk;
+    EXPECT_TRUE(ok || answer->status() == KvStatus::kResourceExhausted);
+    served += ok ? 1 : 0;
+  }
+  EXPECT_GE(served, 5u);
+  EXPECT_LE(served, 8u) << "an eighth of what answers may take";
+  EXPECT_EQ(get("large").value(), value) << "what was taken makes room";
+}
+
 /// The caller is gone, and nobody has noticed: what it was sent is still on its way.
 TEST_F(RocksdbServerTest, Remove_DoesNotWaitForAValueOnItsWay) {
   ASSERT_EQ(put("large", std::string(1 << 20, 'v')).status(), KvStatus::kOk);
