@@ -131,7 +131,14 @@ void append_value(std::string& out, const LogField::Value& value, bool json) {
 
 // A message is a sentence, not a record: control characters would break the line it stands on.
 void append_message(std::string& out, std::string_view message) {
-  for (const char c : message) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  // Terminals obey these, and U+0080 to U+009F (two bytes in UTF-8) as well.
+  for (size_t i = 0; i < message.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(message[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < message.size() ? message[i + 1] : 0);
+    const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+    out += byte < 0x20 || byte == 0x7f || is_c1 ? ' ' : message[i];
+    i += is_c1 ? 1 : 0;
+  }
 }
 
 std::string text_body(const std::string& component, std::string_view message, LogFields fields) {

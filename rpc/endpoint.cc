@@ -160,9 +160,9 @@ absl::Status Endpoint::finish_connect(SessionId session, ByteSpan answer) {
   impl_->enter();
   return impl_->finish_connect(session, answer);
 }
-std::string Endpoint::accept_offer(ByteSpan offer) {
+std::string Endpoint::accept_offer(ByteSpan offer, uint64_t source) {
   impl_->enter();
-  return impl_->accept_offer(offer);
+  return impl_->accept_offer(offer, kNoPeer, source);
 }
 void Endpoint::close(SessionId session) {
   impl_->enter();

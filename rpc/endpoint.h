@@ -29,6 +29,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -262,8 +263,9 @@ class Endpoint {
   };
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  /// The accepting side: makes the session and returns the answer, which may itself say no.
-  std::string accept_offer(ByteSpan offer);
+  /// The accepting side: makes the session and returns the answer, which may itself say no. `source`: what all offers of one host have in
+  /// common, as far as whoever carried the offer can tell; for sessions_unproven_max.
+  std::string accept_offer(ByteSpan offer, uint64_t source = 0);
 
   /// Completes outstanding calls with CANCELLED, tells the peer once, frees the session.
   void close(SessionId session);

@@ -68,7 +68,8 @@ struct SessionEntry {
   uint32_t attempts = 0;
   uint32_t remote_index = 0;  // of the offer or answer
   uint32_t remote_generation = 0;
-  uint64_t nonce = 0;  // the offer's
+  uint64_t nonce = 0;         // the offer's
+  uint64_t offer_source = 0;  // whoever carried the offer said where it came from
   /// Whose packets are taken. Accepted sessions have none before their first packet, and while their connection is broken: then a
   /// packet that names the session's generation, which only the peer was told, says where it is.
   PeerId peer = kUnbound;
@@ -109,7 +110,7 @@ class EndpointImpl final : public MemoryAccess,
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
   absl::StatusOr<Endpoint::Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  std::string accept_offer(ByteSpan offer, PeerId from = kNoPeer);
+  std::string accept_offer(ByteSpan offer, PeerId from, uint64_t source);
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const {
     if (session.index >= entries_.size()) return nullptr;
@@ -297,7 +298,7 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
   std::string make_offer(SessionEntry& entry);
-  SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, SessionEntry** accepted);
+  SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
   /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
   absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                         uint32_t remote_generation);

@@ -204,12 +204,12 @@ void EndpointImpl::open_session(SessionEntry& entry, const SessionTerms& terms) 
 
 // --- Accepting -------------------------------------------------------------------------------------------------------
 
-std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from) {
+std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from, uint64_t source) {
   SessionAnswer answer;
   absl::StatusOr<SessionOffer> offer = SessionOffer::decode(bytes);
   SessionEntry* accepted = nullptr;
   if (offer.ok()) {
-    answer = judge_offer(*offer, from, &accepted);
+    answer = judge_offer(*offer, from, source, &accepted);
     answer.nonce = offer->nonce;
   } else {
     answer.code = offer.status().code();
@@ -229,7 +229,8 @@ std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from) {
 }
 
 /// `from`: whose packet brought the offer; kNoPeer: it came by another way, or nobody known sent it.
-SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, SessionEntry** accepted) {
+SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
+                                        SessionEntry** accepted) {
   SessionAnswer answer;
   auto refuse = [&](const absl::Status& why) {
     answer.code = why.code();
@@ -274,6 +275,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   entry.claimed = claimed;
   entry.identity = descriptor->identity;
   entry.nonce = offer.nonce;
+  entry.offer_source = source;
   entry.remote_index = offer.session_index;
   entry.remote_generation = offer.session_generation;
   accepted_[key] = entry.index;
@@ -371,16 +373,17 @@ void EndpointImpl::unbind(SessionEntry& entry) {
 }
 
 /// Offers cost their senders nothing, so the sessions that nobody has used yet are few: the oldest makes room for the next.
+/// Makes room for one more. Of the source that has most of them the oldest goes: who floods loses its own.
 void EndpointImpl::limit_unproven() {
-  const auto is_unproven = [this](SessionId id) { return find(id) != nullptr && !entries_[id.index]->proven; };
-  while (!unproven_.empty()) {
-    const SessionId oldest = unproven_.front();
-    if (is_unproven(oldest)) {
-      if (unproven_.size() < options_.sessions_unproven_max) return;
-      doom(*entries_[oldest.index], absl::ResourceExhaustedError("the peer did not use the session, others wait"));
-    }
-    unproven_.pop_front();
-  }
+  std::erase_if(unproven_, [this](SessionId id) { return find(id) == nullptr || entries_[id.index]->proven; });
+  if (unproven_.size() < options_.sessions_unproven_max) return;
+  absl::flat_hash_map<uint64_t, size_t> by_source;
+  size_t most = 0;
+  for (const SessionId id : unproven_) most = std::max(most, ++by_source[entries_[id.index]->offer_source]);
+  const auto victim = std::find_if(unproven_.begin(), unproven_.end(),
+                                   [&](SessionId id) { return by_source[entries_[id.index]->offer_source] == most; });
+  doom(*entries_[victim->index], absl::ResourceExhaustedError("the peer did not use the session, others wait"));
+  unproven_.erase(victim);
 }
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
@@ -388,7 +391,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (arrival.header.type == PacketType::kConnect) {
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
-    const std::string answer = accept_offer(arrival.payload, from);
+    const std::string answer = accept_offer(arrival.payload, from, 0);
     // A datagram transport learns who sent it from the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));

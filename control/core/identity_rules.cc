@@ -101,7 +101,7 @@ std::string describe_node(const NodeInfo& node) {
 absl::Status check_cluster(const std::string& who, const std::string& claimed_id, const ClusterState& state) {
   if (claimed_id.empty() || claimed_id == state.cluster_id) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(who, " belongs to cluster ", claimed_id, ", but this is the control plane of cluster ",
+      absl::StrCat(who, " belongs to cluster ", shown(claimed_id), ", but this is the control plane of cluster ",
                    state.cluster_id, " (", state.cluster_name,
                    "). Use the address of the right control plane, or an empty data directory to join this "
                    "one"));

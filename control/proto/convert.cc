@@ -9,6 +9,9 @@
 namespace skua::control {
 namespace {
 
+/// Of a status's text.
+constexpr size_t kStatusTextMax = 4096;
+
 void fill(v1::MapReplica& to, const MapReplica& from) {
   to.set_node(from.node);
   to.set_worker(from.worker);
@@ -299,7 +302,8 @@ NodeDescription from_proto(const v1::DescribeReply& reply) {
 
 grpc::Status to_grpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  // What is refused may be quoted, and be as long as a request.
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message().substr(0, kStatusTextMax))};
 }
 
 absl::Status from_grpc(const grpc::Status& status, const std::string& what) {

@@ -8,6 +8,7 @@
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
 #include "control/server/limits.h"
+#include "control/server/peer_host.h"
 
 namespace skua::control {
 namespace {
@@ -68,13 +69,14 @@ class BootstrapService final : public v1::Bootstrap::Service {
     return to_grpc(status);
   }
 
-  grpc::Status OpenSession(grpc::ServerContext*, const v1::OpenSessionRequest* request,
+  grpc::Status OpenSession(grpc::ServerContext* context, const v1::OpenSessionRequest* request,
                            v1::OpenSessionReply* reply) override {
     const NodeDescription node = acceptor_.describe();
     auto status = check_expectations(node, request->cluster_id(), request->versions());
     if (status.ok()) status = check_offer(node, *request);
     if (!status.ok()) return to_grpc(status);
-    auto answer = acceptor_.open_session(request->worker(), from_proto(request->transport()), request->offer());
+    auto answer = acceptor_.open_session(request->worker(), from_proto(request->transport()), request->offer(),
+                                         peer_host(context->peer()));
     if (!answer.ok()) return to_grpc(answer.status());
     reply->set_node_uuid(node.node_uuid);
     reply->set_incarnation(node.incarnation);

@@ -11,6 +11,8 @@
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
 #include "control/server/limits.h"
+#include "rpc/base/printable.h"
+#include "rpc/base/status.h"
 
 namespace skua::control {
 namespace {
@@ -418,7 +420,7 @@ void Controller::note(const Event& event, const Decision& decision) {
   }
   if (std::holds_alternative<NodeHeartbeat>(event) || redirected_to(decision.status)) return;
   if (!decision.status.ok()) {
-    log_refusal(std::string(decision.status.message()));
+    log_refusal(printable(std_view(decision.status.message()), kRefusalTextMax));
   } else if (!decision.changes.empty()) {
     const Changes& changes = decision.changes;
     for (const NodeInfo& node : changes.put_nodes) {

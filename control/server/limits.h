@@ -33,6 +33,8 @@ inline constexpr size_t kHintsShownMax = 8;
 /// A refusal in the same words is logged again only after this time; so many are remembered.
 inline constexpr DurationNs kRefusalRepeatNs = 60 * kSecond;
 inline constexpr size_t kRefusalsMax = 64;
+/// Of what such a line says: a refusal quotes what was asked for.
+inline constexpr size_t kRefusalTextMax = 1024;
 /// Transactions with changes of views that one tick may make.
 inline constexpr int kViewChangesPerTickMax = 64;
 /// CreateTable calls that wait for nodes.

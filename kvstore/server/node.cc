@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "control/core/protocol_version.h"
 #include "control/core/uuid.h"
@@ -288,14 +289,14 @@ control::NodeDescription NodeImpl::describe() {
 }
 
 absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const control::TransportDescriptor&,
-                                                   const std::string& offer) {
+                                                   const std::string& offer, const std::string& host) {
   Worker* target = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (worker < workers_.size()) target = workers_[worker].get();
   }
   if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
-  return target->accept_offer(offer);
+  return target->accept_offer(offer, absl::HashOf(host));
 }
 
 absl::StatusOr<std::string> NodeImpl::metrics() {

@@ -121,6 +121,7 @@ void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& cop
     if (copy.bytes_total != 0) absl::StrAppend(&text, " of ", mib(copy.bytes_total));
     absl::StrAppend(&text, " MiB and ", mib(copy.tail_bytes), " MiB written since, ", mib(copy.bytes_per_s), " MiB/s");
     if (copy.started_over != 0) absl::StrAppend(&text, ", started over ", copy.started_over, " times");
+    if (!copy.trouble.empty()) absl::StrAppend(&text, "; the last request failed: ", copy.trouble);
     copies_[worker].push_back({{copy.shard.table_id, copy.shard.shard}, std::move(text)});
   }
   std::vector<control::CopyReport> all;

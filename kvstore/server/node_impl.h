@@ -64,7 +64,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   control::NodeDescription describe() override;
   std::optional<bool> is_instance(const std::string& instance) override { return instance == options_.instance; }
   absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
-                                           const std::string& offer) override;
+                                           const std::string& offer, const std::string& host) override;
 
   absl::Status prepare_data_dir();
   absl::Status count_start();

@@ -212,7 +212,7 @@ void SnapshotCopies::fetch(ShardId shard, Copy& copy, TimeNs now) {
         shard, copy.from, request.fetch,
         [this, shard, id, number](const absl::StatusOr<ByteSpan>& bytes) { fetched(shard, id, number, bytes); });
     if (sent) continue;
-    copy.trouble = absl::UnavailableError("there is no connection to the node, or it is busy");
+    copy.trouble = copy.last_request = absl::UnavailableError("there is no connection to the node, or it is busy");
     copy.pull->on_failed(number, copy.trouble, now);
   }
 }
@@ -232,6 +232,7 @@ void SnapshotCopies::fetched(ShardId shard, uint64_t id, uint64_t number, const 
   Copy* const copy = find(shard, id);
   if (copy == nullptr || copy->state != State::kFetching) return;
   const absl::StatusOr<Chunk> chunk = bytes.ok() ? decode_chunk(*bytes) : absl::StatusOr<Chunk>(bytes.status());
+  copy->last_request = chunk.status();
   if (!chunk.ok()) {
     copy->trouble = chunk.status();
     return copy->pull->on_failed(number, chunk.status(), now_);
@@ -276,12 +277,13 @@ void SnapshotCopies::ask_tail(ShardId shard, Copy& copy, TimeNs now) {
 void SnapshotCopies::tail_fetched(ShardId shard, uint64_t id, uint64_t attempt, const absl::StatusOr<ByteSpan>& bytes) {
   Copy* const copy = find(shard, id);
   if (copy == nullptr || copy->attempt != attempt || copy->tail == nullptr) return;
+  copy->last_request = bytes.status();
   if (!bytes.ok()) {
     copy->trouble = bytes.status();
     return copy->tail->on_failed(bytes.status(), now_);
   }
   const auto taken = copy->tail->on_piece(*bytes, frame_, now_);
-  if (!taken.ok()) copy->trouble = taken.status();
+  if (!taken.ok()) copy->trouble = copy->last_request = taken.status();
   if (!taken.ok() || *taken == SnapshotTail::Taken::kEmpty) return;
   std::string piece = tail_file_piece(*bytes);
   const uint64_t size = piece.size();
@@ -323,7 +325,8 @@ CopyProgress SnapshotCopies::progress_of(ShardId shard, const Copy& copy) const 
                         .bytes = copy.pull->progress().bytes,
                         .bytes_total = copy.bytes_total,
                         .tail_bytes = copy.tail_bytes,
-                        .bytes_per_s = copy.bytes_per_s};
+                        .bytes_per_s = copy.bytes_per_s,
+                        .trouble = std::string(copy.last_request.message())};
   const auto pause = pauses_.find(shard);
   if (pause != pauses_.end()) progress.started_over = pause->second.started_over;
   return progress;

@@ -108,6 +108,7 @@ struct CopyProgress {
   uint64_t tail_bytes = 0;    ///< written to the shard since the snapshot, and fetched
   uint64_t bytes_per_s = 0;   ///< lately, both together
   uint32_t started_over = 0;  ///< times, lately
+  std::string trouble;        ///< why the last request failed; empty: it did not
 };
 
 class SnapshotCopies {
@@ -168,8 +169,9 @@ class SnapshotCopies {
     bool applying = false;
     bool ending = false;  // nothing more is asked for
     std::shared_ptr<Built> built;
-    EntryId end;           // of what is installed
-    absl::Status trouble;  // of the last request that failed
+    EntryId end;                // of what is installed
+    absl::Status trouble;       // of the last request that failed since it was logged
+    absl::Status last_request;  // how it ended
     // For the rate.
     TimeNs measured_ns = 0;
     uint64_t measured_bytes = 0;

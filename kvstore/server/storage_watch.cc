@@ -118,6 +118,7 @@ StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
     : options_(std::move(options)),
       workers_(std::move(workers)),
       gate_(options_.data_dir, options_.reserve_bytes),
+      silent_(workers_.size()),
       log_failures_(workers_.size()),
       slow_leavers_(workers_.size()),
       database_troubles_(workers_.size()),
@@ -164,6 +165,7 @@ void StorageWatch::look() {
   const uint64_t now_ms = unix_ms();
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto stats = workers_[i]->stats();
+    note_silence(i, stats.status());
     if (!stats.ok()) continue;
     slow_leavers_[i] = slow_to_leave(stats->leaving, now_ms);
     look_at_databases(i, stats->troubled);
@@ -197,11 +199,17 @@ void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledSh
   failed_[worker] = std::move(failed);
 }
 
+void StorageWatch::note_silence(size_t worker, const absl::Status& status) {
+  const std::string before =
+      std::exchange(silent_[worker], status.ok() ? std::string() : std::string(status.message()));
+  if (before.empty() && !silent_[worker].empty()) options_.log(LogSeverity::kError, silent_[worker]);
+}
+
 std::string StorageWatch::trouble() const {
   std::string all(growth_.message());
   if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
   if (!slow_copies_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", slow_copies_);
-  for (const auto* troubles : {&log_failures_, &database_troubles_, &slow_leavers_}) {
+  for (const auto* troubles : {&silent_, &log_failures_, &database_troubles_, &slow_leavers_}) {
     for (const std::string& one : *troubles) {
       if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
     }

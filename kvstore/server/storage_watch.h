@@ -84,6 +84,7 @@ class StorageWatch {
  private:
   void run();
   void look();
+  void note_silence(size_t worker, const absl::Status& status);
   void look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled);
   [[nodiscard]] std::string trouble() const;
 
@@ -91,7 +92,8 @@ class StorageWatch {
   const std::vector<Worker*> workers_;
   GrowthGate gate_;
   absl::Status growth_;
-  std::vector<std::string> log_failures_;       // by worker; told if not empty
+  std::vector<std::string> silent_;             // by worker; told if not empty
+  std::vector<std::string> log_failures_;       // the same
   std::vector<std::string> slow_leavers_;       // the same
   std::vector<std::string> database_troubles_;  // the same
   std::string slow_copies_;

@@ -153,8 +153,8 @@ absl::StatusOr<T> Worker::ask(std::function<T()> question) {
   return answer.get();
 }
 
-absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer) {
-  return ask<std::string>([this, offer] { return endpoint_->accept_offer(as_byte_span(offer)); });
+absl::StatusOr<std::string> Worker::accept_offer(const std::string& offer, uint64_t source) {
+  return ask<std::string>([this, offer, source] { return endpoint_->accept_offer(as_byte_span(offer), source); });
 }
 
 absl::StatusOr<uint64_t> Worker::hold_entries(ShardId id) {

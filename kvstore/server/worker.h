@@ -88,7 +88,7 @@ class Worker final : public ShardHost {
 
   /// The engine's answer to a session offer. UNAVAILABLE if the worker stops or does not get to it
   /// within kWorkerAnswerTimeoutNs.
-  absl::StatusOr<std::string> accept_offer(const std::string& offer);
+  absl::StatusOr<std::string> accept_offer(const std::string& offer, uint64_t source);
   /// The worker's figures. Errors as above.
   absl::StatusOr<WorkerStats> stats();
 

@@ -49,15 +49,13 @@ class EtcdProcess {
     SKUA_CHECK(pid_ < 0, "etcd runs already");
     const std::string client = absl::StrCat("http://", endpoint());
     const std::string peer = absl::StrCat("http://127.0.0.1:", peer_port_);
-    std::vector<std::string> words = {kEtcdProgram,
-                                      "--name=test",
-                                      "--log-level=error",
-                                      absl::StrCat("--data-dir=", dir_.path(), "/etcd"),
-                                      absl::StrCat("--listen-client-urls=", client),
-                                      absl::StrCat("--advertise-client-urls=", client),
-                                      absl::StrCat("--listen-peer-urls=", peer),
-                                      absl::StrCat("--initial-advertise-peer-urls=", peer),
-                                      absl::StrCat("--initial-cluster=test=", peer)};
+    std::vector<std::string> words = {
+        kEtcdProgram, "--name=test", "--log-level=error", absl::StrCat("--data-dir=", dir_.path(), "/etcd"),
+        absl::StrCat("--listen-client-urls=", client), absl::StrCat("--advertise-client-urls=", client),
+        absl::StrCat("--listen-peer-urls=", peer), absl::StrCat("--initial-advertise-peer-urls=", peer),
+        absl::StrCat("--initial-cluster=test=", peer),
+        // It gives requests up after 5 s and two elections: a busy machine may need longer.
+        "--heartbeat-interval=1000", "--election-timeout=20000"};
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

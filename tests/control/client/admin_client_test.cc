@@ -19,7 +19,7 @@ using testing::IsEmpty;
 TEST(CreateTable, ListAndDrop) {
   ControlHarness control;
   const auto node = start_node(control, 1);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto created = admin.create_table({.name = "orders", .shard_count = 8});
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_TRUE(created->created);
@@ -51,7 +51,7 @@ TEST(CreateTable, WaitsUntilTheNodesServeIt) {
       {.control_address = control.address(),
        .on_change = [&](const std::shared_ptr<const ShardMap>& map) { node->set_applied_revision(map->revision); }});
   cache.start();
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto created = admin.create_table({.name = "t", .shard_count = 4, .wait_ready_ms = 60'000});
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_TRUE(created->ready);
@@ -62,7 +62,7 @@ TEST(CreateTable, WaitsUntilTheNodesServeIt) {
 TEST(CreateTable, SaysWhoIsNotReadyInTime) {
   ControlHarness control;
   const auto node = start_node(control, 1);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto created = admin.create_table({.name = "t", .shard_count = 4, .wait_ready_ms = 20});
   ASSERT_TRUE(created.ok());
   EXPECT_FALSE(created->ready);
@@ -71,7 +71,7 @@ TEST(CreateTable, SaysWhoIsNotReadyInTime) {
 
 TEST(CreateTable, ErrorsAreTheControlPlanesOwn) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto status = admin.create_table({.name = "t"}).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Start a skuad"));
@@ -80,7 +80,7 @@ TEST(CreateTable, ErrorsAreTheControlPlanesOwn) {
 
 TEST(Status, ShowsAStoppedNodesShardsAsUnavailable) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto one = start_node(control, 1);
   auto two = start_node(control, 2);
   ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 8}).ok());
@@ -97,7 +97,7 @@ TEST(Status, ShowsAStoppedNodesShardsAsUnavailable) {
 
 TEST(RemoveNode, NeedsAStoppedNode) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   auto node = start_node(control, 1);
   EXPECT_EQ(admin.remove_node(test_uuid(1), true).code(), StatusCode::kFailedPrecondition);
   node->stop();
@@ -108,7 +108,7 @@ TEST(RemoveNode, NeedsAStoppedNode) {
 TEST(ShardMap, CanBeFetchedOnce) {
   ControlHarness control;
   const auto node = start_node(control, 1);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 2}).ok());
   const auto map = admin.shard_map();
   ASSERT_TRUE(map.ok()) << map.status();

@@ -14,13 +14,13 @@ TEST(ControlRestart, DataSurvives) {
   const auto node = start_node(control, 1);
   ShardMap before;
   {
-    AdminClient admin(control.address());
+    AdminClient admin(control.address(), kGenerous);
     ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 4}).ok());
     before = *admin.shard_map();
   }
   control.stop();
   control.start();
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto after = admin.shard_map();
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(*after, before);
@@ -32,7 +32,7 @@ TEST(ControlRestart, CacheServesTheLastMapAndCatchesUp) {
   ShardMapCache cache({.control_address = control.address()});
   cache.start();
   {
-    AdminClient admin(control.address());
+    AdminClient admin(control.address(), kGenerous);
     const auto created = admin.create_table({.name = "t", .shard_count = 4});
     ASSERT_TRUE(cache.wait_for_revision(created->map_revision, kGenerous).ok());
   }
@@ -42,7 +42,7 @@ TEST(ControlRestart, CacheServesTheLastMapAndCatchesUp) {
 
   control.start();
   ASSERT_TRUE(eventually([&] { return cache.connection().ok(); })) << "a watch that has the newest map counts as open";
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   ASSERT_TRUE(eventually([&] { return liveness_of(admin, 1) == Liveness::kAlive; }))
       << "the agent goes on after a restart";
   const auto created = admin.create_table({.name = "u", .shard_count = 4});
@@ -58,7 +58,7 @@ TEST(ControlRestart, ChangesMadeWhileAClientWasAwayArrive) {
   ASSERT_TRUE(cache.wait_for_revision(1, kGenerous).ok());
   control.stop();
   control.start();
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   ASSERT_TRUE(eventually([&] { return admin.create_table({.name = "t"}).ok(); }));
   cache.hurry();
   EXPECT_TRUE(cache.wait_until([](const ShardMap& map) { return map.find_table("t") != nullptr; }, kGenerous).ok());

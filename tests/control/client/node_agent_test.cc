@@ -30,7 +30,7 @@ TEST(NodeAgent, RegistersAndLearnsTheCluster) {
   EXPECT_EQ(registration->cluster_name, "skua");
   EXPECT_EQ(registration->protocol_version, 1u);
   EXPECT_EQ(registration->map_revision, 2u);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   EXPECT_EQ(liveness_of(admin, 1), Liveness::kAlive);
 }
 
@@ -153,7 +153,7 @@ TEST(NodeAgent, NewerProcessReplacesTheOldWhichIsTold) {
 
 TEST(NodeAgent, SilenceIsSuspectedAndStopIsSeenAtOnce) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   auto node = start_node(control, 1);
   node->stop();
   EXPECT_EQ(liveness_of(admin, 1), Liveness::kStopped);
@@ -164,7 +164,7 @@ TEST(NodeAgent, SilenceIsSuspectedAndStopIsSeenAtOnce) {
 
 TEST(NodeAgent, TroubleIsReported) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto node = start_node(control, 1);
   node->set_trouble("the log failed");
   EXPECT_TRUE(eventually([&] {
@@ -175,7 +175,7 @@ TEST(NodeAgent, TroubleIsReported) {
 
 TEST(NodeAgent, UnservedShardsAreReportedAndTakenBack) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto node = start_node(control, 1);
   const auto created = admin.create_table({.name = "t", .shard_count = 2});
   ASSERT_TRUE(created.ok()) << created.status();
@@ -195,7 +195,7 @@ TEST(NodeAgent, UnservedShardsAreReportedAndTakenBack) {
 
 TEST(NodeAgent, HeartbeatsGoOnWhileRegisteredTakesLong) {
   ControlHarness control(/*suspect_after_ms=*/200);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   NodeAgentOptions options = agent_options(control, 1);
   std::promise<void> end;
   std::atomic<bool> begun = false;
@@ -230,7 +230,7 @@ TEST(NodeAgent, OfAnotherClusterIsShownWhereItAsks) {
   const auto node = start_node(control, 1);
   control.lose_everything();
   control.start();
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   EXPECT_TRUE(eventually([&] {
     const auto status = admin.status();
     return status.ok() && status->nodes.empty() && status->troubles.size() == 1 &&
@@ -241,7 +241,7 @@ TEST(NodeAgent, OfAnotherClusterIsShownWhereItAsks) {
 
 TEST(NodeAgent, AppliedRevisionIsReported) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto node = start_node(control, 1);
   node->set_applied_revision(17);
   EXPECT_TRUE(eventually([&] {
@@ -252,7 +252,7 @@ TEST(NodeAgent, AppliedRevisionIsReported) {
 
 TEST(NodeAgent, LeaveIsRefusedWithShardsUnlessForced) {
   ControlHarness control;
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   const auto node = start_node(control, 1);
   ASSERT_TRUE(admin.create_table({.name = "t", .shard_count = 2}).ok());
   EXPECT_EQ(node->leave(false).code(), StatusCode::kFailedPrecondition);

@@ -27,7 +27,7 @@ TEST(ShardMapCache, StartsEmpty) {
 TEST(ShardMapCache, SeesTheMapAndItsChanges) {
   ControlHarness control;
   const auto node = start_node(control, 1);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   std::mutex mutex;
   std::vector<uint64_t> revisions;
   ShardMapCache cache({.control_address = control.address(), .on_change = [&](std::shared_ptr<const ShardMap> map) {
@@ -134,7 +134,7 @@ TEST(ShardMapCache, AWatchThatLacksWhatThereIsIsOpenedAnew) {
 TEST(ShardMapCache, ManyWatchersAllSeeTheLastMap) {
   ControlHarness control;
   const auto node = start_node(control, 1);
-  AdminClient admin(control.address());
+  AdminClient admin(control.address(), kGenerous);
   std::vector<std::unique_ptr<ShardMapCache>> caches;
   for (int i = 0; i < 20; ++i) {
     caches.push_back(std::make_unique<ShardMapCache>(ShardMapCacheOptions{.control_address = control.address()}));

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 /// Four nodes, a table with one shard of three replicas, and a client of the shard map.
 class ViewsTest : public testing::Test {
  protected:
-  ViewsTest() : admin_(control_.address()), cache_({.control_address = control_.address()}) {
+  ViewsTest() : admin_(control_.address(), kGenerous), cache_({.control_address = control_.address()}) {
     for (uint64_t n = 1; n <= 4; ++n) agents_.push_back(start_node(control_, n));
     CreateTableOptions table;
     table.name = "t";
@@ -98,9 +98,9 @@ TEST_F(ViewsTest, OperatorsMoveTransferAndDrain) {
   const MapShard first = map->find_table(table_)->shards[0];
   const std::string primary = map->nodes[first.primary->node].uuid;
   const std::string backup = map->nodes[first.backups[0].node].uuid;
-  EXPECT_TRUE(admin_.transfer_primary("t", 0, backup).ok());
+  EXPECT_EQ(admin_.transfer_primary("t", 0, backup), absl::OkStatus());
   wait_for([&](const MapShard& shard) { return shard.epoch == first.epoch + 1; });
-  EXPECT_TRUE(admin_.drain_node(primary).ok());
+  EXPECT_EQ(admin_.drain_node(primary), absl::OkStatus());
   wait_for([](const MapShard& shard) { return shard.learners.size() == 1; });
   const auto status = admin_.status();
   ASSERT_TRUE(status.ok());
@@ -110,7 +110,7 @@ TEST_F(ViewsTest, OperatorsMoveTransferAndDrain) {
   }
   EXPECT_EQ(status->tables.at(0).table.replicas, 3u);
   EXPECT_EQ(status->tables.at(0).settled_shard_count, 0u);
-  EXPECT_TRUE(admin_.undrain_node(primary).ok());
+  EXPECT_EQ(admin_.undrain_node(primary), absl::OkStatus());
   wait_for([](const MapShard& shard) { return shard.learners.empty(); });
   EXPECT_THAT(std::string(admin_.move_shard("t", 0, primary, backup).message()), HasSubstr("already"));
   EXPECT_THAT(std::string(admin_.recover_shard("t", 0, primary).message()), HasSubstr("Nothing needs to be forced"));

@@ -21,8 +21,9 @@ class EchoAcceptor final : public SessionAcceptor {
  public:
   NodeDescription describe() override { return node; }
 
-  absl::StatusOr<std::string> open_session(uint32_t worker, const TransportDescriptor& caller,
-                                           const std::string& offer) override {
+  absl::StatusOr<std::string> open_session(uint32_t worker, const TransportDescriptor& caller, const std::string& offer,
+                                           const std::string& host) override {
+    EXPECT_EQ(host, "ipv4:127.0.0.1");
     if (offer == "no") return absl::ResourceExhaustedError("worker 1 has no room for a session");
     std::unique_lock lock(mutex_);
     open_.wait(lock, [&] { return !blocked; });

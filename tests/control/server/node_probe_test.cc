@@ -30,7 +30,8 @@ class Standing final : public SessionAcceptor {
     if (!says_instance) return std::nullopt;
     return instance == node_.instance;
   }
-  absl::StatusOr<std::string> open_session(uint32_t, const TransportDescriptor&, const std::string&) override {
+  absl::StatusOr<std::string> open_session(uint32_t, const TransportDescriptor&, const std::string&,
+                                           const std::string&) override {
     return absl::UnimplementedError("no sessions here");
   }
   bool says_instance = true;

@@ -184,6 +184,26 @@ void expect_echo(SimNetwork& network, Place& caller, SessionId session, Place& s
   EXPECT_TRUE(answer == large) << answer.substr(0, 200);
 }
 
+TEST(SessionBounds, OffersThatNobodyUses_TakeTheRoomOfTheirOwnHost) {
+  SimNetwork network(1);
+  EndpointOptions options;
+  options.sessions_unproven_max = 8;
+  Place server(network, 1, options);
+  Place flood(network, 2, {});
+  Place modest(network, 3, {});
+  const auto offer = [&](Place& from, uint64_t source) {
+    auto made = from.endpoint->begin_connect(server.transport->local_descriptor()).value();
+    const std::string answer = server.endpoint->accept_offer(as_byte_span(made.bytes), source);
+    EXPECT_TRUE(from.endpoint->finish_connect(made.session, as_byte_span(answer)).ok());
+    return made.session;
+  };
+  for (int i = 0; i < 20; ++i) offer(flood, 7);
+  const SessionId slow = offer(modest, 8);
+  for (int i = 0; i < 100; ++i) offer(flood, 7);
+  serve_echo(server);
+  expect_echo(network, modest, slow, server);
+}
+
 TEST(SessionBounds, HalfRequests_OfOnePeerTakeNoMoreThanItsShare) {
   SimNetwork network(1);
   Place server(network, 1, small_memory());
