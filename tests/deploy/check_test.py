@@ -7,6 +7,7 @@ usage: check_test.py --build FOLDER [unittest's arguments]
 
 import argparse
 import collections
+import glob
 import json
 import os
 import re
@@ -160,6 +161,12 @@ SUMMARY: ThreadSanitizer: data race /x/y.h:3 in f</system-out></testcase>
 
 
 class TestReportTest(unittest.TestCase):
+    def test_every_test_in_python_prints_what_was_skipped(self):
+        for path in glob.glob(os.path.join(REPO, 'tests/**/*.py'), recursive=True):
+            with open(path, encoding='utf-8') as text:
+                for call in re.findall(r'^ .*\bunittest\.main\(.*', text.read(), re.MULTILINE):
+                    self.assertIn('verbosity=2', call, path)
+
     def test_counts_and_reasons(self):
         with tempfile.NamedTemporaryFile('w', suffix='.xml') as report:
             report.write(REPORT)

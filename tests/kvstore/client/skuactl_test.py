@@ -264,4 +264,4 @@ class SkuactlTest(unittest.TestCase):
 
 if __name__ == "__main__":
     SKUACTL = sys.argv.pop(1)
-    unittest.main()
+    unittest.main(verbosity=2)
