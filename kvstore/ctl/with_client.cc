@@ -56,8 +56,27 @@ std::string key_of(const Globals& globals, const std::string& what, const std::s
   return *std::move(key);
 }
 
+void add_start_options(app::Command& command, StartArguments& arguments, const char* help) {
+  command.add_string("start", &arguments.start, help).value_name("KEY");
+  command
+      .add_string("cursor", &arguments.cursor,
+                  "As --start, for what this command printed to go on with: \\xNN is a byte also with --raw-keys.")
+      .value_name("KEY");
+}
+
+std::string start_of(const Globals& globals, const StartArguments& arguments) {
+  if (arguments.cursor.empty()) {
+    return arguments.start.empty() ? std::string() : key_of(globals, "--start", arguments.start);
+  }
+  if (!arguments.start.empty())
+    app::fail_usage(kProgram, "--start and --cursor both say where to begin: leave one out");
+  Globals with_escapes = globals;
+  with_escapes.raw_keys = false;
+  return key_of(with_escapes, "--cursor", arguments.cursor);
+}
+
 std::string start_option(const Globals& globals, std::string_view key) {
-  return absl::StrCat("--start ", shell_word(key_text(key)), globals.raw_keys ? ", without --raw-keys" : "");
+  return absl::StrCat(globals.raw_keys ? "--cursor=" : "--start=", shell_word(key_text(key)));
 }
 
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,

@@ -26,7 +26,17 @@ absl::Status check_table(const std::vector<control::TableSummary>& tables, const
 /// The key that is meant by an argument or option called `what`. Ends the program if it is none, or no key can be so long.
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text);
 
-/// How a command is told to go on from a key: `--start 'a\x00'`.
+/// Where a command begins: at a key of the user's, or at one that it printed before.
+struct StartArguments {
+  std::string start;
+  std::string cursor;
+};
+void add_start_options(app::Command& command, StartArguments& arguments, const char* help);
+
+/// The key to begin with; empty: the smallest. Ends the program if there is none that is meant.
+std::string start_of(const Globals& globals, const StartArguments& arguments);
+
+/// How such a command is told to go on from a key: `--start='a\x00'`, and with --raw-keys `--cursor='a\x00'`.
 std::string start_option(const Globals& globals, std::string_view key);
 
 /// A command of this name with the arguments TABLE and KEY.

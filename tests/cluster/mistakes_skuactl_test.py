@@ -7,6 +7,7 @@ What needs no cluster is in tests/kvstore/client/skuactl_test.py.
 """
 
 import json
+import os
 import re
 import signal
 import socket
@@ -124,34 +125,48 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
     def test_Scan_ContinuedByItsHintsShowsEachRowOnce(self):
         self.ok(self.ctl("table", "create", "binary", "--shards", "3"))
         keys = [b"\x00", b"\x00\x00", b"\x01\xff", b"a", b"a\x00", b"a\\x00", b"a\\", b"a b", b"a'b", b"\xff\xfe", b"\xff" * 3, b"tab\t",
-                b"line\n", "grün".encode(), b"\\x00", b"\\\\"]
+                b"line\n", "grün".encode(), b"\\x00", b"\\\\", b"--limit", b"--"]
         for number, key in enumerate(keys):
-            text = "".join(chr(c) if c in b"abtlinegr'" else "\\\\" if c == 0x5c else f"\\x{c:02x}" for c in key)
-            self.ok(self.ctl("put", "binary", text, str(number)))
+            text = "".join(chr(c) if c in b"-abtlinegr'" else "\\\\" if c == 0x5c else f"\\x{c:02x}" for c in key)
+            self.ok(self.ctl("put", "binary", "--", text, str(number)))
+        plain, raw = dict(os.environ), {**os.environ, "SKUA_RAW_KEYS": "true"}
+        for how, environment in ([], plain), (["--raw-keys"], plain), ([], raw):
+            for limit in "1", "3":
+                with self.subTest(how=how, raw=environment is raw, limit=limit):
+                    scan = ["scan", "binary", "--limit", limit, *how]
+                    shown = self.scanned(scan, environment)
+                    self.assertEqual([keys[int(value)] for _, value in shown], sorted(keys))
+                    self.assertEqual(self.scanned_json(scan, environment, "next_cursor", "--cursor"), len(keys))
+        scan = ["scan", "binary", "--limit", "5"]
+        self.assertEqual(self.scanned_json(scan, plain, "next_start_argument", "--start"), len(keys))
+        self.assertIsNone(json.loads(self.ok(self.ctl("--output", "json", *scan, env=raw)))["next_start_argument"])
+        # What is printed is what other commands take.
+        for key, value in shown:
+            self.assertEqual(self.ok(self.ctl("get", "binary", "--", key)).strip(), value)
+        self.refuses("scan", "binary", "--start", "a", "--cursor", "b", words=["--start and --cursor", "leave one out"])
+
+    def scanned(self, command, environment):
+        """Keys and values, each scan continued as the one before says."""
         shown, start = [], []
         while True:
-            result = self.ctl("scan", "binary", "--limit", "3", *start)
+            result = self.ctl(*command, *start, env=environment)
             shown += [line.split("\t") for line in self.ok(result).splitlines()]
             if not result.stderr:
-                break
-            hint = re.search(r"go on with (--start .*)$", result.stderr.strip())
+                return shown
+            hint = re.search(r"go on with (--.*)$", result.stderr.strip())
             # As a shell would read it.
             start = subprocess.run(["bash", "-c", f"printf '%s\\0' {hint[1]}"], capture_output=True, check=True,
                                    text=True).stdout.split("\0")[:-1]
-        self.assertEqual(sorted(int(value) for _, value in shown), list(range(len(keys))))
-        self.assertEqual([keys[int(value)] for _, value in shown], sorted(keys))
-        # What is printed is what other commands take.
-        for key, value in shown:
-            self.assertEqual(self.ok(self.ctl("get", "binary", key)).strip(), value)
-        # The same by JSON.
+
+    def scanned_json(self, command, environment, name, option):
+        """How many rows they are by JSON, whose field `name` is given to `option`."""
         seen, start = 0, []
         while True:
-            answer = self.json("scan", "binary", "--limit", "5", *start)
+            answer = json.loads(self.ok(self.ctl("--output", "json", *command, *start, env=environment)))
             seen += len(answer["rows"])
             if not answer["has_more"]:
-                break
-            start = ["--start", answer["next_start_argument"]]
-        self.assertEqual(seen, len(keys))
+                return seen
+            start = [f"{option}={answer[name]}"]
 
     def test_Scan_RawKeysAreTakenAsTheyAre(self):
         self.ok(self.ctl("put", "one", "--raw-keys", "C:\\new", "v"))
