@@ -91,7 +91,7 @@ int drop(const Globals& globals, const std::string& name, bool yes) {
   AdminClient admin(globals.control_address, globals.timeout_ns);
   const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(*tables, name); !known.ok()) return report_failure(known);
+  if (const absl::Status known = check_table(admin, *tables, name); !known.ok()) return report_failure(known);
   if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
   const absl::StatusOr<uint64_t> dropped = admin.drop_table(name);
   if (!dropped.ok()) return report_change_failure(dropped.status(), "skuactl table list");

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "app/exit.h"
 #include "control/core/table_names.h"
 #include "kvstore/codec/request.h"
@@ -31,7 +32,7 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   control::AdminClient admin(globals.control_address, globals.timeout_ns);
   const auto tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(*tables, table); !known.ok()) return report_failure(known);
+  if (const absl::Status known = check_table(admin, *tables, table); !known.ok()) return report_failure(known);
   options.timeout = std::chrono::nanoseconds(std::max<DurationNs>(end - clock.now_ns(), kMillisecond));
   absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
   return client.ok() ? use(**client) : report_failure(client.status());
@@ -44,6 +45,16 @@ absl::Status check_table(const std::vector<control::TableSummary>& tables, const
   if (std::ranges::find(names, name) != names.end()) return absl::OkStatus();
   const absl::Status none = control::no_such_table(name, "", names);
   return absl::Status(none.code(), absl::StrCat(none.message(), ". Make one with skuactl table create NAME"));
+}
+
+absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
+                         const std::string& name) {
+  absl::Status known = check_table(tables, name);
+  if (known.ok() || !tables.empty()) return known;
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  if (!status.ok() || status->troubles.empty()) return known;
+  return absl::Status(known.code(),
+                      absl::StrCat(known.message(), ". TROUBLE: ", absl::StrJoin(status->troubles, "; TROUBLE: ")));
 }
 
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text) {

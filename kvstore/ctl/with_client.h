@@ -23,6 +23,11 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
 /// OK if `tables` have one of this name; else NOT_FOUND, with the nearest name or those that there are.
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name);
 
+/// The same; if there are no tables at all, also with the troubles of the cluster, which may say why: a control plane
+/// that was started on a wrong directory has none.
+absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
+                         const std::string& name);
+
 /// The key that is meant by an argument or option called `what`. Ends the program if it is none, or no key can be so long.
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text);
 

@@ -307,6 +307,13 @@ class ClusterMistakesTest(mistakes.MistakesTest):
         wait_for("the foreign node to be shown", lambda: any(
             "started on another --data-dir" in trouble for trouble in self.status()["troubles"]))
         self.assertIn("a new cluster was made", other.log())
+        self.ctl_refused("get", "usertable", "k", words=("no table \"usertable\"", "started on another --data-dir"))
+        self.ctl_refused("table", "drop", "usertable", "--yes", words=("started on another --data-dir",))
+        ran = mistakes.run(self.program("skua-ycsb"), "run", "skua", "-p", f"skua.control={self.cluster.control_address}",
+                           "-p", "recordcount=10", "-p", "operationcount=10")
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        for word in ("there is no table usertable", "started on another --data-dir"):
+            self.assertIn(word, ran.stderr.splitlines()[-1])
         self.assertEqual(other.stop(), 0)
         self.cluster.start_control()
         wait_for("the control plane", lambda: is_served(self.cluster.control_port))
