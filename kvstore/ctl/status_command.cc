@@ -84,11 +84,6 @@ void print_text(const Report& report) {
   }
 }
 
-/// What people may want to do, and need not.
-void print_hints(const ClusterStatus& status) {
-  for (const std::string& hint : status.hints) std::printf("\nHint: %s\n", printable(hint).c_str());
-}
-
 void print_status_json(const Report& report) {
   const ClusterStatus& status = report.status;
   nlohmann::json tables = nlohmann::json::array();
@@ -131,7 +126,7 @@ int print_status(const Globals& globals, DurationNs wait_settled_ns) {
     print_status_json(*report);
   } else {
     print_text(*report);
-    print_hints(report->status);
+    std::fputs(hints_text(report->status).c_str(), stdout);
   }
   if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
   return report_failure(absl::DeadlineExceededError(absl::StrCat(
