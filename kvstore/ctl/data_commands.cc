@@ -46,6 +46,10 @@ int get(const Globals& globals, const ReadArguments& arguments) {
     app::fail_usage(kProgram,
                     "--file - writes the value to standard output, where --output json writes: leave one out");
   }
+  if (to_file && !to_output) {
+    const absl::Status writable = app::check_output_file(arguments.file);
+    if (!writable.ok()) app::fail_usage(kProgram, absl::StrCat("cannot write the file: ", writable.message()));
+  }
   return with_client(globals, arguments.table, [&](Client& client) {
     const ReadResult result = client.get(arguments.table, key);
     if (!result.ok()) return report_read(arguments, key, result);

@@ -95,11 +95,11 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
             with open(FULL, "w", encoding="ascii") as full:
                 self.refuses(*command, code=1, words=["standard output", NO_SPACE], stdout=full)
 
-    def test_Get_ToAFileThatTakesNothingEndsWithCode1(self):
+    def test_Get_ToAFileThatTakesNothingFails(self):
         self.ok(self.ctl("put", "t", "file", "value"))
         self.refuses("get", "t", "file", "--file", FULL, code=1, words=[FULL, NO_SPACE])
-        self.refuses("get", "t", "file", "--file", self.cluster.directory, code=1, words=["is a directory"])
-        self.refuses("get", "t", "file", "--file", "/no/such/directory/f", code=1, words=["No such file"])
+        self.refuses("get", "t", "file", "--file", self.cluster.directory, words=["cannot write the file", "is a directory"])
+        self.refuses("get", "t", "file", "--file", "/no/such/directory/f", words=["cannot write the file", "No such file"])
         copy = self.cluster.directory + "/copy"
         self.ok(self.ctl("get", "t", "file", "--file", copy))
         with open(copy, encoding="ascii") as file:
