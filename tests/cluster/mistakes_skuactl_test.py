@@ -62,6 +62,13 @@ class DeafProxy:
         self.listener.close()
 
 
+def catches(pid, number):
+    """Whether the process has blocked the signal, to read it by itself."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
+    return blocked >> (number - 1) & 1
+
+
 class SkuactlMistakesTest(mistakes.MistakesTest):
     @classmethod
     def setUpClass(cls):
@@ -241,6 +248,35 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
             process.send_signal(signal.SIGCONT)
         self.assertIn(self.node(0)["uuid"], said)
         self.ok(self.ctl("status", "--wait-settled", "60s"))
+
+    def test_Waiting_ThatIsInterruptedSaysWhatIsThere(self):
+        process = self.cluster.processes["node0"].popen
+        process.send_signal(signal.SIGSTOP)
+        try:
+            said = self.interrupted(
+                "table", "create", "awaited", "--shards", "1", "--replicas", "3", "--wait", "60s",
+                begun=lambda: any(table["name"] == "awaited" for table in self.json("table", "list")))
+            for word in ("CANCELLED", "no longer waiting", "table awaited is made", "not served yet", "skuactl status"):
+                self.assertIn(word, said)
+            said = self.interrupted("status", "--wait-settled", "5m", begun=lambda: True)
+            for word in ("CANCELLED", "no longer waiting", "not settled", "skuactl shard show TABLE --unsettled"):
+                self.assertIn(word, said)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        self.ok(self.ctl("status", "--wait-settled", "60s"))
+
+    def interrupted(self, *command, begun):
+        """What a command that waits says of Ctrl-C, once it takes that and `begun`."""
+        waiting = subprocess.Popen(self.words(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        cluster_test.wait_for("the command to take signals", lambda: catches(waiting.pid, signal.SIGINT))
+        cluster_test.wait_for("the command to wait", begun)
+        waiting.send_signal(signal.SIGINT)
+        said = waiting.communicate(timeout=mistakes.HANG_S)[1]
+        self.assertEqual(waiting.returncode, 1, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        return said
 
     # --- Drains
 
