@@ -262,6 +262,7 @@ class OptionsTest(mistakes.MistakesTest):
         self.refused(self.program("skua-control"), "--data-dir", self.directory + "/data", "--listen-address",
                      "127.0.0.1:0", "--metadata", f"etcd://127.0.0.1:{free_port()}/skua", code=1, limit_s=20,
                      words=("cannot be reached. Start it there",))
+        self.assertEqual(os.listdir(self.directory), [])
 
 
 class ClusterMistakesTest(mistakes.MistakesTest):
