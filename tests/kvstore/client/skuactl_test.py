@@ -37,6 +37,7 @@ class SkuactlTest(unittest.TestCase):
     def test_CommandLine_IsRefusedInOneLineWithCode2(self):
         self.refused(2, ["--no-such-flag"], "--no-such-flag")
         self.refused(2, ["--limt", "--limit"], "scan", "t", "--limt", "5")
+        self.refused(2, ["unknown option --x", "write -- before it"], "put", "t", "k", "--x")
         self.refused(2, ["TABLE"], "get")
         self.refused(2, ["KEY"], "get", "t")
         self.refused(2, ["limit"], "scan", "t", "--limit", "0")
