@@ -133,7 +133,15 @@ class Scanner {
     if (!elsewhere.empty()) {
       return fail(absl::StrCat("unknown option ", spelled, "; it belongs to `", elsewhere, "`"));
     }
-    fail(absl::StrCat("unknown option ", spelled));
+    const bool may_be_a_value = takes_positional();
+    fail(absl::StrCat("unknown option ", spelled, may_be_a_value ? "; if it is no option, write -- before it" : ""));
+  }
+
+  /// Whether the command takes one more.
+  [[nodiscard]] bool takes_positional() const {
+    const auto& declared = result_.selected->state().positionals;
+    const bool has_list = !declared.empty() && declared.back()->state().type == OptionType::kList;
+    return has_list || result_.positionals.size() < declared.size();
   }
 
   void plain_word(const std::string& word) {
@@ -144,9 +152,7 @@ class Scanner {
         return;
       }
     }
-    const auto& declared = command.state().positionals;
-    const bool has_list = !declared.empty() && declared.back()->state().type == OptionType::kList;
-    if (has_list || result_.positionals.size() < declared.size()) {
+    if (takes_positional()) {
       result_.positionals.push_back(word);
       return;
     }

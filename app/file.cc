@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 
@@ -72,6 +74,17 @@ absl::Status write_file(const std::string& path, std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(wrote));
   }
   if (!file.close_now()) return error_of(path, errno);
+  return absl::OkStatus();
+}
+
+absl::Status check_output_file(const std::string& path) {
+  if (path.empty()) return error_of(path, ENOENT);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return error_of(path, EISDIR);
+  if (access(path.c_str(), W_OK) == 0) return absl::OkStatus();
+  if (errno != ENOENT) return error_of(path, errno);
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (access(parent.empty() ? "." : parent.c_str(), W_OK | X_OK) != 0) return error_of(path, errno);
   return absl::OkStatus();
 }
 

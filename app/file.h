@@ -22,6 +22,9 @@ namespace skua::app {
 /// of the bytes.
 [[nodiscard]] absl::Status write_file(const std::string& path, std::string_view bytes);
 
+/// Whether write_file() may succeed, as far as can be told without changing anything. Errors are those of read_file.
+[[nodiscard]] absl::Status check_output_file(const std::string& path);
+
 }  // namespace skua::app
 
 #endif  // SKUA_APP_FILE_H_

@@ -98,6 +98,7 @@ step_headers() {
   note "${#again[@]} compiled: what changed since deploy/clean-commit, and what includes that"
 }
 
+# Each registered test is in one of these two: the label decides (tests/deploy/check_test.py sees to it).
 step_test() {
   need_release
   run_tests release -LE processes
@@ -105,7 +106,7 @@ step_test() {
 
 step_cluster() {
   need_release
-  run_tests release/tests/cluster
+  run_tests release -L processes
 }
 
 step_structure() {
@@ -133,8 +134,9 @@ step_quickstart() {
 step_readme() {
   need_release
   python3 tests/docs/commands.py | tee "$logs/readme.count"
-  checked "$(sed -n 's/^looked at \([0-9]*\) commands, ran .*/\1/p' "$logs/readme.count")" commands
-  note "$(sed -n 's/^looked at .*, \(ran [0-9]*\); .*/\1/p' "$logs/readme.count") of them"
+  checked "$(sed -n 's/^looked at .*, ran \([0-9]*\); .*/\1/p' "$logs/readme.count")" 'commands, by running them'
+  note "$(sed -n 's/^looked at \([0-9]*\) commands, .*/\1/p' "$logs/readme.count") are there in all"
+  sed -n '/^not run, /p' "$logs/readme.count" | while IFS= read -r line; do note "$line"; done
 }
 
 step_vm() {

@@ -53,7 +53,8 @@ class AdminClient::Impl {
   absl::Status call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                     const Request& request, Reply& reply, DurationNs extra_ns = 0) {
     const TimeNs deadline = clock_.now_ns() + timeout_ns_;
-    absl::Status refusal;  // by one that does not lead: it says more than that others do not answer
+    absl::Status refusal;      // by one that does not lead: it says more than that others do not answer
+    size_t refused_there = 0;  // addresses one after the other where nobody listens
     while (true) {
       const ControlPeers::Peer& peer = peers_.peer();
       const DurationNs left_ns = std::max<DurationNs>(deadline - clock_.now_ns(), kMillisecond);
@@ -61,7 +62,10 @@ class AdminClient::Impl {
       absl::Status status = absl::UnavailableError(
           absl::StrCat(what_, " cannot be reached. Check that it runs and that the address is right"));
       // With one address gRPC says better what is wrong.
-      if (peers_.size() == 1 || peers_.connect(peer, std::min(left_ns, kConnectMax))) {
+      auto connected = ControlPeers::Connected::kYes;
+      if (peers_.size() > 1) connected = peers_.connect(peer, std::min(left_ns, kConnectMax));
+      refused_there = connected == ControlPeers::Connected::kRefused ? refused_there + 1 : 0;
+      if (connected == ControlPeers::Connected::kYes) {
         grpc::ClientContext context;
         set_timeout(context, left_ns + extra_ns);
         const auto stub = Service::NewStub(peer.channel);
@@ -74,6 +78,9 @@ class AdminClient::Impl {
       // What a leader says is UNAVAILABLE needs no explanation; of other codes nobody knows yet who said so.
       if (answered && status.code() == absl::StatusCode::kUnavailable) return status;
       if (answered || outcome == ControlPeers::Outcome::kLost) return explain_control_failure(status, peer.address);
+      // As with one address.
+      if (refused_there == peers_.size()) return refusal.ok() ? explained(status) : refusal;
+      if (connected == ControlPeers::Connected::kRefused) continue;
       const DurationNs pause_ns = outcome == ControlPeers::Outcome::kRedirected ? kMillisecond : kPause;
       if (clock_.now_ns() + pause_ns >= deadline) {
         return refusal.ok() ? explained(status) : refusal;

@@ -67,17 +67,17 @@ ControlPeers::Outcome ControlPeers::learn(const Peer& asked, const grpc::Status&
   return Outcome::kNobodyLeads;
 }
 
-bool ControlPeers::connect(const Peer& asked, DurationNs timeout_ns) {
+ControlPeers::Connected ControlPeers::connect(const Peer& asked, DurationNs timeout_ns) {
   const auto deadline = std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns);
   grpc_connectivity_state state = asked.channel->GetState(true);
   while (state != GRPC_CHANNEL_READY && asked.channel->WaitForStateChange(state, deadline)) {
     state = asked.channel->GetState(true);
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) break;
   }
-  if (state == GRPC_CHANNEL_READY) return true;
+  if (state == GRPC_CHANNEL_READY) return Connected::kYes;
   end_pause(*asked.channel);
   move_on(asked);
-  return false;
+  return state == GRPC_CHANNEL_TRANSIENT_FAILURE ? Connected::kRefused : Connected::kNotYet;
 }
 
 void ControlPeers::move_on(const Peer& from) {

@@ -52,8 +52,13 @@ class ControlPeers {
   /// Tells how a call to `asked` ended.
   Outcome learn(const Peer& asked, const grpc::Status& status, const grpc::ClientContext& context);
 
+  enum class Connected {
+    kYes,
+    kRefused,  // nobody listens there, or the address leads nowhere
+    kNotYet,   // the time is up
+  };
   /// Whether `asked` is connected before the time is up. If not, nothing was sent, and peer() is the next.
-  bool connect(const Peer& asked, DurationNs timeout_ns);
+  Connected connect(const Peer& asked, DurationNs timeout_ns);
 
  private:
   void move_on(const Peer& from);

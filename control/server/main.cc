@@ -324,12 +324,15 @@ int run(int argc, char** argv) {
   // Who started a second one on the same directory learns that, and not that the port is in use.
   const bool is_made = is_there(settings.data_dir + "/identity.toml");
   if (!is_made) check_before_start(settings);
+  Metadata metadata;
+  // An etcd that cannot be used leaves no directory behind.
+  if (!is_made && settings.metadata != kEmbedded) metadata = open_metadata(settings);
   const auto lock = value_or_give_up(app::DirectoryLock::acquire(settings.data_dir, kProgram));
   if (is_made) check_before_start(settings);
   auto identity = value_or_give_up(app::open_identity(settings.data_dir, "control", kDataFormat));
   ClusterIdentity cluster = wanted_cluster(settings, identity);
   const bool is_new = settings.metadata == kEmbedded && !is_there(settings.data_dir + "/metadata");
-  Metadata metadata = open_metadata(settings);
+  if (metadata.store == nullptr) metadata = open_metadata(settings);
   const auto server = value_or_give_up(ControlServer::start(server_options(settings, std::move(cluster), logger),
                                                             std::move(metadata.store), std::move(metadata.election)));
   if (is_new) {

@@ -52,6 +52,12 @@ absl::StatusOr<std::vector<TableInfo>> Admin::list_tables() {
   return tables;
 }
 
+absl::StatusOr<std::vector<std::string>> Admin::troubles() {
+  absl::StatusOr<control::ClusterStatus> status = impl_->client.status();
+  if (!status.ok()) return status.status();
+  return std::move(status->troubles);
+}
+
 absl::Status Admin::drop_table(std::string_view name) {
   return impl_->client.drop_table(std::string(name)).status();
 }

@@ -18,7 +18,7 @@ struct TableInfo {
   uint64_t id = 0;
   std::string name;
   uint32_t shard_count = 0;
-  /// Shards whose primary is alive.
+  /// Shards whose primary is alive and serves its data.
   uint32_t available_shard_count = 0;
   /// Members that each shard should have.
   uint32_t replicas = 1;
@@ -68,6 +68,8 @@ class Admin {
   /// ALREADY_EXISTS; INVALID_ARGUMENT (name, shard count, replicas); FAILED_PRECONDITION (too few live nodes).
   absl::StatusOr<CreatedTable> create_table(const NewTable& table);
   absl::StatusOr<std::vector<TableInfo>> list_tables();
+  /// What is wrong with the cluster as a whole, a sentence or more each, as `skuactl status` prints it.
+  absl::StatusOr<std::vector<std::string>> troubles();
   /// Out of the shard map when this returns; nodes delete its data soon after. NOT_FOUND.
   absl::Status drop_table(std::string_view name);
 

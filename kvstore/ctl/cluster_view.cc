@@ -140,6 +140,12 @@ absl::StatusOr<ClusterStatus::Node> find_node(const ClusterStatus& status, std::
                                           "its gRPC address. There are ", names_of(all)));
 }
 
+std::string hints_text(const control::ClusterStatus& status) {
+  std::string text;
+  for (const std::string& hint : status.hints) absl::StrAppend(&text, "\nHint: ", printable(hint), "\n");
+  return text;
+}
+
 std::string short_uuid(const ClusterStatus& status, const std::string& uuid) {
   size_t length = kShortUuid;
   const auto shared = [&](const ClusterStatus::Node& node) {

@@ -25,6 +25,9 @@ absl::StatusOr<control::ClusterStatus::Node> find_node(const control::ClusterSta
 /// For rows of text: enough of the uuid to tell it from others, as find_node takes it.
 std::string short_uuid(const control::ClusterStatus& status, const std::string& uuid);
 
+/// What people may want to do, and need not: a line for each hint, with an empty one before it.
+std::string hints_text(const control::ClusterStatus& status);
+
 struct ReplicaView {
   enum class Role : uint8_t { kPrimary, kBackup, kLearner, kJoining };
   Role role = Role::kBackup;

@@ -26,7 +26,7 @@ struct ReadArguments {
 
 struct ScanArguments {
   std::string table;
-  std::string start;
+  StartArguments start;
   std::string end;
   uint32_t limit = 100;
 };
@@ -45,6 +45,10 @@ int get(const Globals& globals, const ReadArguments& arguments) {
   if (to_output && globals.json) {
     app::fail_usage(kProgram,
                     "--file - writes the value to standard output, where --output json writes: leave one out");
+  }
+  if (to_file && !to_output) {
+    const absl::Status writable = app::check_output_file(arguments.file);
+    if (!writable.ok()) app::fail_usage(kProgram, absl::StrCat("cannot write the file: ", writable.message()));
   }
   return with_client(globals, arguments.table, [&](Client& client) {
     const ReadResult result = client.get(arguments.table, key);
@@ -98,7 +102,7 @@ int ttl(const Globals& globals, const ReadArguments& arguments) {
   });
 }
 
-void print_rows_json(const RowsResult& result) {
+void print_rows_json(const Globals& globals, const RowsResult& result) {
   nlohmann::json rows = nlohmann::json::array();
   for (const OwnedRow& row : result.rows) {
     const JsonText key = json_text(row.key);
@@ -110,11 +114,16 @@ void print_rows_json(const RowsResult& result) {
                     {"version", row.version}});
   }
   const JsonText next = json_text(result.next_start);
-  print_json({{"rows", rows},
-              {"has_more", result.has_more},
-              {"next_start", next.text},
-              {"next_start_encoding", next.encoding},
-              {"next_start_argument", key_text(result.next_start)}});
+  const std::string cursor = key_text(result.next_start);
+  nlohmann::json json = {{"rows", rows},
+                         {"has_more", result.has_more},
+                         {"next_start", next.text},
+                         {"next_start_encoding", next.encoding},
+                         {"next_start_argument", nullptr},
+                         {"next_cursor", cursor}};
+  // With --raw-keys --start takes no escapes.
+  if (!globals.raw_keys) json["next_start_argument"] = cursor;
+  print_json(json);
 }
 
 void print_rows(const Globals& globals, const RowsResult& result) {
@@ -129,11 +138,8 @@ void print_rows(const Globals& globals, const RowsResult& result) {
 }
 
 int scan(const Globals& globals, const ScanArguments& arguments) {
-  const auto bound_of = [&](const char* what, const std::string& text) {
-    return text.empty() ? text : key_of(globals, what, text);
-  };
-  const std::string start = bound_of("--start", arguments.start);
-  const std::string end = bound_of("--end", arguments.end);
+  const std::string start = start_of(globals, arguments.start);
+  const std::string end = arguments.end.empty() ? std::string() : key_of(globals, "--end", arguments.end);
   if (!end.empty() && start >= end) {
     const std::string which = start == end
                                   ? std::string("--start and --end are the same")
@@ -143,7 +149,7 @@ int scan(const Globals& globals, const ScanArguments& arguments) {
   return with_client(globals, arguments.table, [&](Client& client) {
     const RowsResult result = client.scan(arguments.table, {.start = start, .end = end, .limit = arguments.limit});
     if (!result.ok()) return report_failure(result.status);
-    globals.json ? print_rows_json(result) : print_rows(globals, result);
+    globals.json ? print_rows_json(globals, result) : print_rows(globals, result);
     return app::kExitOk;
   });
 }
@@ -173,7 +179,7 @@ void add_data_commands(app::Program& program, const Globals& globals) {
       "last "
       "line, on standard error, says how to go on.");
   add_table_argument(scan_command, "table", range->table);
-  scan_command.add_string("start", &range->start, "First key; default: the smallest.").value_name("KEY");
+  add_start_options(scan_command, range->start, "First key; default: the smallest.");
   scan_command.add_string("end", &range->end, "Key to stop before; default: the end.").value_name("KEY");
   scan_command.add_int("limit", &range->limit, "Rows at most.").range(1, kScanLimitMax).unit("rows");
   scan_command.example("skuactl scan notes --start g --end h", "keys that begin with g");

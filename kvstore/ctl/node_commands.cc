@@ -133,18 +133,13 @@ int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& sto
 }
 
 int drain(const Globals& globals, const std::string& name, DurationNs wait_ns) {
-  // Before there are threads, of gRPC.
-  std::unique_ptr<app::StopSignal> stop;
-  if (wait_ns > 0) {
-    absl::StatusOr<std::unique_ptr<app::StopSignal>> installed = app::StopSignal::install();
-    if (!installed.ok()) return report_failure(installed.status());
-    stop = *std::move(installed);
-  }
+  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_ns);
+  if (!stop.ok()) return report_failure(stop.status());
   return with_node(globals, name, [&](AdminClient& admin, const ClusterStatus::Node& node) {
     if (absl::Status status = admin.drain_node(node.info.uuid); !status.ok()) {
       return report_change_failure(status, "skuactl node list");
     }
-    if (stop != nullptr) return await_empty(globals, admin, *stop, node.info.uuid, wait_ns);
+    if (*stop != nullptr) return await_empty(globals, admin, **stop, node.info.uuid, wait_ns);
     const std::string absence = note_on_absence(node);
     print_done(globals, node, "drains",
                absl::StrCat("skuactl node list tells how far it is", absence.empty() ? "" : "; ", absence));

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -65,6 +64,11 @@ int report_failure(const absl::Status& status) {
   std::fflush(stdout);
   std::fputs(app::error_line(kProgram, line).c_str(), stderr);
   return app::kExitFailure;
+}
+
+absl::StatusOr<std::unique_ptr<app::StopSignal>> stop_signal_of_wait(DurationNs wait_ns) {
+  if (wait_ns == 0) return nullptr;
+  return app::StopSignal::install();
 }
 
 int report_change_failure(const absl::Status& status, const std::string& look) {

@@ -3,12 +3,15 @@
 #define SKUA_KVSTORE_CTL_OUTPUT_H_
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "app/signals.h"
 #include "kvstore/client/dpdk.h"
 #include "kvstore/client/verbs.h"
 #include "rpc/base/clock.h"
@@ -41,6 +44,10 @@ int report_change_failure(const absl::Status& status, const std::string& look);
 /// What --file names; `-`: standard input. Ends the program with a usage error if it cannot be read, or is larger than a
 /// message can be.
 std::string read_input(const std::string& path);
+
+/// For a command that waits, so that it can say on Ctrl-C what it no longer waits for; null if `wait_ns` is 0. Call it
+/// before there are threads, of gRPC.
+absl::StatusOr<std::unique_ptr<app::StopSignal>> stop_signal_of_wait(DurationNs wait_ns);
 
 void print_json(const nlohmann::json& json, int indent = 2);
 

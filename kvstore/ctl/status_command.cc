@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
+#include "app/signals.h"
 #include "app/value_text.h"
 #include "control/client/admin_client.h"
 #include "kvstore/codec/text.h"
@@ -37,7 +37,8 @@ struct Report {
 };
 
 constexpr size_t kLinesMax = 20;
-constexpr auto kStatusPause = std::chrono::milliseconds(200);
+constexpr DurationNs kStatusPauseNs = 200 * kMillisecond;
+constexpr auto kStatusPause = std::chrono::nanoseconds(kStatusPauseNs);
 
 bool all_settled(const ClusterStatus& status) {
   return std::all_of(status.tables.begin(), status.tables.end(), [](const control::TableSummary& summary) {
@@ -84,11 +85,6 @@ void print_text(const Report& report) {
   }
 }
 
-/// What people may want to do, and need not.
-void print_hints(const ClusterStatus& status) {
-  for (const std::string& hint : status.hints) std::printf("\nHint: %s\n", printable(hint).c_str());
-}
-
 void print_status_json(const Report& report) {
   const ClusterStatus& status = report.status;
   nlohmann::json tables = nlohmann::json::array();
@@ -109,14 +105,16 @@ void print_status_json(const Report& report) {
               {"hints", status.hints}});
 }
 
-/// The first report in which all is settled, or the last one before the limit. A control plane that never answered is not
-/// waited for: its address may be wrong.
-absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns) {
+/// The first report in which all is settled, or the last one before the limit or Ctrl-C, which sets `stopped`. A
+/// control plane that never answered is not waited for: its address may be wrong.
+absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop,
+                                          bool& stopped) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
   absl::StatusOr<Report> report = look(admin);
   while (report.ok() && !all_settled(report->status)) {
-    if (std::chrono::steady_clock::now() + kStatusPause >= end) break;
-    std::this_thread::sleep_for(kStatusPause);
+    if (stop == nullptr || std::chrono::steady_clock::now() + kStatusPause >= end) break;
+    stopped = stop->wait_for(kStatusPauseNs).has_value();
+    if (stopped) break;
     // What is there stays if the control plane is restarted meanwhile.
     if (absl::StatusOr<Report> newer = look(admin); newer.ok()) report = std::move(newer);
   }
@@ -124,19 +122,25 @@ absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_n
 }
 
 int print_status(const Globals& globals, DurationNs wait_settled_ns) {
+  absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(wait_settled_ns);
+  if (!stop.ok()) return report_failure(stop.status());
   AdminClient admin(globals.control_address, globals.timeout_ns);
-  const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns);
+  bool stopped = false;
+  const absl::StatusOr<Report> report = look_until_settled(admin, wait_settled_ns, stop->get(), stopped);
   if (!report.ok()) return report_failure(report.status());
   if (globals.json) {
     print_status_json(*report);
   } else {
     print_text(*report);
-    print_hints(report->status);
+    std::fputs(hints_text(report->status).c_str(), stdout);
   }
   if (wait_settled_ns == 0 || all_settled(report->status)) return app::kExitOk;
-  return report_failure(absl::DeadlineExceededError(absl::StrCat(
-      counted(report->unsettled.size(), "shard"), " not settled within ", app::format_duration(wait_settled_ns),
-      ": what they lack stands above; skuactl shard show TABLE --unsettled tells more")));
+  const std::string shards = counted(report->unsettled.size(), "shard");
+  const char* const more = ": what they lack stands above; skuactl shard show TABLE --unsettled tells more";
+  if (stopped)
+    return report_failure(absl::CancelledError(absl::StrCat("no longer waiting: ", shards, " not settled", more)));
+  return report_failure(absl::DeadlineExceededError(
+      absl::StrCat(shards, " not settled within ", app::format_duration(wait_settled_ns), more)));
 }
 
 }  // namespace
@@ -145,8 +149,8 @@ void add_status_command(app::Program& program, const Globals& globals) {
   auto wait_settled_ns = std::make_shared<DurationNs>(0);
   app::Command& command = program.add_command("status", "Prints nodes, tables, who is missing and what is unsettled.");
   command.add_duration("wait-settled", wait_settled_ns.get(),
-                       "Return when every shard has all its replicas, but no later than this (exit code 1); 0: do not "
-                       "wait.");
+                       "Return when every shard has all its replicas, but no later than this, or on Ctrl-C (exit code "
+                       "1); 0: do not wait.");
   command.example("skuactl status", "");
   command.example("skuactl status --wait-settled 2m", "before the next node is stopped");
   command.action([&globals, wait_settled_ns] { return print_status(globals, *wait_settled_ns); });

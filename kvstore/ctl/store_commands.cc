@@ -36,6 +36,7 @@ constexpr DurationNs kProgressPause = 2 * kSecond;
 
 struct StoreArguments {
   std::string directory;
+  StartArguments start;
   DumpArguments dump;
   int64_t table = -1;
   int64_t shard = -1;
@@ -147,8 +148,7 @@ void add_dump_command(app::Command& store, const Globals& globals) {
       .value_name("ID")
       .range(0, UINT32_MAX);
   command.add_int("shard", &arguments->shard, "Of this shard of each table only.").value_name("N").range(0, UINT32_MAX);
-  command.add_string("start", &arguments->dump.selection.start, "First key of each shard; default: the smallest.")
-      .value_name("KEY");
+  add_start_options(command, arguments->start, "First key of each shard; default: the smallest.");
   command.add_int("limit", &arguments->dump.limit, "Rows at most; 0: all.").unit("rows");
   command.add_bool("salvage", &arguments->dump.selection.salvage,
                    "Of a damaged shard, what its database holds; otherwise it is left out.");
@@ -157,8 +157,7 @@ void add_dump_command(app::Command& store, const Globals& globals) {
   command.action([&globals, arguments] {
     if (arguments->table >= 0) arguments->dump.selection.table_id = static_cast<uint32_t>(arguments->table);
     if (arguments->shard >= 0) arguments->dump.selection.shard = static_cast<uint32_t>(arguments->shard);
-    std::string& start = arguments->dump.selection.start;
-    if (!start.empty()) start = key_of(globals, "--start", start);
+    arguments->dump.selection.start = start_of(globals, arguments->start);
     return with_store(arguments->directory,
                       [&](const OpenedStore& opened) { return dump_store(globals, opened, arguments->dump); });
   });

@@ -1,4 +1,5 @@
 // table create, list, drop.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "app/exit.h"
+#include "app/signals.h"
 #include "app/value_text.h"
 #include "control/client/admin_client.h"
 #include "control/core/limits.h"
@@ -15,6 +17,7 @@
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"
 #include "kvstore/ctl/with_client.h"
+#include "rpc/base/clock.h"
 
 namespace skua::kv::ctl {
 namespace {
@@ -23,6 +26,13 @@ using control::AdminClient;
 
 constexpr DurationNs kWaitReady = 5 * kSecond;
 constexpr DurationNs kWaitReadyMax = 60 * kSecond;
+
+/// The control plane answers after this time at the latest: so often Ctrl-C is looked for.
+constexpr DurationNs kWaitAtOnce = 200 * kMillisecond;
+
+uint32_t wait_ms(DurationNs wait_ns) {
+  return static_cast<uint32_t>((std::min(wait_ns, kWaitAtOnce) + kMillisecond - 1) / kMillisecond);
+}
 
 struct CreateArguments {
   control::CreateTableOptions wanted;
@@ -45,8 +55,8 @@ void print_created_json(const control::CreatedTable& made) {
   print_json(json);
 }
 
-/// A table that is there and not served by all of its nodes: which they are, and how to go on.
-absl::Status not_ready(AdminClient& admin, const control::CreatedTable& made, DurationNs wait_ns) {
+/// Of a table that is there and not served by all of its nodes: which they are, and how to go on.
+std::string waits_for(AdminClient& admin, const control::CreatedTable& made) {
   std::vector<std::string> nodes;
   const absl::StatusOr<control::ClusterStatus> status = admin.status();
   for (const std::string& uuid : made.waiting_for) {
@@ -56,21 +66,53 @@ absl::Status not_ready(AdminClient& admin, const control::CreatedTable& made, Du
                                : absl::StrCat(uuid, " (", node->info.grpc_address, ", ",
                                               control::liveness_name(node->liveness), ")"));
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat("table ", made.table.table.name, " is made, but not served yet after ",
-                   app::format_duration(wait_ns), ": waits for node ", absl::StrJoin(nodes, ", "),
-                   ". Look with skuactl status; skuactl status --wait-settled 1m waits on"));
+  return absl::StrCat(": waits for node ", absl::StrJoin(nodes, ", "),
+                      ". Look with skuactl status; skuactl status --wait-settled 1m waits on");
+}
+
+/// Asks again and again for the table that is there, until it is ready or `end` has come. CANCELLED: Ctrl-C.
+absl::Status await_ready(AdminClient& admin, control::CreateTableOptions wanted, control::CreatedTable& made,
+                         TimeNs end, app::StopSignal& stop) {
+  const SteadyClock clock;
+  wanted.if_not_exists = true;
+  while (!made.ready && clock.now_ns() < end) {
+    if (stop.wait_for(0)) return absl::CancelledError("no longer waiting");
+    wanted.wait_ready_ms = wait_ms(end - clock.now_ns());
+    absl::StatusOr<control::CreatedTable> newer = admin.create_table(wanted);
+    if (!newer.ok()) return newer.status();
+    made.ready = newer->ready;
+    made.waiting_for = std::move(newer->waiting_for);
+  }
+  if (made.ready) return absl::OkStatus();
+  return absl::DeadlineExceededError("not served yet");
 }
 
 int create(const Globals& globals, const CreateArguments& arguments) {
+  const absl::StatusOr<std::unique_ptr<app::StopSignal>> stop = stop_signal_of_wait(arguments.wait_ns);
+  if (!stop.ok()) return report_failure(stop.status());
+  const TimeNs end = SteadyClock().now_ns() + arguments.wait_ns;
   AdminClient admin(globals.control_address, globals.timeout_ns);
   control::CreateTableOptions wanted = arguments.wanted;
-  wanted.wait_ready_ms = static_cast<uint32_t>((arguments.wait_ns + kMillisecond - 1) / kMillisecond);
-  const absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
+  wanted.wait_ready_ms = wait_ms(arguments.wait_ns);
+  absl::StatusOr<control::CreatedTable> made = admin.create_table(wanted);
   if (!made.ok()) return report_change_failure(made.status(), "skuactl table list");
+  absl::Status ready;
+  if (*stop != nullptr) ready = await_ready(admin, wanted, *made, end, **stop);
   globals.json ? print_created_json(*made) : print_created(*made);
-  if (made->ready || arguments.wait_ns == 0) return app::kExitOk;
-  return report_failure(not_ready(admin, *made, arguments.wait_ns));
+  if (ready.ok()) return app::kExitOk;
+  const std::string& name = made->table.table.name;
+  if (absl::IsDeadlineExceeded(ready)) {
+    ready = absl::DeadlineExceededError(absl::StrCat("table ", name, " is made, but not served yet after ",
+                                                     app::format_duration(arguments.wait_ns), waits_for(admin, *made)));
+  } else if (absl::IsCancelled(ready)) {
+    ready = absl::CancelledError(
+        absl::StrCat("no longer waiting: table ", name, " is made, but not served yet", waits_for(admin, *made)));
+  } else {
+    ready =
+        absl::Status(ready.code(),
+                     absl::StrCat("table ", name, " is made; whether it is served cannot be asked: ", ready.message()));
+  }
+  return report_failure(ready);
 }
 
 int list(const Globals& globals) {
@@ -91,7 +133,7 @@ int drop(const Globals& globals, const std::string& name, bool yes) {
   AdminClient admin(globals.control_address, globals.timeout_ns);
   const absl::StatusOr<std::vector<control::TableSummary>> tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(*tables, name); !known.ok()) return report_failure(known);
+  if (const absl::Status known = check_table(admin, *tables, name); !known.ok()) return report_failure(known);
   if (!confirmed(yes, absl::StrCat("Dropping table ", name, " deletes all its data"), name)) return app::kExitFailure;
   const absl::StatusOr<uint64_t> dropped = admin.drop_table(name);
   if (!dropped.ok()) return report_change_failure(dropped.status(), "skuactl table list");
@@ -125,7 +167,7 @@ void add_create_command(app::Command& tables, const Globals& globals) {
   command.add_bool("if-not-exists", &wanted->if_not_exists, "An existing table is fine.");
   command
       .add_duration("wait", &arguments->wait_ns,
-                    "Until all nodes serve it, but no longer than this (exit code 1); 0: do not wait.")
+                    "Until all nodes serve it, but no longer than this, or until Ctrl-C (exit code 1); 0: do not wait.")
       .range(0, kWaitReadyMax);
   command.example("skuactl table create notes --shards 6 --replicas 3",
                   "survives the loss of a node, or of two one after the other");
@@ -141,7 +183,8 @@ void add_table_commands(app::Program& program, const Globals& globals) {
   app::Command& list_command =
       tables.add_command("list", "Lists tables, and how many of their shards are available and settled.");
   list_command.description(
-      "Available: the shard's primary is alive. Settled: it has all its replicas, on live nodes that are to keep them, "
+      "Available: the shard's primary is alive and serves its data. Settled: it has all its replicas, on live nodes "
+      "that are to keep them, "
       "and nothing is under way.");
   list_command.action([&globals] { return list(globals); });
 

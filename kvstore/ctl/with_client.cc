@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "app/exit.h"
 #include "control/core/table_names.h"
 #include "kvstore/codec/request.h"
@@ -31,7 +32,7 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
   control::AdminClient admin(globals.control_address, globals.timeout_ns);
   const auto tables = admin.list_tables();
   if (!tables.ok()) return report_failure(tables.status());
-  if (const absl::Status known = check_table(*tables, table); !known.ok()) return report_failure(known);
+  if (const absl::Status known = check_table(admin, *tables, table); !known.ok()) return report_failure(known);
   options.timeout = std::chrono::nanoseconds(std::max<DurationNs>(end - clock.now_ns(), kMillisecond));
   absl::StatusOr<std::unique_ptr<Client>> client = Client::create(options);
   return client.ok() ? use(**client) : report_failure(client.status());
@@ -46,6 +47,16 @@ absl::Status check_table(const std::vector<control::TableSummary>& tables, const
   return absl::Status(none.code(), absl::StrCat(none.message(), ". Make one with skuactl table create NAME"));
 }
 
+absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
+                         const std::string& name) {
+  absl::Status known = check_table(tables, name);
+  if (known.ok() || !tables.empty()) return known;
+  const absl::StatusOr<control::ClusterStatus> status = admin.status();
+  if (!status.ok() || status->troubles.empty()) return known;
+  return absl::Status(known.code(),
+                      absl::StrCat(known.message(), ". TROUBLE: ", absl::StrJoin(status->troubles, "; TROUBLE: ")));
+}
+
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text) {
   absl::StatusOr<std::string> key = text;
   if (!globals.raw_keys) key = parse_key(text);
@@ -56,8 +67,27 @@ std::string key_of(const Globals& globals, const std::string& what, const std::s
   return *std::move(key);
 }
 
+void add_start_options(app::Command& command, StartArguments& arguments, const char* help) {
+  command.add_string("start", &arguments.start, help).value_name("KEY");
+  command
+      .add_string("cursor", &arguments.cursor,
+                  "As --start, for what this command printed to go on with: \\xNN is a byte also with --raw-keys.")
+      .value_name("KEY");
+}
+
+std::string start_of(const Globals& globals, const StartArguments& arguments) {
+  if (arguments.cursor.empty()) {
+    return arguments.start.empty() ? std::string() : key_of(globals, "--start", arguments.start);
+  }
+  if (!arguments.start.empty())
+    app::fail_usage(kProgram, "--start and --cursor both say where to begin: leave one out");
+  Globals with_escapes = globals;
+  with_escapes.raw_keys = false;
+  return key_of(with_escapes, "--cursor", arguments.cursor);
+}
+
 std::string start_option(const Globals& globals, std::string_view key) {
-  return absl::StrCat("--start ", shell_word(key_text(key)), globals.raw_keys ? ", without --raw-keys" : "");
+  return absl::StrCat(globals.raw_keys ? "--cursor=" : "--start=", shell_word(key_text(key)));
 }
 
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,

@@ -23,10 +23,25 @@ int with_client(const Globals& globals, const std::string& table, const std::fun
 /// OK if `tables` have one of this name; else NOT_FOUND, with the nearest name or those that there are.
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name);
 
+/// The same; if there are no tables at all, also with the troubles of the cluster, which may say why: a control plane
+/// that was started on a wrong directory has none.
+absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
+                         const std::string& name);
+
 /// The key that is meant by an argument or option called `what`. Ends the program if it is none, or no key can be so long.
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text);
 
-/// How a command is told to go on from a key: `--start 'a\x00'`.
+/// Where a command begins: at a key of the user's, or at one that it printed before.
+struct StartArguments {
+  std::string start;
+  std::string cursor;
+};
+void add_start_options(app::Command& command, StartArguments& arguments, const char* help);
+
+/// The key to begin with; empty: the smallest. Ends the program if there is none that is meant.
+std::string start_of(const Globals& globals, const StartArguments& arguments);
+
+/// How such a command is told to go on from a key: `--start='a\x00'`, and with --raw-keys `--cursor='a\x00'`.
 std::string start_option(const Globals& globals, std::string_view key);
 
 /// A command of this name with the arguments TABLE and KEY.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/recovery.h"
 #include "kvstore/engine/shard_db.h"
@@ -177,7 +178,7 @@ void OfflineStore::verify_log(const OfflineLog& log, absl::FunctionRef<void(cons
   }
   const LogTail& tail = log.recovery->tail();
   finding.detail = absl::StrCat(
-      segments.size(), " segments, ", groups, " groups, ", records, " records; ",
+      counted(segments.size(), "segment"), ", ", counted(groups, "group"), ", ", counted(records, "record"), "; ",
       tail.closed ? "closed in order"
       : tail.torn ? absl::StrCat("ends torn at offset ", tail.offset, " of ", tail.path, ", as a crash does")
                   : "not closed");
@@ -223,8 +224,9 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
                     shard.directory, kRestoreShard);
   }
   tell({.subject = absl::StrCat("shard ", files::shard_name(shard.id)),
-        .detail = absl::StrCat(stored.size(), " files, ", bytes_of(stored), " bytes, ", keys, " keys; applied index ",
-                               shard.applied_index(), ", ", shard.unapplied(), " records to replay"),
+        .detail = absl::StrCat(counted(stored.size(), "file"), ", ", counted(bytes_of(stored), "byte"), ", ",
+                               counted(keys, "key"), "; applied index ", shard.applied_index(), ", ",
+                               counted(shard.unapplied(), "record"), " to replay"),
         .file = shard.directory,
         .offset = std::nullopt});
 }

@@ -110,6 +110,7 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   NodeState state_;  // start()'s thread's, then registered()'s
   uint64_t incarnation_ = 0;
   std::optional<UnsyncedShards> unsynced_;
+  bool spares_given_up_ = false;  // the logs make no new ones then; as state_
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::atomic<bool> fatal_told_{false};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/engine/recovery.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/log/posix_device.h"
@@ -30,7 +31,8 @@ absl::Status NodeImpl::count_start() {
   }
 }
 
-/// Of all logs, none of which is open. Returns how many files went; what cannot be removed stays.
+/// Of all logs, none of which is open; from then on logs are opened without making any, which would take the room that
+/// the next log's recovery needs. Returns how many files went; what cannot be removed stays.
 size_t NodeImpl::give_up_all_spares() {
   size_t removed = 0;
   std::error_code error;
@@ -40,10 +42,10 @@ size_t NodeImpl::give_up_all_spares() {
     if (!device.ok()) continue;
     removed += give_up_spares(**device).value_or(0);
   }
-  if (removed > 0) {
-    log(LogSeverity::kWarning, absl::StrCat("the disk is full: ", removed,
-                                            " spare files of the logs were given up, to make room for the start"));
-  }
+  if (removed == 0) return removed;
+  spares_given_up_ = true;
+  log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
+                                          " of the logs, to make room for the start"));
   return removed;
 }
 
@@ -97,6 +99,7 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   // The workers' memory is not taken yet; half of it, because the segments behind the chunk are read meanwhile.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
   recovery.log.identity.log_number = number;
+  if (spares_given_up_) recovery.log.spares_at_open = 0;
   std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
   std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
   recovery.tell = [this, number](const std::string& line) {
@@ -210,9 +213,8 @@ absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
   for (const auto& [id, view] : views) doubtful += unsynced_->doubt(id) != 0 ? 1 : 0;
   if (doubtful == 0) return absl::OkStatus();
   log(LogSeverity::kWarning,
-      absl::StrCat(
-          "the machine was started anew without an orderly stop of the node: ", doubtful,
-          " replicas may lack writes of durability flush, and lead no shard before they have them from others"));
+      absl::StrCat("the machine was started anew without an orderly stop of the node: ", counted(doubtful, "replica"),
+                   " may lack writes of durability flush, and can lead a shard only after others have sent these"));
   return absl::OkStatus();
 }
 

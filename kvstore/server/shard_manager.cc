@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/codec/text.h"
 #include "kvstore/engine/shard_life.h"
 #include "rpc/base/check.h"
 
@@ -324,8 +325,9 @@ void ShardManager::leave(ShardId id, Local& local) {
 void ShardManager::take_in(const std::vector<WantedShard>& wanted) {
   for (const WantedShard& shard : wanted) {
     if (shard.worker >= hosts_.size()) {
-      log(LogSeverity::kError, absl::StrCat("the shard map puts ", name_of(shard.id), " on worker ", shard.worker,
-                                            ", but this node has ", hosts_.size(), " workers: start it with more"));
+      log(LogSeverity::kError,
+          absl::StrCat("the shard map puts ", name_of(shard.id), " on worker ", shard.worker, ", but this node has ",
+                       counted(hosts_.size(), "worker"), ": start it with more"));
       continue;
     }
     const auto [it, is_new] = local_.try_emplace(shard.id);

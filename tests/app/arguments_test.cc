@@ -101,6 +101,8 @@ TEST_F(ArgumentsTest, Scan_UnknownOptionNamesTheNearest) {
   EXPECT_EQ(error({"get", "k", "-verbos"}),
             "tool: unknown option -verbos; did you mean --verbose? (see tool get --help)\n");
   EXPECT_EQ(error({"get", "k", "-x"}), "tool: unknown option -x (see tool get --help)\n");
+  EXPECT_EQ(error({"get", "-x"}),
+            "tool: unknown option -x; if it is no option, write -- before it (see tool get --help)\n");
 }
 
 TEST_F(ArgumentsTest, Scan_OptionOfAnotherCommand) {

@@ -39,5 +39,18 @@ TEST(File, WriteFile_SaysWhatIsWrong) {
   EXPECT_EQ(write_file("/dev/full", "x"), absl::ResourceExhaustedError("/dev/full: No space left on device"));
 }
 
+TEST(File, CheckOutputFile_SaysWhatIsWrongAndMakesNothing) {
+  const TempDir dir;
+  EXPECT_TRUE(check_output_file(dir.path() + "/f").ok());
+  EXPECT_EQ(read_file(dir.path() + "/f").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(check_output_file(dir.write("f", "12345")).ok());
+  EXPECT_EQ(read_file(dir.path() + "/f").value(), "12345");
+  EXPECT_TRUE(check_output_file("/dev/full").ok());
+  EXPECT_EQ(check_output_file(dir.path()), absl::InvalidArgumentError(dir.path() + " is a directory"));
+  EXPECT_EQ(check_output_file(dir.path() + "/none/f").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(check_output_file(dir.path() + "/f/g").code(), write_file(dir.path() + "/f/g", "x").code());
+  EXPECT_EQ(check_output_file(""), absl::InvalidArgumentError("the file's name is empty"));
+}
+
 }  // namespace
 }  // namespace skua::app

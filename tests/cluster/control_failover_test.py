@@ -114,7 +114,7 @@ def main():
     if shutil.which("etcd") is None:
         print("skipped: etcd is not installed (Debian's etcd-server; deploy/install-deps)")
         return 77
-    return 0 if unittest.main(argv=[sys.argv[0], *rest], exit=False).result.wasSuccessful() else 1
+    return 0 if unittest.main(argv=[sys.argv[0], *rest], exit=False, verbosity=2).result.wasSuccessful() else 1
 
 
 if __name__ == "__main__":

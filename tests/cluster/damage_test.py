@@ -137,6 +137,9 @@ class DamageTest(unittest.TestCase):
         self.assertTrue(self.store_json("verify", self.data)["ok"])
         for command in ("inspect", "verify"):
             self.assertIn("log 0", self.ok(self.store(command, self.data)))
+        verified = self.ok(self.store("verify", self.data))
+        self.assertIn("1 segment, ", verified)
+        self.assertNotRegex(verified, r"\b1 (segments|groups|records|files|bytes|keys)\b")
         self.assertEqual(fingerprint(self.data), before)
         # The selections.
         rows = [line.split("\t") for line in self.ok(self.store("dump", self.data, "--shard", "1")).splitlines()]

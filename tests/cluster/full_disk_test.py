@@ -10,6 +10,7 @@ makes a sync fail.
 
 import argparse
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -225,18 +226,19 @@ class StorageTest(unittest.TestCase):
                 pass
         return ballast
 
-    def killed_node(self):
+    def killed_node(self, *arguments, keys=300, loaded=50):
         """A node on a small disk that was killed with writes in its log that RocksDB lacks: (mount, cluster, paused client)."""
         mount = LoopMount(64)
         mount.__enter__()
         self.addCleanup(mount.__exit__)
         if not mount.is_own:
             self.skipTest(mount.description)
-        cluster = self.make_cluster(mount.path)
-        client = DurabilityClient(cluster, "t", "--keys", "300", "--in-flight", "16", "--value-bytes", "4000")
+        cluster = self.make_cluster(mount.path, *arguments)
+        client = DurabilityClient(cluster, "t", "--keys", str(keys), "--in-flight", "16", "--value-bytes", "4000")
         self.addCleanup(client.close)
         client.tell("load")
-        wait_for("the load to begin", lambda: len(self.ok(cluster.ctl("scan", "t")).splitlines()) > 50)
+        wait_for("the load to be so far",
+                 lambda: len(self.ok(cluster.ctl("scan", "t", "--limit", "1000")).splitlines()) > loaded)
         self.ok(cluster.ctl("put", "t", "before", "1"))
         cluster.processes["node0"].kill9()
         client.tell("pause")
@@ -262,6 +264,9 @@ class StorageTest(unittest.TestCase):
         node = cluster.processes["node0"]
         wait_for("the status to say so", lambda: "the node serves nothing" in self.ok(cluster.ctl("status")))
         self.assertEqual(cluster.alive_count(), 1)
+        status = json.loads(self.ok(cluster.ctl("--output", "json", "status")))
+        self.assertEqual([table["available_shards"] for table in status["tables"]], [0])
+        self.assertEqual([shard["shard"] for shard in status["unsettled_shards"]], [0, 1])
         refused = cluster.ctl("get", "t", "before", timeout="1s")
         self.assertEqual(refused.returncode, 1, refused.stdout)
         self.assertEqual(node.stop(), 0)
@@ -277,7 +282,18 @@ class StorageTest(unittest.TestCase):
         ballast = self.fill(mount, 64 << 10)
         cluster.start_node(0)
         self.assertEqual(self.ok(cluster.ctl("get", "t", "before", timeout="60s")).strip(), "1")
-        self.assertIn("spare files of the logs were given up", self.log(cluster))
+        self.assertRegex(self.log(cluster), "gave up [0-9]+ spare files? of the logs")
+        os.unlink(ballast)
+        client.tell("check")
+
+    def test_FullDisk_SpareFilesMakeRoomForTheRecoveryOfAllLogs(self):
+        # The spare files leave room for what both logs hold, but not for new spare files of log 0 as well.
+        mount, cluster, client = self.killed_node("--workers", "2", keys=1000, loaded=500)
+        ballast = self.fill(mount, 64 << 10)
+        cluster.start_node(0)
+        self.assertEqual(self.ok(cluster.ctl("get", "t", "before", timeout="60s")).strip(), "1")
+        self.assertRegex(self.log(cluster), "gave up [0-9]+ spare files? of the logs")
+        self.assertNotIn("the node serves nothing", self.log(cluster))
         os.unlink(ballast)
         client.tell("check")
 

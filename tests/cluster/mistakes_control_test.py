@@ -242,27 +242,12 @@ class OptionsTest(mistakes.MistakesTest):
         self.control("--data-dir", "/dev/full", words=("/dev/full is no directory",))
 
     def test_data_directory_of_somebody_else(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs root, to become somebody else")
         os.chmod(self.directory, 0o755)
-
-        def become_nobody():
-            os.setgid(65534)
-            os.setuid(65534)
-
         for data_dir, words in ((self.directory, ("cannot be written to", "Permission denied")),
                                 (f"{self.directory}/new", ("cannot be made", "Permission denied"))):
             with self.subTest(data_dir):
-                copy = self.nobodys_program()
-                self.refused(copy, "--data-dir", data_dir, "--listen-address", "127.0.0.1:0", words=words,
-                             preexec_fn=become_nobody)
-
-    def nobodys_program(self):
-        """The build's folder may be closed to others."""
-        copies = tempfile.mkdtemp(prefix="skua-mistakes-bin.")
-        self.addCleanup(shutil.rmtree, copies, ignore_errors=True)
-        os.chmod(copies, 0o755)
-        return shutil.copy(self.program("skua-control"), f"{copies}/skua-control")
+                self.refused(*self.as_nobody(self.program("skua-control"), "--data-dir", data_dir, "--listen-address",
+                                             "127.0.0.1:0"), words=words)
 
     def test_valid_configuration(self):
         self.assertEqual(self.ok(mistakes.run(self.program("skua-control"), "--data-dir", self.directory + "/data",
@@ -277,6 +262,7 @@ class OptionsTest(mistakes.MistakesTest):
         self.refused(self.program("skua-control"), "--data-dir", self.directory + "/data", "--listen-address",
                      "127.0.0.1:0", "--metadata", f"etcd://127.0.0.1:{free_port()}/skua", code=1, limit_s=20,
                      words=("cannot be reached. Start it there",))
+        self.assertEqual(os.listdir(self.directory), [])
 
 
 class ClusterMistakesTest(mistakes.MistakesTest):
@@ -322,6 +308,13 @@ class ClusterMistakesTest(mistakes.MistakesTest):
         wait_for("the foreign node to be shown", lambda: any(
             "started on another --data-dir" in trouble for trouble in self.status()["troubles"]))
         self.assertIn("a new cluster was made", other.log())
+        self.ctl_refused("get", "usertable", "k", words=("no table \"usertable\"", "started on another --data-dir"))
+        self.ctl_refused("table", "drop", "usertable", "--yes", words=("started on another --data-dir",))
+        ran = mistakes.run(self.program("skua-ycsb"), "run", "skua", "-p", f"skua.control={self.cluster.control_address}",
+                           "-p", "recordcount=10", "-p", "operationcount=10")
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        for word in ("there is no table usertable", "started on another --data-dir"):
+            self.assertIn(word, ran.stderr.splitlines()[-1])
         self.assertEqual(other.stop(), 0)
         self.cluster.start_control()
         wait_for("the control plane", lambda: is_served(self.cluster.control_port))

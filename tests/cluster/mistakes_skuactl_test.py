@@ -7,6 +7,7 @@ What needs no cluster is in tests/kvstore/client/skuactl_test.py.
 """
 
 import json
+import os
 import re
 import signal
 import socket
@@ -61,6 +62,13 @@ class DeafProxy:
         self.listener.close()
 
 
+def catches(pid, number):
+    """Whether the process has blocked the signal, to read it by itself."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
+    return blocked >> (number - 1) & 1
+
+
 class SkuactlMistakesTest(mistakes.MistakesTest):
     @classmethod
     def setUpClass(cls):
@@ -94,11 +102,11 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
             with open(FULL, "w", encoding="ascii") as full:
                 self.refuses(*command, code=1, words=["standard output", NO_SPACE], stdout=full)
 
-    def test_Get_ToAFileThatTakesNothingEndsWithCode1(self):
+    def test_Get_ToAFileThatTakesNothingFails(self):
         self.ok(self.ctl("put", "t", "file", "value"))
         self.refuses("get", "t", "file", "--file", FULL, code=1, words=[FULL, NO_SPACE])
-        self.refuses("get", "t", "file", "--file", self.cluster.directory, code=1, words=["is a directory"])
-        self.refuses("get", "t", "file", "--file", "/no/such/directory/f", code=1, words=["No such file"])
+        self.refuses("get", "t", "file", "--file", self.cluster.directory, words=["cannot write the file", "is a directory"])
+        self.refuses("get", "t", "file", "--file", "/no/such/directory/f", words=["cannot write the file", "No such file"])
         copy = self.cluster.directory + "/copy"
         self.ok(self.ctl("get", "t", "file", "--file", copy))
         with open(copy, encoding="ascii") as file:
@@ -124,34 +132,48 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
     def test_Scan_ContinuedByItsHintsShowsEachRowOnce(self):
         self.ok(self.ctl("table", "create", "binary", "--shards", "3"))
         keys = [b"\x00", b"\x00\x00", b"\x01\xff", b"a", b"a\x00", b"a\\x00", b"a\\", b"a b", b"a'b", b"\xff\xfe", b"\xff" * 3, b"tab\t",
-                b"line\n", "grün".encode(), b"\\x00", b"\\\\"]
+                b"line\n", "grün".encode(), b"\\x00", b"\\\\", b"--limit", b"--"]
         for number, key in enumerate(keys):
-            text = "".join(chr(c) if c in b"abtlinegr'" else "\\\\" if c == 0x5c else f"\\x{c:02x}" for c in key)
-            self.ok(self.ctl("put", "binary", text, str(number)))
+            text = "".join(chr(c) if c in b"-abtlinegr'" else "\\\\" if c == 0x5c else f"\\x{c:02x}" for c in key)
+            self.ok(self.ctl("put", "binary", "--", text, str(number)))
+        plain, raw = dict(os.environ), {**os.environ, "SKUA_RAW_KEYS": "true"}
+        for how, environment in ([], plain), (["--raw-keys"], plain), ([], raw):
+            for limit in "1", "3":
+                with self.subTest(how=how, raw=environment is raw, limit=limit):
+                    scan = ["scan", "binary", "--limit", limit, *how]
+                    shown = self.scanned(scan, environment)
+                    self.assertEqual([keys[int(value)] for _, value in shown], sorted(keys))
+                    self.assertEqual(self.scanned_json(scan, environment, "next_cursor", "--cursor"), len(keys))
+        scan = ["scan", "binary", "--limit", "5"]
+        self.assertEqual(self.scanned_json(scan, plain, "next_start_argument", "--start"), len(keys))
+        self.assertIsNone(json.loads(self.ok(self.ctl("--output", "json", *scan, env=raw)))["next_start_argument"])
+        # What is printed is what other commands take.
+        for key, value in shown:
+            self.assertEqual(self.ok(self.ctl("get", "binary", "--", key)).strip(), value)
+        self.refuses("scan", "binary", "--start", "a", "--cursor", "b", words=["--start and --cursor", "leave one out"])
+
+    def scanned(self, command, environment):
+        """Keys and values, each scan continued as the one before says."""
         shown, start = [], []
         while True:
-            result = self.ctl("scan", "binary", "--limit", "3", *start)
+            result = self.ctl(*command, *start, env=environment)
             shown += [line.split("\t") for line in self.ok(result).splitlines()]
             if not result.stderr:
-                break
-            hint = re.search(r"go on with (--start .*)$", result.stderr.strip())
+                return shown
+            hint = re.search(r"go on with (--.*)$", result.stderr.strip())
             # As a shell would read it.
             start = subprocess.run(["bash", "-c", f"printf '%s\\0' {hint[1]}"], capture_output=True, check=True,
                                    text=True).stdout.split("\0")[:-1]
-        self.assertEqual(sorted(int(value) for _, value in shown), list(range(len(keys))))
-        self.assertEqual([keys[int(value)] for _, value in shown], sorted(keys))
-        # What is printed is what other commands take.
-        for key, value in shown:
-            self.assertEqual(self.ok(self.ctl("get", "binary", key)).strip(), value)
-        # The same by JSON.
+
+    def scanned_json(self, command, environment, name, option):
+        """How many rows they are by JSON, whose field `name` is given to `option`."""
         seen, start = 0, []
         while True:
-            answer = self.json("scan", "binary", "--limit", "5", *start)
+            answer = json.loads(self.ok(self.ctl("--output", "json", *command, *start, env=environment)))
             seen += len(answer["rows"])
             if not answer["has_more"]:
-                break
-            start = ["--start", answer["next_start_argument"]]
-        self.assertEqual(seen, len(keys))
+                return seen
+            start = [f"{option}={answer[name]}"]
 
     def test_Scan_RawKeysAreTakenAsTheyAre(self):
         self.ok(self.ctl("put", "one", "--raw-keys", "C:\\new", "v"))
@@ -226,6 +248,35 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
             process.send_signal(signal.SIGCONT)
         self.assertIn(self.node(0)["uuid"], said)
         self.ok(self.ctl("status", "--wait-settled", "60s"))
+
+    def test_Waiting_ThatIsInterruptedSaysWhatIsThere(self):
+        process = self.cluster.processes["node0"].popen
+        process.send_signal(signal.SIGSTOP)
+        try:
+            said = self.interrupted(
+                "table", "create", "awaited", "--shards", "1", "--replicas", "3", "--wait", "60s",
+                begun=lambda: any(table["name"] == "awaited" for table in self.json("table", "list")))
+            for word in ("CANCELLED", "no longer waiting", "table awaited is made", "not served yet", "skuactl status"):
+                self.assertIn(word, said)
+            said = self.interrupted("status", "--wait-settled", "5m", begun=lambda: True)
+            for word in ("CANCELLED", "no longer waiting", "not settled", "skuactl shard show TABLE --unsettled"):
+                self.assertIn(word, said)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        self.ok(self.ctl("status", "--wait-settled", "60s"))
+
+    def interrupted(self, *command, begun):
+        """What a command that waits says of Ctrl-C, once it takes that and `begun`."""
+        waiting = subprocess.Popen(self.words(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        cluster_test.wait_for("the command to take signals", lambda: catches(waiting.pid, signal.SIGINT))
+        cluster_test.wait_for("the command to wait", begun)
+        waiting.send_signal(signal.SIGINT)
+        said = waiting.communicate(timeout=mistakes.HANG_S)[1]
+        self.assertEqual(waiting.returncode, 1, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        return said
 
     # --- Drains
 

@@ -170,6 +170,11 @@ class Output(Ycsb):
         for words in (["exportfile=/dev/full"], ["measurement.raw.output_file=/dev/full", "-p", "measurementtype=raw"]):
             self.failed("run", "basic", "-P", A, "-p", *words, says=["=/dev/full: No space left on device"])
 
+        os.symlink("/dev/full", self.path("READ.hdr"))
+        self.failed("run", "basic", "-P", A, "-p", "hdrhistogram.fileoutput=true",
+                    "-p", f"hdrhistogram.output.path={self.directory}/",
+                    says=[f"{self.directory}/READ.hdr", "hdrhistogram.output.path", "No space left on device"])
+
     def test_WhereNothingCanBeWrittenIsFoundBeforeTheRun(self):
         for words, says in [(["exportfile=/none/report"], "exportfile=/none/report: No such file or directory"),
                             (["exportfile=/tmp"], "exportfile=/tmp: Is a directory"),

@@ -130,7 +130,7 @@ def main():
     parser.add_argument("--bin", required=True)
     arguments, rest = parser.parse_known_args()
     BIN = os.path.abspath(arguments.bin)
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,14 @@
 #!/usr/bin/env python3
-"""deploy/check with steps of this test's own: what passes, fails and is skipped, and that a step that looks at nothing fails."""
+"""deploy/check with steps of this test's own: what passes, fails and is skipped, and that a step that looks at nothing fails.
+And the steps' tests: those of the build in FOLDER.
 
+usage: check_test.py --build FOLDER [unittest's arguments]
+"""
+
+import argparse
+import collections
+import glob
+import json
 import os
 import re
 import signal
@@ -11,6 +19,7 @@ import time
 import unittest
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = ''
 STEPS = """
 step_good() { echo "checked 3 files" >>"$notes"; }
 step_bad() { echo "what went wrong"; false; echo "checked 3 files" >>"$notes"; }
@@ -107,6 +116,25 @@ class CheckTest(unittest.TestCase):
         # Each job installs packages by itself.
         self.assertEqual(['deps', *jobs], known.stdout.split())
 
+    # A step's tests, as CTest selects them: the step itself runs, and only lists them.
+    LISTED_STEP = """
+        . deploy/common.sh; . deploy/check-steps.sh
+        need_release() { :; }
+        run_tests() { local folder=$1; shift; ctest --test-dir "$build${folder#release}" --show-only=json-v1 "$@"; }
+        step_$0"""
+
+    def listed(self, step):
+        done = subprocess.run(['bash', '-c', self.LISTED_STEP, step], cwd=REPO, check=True, capture_output=True, text=True,
+                              env={**os.environ, 'build': BUILD})
+        return [test['name'] for test in json.loads(done.stdout)['tests']]
+
+    def test_every_registered_test_belongs_to_one_step(self):
+        everything = subprocess.run(['ctest', '--test-dir', BUILD, '--show-only=json-v1'], check=True, capture_output=True, text=True)
+        registered = [test['name'] for test in json.loads(everything.stdout)['tests']]
+        self.assertIn('programs_test', registered)
+        runs = collections.Counter(self.listed('test') + self.listed('cluster'))
+        self.assertEqual({name: runs[name] for name in registered}, dict.fromkeys(registered, 1))
+
 
 REPORT = """<testsuite tests="6">
 <testcase name="a_test" status="run"><system-out>[ RUN ] A.B
@@ -133,6 +161,12 @@ SUMMARY: ThreadSanitizer: data race /x/y.h:3 in f</system-out></testcase>
 
 
 class TestReportTest(unittest.TestCase):
+    def test_every_test_in_python_prints_what_was_skipped(self):
+        for path in glob.glob(os.path.join(REPO, 'tests/**/*.py'), recursive=True):
+            with open(path, encoding='utf-8') as text:
+                for call in re.findall(r'^ .*\bunittest\.main\(.*', text.read(), re.MULTILINE):
+                    self.assertIn('verbosity=2', call, path)
+
     def test_counts_and_reasons(self):
         with tempfile.NamedTemporaryFile('w', suffix='.xml') as report:
             report.write(REPORT)
@@ -147,4 +181,8 @@ class TestReportTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--build', required=True)
+    options, rest = parser.parse_known_args()
+    BUILD = os.path.abspath(options.build)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

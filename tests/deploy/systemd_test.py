@@ -45,4 +45,4 @@ class SystemdTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BIN = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    unittest.main(verbosity=2)

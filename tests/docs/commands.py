@@ -21,7 +21,9 @@ machine; whatever it leaves running is ended.
   <!-- run: cluster                  lines that are run in front of the block, which readers need not see
   touch picture.png -->
 
-A command with the comment `# exit code N`, or `# exit code N: WHY`, must end with N.
+A command with the comment `# exit code N`, or `# exit code N: WHY`, must end with N. `&&` is refused: the failure of what
+stands before it would not be seen. A command with `&` behind it must not fail as long as the script runs, and in its first
+two seconds.
 """
 
 import argparse
@@ -46,6 +48,8 @@ LIMIT_S = 400
 # The README builds.
 TREE_LIMIT_S = 1800
 LAST_LINES = 60
+# Of the commands of all documents.
+RAN_LEAST = 0.5
 PLACES = re.compile(r'(?<![\w.~/])(?=/(?:tmp|var/lib|var/tmp)(?:/|\b))')
 # What runs another command: that one is looked at instead.
 WRAPPERS = {'sudo', 'source', 'nice', 'exec', 'then', 'do', 'else', 'if', '!', '{', '('}
@@ -58,11 +62,14 @@ FOREIGN = set('''
   db_bench etcd etcdctl memcached redis-server ucx_perftest
 '''.split())
 
+# What else a shell's block could be marked as; of ~~~ this program knows nothing.
+OTHER_SHELL = re.compile(r'```+ *(sh|shell|bash|zsh|console|shell-session|shellsession|terminal)\b|````|~~~')
 # A line of another block that looks like a command of ours; usages have brackets.
 COMMAND = re.compile(r'(sudo |\./|build/|deploy/|tests/|skuad |skuactl |skua-\w+ )[\w-][^\[|]*$')
 
 # Lines of the script are lines of the document, so that LINENO tells where it is.
 PROLOGUE = r'''
+docs_jobs=()
 unset BASH_ENV
 set -euo pipefail
 cd "$DOCS_FOLDER"
@@ -85,8 +92,32 @@ expect() { # CODE COMMAND...
   "${@:2}" || code=$?
   [ "$code" -eq "$1" ]
 }
-docs_end() {
+docs_job() { # PID LINE
   { set +x; } 2>/dev/null
+  docs_jobs+=("$1 $2")
+  set -x
+}
+# What was left in the background must not have failed. A job that has just begun gets a moment for it.
+docs_judge_jobs() {
+  local job pid line code
+  for job in ${docs_jobs[@]+"${docs_jobs[@]}"}; do
+    read -r pid line <<<"$job"
+    if [ -e "/proc/$pid" ] && [ "$(ps -o etimes= -p "$pid" || echo 2)" -lt 2 ]; then
+      timeout 2 tail --pid="$pid" -f /dev/null || true
+    fi
+    [ "$(ps -o stat= -p "$pid" | cut -c 1)" != Z ] && [ -e "/proc/$pid" ] && continue
+    code=0
+    wait "$pid" || code=$?
+    # 127: the document has waited for it; 143 and 137: it has stopped it.
+    case $code in 0 | 127 | 137 | 143) ;; *) echo "FAILED $line $code what runs in the background" ;; esac
+  done
+}
+docs_end() {
+  local code=$?
+  { set +x; } 2>/dev/null
+  trap - ERR
+  set +e
+  [ "$code" -ne 0 ] || docs_judge_jobs
   local conf
   for conf in "$DOCS_FOLDER"/cluster/cluster.conf "$DOCS_FOLDER"/tmp/*/cluster.conf; do
     [ ! -e "$conf" ] || "$DOCS_REPO/deploy/cluster" stop --dir "${conf%/*}" >/dev/null || true
@@ -143,10 +174,17 @@ class Block:
                 self.fault = f'the mark replaces {name}, which the block does not have'
         if not any(line.strip() for line in self.lines):
             self.fault = 'an empty block'
+        if self.mode is not None and any('&&' in line for line in self.setup + self.lines):
+            self.fault = '&& hides that what stands before it has failed: write two lines'
 
     def script_lines(self):
         """As many lines as the block has."""
-        return [self.changed(line) for line in self.lines]
+        return [self.watched(self.changed(line), self.line + number) for number, line in enumerate(self.lines, 1)]
+
+    @staticmethod
+    def watched(line, number):
+        """What a line leaves in the background is noted."""
+        return re.sub(r'(?<!&)&(\s*(?:#.*)?)$', rf'& docs_job $! {number}\1', line)
 
     def changed(self, line):
         for name, value in self.changes:
@@ -176,11 +214,14 @@ def read(path):
                 fence = '```text'
                 found.append(Block(number, 0, mark))
                 found[-1].fault = 'a command in a block that is not marked as ```sh'
-        elif line.lstrip().startswith('```'):
+        elif line.lstrip().startswith(('```', '~~~')):
             fence = line
             if line.strip() == '```sh':
                 block = Block(number, len(line) - len(line.lstrip()), mark)
                 found.append(block)
+            elif OTHER_SHELL.match(line.strip()):
+                found.append(Block(number, 0, mark))
+                found[-1].fault = f'{line.strip()}: blocks of a shell are marked as ```sh'
         elif '<!--' in line and not is_open(mark):
             mark = line
         elif is_open(mark):
@@ -292,8 +333,8 @@ def script(found, length, folder, bin_folder):
     for block in found:
         if block.mode is None:
             continue
-        setup = [f'docs_mode {block.mode}', *block.setup]
-        lines[block.line - 1] = ' '.join(line if line.endswith('&') else line + ';' for line in setup if line.strip())
+        setup = [f'docs_mode {block.mode}', *(block.watched(line, block.line) for line in block.setup)]
+        lines[block.line - 1] = ' '.join(line + ';' for line in setup if line.strip())
         lines[block.line:block.line + len(block.lines)] = block.script_lines()
     text = PLACES.sub(folder, '\n'.join(lines))
     return re.sub(r'(\$PWD/)?build/release/bin', lambda _: bin_folder, text) + '\n'
@@ -394,7 +435,7 @@ def main():
     parser.add_argument('--verbose', action='store_true', help='print all that commands print')
     options = parser.parse_args()
     bin_folder = os.path.join(REPO, options.bin)
-    helps, looked, ran, bad = Helps(bin_folder), 0, 0, 0
+    helps, looked, ran, bad, without_root = Helps(bin_folder), 0, 0, 0, []
     for path in paths_of(options.documents):
         name = os.path.relpath(path, REPO) if path.startswith(REPO) else path
         found, length = read(path)
@@ -407,7 +448,7 @@ def main():
             bad += bool(faults)
             continue
         if not has_namespaces() and any('sudo ' in line for block in found if block.mode for line in block.lines):
-            print(f'{name}: not run, it needs root', flush=True)
+            without_root.append(name)
             continue
         since = time.monotonic()
         if run(name, found, length, bin_folder, options):
@@ -417,7 +458,13 @@ def main():
             bad += 1
     if looked == 0:
         print('commands.py: no commands were found')
+    if without_root:
+        print(f'not run, since they need root: {", ".join(without_root)}')
     print(f'looked at {looked} commands, ran {ran}; {bad} documents are wrong')
+    is_everything = options.documents == DOCUMENTS and not options.check
+    if is_everything and not without_root and ran < looked * RAN_LEAST:
+        print(f'fewer than {RAN_LEAST:.0%} of the commands are run')
+        return 1
     return 1 if bad or looked == 0 else 0
 
 

@@ -85,7 +85,7 @@ class CommandsTest(unittest.TestCase):
         output = self.bad('<!-- shown: it would take long -->\n```sh\nskuad --known 4 --unknown=5\n```\n')
         self.assertIn('skuad has no option --unknown', output)
         self.assertIn('there is no program skuap', self.bad('<!-- run: alone -->\n```sh\nskuap\n```\n'))
-        output = self.bad('<!-- run: alone -->\n```sh\ntrue && FOO=1 sudo skuad --unknown\n```\n')
+        output = self.bad('<!-- run: alone -->\n```sh\ntrue; FOO=1 sudo skuad --unknown\n```\n')
         self.assertIn('no option --unknown', output)
         self.assertNotIn('ran 1', self.good('<!-- shown: it would take long -->\n```sh\nskuad --known 4 --on=false --no-on\n```\n'))
 
@@ -110,6 +110,23 @@ class CommandsTest(unittest.TestCase):
         output = self.bad('<!-- run: alone -->\n```sh\necho before\nsleep 4322\n```\n', '--limit', '2')
         self.assertRegex(output, r'not done within 2 s; the last command: .*sleep 4322')
 
+    def test_and_in_a_block_that_is_run_is_refused(self):
+        self.assertIn('&& hides', self.bad('<!-- run: alone -->\n```sh\nfalse && true\n```\n'))
+        self.assertIn('&& hides', self.bad('<!-- run: alone\nfalse && true -->\n```sh\ntrue\n```\n'))
+
+    def test_what_fails_in_the_background_is_found(self):
+        block = '<!-- run: alone -->\n```sh\nexport SKUAD_CODE={code}\nskuad there &{rest}\n{more}\n```\n'
+        self.assertIn('document.md:4: what runs in the background: exit code 3', self.bad(block.format(code=3, rest='', more='')))
+        self.assertIn('document.md:4: what runs', self.bad(block.format(code=3, rest='    # why', more='echo')))
+        self.assertIn('exit code 5', self.bad('<!-- run: alone\nSKUAD_CODE=5 skuad & -->\n```sh\necho\n```\n'))
+        self.good(block.format(code=0, rest='', more=''))
+        self.good('<!-- run: alone -->\n```sh\nsleep 4323 &\nkill %1\nwait %1    # exit code 143: killed\nsleep 4324 &\nkill $!\n```\n')
+
+    def test_blocks_of_other_shells_are_an_error(self):
+        for fence in ('bash', 'console', 'sh title', 'shell'):
+            self.assertIn('document.md:1', self.bad(f'```{fence}\nskuad\n```\n'))
+        self.assertIn('document.md:1', self.bad('~~~sh\nskuad\n~~~\n'))
+
     def test_links_that_lead_nowhere_are_found(self):
         block = '\n<!-- shown: a test -->\n```sh\nskuad\n```\n'
         self.assertIn('document.md:1: there is no other.md', self.bad('see [other](other.md)' + block, '--check'))
@@ -121,4 +138,4 @@ class CommandsTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -90,7 +90,7 @@ class Cluster:
 def prepare(cluster, options):
     cluster.start_control()
     cluster.start_node(*LOADING)
-    cluster.ctl_until_ok("table", "create", TABLE, "--shards", str(options.shards))
+    cluster.ctl_until_ok("table", "create", TABLE, "--shards", str(options.shards), "--if-not-exists")
     cluster.load(options.records, options.value_bytes)
     cluster.ctl_until_ok("put", TABLE, "last", "word")
     cluster.end("node", kill=True)

@@ -179,7 +179,8 @@ void SkuaSession::finish(Slot& slot, const kv::Outcome& outcome, OpResult result
 }
 
 /// Asks the control plane once, which fails at once where nobody is; the client goes on trying for as long as
-/// operations may take. Errors: as skuactl has them; NOT_FOUND with the nearest name.
+/// operations may take. Errors: as skuactl has them; NOT_FOUND with the nearest name, and without any table with the
+/// cluster's troubles, which may say why there is none.
 absl::Status find_table(const kv::ClientOptions& options, const std::string& table) {
   kv::Admin admin(options.control_address, std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout));
   const absl::StatusOr<std::vector<kv::TableInfo>> tables = admin.list_tables();
@@ -188,9 +189,16 @@ absl::Status find_table(const kv::ClientOptions& options, const std::string& tab
   for (const kv::TableInfo& there : *tables) names.push_back(there.name);
   if (std::find(names.begin(), names.end(), table) != names.end()) return absl::OkStatus();
   const std::optional<std::string> near = nearest_name(table, names);
+  std::string troubles;
+  if (tables->empty()) {
+    const absl::StatusOr<std::vector<std::string>> told = admin.troubles();
+    if (told.ok()) {
+      for (const std::string& trouble : *told) troubles += concat(". TROUBLE: ", trouble);
+    }
+  }
   return absl::NotFoundError(concat("there is no table ", table,
                                     near ? concat("; did you mean -p table=", *near, "? Else make it") : "; make it",
-                                    ": skuactl table create ", table));
+                                    ": skuactl table create ", table, troubles));
 }
 
 class SkuaBinding final : public Binding {

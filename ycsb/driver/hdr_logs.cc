@@ -52,13 +52,17 @@ void HdrLogs::write_interval(const Measurements& interval, int64_t start_epoch_m
     const auto [it, is_new] = files_.try_emplace(name);
     std::ofstream& file = it->second;
     const std::string path = log_path(options_, name);
+    errno = 0;
     if (is_new) {
       file.open(path, std::ios::trunc);
       file << hdr_log_header(name, start_epoch_ms, date_of(start_epoch_ms));
     }
     file << hdr_log_line(series.latencies(), from, to) << std::flush;
-    if (!file && status_.ok())
-      status_ = absl::DataLossError(concat("cannot write ", path, " (hdrhistogram.output.path)"));
+    const int error = errno;
+    if (!file && status_.ok()) {
+      status_ = absl::DataLossError(
+          concat("cannot write ", path, " (hdrhistogram.output.path): ", std::generic_category().message(error)));
+    }
   });
 }
 

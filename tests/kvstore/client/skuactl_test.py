@@ -37,6 +37,7 @@ class SkuactlTest(unittest.TestCase):
     def test_CommandLine_IsRefusedInOneLineWithCode2(self):
         self.refused(2, ["--no-such-flag"], "--no-such-flag")
         self.refused(2, ["--limt", "--limit"], "scan", "t", "--limt", "5")
+        self.refused(2, ["unknown option --x", "write -- before it"], "put", "t", "k", "--x")
         self.refused(2, ["TABLE"], "get")
         self.refused(2, ["KEY"], "get", "t")
         self.refused(2, ["limit"], "scan", "t", "--limit", "0")
@@ -174,15 +175,17 @@ class SkuactlTest(unittest.TestCase):
         self.refused(1, [address], *reach, "shard", "move", "t", "0", "--from", "a", "--to", "b")
 
     def test_Unreachable_IsToldByAllCommandsAlikeAndAtOnce(self):
-        # With a time-out that is longer than this test waits for a command.
-        reach = ("--control-address", dead_address(), "--timeout", "10m")
-        said = skuactl(*reach, "status")
-        self.assertEqual(said.returncode, 1)
-        self.assertIn("cannot be reached", said.stderr)
-        for command in (("get", "t", "k"), ("put", "t", "k", "v"), ("scan", "t"), ("add", "t", "k", "-5"), ("ttl", "t", "k"),
-                        ("del", "t", "k"), ("table", "create", "t"), ("node", "drain", "abcd", "--wait", "1h")):
-            result = skuactl(*reach, *command)
-            self.assertEqual((result.returncode, result.stderr), (1, said.stderr), command)
+        for address in (dead_address(), f"{dead_address()},{dead_address()}"):
+            # With a time-out that is longer than this test waits for a command.
+            reach = ("--control-address", address, "--timeout", "10m")
+            said = skuactl(*reach, "status")
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("cannot be reached", said.stderr)
+            self.assertIn(address, said.stderr)
+            for command in (("get", "t", "k"), ("put", "t", "k", "v"), ("scan", "t"), ("add", "t", "k", "-5"), ("ttl", "t", "k"),
+                            ("del", "t", "k"), ("table", "create", "t"), ("node", "drain", "abcd", "--wait", "1h")):
+                result = skuactl(*reach, *command)
+                self.assertEqual((result.returncode, result.stderr), (1, said.stderr), command)
 
     def test_Silence_IsToldFromAbsence(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -264,4 +267,4 @@ class SkuactlTest(unittest.TestCase):
 
 if __name__ == "__main__":
     SKUACTL = sys.argv.pop(1)
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -49,6 +49,16 @@ class ClusterView : public ::testing::Test {
   control::MapTable table_;
 };
 
+TEST_F(ClusterView, Hints_AreLinesThatNameTheCommand) {
+  EXPECT_EQ(hints_text(status_), "");
+  status_.hints = {
+      "node 4c44 has not been heard of for 3 h and holds nothing: start it again, or skuactl node remove 4c44",
+      "\x1b[31mred"};
+  EXPECT_EQ(hints_text(status_),
+            "\nHint: node 4c44 has not been heard of for 3 h and holds nothing: start it again, or skuactl node remove "
+            "4c44\n\nHint: \\x1b[31mred\n");
+}
+
 TEST_F(ClusterView, FindNode_TakesUuidPrefixAndAddress) {
   for (const char* name : {kUuids[2], "3b330000", "3b33", "10.0.0.3:7500"}) {
     const auto found = find_node(status_, name);

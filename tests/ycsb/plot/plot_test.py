@@ -260,4 +260,4 @@ class OtherWriters(unittest.TestCase):
 
 if __name__ == '__main__':
     PROGRAM = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    unittest.main(verbosity=2)
