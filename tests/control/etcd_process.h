@@ -55,7 +55,7 @@ class EtcdProcess {
         absl::StrCat("--listen-peer-urls=", peer), absl::StrCat("--initial-advertise-peer-urls=", peer),
         absl::StrCat("--initial-cluster=test=", peer),
         // It gives requests up after 5 s and two elections: a busy machine may need longer.
-        "--heartbeat-interval=1000", "--election-timeout=20000"};
+        "--heartbeat-interval=300", "--election-timeout=3000"};
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
