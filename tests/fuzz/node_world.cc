@@ -268,6 +268,12 @@ void NodeWorld::change_view(ShardId shard, bool peer_leads) {
   stir(kWorker);
 }
 
+void NodeWorld::place_peer(ShardId shard, std::optional<uint32_t> worker) {
+  ReplicaPlaces places = {{node_id(kWorker), 0}};
+  if (worker) places[node_id(kPeer)] = *worker;
+  replication_->set_places(shard, places);
+}
+
 void NodeWorld::leave(ShardId shard) {
   if (places_[shard] != Place::kHere) return;
   places_[shard] = Place::kLeaving;
@@ -293,7 +299,7 @@ void NodeWorld::return_to(ShardId shard) {
   }
   server_->serve_replica(shard, database, {node_id(kWorker), kStorage},
                          {before.epoch >= kEpoch ? before : View{}, 0, false});
-  replication_->set_places(shard, {{node_id(kWorker), 0}, {node_id(kPeer), 0}});
+  place_peer(shard, 0);
   server_->set_view(shard, views_[shard]);
 }
 

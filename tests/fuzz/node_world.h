@@ -87,8 +87,10 @@ class NodeWorld final : private PeerBootstrap {
   [[nodiscard]] const std::vector<WireSession>& peer_sessions() const { return peer_wires_; }
 
   // --- The peer
-  /// Calls the worker; whatever comes back is dropped.
-  void call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns);
+  /// Calls the worker. `done` gets what comes back; it does not run if the call cannot be made.
+  void call(
+      Method method, std::string_view request, bool one_way, DurationNs timeout_ns,
+      rpc::CompletionFn done = [](rpc::CallResult&&) {});
   void close_peer_session();
   /// What the peer answers to the worker's next requests, one each; without any: nothing, if `holds`, or an empty
   /// reply.
@@ -116,6 +118,8 @@ class NodeWorld final : private PeerBootstrap {
     const auto found = views_.find(shard);
     return found == views_.end() ? View{} : found->second;
   }
+  /// On which of its workers the peer has its replica of the shard; nullopt: it has none.
+  void place_peer(ShardId shard, std::optional<uint32_t> worker);
   void leave(ShardId shard);
 
   // --- Time
@@ -138,6 +142,8 @@ class NodeWorld final : private PeerBootstrap {
   /// Nobody was taken for the peer: replicas got no more messages than it sent, and no copies were made for others.
   void check_proofs();
   [[nodiscard]] bool is_full() const;
+  /// Copies of shards that were made for others.
+  [[nodiscard]] uint64_t exports() const { return exports_; }
 
  private:
   enum class Place : uint8_t { kGone, kHere, kLeaving };

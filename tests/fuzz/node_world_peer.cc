@@ -44,7 +44,8 @@ void NodeWorld::answer_vouch(uint64_t number, rpc::ReplyToken reply) {
 
 // --- Its own session
 
-void NodeWorld::call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns) {
+void NodeWorld::call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns,
+                     rpc::CompletionFn done) {
   if (!peer_session_ || !peer_->is_connected(*peer_session_)) {
     close_peer_session();
     peer_wires_.emplace_back();
@@ -56,7 +57,7 @@ void NodeWorld::call(Method method, std::string_view request, bool one_way, Dura
   // Refused: too many are under way, or there is no session.
   static_cast<void>(peer_->call(*peer_session_, static_cast<rpc::MethodId>(method),
                                 rpc::MessagePtr::copy_of(as_byte_span(request)),
-                                {.timeout_ns = timeout_ns, .one_way = one_way}, [](rpc::CallResult&&) {}));
+                                {.timeout_ns = timeout_ns, .one_way = one_way}, std::move(done)));
 }
 
 void NodeWorld::count_peer_request(Method method) {
