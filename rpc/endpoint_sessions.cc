@@ -271,7 +271,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   absl::StatusOr<SessionEntry*> made = new_entry(from == kNoPeer ? kUnbound : from, false, descriptor->identity);
   if (!made.ok()) return refuse(made.status());
   SessionEntry& entry = **made;
-  entry.claimed = claimed;
+  // A connection's number ends with it: the session is bound anew by whatever comes next.
+  entry.claimed = capabilities_.connected ? kNoPeer : claimed;
   entry.identity = descriptor->identity;
   entry.nonce = offer.nonce;
   entry.remote_index = offer.session_index;

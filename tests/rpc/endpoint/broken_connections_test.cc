@@ -180,6 +180,16 @@ TEST_F(BrokenConnections, ResponseLost_IsSentAgainAndNotMadeAgain) {
   expect_all_once();
 }
 
+/// Opened by packets of a connection, and not by way of somebody else: it is not that connection's for good.
+TEST_F(BrokenConnections, SessionThatWasOpenedByPackets) {
+  a_.session = a_.endpoint.connect(b_.transport->local_descriptor()).value();
+  run([&] { return a_.endpoint.is_connected(a_.session); });
+  a_.call(100);
+  a_.endpoint.poll();
+  break_and_tell();
+  expect_all_once();
+}
+
 /// The side that accepted the session calls in it, and cannot make the connection.
 TEST_F(BrokenConnections, CallOfTheAcceptingSide_IsSentAgain) {
   b_.call_back(100);
