@@ -531,7 +531,7 @@ void EndpointImpl::on_link(const LinkEvent& event) {
       if (!entry.initiator) {
         entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
         timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
-        if (capabilities_.connected) unbind(entry);
+        if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
       } else if (capabilities_.connected && entry.state == State::kOpen) {
         entry.session->go_quiet();
       }
