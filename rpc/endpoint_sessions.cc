@@ -272,7 +272,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   absl::StatusOr<SessionEntry*> made = new_entry(from == kNoPeer ? kUnbound : from, false, descriptor->identity);
   if (!made.ok()) return refuse(made.status());
   SessionEntry& entry = **made;
-  entry.claimed = claimed;
+  // A connection's number ends with it: the session is bound anew by whatever comes next.
+  entry.claimed = capabilities_.connected ? kNoPeer : claimed;
   entry.identity = descriptor->identity;
   entry.nonce = offer.nonce;
   entry.offer_source = source;
@@ -533,7 +534,7 @@ void EndpointImpl::on_link(const LinkEvent& event) {
       if (!entry.initiator) {
         entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
         timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
-        if (capabilities_.connected) unbind(entry);
+        if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
       } else if (capabilities_.connected && entry.state == State::kOpen) {
         entry.session->go_quiet();
       }

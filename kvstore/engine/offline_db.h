@@ -13,7 +13,9 @@
 
 namespace skua::kv {
 
-class ShardDb;  // its header would meet the client's, which has names in common with it
+// Their header would meet the client's, which has names in common with it.
+class ShardDb;
+struct InternalRow;
 
 /// A table or blob file that the database uses; others in its directory are leftovers.
 struct StoredFile {
@@ -38,6 +40,8 @@ class OfflineDb {
   [[nodiscard]] virtual ShardDb& db() = 0;
   [[nodiscard]] virtual uint64_t applied_index() const = 0;
   [[nodiscard]] virtual uint32_t format() const = 0;
+  /// ShardDb::take_internal_rows().
+  [[nodiscard]] virtual absl::StatusOr<std::vector<InternalRow>> take_internal_rows() = 0;
   [[nodiscard]] virtual std::vector<StoredFile> files() const = 0;
   /// Reads the file and compares every checksum. DATA_LOSS naming path and, where it is known, offset.
   [[nodiscard]] virtual absl::Status check(const StoredFile& file) const = 0;

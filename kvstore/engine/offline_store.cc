@@ -11,6 +11,7 @@
 #include "kvstore/codec/text.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/recovery.h"
+#include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/shard_db.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/log/posix_device.h"
@@ -129,15 +130,38 @@ absl::Status OfflineStore::open_shards() {
   return absl::OkStatus();
 }
 
-/// As recovery sees it: what the log has must join what the database has.
+absl::Status OfflineStore::load_rows(OfflineShard& shard) {
+  const auto stored = shard.db->take_internal_rows();
+  if (!stored.ok()) return stored.status();
+  ReplicaRows rows;
+  if (absl::Status loaded = rows.load(*stored); !loaded.ok()) return loaded;
+  static_cast<void>(rows.drop_old(shard.applied_index()));
+  for (auto& [index, entry] : rows.tail) shard.rows[index] = std::move(entry.payload);
+  return absl::OkStatus();
+}
+
+/// As recovery sees it (recovery.cc): what the log has must join what the database has, entries in rows among it.
 void OfflineStore::join(OfflineShard& shard) const {
   if (shard.db == nullptr) return;
-  const AppliedIndex applied{log_shard_of(shard.id), shard.applied_index()};
-  for (const OfflineLog& log : logs_) {
-    if (!shard.log_status.ok() || log.recovery == nullptr) continue;
-    const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, applied.shard);
-    if (concerned) shard.log_status = log.recovery->status(applied);
-  }
+  const LogShard log_shard = log_shard_of(shard.id);
+  shard.replay_from = shard.applied_index();
+  shard.log_status = load_rows(shard);
+  const uint64_t last_row = shard.rows.empty() ? shard.replay_from : shard.rows.rbegin()->first;
+  const auto status = [&] {
+    for (const OfflineLog& log : logs_) {
+      if (log.recovery == nullptr) continue;
+      const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, log_shard);
+      if (!concerned) continue;
+      const absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
+      if (!joined.ok()) return joined;
+    }
+    return absl::OkStatus();
+  };
+  const bool rows_count = std::ranges::none_of(logs_, [&](const OfflineLog& log) {
+    return log.recovery != nullptr && log.recovery->may_lack_records(log_shard);
+  });
+  while (shard.log_status.ok() && rows_count && shard.replay_from < last_row && !status().ok()) ++shard.replay_from;
+  if (shard.log_status.ok()) shard.log_status = status();
 }
 
 // --- verify
@@ -233,34 +257,55 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
 
 // --- dump
 
+bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay) {
+  EffectReader reader(payload);
+  while (const auto effect = reader.next()) {
+    if (effect->key < selection.start) continue;
+    Unapplied& last = overlay[std::string(effect->key)];
+    last.version = index;
+    last.value.reset();
+    if (effect->value) last.value.emplace(as_string_view(*effect->value));
+  }
+  return reader.complete();
+}
+
 absl::Status OfflineStore::read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
                                           std::map<ShardId, Overlay>& overlays) const {
+  absl::Status foreign;
+  const auto not_known = [&foreign](uint64_t index, const std::string& where) {
+    foreign = absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's"));
+  };
+  // The rows of those of which no record came yet. The first one replaces what is in rows from its index on.
+  std::map<ShardId, const OfflineShard*> in_rows;
+  const auto take_rows = [&](const OfflineShard& shard, uint64_t before) {
+    for (const auto& [index, payload] : shard.rows) {
+      if (index >= before) break;
+      if (!take_effects(as_byte_span(payload), index, selection, overlays[shard.id])) {
+        not_known(index, shard.directory);
+      }
+    }
+    in_rows.erase(shard.id);
+  };
+  for (const OfflineShard* shard : wanted) in_rows[shard->id] = shard;
   for (const OfflineLog& log : logs_) {
     std::vector<AppliedIndex> applied;
     for (const OfflineShard* shard : wanted) {
-      if (shard->log == &log) applied.push_back({log_shard_of(shard->id), shard->applied_index()});
+      if (shard->log == &log) applied.push_back({log_shard_of(shard->id), shard->replay_from});
     }
     if (applied.empty()) continue;
-    absl::Status foreign;
     const auto take = [&](const RecordView& record) {
-      Overlay& overlay = overlays[shard_id_of(record.header.shard)];
-      EffectReader reader(record.payload);
-      while (const auto effect = reader.next()) {
-        if (effect->key < selection.start) continue;
-        Unapplied& last = overlay[std::string(effect->key)];
-        last.version = record.header.index;
-        last.value.reset();
-        if (effect->value) last.value.emplace(as_string_view(*effect->value));
-      }
-      if (!reader.complete()) {
-        foreign = absl::DataLossError(
-            absl::StrCat("record ", record.header.index, " in ", log.directory, " is not one of this build's"));
+      const ShardId id = shard_id_of(record.header.shard);
+      if (const auto waits = in_rows.find(id); waits != in_rows.end()) take_rows(*waits->second, record.header.index);
+      if (!take_effects(record.payload, record.header.index, selection, overlays[id])) {
+        not_known(record.header.index, log.directory);
       }
     };
     if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
-    if (!foreign.ok()) return foreign;
   }
-  return absl::OkStatus();
+  for (const OfflineShard* shard : wanted) {
+    if (in_rows.contains(shard->id)) take_rows(*shard, UINT64_MAX);
+  }
+  return foreign;
 }
 
 absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,

@@ -43,6 +43,9 @@ struct OfflineShard {
   std::unique_ptr<OfflineDb> db{};
   const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
   uint64_t log_last_index = 0;
+  uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
+  /// Payloads of entries, by index, that are in the database and not applied (replica_rows.h); the log need not have them.
+  std::map<uint64_t, std::string> rows{};
   absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
 
   [[nodiscard]] bool is_sound() const { return status.ok() && log_status.ok(); }
@@ -107,11 +110,14 @@ class OfflineStore {
     std::optional<std::string> value;
   };
   using Overlay = std::map<std::string, Unapplied, std::less<>>;
+  /// False: the payload is not one of this build's.
+  static bool take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay);
 
   explicit OfflineStore(Options options) : options_(std::move(options)) {}
   absl::Status open_logs();
   absl::Status open_shards();
   void join(OfflineShard& shard) const;
+  static absl::Status load_rows(OfflineShard& shard);
   void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;
   void verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
                     absl::FunctionRef<void(const Finding&)> tell) const;

@@ -41,12 +41,16 @@ class RocksdbOfflineDb final : public OfflineDb {
  public:
   RocksdbOfflineDb(std::unique_ptr<rocksdb::DB> db, const internal::Meta& meta) : format_(meta.format) {
     rocksdb_ = db.get();
-    db_ = internal::make_rocksdb_shard_db(std::move(db), meta, open_count_);
+    db_ = internal::make_rocksdb_shard_db(std::move(db), meta, open_count_, &internal_rows_);
   }
 
   [[nodiscard]] ShardDb& db() override { return *db_; }
   [[nodiscard]] uint64_t applied_index() const override { return db_->applied_index(); }
   [[nodiscard]] uint32_t format() const override { return format_; }
+  [[nodiscard]] absl::StatusOr<std::vector<InternalRow>> take_internal_rows() override {
+    if (!internal_rows_.ok()) return internal_rows_;
+    return db_->take_internal_rows();
+  }
 
   [[nodiscard]] std::vector<StoredFile> files() const override {
     std::vector<StoredFile> stored;
@@ -79,6 +83,7 @@ class RocksdbOfflineDb final : public OfflineDb {
   }
 
  private:
+  absl::Status internal_rows_;  // whether they could be read
   const uint32_t format_;
   std::atomic<int> open_count_{0};
   std::unique_ptr<ShardDb> db_;

@@ -21,6 +21,8 @@ enum class Mutant {
   kIgnoreDeparture,      // paced packets leave at once
   kNoSever,              // a session ends while its peer may read its memory, and the connection stands
   kAnyConnection,        // memory is read over another connection than it was announced over
+  kForgetLost,           // what was in flight when a connection broke is not repeated over the next one
+  kKeepBinding,          // a session whose connection broke takes no packets that come by another one
   kDropLent,             // an announced message's memory goes when its call ends, read or not
 };
 

@@ -6,9 +6,12 @@
 // Lines on stdin drive it, each is answered by one line on stdout:
 //
 //   load         begins to write (and read), in the background                    "loading"
+//   keep         reads, and keeps the replies until the next check                "kept replies=.."
 //   pause        ends that when every operation has its answer                    "paused acknowledged=.. ... longest_ms=.."
 //   check        reads every key                                                  "checked keys=.." or "broken: .."
 //   quit
+//
+// Reads are GETs and MULTI_GETs. Some replies are kept for a while, in the memory where they came, and must not change there.
 //
 // What it knows of a key is the set of values that it may have:
 //
@@ -40,21 +43,13 @@
 #include "absl/strings/str_join.h"
 #include "kvstore/client/async_client.h"
 #include "rpc/base/rng.h"
+#include "tests/cluster/durability_arguments.h"
+#include "tests/cluster/kept_replies.h"
 
 namespace skua::kv {
 namespace {
 
-struct Arguments {
-  std::string control;
-  std::string table;
-  size_t keys = 1000;
-  size_t counters = 16;
-  size_t sums = 4;
-  size_t in_flight = 64;
-  size_t value_bytes = 400;
-  uint64_t seed = 1;
-};
-
+using Arguments = DurabilityArguments;
 using Clock = std::chrono::steady_clock;
 
 struct Key {
@@ -97,22 +92,37 @@ class DurabilityClient {
   std::string pause() {
     loading_ = false;
     while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
-    std::string line =
-        absl::StrCat("paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_,
-                     " reads=", reads_, " failed_reads=", failed_reads_, " longest_ms=", longest_.count(),
-                     " backup_reads=", client_.counters().backup_reads - backup_reads_before_);
+    std::string line = absl::StrCat(
+        "paused acknowledged=", acknowledged_, " unknown=", unknown_, " refused=", refused_, " reads=", reads_,
+        " failed_reads=", failed_reads_, " longest_ms=", longest_.count(), " multi_gets=", multi_gets_,
+        " kept_replies=", kept_.take_total(), " backup_reads=", client_.counters().backup_reads - backup_reads_before_);
     for (const auto& [code, text] : last_refusals_) absl::StrAppend(&line, " | ", text);
-    acknowledged_ = unknown_ = refused_ = reads_ = failed_reads_ = 0;
+    acknowledged_ = unknown_ = refused_ = reads_ = failed_reads_ = multi_gets_ = 0;
     longest_ = {};
     last_refusals_.clear();
     return broken_.empty() ? line : "broken: " + broken_;
   }
 
+  std::string keep() {
+    for (size_t tries = 0; tries < kKeepTriesMax && kept_.count() < KeptReplies::kMax; ++tries) {
+      while (in_flight_ >= arguments_.in_flight) client_.poll(std::chrono::milliseconds(10));
+      if (tries % 8 == 0) {
+        read_several(true);
+        continue;
+      }
+      Key& key = keys_[rng_.below(keys_.size())];
+      if (!key.busy && !key.unknown) read(key, true);
+    }
+    while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
+    return broken_.empty() ? absl::StrCat("kept replies=", kept_.count()) : "broken: " + broken_;
+  }
+
   std::string check() {
     size_t counted = 0;
+    if (const std::string changed = kept_.check_and_drop(); !changed.empty()) broken(changed);
     for (Key& key : keys_) {
       while (in_flight_ >= arguments_.in_flight) client_.poll(std::chrono::milliseconds(10));
-      read(key);
+      read(key, false);
     }
     while (in_flight_ > 0) client_.poll(std::chrono::milliseconds(10));
     for (Sum& sum : sums_) {
@@ -143,10 +153,14 @@ class DurabilityClient {
         rng_.chance(0.2) ? read_sum(sum, false) : add(sum);
         continue;
       }
+      if (rng_.chance(0.05)) {
+        read_several(rng_.chance(0.3));
+        continue;
+      }
       Key& key = keys_[rng_.below(keys_.size())];
       if (key.busy || key.unknown) break;
       if (rng_.chance(0.2)) {
-        read(key);
+        read(key, rng_.chance(0.3));
       } else if (key.counts) {
         count(key);
       } else if (rng_.chance(0.1)) {
@@ -300,33 +314,83 @@ class DurabilityClient {
     }
   }
 
-  void read(Key& key) {
+  void read(Key& key, bool keeps) {
     begin(key);
-    started(key, client_.get(arguments_.table, key.name, {}, [this, &key](GetResult&& result) {
+    started(key, client_.get(arguments_.table, key.name, {}, [this, &key, keeps](GetResult&& result) {
       finish(key);
       ++reads_;
-      if (!result.ok() && !absl::IsNotFound(result.status)) {
-        last_read_failure_ = result.status.ToString();
-        ++failed_reads_;
-        if (!loading_) key.unknown = true;
-        return;
-      }
       std::optional<std::string> value;
       if (result.ok()) value = result.value.str();
-      if (std::ranges::find(key.may_be, value) == key.may_be.end()) {
-        return broken(absl::StrCat(
-            key.name, " has ", describe(value), " at version ", result.version, ", not ",
-            absl::StrJoin(key.may_be, " or ", [](std::string* out, const auto& one) { *out += describe(one); }), " at ",
-            key.version));
-      }
-      if (result.version < key.version && result.ok()) {
-        broken(absl::StrCat(key.name, " went back from version ", key.version, " to ", result.version));
-      }
-      if (key.unknown && loading_) return;
-      key.may_be = {value};
-      key.unknown = false;
-      key.version = std::max(key.version, result.version);
+      was_read(key, result.status, result.version, value);
+      if (keeps && result.ok()) kept_.keep(key.name, std::move(result));
     }));
+  }
+
+  /// With one MULTI_GET, of keys of any shards.
+  void read_several(bool keeps) {
+    std::vector<Key*> keys;
+    for (size_t i = 1 + rng_.below(kMultiGetKeysMax); i > 0; --i) {
+      Key& key = keys_[rng_.below(keys_.size())];
+      if (key.busy || key.unknown) continue;
+      key.busy = true;
+      key.began = Clock::now();
+      keys.push_back(&key);
+    }
+    if (keys.empty()) {
+      client_.poll(std::chrono::milliseconds(1));
+      return;
+    }
+    std::vector<std::string_view> names;
+    for (const Key* key : keys) names.push_back(key->name);
+    ++in_flight_;
+    const absl::Status status =
+        client_.multi_get(arguments_.table, names, {}, [this, keys, keeps](MultiGetResult&& result) {
+          were_read(keys, result);
+          if (keeps && broken_.empty()) kept_.keep(std::move(result));
+        });
+    if (status.ok()) return;
+    --in_flight_;
+    for (Key* key : keys) key->busy = false;
+    broken(absl::StrCat("not submitted: ", status.ToString()));
+  }
+
+  void were_read(const std::vector<Key*>& keys, const MultiGetResult& result) {
+    --in_flight_;
+    ++multi_gets_;
+    if (result.entries.size() != keys.size()) {
+      broken(absl::StrCat("a MULTI_GET of ", keys.size(), " keys has ", result.entries.size(), " answers"));
+    }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      ++in_flight_;
+      finish(*keys[i]);
+      if (i >= result.entries.size()) continue;
+      const KeyResult& entry = result.entries[i];
+      std::optional<std::string> value;
+      if (entry.status.ok()) value = std::string(entry.value);
+      was_read(*keys[i], entry.status, entry.version, value);
+    }
+  }
+
+  void was_read(Key& key, const absl::Status& status, uint64_t version, const std::optional<std::string>& value) {
+    if (!status.ok() && !absl::IsNotFound(status)) {
+      last_read_failure_ = status.ToString();
+      ++failed_reads_;
+      if (!loading_) key.unknown = true;
+      return;
+    }
+    if (std::ranges::find(key.may_be, value) == key.may_be.end()) {
+      return broken(absl::StrCat(
+          key.name, " has ", describe(value), " at version ", version, ", not ",
+          absl::StrJoin(key.may_be, " or ", [](std::string* out, const auto& one) { *out += describe(one); }), " at ",
+          key.version));
+    }
+    if (version < key.version && status.ok()) {
+      broken(absl::StrCat(key.name, " went back from version ", key.version, " to ", version));
+    }
+    if (key.unknown && loading_) return;
+    key.may_be = {value};
+    key.unknown = false;
+    key.version = std::max(key.version, version);
   }
 
   static std::string describe(const std::optional<std::string>& value) {
@@ -338,6 +402,8 @@ class DurabilityClient {
   }
 
   static constexpr size_t kNotesMax = 40;
+  static constexpr size_t kMultiGetKeysMax = 8;
+  static constexpr size_t kKeepTriesMax = 1000;
 
   const Arguments arguments_;
   const Clock::time_point began_ = Clock::now();
@@ -353,40 +419,14 @@ class DurabilityClient {
   uint64_t refused_ = 0;
   uint64_t reads_ = 0;
   uint64_t failed_reads_ = 0;
+  uint64_t multi_gets_ = 0;
+  KeptReplies kept_;
   std::chrono::milliseconds longest_{};  // that an operation on a key has taken
   uint64_t backup_reads_before_ = 0;
   std::map<int, std::string> last_refusals_;
   std::string last_read_failure_;
   std::string broken_;
 };
-
-bool parse(int argc, char** argv, Arguments& out) {
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const char* value = argv[i + 1];
-    const auto number = std::strtoull(value, nullptr, 10);
-    if (name == "--control") {
-      out.control = value;
-    } else if (name == "--table") {
-      out.table = value;
-    } else if (name == "--keys") {
-      out.keys = number;
-    } else if (name == "--counters") {
-      out.counters = number;
-    } else if (name == "--sums") {
-      out.sums = number;
-    } else if (name == "--in-flight") {
-      out.in_flight = number;
-    } else if (name == "--value-bytes") {
-      out.value_bytes = number;
-    } else if (name == "--seed") {
-      out.seed = number;
-    } else {
-      return false;
-    }
-  }
-  return !out.control.empty() && !out.table.empty() && argc % 2 == 1;
-}
 
 void serve(DurabilityClient& client) {
   std::mutex mutex;
@@ -414,6 +454,8 @@ void serve(DurabilityClient& client) {
         answer = "loading";
       } else if (command == "pause\n") {
         answer = client.pause();
+      } else if (command == "keep\n") {
+        answer = client.keep();
       } else if (command == "check\n") {
         answer = client.check();
       } else if (command == "quit\n") {
@@ -432,8 +474,8 @@ void serve(DurabilityClient& client) {
 }  // namespace skua::kv
 
 int main(int argc, char** argv) {
-  skua::kv::Arguments arguments;
-  if (!skua::kv::parse(argc, argv, arguments)) {
+  skua::kv::DurabilityArguments arguments;
+  if (!arguments.parse(argc, argv)) {
     std::fprintf(stderr,
                  "usage: durability_client --control HOST:PORT --table NAME [--keys N] [--counters N] [--sums N] "
                  "[--in-flight N] [--value-bytes N] [--seed N]\n");

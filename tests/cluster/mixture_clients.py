@@ -1,8 +1,10 @@
 """The clients of mixture_test.py, which look on all the time, and what must be so of what they were told.
 
   tables       client             what it does
-  t, anywhere  durability_client  writes, deletes, counts with conditions, adds and reads; knows what each key may be
-  idle         durability_client  the same, but nothing from the beginning of a round on, with its sessions open
+  t, anywhere  durability_client  writes, deletes, counts with conditions, adds, reads by GET and MULTI_GET; knows what
+                                  each key may be; keeps replies for a while, whose bytes must stay
+  idle         durability_client  the same, but nothing from the beginning of a round on, with its sessions open; keeps
+                                  replies until all has settled
   hung         durability_client  the same; a fault stops it in the middle (SIGSTOP)
   dead         durability_client  the same; a fault kills it in the middle, and nobody asks what became of it
   probe        register_client    one puts, one gets, one key without a pause
@@ -149,7 +151,8 @@ class Clients:
         # What the clients are told of the cluster: they run where they can be cut off, skuactl of the test does not.
         self.seen = types.SimpleNamespace(client_prefix=tuple(place.command("client")), place=place,
                                           control_address=cluster.control_address, directory=cluster.directory)
-        self.totals = {"acknowledged": 0, "unknown": 0, "refused": 0, "reads": 0, "failed_reads": 0}
+        self.totals = {"acknowledged": 0, "unknown": 0, "refused": 0, "reads": 0, "failed_reads": 0, "multi_gets": 0,
+                       "kept_replies": 0}
         self.durable = {}
         self.hanging = threading.Lock()
         self.others = []
@@ -193,6 +196,8 @@ class Clients:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(IDLE_LOAD_S)
         self.paused("idle")
+        kept = self.tell("idle", "keep")
+        assert idle.figure(kept, "replies") > 0, f"no replies of 300 to 4,000 bytes: {kept}"
 
     def end_ycsb(self):
         if self.ycsb is not None:

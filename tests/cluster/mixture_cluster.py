@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import time
 import cluster_test
 from cluster_test import Cluster, Process, free_port, wait_for
 from loop_mount import LoopMount
+from program_ends import ProgramEnds
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 DISK_MIB = 512
@@ -23,8 +25,9 @@ MIB = 1 << 20
 # 16 MiB for keys and values, so that a good part of the reads comes from the disk.
 NODE_MEMORY = "--memory 128MiB --message-memory 32MiB"
 CALL_LIMIT = "5s"
-FULL_DISK_ASSERTION = "writable_file_writer.h"
-LAST_WORDS = 2000
+# What is written without a pause: it differs between members at any moment.
+RESTLESS_TABLES = ("probe",)
+COMPARE_LIMIT_S = 30
 
 
 def node_name(index):
@@ -61,6 +64,10 @@ class MixtureCluster(Cluster):
         self.lock = threading.RLock()
         self.down = {}  # name: how many faults keep it so
         self.lives = {}
+        self.log_begins = {}  # name: where the log of its life begins
+        self.filled = set()  # names of nodes whose disks were full
+        self.ends = ProgramEnds()
+        self.noted = {}  # process: whether it was to be started again
         self.clock_file = None
         self.mounts = []
         self.processes = {}
@@ -86,6 +93,7 @@ class MixtureCluster(Cluster):
 
     def start_control(self):
         self.control_address = f"{self.place.address('control')}:{self.control_port}"
+        self.begin_life("control")
         self.processes["control"] = Process(self.directory, "control", *self.place.command(
             "control", f"{cluster_test.BIN}/skua-control", "--listen-address", self.control_address, "--data-dir",
             f"{self.directory}/control", "--replace-after", self.replace_after))
@@ -94,6 +102,7 @@ class MixtureCluster(Cluster):
         name = node_name(index)
         address = self.place.address(name)
         environment = None
+        self.begin_life(name)
         if self.clock_file is not None and index == self.nodes - 1:
             environment = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": self.clock_file, "NO_FAKE_STAT": "1",
                            "FAKETIME_CACHE_DURATION": "1", "DONT_FAKE_MONOTONIC": "1"}
@@ -101,7 +110,11 @@ class MixtureCluster(Cluster):
             name, f"{cluster_test.BIN}/skuad", "--control-address", self.control_address, "--data-dir",
             f"{self.directory}/{name}", "--grpc-address", f"{address}:{self.grpc_ports[index]}", "--data-address",
             f"{address}:0", *self.node_arguments), environment=environment)
+
+    def begin_life(self, name):
         self.lives[name] = self.lives.get(name, 0) + 1
+        last = self.processes.get(name)
+        self.log_begins[name] = os.path.getsize(last.log_path) if last is not None else 0
 
     def start(self, name):
         if name == "control":
@@ -112,6 +125,8 @@ class MixtureCluster(Cluster):
     def kill(self, names):
         with self.lock:
             for name in names:
+                if self.ended(name):
+                    self.note_end(name)  # a fault comes too late to be the reason
                 self.down[name] = self.down.get(name, 0) + 1
                 self.processes[name].kill9()
 
@@ -121,6 +136,15 @@ class MixtureCluster(Cluster):
                 self.down[name] -= 1
                 if self.down[name] == 0:
                     self.start(name)
+
+    @staticmethod
+    def stands_still(pid):
+        """Whether all threads have stopped; a signal reaches them one by one."""
+        states = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii", errors="replace") as stat:
+                states.append(stat.read().rpartition(")")[2].split()[0])
+        return set(states) == {"T"}
 
     def hang(self, names):
         """Returns what to give to go_on."""
@@ -137,11 +161,24 @@ class MixtureCluster(Cluster):
                 if popen.poll() is None:
                     popen.send_signal(signal.SIGCONT)
 
+    def ended(self, name):
+        """By itself."""
+        return self.down.get(name, 0) == 0 and self.processes[name].popen.poll() is not None
+
+    def note_end(self, name):
+        """Once for each process. Returns whether it is to be started again."""
+        process = self.processes[name]
+        if process not in self.noted:
+            with open(process.log_path, "rb") as log:
+                log.seek(self.log_begins[name])
+                words = log.read().decode("utf-8", "replace")
+            self.noted[process] = self.ends.note(name, process.popen.returncode, words, name in self.filled)
+        return self.noted[process]
+
     def died(self):
-        """Programs that ended by themselves."""
-        with self.lock:
-            return [f"{name} ended with {process.popen.returncode}" for name, process in self.processes.items()
-                    if self.down.get(name, 0) == 0 and process.popen.poll() is not None]
+        """Programs that ended by themselves, and are not to be started again."""
+        self.revive_aborted()
+        return self.ends.others
 
     def set_clock(self, offset_s):
         with self.lock:
@@ -153,6 +190,7 @@ class MixtureCluster(Cluster):
         """Until the ballast, whose name is returned, is removed."""
         mount = self.mounts[index]
         assert mount.is_own, mount.description
+        self.filled.add(node_name(index))
         name = os.path.join(mount.path, f"ballast-{time.monotonic_ns()}")
         about = os.statvfs(mount.path)
         size = about.f_bavail * about.f_frsize - leave_mib * MIB
@@ -165,12 +203,9 @@ class MixtureCluster(Cluster):
         return name
 
     def revive_aborted(self):
-        """Nodes that a full disk ended: RocksDB, where it is built with its assertions, aborts when a file that could
-        not be written is closed. People start such a node again. Returns which."""
+        """Nodes that a full disk ended (program_ends.py) are started again, as people would do. Returns which."""
         with self.lock:
-            out = [name for name, process in self.processes.items()
-                   if self.down.get(name, 0) == 0 and process.popen.poll() == -signal.SIGABRT
-                   and FULL_DISK_ASSERTION in process.log()[-LAST_WORDS:]]
+            out = [name for name in filter(self.ended, list(self.processes)) if self.note_end(name)]
             for name in out:
                 self.start(name)
             return out
@@ -242,7 +277,25 @@ class MixtureCluster(Cluster):
         """Stops the nodes: each shard must be the same with all its members. Returns rows compared."""
         members = wait_for("all shards to be settled", self.members)
         self.stop_nodes()
-        dumps = [self.dump(index) for index in range(self.nodes)]
+        return self.compare(members, [self.dump(self.data_of(index)) for index in range(self.nodes)])
+
+    def compare_copies(self):
+        """The same of copies of what lies on the disks, while the nodes run and nobody writes but to RESTLESS_TABLES.
+
+        What a member has acknowledged may not be in a file yet, so they are looked at again."""
+        end = time.monotonic() + COMPARE_LIMIT_S
+        while True:
+            members = wait_for("all shards to be settled", self.members)
+            members = {shard: held for shard, held in members.items() if held[0] not in RESTLESS_TABLES}
+            dumps = [self.dump_copy(index) for index in range(self.nodes)]
+            try:
+                return self.compare(members, dumps)
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+
+    @staticmethod
+    def compare(members, dumps):
         rows = 0
         for (table_id, shard), (table, indexes) in members.items():
             held = [dumps[index].get((table_id, shard), {}) for index in indexes]
@@ -256,18 +309,35 @@ class MixtureCluster(Cluster):
             rows += len(held[0])
         return rows
 
-    def dump(self, index):
+    def data_of(self, index):
+        return f"{self.directory}/{node_name(index)}"
+
+    def dump_copy(self, index):
+        """Of the files as they are at one moment: the node stands still while they are copied."""
+        copy = f"{self.data_of(index)}-copy"
+        try:
+            hung = self.hang([node_name(index)])
+            try:
+                wait_for("the node to stand still", lambda: all(self.stands_still(popen.pid) for popen in hung))
+                subprocess.run(["cp", "-r", os.path.realpath(self.data_of(index)), copy], check=True)
+            finally:
+                self.go_on(hung)
+            return self.dump(copy)
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+
+    @staticmethod
+    def dump(directory):
         """(table id, shard) -> key -> (version, hash of the value)"""
         out = {}
-        command = [f"{cluster_test.BIN}/skuactl", "store", "dump", f"{self.directory}/{node_name(index)}",
-                   "--values", "--output", "json"]
+        command = [f"{cluster_test.BIN}/skuactl", "store", "dump", directory, "--values", "--output", "json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dumped:
             for line in dumped.stdout:
                 row = json.loads(line)
                 out.setdefault((row["table"], row["shard"]), {})[row["key"]] = (
                     row["version"], hashlib.blake2b(row["value"].encode(), digest_size=8).hexdigest())
             refused = dumped.stderr.read().decode()
-        assert dumped.returncode == 0, f"node{index}'s data: {refused}"
+        assert dumped.returncode == 0, f"{directory}: {refused}"
         return out
 
     def tell_status(self, out):

@@ -8,9 +8,10 @@ with the clients still connected, and nothing that was acknowledged is lost, don
   mixture_test.py --bin build/release/bin --faults hang,full_disk      these only
 
 A round: 20 s of faults (mixture_faults.py) while clients work, are idle, hang or die (mixture_clients.py); all heals;
-the cluster settles; the clients check what they know. At the end the nodes stop, and members of a shard must have the
-same rows. The seed decides on the faults, their victims and times. As root every program has a network namespace of its
-own and each node a disk of its own, else the faults that need those are left out. Exit code 1: something is wrong.
+the cluster settles; the clients check what they know, and copies of the nodes' files must have the same rows for all
+members of a shard. At the end the nodes stop, and their own files are compared. The seed decides on the faults, their
+victims and times. As root every program has a network namespace of its own and each node a disk of its own, else the
+faults that need those are left out. Exit code 1: something is wrong.
 """
 
 import argparse
@@ -69,7 +70,6 @@ class World:
             return self.cluster.read("status") is not None and all(
                 [self.cluster.call("table", "drop", name, "--yes")[0] for name in left])
 
-        self.cluster.revive_aborted()
         died = self.cluster.died()
         assert not died, f"a program died by itself: {died}"
         cluster_test.wait_for("the control plane to take undrains", undrained)
@@ -94,6 +94,7 @@ class Run:
         self.started = time.monotonic()
         self.timeline = []
         self.longest_settle_s = 0
+        self.rows = 0
 
     def say(self, text):
         self.timeline.append(f"{time.monotonic() - self.round_started:6.1f} s  {text}")
@@ -123,6 +124,7 @@ class Run:
         world.clients.check()
         died = world.cluster.died()
         assert not died, f"a program died by itself: {died}"
+        self.rows += world.cluster.compare_copies()
         self.longest_settle_s = max(self.longest_settle_s, settled_s)
         kinds = ", ".join(fault.text for _, _, fault in faults.planned)
         print(f"round {number}: settled after {settled_s:.1f} s, {world.clients.totals['acknowledged']} writes so far "
@@ -144,10 +146,15 @@ class Run:
         print(f"{late}; not judged: the machine does much else (load {load:.0f})", flush=True)
 
     def finish(self, world):
-        """Nothing is under way any longer: members are equal. Returns reads from the disk, and rows compared."""
+        """Nothing is under way any longer: members are equal, what was written without a pause, too. Returns reads from
+        the disk."""
         world.clients.close()
         assert world.cluster.settle(self.options.settle_s), "not settled without clients"
-        return world.cluster.deferred_reads(), world.cluster.compare_members()
+        deferred = world.cluster.deferred_reads()
+        self.rows += world.cluster.compare_members()
+        died = world.cluster.ends.others
+        assert not died, f"a program died by itself: {died}"
+        return deferred
 
     def fail(self, world, number):
         print(f"--- FAILED: seed {self.options.seed}, round {number}; what was done to it:", *self.timeline, sep="\n",
@@ -176,18 +183,19 @@ class Run:
                 if number == last or (options.minutes and time.monotonic() - self.started > options.minutes * 60):
                     break
                 number += 1
-            deferred, rows = self.finish(world)
+            deferred = self.finish(world)
         except BaseException:
             self.fail(world, number)
             raise
         finally:
             if world is not None:
                 world.close()
+        print(world.cluster.ends.line())
         totals = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in world.clients.totals.items())
         print(f"{number - options.first_round + 1} rounds in {time.monotonic() - self.started:.0f} s: {totals}, "
               f"{world.clients.registers.operations} operations on a register, {world.clients.scanner.scans} scans, "
               f"{deferred} reads from the disk in the nodes' last lives; settled after {self.longest_settle_s:.1f} s "
-              f"at most; nothing lost; members agree in {rows} rows")
+              f"at most; nothing lost; members agree in {self.rows} rows")
 
 
 def parse():

@@ -3,7 +3,8 @@
 //
 // After each input everything comes to rest. Then nothing aborted, an honest client's PUT and GET are answered, its
 // session was never broken, no session, handler, call, buffer, message or credit of the others is left, and no replica
-// has adopted a view that the control plane did not make.
+// has adopted a view that the control plane did not make. And whoever only says to be a node has got nothing that is for
+// nodes: no message of its reached a replica, no piece of a copy and no entry of a log went to it.
 //
 // The world is kept for kInputsOfAWorld inputs, because making one takes much longer than an input. Its time is
 // virtual: what an input does hardly depends on the machine. But it may fail because of those before it: with
@@ -44,6 +45,7 @@ class Script {
     for (size_t i = 0; i < kStepsMax && !in_.empty(); ++i) step();
     for (const WireSession& session : stranger_sessions_) disconnect(session);
     world_.end_of_input();
+    world_.check_proofs();
     world_.check_balance();
     world_.check_client();
   }
@@ -99,6 +101,7 @@ class Script {
 
   void send(uint8_t from, const PacketHeader& header, std::string_view payload, bool sealed = true) {
     payload = payload.substr(0, kPacketBytesMax);
+    if (from == NodeWorld::kStranger) world_.stranger_watch().on_sent(header);
     rpc::TxPacket packet;
     packet.peer = world_.transport(from).resolve(world_.transport(NodeWorld::kWorker).local_descriptor()).value();
     packet.payload_bytes = static_cast<uint32_t>(payload.size());
@@ -113,7 +116,9 @@ class Script {
   }
   void send(const PacketHeader& header, std::string_view payload) {
     // The peer's own packets are made by its endpoint; these are what others, or its own broken one, make.
-    send(in_.pick(3) == 0 ? NodeWorld::kPeer : NodeWorld::kStranger, header, payload, !in_.seldom());
+    const bool is_peer = in_.pick(3) == 0;
+    if (is_peer && header.type == PacketType::kRequest) world_.count_peer_request(static_cast<Method>(header.method));
+    send(is_peer ? NodeWorld::kPeer : NodeWorld::kStranger, header, payload, !in_.seldom());
   }
 
   void packet() {
@@ -170,6 +175,7 @@ class Script {
       case 3: descriptor = world_.transport(NodeWorld::kWorker).local_descriptor(); break;
       case 4: descriptor.identity.uuid.bytes[in_.pick(16)] = in_.byte(); break;
       case 5: descriptor.address = in_.flag() ? "1" : in_.short_text(); break;
+      case 6: descriptor.identity = NodeWorld::identity(NodeWorld::kPeer); break;
       default: break;
     }
     if (in_.seldom()) descriptor.identity.incarnation = in_.near(1);
@@ -200,11 +206,16 @@ class Script {
   }
 
   void offer() {
-    const std::string answer = world_.worker().accept_offer(as_byte_span(make_offer()));
+    const std::string bytes = make_offer();
+    const std::string answer = world_.worker().accept_offer(as_byte_span(bytes));
     const auto decoded = rpc::SessionAnswer::decode(as_byte_span(answer));
     if (!decoded.ok()) std::abort();  // whatever it was asked
     if (decoded->code != absl::StatusCode::kOk) return;
-    stranger_sessions_.push_back({decoded->session_index, decoded->session_generation});
+    const WireSession session{decoded->session_index, decoded->session_generation};
+    stranger_sessions_.push_back(session);
+    const auto own = SessionOffer::decode(as_byte_span(bytes));
+    if (!own.ok()) fail("an offer that is none was taken");
+    world_.stranger_watch().on_session(session, {own->session_index, own->session_generation});
   }
 
   void offer_in_packet() {
@@ -268,7 +279,21 @@ class Script {
     switch (in_.pick(4)) {
       case 0: world_.offer_answer = std::optional<std::string>(); break;
       case 1: world_.offer_answer = in_.short_text(); break;
+      case 2: return vouching();
       default: world_.offer_answer.reset();
+    }
+  }
+
+  void vouching() {
+    using Vouching = NodeWorld::Vouching;
+    switch (in_.pick(4)) {
+      case 0: world_.vouching = Vouching::kNo; break;
+      case 1:
+        world_.vouching = Vouching::kTruth;
+        world_.release_held();
+        break;
+      case 2: world_.vouching = Vouching::kSilence; break;
+      default: world_.vouching = Vouching::kTruth;
     }
   }
 

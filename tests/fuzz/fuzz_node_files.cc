@@ -24,6 +24,7 @@
 #include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/engine/shard_life.h"
+#include "kvstore/engine/shard_snapshot.h"
 #include "kvstore/log/log.h"
 #include "kvstore/log/sim/sim_device.h"
 #include "kvstore/replication/epoch_runs.h"
@@ -90,6 +91,24 @@ void fuzz_names(const std::string& text) {
   if (const auto sequence = parse_segment_name(text); sequence) {
     SKUA_CHECK(segment_name(*sequence) == text, "another segment's name");
   }
+}
+
+/// Of a snapshot: its first bytes are their number and checksum, which the fuzzer need not guess.
+void fuzz_manifest(std::string bytes) {
+  if (bytes.size() >= 2 * sizeof(uint32_t)) {
+    auto* const head = reinterpret_cast<std::byte*>(bytes.data());
+    store_le(head + sizeof(uint32_t), static_cast<uint32_t>(bytes.size()));
+    store_le(head, crc32c(as_byte_span(bytes).subspan(sizeof(uint32_t))));
+  }
+  const auto manifest = decode_manifest(bytes);
+  if (!manifest.ok()) return;
+  for (const SnapshotFile& file : manifest->files) {
+    // A name becomes a file next to the others.
+    SKUA_CHECK(std::filesystem::path("/a/" + file.name).lexically_normal().parent_path() == "/a",
+               "a name of elsewhere");
+    SKUA_CHECK(file.name != kSnapshotManifestName, "a manifest that names itself");
+  }
+  SKUA_CHECK(encode_manifest(*manifest) == bytes, "another manifest than was read");
 }
 
 // --- A database's own rows
@@ -417,6 +436,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 9:
     case 10: fuzz_pull(in); break;
     case 11: fuzz_tail(in); break;
+    case 15: fuzz_manifest(text); break;
     default: fuzz_log(in);
   }
   return 0;

@@ -189,6 +189,14 @@ std::string make_fetch_chunk(FuzzInput& in) {
                                     buffer));
 }
 
+/// The peer knows the number of the link to it; others guess.
+std::string make_question(FuzzInput& in, NodeWorld& world) {
+  const uint64_t number = in.near(world.link_nonce());
+  std::string bytes(sizeof number, '\0');
+  store_le(reinterpret_cast<std::byte*>(bytes.data()), number);
+  return bytes;
+}
+
 std::string make_fetch_tail(FuzzInput& in, NodeWorld& world) {
   const ShardId shard = pick_shard(in);
   const Replica* const replica = world.server().replica(shard);
@@ -203,6 +211,7 @@ std::string make_fetch_tail(FuzzInput& in, NodeWorld& world) {
 Method pick_method(FuzzInput& in) {
   const uint8_t which = in.byte();
   if (which < 224) return kMethods[which % kMethods.size()];
+  if (which < 232) return Method::kVouch;
   return static_cast<Method>(in.byte() % kMethodsTried);
 }
 
@@ -271,6 +280,7 @@ std::string make_request(FuzzInput& in, NodeWorld& world, Method method) {
     case Method::kReplicate: bytes = make_frame(in, world); break;
     case Method::kFetchChunk: bytes = make_fetch_chunk(in); break;
     case Method::kFetchTail: bytes = make_fetch_tail(in, world); break;
+    case Method::kVouch: bytes = make_question(in, world); break;
     default: bytes = make_client_request(in, make_route(in, world), method);
   }
   in.damage(bytes);

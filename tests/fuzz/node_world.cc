@@ -54,7 +54,8 @@ rpc::EndpointOptions endpoint_options(uint64_t seed) {
   options.protocol.peer_timeout_ns = kPeerTimeoutNs;
   options.protocol.idle_timeout_ns = kIdleTimeoutNs;
   options.protocol.abandoned_after_ns = kPeerTimeoutNs;
-  options.sessions_max = 64;
+  options.sessions_max = 24;
+  options.sessions_reserved = 8;
   options.sessions_per_peer_max = 16;
   options.handlers_max = 256;
   options.calls_max = 1024;
@@ -171,11 +172,14 @@ void NodeWorld::start_server() {
   source.directory = directory_ + "/snapshots";
   source.open_max = 2;
   snapshots_ =
-      SnapshotSource::create(source, [](ShardId, const std::string& path) -> absl::StatusOr<SnapshotSource::Exported> {
-        std::filesystem::create_directory(path);
-        std::ofstream(path + "/data") << std::string(100, 'x');
-        return SnapshotSource::Exported{{1, kEpoch}, {"data"}};
-      }).value();
+      SnapshotSource::create(source,
+                             [this](ShardId, const std::string& path) -> absl::StatusOr<SnapshotSource::Exported> {
+                               ++exports_;
+                               std::filesystem::create_directory(path);
+                               std::ofstream(path + "/data") << std::string(100, 'x');
+                               return SnapshotSource::Exported{{1, kEpoch}, {"data"}};
+                             })
+          .value();
   replication_ = std::make_unique<WorkerReplication>(ReplicaId{node_id(kWorker), kStorage}, events());
   auto device = std::make_unique<sim::SimDevice>(7, uint64_t{1} << 30);
   const auto recovery = LogRecovery::scan(*device, log_options().identity, [](const LogProgress&) {}).value();
@@ -217,21 +221,6 @@ ReplicationEvents NodeWorld::events() {
   events.log = [](LogSeverity, const std::string&) {};
   events.failed = [](ShardId, const absl::Status&) {};
   return events;
-}
-
-void NodeWorld::start_peer() {
-  for (const Method method : {Method::kReplicate, Method::kFetchChunk, Method::kFetchTail}) {
-    peer_->serve(static_cast<rpc::MethodId>(method), [this](rpc::IncomingCall&& call) {
-      if (!answers.empty()) {
-        call.reply.reply(rpc::MessagePtr::copy_of(as_byte_span(answers.front())));
-        answers.pop_front();
-      } else if (holds) {
-        held_.push_back(std::move(call.reply));
-      } else {
-        call.reply.reply(peer_->make_message());
-      }
-    });
-  }
 }
 
 // --- The control plane
@@ -279,6 +268,12 @@ void NodeWorld::change_view(ShardId shard, bool peer_leads) {
   stir(kWorker);
 }
 
+void NodeWorld::place_peer(ShardId shard, std::optional<uint32_t> worker) {
+  ReplicaPlaces places = {{node_id(kWorker), 0}};
+  if (worker) places[node_id(kPeer)] = *worker;
+  replication_->set_places(shard, places);
+}
+
 void NodeWorld::leave(ShardId shard) {
   if (places_[shard] != Place::kHere) return;
   places_[shard] = Place::kLeaving;
@@ -304,7 +299,7 @@ void NodeWorld::return_to(ShardId shard) {
   }
   server_->serve_replica(shard, database, {node_id(kWorker), kStorage},
                          {before.epoch >= kEpoch ? before : View{}, 0, false});
-  replication_->set_places(shard, {{node_id(kWorker), 0}, {node_id(kPeer), 0}});
+  place_peer(shard, 0);
   server_->set_view(shard, views_[shard]);
 }
 
@@ -321,6 +316,7 @@ void NodeWorld::open_session(const control::OpenSessionRequest& request, OpenSes
   if (offer_answer) return done(control::OpenSessionAnswer{uuid(kPeer), 1, **offer_answer});
   if (const auto offer = rpc::SessionOffer::decode(as_byte_span(request.offer)); offer.ok()) {
     peer_wires_.push_back({offer->session_index, offer->session_generation});
+    link_nonce_ = offer->nonce;
   }
   done(control::OpenSessionAnswer{uuid(kPeer), 1, peer_->accept_offer(as_byte_span(request.offer))});
 }
@@ -346,34 +342,11 @@ void NodeWorld::connect_client() {
   SKUA_CHECK(client_->is_connected(client_session_), "the first session is taken");
 }
 
-void NodeWorld::call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns) {
-  if (!peer_session_ || !peer_->is_connected(*peer_session_)) {
-    close_peer_session();
-    peer_wires_.emplace_back();
-    peer_session_ = connect(*peer_, peer_wires_.back());
-  }
-  stir(kPeer);
-  // Refused: too many are under way, or there is no session.
-  static_cast<void>(peer_->call(*peer_session_, static_cast<rpc::MethodId>(method),
-                                rpc::MessagePtr::copy_of(as_byte_span(request)),
-                                {.timeout_ns = timeout_ns, .one_way = one_way}, [](rpc::CallResult&&) {}));
-}
-
-void NodeWorld::release_held() {
-  held_.clear();
-  stir(kPeer);
-}
-
-void NodeWorld::close_peer_session() {
-  if (peer_session_) peer_->close(*peer_session_);
-  stir(kPeer);
-  peer_session_.reset();
-}
-
 void NodeWorld::end_of_input() {
   answers.clear();
   holds = false;
   offer_answer.reset();
+  vouching = Vouching::kTruth;
   release_held();
   stir(kWorker);
   network_.heal();
@@ -391,6 +364,8 @@ void NodeWorld::end_of_input() {
     rest();
   }
   peer_wires_.clear();
+  peer_nonces_.clear();
+  stranger_watch_.clear();
 }
 
 // --- Time
@@ -398,7 +373,11 @@ void NodeWorld::end_of_input() {
 void NodeWorld::discard_received(uint8_t number) {
   std::array<rpc::RxPacket, rpc::kBurstMax> packets;
   while (const size_t count = transport(number).rx_burst(packets)) {
-    for (size_t i = 0; i < count; ++i) transport(number).release({&packets[i].buffer, 1});
+    for (size_t i = 0; i < count; ++i) {
+      rpc::PacketHeader header;
+      if (decode_header(packets[i].header, header)) stranger_watch_.on_received(header);
+      transport(number).release({&packets[i].buffer, 1});
+    }
   }
 }
 

@@ -6,6 +6,9 @@
 //     address 3   the stranger      sends packets of its own making, by no endpoint's rules
 //     address 4   the peer node     its endpoint keeps the protocol's rules; what it says by it need not make sense
 //
+// Anybody can say to be the peer. So the worker asks the peer about each such session, and the peer says yes only for
+// those that it opened; or says no, or nothing for a while. Of what is for nodes only a stranger gets nothing.
+//
 // Shards of the worker: kPlain without replicas; kAlone, whose only member is the worker, with the peer as a learner;
 // kLed, which it leads and the peer backs up; kBacked, which the peer leads; kOpening and kFailed.
 //
@@ -19,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +36,7 @@
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/wire/handshake.h"
 #include "tests/fuzz/memory_db.h"
+#include "tests/fuzz/stranger_watch.h"
 
 namespace skua::kv::fuzz {
 
@@ -53,15 +58,6 @@ inline constexpr DurationNs kIdleTimeoutNs = 1200 * kMillisecond;
 /// Of promises between replicas. Longer than in production, next to the rest: heartbeats would be most of what happens
 /// while time passes.
 inline constexpr DurationNs kLeaseNs = 500 * kMillisecond;
-
-/// Ends the program: something that must hold does not.
-[[noreturn]] void fail(const std::string& what);
-
-/// The numbers of a session at the worker, which whoever speaks in it must know.
-struct WireSession {
-  uint32_t index = 0;
-  uint32_t generation = 0;
-};
 
 class NodeWorld final : private PeerBootstrap {
  public:
@@ -91,13 +87,24 @@ class NodeWorld final : private PeerBootstrap {
   [[nodiscard]] const std::vector<WireSession>& peer_sessions() const { return peer_wires_; }
 
   // --- The peer
-  /// Calls the worker; whatever comes back is dropped.
-  void call(Method method, std::string_view request, bool one_way, DurationNs timeout_ns);
+  /// Calls the worker. `done` gets what comes back; it does not run if the call cannot be made.
+  void call(
+      Method method, std::string_view request, bool one_way, DurationNs timeout_ns,
+      rpc::CompletionFn done = [](rpc::CallResult&&) {});
   void close_peer_session();
   /// What the peer answers to the worker's next requests, one each; without any: nothing, if `holds`, or an empty
   /// reply.
   std::deque<std::string> answers;
   bool holds = false;
+  /// What the peer answers when it is asked whether a session is its own. kSilence: the truth, once it is late
+  /// (release_held). It never says yes for what is not.
+  enum class Vouching : uint8_t { kTruth, kNo, kSilence };
+  Vouching vouching = Vouching::kTruth;
+  /// The number of the session that the worker opened last; 0: none.
+  [[nodiscard]] uint64_t link_nonce() const { return link_nonce_; }
+  StrangerWatch& stranger_watch() { return stranger_watch_; }
+  /// The peer asks the worker for something, by its endpoint or without.
+  void count_peer_request(Method method);
   /// What the peer's bootstrap service says; without it the truth, nullopt: an error.
   std::optional<std::optional<std::string>> offer_answer;
   void release_held();
@@ -111,6 +118,8 @@ class NodeWorld final : private PeerBootstrap {
     const auto found = views_.find(shard);
     return found == views_.end() ? View{} : found->second;
   }
+  /// On which of its workers the peer has its replica of the shard; nullopt: it has none.
+  void place_peer(ShardId shard, std::optional<uint32_t> worker);
   void leave(ShardId shard);
 
   // --- Time
@@ -130,7 +139,11 @@ class NodeWorld final : private PeerBootstrap {
   void check_client();
   /// Sessions of others have ended, and nothing of them is left.
   void check_balance();
+  /// Nobody was taken for the peer: replicas got no more messages than it sent, and no copies were made for others.
+  void check_proofs();
   [[nodiscard]] bool is_full() const;
+  /// Copies of shards that were made for others.
+  [[nodiscard]] uint64_t exports() const { return exports_; }
 
  private:
   enum class Place : uint8_t { kGone, kHere, kLeaving };
@@ -143,6 +156,8 @@ class NodeWorld final : private PeerBootstrap {
   void start_server();
   void start_shards();
   void start_peer();
+  void serve_vouch();
+  void answer_vouch(uint64_t number, rpc::ReplyToken reply);
   void connect_client();
   [[nodiscard]] rpc::SessionId connect(rpc::Endpoint& from, WireSession& wire);
   [[nodiscard]] static View view_of(ShardId shard, uint64_t epoch, bool peer_leads);
@@ -179,6 +194,14 @@ class NodeWorld final : private PeerBootstrap {
   std::unique_ptr<rpc::Endpoint> client_;
   std::unique_ptr<rpc::Endpoint> peer_;
   std::vector<rpc::ReplyToken> held_;
+  std::vector<std::pair<uint64_t, rpc::ReplyToken>> held_questions_;
+  std::set<uint64_t> peer_nonces_;  // of the sessions that the peer opened
+  uint64_t link_nonce_ = 0;
+  StrangerWatch stranger_watch_;
+  // Since the beginning.
+  uint64_t peer_messages_ = 0;  // requests of the peer: messages to replicas
+  uint64_t peer_fetches_ = 0;   // and for pieces of copies
+  uint64_t exports_ = 0;        // copies that were made
   rpc::SessionId client_session_;
   WireSession client_wire_;
   std::optional<rpc::SessionId> peer_session_;

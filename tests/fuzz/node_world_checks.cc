@@ -93,4 +93,11 @@ void NodeWorld::check_balance() {
                     left.pool_buffers, " messages ", left.messages, " credits ", left.credits_missing));
 }
 
+void NodeWorld::check_proofs() {
+  const uint64_t messages = replication_->counters().messages_received;
+  if (messages > peer_messages_) fail(absl::StrCat("replicas got ", messages, " messages, of ", peer_messages_));
+  if (exports_ > peer_fetches_)
+    fail(absl::StrCat(exports_, " copies were made, the peer asked ", peer_fetches_, " times"));
+}
+
 }  // namespace skua::kv::fuzz

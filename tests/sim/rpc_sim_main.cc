@@ -6,6 +6,7 @@
 //   rpc_sim --mutant ack-hole             a deliberate fault: succeeds if some seed catches it
 //   rpc_sim --mutant ignore-budget --incast 100      the same for faults that cost no correctness: the incast must not hold
 //   rpc_sim --memory-taken-back --seeds 300          sessions end while their peers read their memory
+//   rpc_sim --connections --seeds 300                by connections that break, as over TCP
 //   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
 //   against no loss
 //   rpc_sim --incast 16 [--gbps 25] [--buffer-kib 512] [--budget-kib 62] [--queue-target-us 20] [--congestion none]
@@ -37,6 +38,7 @@ struct Arguments {
   double loss = 0.01;
   bool replay = false;
   bool memory_taken_back = false;
+  bool connections = false;
   bool verbose = false;
   Mutant mutant = Mutant::kNone;
   std::optional<CongestionControl> congestion;
@@ -58,6 +60,8 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"free-before-tx-done", Mutant::kFreeBeforeTxDone},
       {"accept-stale-response", Mutant::kAcceptStaleResponse},
       {"keep-budget", Mutant::kKeepBudget},
+      {"forget-lost", Mutant::kForgetLost},
+      {"keep-binding", Mutant::kKeepBinding},
       {"ignore-budget", Mutant::kIgnoreBudget},
       {"ignore-departure", Mutant::kIgnoreDeparture},
       {"no-sever", Mutant::kNoSever},
@@ -113,6 +117,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.replay = true;
     } else if (flag == "--memory-taken-back") {
       out.memory_taken_back = true;
+    } else if (flag == "--connections") {
+      out.connections = true;
     } else if (flag == "--verbose") {
       out.verbose = true;
     } else {
@@ -157,13 +163,16 @@ int run_seeds(const Arguments& arguments) {
   const auto begun = std::chrono::steady_clock::now();
   WorldResult total;
   const bool hunting = arguments.mutant != Mutant::kNone;
-  const char* world = arguments.memory_taken_back ? "--memory-taken-back " : "";
+  const char* world = arguments.memory_taken_back ? "--memory-taken-back "
+                      : arguments.connections     ? "--connections "
+                                                  : "";
   uint64_t failed = 0;
   for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds; ++seed) {
     WorldOptions options;
     options.seed = seed;
     options.congestion = arguments.congestion;
     options.memory_taken_back = arguments.memory_taken_back;
+    options.connections = arguments.connections;
     const WorldResult result = run_world(options);
     add(total, result);
     if (arguments.replay && run_world(options).trace_hash != result.trace_hash) {
@@ -260,12 +269,12 @@ int run_incast_mode(const Arguments& arguments) {
 int main(int argc, char** argv) {
   skua::rpc::sim::Arguments arguments;
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
-    std::fprintf(
-        stderr,
-        "usage: rpc_sim [--seeds N] [--first-seed N] [--memory-taken-back] [--replay] [--verbose] [--mutant NAME] "
-        "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
-        "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
-        "[--congestion ...]\n");
+    std::fprintf(stderr,
+                 "usage: rpc_sim [--seeds N] [--first-seed N] [--memory-taken-back] [--connections] [--replay] "
+                 "[--verbose] [--mutant NAME] "
+                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift]\n"
+                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
+                 "[--congestion ...]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;

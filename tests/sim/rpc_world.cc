@@ -59,6 +59,11 @@ void World::start(Node& node) {
   transport.payload_max_bytes = 1024;
   transport.one_sided = options_.memory_taken_back || (options_.fixed_loss < 0 && rng_.chance(0.5));
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
+  if (options_.connections) {
+    transport.connected = true;
+    transport.one_sided = false;
+    transport.payload_max_bytes = options_.message_max_bytes + 64;
+  }
   node.transport = network_.attach(100 + node.index, identity, transport);
   EndpointOptions options;
   options.simulation_seed = mix64(options_.seed * 31 + node.index * 7 + node.incarnation);
@@ -217,6 +222,11 @@ void World::check_liveness() {
         if (to != node.index) start_call(node, to, kEcho, 60 * kSecond);
       }
     }
+    if (options_.connections && round == 1) {
+      // Anywhere in the middle of them. They are repeated, and must succeed.
+      for (uint64_t steps = rng_.below(40); steps > 0 && next_event() != kTimeNever; --steps) step_to(next_event());
+      network_.break_connections();
+    }
     settle();
     for (size_t id = first; round == 1 && id < calls_.size(); ++id) {
       if (!calls_[id].ok) {
@@ -310,6 +320,7 @@ WorldResult World::run() {
     result_.coverage["stale reply"] += node.endpoint->counters().stale_replies;
     result_.coverage["copied out"] += node.endpoint->counters().leases_copied_out;
   }
+  if (options_.connections) result_.coverage["connection broken"] += network_.fates().connections_broken;
   result_.trace_hash = mix64(network_.trace_hash() ^ static_cast<uint64_t>(now()) ^ (result_.ok << 32));
   return result_;
 }

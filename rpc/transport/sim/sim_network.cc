@@ -88,6 +88,7 @@ void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
   } else {
     packet.done = true;
   }
+  if (sender.options_.connected) return send_by_connection(sender, packet.peer, std::move(bytes));
   dispatch(sender, to, std::move(bytes));
 }
 
@@ -138,6 +139,8 @@ void SimNetwork::happen(Event& event) {
   if (event.place == Event::Place::kMemory) return perform(event);
   if (event.place == Event::Place::kConnect) return connect(event);
   if (event.place == Event::Place::kLoan) return turn_loan(event);
+  if (event.place == Event::Place::kConnection) return deliver_by_connection(event);
+  if (event.place == Event::Place::kConnectionDown) return tell_of_break(event);
   if (event.bytes == nullptr) return read_memory(event);
   if (event.place == Event::Place::kSwitch) return enter_switch(event);
   if (event.place == Event::Place::kSwitchOutput) switch_bytes_ -= event.bytes->size();
@@ -212,11 +215,13 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
   capabilities_.tx_completion = true;
   capabilities_.loopback = true;
   capabilities_.one_sided = options.one_sided;
+  capabilities_.connected = capabilities_.reliable = capabilities_.ordered = options.connected;
 }
 
 SimTransport::~SimTransport() {
   network_.by_address_.erase(address_);
   network_.by_serial_.erase(serial_);
+  network_.break_connections_of(serial_);
 }
 
 Descriptor SimTransport::local_descriptor() const {
@@ -236,7 +241,7 @@ absl::StatusOr<PeerId> SimTransport::resolve(const Descriptor& peer) {
     return absl::FailedPreconditionError("the endpoint belongs to another cluster");
   }
   if (auto found = peer_by_address_.find(address); found != peer_by_address_.end()) return found->second;
-  peers_.push_back({peer.identity.uuid, address});
+  peers_.push_back({peer.identity.uuid, address, 0});
   return peer_by_address_[address] = static_cast<PeerId>(peers_.size() - 1);
 }
 
@@ -269,7 +274,9 @@ size_t SimTransport::rx_burst(std::span<RxPacket> packets) {
     }
     auto from = peer_by_address_.find(waiting.from);
     const ByteSpan bytes(*waiting.bytes);
-    packets[count] = {.from = from == peer_by_address_.end() ? kNoPeer : from->second,
+    packets[count] = {.from = waiting.peer != kNoPeer          ? waiting.peer
+                              : from == peer_by_address_.end() ? kNoPeer
+                                                               : from->second,
                       .placed = false,
                       .header = bytes.first(kPacketHeaderBytes),
                       .payload = bytes.subspan(kPacketHeaderBytes),

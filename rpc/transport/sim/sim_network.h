@@ -22,11 +22,15 @@
 // With SimTransportOptions::one_sided endpoints also read each other's memory (sim_one_sided.cc), any of it: over a connection that
 // takes a while to come, breaks when a READ fails, the peer dies or the path is blocked, and is made anew when asked for.
 //
+// With SimTransportOptions::connected packets go by connections, as over TCP (sim_connections.cc): in order and once each, until the
+// connection breaks; whoever dialled makes the next one. Nothing is duplicated or corrupted then.
+//
 // Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
 // address reach whoever has it by then.
 #ifndef SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
 #define SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -79,6 +83,8 @@ struct SimTransportOptions {
   DurationNs latency_ns = 5 * kMicrosecond;
   /// Reads and writes memory of peers that have it too.
   bool one_sided = false;
+  /// Speaks to others by connections, only to such that do too. Not with one_sided.
+  bool connected = false;
 };
 
 class SimTransport;
@@ -94,6 +100,7 @@ class SimNetwork {
              unaddressed = 0;
     /// Operations on memory of peers, and those that failed.
     uint64_t one_sided = 0, one_sided_failed = 0;
+    uint64_t connections_broken = 0;
     /// Found the switch's buffer full.
     uint64_t tail_dropped = 0;
   };
@@ -116,6 +123,8 @@ class SimNetwork {
   /// Packets from one address to another vanish until heal(); call twice for both ways.
   void block(uint32_t from, uint32_t to) { blocked_.insert({from, to}); }
   void heal() { blocked_.clear(); }
+  /// All that stand, with what is under way by them.
+  void break_connections();
 
   [[nodiscard]] const Clock& clock() const { return clock_; }
   [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
@@ -140,21 +149,41 @@ class SimNetwork {
     uint32_t from = 0;
     uint32_t to = 0;
     std::unique_ptr<PacketBytes> bytes;  // a delivery, or an arrival at the switch
-    enum class Place : uint8_t { kReceiver, kSwitch, kSwitchOutput, kMemory, kConnect, kLoan } place = Place::kReceiver;
+    enum class Place : uint8_t {
+      kReceiver,
+      kSwitch,
+      kSwitchOutput,
+      kMemory,
+      kConnect,
+      kLoan,
+      kConnection,
+      kConnectionDown
+    } place = Place::kReceiver;
     uint32_t sender = 0;           // a DMA read: the sending transport's serial number ...
     TxToken token = kNoToken;      // ... its token, or kNoToken
     std::vector<ByteSpan> memory;  // ... and what it reads
     uint64_t fingerprint = 0;
     OneSidedOperation operation;  // kMemory: by `sender` on the memory of `target` ...
-    uint32_t target = 0;          // ... a serial number too; kConnect: both ends of the connection
-    uint64_t link_number = 0;     // ... if the connection is still the same
-    uint32_t loan = 0;            // kLoan: of `sender`; it begins or ends
+    uint32_t target = 0;       // ... a serial number too; kConnect: both ends of the connection; kConnection: which end
+    uint64_t link_number = 0;  // ... if the connection is still the same
+    uint32_t loan = 0;         // kLoan: of `sender`; it begins or ends
   };
   /// What two transports read each other's memory by.
   struct Link {
     bool up = false;
     bool asked_for = false;
     uint64_t number = 0;  // of the connection; each has its own
+  };
+
+  /// What packets go by, if a transport is `connected`.
+  struct Connection {
+    struct End {
+      uint32_t serial = 0;
+      PeerId peer = kNoPeer;  // what it calls the other end
+      TimeNs last_arrival_ns = 0;
+    };
+    std::array<End, 2> ends;  // who dialled is the first one
+    bool broken = false;
   };
 
   void send(SimTransport& sender, TxPacket& packet);
@@ -164,6 +193,14 @@ class SimNetwork {
   void enter_switch(Event& event);
   void deliver(Event& event);
   void read_memory(Event& event);
+  // sim_connections.cc
+  [[nodiscard]] Connection* connection_to(SimTransport& sender, PeerId peer);
+  [[nodiscard]] bool is_cut(const SimTransport& one, uint32_t other) const;
+  void send_by_connection(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes);
+  void break_connection(uint64_t number, Connection& connection);
+  void break_connections_of(uint32_t serial);
+  void deliver_by_connection(Event& event);
+  void tell_of_break(const Event& event);
   // sim_one_sided.cc
   Link& link_of(uint32_t serial, uint32_t other);
   SimTransport* reachable(const SimTransport& from, PeerId peer);
@@ -188,6 +225,7 @@ class SimNetwork {
   std::map<uint32_t, SimTransport*> by_address_;
   std::map<uint32_t, SimTransport*> by_serial_;
   std::map<std::pair<uint32_t, uint32_t>, Link> links_;  // by serial numbers, the smaller one first
+  std::map<uint64_t, Connection> connections_;           // by number
   std::vector<Event> events_;                            // a heap
   std::vector<std::unique_ptr<PacketBytes>> free_bytes_;
   uint64_t next_number_ = 0;
@@ -212,12 +250,15 @@ class SimTransport final : public Transport, private OneSided {
   void release(std::span<const RxBufferId> buffers) override;
   size_t reap(std::span<TxToken> tokens) override;
   void abandon_tx() override;
+  size_t poll_links(std::span<LinkEvent> events) override;
   void wait(DurationNs) override {}
   void wake() override {}
   OneSided* one_sided() override { return options_.one_sided ? this : nullptr; }
 
   /// Packets wait in the ring: poll() would find work.
-  [[nodiscard]] bool has_received() const { return ring_head_ < ring_.size() || !completed_.empty() || !done_.empty(); }
+  [[nodiscard]] bool has_received() const {
+    return ring_head_ < ring_.size() || !completed_.empty() || !done_.empty() || !link_events_.empty();
+  }
   [[nodiscard]] size_t lent_count() const { return lent_count_; }
 
  private:
@@ -238,8 +279,11 @@ class SimTransport final : public Transport, private OneSided {
 
   struct Peer {
     Uuid uuid;
-    uint32_t address = 0;
+    uint32_t address = 0;     // 0: it dialled
+    uint64_t connection = 0;  // its number; 0: there is none
   };
+  void tell_down(PeerId peer, const char* why);
+
   struct Lent {
     std::unique_ptr<SimNetwork::PacketBytes> bytes;
   };
@@ -256,7 +300,9 @@ class SimTransport final : public Transport, private OneSided {
   struct Waiting {
     uint32_t from = 0;
     std::unique_ptr<SimNetwork::PacketBytes> bytes;
+    PeerId peer = kNoPeer;  // if it came by a connection
   };
+  std::vector<LinkEvent> link_events_;
   std::vector<Waiting> ring_;
   size_t ring_head_ = 0;
   std::vector<Lent> lent_;

@@ -11,6 +11,7 @@
 #include "kvstore/engine/blob_file.h"
 #include "kvstore/engine/effect.h"
 #include "kvstore/engine/recovery.h"
+#include "kvstore/engine/replica_rows.h"
 #include "kvstore/engine/rocksdb_engine.h"
 #include "kvstore/engine/shard_files.h"
 #include "kvstore/log/log.h"
@@ -149,6 +150,30 @@ TEST_F(OfflineStoreTest, Dump_OfAShardInSeveralLogsGoesByTheNewest) {
   const auto store = open();
   EXPECT_EQ(store->shards()[0].unapplied(), 1u);
   EXPECT_EQ(dump(*store), (Rows{{"7-0 a", "applied@3"}, {"7-0 b", "newest@4"}}));
+}
+
+/// As a replica has it that got a copy: the log begins behind entries that are not applied and lie in the database.
+TEST_F(OfflineStoreTest, Dump_HasEntriesThatLieInRows) {
+  const auto tail_row = [](const Effect& effect) {
+    EffectHead buffer;
+    ByteWriter head(buffer);
+    encode_effect_head(effect, head);
+    ReplicaRows::Tail entry{.epoch = 1};
+    entry.payload.append(as_string_view(head.written())).append(effect.key);
+    if (effect.value) entry.payload.append(as_string_view(*effect.value));
+    return encode_tail_row(entry);
+  };
+  const std::string second = tail_row({.key = "b", .value = as_byte_span("second")});
+  const std::string third = tail_row({.key = "a", .value = std::nullopt});
+  const std::string fourth = tail_row({.key = "c", .value = as_byte_span("replaced")});
+  write_database(kShard, {put("a", "first", 1), put(replica_tail_key(2), second, 1), put(replica_tail_key(3), third, 1),
+                          put(replica_tail_key(4), fourth, 1)});
+  EXPECT_EQ(dump(*open()), (Rows{{"7-0 b", "second@2"}, {"7-0 c", "replaced@4"}}));
+  write_log(0, kShard, 3, {logged(4, "d", "fourth"), logged(5, "e", "fifth")});
+  const auto store = open();
+  EXPECT_TRUE(store->shards()[0].log_status.ok()) << store->shards()[0].log_status;
+  EXPECT_TRUE(damages(*store).empty());
+  EXPECT_EQ(dump(*store), (Rows{{"7-0 b", "second@2"}, {"7-0 d", "fourth@4"}, {"7-0 e", "fifth@5"}}));
 }
 
 TEST_F(OfflineStoreTest, Dump_LeavesOutAShardThatLostRecords) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "rpc/transport/dpdk/address.h"
 #include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/dpdk/frame.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -187,6 +190,67 @@ TEST_F(DpdkTransportTest, Resolve_RefusesOtherTransportsAndForeignNetworks) {
   other = receiver_->local_descriptor();
   other.address[12] = '\x0b';  // 11.77.0.1: not in 10.77.0.0/24, and there is no gateway
   EXPECT_EQ(sender_->resolve(other).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+/// What an offer says of its sender: the receiver's address with another next hop.
+class DpdkClaimTest : public DpdkTransportTest, private PeerUse {
+ protected:
+  void SetUp() override {
+    DpdkTransportTest::SetUp();
+    if (IsSkipped()) return;
+    sender_->set_peer_use(this);
+    dpdk::EndpointAddress address =
+        dpdk::EndpointAddress::decode(as_byte_span(receiver_->local_descriptor().address)).value();
+    true_mac_ = address.interfaces[0].mac;
+    address.interfaces[0].mac = kWrongMac;
+    claim_ = receiver_->local_descriptor();
+    claim_.address = address.encode();
+    claim_.identity = identity_of(3);
+  }
+  void TearDown() override {
+    if (sender_ != nullptr) sender_->set_peer_use(nullptr);
+    DpdkTransportTest::TearDown();
+  }
+  [[nodiscard]] bool is_used(PeerId peer) const override { return peer == used_; }
+
+  /// Where the next packet to the receiver goes: the frame lies in front of the packet, as it was sent.
+  dpdk::MacAddress next_hop() {
+    TxPacket one = packet(as_byte_span("x"), kNoToken);
+    EXPECT_TRUE(send(one));
+    dpdk::MacAddress out{};
+    for (int turn = 0; turn < 4; ++turn) {
+      std::array<RxPacket, kBurstMax> burst;
+      for (Transport* transport : {sender_.get(), receiver_.get()}) {
+        const size_t count = transport->rx_burst(burst);
+        for (size_t i = 0; i < count; ++i) {
+          std::memcpy(out.data(), burst[i].header.data() - kIpv4FrameBytes, out.size());
+          transport->release(std::span(&burst[i].buffer, 1));
+        }
+      }
+    }
+    return out;
+  }
+
+  static constexpr size_t kIpv4FrameBytes = dpdk::kEthernetBytes + dpdk::ip_udp_bytes(4);
+  static constexpr dpdk::MacAddress kWrongMac = {2, 9, 9, 9, 9, 9};
+  PeerId used_ = kNoPeer;
+  dpdk::MacAddress true_mac_{};
+  Descriptor claim_;
+};
+
+TEST_F(DpdkClaimTest, OfAnAddressInUse_ChangesNothing) {
+  used_ = to_receiver_;
+  ASSERT_EQ(next_hop(), true_mac_);
+  EXPECT_EQ(sender_->resolve_claimed(claim_).value(), to_receiver_);
+  EXPECT_EQ(next_hop(), true_mac_);
+  // Whom we dial ourselves is as who told us says.
+  EXPECT_EQ(sender_->resolve(claim_).value(), to_receiver_);
+  EXPECT_EQ(next_hop(), kWrongMac);
+}
+
+TEST_F(DpdkClaimTest, OfAnAddressThatNoSessionUses_IsTaken) {
+  EXPECT_EQ(sender_->resolve_claimed(claim_).value(), to_receiver_);
+  EXPECT_EQ(next_hop(), kWrongMac);
 }
 
 TEST_F(DpdkTransportTest, MakeTransport_OnlyForLanesThereAre) {
