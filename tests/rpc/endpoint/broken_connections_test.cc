@@ -31,7 +31,7 @@ EndpointIdentity identity(uint8_t number) {
 
 EndpointOptions options(uint64_t seed) {
   EndpointOptions out;
-  out.seed = seed;
+  out.simulation_seed = seed;
   return out;
 }
 
