@@ -2,6 +2,7 @@
 """deploy/rolling-restart on a cluster of three nodes, while a client writes and reads.
 
   rolling_restart_test.py --bin build/release/bin
+  rolling_restart_test.py --bin build/release/bin --bin-before ../older/build/release/bin      # an upgrade
 
 No operation may fail, nothing that was acknowledged may be missing, and each node must be another process afterwards.
 """
@@ -51,6 +52,7 @@ class Writer:
 
 class RollingRestartTest(unittest.TestCase):
     def setUp(self):
+        self.bin = BIN_BEFORE
         self.directory = tempfile.mkdtemp(prefix="skua-rolling-test.")
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.control_port = free_ports([0, *(1 + 100 * node + offset for node in range(NODES) for offset in (0, 1))])
@@ -61,7 +63,7 @@ class RollingRestartTest(unittest.TestCase):
     def deploy(self, script, *arguments):
         command = [os.path.join(SOURCE, "deploy", script), *arguments, "--dir", self.directory]
         return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
-                              env={**os.environ, "SKUA_BIN_DIR": BIN})
+                              env={**os.environ, "SKUA_BIN_DIR": self.bin})
 
     def cluster(self, *arguments):
         result = self.deploy("cluster", *arguments)
@@ -69,7 +71,7 @@ class RollingRestartTest(unittest.TestCase):
 
     def ctl(self, *arguments):
         return subprocess.run(
-            [f"{BIN}/skuactl", "--control-address", f"127.0.0.1:{self.control_port}", "--timeout", "20s", *arguments],
+            [f"{self.bin}/skuactl", "--control-address", f"127.0.0.1:{self.control_port}", "--timeout", "20s", *arguments],
             capture_output=True, text=True, timeout=120, check=False)
 
     def json_of(self, *arguments):
@@ -95,6 +97,7 @@ class RollingRestartTest(unittest.TestCase):
         before = self.pids()
         with Writer(self.ctl) as writer:
             wait_for("the first writes", lambda: writer.written >= 10 or writer.failure)
+            self.bin = BIN
             result = self.deploy("rolling-restart", "--settle-limit", "100")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIsNone(writer.failure)
@@ -125,11 +128,13 @@ class RollingRestartTest(unittest.TestCase):
 
 
 def main():
-    global BIN
+    global BIN, BIN_BEFORE
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
+    parser.add_argument("--bin-before", help="the programs that run before the restart, of an older version perhaps (--bin)")
     arguments, rest = parser.parse_known_args()
     BIN = os.path.abspath(arguments.bin)
+    BIN_BEFORE = os.path.abspath(arguments.bin_before or arguments.bin)
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
 
