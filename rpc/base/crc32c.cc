@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "rpc/base/crc32c_fold.h"
+
 namespace skua {
 namespace internal {
 namespace {
@@ -30,6 +32,10 @@ uint32_t crc32c_extend_portable(uint32_t crc, ByteSpan bytes) {
 }
 
 uint32_t crc32c_extend_long(uint32_t crc, ByteSpan bytes) {
+  return can_fold_crc32c() ? crc32c_extend_folding(crc, bytes) : crc32c_extend_isal(crc, bytes);
+}
+
+uint32_t crc32c_extend_isal(uint32_t crc, ByteSpan bytes) {
   // ISA-L counts in int, takes a pointer to mutable bytes that it only reads, and leaves the inversions to the caller.
   constexpr size_t kPieceMax = size_t{1} << 30;
   while (!bytes.empty()) {

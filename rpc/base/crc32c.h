@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), the checksum of iSCSI, ext4 and SCTP.
 //
-// Short pieces (headers, small payloads) take the SSE4.2 instruction, inline; long ones ISA-L, which runs several of them at a
-// time and folds with PCLMUL. Without SSE4.2, a table.
+// Short pieces (headers, small payloads) take the SSE4.2 instruction, inline; long ones are folded (crc32c_fold.h) where
+// the processor has the instructions, and go to ISA-L elsewhere. Without SSE4.2, a table.
 #ifndef SKUA_RPC_BASE_CRC32C_H_
 #define SKUA_RPC_BASE_CRC32C_H_
 
@@ -19,7 +19,8 @@ namespace internal {
 /// The table-driven form: the fallback, and the fast form's twin in tests.
 [[nodiscard]] uint32_t crc32c_extend_portable(uint32_t crc, ByteSpan bytes);
 [[nodiscard]] uint32_t crc32c_extend_long(uint32_t crc, ByteSpan bytes);
-/// From here on setting ISA-L up pays.
+[[nodiscard]] uint32_t crc32c_extend_isal(uint32_t crc, ByteSpan bytes);
+/// From here on setting up for many bytes at a time pays.
 inline constexpr size_t kCrcLongBytes = 256;
 }  // namespace internal
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/base/crc32c_fold.h"
 #include "rpc/base/rng.h"
 
 namespace skua {
@@ -54,6 +55,23 @@ TEST(Crc32c, Extend_AgreesWithThePortableForm) {
     ASSERT_EQ(crc32c_extend(before, piece), internal::crc32c_extend_portable(before, piece))
         << "offset " << offset << " size " << piece.size();
   }
+}
+
+/// Every length around what is done at a time (16, 64, 256 bytes), at every place in a line.
+TEST(Crc32c, Extend_TheFormsForLongPiecesAgree) {
+  Rng rng(2);
+  std::vector<std::byte> bytes(1400 + 64);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(rng.next());
+  for (size_t size = internal::kCrcLongBytes; size <= 1400; ++size) {
+    const ByteSpan piece = ByteSpan(bytes).subspan(size % 64, size);
+    const auto before = static_cast<uint32_t>(rng.next());
+    const uint32_t expected = internal::crc32c_extend_portable(before, piece);
+    ASSERT_EQ(internal::crc32c_extend_isal(before, piece), expected) << size;
+    if (internal::can_fold_crc32c()) {
+      ASSERT_EQ(internal::crc32c_extend_folding(before, piece), expected) << size;
+    }
+  }
+  if (!internal::can_fold_crc32c()) GTEST_SKIP() << "this processor has no VPCLMULQDQ or AVX-512";
 }
 
 TEST(Crc32c, Crc32c_SeesEverySingleBit) {
