@@ -8,158 +8,30 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <memory>
 #include <vector>
 
 #include "rpc/base/check.h"
-#include "rpc/endpoint.h"
+#include "tests/perf/perfect_pair.h"
 
 namespace {
 
 using namespace skua;       // NOLINT(google-build-using-namespace)
 using namespace skua::rpc;  // NOLINT(google-build-using-namespace)
 
-constexpr size_t kWirePackets = 128;
-constexpr size_t kWirePayload = 960;
-
-struct WirePacket {
-  std::array<std::byte, kPacketHeaderBytes> header;
-  std::array<std::byte, kWirePayload> payload;
-  uint32_t payload_bytes = 0;
-};
-
-/// One direction: a ring whose slots are lent to the receiver.
-struct Pipe {
-  std::vector<WirePacket> ring{kWirePackets};
-  size_t written = 0;
-  size_t read = 0;
-};
-
-class WireTransport final : public Transport {
- public:
-  WireTransport(uint8_t number, Pipe& out, Pipe& in, bool integrity) : out_(out), in_(in) {
-    identity_.uuid.bytes = {number};
-    identity_.incarnation = 1;
-    capabilities_.payload_max_bytes = kWirePayload;
-    capabilities_.segments_max = kTxSegmentsMax;
-    capabilities_.lendable_count = kWirePackets / 2;
-    capabilities_.integrity = integrity;
-  }
-
-  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
-  [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
-  [[nodiscard]] Descriptor local_descriptor() const override { return {"wire", identity_, ""}; }
-  absl::StatusOr<PeerId> resolve(const Descriptor& /*peer*/) override { return PeerId{0}; }
-  size_t tx_burst(std::span<TxPacket> packets) override {
-    for (TxPacket& packet : packets) {
-      WirePacket& slot = out_.ring[out_.written++ % kWirePackets];
-      std::memcpy(slot.header.data(), packet.header.data(), kPacketHeaderBytes);
-      slot.payload_bytes = packet.payload_bytes;
-      std::byte* to = slot.payload.data();
-      for (size_t i = 0; i < packet.segment_count; ++i) {
-        std::memcpy(to, packet.segments[i].data(), packet.segments[i].size());
-        to += packet.segments[i].size();
-      }
-      packet.done = true;
-    }
-    return packets.size();
-  }
-  size_t rx_burst(std::span<RxPacket> packets) override {
-    size_t count = 0;
-    for (; count < packets.size() && in_.read < in_.written; ++count) {
-      const WirePacket& slot = in_.ring[in_.read++ % kWirePackets];
-      RxPacket& packet = packets[count];
-      packet.from = 0;
-      packet.placed = false;
-      packet.header = slot.header;
-      packet.payload = ByteSpan(slot.payload).first(slot.payload_bytes);
-      packet.buffer = 1;
-    }
-    return count;
-  }
-  void release(std::span<const RxBufferId> /*buffers*/) override {}
-  void wait(DurationNs /*timeout_ns*/) override {}
-  void wake() override {}
-
- private:
-  Pipe& out_;
-  Pipe& in_;
-  EndpointIdentity identity_;
-  Capabilities capabilities_;
-  TransportCounters counters_;
-};
-
-struct Pair {
-  Pair(bool integrity, uint32_t sessions)
-      : client_wire(1, there, back, integrity), server_wire(2, back, there, integrity) {
-    EndpointOptions options;
-    options.spin_ns = kTimeNever;
-    options.protocol.window = 64;
-    options.sessions_max = options.sessions_per_peer_max = options.sessions_per_host_max = sessions + 1;
-    client = std::make_unique<Endpoint>(client_wire, clock, options);
-    server = std::make_unique<Endpoint>(server_wire, clock, options);
-    server->serve(1, [this](IncomingCall&& call) {
-      MessagePtr response = server->make_message();
-      SKUA_CHECK(response->append_head(call.request.bytes()), "requests here fit a head");
-      call.reply.reply(std::move(response));
-    });
-    for (uint32_t i = 0; i < sessions; ++i) {
-      session.push_back(client->connect(server->local_descriptor()).value());
-      for (uint32_t turns = 0; !client->is_connected(session.back()); ++turns) {
-        SKUA_CHECK(turns < 10'000, "a session does not open over a perfect wire: was it refused?");
-        turn();
-      }
-    }
-  }
-
-  void turn() {
-    clock.advance(kMicrosecond);  // a network of constant delay: nothing but the work varies
-    client->poll();
-    server->poll();
-  }
-
-  ManualClock clock;
-  Pipe there;
-  Pipe back;
-  WireTransport client_wire;
-  WireTransport server_wire;
-  std::unique_ptr<Endpoint> client;
-  std::unique_ptr<Endpoint> server;
-  std::vector<SessionId> session;
-};
-
 /// range(0) calls of 32 bytes in flight, spread over range(1) of the sessions open, range(2).
 void BM_SmallCalls(benchmark::State& state) {
-  const auto outstanding = static_cast<uint32_t>(state.range(0));
-  const auto active = static_cast<uint32_t>(state.range(1));
-  Pair pair(false, static_cast<uint32_t>(state.range(2)));
-  const std::array<std::byte, 32> content{};
-  uint32_t in_flight = 0;
-  uint64_t done = 0;
-  uint32_t next = 0;
-  const uint32_t stride = static_cast<uint32_t>(state.range(2)) / active;
+  WirePair wire(false, static_cast<uint32_t>(state.range(2)));
+  SmallCalls calls(wire.pair, static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
   for (auto iteration : state) {
     static_cast<void>(iteration);
-    while (in_flight < outstanding) {
-      MessagePtr request = pair.client->make_message();
-      SKUA_CHECK(request->append_head(content), "fits");
-      const SessionId session = pair.session[(next++ % active) * stride];
-      const auto call = pair.client->call(session, 1, std::move(request), {}, [&](CallResult&& result) {
-        SKUA_CHECK(result.status.ok(), "a call over a perfect wire failed");
-        --in_flight;
-        ++done;
-      });
-      SKUA_CHECK(call.ok(), "a call was refused");
-      ++in_flight;
-    }
-    pair.turn();
+    calls.turn();
   }
-  while (in_flight > 0) pair.turn();
-  state.SetItemsProcessed(static_cast<int64_t>(done));
-  state.counters["calls"] = benchmark::Counter(static_cast<double>(done), benchmark::Counter::kIsRate);
+  calls.finish();
+  const auto done = static_cast<double>(calls.done());
+  state.SetItemsProcessed(static_cast<int64_t>(calls.done()));
+  state.counters["calls"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
   state.counters["ns_per_call"] =
-      benchmark::Counter(static_cast<double>(done) / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+      benchmark::Counter(done / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_SmallCalls)
     ->Args({32, 1, 1})
@@ -171,7 +43,8 @@ BENCHMARK(BM_SmallCalls)
 
 /// Messages of range(0) bytes there and range(1) bytes back, one at a time.
 void BM_LargeMessages(benchmark::State& state) {
-  Pair pair(false, 1);
+  WirePair wire(false, 1);
+  Pair& pair = wire.pair;
   const std::vector<std::byte> content(static_cast<size_t>(std::max(state.range(0), state.range(1))));
   auto message = [&](Endpoint& endpoint, int64_t bytes) {
     MessagePtr out = endpoint.make_message();
