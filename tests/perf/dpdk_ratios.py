@@ -9,8 +9,9 @@ usage: tests/perf/dpdk_ratios.py [--runs N] [MEASURE]...
   responses   the same for 1 MiB responses
   jumbo       goodput of 1 MiB requests in frames of 9,000 bytes / the same testpmd figure
 
-Each measure is run --runs times (7) beside its peer; the last line of each is the median ratio. The machine's speed drifts, so only the
-ratios mean anything.
+Each measure is run beside its peer until there are --runs ratios (7) of one state of the machine; the last lines of each are the median ratios
+by state. The machine's speed drifts, so only ratios mean anything. Its two processors may be near or far (cache_line_ping); a run does not
+count if that changed meanwhile, or if a thread of ours waited for its processor for more than 1 % of the time.
 
 Examples:
   tests/perf/dpdk_ratios.py
@@ -25,16 +26,21 @@ import memif_pair as pair
 MTU_1024 = 1010  # frames of 1,024 bytes
 
 
+WAITED_MS_MAX = 30  # of 3 s
+RUNS_PER_RATIO_MAX = 3
+
+
 def rate():
     bare = pair.testpmd('macswap', 'flowgen', 'Rx-pps')
     ours = pair.skua('rate', '--outstanding', '32')
-    return ours['calls_per_second'], bare, 'calls/s', 'packets/s'
+    return ours['calls_per_second'], bare, 'calls/s', 'packets/s', ours['waited_ms']
 
 
 def latency():
     bare = pair.skua('raw')
     ours = pair.skua('latency')
-    return ours['round_trip_us']['p50'], bare['round_trip_us']['p50'], 'us', 'us'
+    return (ours['round_trip_us']['p50'], bare['round_trip_us']['p50'], 'us', 'us',
+            max(ours['waited_ms'], bare['waited_ms']))
 
 
 def goodput(*sizes, mtu, buffer_bytes=0):
@@ -42,7 +48,7 @@ def goodput(*sizes, mtu, buffer_bytes=0):
     mtu_words = ['--dpdk-mtu', str(mtu)]
     ours = pair.skua('bandwidth', *sizes, *mtu_words, server=mtu_words, buffer_bytes=buffer_bytes)
     gbit = max(ours['request_gbit_per_s'], ours['response_gbit_per_s'])
-    return gbit, bare / 1e9, 'Gbit/s', 'Gbit/s'
+    return gbit, bare / 1e9, 'Gbit/s', 'Gbit/s', ours['waited_ms']
 
 
 MEASURES = {
@@ -52,6 +58,33 @@ MEASURES = {
     'responses': lambda: goodput('--size', '4', '--response-size', '1MiB', mtu=MTU_1024),
     'jumbo': lambda: goodput(mtu=8986, buffer_bytes=9216),
 }
+
+
+def measure(name, wanted):
+    """Prints `wanted` ratios of one state, and their median; those of the other state as well, if there are some."""
+    ratios = {'near': [], 'far': []}
+    for run in range(1, RUNS_PER_RATIO_MAX * wanted + 1):
+        before_ns = pair.distance_ns()
+        ours, bare, unit, bare_unit, waited_ms = MEASURES[name]()
+        after_ns = pair.distance_ns()
+        state = pair.state_of(after_ns)
+        words = f'{state}, {before_ns} and {after_ns} ns'
+        if pair.state_of(before_ns) != state:
+            words += ': not counted, the state changed'
+        elif waited_ms > WAITED_MS_MAX:
+            words += f': not counted, a thread waited {waited_ms:.0f} ms for its processor'
+        else:
+            ratios[state].append(ours / bare)
+        print(f'{name:9} {run}: {ours:12.2f} {unit:8} bare {bare:12.2f} {bare_unit:10} ratio {ours / bare:.3f}   {words}', flush=True)
+        if max(map(len, ratios.values())) == wanted:
+            break
+    for state, found in ratios.items():
+        if found:
+            print(f'{name:9} {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
+                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
+    if not any(ratios.values()):
+        print(f'{name:9} no run counts: is the machine busy with something else?', flush=True)
+    print(flush=True)
 
 
 def main():
@@ -65,12 +98,7 @@ def main():
             pair.fail(f'unknown measure {name}; there are: {", ".join(MEASURES)}')
     pair.check_host(with_testpmd=True)
     for name in options.measures or MEASURES:
-        ratios = []
-        for run in range(options.runs):
-            ours, bare, unit, bare_unit = MEASURES[name]()
-            ratios.append(ours / bare)
-            print(f'{name:9} {run + 1}: {ours:12.2f} {unit:8} bare {bare:12.2f} {bare_unit:10} ratio {ratios[-1]:.3f}', flush=True)
-        print(f'{name:9} median ratio {statistics.median(ratios):.3f}  ({min(ratios):.3f} to {max(ratios):.3f})\n', flush=True)
+        measure(name, options.runs)
 
 
 if __name__ == '__main__':

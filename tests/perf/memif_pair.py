@@ -18,6 +18,7 @@ import time
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 BIN = os.environ.get('SKUA_BIN_DIR', os.path.join(ROOT, 'build/release/bin'))
 SERVER_CORE, CLIENT_CORE = 0, 1
+NEAR_BELOW_NS = 200
 CONTROL = '127.0.0.1:18530'
 
 
@@ -37,6 +38,41 @@ def check_host(with_testpmd):
         fail(f'{free} free huge pages of 2 MiB; 256 are needed: deploy/host-setup huge-pages --count 512')
     if with_testpmd and shutil.which('dpdk-testpmd') is None:
         fail('dpdk-testpmd is not there: apt-get install dpdk-dev')
+
+
+def distance_ns():
+    """How long a cache line takes from one of the two processors to the other and back."""
+    done = subprocess.run([os.path.join(BIN, 'cache_line_ping'), str(SERVER_CORE), str(CLIENT_CORE)],
+                          capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        fail(f'cache_line_ping failed: {done.stderr.strip()}')
+    return int(done.stdout)
+
+
+def state_of(nanoseconds):
+    """Virtual processors are at times near and at times far; figures of one state only can be compared."""
+    return 'near' if nanoseconds < NEAR_BELOW_NS else 'far'
+
+
+class Waits:
+    """Watches how long the threads of processes waited for their processor, while others had it."""
+
+    def __init__(self):
+        self.waited_ns = {}
+
+    def look(self, *processes):
+        for process in processes:
+            tasks = f'/proc/{process.pid}/task'
+            for task in os.listdir(tasks) if os.path.isdir(tasks) else []:
+                try:
+                    with open(f'{tasks}/{task}/schedstat', encoding='ascii') as figures:
+                        self.waited_ns[task] = int(figures.read().split()[1])
+                except (OSError, ValueError):
+                    pass  # it has ended
+
+    @property
+    def longest_ms(self):
+        return max(self.waited_ns.values(), default=0) / 1e6
 
 
 def memif(role, socket, buffer_bytes):
@@ -72,7 +108,8 @@ class Pair:
 
 
 def skua(mode, *arguments, server=(), buffer_bytes=0, seconds=3):
-    """One skua-perf test; the report as a dictionary. `server`: more arguments for the other end."""
+    """One skua-perf test; the report as a dictionary, with the longest time that a thread of either end waited for its processor
+    ('waited_ms'). `server`: more arguments for the other end."""
     def words(role, address, core):
         common = ['taskset', '-c', str(core), os.path.join(BIN, 'skua-perf')]
         return common, ['--transport', 'dpdk', '--dpdk-devices', memif(role, pair.socket, buffer_bytes),
@@ -90,11 +127,16 @@ def skua(mode, *arguments, server=(), buffer_bytes=0, seconds=3):
             time.sleep(0.3)
         program, device = words('client', '10.77.0.2/24', CLIENT_CORE)
         target = [] if mode == 'raw' else [CONTROL]
-        result = subprocess.run([*program, mode, *target, *device, '--duration', f'{seconds}s', '--output', 'json', *arguments],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if result.returncode != 0:
-            fail(f'skua-perf {mode} failed: {result.stderr.strip()}')
-        return json.loads(result.stdout)
+        client = pair.start(*program, mode, *target, *device, '--duration', f'{seconds}s', '--output', 'json', *arguments,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waits = Waits()
+        while client.poll() is None:
+            waits.look(client, other)
+            time.sleep(0.1)
+        out, err = client.communicate()
+        if client.returncode != 0:
+            fail(f'skua-perf {mode} failed: {err.strip()}')
+        return {**json.loads(out), 'waited_ms': waits.longest_ms}
 
 
 def skua_crowd(crowd_size, crowd, bystander, seconds=3):
