@@ -55,4 +55,4 @@ class ProgramEndsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)
