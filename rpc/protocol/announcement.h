@@ -1,4 +1,4 @@
-// Announcement: a large message of ours that its receiver reads itself (session_read.cc), as a sslot keeps it.
+// Announcement: a large message of ours that its receiver reads itself (session_caller_read.cc), as a sslot keeps it.
 //
 //    announce() --> pending --kLent--> readable: its list may be sent --reset()--> the memory is taken back (rpc/loans.h)
 //                      \---- the connection ended ----> failed: the message has to go in packets

@@ -1,0 +1,325 @@
+#include <algorithm>
+
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/session_callee.h"
+
+namespace skua::rpc {
+namespace {
+
+using enum PacketType;
+
+}  // namespace
+
+void CalleeHalf::open() {
+  half_due_ns_ = kTimeNever;
+  slots_.reset();
+}
+
+void CalleeHalf::interrupt() {
+  for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) slots_[i].forget();
+}
+
+void CalleeHalf::make_ready(Slot& slot) {
+  if (!context_.open) return;
+  if (!slot.ready_hook.linked()) ready_.push_back(slot);
+  context_.host.mark_ready(context_.session);
+}
+
+bool CalleeHalf::transmit(PacketSink& sink, TimeNs now) {
+  while (!ready_.empty()) {
+    if (!transmit_slot(ready_.front(), sink, now)) return true;
+    ready_.pop_front();
+  }
+  return false;
+}
+
+size_t CalleeHalf::retained_responses() const {
+  size_t count = 0;
+  for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) {
+    count += (slots_[i].response ? 1 : 0) + (slots_[i].announced ? 1 : 0);
+  }
+  return count;
+}
+
+size_t CalleeHalf::retained_requests() const {
+  size_t count = 0;
+  for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) {
+    count += slots_[i].state == Slot::State::kReceiving && slots_[i].request.data != nullptr ? 1 : 0;
+  }
+  return count;
+}
+
+bool CalleeHalf::expects(const PacketHeader& header) const {
+  // A repeated request is taken too: it asks for its response again.
+  return slots_ == nullptr ||
+         static_cast<int32_t>(header.req_num - slots_[context_.slot_of(header.req_num)].req_num) >= 0;
+}
+
+void CalleeHalf::make_slots() {
+  slots_ = std::make_unique<Slot[]>(context_.terms.window);
+  for (uint32_t i = 0; i < context_.terms.window; ++i) {
+    slots_[i].index = i;
+    slots_[i].req_num = i - context_.terms.window;
+  }
+}
+
+void CalleeHalf::on_request(const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  if ((header.flags & packet_flags::kByRead) != 0) [[unlikely]] {
+    return on_announced_request(arrival, now);
+  }
+  if (header.message_bytes > context_.terms.message_max_bytes) return context_.drop(DropReason::kTooLarge);
+  if (!context_.is_whole_piece(arrival)) return context_.drop(DropReason::kBadLength);
+  Slot& slot = slot_for(header);
+  const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
+  if (age < 0) return context_.drop(DropReason::kStaleRequest);
+  if (age > 0) {
+    if (slot.state == Slot::State::kFetching) [[unlikely]] {
+      return context_.drop(DropReason::kNotReady);
+    }
+    begin_request(slot, header);
+  } else if (header.message_bytes != slot.message_bytes) {
+    return context_.drop(DropReason::kBadLength);
+  }
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  if (slot.state == Slot::State::kReceiving) return accept_request_piece(slot, arrival, now);
+  context_.drop(DropReason::kDuplicate);
+  if (mutant(Mutant::kRunHandlerTwice) && slot.state == Slot::State::kResponding && slot.received.size() == 1) {
+    ArrivedRequest again;
+    static_cast<void>(context_.host.keep(arrival, again.request));
+    return deliver(slot, header, std::move(again), now);
+  }
+  on_duplicate_request(slot);
+}
+
+void CalleeHalf::begin_request(Slot& slot, const PacketHeader& header) {
+  slot.forget();
+  slot.req_num = header.req_num;
+  slot.message_bytes = header.message_bytes;
+  slot.method = header.method;
+  slot.one_way = (header.flags & packet_flags::kOneWay) != 0;
+  slot.received.reset(context_.pieces_of(header.message_bytes));
+  slot.state = Slot::State::kReceiving;
+}
+
+void CalleeHalf::accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  if (slot.received.size() == 1) {
+    ArrivedRequest arrived;
+    if (!context_.host.keep(arrival, arrived.request)) return context_.drop(DropReason::kNoMemory);
+    slot.received.insert(0);
+    return deliver(slot, header, std::move(arrived), now);
+  }
+  if (slot.request.data == nullptr) {
+    std::optional<Assembly> assembly = context_.host.assemble(context_.session, header.message_bytes);
+    if (!assembly.has_value()) return context_.drop(DropReason::kNoMemory);
+    slot.request = std::move(*assembly);
+    slot.deadline_ns = now + context_.options.request_timeout_ns * (1 + header.message_bytes / (10 << 20));
+    half_due_ns_ = std::min(half_due_ns_, slot.deadline_ns);
+    context_.arm(half_due_ns_);
+  }
+  slot.ack_due = true;
+  make_ready(slot);
+  if (!slot.received.insert(header.packet_index)) return context_.drop(DropReason::kDuplicate);
+  copy_bytes(slot.request.data + size_t{header.packet_index} * context_.terms.payload_bytes, arrival.payload);
+  context_.host.count_copied(arrival.payload.size());
+  if (mutant(Mutant::kAckHole) && slot.received.base() + 1 < slot.received.size()) {
+    slot.received.insert(slot.received.base());
+  }
+  if (slot.received.all()) {
+    slot.request.data = nullptr;
+    ArrivedRequest arrived;
+    arrived.request = std::move(slot.request.lease);
+    deliver(slot, header, std::move(arrived), now);
+  }
+}
+
+/// `arrived` holds the request's bytes; the rest is filled in here.
+void CalleeHalf::deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now) {
+  slot.state = Slot::State::kExecuting;
+  arrived.slot = slot.index;
+  arrived.req_num = slot.req_num;
+  arrived.method = slot.method;
+  arrived.one_way = slot.one_way;
+  if (header.deadline_ms != kDeadlineUnlimited) arrived.deadline_ns = now + header.deadline_ms * kMillisecond;
+  if (slot.one_way) [[unlikely]] {
+    if (!context_.host.takes_one_way(slot.method)) {
+      return refuse(slot, absl::StatusCode::kFailedPrecondition, "the method answers: it cannot be called one-way",
+                    now);
+    }
+    // Answered before the handler runs: "delivered" is all the caller wants to know.
+    respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
+  }
+  context_.host.deliver(context_.session, std::move(arrived));
+}
+
+/// Whoever begins a request and does not end it holds memory for it. Returns when to look again.
+TimeNs CalleeHalf::run_timers(TimeNs now) {
+  if (now < half_due_ns_) return half_due_ns_;
+  half_due_ns_ = kTimeNever;
+  for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.state != Slot::State::kReceiving || slot.request.data == nullptr) continue;
+    if (slot.deadline_ns > now) {
+      half_due_ns_ = std::min(half_due_ns_, slot.deadline_ns);
+      continue;
+    }
+    slot.request = {};
+    refuse(slot, absl::StatusCode::kUnavailable, "a part of the request came, and the rest did not", now);
+  }
+  return half_due_ns_;
+}
+
+void CalleeHalf::on_unplaceable(const PacketHeader& header, TimeNs now) {
+  Slot& slot = slot_for(header);
+  const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
+  if (age < 0) return context_.drop(DropReason::kStaleRequest);
+  context_.drop(DropReason::kNoMemory);
+  if (age == 0) return on_duplicate_request(slot);
+  begin_request(slot, header);
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  refuse_for_memory(slot, now);
+}
+
+void CalleeHalf::refuse_for_memory(Slot& slot, TimeNs now) {
+  refuse(slot, absl::StatusCode::kResourceExhausted,
+         "the peer has no memory for a request of this size now: try again later", now);
+}
+
+/// The engine answers; no handler runs.
+void CalleeHalf::refuse(Slot& slot, absl::StatusCode code, std::string_view text, TimeNs now) {
+  slot.state = Slot::State::kExecuting;
+  MessagePtr message = context_.host.make_message();
+  message->append_copy(as_byte_span(text));
+  respond(slot.index, slot.req_num, code, true, std::move(message), now);
+}
+
+void CalleeHalf::on_duplicate_request(Slot& slot) {
+  if (slot.state == Slot::State::kExecuting || slot.state == Slot::State::kFetching) {
+    slot.ack_due = true;  // "it arrived, wait"
+  } else if (slot.state == Slot::State::kResponding) {
+    slot.wanted.insert(0);
+  } else {
+    return;
+  }
+  make_ready(slot);
+}
+
+bool CalleeHalf::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code, bool engine_status,
+                         MessagePtr&& response, TimeNs now) {
+  if (!context_.open || slots_ == nullptr || slot_index >= context_.terms.window) return false;
+  Slot& slot = slots_[slot_index];
+  if (slot.req_num != req_num || slot.state != Slot::State::kExecuting) return false;
+  if (!response) response = context_.host.make_message();
+  if (response->size() > context_.terms.message_max_bytes) [[unlikely]] {
+    code = absl::StatusCode::kInternal;
+    engine_status = false;
+    response = context_.host.make_message();
+    response->append_copy(as_byte_span("the handler's answer is larger than this session carries"));
+    if (response->size() > context_.terms.message_max_bytes) response = context_.host.make_message();
+  }
+  slot.state = Slot::State::kResponding;
+  slot.status = static_cast<uint16_t>(code);
+  slot.response_flags = engine_status ? packet_flags::kEngineStatus : uint8_t{0};
+  slot.response = std::move(response);
+  slot.response_pieces = context_.pieces_of(slot.response->size());
+  if (slot.response_pieces > 1 && !context_.reliable && slot.response->size() > context_.options.read_above_bytes) {
+    slot.announced = context_.host.announce(context_.owner_of(false, slot.req_num), slot.response);
+    if (slot.announced) slot.response_pieces = 1;
+  }
+  slot.wanted.reset(slot.response_pieces);
+  slot.ack_due = false;
+  // As requests do: the first packet goes out at once where nothing holds it back.
+  const bool held_back = context_.reliable || !ready_.empty() || slot.announced.pending();
+  PacketSink* sink = held_back ? nullptr : context_.host.express(context_.session);
+  if (sink != nullptr) {
+    emit_response_piece(slot, 0, *sink, now);
+  } else {
+    slot.wanted.insert(0);
+    make_ready(slot);
+  }
+  return true;
+}
+
+void CalleeHalf::on_pull(const Arrival& arrival, TimeNs now) {
+  const PacketHeader& header = arrival.header;
+  PacketSet set;
+  if (!PacketSet::decode(arrival.payload, set)) return context_.drop(DropReason::kBadLength);
+  Slot& slot = slot_for(header);
+  if (header.req_num != slot.req_num) return context_.drop(DropReason::kStaleRequest);
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  if (slot.state == Slot::State::kExecuting || slot.state == Slot::State::kReceiving ||
+      slot.state == Slot::State::kFetching) {
+    slot.ack_due = true;
+    return make_ready(slot);
+  }
+  if (slot.state != Slot::State::kResponding) return context_.drop(DropReason::kDuplicate);
+  if ((header.flags & packet_flags::kByRead) != 0 && slot.announced) respond_in_packets(slot);
+  if (set.end() > slot.response_pieces) return context_.drop(DropReason::kBadLength);
+  set.for_each([&](uint32_t piece) { slot.wanted.insert(piece); });
+  make_ready(slot);
+}
+
+void CalleeHalf::on_release(const PacketHeader& header) {
+  if ((header.flags & packet_flags::kByRead) != 0) return on_read_release(header);
+  Slot& slot = slot_for(header);
+  if (header.req_num != slot.req_num) return context_.drop(DropReason::kStaleRequest);
+  if (slot.state == Slot::State::kFetching) {
+    slot.release_wanted = true;
+    return;
+  }
+  slot.forget();  // a handler that still runs answers into the void
+}
+
+void CalleeHalf::emit_response_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+  if (slot.announced) [[unlikely]] {
+    return emit_announced_response(slot, sink, now);
+  }
+  const PacketHeader header = make_header({.type = kResponse,
+                                           .flags = slot.response_flags,
+                                           .method = slot.status,
+                                           .session_index = context_.address.remote_index,
+                                           .session_generation = context_.address.remote_generation,
+                                           .req_num = slot.req_num,
+                                           .message_bytes = static_cast<uint32_t>(slot.response->size()),
+                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .stamp = slot.echo(now)});
+  sink.emit(context_.session, header, slot.response, size_t{piece} * context_.terms.payload_bytes,
+            context_.piece_bytes(slot.response->size(), piece));
+}
+
+bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
+  if (slot.released_due && !emit_released(slot, sink)) return false;
+  if (slot.state == Slot::State::kResponding) {
+    if (slot.announced.pending()) return true;  // on_lent() comes
+    while (!slot.wanted.empty()) {
+      if (!sink.has_room()) return false;
+      emit_response_piece(slot, slot.wanted.pop_lowest(), sink, now);
+    }
+    slot.ack_due = false;
+    return true;
+  }
+  if (!slot.ack_due) return true;
+  if (!sink.has_room()) return false;
+  slot.ack_due = false;
+  PacketHeader header = context_.header_for(kAck, slot.req_num);
+  if (slot.packets_wanted) header.flags = packet_flags::kByRead;
+  header.stamp = slot.echo(now);
+  MessagePtr extension = context_.host.make_message();
+  extension->set_head_size(slot.received.snapshot().encode(extension->head_room().data()));
+  sink.emit(context_.session, header, extension, 0, extension->size());
+  return true;
+}
+
+/// A request that was read as a whole.
+void CalleeHalf::deliver_fetched(Slot& slot, Lease&& message, TimeNs now) {
+  ArrivedRequest arrived;
+  arrived.request = std::move(message);
+  arrived.deadline_ns = slot.deadline_ns;
+  deliver(slot, PacketHeader(), std::move(arrived), now);
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,150 @@
+// CalleeHalf: the called side of a session.
+//
+//   slot:  idle -> receiving -> executing -> responding -> released
+//                     ^                         |  a newer request number, in any state
+//                     +-------------------------+
+//
+// Request number n uses slot n % window, so a slot sees rising numbers, and new (run it), same (a duplicate: answer
+// again, never run again) and old (drop) can be told apart. A slot keeps its last response, and runs no timer for its
+// caller, but for requests that came in part.
+//
+// Files: session_callee.cc, session_callee_read.cc (messages that are read by their receiver).
+#ifndef SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
+#define SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/intrusive_list.h"
+#include "rpc/protocol/announcement.h"
+#include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/session_context.h"
+#include "rpc/protocol/session_host.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's. `context` outlives it.
+class CalleeHalf final {
+ public:
+  explicit CalleeHalf(SessionContext& context) : context_(context) {}
+  CalleeHalf(const CalleeHalf&) = delete;
+  CalleeHalf& operator=(const CalleeHalf&) = delete;
+
+  // --- Life: as Session's methods of these names
+  void open();
+  void interrupt();
+
+  /// False if the slot has moved on.
+  bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr&& response,
+               TimeNs now);
+
+  // --- What comes in
+  void on_request(const Arrival& arrival, TimeNs now);
+  void on_pull(const Arrival& arrival, TimeNs now);
+  void on_release(const PacketHeader& header);
+  /// A request is here as a whole, or cannot be had.
+  void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
+  /// Of a response.
+  void on_lent(const MessageOwner& owner);
+  [[nodiscard]] bool expects(const PacketHeader& header) const;
+  void on_unplaceable(const PacketHeader& header, TimeNs now);
+
+  // --- What goes out
+  /// Emits while there is room. True if something is left to send.
+  bool transmit(PacketSink& sink, TimeNs now);
+
+  /// Ends requests of which a part came and the rest did not. Returns when to come back.
+  TimeNs run_timers(TimeNs now);
+
+  /// What slots keep until they are used again: responses, and requests that are half there.
+  [[nodiscard]] size_t retained_responses() const;
+  [[nodiscard]] size_t retained_requests() const;
+  /// The peer may be reading a response.
+  [[nodiscard]] bool is_announcing() const;
+
+ private:
+  struct Slot {
+    enum class State : uint8_t { kIdle, kReceiving, kFetching, kExecuting, kResponding, kReleased };
+    ListHook ready_hook;
+    uint32_t index = 0;
+    uint32_t req_num = 0;
+    State state = State::kIdle;
+    bool ack_due = false;
+    bool one_way = false;
+    uint8_t response_flags = 0;
+    uint16_t method = 0;
+    uint16_t status = 0;
+    uint32_t message_bytes = 0;
+    uint32_t response_pieces = 0;
+    Ticks echo_stamp = 0;
+    TimeNs echo_arrival_ns = 0;
+    ReceivedSet received;
+    WantedSet wanted;
+    Assembly request;
+    MessagePtr response;
+    // session_callee_read.cc
+    Announcement announced;           // of the response: the peer may be reading the response
+    TimeNs deadline_ns = kTimeNever;  // of a request that is being read, or that came in part
+    bool packets_wanted = false;      // it could not be read
+    bool release_wanted = false;      // its caller gave up, and waits for us to stop reading
+    bool released_due = false;
+    uint32_t released_req_num = 0;
+
+    /// What the response's time stamp says: the request's, later by the time it was held here.
+    [[nodiscard]] Ticks echo(TimeNs now) const { return echo_stamp + to_ticks(now - echo_arrival_ns); }
+    /// Lets go of what was received or answered; whatever comes next has a newer number.
+    void forget() {
+      ready_hook.unlink();
+      ack_due = false;
+      if (request.data != nullptr) request = {};
+      response.reset();
+      if (announced) announced.reset();
+      packets_wanted = release_wanted = false;
+      state = State::kReleased;
+    }
+  };
+
+  void make_ready(Slot& slot);
+  void make_slots();
+  Slot& slot_for(const PacketHeader& header) {
+    if (slots_ == nullptr) [[unlikely]] {
+      make_slots();
+    }
+    return slots_[context_.slot_of(header.req_num)];
+  }
+
+  // Requests.
+  inline void begin_request(Slot& slot, const PacketHeader& header);
+  inline void accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs now);
+  inline void deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now);
+  void on_duplicate_request(Slot& slot);
+  void refuse_for_memory(Slot& slot, TimeNs now);
+  void refuse(Slot& slot, absl::StatusCode code, std::string_view text, TimeNs now);
+
+  // Responses.
+  bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
+  inline void emit_response_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+
+  // Messages that are read by their receiver: session_callee_read.cc.
+  void on_announced_request(const Arrival& arrival, TimeNs now);
+  void on_request_fetched(Slot& slot, bool ok, Lease&& message, TimeNs now);
+  void deliver_fetched(Slot& slot, Lease&& message, TimeNs now);
+  void want_packets(Slot& slot);
+  void emit_announced_response(Slot& slot, PacketSink& sink, TimeNs now);
+  bool emit_released(Slot& slot, PacketSink& sink);
+  void respond_in_packets(Slot& slot);
+  void on_read_release(const PacketHeader& header);
+
+  SessionContext& context_;
+  TimeNs half_due_ns_ = kTimeNever;  // of requests that came in part
+  // An array of terms.window, made at first use so that an idle session is small.
+  std::unique_ptr<Slot[]> slots_;
+  IntrusiveList<Slot, &Slot::ready_hook> ready_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_

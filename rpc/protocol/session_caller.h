@@ -1,0 +1,242 @@
+// CallerHalf: the calling side of a session.
+//
+//   slot:  free -> sending -> [acknowledged, awaiting] -> [pulling] -> free
+//            |                                 |
+//            request pieces 0..R-1             response piece 0 arrived, 1..P-1 are pulled
+//
+// Units. Request pieces 0..R-1 and response pieces R..R+P-1 of a call share one numbering. A unit that was sent (or
+// pulled) and not yet settled is in flight and holds one credit; a call in flight holds at least one, for the response
+// piece that nobody asked for. Credits are therefore the packets in flight, both ways, and all come back when the
+// session is quiet.
+//
+// Congestion control narrows that: a policy's window may be smaller than the credits, and its gap makes packets wait
+// for their departure. Units that are pulled beyond a response's first also come out of the endpoint's receive budget.
+//
+// The caller drives: it repeats request pieces, and pulls response pieces again. On a reliable transport a message is
+// one packet, acknowledgements, credits and probes are skipped, and a broken link makes the caller repeat what was in
+// flight.
+//
+// Files: session_caller.cc (calls, and what comes in), session_caller_send.cc (credits, what goes out, timers),
+// session_caller_read.cc (large messages that their receiver reads: how).
+#ifndef SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
+#define SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/intrusive_list.h"
+#include "rpc/protocol/announcement.h"
+#include "rpc/protocol/call.h"
+#include "rpc/protocol/congestion.h"
+#include "rpc/protocol/loss_detector.h"
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/pacer.h"
+#include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/receive_budget.h"
+#include "rpc/protocol/rtt_estimator.h"
+#include "rpc/protocol/session_context.h"
+#include "rpc/protocol/session_host.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's. `context` and `budget` (may be null: no bound) outlive it.
+class CallerHalf final : private ReceiveBudget::Waiter {
+ public:
+  CallerHalf(SessionContext& context, ReceiveBudget* budget) : context_(context), budget_(budget) {}
+  ~CallerHalf();
+  CallerHalf(const CallerHalf&) = delete;
+  CallerHalf& operator=(const CallerHalf&) = delete;
+
+  // --- Life: as Session's methods of these names
+  void open(TimeNs now);
+  void interrupt(const absl::Status& sent_status, TimeNs now);
+  void abort_backlog(const absl::Status& status);
+  void on_link_lost(TimeNs now);
+
+  // --- Calls
+  absl::Status start(Call& call, TimeNs now);
+  void cancel(Call& call, const absl::Status& status, TimeNs now);
+
+  // --- What comes in
+  void on_response(const Arrival& arrival, TimeNs now);
+  void on_ack(const Arrival& arrival, TimeNs now);
+  void on_released(const PacketHeader& header, TimeNs now);
+  /// A response is here as a whole, or cannot be had.
+  void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
+  /// Of a request.
+  void on_lent(const MessageOwner& owner, TimeNs now);
+  [[nodiscard]] bool expects(const PacketHeader& header) const;
+  void on_unplaceable(const PacketHeader& header, TimeNs now);
+
+  // --- What goes out
+  /// Emits while there is room. True if something is left to send.
+  bool transmit(PacketSink& sink, TimeNs now);
+
+  // --- Time
+  /// When depart() has something to do.
+  [[nodiscard]] TimeNs departure_ns() const { return departure_wait_ns_; }
+  /// Lets a slot that waits for its departure go, if it is time.
+  void depart(TimeNs now);
+  /// Deadlines and probes. Returns when to come back.
+  TimeNs run_timers(TimeNs now);
+
+  // --- Figures
+  [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
+  [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
+  [[nodiscard]] uint32_t lingering_slots() const { return lingering_count_; }
+  /// Something is expected from the peer.
+  [[nodiscard]] bool is_waiting() const { return active_count_ + lingering_count_ > 0; }
+  /// Since when, without a break; liveness counts from here or from what was heard last.
+  [[nodiscard]] TimeNs waiting_since_ns() const { return waiting_since_ns_; }
+  [[nodiscard]] uint32_t credits_missing() const {
+    return context_.open && !context_.reliable ? context_.terms.credits - credits_ : 0;
+  }
+  /// The peer may be reading a request.
+  [[nodiscard]] bool is_announcing() const;
+
+ private:
+  struct Slot {
+    ListHook ready_hook;
+    uint32_t index = 0;
+    uint32_t req_num = 0;
+    Call* call = nullptr;
+    uint32_t request_pieces = 0;   // R
+    uint32_t response_pieces = 0;  // P; 0: not known yet
+    uint32_t next_unit = 0;        // lowest unit never sent or pulled
+    uint32_t credits_held = 0;
+    uint32_t pulled = 0;  // units in flight that were taken from the receive budget
+    uint32_t probes = 0;  // unanswered in a row
+    uint32_t response_bytes = 0;
+    bool waits = false;  // for a credit, a departure or the receive budget
+    bool release_due = false;
+    uint32_t release_req_num = 0;
+    TimeNs last_progress_ns = 0;
+    ReceivedSet settled;
+    LossDetector in_flight;
+    std::vector<uint32_t> lost;  // units to send again; bounded by what is in flight
+    Assembly response;
+    // session_caller_read.cc
+    Announcement announced;       // of the request: the peer may be reading the request
+    bool fetching = false;        // we are reading the response
+    bool packets_wanted = false;  // it could not be read
+    uint8_t response_flags = 0;   // of a response that is being read
+    uint16_t response_status = 0;
+    TimeNs release_again_ns = kTimeNever;
+
+    [[nodiscard]] uint32_t outstanding() const;
+    /// Without a call, and not free yet: memory of it is still in use.
+    [[nodiscard]] bool lingers() const { return call == nullptr && (fetching || announced); }
+  };
+
+  // Inline functions are used in their own file only; always_inline: the compiler finds them too large, on a path of
+  // small calls.
+  void make_ready(Slot& slot);
+  /// Time left, as requests carry it.
+  [[nodiscard]] static uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
+    const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
+    return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
+  }
+
+  // Calls.
+  void make_slots();
+  void start_backlog(TimeNs now);
+  [[gnu::always_inline]] inline void assign(Slot& slot, Call& call, TimeNs now);
+  void complete(Call& call, CallOutcome&& outcome);
+  void fail(Slot& slot, CallOutcome&& outcome, TimeNs now);
+  Call& take_out(Slot& slot);
+  inline void finish(Slot& slot, TimeNs now);
+  inline void vacate(Slot& slot);
+
+  // What comes in.
+  /// The slot whose call this packet is for; else counts a drop.
+  Slot* slot_for(const PacketHeader& header) {
+    Slot* slot = slots_ == nullptr ? nullptr : &slots_[context_.slot_of(header.req_num)];
+    if (slot != nullptr && slot->call != nullptr && slot->call->sent &&
+        (slot->req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse))) [[likely]] {
+      return slot;
+    }
+    context_.drop(DropReason::kUnexpectedResponse);
+    return nullptr;
+  }
+  void accept_response_piece(Slot& slot, const Arrival& arrival, TimeNs now);
+  [[gnu::always_inline]] inline void complete_with_response(Slot& slot, const PacketHeader& header);
+  inline bool settle(Slot& slot, uint32_t unit);
+  void settle_request(Slot& slot);
+  void after_progress(Slot& slot, TimeNs now);
+  inline void sample_rtt(const Slot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now);
+  void tell_congestion(const Slot& slot, const Arrival& arrival, DurationNs sample, uint32_t acked, TimeNs now);
+  void observe_packet_size(const Slot& slot, const Arrival& arrival);
+
+  // Credits, window, budget: session_caller_send.cc, as what follows.
+  inline bool take_credit(Slot& slot);
+  void return_credits(Slot& slot, uint32_t keep);
+  bool may_pull(Slot& slot);
+  void take_pull(Slot& slot);
+  void return_pulls(Slot& slot, uint32_t keep);
+  void wake_waiters();
+  void on_budget_room() override;
+  bool may_depart(TimeNs now);
+  void apply_limits();
+
+  // What goes out, and time.
+  [[nodiscard]] inline bool is_armed_for(const Slot& slot, TimeNs now) const;
+  inline void arm_for(const Slot& slot, TimeNs now);
+  bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
+  inline PacketSink* express_for(Slot& slot);
+  void emit_request_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  bool emit_pulls(Slot& slot, PacketSink& sink, TimeNs now);
+  void emit_pull(Slot& slot, const PacketSet& set, PacketSink& sink, TimeNs now);
+  TimeNs run_backlog_timers(TimeNs now);
+  void on_slot_timer(Slot& slot, TimeNs now);
+  [[nodiscard]] TimeNs slot_timer_ns(const Slot& slot) const;
+
+  // Messages that are read by their receiver: session_caller_read.cc.
+  void announce_request(Slot& slot);
+  void emit_announced_request(Slot& slot, PacketSink& sink, TimeNs now);
+  void on_announced_response(const Arrival& arrival, TimeNs now);
+  void note_rtt(const Slot& slot, const Arrival& arrival, TimeNs now);
+  void on_response_fetched(Slot& slot, bool ok, Lease&& message, TimeNs now);
+  void complete_fetched(Slot& slot, Lease&& message);
+  void fetch_in_packets(Slot& slot, TimeNs now);
+  void send_in_packets(Slot& slot, TimeNs now);
+  void linger(Slot& slot, TimeNs now);
+  void end_linger(Slot& slot, TimeNs now);
+  void on_linger_timer(Slot& slot, TimeNs now);
+
+  SessionContext& context_;
+  uint32_t credits_ = 0;
+  uint32_t active_count_ = 0;
+  uint32_t lingering_count_ = 0;
+  uint32_t backlog_count_ = 0;
+  TimeNs waiting_since_ns_ = 0;
+  RttEstimator rtt_;
+
+  // Congestion control: what the policy said last, and what it is told next.
+  std::unique_ptr<CongestionPolicy> congestion_;
+  CongestionLimits limits_;
+  /// Credits that the policy's window does not let the session use.
+  uint32_t credits_barred_ = 0;
+  uint32_t acked_since_loss_ = 0;
+  /// Usual size of the packets that told of congestion: limits count full packets, and of smaller ones more fit.
+  uint32_t packet_bytes_ = 0;
+  Pacer pacer_;
+  /// When depart() shall let waiting slots go; kTimeNever: none waits for its departure.
+  TimeNs departure_wait_ns_ = kTimeNever;
+  ReceiveBudget* const budget_;
+  uint32_t pulled_ = 0;  // over all slots
+
+  // An array of terms.window, made at first use so that an idle session is small.
+  std::unique_ptr<Slot[]> slots_;
+  std::vector<uint32_t> free_slots_;
+  IntrusiveList<Call, &Call::hook> backlog_;
+  IntrusiveList<Slot, &Slot::ready_hook> ready_;
+  IntrusiveList<Slot, &Slot::ready_hook> waiting_;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_SESSION_CALLER_H_

@@ -1,0 +1,336 @@
+// The calling side: what goes out, and when.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/session_caller.h"
+
+namespace skua::rpc {
+namespace {
+
+// Probes of a call that the peer acknowledged back off only this far (first time-out x 2^7): its
+// response may be the lost packet.
+constexpr uint32_t kAwaitingProbesMax = 7;
+// One or two unanswered probes in a row are an accident, or a handler that takes its time.
+constexpr uint32_t kProbesThatMeanTimeout = 3;
+
+}  // namespace
+
+// --- Credits, window, budget -----------------------------------------------------------------------------------------
+
+bool CallerHalf::take_credit(Slot& slot) {
+  if (context_.reliable) return true;
+  if (slot.outstanding() < slot.credits_held) return true;
+  if (credits_ <= credits_barred_) return false;
+  --credits_;
+  ++slot.credits_held;
+  return true;
+}
+
+void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
+  if (context_.reliable) return;
+  if (slot.credits_held > keep) {
+    const uint32_t returned = slot.credits_held - keep;
+    slot.credits_held = keep;
+    credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
+  }
+  if (!waiting_.empty()) wake_waiters();
+}
+
+void CallerHalf::wake_waiters() {
+  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its own. And
+  // one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
+  const uint32_t usable = credits_ > credits_barred_ ? credits_ - credits_barred_ : 0;
+  const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
+  for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());
+}
+
+/// One more unit may be pulled; else the slot waits.
+bool CallerHalf::may_pull(Slot& slot) {
+  if (pulled_ >= limits_.window_packets) {
+    slot.waits = slot.outstanding() == 0;  // else its own progress brings it back
+    return false;
+  }
+  if (budget_ == nullptr || budget_->may_take(pulled_)) return true;
+  slot.waits = true;
+  budget_->wait(*this);
+  return false;
+}
+
+void CallerHalf::take_pull(Slot& slot) {
+  ++slot.pulled;
+  ++pulled_;
+  if (budget_ != nullptr) budget_->take(context_.terms.payload_bytes);
+}
+
+void CallerHalf::return_pulls(Slot& slot, uint32_t keep) {
+  if (slot.pulled <= keep) return;
+  const uint32_t returned = slot.pulled - keep;
+  slot.pulled = keep;
+  pulled_ -= returned;
+  if (budget_ != nullptr) budget_->give(returned, context_.terms.payload_bytes);
+}
+
+void CallerHalf::on_budget_room() {
+  if (!waiting_.empty()) make_ready(waiting_.front());
+}
+
+/// The next packet may leave now; else the caller's slot waits for the session's departure.
+bool CallerHalf::may_depart(TimeNs now) {
+  if (!limits_.paced() || pacer_.due(now)) return true;
+  if (pacer_.departure_ns() < departure_wait_ns_) {
+    departure_wait_ns_ = pacer_.departure_ns();
+    context_.host.arm_timer(context_.session, departure_wait_ns_);
+  }
+  return false;
+}
+
+void CallerHalf::apply_limits() {
+  limits_ = congestion_->limits();
+  if (packet_bytes_ != 0) {
+    const uint64_t full = context_.terms.payload_bytes + kHeaderBytes;
+    const uint64_t window = limits_.window_packets * full / packet_bytes_;
+    limits_.window_packets = static_cast<uint32_t>(std::min<uint64_t>(window, UINT32_MAX));
+    limits_.packet_gap_ns = limits_.packet_gap_ns * packet_bytes_ / static_cast<DurationNs>(full);
+  }
+  credits_barred_ = context_.terms.credits - std::min(context_.terms.credits, limits_.window_packets);
+}
+
+// --- Sending ---------------------------------------------------------------------------------------------------------
+
+bool CallerHalf::transmit(PacketSink& sink, TimeNs now) {
+  while (!ready_.empty()) {
+    Slot& slot = ready_.front();
+    if (!transmit_slot(slot, sink, now)) return true;
+    slot.ready_hook.unlink();
+    if (slot.waits) {
+      waiting_.push_back(slot);
+    } else if (limits_.paced() && !waiting_.empty()) {
+      // A departure wakes one slot; what that one left over is the next one's. The driver knows that we are ready.
+      Slot& next = *waiting_.pop_front();
+      next.waits = false;
+      ready_.push_back(next);
+    }
+  }
+  return false;
+}
+
+bool CallerHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
+  if (slot.release_due) {
+    if (!sink.has_room()) return false;
+    slot.release_due = false;
+    PacketHeader header = context_.header_for(PacketType::kRelease, slot.release_req_num);
+    if (slot.call == nullptr && slot.announced) header.flags = packet_flags::kByRead;
+    sink.emit(context_.session, header, MessagePtr(), 0, 0);
+  }
+  if (slot.call == nullptr || slot.announced.pending()) return true;
+  // Request pieces: lost ones first, they hold their credits already.
+  for (size_t i = 0; i < slot.lost.size();) {
+    const uint32_t unit = slot.lost[i];
+    const bool gone = slot.settled.size() > unit && slot.settled.contains(unit);
+    if (unit >= slot.request_pieces && !gone) {
+      ++i;
+      continue;
+    }
+    if (!gone) {
+      if (!sink.has_room()) return false;
+      if (!may_depart(now)) {
+        slot.waits = true;
+        return true;
+      }
+      context_.host.count_retransmit();
+      emit_request_piece(slot, unit, sink, now);
+    }
+    slot.lost[i] = slot.lost.back();
+    slot.lost.pop_back();
+  }
+  while (slot.next_unit < slot.request_pieces) {
+    if (!sink.has_room()) return false;
+    if (!may_depart(now) || !take_credit(slot)) {
+      slot.waits = true;
+      return true;
+    }
+    emit_request_piece(slot, slot.next_unit++, sink, now);
+  }
+  return emit_pulls(slot, sink, now);
+}
+
+void CallerHalf::emit_request_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+  const Call& call = *slot.call;
+  if (slot.announced) [[unlikely]] {
+    return emit_announced_request(slot, sink, now);
+  }
+  const PacketHeader header = make_header({.type = PacketType::kRequest,
+                                           .flags = call.one_way ? packet_flags::kOneWay : uint8_t{0},
+                                           .method = call.method,
+                                           .session_index = context_.address.remote_index,
+                                           .session_generation = context_.address.remote_generation,
+                                           .req_num = slot.req_num,
+                                           .message_bytes = static_cast<uint32_t>(call.request->size()),
+                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .deadline_ms = deadline_field(call.deadline_ns, now),
+                                           .stamp = to_ticks(now)});
+  if (slot.in_flight.empty()) slot.last_progress_ns = now;  // it may have waited long to leave
+  slot.call->sent = true;
+  slot.in_flight.on_sent(piece, now);
+  const uint32_t bytes = context_.piece_bytes(call.request->size(), piece);
+  if (limits_.paced()) pacer_.charge(limits_, bytes, now);
+  sink.emit(context_.session, header, call.request, size_t{piece} * context_.terms.payload_bytes, bytes);
+}
+
+bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
+  const uint32_t first = slot.request_pieces;
+  const uint32_t end = slot.response_pieces == 0 ? 0 : first + slot.response_pieces;
+  if (slot.lost.empty() && slot.next_unit >= end) return true;
+  std::sort(slot.lost.begin(), slot.lost.end());
+  PacketSet set;
+  size_t lost_taken = 0;
+  auto add = [&](uint32_t unit) {
+    const uint32_t piece = unit - first;
+    if (set.word_count > 0 && piece - set.base >= 64 * PacketSet::kWordsMax) {
+      emit_pull(slot, std::exchange(set, {}), sink, now);
+      if (!sink.has_room()) return false;  // a set is begun only where there is room to emit it
+    }
+    if (set.word_count == 0) set.base = static_cast<uint16_t>(piece);
+    const uint32_t bit = piece - set.base;
+    set.words[bit / 64] |= uint64_t{1} << (bit % 64);
+    set.word_count = static_cast<uint16_t>(std::max<uint32_t>(set.word_count, bit / 64 + 1));
+    if (slot.in_flight.empty()) slot.last_progress_ns = now;
+    slot.in_flight.on_sent(unit, now);
+    if (limits_.paced()) pacer_.charge(limits_, context_.terms.payload_bytes, now);
+    return true;
+  };
+  if (!sink.has_room()) return false;
+  bool room = true;
+  while (room && lost_taken < slot.lost.size()) {
+    if (!may_depart(now)) {
+      slot.waits = true;
+      break;
+    }
+    context_.host.count_retransmit();
+    room = add(slot.lost[lost_taken]);
+    if (!room) break;
+    ++lost_taken;
+    // A time-out gave it back.
+    if (slot.response_pieces != 0 && slot.pulled < slot.outstanding()) take_pull(slot);
+  }
+  slot.lost.erase(slot.lost.begin(), slot.lost.begin() + static_cast<std::ptrdiff_t>(lost_taken));
+  while (room && !slot.waits && slot.next_unit < end) {
+    if (!may_depart(now)) {
+      slot.waits = true;
+      break;
+    }
+    if (!may_pull(slot)) break;
+    if (!take_credit(slot)) {
+      slot.waits = slot.outstanding() == 0;
+      break;
+    }
+    room = add(slot.next_unit);
+    if (!room) break;
+    ++slot.next_unit;
+    take_pull(slot);
+  }
+  if (set.word_count > 0) emit_pull(slot, set, sink, now);
+  return room;
+}
+
+void CallerHalf::emit_pull(Slot& slot, const PacketSet& set, PacketSink& sink, TimeNs now) {
+  PacketHeader header = context_.header_for(PacketType::kPull, slot.req_num);
+  if (slot.packets_wanted) header.flags = packet_flags::kByRead;
+  header.stamp = to_ticks(now);
+  MessagePtr extension = context_.host.make_message();
+  extension->set_head_size(set.encode(extension->head_room().data()));
+  sink.emit(context_.session, header, extension, 0, extension->size());
+}
+
+// --- Timers ----------------------------------------------------------------------------------------------------------
+
+void CallerHalf::depart(TimeNs now) {
+  if (now < departure_wait_ns_) return;
+  departure_wait_ns_ = kTimeNever;
+  if (!waiting_.empty()) make_ready(waiting_.front());
+}
+
+TimeNs CallerHalf::run_timers(TimeNs now) {
+  TimeNs next = run_backlog_timers(now);
+  if (!context_.open || slots_ == nullptr || !is_waiting()) return next;
+  for (uint32_t i = 0; i < context_.terms.window; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.lingers()) on_linger_timer(slot, now);
+    if (slot.call != nullptr) on_slot_timer(slot, now);
+    if (slot.call != nullptr) next = std::min(next, slot_timer_ns(slot));
+    if (slot.lingers()) next = std::min(next, slot.release_again_ns);
+  }
+  return next;
+}
+
+/// Calls that wait for a connection or a slot: deadlines only.
+TimeNs CallerHalf::run_backlog_timers(TimeNs now) {
+  TimeNs next = kTimeNever;
+  for (Call* call = backlog_.empty() ? nullptr : &backlog_.front(); call != nullptr;) {
+    Call* following = backlog_.next(*call);
+    if (call->deadline_ns <= now && !mutant(Mutant::kIgnoreDeadline)) {
+      call->hook.unlink();
+      --backlog_count_;
+      complete(*call, local_failure(absl::DeadlineExceededError(
+                                        context_.open ? "deadline exceeded while waiting for a free slot in the session"
+                                                      : "deadline exceeded while waiting for the session to connect"),
+                                    false));
+    } else if (call->deadline_ns > now) {
+      next = std::min(next, call->deadline_ns);
+    }
+    call = following;
+  }
+  return next;
+}
+
+TimeNs CallerHalf::slot_timer_ns(const Slot& slot) const {
+  const TimeNs deadline = mutant(Mutant::kIgnoreDeadline) ? kTimeNever : slot.call->deadline_ns;
+  if (context_.reliable || slot.fetching) return deadline;
+  return std::min(deadline, slot.last_progress_ns + rtt_.probe_timeout_ns(context_.options, slot.probes));
+}
+
+void CallerHalf::on_slot_timer(Slot& slot, TimeNs now) {
+  if (now >= slot.call->deadline_ns && !mutant(Mutant::kIgnoreDeadline)) {
+    const bool sent = slot.call->sent;
+    fail(slot,
+         local_failure(
+             absl::DeadlineExceededError(sent ? absl::StrCat("deadline exceeded; the peer was last heard ",
+                                                             (now - context_.last_heard_ns) / kMillisecond, " ms ago")
+                                              : "deadline exceeded before the request could be sent"),
+             sent),
+         now);
+    return;
+  }
+  if (context_.reliable || slot.fetching) return;
+  if (!slot.call->sent) {
+    slot.last_progress_ns = now;
+    return;
+  }
+  if (now < slot.last_progress_ns + rtt_.probe_timeout_ns(context_.options, slot.probes)) return;
+  slot.last_progress_ns = now;
+  uint32_t unit;
+  if (slot.in_flight.take_probe([&](uint32_t u) { return slot.settled.contains(u); }, unit)) {
+    slot.lost.push_back(unit);
+    // Waiting for the response alone: it may be the lost packet, so keep asking.
+    const bool awaiting = unit == slot.request_pieces;
+    slot.probes = awaiting ? std::min(slot.probes + 1, kAwaitingProbesMax) : slot.probes + 1;
+    if (!awaiting && slot.probes >= kProbesThatMeanTimeout && congestion_ != nullptr) {
+      congestion_->on_timeout(now);
+      apply_limits();
+    }
+    if (slot.pulled > 0) {
+      // What did not come in all this time is not on its way to us; others may use its place.
+      return_pulls(slot, 0);
+      wake_waiters();
+    }
+  } else if (slot.response_pieces == 0 && slot.settled.all()) {
+    // Everything arrived there: ask for the first response piece. It is still running, or its
+    // answer was lost.
+    slot.lost.push_back(slot.request_pieces);
+    slot.probes = std::min(slot.probes + 1, kAwaitingProbesMax);
+  }
+  make_ready(slot);
+}
+
+}  // namespace skua::rpc
