@@ -265,7 +265,7 @@ class Helps:
         self.bin, self.texts = bin_folder, {}
 
     def path(self, name):
-        if name.startswith(('build/fuzz/', 'build/asan/', 'build/tsan/')):
+        if name.startswith(('build/fuzz/', 'build/fuzz-fast/', 'build/asan/', 'build/tsan/')):
             # Built by other steps; without options of ours.
             sources = glob.glob(os.path.join(REPO, f'tests/**/{os.path.basename(name)}.cc'), recursive=True)
             return sources[0] if sources else None
