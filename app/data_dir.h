@@ -35,8 +35,8 @@ struct DataDirIdentity {
   std::string node_uuid;
   /// Empty before the first cluster was joined.
   std::string cluster_id;
-  /// A random UUID that is as old as the directory, or as the first start of a build that knows it; empty: that start had no room on
-  /// the disk to write it.
+  /// A random UUID that is as old as the directory, or as the first start of a build that knows it; empty: that start
+  /// had no room on the disk to write it.
   std::string secret = {};
 };
 

@@ -107,9 +107,9 @@ class ReplyToken {
   void reply(MessagePtr message);
   /// Answers with an error; its message is sent along (the first 1,024 bytes).
   void fail(const absl::Status& status);
-  /// A part of what the caller's answers may take of memory (EndpointOptions::answers_limit_bytes), for an answer whose bytes nothing else
-  /// bounds: to be dropped with these bytes, which is when the caller has them, or is gone. Nothing: its earlier answers have taken all. On
-  /// the endpoint's thread, before the answer.
+  /// A part of what the caller's answers may take of memory (EndpointOptions::answers_limit_bytes), for an answer
+  /// whose bytes nothing else bounds: to be dropped with these bytes, which is when the caller has them, or is gone.
+  /// Nothing: its earlier answers have taken all. On the endpoint's thread, before the answer.
   [[nodiscard]] std::optional<Lease> reserve(size_t bytes);
   /// False once answered or moved from.
   explicit operator bool() const { return mailbox_ != nullptr; }
@@ -196,8 +196,8 @@ struct EndpointOptions {
   DurationNs spin_ns = 50 * kMicrosecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
-  /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that whoever knows it can
-  /// guess them. 0: the system draws them. tests/tidy fails when a program sets it.
+  /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
+  /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
   uint64_t simulation_seed = 0;
 };
 
@@ -263,8 +263,8 @@ class Endpoint {
   };
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  /// The accepting side: makes the session and returns the answer, which may itself say no. `source`: what all offers of one host have in
-  /// common, as far as whoever carried the offer can tell; for sessions_unproven_max.
+  /// The accepting side: makes the session and returns the answer, which may itself say no. `source`: what all offers
+  /// of one host have in common, as far as whoever carried the offer can tell; for sessions_unproven_max.
   std::string accept_offer(ByteSpan offer, uint64_t source = 0);
 
   /// Completes outstanding calls with CANCELLED, tells the peer once, frees the session.

@@ -204,7 +204,8 @@ class EndpointImpl final : public MemoryAccess,
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
   /// Nothing: there is no memory, or none for that payer.
   std::optional<Assembly> allocate_for(const Payer& payer, size_t bytes);
-  /// Whose memory a message of the session takes that comes from `from`: who called us. What we asked for ourselves is nobody's.
+  /// Whose memory a message of the session takes that comes from `from`: who called us. What we asked for ourselves
+  /// is nobody's.
   [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from) const;
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;

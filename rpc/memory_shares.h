@@ -1,12 +1,14 @@
-// MemoryShares: who holds how much of a memory that peers make an endpoint hold. Requests that come in pieces and copies of lent packets take
-// message memory; answers take memory until their callers have them. Each of the two has a bound per peer, one per host, and one for all that are no nodes of the cluster:
+// MemoryShares: who holds how much of a memory that peers make an endpoint hold. Requests that come in pieces and
+// copies of lent packets take message memory; answers take memory until their callers have them. Each of the two has
+// a bound per peer, one per host, and one for all that are no nodes of the cluster:
 //
 //     |<------------------------------ limit ------------------------------>|
 //     |<- 1/8: one peer ->|           |                   |                 |
 //     |<--------------- 1/2: all peers of one host ------>|                 |
 //     |<------------------------ 3/4: all but nodes ------------>|<- nodes ->|
 //
-// A peer with nothing may take one message, whatever its size, within the other two bounds; the first message of all always fits.
+// A peer with nothing may take one message, whatever its size, within the other two bounds; the first message of all
+// always fits.
 #ifndef SKUA_RPC_MEMORY_SHARES_H_
 #define SKUA_RPC_MEMORY_SHARES_H_
 

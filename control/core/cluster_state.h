@@ -51,8 +51,8 @@ struct NodeInfo {
   bool draining = false;
   /// What its replicas speak (protocol_version.h); 0: it does not say.
   uint32_t replication_version = kReplicationVersion;
-  /// Of its data directory: whoever does not know it is not this node. Never in a reply, a message or a log; empty: an older
-  /// release registered the node.
+  /// Of its data directory: whoever does not know it is not this node. Never in a reply, a message or a log; empty:
+  /// an older release registered the node.
   std::string secret = {};
 
   [[nodiscard]] bool replicates() const { return replication_version >= kReplicationVersionNeeded; }

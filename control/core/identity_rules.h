@@ -16,8 +16,8 @@
 //   yes                  newer            any         alive, elsewhere     refused: two copies of one data directory
 //   yes                  far newer        any         any                  refused (kIncarnationStepMax)
 //
-// A node that registered with a secret is only who knows it; a node of an older release, which has none, only where it is
-// registered. So a node that is down, hangs or is cut off is nobody else's.
+// A node that registered with a secret is only who knows it; a node of an older release, which has none, only where
+// it is registered. So a node that is down, hangs or is cut off is nobody else's.
 #ifndef SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 #define SKUA_CONTROL_CORE_IDENTITY_RULES_H_
 

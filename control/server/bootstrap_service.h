@@ -35,8 +35,8 @@ class SessionAcceptor {
   }
 
   /// Makes a session on a worker that is in describe(). `caller` is the endpoint at the other end
-  /// (its kind may be empty if the offer says it all), `offer` the engine's handshake record, `host` where the call comes
-  /// from; the result is the engine's answer. Errors are passed on.
+  /// (its kind may be empty if the offer says it all), `offer` the engine's handshake record, `host` where the call
+  /// comes from; the result is the engine's answer. Errors are passed on.
   virtual absl::StatusOr<std::string> open_session(uint32_t worker, const TransportDescriptor& caller,
                                                    const std::string& offer, const std::string& host) = 0;
 };

@@ -45,7 +45,8 @@ namespace skua::kv {
 class ClientCore final : private SessionHost {
  public:
   /// `transport`, `clock` and `cluster` must outlive it. `options` have passed check_options(). `client_id`: random, not 0,
-  /// and of no other client, also not of this one's predecessor; its writes are known by it. `simulation_seed`: see EndpointOptions.
+  /// and of no other client, also not of this one's predecessor; its writes are known by it. `simulation_seed`: see
+  /// EndpointOptions.
   ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster, const ClientOptions& options,
              uint64_t client_id, uint64_t simulation_seed = 0);
   /// close().

@@ -19,7 +19,8 @@
 //   memory   cancel() frees the slot at once and the bytes later: the message holds its operation, and with it the
 //            value (OperationPool::hold), until the transport lets go of it; that is when it is written, or when the connection breaks, after
 //            ten seconds in which the peer takes nothing. With one-sided reads the slot lingers until A has said that it reads no more,
-//            or is cut off (rpc/protocol/session_caller_read.cc). No attempt changes an operation's bytes, so two wires may have them.
+//            or is cut off (rpc/protocol/session_caller_read.cc). No attempt changes an operation's bytes, so two
+//            wires may have them.
 //
 // Why calls and not the session. The session is not at fault: after a planned transfer A is well, has other shards, and would have to be
 // asked for another session by two gRPC calls. Whether it lives the engine finds out by its pings, as long as calls wait for it. A

@@ -44,7 +44,8 @@ struct OfflineShard {
   const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
   uint64_t log_last_index = 0;
   uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
-  /// Payloads of entries, by index, that are in the database and not applied (replica_rows.h); the log need not have them.
+  /// Payloads of entries, by index, that are in the database and not applied (replica_rows.h); the log need not have
+  /// them.
   std::map<uint64_t, std::string> rows{};
   absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
 

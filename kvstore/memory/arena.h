@@ -152,8 +152,8 @@ class ItemArena {
     return region.pins_taken - region.pins_returned_here - region.returned_elsewhere.load(std::memory_order_acquire);
   }
 
-  /// More than half of all slots are pinned. Whoever takes pins for long, for somebody outside above all, copies instead: what is
-  /// pinned cannot be evicted, and writes wait for room.
+  /// More than half of all slots are pinned. Whoever takes pins for long, for somebody outside above all, copies
+  /// instead: what is pinned cannot be evicted, and writes wait for room.
   [[nodiscard]] bool is_pinned_much() {
     if (pinned_slots_ <= region_count_ / 2) [[likely]]
       return false;

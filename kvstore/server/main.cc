@@ -244,7 +244,8 @@ Listening listening_of(const Config& config) {
   return out;
 }
 
-/// Connections that a worker takes: all workers' are half of the files that may be open, because logs, databases and gRPC open files, too.
+/// Connections that a worker takes: all workers' are half of the files that may be open, because logs, databases and
+/// gRPC open files, too.
 uint32_t callers_of_worker(uint32_t workers) {
   constexpr uint64_t kFew = 64;
   return static_cast<uint32_t>(

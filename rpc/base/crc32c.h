@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), the checksum of iSCSI, ext4 and SCTP.
 //
-// Short pieces (headers, small payloads) take the SSE4.2 instruction, inline; long ones are folded (crc32c_fold.h) where
-// the processor has the instructions, and go to ISA-L elsewhere. Without SSE4.2, a table.
+// Short pieces (headers, small payloads) take the SSE4.2 instruction, inline; long ones are folded (crc32c_fold.h)
+// where the processor has the instructions, and go to ISA-L elsewhere. Without SSE4.2, a table.
 #ifndef SKUA_RPC_BASE_CRC32C_H_
 #define SKUA_RPC_BASE_CRC32C_H_
 

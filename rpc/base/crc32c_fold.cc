@@ -85,15 +85,8 @@ __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_
   _mm512_store_si512(sum.data(), fold(all, by_place, last));
   uint64_t state = _mm_crc32_u64(0, sum[0] ^ sum[2] ^ sum[4] ^ sum[6]);
   state = _mm_crc32_u64(state, sum[1] ^ sum[3] ^ sum[5] ^ sum[7]);
-  for (; left >= 8; p += 8, left -= 8) state = _mm_crc32_u64(state, load_le<uint64_t>(p));
-  auto tail = static_cast<uint32_t>(state);
-  if (left >= 4) {
-    tail = _mm_crc32_u32(tail, load_le<uint32_t>(p));
-    p += 4;
-    left -= 4;
-  }
-  for (; left > 0; ++p, --left) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(*p));
-  return ~tail;
+  // Fewer than 64 bytes are left.
+  return crc32c_extend(~static_cast<uint32_t>(state), {p, left});
 }
 
 #undef SKUA_FOLD_TARGET

@@ -198,7 +198,8 @@ void CallerHalf::arm_for(const Slot& slot, TimeNs now) {
   context_.arm(std::min(slot_timer_ns(slot), now + context_.options.ping_after_ns));
 }
 
-/// A request of one packet that nothing holds back goes out without waiting for transmit(): the usual case of small calls.
+/// A request of one packet that nothing holds back goes out without waiting for transmit(): the usual case of small
+/// calls.
 PacketSink* CallerHalf::express_for(Slot& slot) {
   const bool held_back =
       context_.reliable || slot.request_pieces != 1 || limits_.paced() || !ready_.empty() || !waiting_.empty();

@@ -6,20 +6,20 @@
 //   fetches <---------------- kResponse + kByRead     response announced
 //     ... kRelease --------------------------------->  its memory may go
 //
-// An announcement is a message of one packet, so acknowledgements, retransmission and probes work as for small calls. What
-// differs is whose memory is in use for how long. Memory that is announced is lent (rpc/loans.h), and an announcement
-// waits for the loan. The memory is safe from the end of a loan on, whatever a peer does; but a READ of what is taken
-// back costs the peer the connection, and a name may come back in time. So loans last until the peer has said that it
-// is done, or has been cut off (host.sever()).
+// An announcement is a message of one packet, so acknowledgements, retransmission and probes work as for small calls.
+// What differs is whose memory is in use for how long. Memory that is announced is lent (rpc/loans.h), and an
+// announcement waits for the loan. The memory is safe from the end of a loan on, whatever a peer does; but a READ of
+// what is taken back costs the peer the connection, and a name may come back in time. So loans last until the peer
+// has said that it is done, or has been cut off (host.sever()).
 //
 //   request    done when the response is here. If the call ends before (deadline, cancel), its slot lingers: it asks with
-//              kRelease + kByRead, again and again, until kReleased says that nothing is being read. A request that arrives after
-//              its release is ignored, because the release takes its number.
+//              kRelease + kByRead, again and again, until kReleased says that nothing is being read. A request that
+//              arrives after its release is ignored, because the release takes its number.
 //   response   done when kRelease is here, which is sent when the READs have ended, also if the call ended meanwhile: its slot
 //              lingers until then, so that no newer request can take the response's place before.
 //
-// When a READ fails (the connection under it broke, memory was not registered), the same message goes in packets: the callee says so
-// in an ack, the caller in its pulls, each with kByRead.
+// When a READ fails (the connection under it broke, memory was not registered), the same message goes in packets: the
+// callee says so in an ack, the caller in its pulls, each with kByRead.
 #include <algorithm>
 
 #include "rpc/protocol/mutants.h"

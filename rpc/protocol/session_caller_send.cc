@@ -38,8 +38,8 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
 }
 
 void CallerHalf::wake_waiters() {
-  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its own. And
-  // one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
+  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its
+  // own. And one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
   const uint32_t usable = credits_ > credits_barred_ ? credits_ - credits_barred_ : 0;
   const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
   for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());

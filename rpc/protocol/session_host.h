@@ -63,8 +63,8 @@ class SessionHost {
   virtual PacketSink* express(const Session& session) = 0;
   /// on_timer() wants to run at `when` (or earlier than what was asked for before).
   virtual void arm_timer(Session& session, TimeNs when) = 0;
-  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure) by `lease`, which is
-  /// empty before. False if there is no memory to copy them to.
+  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure) by `lease`,
+  /// which is empty before. False if there is no memory to copy them to.
   virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
   /// Memory for a message of `bytes` from the session's peer, or nothing if there is none, or none for that peer.
   virtual std::optional<Assembly> assemble(const Session& session, size_t bytes) = 0;

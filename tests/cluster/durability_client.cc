@@ -11,7 +11,8 @@
 //   check        reads every key                                                  "checked keys=.." or "broken: .."
 //   quit
 //
-// Reads are GETs and MULTI_GETs. Some replies are kept for a while, in the memory where they came, and must not change there.
+// Reads are GETs and MULTI_GETs. Some replies are kept for a while, in the memory where they came, and must not
+// change there.
 //
 // What it knows of a key is the set of values that it may have:
 //

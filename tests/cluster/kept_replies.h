@@ -16,7 +16,8 @@ namespace skua::kv {
 
 class KeptReplies {
  public:
-  /// Values of this size are kept: smaller than what is put together from several packets, larger than what is copied anyway.
+  /// Values of this size are kept: smaller than what is put together from several packets, larger than what is copied
+  /// anyway.
   static constexpr size_t kBytesMin = 300;
   static constexpr size_t kBytesMax = 4000;
   static constexpr size_t kMax = 128;

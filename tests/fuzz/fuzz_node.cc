@@ -3,8 +3,8 @@
 //
 // After each input everything comes to rest. Then nothing aborted, an honest client's PUT and GET are answered, its
 // session was never broken, no session, handler, call, buffer, message or credit of the others is left, and no replica
-// has adopted a view that the control plane did not make. And whoever only says to be a node has got nothing that is for
-// nodes: no message of its reached a replica, no piece of a copy and no entry of a log went to it.
+// has adopted a view that the control plane did not make. And whoever only says to be a node has got nothing that is
+// for nodes: no message of its reached a replica, no piece of a copy and no entry of a log went to it.
 //
 // The world is kept for kInputsOfAWorld inputs, because making one takes much longer than an input. Its time is
 // virtual: what an input does hardly depends on the machine. But it may fail because of those before it: with

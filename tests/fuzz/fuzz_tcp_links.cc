@@ -1,9 +1,9 @@
-// A TCP transport and a stranger with plain sockets, on loopback: connections that say hello or anything else, frames, ends in
-// the middle of them; and peers that the transport dials, which answer anything.
+// A TCP transport and a stranger with plain sockets, on loopback: connections that say hello or anything else,
+// frames, ends in the middle of them; and peers that the transport dials, which answer anything.
 //
-// Packets come only by connections that stand, from ids that no earlier caller had. Connections, handshakes and callers stay
-// within their bounds. Afterwards an honest caller is taken, and its packet arrives as it was sent. When all have hung up, no
-// connection, handshake, chunk or token is left.
+// Packets come only by connections that stand, from ids that no earlier caller had. Connections, handshakes and
+// callers stay within their bounds. Afterwards an honest caller is taken, and its packet arrives as it was sent. When
+// all have hung up, no connection, handshake, chunk or token is left.
 #include <netinet/in.h>
 #include <sys/socket.h>
 

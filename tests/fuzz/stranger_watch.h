@@ -1,7 +1,7 @@
 // StrangerWatch: whether somebody who is no node is answered as if it were one.
 //
-// It sees what the stranger sends in its sessions and the heads of what comes back. A request of a method that only nodes
-// may use must not be answered with OK, whoever the session's offer named.
+// It sees what the stranger sends in its sessions and the heads of what comes back. A request of a method that only
+// nodes may use must not be answered with OK, whoever the session's offer named.
 #ifndef SKUA_TESTS_FUZZ_STRANGER_WATCH_H_
 #define SKUA_TESTS_FUZZ_STRANGER_WATCH_H_
 

@@ -2,8 +2,9 @@
 //
 //   cache_line_ping 0 1        prints nanoseconds, the median of twenty measurements of a millisecond
 //
-// On machines whose virtual processors are moved between cores it changes within minutes, from 85 ns to 430 ns for example, and
-// figures of two processes that share memory change with it. tests/perf/memif_pair.py asks before and after each run.
+// On machines whose virtual processors are moved between cores it changes within minutes, from 85 ns to 430 ns for
+// example, and figures of two processes that share memory change with it. tests/perf/memif_pair.py asks before and
+// after each run.
 #include <pthread.h>
 #include <sched.h>
 

@@ -1,5 +1,5 @@
-// Two endpoints on one thread, over a wire that is two arrays of packets, or over a transport of the caller's. Time is what the pair says
-// it is, so that nothing but the work varies.
+// Two endpoints on one thread, over a wire that is two arrays of packets, or over a transport of the caller's. Time
+// is what the pair says it is, so that nothing but the work varies.
 #ifndef SKUA_TESTS_PERF_PERFECT_PAIR_H_
 #define SKUA_TESTS_PERF_PERFECT_PAIR_H_
 

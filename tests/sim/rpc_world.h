@@ -44,7 +44,8 @@ struct WorldOptions {
   /// Nodes renew their sessions all the time while large messages that the receiver reads are under way, and the memory
   /// that they get back is used for the next message at once. Packets are lost and late; nodes do not crash.
   bool memory_taken_back = false;
-  /// Packets go by connections, as over TCP, which break: each packet that would be lost is one that breaks its connection.
+  /// Packets go by connections, as over TCP, which break: each packet that would be lost is one that breaks its
+  /// connection.
   bool connections = false;
   uint32_t concurrent_max = 32;
   /// Every node's; unset: each node draws its own, and knobs that make it bite.

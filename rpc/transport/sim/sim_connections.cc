@@ -1,5 +1,6 @@
-// The simulated network's connections, for transports with SimTransportOptions::connected: packets by them come in order and
-// once each, until the connection breaks. A packet that would be lost breaks it, as do a blocked path and an end that dies.
+// The simulated network's connections, for transports with SimTransportOptions::connected: packets by them come in
+// order and once each, until the connection breaks. A packet that would be lost breaks it, as do a blocked path and
+// an end that dies.
 #include <algorithm>
 #include <utility>
 

@@ -22,8 +22,8 @@
 // With SimTransportOptions::one_sided endpoints also read each other's memory (sim_one_sided.cc), any of it: over a connection that
 // takes a while to come, breaks when a READ fails, the peer dies or the path is blocked, and is made anew when asked for.
 //
-// With SimTransportOptions::connected packets go by connections, as over TCP (sim_connections.cc): in order and once each, until the
-// connection breaks; whoever dialled makes the next one. Nothing is duplicated or corrupted then.
+// With SimTransportOptions::connected packets go by connections, as over TCP (sim_connections.cc): in order and once
+// each, until the connection breaks; whoever dialled makes the next one. Nothing is duplicated or corrupted then.
 //
 // Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
 // address reach whoever has it by then.

@@ -439,8 +439,8 @@ void Links::check_half_frames(TimeNs now) {
   }
 }
 
-/// Whoever connects and opens no session holds a descriptor, which the node's files need as well. An honest caller loses nothing: it
-/// connects again when it has something to say.
+/// Whoever connects and opens no session holds a descriptor, which the node's files need as well. An honest caller
+/// loses nothing: it connects again when it has something to say.
 void Links::end_unused_callers(TimeNs now) {
   const DurationNs allowed = env_.options->unused_timeout_ns / (is_crowded() ? 10 : 1);
   unused_check_ns_ = now + allowed / 4;

@@ -77,7 +77,8 @@ struct TcpOptions {
   uint32_t callers_max = 32'768;
   /// Of these, callers at one address.
   uint32_t callers_per_host_max = 16'384;
-  /// A caller that no session of the endpoint uses for this long is closed; when half of callers_max stand, after a tenth of it.
+  /// A caller that no session of the endpoint uses for this long is closed; when half of callers_max stand, after a
+  /// tenth of it.
   DurationNs unused_timeout_ns = 30 * kSecond;
   /// Accepted connections that have not said hello; beyond it the oldest is closed.
   uint32_t handshakes_max = 64;

@@ -1,5 +1,5 @@
-// A network of connections in memory, for tests of endpoints over a transport that is `connected`, as TCP is: made by the
-// first packet, broken when the test wants it, made anew by whoever dialled.
+// A network of connections in memory, for tests of endpoints over a transport that is `connected`, as TCP is: made by
+// the first packet, broken when the test wants it, made anew by whoever dialled.
 //
 //     A: peer 0, dialled  <==== connection: packets in order, each once ====>  B: peer 7, of this connection only
 //
