@@ -22,13 +22,12 @@ class RunningServer final : public BootstrapServer {
   const std::string& address() const override { return listener_.address; }
 
   void shutdown() override {
-    listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-    listener_.server->Wait();
+    listener_.shut_down(std::chrono::system_clock::now() + std::chrono::seconds(1));
   }
 
  private:
   const std::unique_ptr<grpc::Service> service_;
-  const Listener listener_;
+  Listener listener_;
 };
 
 }  // namespace

@@ -71,8 +71,7 @@ class RunningServer final : public ControlServer {
     controller_.stop();
     if (listener_.server == nullptr) return;
     // Every call has its answer by now; idle connections need not be waited for.
-    listener_.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
-    listener_.server->Wait();
+    listener_.shut_down(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
   }
 
  private:

@@ -79,8 +79,17 @@ absl::Status check_listen(const std::string& address) {
 }
 
 absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string& address) {
-  if (auto status = check_listen(address); !status.ok()) return status;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  const auto parts = split_address(address);
+  if (!parts.ok()) return parts.status();
+  if (auto status = try_bind(address, *parts); !status.ok()) return status;
+  ConnectionDoor::Failure failure;
+  Listener listener;
+  listener.door = ConnectionDoor::listen(parts->host, parts->port, failure);
+  if (listener.door == nullptr) {
+    return failure.text.empty()
+               ? bind_error(address, parts->port, failure.error)
+               : absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", failure.text));
+  }
   // Watches and idle connections: notice a dead peer, and bear with clients that ping to notice a
   // dead server.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
@@ -91,15 +100,12 @@ absl::StatusOr<Listener> listen(grpc::ServerBuilder& builder, const std::string&
   // A connection is a file descriptor, which a node's files need as well: whoever says nothing does not keep one.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60'000);
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-  Listener listener;
+  auto inside = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
   listener.server = builder.BuildAndStart();
-  if (listener.server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": gRPC could not bind it. Choose another port"));
-  }
-  listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  if (listener.server == nullptr) return absl::UnavailableError("gRPC could not start a server");
+  listener.door->open(std::move(inside));
+  listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener.door->port());
   return listener;
 }
 

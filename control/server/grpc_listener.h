@@ -1,26 +1,35 @@
 // Starts a gRPC server on one address, or says in one line why not.
 //
-// gRPC itself reports a port in use as a null pointer and a page of log. So the address is tried
-// with a plain socket first, which gives the reason; SO_REUSEPORT is off, so that a second server
-// on the port fails instead of taking half the connections.
+// Connections are accepted by a door of ours (connection_door.h). A second server on the port fails instead of taking half
+// the connections.
 #ifndef SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
 #define SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/server/connection_door.h"
 
 namespace skua::control {
 
 struct Listener {
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<ConnectionDoor> door;
   /// What was asked for, with the real port in place of 0.
   std::string address;
+
+  /// Nobody comes in any more; calls that run get until `deadline`.
+  void shut_down(std::chrono::system_clock::time_point deadline) {
+    door.reset();
+    server->Shutdown(deadline);
+    server->Wait();
+  }
 };
 
 /// Splits "host:port" or "[v6 address]:port". INVALID_ARGUMENT, saying what is wrong with it.

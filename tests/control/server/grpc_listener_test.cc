@@ -1,8 +1,22 @@
 #include "control/server/grpc_listener.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+
+#include "tests/control/wait.h"
 
 namespace skua::control {
 namespace {
@@ -53,6 +67,72 @@ TEST(Listen, ForeignAddressSaysSo) {
   const absl::Status status = (*server).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("address of this machine"));
+}
+
+/// Whether a client's channel gets through to the server.
+bool answers(const std::string& address) {
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  return channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::nanoseconds(kGenerous));
+}
+
+TEST(Listen, WildcardsTakeBothKindsOfConnections) {
+  for (const char* wildcard : {"0.0.0.0:0", "[::]:0"}) {
+    const EmptyServer server(wildcard);
+    ASSERT_TRUE((*server).ok()) << (*server).status();
+    const std::string port = split_address((*server)->address)->port;
+    EXPECT_TRUE(answers("127.0.0.1:" + port));
+  }
+}
+
+/// Another process: connects to the port that it reads from `port_pipe`, again and again, and says nothing. Only calls that
+/// a child of a process with threads may make.
+[[noreturn]] void be_a_crowd(int port_pipe, const rlimit& limit) {
+  setrlimit(RLIMIT_NOFILE, &limit);
+  uint16_t port = 0;
+  if (read(port_pipe, &port, sizeof port) != sizeof port) _exit(1);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 800; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (fd >= 0) (void)connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  }
+  for (;;) pause();
+}
+
+/// The lowest number of a descriptor that is free; -1: there is none.
+int free_descriptor() {
+  const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd;
+}
+
+/// Files find descriptors while the crowd is there, and when it is gone, clients get in again.
+TEST(Listen, ACrowdOfConnectionsDoesNotCloseTheDoor) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::array<int, 2> port_pipe{};
+  ASSERT_EQ(pipe(port_pipe.data()), 0);
+  const pid_t crowd = fork();
+  if (crowd == 0) be_a_crowd(port_pipe[0], before);
+  ASSERT_GT(crowd, 0);
+  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    const EmptyServer server("127.0.0.1:0");
+    ASSERT_TRUE((*server).ok()) << (*server).status();
+    const std::string address = (*server)->address;
+    const auto port = static_cast<uint16_t>(std::stoi(split_address(address)->port));
+    ASSERT_EQ(write(port_pipe[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    EXPECT_TRUE(eventually([] { return free_descriptor() >= 300; }))
+        << "three quarters are in use, and a file finds one";
+    kill(crowd, SIGKILL);
+    waitpid(crowd, nullptr, 0);
+    EXPECT_TRUE(answers(address));
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (const int end : port_pipe) close(end);
 }
 
 }  // namespace
