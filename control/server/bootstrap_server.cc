@@ -21,9 +21,7 @@ class RunningServer final : public BootstrapServer {
 
   const std::string& address() const override { return listener_.address; }
 
-  void shutdown() override {
-    listener_.shut_down(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  }
+  void shutdown() override { listener_.shut_down(std::chrono::system_clock::now() + std::chrono::seconds(1)); }
 
  private:
   const std::unique_ptr<grpc::Service> service_;
