@@ -4,9 +4,9 @@
 //                                                   |
 //                                                   +--> closed at once: three quarters of the descriptors are in use
 //
-// gRPC's own listener never accepts again once accept(2) has failed for lack of a descriptor (1.51): a crowd of connections
-// would keep everybody out until a restart, also when the crowd is gone. And it leaves no descriptor for files. The kernel
-// gives the lowest free number, so the number of a new connection says how many are in use.
+// gRPC's own listener (1.51) never accepts again once accept(2) has failed for lack of a descriptor: a crowd of
+// connections would keep everybody out until a restart, also when the crowd is gone. And it leaves no descriptor for
+// files. The kernel gives the lowest free number, so the number of a new connection says how many are in use.
 #ifndef SKUA_CONTROL_SERVER_CONNECTION_DOOR_H_
 #define SKUA_CONTROL_SERVER_CONNECTION_DOOR_H_
 
@@ -25,12 +25,13 @@ namespace skua::control {
 
 class ConnectionDoor {
  public:
-  /// Listens on all addresses that `host` stands for; a wildcard of either kind takes both kinds of connections. `port` 0
-  /// takes a free one. The system's error number; nobody is let in before open().
+  /// Why nobody can be let in.
   struct Failure {
-    int error = 0;
-    std::string text;  // getaddrinfo's; empty: `error` says it
+    int error = 0;     // the system's number
+    std::string text;  // of a name that cannot be resolved; empty: `error` says it
   };
+  /// Listens on all addresses that `host` stands for; a wildcard of either kind takes both kinds of connections. Port 0
+  /// takes a free one. Nobody is let in before open(). Null: `failure` says why.
   static std::unique_ptr<ConnectionDoor> listen(const std::string& host, const std::string& port, Failure& failure);
   /// Nobody is let in any more. Connections that gRPC has got stay.
   ~ConnectionDoor();

@@ -1,7 +1,7 @@
 // Starts a gRPC server on one address, or says in one line why not.
 //
-// Connections are accepted by a door of ours (connection_door.h). A second server on the port fails instead of taking half
-// the connections.
+// Connections are accepted by a door of ours (connection_door.h). A second server on the port fails instead of taking
+// half the connections.
 #ifndef SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
 #define SKUA_CONTROL_SERVER_GRPC_LISTENER_H_
 

@@ -101,8 +101,9 @@ uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
 
 /// Three ways for a value to travel; in none of them is the shard needed any longer:
 ///   up to 216 bytes              copied behind the head: no release to wait for
-///   larger, from memory          from its place in the memory tier, which a pin keeps; from a copy while pins keep half of the memory: a
-///                                caller that is idle keeps its last replies, and must not keep writes waiting for room
+///   larger, from memory          from its place in the memory tier, which a pin keeps; from a copy while pins keep
+///                                half of the memory: a caller that is idle keeps its last replies, and must not keep
+///                                writes waiting for room
 ///   larger, and not in memory    from the copy that the engine has made of what the database had
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
