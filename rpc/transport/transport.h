@@ -17,6 +17,13 @@
 //   RX  The bytes of a received packet are lent: they stay valid until release(buffer). Transports lend from a ring; the
 //       engine copies out when too much is lent (Capabilities::lendable_count).
 //
+// Frames. Small calls share packets (rpc/wire/bundle.h). Such a packet is written by the engine where the wire sends it from:
+//
+//   take_frame(peer) -> room in an mbuf, a registered ring, a staging buffer      the engine writes      send_frames(frames)
+//
+// A frame is received as any packet is, with the payload right behind the header in memory. A stream finds its end by the length
+// that the engine writes into it (stream_bundle_bytes()).
+//
 // Peers: a PeerId is this transport's small integer for where packets come from and go to. A datagram transport's is an address,
 // made by resolve(). A stream transport's is made by resolve(), for an endpoint that is dialled and must answer by the uuid asked
 // for, or by an incoming connection, whose word for who it is proves nothing; that one ends with the connection. So two endpoints
@@ -78,6 +85,8 @@ struct Capabilities {
   bool loopback = false;
   /// wait() really sleeps until traffic arrives; otherwise it can only sleep for a fixed time.
   bool wakes_on_receive = false;
+  /// take_frame() gives frames, and frames of peers are received.
+  bool frames = false;
 };
 
 /// Opaque to the transport; handed back by reap(). kNoToken: nobody waits for this packet's
@@ -97,6 +106,22 @@ struct TxPacket {
   std::array<std::byte, kPacketHeaderBytes> header;
   std::array<ByteSpan, kTxSegmentsMax> segments;
 };
+
+/// A packet that the engine writes in the wire's own memory. The transport's again after send_frames().
+struct TxFrame {
+  PeerId peer = kNoPeer;
+  /// What the engine wrote; 0: nothing, the frame is given back.
+  uint32_t size = 0;
+  /// Where to write; null: there is no frame now.
+  std::byte* bytes = nullptr;
+  /// Bytes that may be written, on the path to that peer: at least kFrameRoomMin. kFrameSlack more may be scribbled over.
+  uint32_t room = 0;
+  /// The transport's own.
+  uint64_t cookie = 0;
+};
+inline constexpr uint32_t kFrameRoomMin = 256;
+/// Copies in whole vector registers end up to this many bytes behind what they mean to copy.
+inline constexpr uint32_t kFrameSlack = 64;
 
 /// Names lent receive memory; meaningful to the transport that lent it.
 using RxBufferId = uint64_t;
@@ -210,6 +235,12 @@ class Transport {
   /// False: the peer takes no more for now, and a packet for it might hold up the rest of a burst. The engine serves others
   /// until this turns true; wait() ends when it may have.
   virtual bool has_room(PeerId /*peer*/) { return true; }
+  /// A frame to write a packet for `peer` into; none (bytes are null) while has_room() is false, where Capabilities::frames is, or
+  /// when the peer's connection is gone. All that were taken go back by send_frames() before the transport's end, in any order.
+  virtual TxFrame take_frame(PeerId /*peer*/) { return {}; }
+  /// Sends the frames, in order, behind all that was sent before. Each is handed to the wire or lost with its connection; a
+  /// transport that may lose packets may also drop one for want of room.
+  virtual void send_frames(std::span<const TxFrame> /*frames*/) {}
   /// Fills a prefix of `packets` and returns how many.
   virtual size_t rx_burst(std::span<RxPacket> packets) = 0;
   /// Gives lent memory back, in any order.

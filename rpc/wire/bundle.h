@@ -1,0 +1,243 @@
+// Bundles: packets of protocol version 2. A bundle carries many small messages between two endpoints, of any of the sessions
+// that belong to one association (rpc/protocol/association.h).
+//
+//   | head 28 | record 12 | its bytes | record 12 | its bytes | ...
+//
+// Head
+//   offset  size  field
+//        0     1  version 2 (high 4 bits), type 1 (low 4 bits)
+//        1     1  flags
+//        2     2  records
+//        4     4  CRC-32C of bytes 0..3 and 8..end; on a stream, which detects corruption itself: bytes of the bundle
+//        8     4  association   at the receiver; kNoAssociation: there is none yet, and all records are joins
+//       12     4  epoch         of the association, at the receiver: who does not know it is not believed
+//       16     4  time stamp    when the bundle was sealed, in the sender's ticks of 64 ns
+//       20     4  echo          newest time stamp from the receiver, plus the time since it came
+//       24     4  sequence      counts the association's bundles
+//
+// Record
+//        0     4  session at the receiver: index (low 20 bits), life of the index (high 12 bits)
+//        4     4  request number
+//        8     2  bytes (low 12 bits), kind (high 4 bits)
+//       10     1  method of a request; 0 in others
+//       11     1  time left for a request, as time_code()
+//
+// Little endian. docs/wire-format.md tells why each field is there. A sealed form has room: the head is authenticated, a tag
+// takes the place of the CRC, and the sequence is the packet's number.
+#ifndef SKUA_RPC_WIRE_BUNDLE_H_
+#define SKUA_RPC_WIRE_BUNDLE_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "rpc/base/bytes.h"
+#include "rpc/base/clock.h"
+#include "rpc/base/crc32c.h"
+#include "rpc/wire/drop_reason.h"
+#include "rpc/wire/packet_header.h"
+
+namespace skua::rpc {
+
+inline constexpr uint8_t kBundleVersion = 2;
+inline constexpr size_t kBundleHeadBytes = 28;
+inline constexpr size_t kRecordHeadBytes = 12;
+/// Of one record.
+inline constexpr uint32_t kRecordBytesMax = 4095;
+inline constexpr uint32_t kNoAssociation = UINT32_MAX;
+/// Sessions that a record can name.
+inline constexpr uint32_t kRecordSessionsMax = 1u << 20;
+
+/// A session as records name it.
+[[nodiscard]] constexpr uint32_t session_handle(uint32_t index, uint32_t life) {
+  return index | life << 20;
+}
+[[nodiscard]] constexpr uint32_t index_of_handle(uint32_t handle) {
+  return handle & (kRecordSessionsMax - 1);
+}
+
+enum class RecordKind : uint8_t {
+  kRequest = 1,
+  kResponse = 2,  // OK, and whole: other answers are packets of version 1
+  kJoin = 3,      // opener -> acceptor: a session belongs to this association (JoinRecord)
+  kJoined = 4,    // acceptor -> opener: it does now (JoinRecord)
+};
+
+namespace bundle_flags {
+inline constexpr uint8_t kNoEcho = 1;  // nothing was heard yet: the echo means nothing
+}
+
+struct BundleHead {
+  static constexpr uint8_t kVersionAndType = kBundleVersion << 4 | 1;
+
+  uint8_t flags = 0;
+  uint16_t records = 0;
+  uint32_t association = kNoAssociation;
+  uint32_t epoch = 0;
+  Ticks stamp = 0;
+  Ticks echo = 0;
+  uint32_t sequence = 0;
+  bool operator==(const BundleHead&) const = default;
+};
+
+/// Does the packet begin like one of version 2? `packet` is not empty.
+[[nodiscard]] inline bool is_bundle(const std::byte* packet) {
+  return static_cast<uint8_t>(*packet) >> 4 == kBundleVersion;
+}
+
+/// The bytes of a bundle whose first 8 are known; only on a stream. Claims, not to be believed beyond a bound.
+[[nodiscard]] inline uint32_t stream_bundle_bytes(const std::byte* bundle) {
+  return load_le<uint32_t>(bundle + 4);
+}
+
+/// Over a whole bundle, without the field of it.
+[[nodiscard]] inline uint32_t bundle_crc(ByteSpan bundle) {
+  return crc32c_extend(crc32c(bundle.first(4)), bundle.subspan(8));
+}
+
+/// Writes the head of a bundle whose records are there. `integrity`: what the wire detects itself.
+inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan bundle) {
+  std::byte* at = bundle.data();
+  store_le(at, uint32_t{BundleHead::kVersionAndType} | uint32_t{head.flags} << 8 | uint32_t{head.records} << 16);
+  store_le(at + 8, head.association);
+  store_le(at + 12, head.epoch);
+  store_le(at + 16, head.stamp);
+  store_le(at + 20, head.echo);
+  store_le(at + 24, head.sequence);
+  store_le(at + 4, integrity ? static_cast<uint32_t>(bundle.size()) : bundle_crc(bundle));
+}
+
+/// False: `why` says why it is to be dropped. Checks size, version, type, and length or checksum; believes nothing else.
+[[nodiscard]] inline bool open_bundle(ByteSpan bundle, bool integrity, BundleHead& out, DropReason& why) {
+  if (bundle.size() < kBundleHeadBytes) [[unlikely]] {
+    why = DropReason::kTooShort;
+    return false;
+  }
+  const std::byte* at = bundle.data();
+  const auto first = load_le<uint32_t>(at);
+  if ((first & 0xff) != BundleHead::kVersionAndType) [[unlikely]] {
+    why = (first >> 4 & 15) == kBundleVersion ? DropReason::kBadType : DropReason::kBadVersion;
+    return false;
+  }
+  const auto seal = load_le<uint32_t>(at + 4);
+  if (integrity ? seal != bundle.size() : seal != bundle_crc(bundle)) [[unlikely]] {
+    why = integrity ? DropReason::kBadLength : DropReason::kBadChecksum;
+    return false;
+  }
+  out.flags = static_cast<uint8_t>(first >> 8);
+  out.records = static_cast<uint16_t>(first >> 16);
+  out.association = load_le<uint32_t>(at + 8);
+  out.epoch = load_le<uint32_t>(at + 12);
+  out.stamp = load_le<uint32_t>(at + 16);
+  out.echo = load_le<uint32_t>(at + 20);
+  out.sequence = load_le<uint32_t>(at + 24);
+  return true;
+}
+
+// --- Records ---------------------------------------------------------------------------------------------------------
+
+/// Time left, as requests carry it: 4 bits of exponent, 4 of mantissa, in ms, rounded up; the largest is 15 << 15 ms or longer.
+[[nodiscard]] inline uint8_t time_code(DurationNs left) {
+  const auto ms = static_cast<uint64_t>(left <= 0 ? 0 : (left + kMillisecond - 1) / kMillisecond);
+  if (ms < 16) return static_cast<uint8_t>(ms);
+  const auto exponent = static_cast<uint32_t>(std::bit_width(ms)) - 4;
+  const uint64_t mantissa = (ms + (uint64_t{1} << exponent) - 1) >> exponent;  // 8..16
+  if (mantissa == 16) return exponent >= 14 ? 0xff : static_cast<uint8_t>((exponent + 1) << 4 | 8);
+  return exponent > 15 ? 0xff : static_cast<uint8_t>(exponent << 4 | mantissa);
+}
+[[nodiscard]] constexpr DurationNs time_of_code(uint8_t code) {
+  return static_cast<DurationNs>(code & 15u) * (DurationNs{1} << (code >> 4)) * kMillisecond;
+}
+
+/// The 12 bytes in front of a record's own.
+struct RecordHead {
+  uint32_t session = 0;
+  uint32_t number = 0;
+  uint16_t bytes = 0;
+  RecordKind kind = RecordKind::kRequest;
+  uint8_t method = 0;
+  uint8_t time = 0;
+  bool operator==(const RecordHead&) const = default;
+
+  void write(std::byte* to) const {
+    store_le(to, uint64_t{session} | uint64_t{number} << 32);
+    store_le(to + 8, uint32_t{bytes} | uint32_t{static_cast<uint8_t>(kind)} << 12 | uint32_t{method} << 16 |
+                         uint32_t{time} << 24);
+  }
+  [[nodiscard]] static RecordHead read(const std::byte* from) {
+    const auto ids = load_le<uint64_t>(from);
+    const auto rest = load_le<uint32_t>(from + 8);
+    return {static_cast<uint32_t>(ids),
+            static_cast<uint32_t>(ids >> 32),
+            static_cast<uint16_t>(rest & kRecordBytesMax),
+            static_cast<RecordKind>(rest >> 12 & 15),
+            static_cast<uint8_t>(rest >> 16),
+            static_cast<uint8_t>(rest >> 24)};
+  }
+};
+
+/// Takes a bundle's records one by one.
+class RecordReader {
+ public:
+  RecordReader(ByteSpan bundle, uint16_t records)
+      : at_(bundle.data() + kBundleHeadBytes), end_(bundle.data() + bundle.size()), left_(records) {}
+
+  /// False: there are no more, or the next one does not fit (then is_malformed()).
+  [[nodiscard]] bool next(RecordHead& head, ByteSpan& bytes) {
+    if (left_ == 0) return false;
+    if (static_cast<size_t>(end_ - at_) < kRecordHeadBytes) [[unlikely]] {
+      return false;
+    }
+    head = RecordHead::read(at_);
+    const std::byte* payload = at_ + kRecordHeadBytes;
+    if (static_cast<size_t>(end_ - payload) < head.bytes) [[unlikely]] {
+      return false;
+    }
+    bytes = ByteSpan(payload, head.bytes);
+    at_ = payload + head.bytes;
+    --left_;
+    return true;
+  }
+  /// Once next() is false: the records do not end where the bundle does.
+  [[nodiscard]] bool is_malformed() const { return left_ != 0 || at_ != end_; }
+
+ private:
+  const std::byte* at_;
+  const std::byte* end_;
+  uint16_t left_;
+};
+
+/// How a session becomes one of an association. Both directions have the same fields.
+//
+//   kJoin      head.session 0, head.number: the acceptor's index of the session
+//   kJoined    head.session: the opener's, head.number 0
+//   payload    u32 generation   kJoin: the session's at the acceptor, which only its opener was told; kJoined: at the opener
+//              u32 association, u32 epoch    of the sender: where its bundles are to be addressed
+//              u32 session      at the sender: how records shall name it
+struct JoinRecord {
+  static constexpr size_t kBytes = 16;
+
+  uint32_t generation = 0;
+  uint32_t association = 0;
+  uint32_t epoch = 0;
+  uint32_t session = 0;
+  bool operator==(const JoinRecord&) const = default;
+
+  void write(std::byte* to) const {
+    store_le(to, generation);
+    store_le(to + 4, association);
+    store_le(to + 8, epoch);
+    store_le(to + 12, session);
+  }
+  [[nodiscard]] static bool read(ByteSpan bytes, JoinRecord& out) {
+    if (bytes.size() != kBytes) return false;
+    out = {load_le<uint32_t>(bytes.data()), load_le<uint32_t>(bytes.data() + 4), load_le<uint32_t>(bytes.data() + 8),
+           load_le<uint32_t>(bytes.data() + 12)};
+    return true;
+  }
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_WIRE_BUNDLE_H_
