@@ -110,7 +110,7 @@ struct TxPacket {
 /// A packet that the engine writes in the wire's own memory. The transport's again after send_frames().
 struct TxFrame {
   PeerId peer = kNoPeer;
-  /// What the engine wrote; 0: nothing, the frame is given back.
+  /// What the engine wrote, at least kPacketHeaderBytes; 0: nothing, the frame is given back.
   uint32_t size = 0;
   /// Where to write; null: there is no frame now.
   std::byte* bytes = nullptr;

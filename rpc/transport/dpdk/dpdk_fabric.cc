@@ -96,7 +96,7 @@ absl::Status Fabric::open() {
 
 absl::Status Fabric::make_pools(size_t frame_bytes) {
   // A whole frame fits one mbuf, so that what is received can be lent as one span.
-  const size_t room = RTE_PKTMBUF_HEADROOM + std::max<size_t>(frame_bytes + 64, 2048);
+  const size_t room = RTE_PKTMBUF_HEADROOM + std::max<size_t>(frame_bytes + kFrameSlack, 2048);
   pools_.frames = rte_pktmbuf_pool_create("skua-frames", options_.mbuf_count, kPoolCache, 0,
                                           static_cast<uint16_t>(room), SOCKET_ID_ANY);
   pools_.attached = rte_pktmbuf_pool_create("skua-attached", kAttachedCount, kPoolCache, 0, 0, SOCKET_ID_ANY);

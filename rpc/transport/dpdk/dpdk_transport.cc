@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,7 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
   capabilities_.inline_max_bytes = options.inline_max_bytes;
   capabilities_.lendable_count = options.mbuf_count / (2 * options.lanes);
   capabilities_.tx_completion = true;
+  capabilities_.frames = true;
   for (size_t i = 0; i < kRecordCount; ++i) {
     records_[i].owner = this;
     records_[i].shared.free_cb = &DpdkTransport::on_segment_freed;
@@ -125,7 +127,7 @@ absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer, PeerWord w
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
 
-bool DpdkTransport::take_frames() {
+bool DpdkTransport::refill_spares() {
   if (spare_count_ > 0) return true;
   if (rte_pktmbuf_alloc_bulk(pools_.frames, spare_.data(), kBurstMax) != 0) {
     for (Line& line : lines_) line.port->reclaim(lane_);
@@ -146,7 +148,7 @@ bool DpdkTransport::may_gather(const Peer& peer, ByteSpan piece) const {
 
 /// The packet as the driver takes it, or null for want of memory.
 rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
-  if (!take_frames()) return nullptr;
+  if (!refill_spares()) return nullptr;
   rte_mbuf* frame = spare_[--spare_count_];
   auto* at = rte_pktmbuf_mtod(frame, std::byte*);
   peer.frame.write(at, kPacketHeaderBytes + packet.payload_bytes);
@@ -235,7 +237,7 @@ size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
     TxPacket& packet = packets[taken];
     Peer& peer = peers_.at(packet.peer);
     Line& line = lines_[peer.port];
-    peer.last_used_ns = std::max<TimeNs>(now_ns_, 1);  // 0 would be: never
+    peer.last_used_ns = now_ns_;
     if (line.pending_count == kPendingMax) break;
     rte_mbuf* frame = build(peer, packet);
     if (frame == nullptr) break;
@@ -263,7 +265,60 @@ void DpdkTransport::drop_pending(Line& line) {
 
 bool DpdkTransport::has_room(PeerId peer) {
   // For a whole burst, so that what was begun for this peer never stands in front of another's.
-  return lines_[peers_.at(peer).port].pending_count <= kPendingMax - kBurstMax;
+  return has_room(lines_[peers_.at(peer).port]);
+}
+
+TxFrame DpdkTransport::take_frame(PeerId to) {
+  TxFrame out;
+  const Peer& peer = peers_.at(to);
+  if (!has_room(lines_[peer.port]) || !refill_spares()) return out;
+  rte_mbuf* frame = spare_[--spare_count_];
+  auto* at = rte_pktmbuf_mtod(frame, std::byte*);
+  // Now, because it stores beyond the headers, where the engine is about to write.
+  peer.frame.write(at);
+  out.peer = to;
+  out.bytes = at + peer.frame.size();
+  out.room = peer.room;
+  out.cookie = reinterpret_cast<uintptr_t>(frame);
+  return out;
+}
+
+void DpdkTransport::send_frames(std::span<const TxFrame> frames) {
+  adopt();
+  uint32_t touched = 0;  // lines, a bit each
+  for (const TxFrame& frame : frames) {
+    auto* packet = reinterpret_cast<rte_mbuf*>(frame.cookie);  // NOLINT(performance-no-int-to-ptr)
+    if (frame.size == 0) [[unlikely]] {
+      give_back(packet);
+      continue;
+    }
+    Peer& peer = peers_.at(frame.peer);
+    Line& line = lines_[peer.port];
+    if (line.pending_count == kPendingMax) [[unlikely]] {
+      flush(line);
+      if (line.pending_count == kPendingMax) {
+        ++counters_.tx_full;
+        give_back(packet);
+        continue;
+      }
+    }
+    peer.last_used_ns = now_ns_;
+    peer.frame.set_length(frame.bytes - peer.frame.size(), frame.size);
+    const size_t length = peer.frame.size() + frame.size;
+    packet->data_len = static_cast<uint16_t>(length);
+    packet->pkt_len = static_cast<uint32_t>(length);
+    line.pending[line.pending_count++] = packet;
+    touched |= 1u << peer.port;
+    ++counters_.tx_packets;
+    counters_.tx_bytes += frame.size - kPacketHeaderBytes;
+  }
+  for (; touched != 0; touched &= touched - 1) flush(lines_[static_cast<size_t>(std::countr_zero(touched))]);
+}
+
+/// A frame that was not sent: nothing of its mbuf has changed since it came from the pool, but for its bytes.
+void DpdkTransport::give_back(rte_mbuf* frame) {
+  if (spare_count_ == spare_.size()) return rte_pktmbuf_free(frame);
+  spare_[spare_count_++] = frame;
 }
 
 size_t DpdkTransport::reap(std::span<TxToken> tokens) {
@@ -384,7 +439,7 @@ void DpdkTransport::not_for_engine(Line& line, rte_mbuf* packet) {
 
 /// A small frame of the transport's own; dropped when there is no room.
 void DpdkTransport::send_small(Line& line, ByteSpan frame) {
-  if (line.pending_count == kPendingMax || !take_frames()) return;
+  if (line.pending_count == kPendingMax || !refill_spares()) return;
   rte_mbuf* packet = spare_[--spare_count_];
   std::memcpy(rte_pktmbuf_append(packet, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
   line.pending[line.pending_count++] = packet;
@@ -477,6 +532,15 @@ void DpdkTransport::want_path(PeerId id) {
   const bool before = path.searching();
   path.want(lines_[peer.port].port->mtu(), rng_.next(), now_ns_);
   if (path.searching() && !before) searching_.push_back(id);
+  note_room(id);
+}
+
+/// After whatever may have changed what is believed of the path.
+void DpdkTransport::note_room(PeerId id) {
+  Peer& peer = peers_.at(id);
+  const size_t in_mbuf =
+      rte_pktmbuf_data_room_size(pools_.frames) - RTE_PKTMBUF_HEADROOM - peer.frame.size() - kFrameSlack;
+  peer.room = static_cast<uint32_t>(std::min(in_mbuf, kPacketHeaderBytes + payload_max_bytes(id)));
 }
 
 void DpdkTransport::search_paths(TimeNs now) {
@@ -491,6 +555,7 @@ void DpdkTransport::search_paths(TimeNs now) {
     }
     const uint16_t before = path.mtu();
     for (const uint16_t ip_bytes : path.begin_round(now)) ask_path(peer, path, ip_bytes);
+    note_room(id);
     if (path.mtu() < before) {  // once per search, so there are not more of these than peers
       LinkEvent event;
       event.peer = id;
@@ -509,7 +574,7 @@ void DpdkTransport::search_paths(TimeNs now) {
 
 void DpdkTransport::ask_path(const Peer& peer, const PathMtu& path, uint16_t ip_bytes) {
   Line& line = lines_[peer.port];
-  if (line.pending_count == kPendingMax || !take_frames()) return;
+  if (line.pending_count == kPendingMax || !refill_spares()) return;
   rte_mbuf* packet = spare_[--spare_count_];
   auto* at = reinterpret_cast<std::byte*>(rte_pktmbuf_append(packet, static_cast<uint16_t>(kEthernetBytes + ip_bytes)));
   std::memset(at, 0, kEthernetBytes + ip_bytes);
@@ -523,7 +588,9 @@ void DpdkTransport::on_path_echo(ByteSpan frame, const ParsedFrame& parsed) {
   PathProbe echo;
   if (!PathProbe::read(frame.subspan(parsed.payload_offset, parsed.payload_bytes), echo)) return;
   const PeerId id = peers_.find(parsed.source);
-  if (id < paths_.size()) paths_[id].mtu.on_echo(echo.nonce, echo.ip_bytes);
+  if (id >= paths_.size()) return;
+  paths_[id].mtu.on_echo(echo.nonce, echo.ip_bytes);
+  note_room(id);
 }
 
 // --- Memory, sleep ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@
 //   record on a list (from whatever thread that happens on), and reap() returns its token: never before. Pieces up to the inline
 //   limit are copied behind the headers, and so is everything where the driver cannot gather or may not read the memory.
 //
+// TX, frames: an mbuf with the peer's headers in front of what the engine writes.
+//
 // RX: an mbuf is lent as it is, its address being the RxBufferId, until release() frees it.
 //
 // What a driver does not take at once waits in a short queue per port; when that is full, tx_burst takes no more.
@@ -55,6 +57,8 @@ class DpdkTransport final : public Transport, public PathLimits {
   absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override { return resolve(peer, PeerWord::kClaim); }
   size_t tx_burst(std::span<TxPacket> packets) override;
   bool has_room(PeerId peer) override;
+  TxFrame take_frame(PeerId peer) override;
+  void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
   size_t reap(std::span<TxToken> tokens) override;
@@ -92,7 +96,9 @@ class DpdkTransport final : public Transport, public PathLimits {
   rte_mbuf* build(const Peer& peer, TxPacket& packet);
   bool attach_body(rte_mbuf* frame, TxPacket& packet, size_t first_segment);
   [[nodiscard]] bool may_gather(const Peer& peer, ByteSpan piece) const;
-  bool take_frames();
+  bool refill_spares();
+  [[nodiscard]] static bool has_room(const Line& line) { return line.pending_count <= kPendingMax - kBurstMax; }
+  void give_back(rte_mbuf* frame);
   void flush(Line& line);
   void drop_pending(Line& line);
   static void on_segment_freed(void* address, void* record);
@@ -113,6 +119,7 @@ class DpdkTransport final : public Transport, public PathLimits {
     PathMtu mtu;
   };
   void want_path(PeerId id);
+  void note_room(PeerId id);
   void search_paths(TimeNs now);
   void ask_path(const Peer& peer, const PathMtu& path, uint16_t ip_bytes);
   void on_path_echo(ByteSpan frame, const ParsedFrame& parsed);
@@ -128,12 +135,12 @@ class DpdkTransport final : public Transport, public PathLimits {
   Peers peers_;
   std::vector<Line> lines_;
   size_t next_line_ = 0;
-  TimeNs now_ns_ = 0;  // coarse; of the last look at the links
+  TimeNs now_ns_ = 1;  // coarse; of the last look at the links; never 0, which would mean: never
   uint64_t next_watch_tsc_ = 0;
   uint32_t turns_ = 0;
   const void* thread_mark_ = nullptr;  // of the thread that was given to the EAL
 
-  // Frames taken from the pool ahead of need, a burst at a time.
+  // Mbufs taken from the pool ahead of need, a burst at a time.
   std::array<rte_mbuf*, kBurstMax> spare_;
   size_t spare_count_ = 0;
 

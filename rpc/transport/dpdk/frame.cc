@@ -96,10 +96,9 @@ FrameTemplate::FrameTemplate(const InterfaceAddress& from, uint16_t from_port, c
   store_be16(udp + 2, to_port);
 }
 
-void FrameTemplate::write(std::byte* to, size_t udp_payload_bytes) const {
-  std::memcpy(to, bytes_.data(), kStoredBytes);
+void FrameTemplate::set_length(std::byte* headers, size_t udp_payload_bytes) const {
   const size_t udp_bytes = kUdpBytes + udp_payload_bytes;
-  std::byte* ip = to + kEthernetBytes;
+  std::byte* ip = headers + kEthernetBytes;
   if (size_ == kEthernetBytes + ip_udp_bytes(4)) {
     const auto total = static_cast<uint32_t>(20 + udp_bytes);
     store_be16(ip + 2, total);
@@ -110,7 +109,7 @@ void FrameTemplate::write(std::byte* to, size_t udp_payload_bytes) const {
   } else {
     store_be16(ip + 4, udp_bytes);
   }
-  store_be16(to + size_ - 4, udp_bytes);
+  store_be16(headers + size_ - 4, udp_bytes);
 }
 
 FrameSource source_of(const InterfaceAddress& from, uint16_t udp_port) {

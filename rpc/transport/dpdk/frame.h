@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "rpc/base/bytes.h"
 #include "rpc/transport/dpdk/address.h"
@@ -36,7 +37,13 @@ class FrameTemplate {
   /// Bytes of the three headers: 42 or 62.
   [[nodiscard]] size_t size() const { return size_; }
   /// The headers of a datagram that carries `udp_payload_bytes`. `to` has room for kStoredBytes.
-  void write(std::byte* to, size_t udp_payload_bytes) const;
+  void write(std::byte* to, size_t udp_payload_bytes) const {
+    write(to);
+    set_length(to, udp_payload_bytes);
+  }
+  /// The same in two steps: what is known before the payload is there, and what is not. The second touches the headers only.
+  void write(std::byte* to) const { std::memcpy(to, bytes_.data(), kStoredBytes); }
+  void set_length(std::byte* headers, size_t udp_payload_bytes) const;
 
  private:
   std::array<std::byte, kStoredBytes> bytes_{};

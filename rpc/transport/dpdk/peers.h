@@ -16,6 +16,8 @@ struct Peer {
   /// Which of our ports leads there.
   uint16_t port = 0;
   FrameTemplate frame;
+  /// Largest UDP payload that is believed to get there.
+  uint32_t room = 0;
   TimeNs last_used_ns = 0;
 };
 

@@ -1,5 +1,8 @@
 #include "rpc/transport/faulty/faulty_transport.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "rpc/base/check.h"
@@ -36,6 +39,39 @@ size_t FaultyTransport::tx_burst(std::span<TxPacket> packets) {
     }
   }
   return taken;
+}
+
+void FaultyTransport::send_frames(std::span<const TxFrame> frames) {
+  std::array<TxFrame, 2 * kBurstMax> out;
+  while (!frames.empty()) {
+    const std::span<const TxFrame> some = frames.first(std::min(frames.size(), kBurstMax));
+    wire_->send_frames(std::span(out).first(with_faults(some, out)));
+    frames = frames.subspan(some.size());
+  }
+}
+
+/// What the wire shall send instead; `out` has room for each frame twice. Returns how many there are.
+size_t FaultyTransport::with_faults(std::span<const TxFrame> frames, std::span<TxFrame> out) {
+  size_t count = 0;
+  for (const TxFrame& frame : frames) {
+    TxFrame& sent = out[count++] = frame;
+    if (frame.size == 0) continue;
+    if (rng_.chance(options_.loss)) {
+      sent.size = 0;  // back to the wire, unsent
+      ++lost_count_;
+      continue;
+    }
+    if (!rng_.chance(options_.duplicate)) continue;
+    TxFrame twin = wire_->take_frame(frame.peer);
+    if (twin.bytes == nullptr) continue;
+    if (twin.room >= frame.size) {
+      std::memcpy(twin.bytes, frame.bytes, frame.size);
+      twin.size = frame.size;
+      ++duplicated_count_;
+    }
+    out[count++] = twin;
+  }
+  return count;
 }
 
 }  // namespace skua::rpc

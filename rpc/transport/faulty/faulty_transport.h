@@ -8,6 +8,7 @@
 #define SKUA_RPC_TRANSPORT_FAULTY_FAULTY_TRANSPORT_H_
 
 #include <memory>
+#include <span>
 
 #include "rpc/base/rng.h"
 #include "rpc/transport/path_limits.h"
@@ -36,6 +37,8 @@ class FaultyTransport final : public Transport, public PathLimits {
   size_t tx_burst(std::span<TxPacket> packets) override;
   [[nodiscard]] uint64_t host_of(PeerId peer) const override { return wire_->host_of(peer); }
   bool has_room(PeerId peer) override { return wire_->has_room(peer); }
+  TxFrame take_frame(PeerId peer) override { return wire_->take_frame(peer); }
+  void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override { return wire_->rx_burst(packets); }
   void release(std::span<const RxBufferId> buffers) override { wire_->release(buffers); }
   size_t reap(std::span<TxToken> tokens) override { return wire_->reap(tokens); }
@@ -52,6 +55,8 @@ class FaultyTransport final : public Transport, public PathLimits {
   [[nodiscard]] uint64_t duplicated_count() const { return duplicated_count_; }
 
  private:
+  size_t with_faults(std::span<const TxFrame> frames, std::span<TxFrame> out);
+
   std::unique_ptr<Transport> wire_;
   const FaultOptions options_;
   Rng rng_;

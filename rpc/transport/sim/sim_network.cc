@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::byte kScribble{0xdd};
 constexpr size_t kFreeBytesMax = 4096;
+/// Connections carry much larger messages than frames.
+constexpr uint32_t kFrameRoomMax = 16 << 10;
 
 bool later(TimeNs when_a, uint64_t tie_a, uint64_t number_a, TimeNs when_b, uint64_t tie_b, uint64_t number_b) {
   return std::tie(when_a, tie_a, number_a) > std::tie(when_b, tie_b, number_b);
@@ -70,7 +72,6 @@ void SimNetwork::schedule(Event event, DurationNs delay) {
 }
 
 void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
-  const uint32_t to = sender.peers_[packet.peer].address;
   std::unique_ptr<PacketBytes> bytes = take_bytes();
   bytes->assign(packet.header.begin(), packet.header.end());
   for (size_t i = 0; i < packet.segment_count; ++i) {
@@ -79,7 +80,7 @@ void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
   if (packet.token != kNoToken && rng_.chance(faults_.late_tx)) {
     Event read;
     read.from = sender.address_;
-    read.to = to;
+    read.to = sender.peers_[packet.peer].address;
     read.sender = sender.serial_;
     read.token = packet.token;
     read.memory.assign(packet.segments.begin(), packet.segments.begin() + packet.segment_count);
@@ -88,8 +89,12 @@ void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
   } else {
     packet.done = true;
   }
-  if (sender.options_.connected) return send_by_connection(sender, packet.peer, std::move(bytes));
-  dispatch(sender, to, std::move(bytes));
+  send_bytes(sender, packet.peer, std::move(bytes));
+}
+
+void SimNetwork::send_bytes(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes) {
+  if (sender.options_.connected) return send_by_connection(sender, peer, std::move(bytes));
+  dispatch(sender, sender.peers_[peer].address, std::move(bytes));
 }
 
 void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes) {
@@ -214,6 +219,7 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
   capabilities_.lendable_count = options.rx_ring;
   capabilities_.tx_completion = true;
   capabilities_.loopback = true;
+  capabilities_.frames = true;
   capabilities_.one_sided = options.one_sided;
   capabilities_.connected = capabilities_.reliable = capabilities_.ordered = options.connected;
 }
@@ -258,6 +264,39 @@ size_t SimTransport::tx_burst(std::span<TxPacket> packets) {
     network_.send(*this, packet);
   }
   return take;
+}
+
+TxFrame SimTransport::take_frame(PeerId peer) {
+  const bool is_gone = peers_[peer].address == 0 && peers_[peer].connection == 0;
+  const uint32_t room = std::min(static_cast<uint32_t>(kPacketHeaderBytes) + options_.payload_max_bytes, kFrameRoomMax);
+  if (is_gone || room < kFrameRoomMin || !has_room(peer) || network_.rng_.chance(network_.faults_.tx_full)) return {};
+  if (free_frames_.empty()) {
+    free_frames_.push_back(static_cast<uint32_t>(frames_.size()));
+    frames_.emplace_back();
+  }
+  const uint32_t cookie = free_frames_.back();
+  free_frames_.pop_back();
+  frames_[cookie] = network_.take_bytes();
+  frames_[cookie]->assign(room + kFrameSlack, kScribble);
+  return {.peer = peer, .size = 0, .bytes = frames_[cookie]->data(), .room = room, .cookie = cookie};
+}
+
+void SimTransport::send_frames(std::span<const TxFrame> frames) {
+  for (const TxFrame& frame : frames) {
+    SKUA_CHECK(frame.cookie < frames_.size() && frames_[frame.cookie] != nullptr, "a frame was sent that is not out");
+    std::unique_ptr<SimNetwork::PacketBytes> bytes = std::move(frames_[frame.cookie]);
+    free_frames_.push_back(static_cast<uint32_t>(frame.cookie));
+    const bool is_dropped = !options_.connected && network_.rng_.chance(network_.faults_.tx_full);
+    if (frame.size == 0 || is_dropped) {
+      network_.recycle(std::move(bytes));
+      continue;
+    }
+    SKUA_CHECK(frame.size >= kPacketHeaderBytes && frame.size <= frame.room, "a frame of a size that no packet has");
+    bytes->resize(frame.size);
+    ++counters_.tx_packets;
+    counters_.tx_bytes += frame.size - kPacketHeaderBytes;
+    network_.send_bytes(*this, frame.peer, std::move(bytes));
+  }
 }
 
 size_t SimTransport::rx_burst(std::span<RxPacket> packets) {

@@ -60,7 +60,7 @@ struct SimFaults {
   /// The packet's memory is read up to late_tx_max_ns after tx_burst returned.
   double late_tx = 0;
   DurationNs late_tx_max_ns = 100 * kMicrosecond;
-  /// tx_burst takes only a part of what it is offered.
+  /// tx_burst takes only a part of what it is offered; there is no frame; a frame is dropped, but not by a connection.
   double tx_full = 0;
   /// An operation on a peer's memory fails, and with it the connection.
   double one_sided_failure = 0;
@@ -187,6 +187,7 @@ class SimNetwork {
   };
 
   void send(SimTransport& sender, TxPacket& packet);
+  void send_bytes(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes);
   void dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes);
   void schedule(Event event, DurationNs delay);
   void happen(Event& event);
@@ -246,6 +247,8 @@ class SimTransport final : public Transport, private OneSided {
   Descriptor local_descriptor() const override;
   absl::StatusOr<PeerId> resolve(const Descriptor& peer) override;
   size_t tx_burst(std::span<TxPacket> packets) override;
+  TxFrame take_frame(PeerId peer) override;
+  void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
   size_t reap(std::span<TxToken> tokens) override;
@@ -283,6 +286,10 @@ class SimTransport final : public Transport, private OneSided {
     uint64_t connection = 0;  // its number; 0: there is none
   };
   void tell_down(PeerId peer, const char* why);
+
+  /// A frame's memory becomes the packet's, so that what is written into it too late is a changed packet.
+  std::vector<std::unique_ptr<SimNetwork::PacketBytes>> frames_;  // by cookie; null: free
+  std::vector<uint32_t> free_frames_;
 
   struct Lent {
     std::unique_ptr<SimNetwork::PacketBytes> bytes;

@@ -53,6 +53,19 @@ TEST(DpdkFrame, Write_ChecksumIsRightForEveryLength) {
   }
 }
 
+TEST(DpdkFrame, SetLength_TouchesTheHeadersOnly) {
+  for (const FrameTemplate* headers : {&kIpv4, &kIpv6}) {
+    std::vector<std::byte> in_steps(200);
+    headers->write(in_steps.data());
+    const std::string payload(100, 'p');
+    std::memcpy(in_steps.data() + headers->size(), payload.data(), payload.size());
+    headers->set_length(in_steps.data(), payload.size());
+    EXPECT_EQ(as_string_view(ByteSpan(in_steps).subspan(headers->size(), payload.size())), payload);
+    EXPECT_EQ(as_string_view(ByteSpan(in_steps).first(headers->size())),
+              as_string_view(ByteSpan(frame_of(*headers, payload.size())).first(headers->size())));
+  }
+}
+
 TEST(DpdkFrame, Parse_ReturnsWhatWasWritten) {
   for (const FrameTemplate* headers : {&kIpv4, &kIpv6}) {
     for (const size_t payload : std::initializer_list<size_t>{32, 33, 1000, 8900}) {
