@@ -281,6 +281,7 @@ EndpointImpl::~EndpointImpl() {
   for (auto& entry : entries_) {
     if (entry->session != nullptr) {
       entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
+      bundles_.leave(*entry);
     }
   }
   end_reads();
@@ -297,6 +298,7 @@ EndpointImpl::~EndpointImpl() {
     if (entry->session != nullptr) entry->session->ready_hook.unlink();
     entry->session.reset();
   }
+  bundles_.send_all();
   transport_.abandon_tx();
   reap();
   SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
@@ -328,8 +330,32 @@ void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions&
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
+namespace {
+/// Of CallId::index: the call is a small one, of the session with the rest of the bits; `number` is its request number.
+constexpr uint32_t kSmallCall = 1u << 31;
+}  // namespace
+
+bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& request, const CallOptions& options,
+                              CompletionFn& completion, CallId& id) {
+  SessionHot& hot = bundles_.hot(session.index);
+  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | !request |
+      (bundles_.calls().in_flight() + calls_.size() >= options_.calls_max)) [[unlikely]] {
+    return false;
+  }
+  if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {
+    return false;
+  }
+  id.index = session.index | kSmallCall;
+  id.generation = session.generation;
+  ++counters_.calls_started;
+  return true;
+}
+
 absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr&& request,
                                           const CallOptions& options, CompletionFn&& completion) {
+  if (CallId id; call_small(session, method, request, options, completion, id)) [[likely]] {
+    return id;
+  }
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
@@ -342,17 +368,12 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
     return absl::InvalidArgumentError(
         absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
   }
-  if (free_calls_.empty()) {
-    // A call whose completion runs is over, though its record is not free yet.
-    if (calls_.size() - completing_count_ >= options_.calls_max) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
-    }
-    calls_.push_back(std::make_unique<Call>());
-    calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
-    free_calls_.push_back(calls_.back()->pool_index);
+  // A call whose completion runs is over, though its record is not free yet.
+  if (calls_in_flight() >= options_.calls_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
   }
-  Call& call = *calls_[free_calls_.back()];
+  Call& call = take_call();
   call.request = std::move(request);
   call.method = method;
   call.one_way = options.one_way;
@@ -362,9 +383,9 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
   call.slot = kNoSlot;
   if (absl::Status status = entry->session->start(call, now_ns_); !status.ok()) {
     call.request.reset();
+    free_calls_.push_back(call.pool_index);
     return status;
   }
-  free_calls_.pop_back();
   call.completion = std::move(completion);
   ++counters_.calls_started;
   return CallId{call.pool_index, call.pool_generation};
@@ -376,7 +397,33 @@ absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, Messag
   return impl_->call(session, method, std::move(request), options, std::move(completion));
 }
 
+/// An empty record; it may be one more than there were.
+Call& EndpointImpl::take_call() {
+  if (free_calls_.empty()) {
+    calls_.push_back(std::make_unique<Call>());
+    calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
+    return *calls_.back();
+  }
+  Call& call = *calls_[free_calls_.back()];
+  free_calls_.pop_back();
+  return call;
+}
+
+Call& EndpointImpl::take_over(Session& session) {
+  bundles_.calls().give_up(session.hot());
+  Call& call = take_call();
+  call.session_index = session.address().local_index;
+  return call;
+}
+
 void EndpointImpl::cancel(CallId id) {
+  if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
+    SessionEntry* entry = entry_of({id.index & ~kSmallCall, id.generation});
+    if (entry == nullptr) return;
+    entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
+    run_completions();
+    return;
+  }
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
   if (call.pool_generation != id.generation || !call.completion || call.session_index == UINT32_MAX) return;
@@ -424,6 +471,7 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
                   absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
   }
   ++counters_.requests_served;
+  has_gathered_ = static_cast<bool>(burst_end_observer_);
   const SessionEntry& entry = *entries_[session.address().local_index];
   if (!request.one_way) {
     ++handlers_running_;
@@ -440,6 +488,33 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   handlers_[call.method](std::move(call));
 }
 
+void EndpointImpl::deliver_small(SessionHot& hot, SmallRequest&& request) {
+  const uint32_t slot = request.number & hot.mask;
+  const uint32_t index = index_of_handle(hot.handle);
+  const TimeNs deadline_ns = now_ns_ + time_of_code(request.time);
+  if (!handlers_[request.method] || handlers_running_ >= options_.handlers_max) [[unlikely]] {
+    ArrivedRequest arrived;
+    arrived.slot = slot;
+    arrived.req_num = request.number;
+    arrived.method = request.method;
+    arrived.deadline_ns = deadline_ns;
+    arrived.request = std::move(request.bytes);
+    return deliver(*entries_[index]->session, std::move(arrived));  // refuses it
+  }
+  ++counters_.requests_served;
+  has_gathered_ = static_cast<bool>(burst_end_observer_);
+  ++handlers_running_;
+  mailbox_->hold();
+  handlers_[request.method](
+      IncomingCall{.session = {index, hot.handle_generation},
+                   .method = request.method,
+                   .one_way = false,
+                   .deadline_ns = deadline_ns,
+                   .received_ns = now_ns_,
+                   .request = std::move(request.bytes),
+                   .reply = ReplyToken(mailbox_.get(), {index, hot.wire_generation}, slot, request.number)});
+}
+
 MessagePtr EndpointImpl::error_message(const absl::Status& status) {
   MessagePtr message = make_message();
   message->append_copy(
@@ -449,6 +524,14 @@ MessagePtr EndpointImpl::error_message(const absl::Status& status) {
 
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                           MessagePtr&& message) {
+  if (status.ok()) [[likely]] {
+    SessionHot& hot = bundles_.hot(wire_session.index);
+    if (!message) message = make_message();
+    const bool is_life = hot.wire_generation == wire_session.generation;
+    if (is_life && bundles_.calls().answer(hot, req_num, message)) [[likely]] {
+      return;
+    }
+  }
   SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {
@@ -504,7 +587,8 @@ size_t EndpointImpl::turn(size_t received) {
   counters_.packets_received += received;
   for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
   const size_t read = run_reads();
-  if (received + read > 0 && burst_end_observer_) burst_end_observer_();
+  if (received + read > 0) tell_burst_end();
+  bundles_.send_all();
   work += read;
   run_timers();
   work += run_completions();
@@ -517,9 +601,10 @@ size_t EndpointImpl::turn(size_t received) {
 }
 
 bool EndpointImpl::nothing_to_do() const {
-  return staged_count_ == 0 && ready_.empty() && parked_.empty() && in_wire_count_ == 0 && to_release_count_ == 0 &&
-         offers_due_.empty() && doomed_.empty() && completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() &&
-         access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0;
+  return staged_count_ == 0 && bundles_.nothing_written() && ready_.empty() && parked_.empty() && in_wire_count_ == 0 &&
+         to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() && completed_.empty() &&
+         read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 && access_waiting_.empty() &&
+         loans_.awaited() == 0;
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
@@ -584,7 +669,7 @@ Endpoint::Balance EndpointImpl::balance() const {
     retained.responses += entry->session->retained().responses;
     retained.requests += entry->session->retained().requests;
   }
-  out.calls = calls_.size() - free_calls_.size() - completing_count_;
+  out.calls = calls_in_flight();
   out.credits_missing += receive_budget_.packets_out();
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;

@@ -64,17 +64,18 @@ struct SessionId {
   bool operator==(const SessionId&) const = default;
 };
 
-/// A call in flight; for cancel(). Stale ids are ignored.
+/// A call in flight; for cancel(). Stale ids are ignored. What the fields mean is the endpoint's.
 struct CallId {
   uint32_t index = UINT32_MAX;
   uint32_t generation = 0;
+  uint32_t number = 0;
 };
 
 /// status, response (a Lease, empty unless OK), from_peer, may_have_executed.
 using CallResult = CallOutcome;
 
 /// Runs on the endpoint's thread, exactly once per accepted call, from inside poll(), cancel() or
-/// close(). Captures of up to two pointers are kept without allocating.
+/// close(); never from inside call(). Captures of up to two pointers are kept without allocating.
 using CompletionFn = absl::AnyInvocable<void(CallResult&&)>;
 
 struct CallOptions {
@@ -196,6 +197,8 @@ struct EndpointOptions {
   DurationNs spin_ns = 50 * kMicrosecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
+  /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.
+  bool bundles = true;
   /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
   /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
   uint64_t simulation_seed = 0;

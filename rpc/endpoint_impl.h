@@ -28,6 +28,7 @@
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/spin_policy.h"
+#include "rpc/bundles.h"
 #include "rpc/endpoint.h"
 #include "rpc/loans.h"
 #include "rpc/mailbox.h"
@@ -80,8 +81,12 @@ struct SessionEntry {
   TimeNs connecting_since_ns = 0;
   TimeNs next_attempt_ns = 0;
   TimeNs resend_at_ns = kTimeNever;
-  TimeNs link_down_ns = kTimeNever;  // when the connection broke, if it was not made again since
-  std::string answer;                // accepted sessions: given again to a repeated offer
+  TimeNs link_down_ns = kTimeNever;    // when the connection broke, if it was not made again since
+  std::string answer;                  // accepted sessions: given again to a repeated offer
+  uint8_t version = kProtocolVersion;  // that both speak
+  uint32_t life = 0;                   // of the index, as records name it
+  Association* association = nullptr;  // that the session is in, or asked to join
+  TimeNs next_join_ns = kTimeNever;    // when it asks (again)
   std::unique_ptr<Session> session;
 };
 
@@ -119,7 +124,9 @@ class EndpointImpl final : public MemoryAccess,
     return alive && entry.handle_generation == session.generation ? &entry : nullptr;
   }
 
-  /// Inline: nobody but Endpoint::call() calls it.
+  /// Inline: nobody but Endpoint::call() calls these.
+  [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, MessagePtr& request,
+                                                const CallOptions& options, CompletionFn& completion, CallId& id);
   [[gnu::always_inline]] inline absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request,
                                                             const CallOptions& options, CompletionFn&& completion);
   void cancel(CallId call);
@@ -167,6 +174,9 @@ class EndpointImpl final : public MemoryAccess,
   size_t session_count_ = 0;
 
  private:
+  friend class Bundles;
+  friend class FrameLeases;
+
   /// Gives lent transport buffers back in bursts.
   class TransportLeases final : public LeaseOwner {
    public:
@@ -218,6 +228,7 @@ class EndpointImpl final : public MemoryAccess,
     call.session_index = UINT32_MAX;
     completed_.push_back(call);
   }
+  Call& take_over(Session& session) override;
   void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
   void count_retransmit() override { ++counters_.retransmits; }
   void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
@@ -248,6 +259,15 @@ class EndpointImpl final : public MemoryAccess,
   size_t run_mailbox();
   size_t run_completions();
   void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
+  void deliver_small(SessionHot& hot, SmallRequest&& request);
+  void tell_burst_end() {
+    has_gathered_ = false;
+    if (burst_end_observer_) burst_end_observer_();
+  }
+  Call& take_call();
+  [[nodiscard]] size_t calls_in_flight() const {
+    return calls_.size() - free_calls_.size() - completing_count_ + bundles_.calls().in_flight();
+  }
   void run_timers();
 
   // endpoint_packets.cc
@@ -298,6 +318,7 @@ class EndpointImpl final : public MemoryAccess,
   absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator, const EndpointIdentity& identity = {});
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
+  [[nodiscard]] uint8_t version_max(const SessionEntry& entry) const;
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
   /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
@@ -305,6 +326,8 @@ class EndpointImpl final : public MemoryAccess,
                         uint32_t remote_generation);
   /// False: the session has ended.
   bool bind(SessionEntry& entry, PeerId from);
+  /// The same for a session that may have lost its connection before.
+  bool bind_again(SessionEntry& entry, PeerId from);
   void uncount(const SessionEntry& entry);
   void unbind(SessionEntry& entry);
   void resume(SessionEntry& entry);
@@ -331,6 +354,8 @@ class EndpointImpl final : public MemoryAccess,
   std::vector<HandlerFn> handlers_;
   std::bitset<kMethodMax> takes_one_way_;
   uint32_t handlers_running_ = 0;
+  /// Handlers have run since burst_end_observer_ did.
+  bool has_gathered_ = false;
 
   // Memory. Order matters: leases and messages return to what is declared before them.
   ShareLeases answers_{options_.answers_limit_bytes};
@@ -343,6 +368,8 @@ class EndpointImpl final : public MemoryAccess,
   const size_t lent_watermark_;
   std::array<RxBufferId, kBurstMax> to_release_;
   size_t to_release_count_ = 0;
+
+  Bundles bundles_{*this, transport_, options_.protocol};
 
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;

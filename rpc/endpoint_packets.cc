@@ -58,6 +58,9 @@ bool EndpointImpl::copy_out(const Arrival& arrival, Lease& lease) {
 
 bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
+  if (bundles_.in_packet()) [[unlikely]] {
+    return bundles_.keep(entries_[arrival.header.session_index]->session->hot(), arrival.payload, lease);
+  }
   if (current_->placed) {
     current_kept_ = true;
     counters_.rx_zero_copy_bytes += arrival.payload.size();
@@ -134,6 +137,9 @@ void EndpointImpl::abandon(uint64_t cookie) {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 void EndpointImpl::dispatch(RxPacket& packet) {
+  if (is_bundle(packet.header.data()) && capabilities_.frames) [[likely]] {
+    return bundles_.on_packet(packet);
+  }
   current_ = &packet;
   current_kept_ = false;
   Arrival arrival;
@@ -199,8 +205,7 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
     return tell_unknown(header, from);
   }
   if (is_lost_peer(*entry, from)) {
-    if (!bind(*entry, from)) return tell_unknown(header, from);
-    if (entry->link_lost) resume(*entry);
+    if (!bind_again(*entry, from)) return tell_unknown(header, from);
     if (is_for_session(header.type)) return entry->session->on_packet(arrival, now_ns_);
   }
   // Whoever has seen a session's packets knows its numbers: they prove nothing. Not answered, because the answer would end a session.
@@ -290,6 +295,7 @@ void EndpointImpl::send_offers() {
 
 size_t EndpointImpl::transmit() {
   size_t sent = 0;
+  bundles_.send_all();
   if (!offers_due_.empty()) send_offers();
   for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
     Session* next = parked_.next(*session);
@@ -314,7 +320,9 @@ size_t EndpointImpl::transmit() {
       if (taken == 0) return sent;
     }
   }
-  return sent + flush_staged();
+  sent += flush_staged();
+  bundles_.send_all();
+  return sent;
 }
 
 void EndpointImpl::reap() {

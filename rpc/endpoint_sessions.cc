@@ -81,14 +81,22 @@ absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiato
   entry.resend_at_ns = entry.link_down_ns = kTimeNever;
   entry.answer.clear();
   if (initiator) ++dialled_[peer];
+  entry.version = kProtocolVersion;
+  entry.next_join_ns = kTimeNever;
   entry.session = std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index,
                                             &receive_budget_, peer == kUnbound ? kNoPeer : peer);
+  SessionHot& hot = entry.session->hot();
+  hot.handle = session_handle(entry.index, entry.life);
+  hot.handle_generation = entry.handle_generation;
+  if (entry.index < kRecordSessionsMax) bundles_.add(hot);
   return &entry;
 }
 
 /// Later than the one before, for whoever has to tell them apart, by steps that nobody can guess: who had the session's index before knows
 /// that one.
 void EndpointImpl::renew_generation(SessionEntry& entry) {
+  ++entry.life;
+  if (entry.session != nullptr) entry.session->hot().handle = session_handle(entry.index, entry.life);
   if (mutant(Mutant::kReuseGeneration)) return;
   entry.wire_generation += 1 + static_cast<uint32_t>(secret() >> 40);
 }
@@ -117,9 +125,16 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
   return out;
 }
 
+/// Bundles need frames of the transport, and records name few sessions.
+uint8_t EndpointImpl::version_max(const SessionEntry& entry) const {
+  const bool bundles = capabilities_.frames && options_.bundles && entry.index < kRecordSessionsMax;
+  return bundles ? kBundleVersion : kProtocolVersion;
+}
+
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
   SessionOffer offer;
-  offer.version_min = offer.version_max = kProtocolVersion;
+  offer.version_min = kProtocolVersion;
+  offer.version_max = version_max(entry);
   offer.terms = fit_path(own_terms(), transport_, entry.peer);
   offer.session_index = entry.index;
   offer.session_generation = entry.wire_generation;
@@ -167,7 +182,8 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
 }
 
 absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
-  if (answer.version != kProtocolVersion || answer.terms != common_terms(answer.terms)) {
+  const bool is_version = answer.version >= kProtocolVersion && answer.version <= version_max(entry);
+  if (!is_version || answer.terms != common_terms(answer.terms)) {
     count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
   }
@@ -180,7 +196,11 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   entry.identity.uuid.bytes = answer.uuid;
   entry.identity.incarnation = answer.incarnation;
   entry.identity.cluster_id.bytes = answer.cluster_id;
+  entry.version = answer.version;
   open_session(entry, answer.terms);
+  // After the ping, which tells the other side whose session it is.
+  if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
+  timers_.set_earlier(entry.index, std::min(entry.next_join_ns, now_ns_ + options_.protocol.ping_after_ns));
   entry.session->send_ping();  // the other side may not know yet whose packets to take
   return absl::OkStatus();
 }
@@ -243,7 +263,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   if (offer.version_min > kProtocolVersion || offer.version_max < kProtocolVersion) {
     return refuse(absl::FailedPreconditionError(
         absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ", offer.version_max, ", this node ",
-                     kProtocolVersion, " to ", kProtocolVersion, ": upgrade the older side")));
+                     kProtocolVersion, " to ", kBundleVersion, ": upgrade the older side")));
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
@@ -281,7 +301,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   entry.remote_generation = offer.session_generation;
   accepted_[key] = entry.index;
 
-  answer.version = kProtocolVersion;
+  answer.version = entry.version = std::min(offer.version_max, version_max(entry));
   answer.terms = common_terms(offer.terms);
   if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, transport_, claimed);
   answer.session_index = entry.index;
@@ -341,6 +361,12 @@ bool EndpointImpl::bind(SessionEntry& entry, PeerId from) {
   return true;
 }
 
+bool EndpointImpl::bind_again(SessionEntry& entry, PeerId from) {
+  if (!bind(entry, from)) return false;
+  if (entry.link_lost) resume(entry);
+  return true;
+}
+
 /// The session has a connection again, or asks for it: what was in flight is repeated.
 void EndpointImpl::resume(SessionEntry& entry) {
   // Without a peer there is nobody to send to: that one's next packet comes here again.
@@ -368,6 +394,7 @@ void EndpointImpl::uncount(const SessionEntry& entry) {
 
 /// The connection broke: packets with the session's numbers may come from elsewhere.
 void EndpointImpl::unbind(SessionEntry& entry) {
+  bundles_.leave(entry);
   uncount(entry);
   entry.peer = kUnbound;
   entry.session->set_route(kNoPeer);
@@ -447,6 +474,7 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
   ++counters_.sessions_broken;
   entry.session->ready_hook.unlink();
   entry.session->interrupt(why, now_ns_);
+  bundles_.leave(entry);
   if (!entry.initiator) return doom(entry, why);
   renew_generation(entry);
   entry.nonce = secret();
@@ -476,6 +504,7 @@ void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
   --session_count_;
   entry.session->ready_hook.unlink();
   entry.session->abort_all(why, now_ns_);
+  bundles_.leave(entry);
   timers_.set(entry.index, kTimeNever);
   if (entry.initiator) {
     if (const auto count = dialled_.find(entry.peer); --count->second == 0) dialled_.erase(count);
@@ -493,6 +522,7 @@ void EndpointImpl::bury_doomed() {
   for (uint32_t index : std::exchange(doomed_, {})) {
     SessionEntry& entry = *entries_[index];
     entry.session->ready_hook.unlink();
+    bundles_.remove(index);
     entry.session.reset();
     entry.state = State::kFree;
     free_entries_.push_back(index);
@@ -537,6 +567,8 @@ void EndpointImpl::on_link(const LinkEvent& event) {
         if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
       } else if (capabilities_.connected && entry.state == State::kOpen) {
         entry.session->go_quiet();
+        bundles_.leave(entry);
+        if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
       }
       if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, event.why);
     } else if (entry.state == State::kOpen) {
@@ -601,6 +633,11 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
     return now_ns_;
   }
   if (entry.link_lost && now_ns_ >= entry.resend_at_ns) resume(entry);
+  if (now_ns_ >= entry.next_join_ns) {
+    if (!entry.session->is_quiet()) bundles_.join(entry);
+    entry.next_join_ns = now_ns_ + protocol.connect_retry_ns;
+  }
+  next = std::min(next, entry.next_join_ns);
   if (!entry.initiator && !entry.proven) {
     const TimeNs given_up_ns = entry.connecting_since_ns + protocol.unproven_after_ns;
     if (now_ns_ >= given_up_ns) {

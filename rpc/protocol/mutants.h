@@ -24,6 +24,7 @@ enum class Mutant {
   kForgetLost,           // what was in flight when a connection broke is not repeated over the next one
   kKeepBinding,          // a session whose connection broke takes no packets that come by another one
   kDropLent,             // an announced message's memory goes when its call ends, read or not
+  kAnyLife,              // a record is taken for whatever session has its index now
 };
 
 #ifdef SKUA_WITH_MUTANTS

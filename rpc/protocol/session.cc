@@ -17,18 +17,48 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   context_.open = true;
   context_.last_heard_ns = now;
   ping_due_ = pong_due_ = quiet_ = false;
+  context_.small_slots.clear();
+  hot_.mask = static_cast<uint16_t>(terms.window - 1);
+  hot_.wire_generation = address.local_generation;
+  hot_.hinder(SessionHot::kClosed, false);
+  hot_.hinder(SessionHot::kQuiet, false);
+  hot_.hinder(SessionHot::kUnarmed, true);
   callee_.open();
   caller_.open(now);
+  caller_.tell_busy();
+}
+
+void Session::make_slots() {
+  if (context_.small_slots.exists()) return;
+  context_.small_slots.make(hot_);
+  caller_.on_slots_made();
+}
+
+void Session::on_slot_freed(TimeNs now) {
+  caller_.on_slot_freed(now);
+  caller_.tell_busy();
+}
+
+/// What small calls heard counts as heard.
+void Session::hear_small(TimeNs now) {
+  if (hot_.heard == heard_small_) return;
+  heard_small_ = hot_.heard;
+  const TimeNs heard_ns = now - static_cast<Ticks>(to_ticks(now) - hot_.heard) * kTickNs;
+  context_.last_heard_ns = std::max(context_.last_heard_ns, heard_ns);
+  context_.pinged_since_ns = 0;
 }
 
 void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
   // Before anybody gets the memory back.
   if (context_.open && (caller_.is_announcing() || callee_.is_announcing())) context_.host.sever(*this);
+  caller_.take_over_all(now);
   context_.open = false;
+  hot_.hinder(SessionHot::kClosed, true);
   ping_due_ = pong_due_ = quiet_ = false;
   context_.pinged_since_ns = 0;
   caller_.interrupt(sent_status, now);
   callee_.interrupt();
+  caller_.tell_busy();
 }
 
 void Session::abort_all(const absl::Status& status, TimeNs now) {
@@ -37,12 +67,14 @@ void Session::abort_all(const absl::Status& status, TimeNs now) {
 }
 
 void Session::on_link_lost(TimeNs now) {
+  caller_.take_over_all(now);
   caller_.on_link_lost(now);
 }
 
 /// The peer answers by the new connection: what was in flight on the old one is repeated.
 void Session::end_quiet(TimeNs now) {
   if (!std::exchange(quiet_, false)) return;
+  hot_.hinder(SessionHot::kQuiet, false);
   if (!mutant(Mutant::kForgetLost)) on_link_lost(now);
   context_.host.mark_ready(*this);
 }
@@ -69,6 +101,7 @@ void Session::on_fetched(const MessageOwner& owner, bool ok, Lease&& message, Ti
   if (!context_.is_owner(owner)) return;
   if (owner.is_request) return callee_.on_fetched(owner, ok, std::move(message), now);
   caller_.on_fetched(owner, ok, std::move(message), now);
+  caller_.tell_busy();
 }
 
 void Session::on_lent(const MessageOwner& owner, TimeNs now) {
@@ -83,8 +116,9 @@ bool Session::expects(const PacketHeader& header) const {
 }
 
 void Session::on_unplaceable(const PacketHeader& header, TimeNs now) {
-  if (header.type == PacketType::kResponse) return caller_.on_unplaceable(header, now);
-  callee_.on_unplaceable(header, now);
+  if (header.type != PacketType::kResponse) return callee_.on_unplaceable(header, now);
+  caller_.on_unplaceable(header, now);
+  caller_.tell_busy();
 }
 
 bool Session::transmit(PacketSink& sink, TimeNs now) {
@@ -98,15 +132,20 @@ bool Session::transmit(PacketSink& sink, TimeNs now) {
   }
   if (quiet_) [[unlikely]]
     return false;
-  return callee_.transmit(sink, now) || caller_.transmit(sink, now);
+  const bool is_left = callee_.transmit(sink, now) || caller_.transmit(sink, now);
+  caller_.tell_busy();
+  return is_left;
 }
 
 TimeNs Session::on_timer(TimeNs now) {
+  hear_small(now);
   caller_.depart(now);
   if (now >= context_.due_ns) {
     context_.due_ns = kTimeNever;
     context_.due_ns = std::min(run_due_timers(now), context_.due_ns);
   }
+  context_.tell_due(now);
+  caller_.tell_busy();
   return std::min(context_.due_ns, caller_.departure_ns());
 }
 

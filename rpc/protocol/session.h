@@ -36,7 +36,7 @@ class Session final {
   /// `route` is the driver's: whatever it wants to know of a session for each packet.
   Session(SessionHost& host, const ProtocolOptions& options, uint32_t index, ReceiveBudget* budget = nullptr,
           uint32_t route = 0)
-      : context_(host, options, *this), route_(route), caller_(context_, budget), callee_(context_) {
+      : context_(host, options, *this, hot_), route_(route), caller_(context_, budget), callee_(context_) {
     context_.address.local_index = index;
   }
   Session(const Session&) = delete;
@@ -58,9 +58,16 @@ class Session final {
   // --- Calls going out ---
   /// RESOURCE_EXHAUSTED when slots and backlog are full; INVALID_ARGUMENT for a message above the
   /// negotiated size. On OK the session refers to `call` until it hands it to host.complete().
-  absl::Status start(Call& call, TimeNs now) { return caller_.start(call, now); }
+  absl::Status start(Call& call, TimeNs now) {
+    absl::Status status = caller_.start(call, now);
+    caller_.tell_busy();
+    return status;
+  }
   /// Completes the call with `status` now.
-  void cancel(Call& call, const absl::Status& status, TimeNs now) { caller_.cancel(call, status, now); }
+  void cancel(Call& call, const absl::Status& status, TimeNs now) {
+    caller_.cancel(call, status, now);
+    caller_.tell_busy();
+  }
 
   // --- Calls coming in ---
   /// Answers a delivered request. False if the slot has moved on (the answer is stale).
@@ -69,13 +76,39 @@ class Session final {
     return callee_.respond(slot, req_num, code, engine_status, std::move(response), now);
   }
 
+  // --- Small calls (small_calls.h) ---
+  [[nodiscard]] SessionHot& hot() { return hot_; }
+  /// Its sslots exist from here on.
+  void make_slots();
+  /// The session's timer comes then, or before.
+  void arm_small(Ticks when, TimeNs now) { context_.arm_small(when, now); }
+  /// A small call left its sslot, and others wait for one or for its credit.
+  void on_slot_freed(TimeNs now);
+  /// The network's delay, as `answers` small calls of `record_bytes` each saw it.
+  void on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now) {
+    caller_.on_small_sample(delay_ns, answers, record_bytes, now);
+  }
+  /// An sslot of the peer's that a large call has is a small one's again. False: the request is none to be run.
+  bool yield_slot(uint32_t number) { return callee_.yield_slot(number); }
+  /// Cancels the small call of that number; or whatever it has become.
+  void cancel_small(uint32_t number, const absl::Status& status, TimeNs now) {
+    caller_.cancel_small(number, status, now);
+    caller_.tell_busy();
+  }
+  /// All small calls go on as large ones: the session leaves its association.
+  void give_up_small(TimeNs now) { caller_.take_over_all(now); }
+
   // --- The driver's side ---
   void on_packet(const Arrival& arrival, TimeNs now) {
     context_.last_heard_ns = now;
     context_.pinged_since_ns = 0;
-    if (arrival.header.type == PacketType::kResponse) return caller_.on_response(arrival, now);
     if (arrival.header.type == PacketType::kRequest) return callee_.on_request(arrival, now);
-    on_other_packet(arrival, now);
+    if (arrival.header.type == PacketType::kResponse) {
+      caller_.on_response(arrival, now);
+    } else {
+      on_other_packet(arrival, now);
+    }
+    caller_.tell_busy();
   }
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
@@ -101,7 +134,10 @@ class Session final {
   void set_route(uint32_t route) { route_ = route; }
   /// The connection broke. The peer takes nothing of the session by another one until a ping by it has told where the
   /// session is, so nothing but pings goes out until one is answered.
-  void go_quiet() { quiet_ = context_.open; }
+  void go_quiet() {
+    quiet_ = context_.open;
+    hot_.hinder(SessionHot::kQuiet, quiet_);
+  }
   [[nodiscard]] bool is_quiet() const { return quiet_; }
   [[nodiscard]] const SessionTerms& terms() const { return context_.terms; }
   [[nodiscard]] const RttEstimator& rtt() const { return caller_.rtt(); }
@@ -123,13 +159,16 @@ class Session final {
   ListHook ready_hook;
 
  private:
+  void hear_small(TimeNs now);
   void on_other_packet(const Arrival& arrival, TimeNs now);
   void end_quiet(TimeNs now);
   TimeNs run_due_timers(TimeNs now);
   TimeNs run_liveness(TimeNs now);
 
+  SessionHot hot_;
   SessionContext context_;
   uint32_t route_;
+  Ticks heard_small_ = 0;  // hot_.heard, when it was looked at last
   bool ping_due_ = false;
   bool pong_due_ = false;
   bool quiet_ = false;

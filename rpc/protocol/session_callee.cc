@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "rpc/protocol/association.h"
 #include "rpc/protocol/mutants.h"
-#include "rpc/protocol/session_callee.h"
+#include "rpc/protocol/session.h"
 
 namespace skua::rpc {
 namespace {
@@ -17,6 +18,11 @@ void CalleeHalf::open() {
 
 void CalleeHalf::interrupt() {
   for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) slots_[i].forget();
+  for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
+    ServerSlot& small = context_.hot.server()[i];
+    if (small.state != ServerSlot::State::kLarge) small.state = ServerSlot::State::kIdle;
+    small.response.reset();
+  }
 }
 
 void CalleeHalf::make_ready(Slot& slot) {
@@ -38,6 +44,9 @@ size_t CalleeHalf::retained_responses() const {
   for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) {
     count += (slots_[i].response ? 1 : 0) + (slots_[i].announced ? 1 : 0);
   }
+  for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
+    count += context_.hot.server()[i].response ? 1 : 0;
+  }
   return count;
 }
 
@@ -51,16 +60,54 @@ size_t CalleeHalf::retained_requests() const {
 
 bool CalleeHalf::expects(const PacketHeader& header) const {
   // A repeated request is taken too: it asks for its response again.
-  return slots_ == nullptr ||
-         static_cast<int32_t>(header.req_num - slots_[context_.slot_of(header.req_num)].req_num) >= 0;
+  if (context_.hot.client == nullptr) return true;
+  const uint32_t index = context_.slot_of(header.req_num);
+  const ServerSlot& small = context_.hot.server()[index];
+  const bool is_here = small.state == ServerSlot::State::kLarge;
+  return static_cast<int32_t>(header.req_num - (is_here ? slots_[index].req_num : small.req_num)) >= 0;
 }
 
 void CalleeHalf::make_slots() {
+  context_.session.make_slots();
   slots_ = std::make_unique<Slot[]>(context_.terms.window);
-  for (uint32_t i = 0; i < context_.terms.window; ++i) {
-    slots_[i].index = i;
-    slots_[i].req_num = i - context_.terms.window;
+  for (uint32_t i = 0; i < context_.terms.window; ++i) slots_[i].index = i;
+}
+
+void CalleeHalf::take_over(uint32_t index) {
+  ServerSlot& small = context_.hot.server()[index];
+  Slot& slot = slots_[index];
+  slot.forget();
+  slot.req_num = small.req_num;
+  slot.method = small.method;
+  slot.message_bytes = small.request_bytes;
+  slot.one_way = false;
+  slot.status = slot.response_flags = 0;
+  slot.received.reset(1);
+  slot.received.insert(0);
+  if (small.state == ServerSlot::State::kExecuting) {
+    slot.state = Slot::State::kExecuting;
+  } else if (small.state == ServerSlot::State::kResponding) {
+    slot.state = Slot::State::kResponding;
+    slot.response = std::move(small.response);
+    slot.response_pieces = 1;
+    slot.wanted.reset(1);
   }
+  small.state = ServerSlot::State::kLarge;
+}
+
+bool CalleeHalf::yield_slot(uint32_t number) {
+  const uint32_t index = context_.slot_of(number);
+  Slot& slot = slots_[index];
+  const auto age = static_cast<int32_t>(number - slot.req_num);
+  if (age <= 0 || slot.state == Slot::State::kFetching) {
+    context_.drop(age < 0 ? DropReason::kStaleRequest : age == 0 ? DropReason::kDuplicate : DropReason::kNotReady);
+    return false;
+  }
+  slot.forget();
+  ServerSlot& small = context_.hot.server()[index];
+  small.req_num = slot.req_num;
+  small.state = ServerSlot::State::kIdle;
+  return true;
 }
 
 void CalleeHalf::on_request(const Arrival& arrival, TimeNs now) {
@@ -76,6 +123,9 @@ void CalleeHalf::on_request(const Arrival& arrival, TimeNs now) {
   if (age > 0) {
     if (slot.state == Slot::State::kFetching) [[unlikely]] {
       return context_.drop(DropReason::kNotReady);
+    }
+    if (const Association* a = context_.hot.association; a != nullptr && a->is_stale(header.stamp, now)) [[unlikely]] {
+      return context_.drop(DropReason::kStaleBundle);
     }
     begin_request(slot, header);
   } else if (header.message_bytes != slot.message_bytes) {
@@ -209,8 +259,8 @@ void CalleeHalf::on_duplicate_request(Slot& slot) {
 
 bool CalleeHalf::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode code, bool engine_status,
                          MessagePtr&& response, TimeNs now) {
-  if (!context_.open || slots_ == nullptr || slot_index >= context_.terms.window) return false;
-  Slot& slot = slots_[slot_index];
+  if (!context_.open || context_.hot.client == nullptr || slot_index >= context_.terms.window) return false;
+  Slot& slot = slot_at(slot_index);
   if (slot.req_num != req_num || slot.state != Slot::State::kExecuting) return false;
   if (!response) response = context_.host.make_message();
   if (response->size() > context_.terms.message_max_bytes) [[unlikely]] {

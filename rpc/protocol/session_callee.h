@@ -59,6 +59,9 @@ class CalleeHalf final {
   /// Ends requests of which a part came and the rest did not. Returns when to come back.
   TimeNs run_timers(TimeNs now);
 
+  /// A small request comes for an sslot that is this half's: the sslot is a small call's again. False: the request is not to be run.
+  bool yield_slot(uint32_t number);
+
   /// What slots keep until they are used again: responses, and requests that are half there.
   [[nodiscard]] size_t retained_responses() const;
   [[nodiscard]] size_t retained_requests() const;
@@ -109,12 +112,18 @@ class CalleeHalf final {
 
   void make_ready(Slot& slot);
   void make_slots();
-  Slot& slot_for(const PacketHeader& header) {
+  Slot& slot_for(const PacketHeader& header) { return slot_at(context_.slot_of(header.req_num)); }
+  /// The sslot is this half's from here on, with what a small call left there.
+  Slot& slot_at(uint32_t index) {
     if (slots_ == nullptr) [[unlikely]] {
       make_slots();
     }
-    return slots_[context_.slot_of(header.req_num)];
+    if (context_.hot.server()[index].state != ServerSlot::State::kLarge) [[unlikely]] {
+      take_over(index);
+    }
+    return slots_[index];
   }
+  void take_over(uint32_t index);
 
   // Requests.
   inline void begin_request(Slot& slot, const PacketHeader& header);

@@ -5,7 +5,7 @@
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 #include "rpc/protocol/mutants.h"
-#include "rpc/protocol/session_caller.h"
+#include "rpc/protocol/session.h"
 
 namespace skua::rpc {
 namespace {
@@ -31,15 +31,16 @@ CallerHalf::~CallerHalf() {
 }
 
 void CallerHalf::open(TimeNs now) {
-  credits_ = context_.terms.credits;
+  // A reliable transport needs none: there are always enough.
+  context_.hot.credits = context_.reliable ? kWindowMax : static_cast<uint16_t>(context_.terms.credits);
   waiting_since_ns_ = now;
   rtt_ = RttEstimator();
   congestion_.reset();
   limits_ = {};
-  credits_barred_ = acked_since_loss_ = packet_bytes_ = 0;
+  context_.hot.credits_barred = 0;
+  acked_since_loss_ = packet_bytes_ = 0;
   pacer_.reset();
   departure_wait_ns_ = kTimeNever;
-  free_slots_.clear();
   lingering_count_ = 0;
   slots_.reset();
   if (!backlog_.empty()) start_backlog(now);
@@ -106,10 +107,8 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
   if (active_count_ == 0) waiting_since_ns_ = now;
   if (context_.open && backlog_.empty()) {
     if (slots_ == nullptr) start_backlog(now);
-    if (!free_slots_.empty()) {
-      Slot& slot = slots_[free_slots_.back()];
-      free_slots_.pop_back();
-      assign(slot, call, now);
+    if (context_.hot.has_free_slot()) {
+      assign(take_slot(), call, now);
       return absl::OkStatus();
     }
   }
@@ -125,20 +124,14 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
 }
 
 void CallerHalf::make_slots() {
+  context_.session.make_slots();
   slots_ = std::make_unique<Slot[]>(context_.terms.window);
-  free_slots_.reserve(context_.terms.window);
-  for (uint32_t i = context_.terms.window; i-- > 0;) {
-    slots_[i].index = i;
-    slots_[i].req_num = i - context_.terms.window;
-    free_slots_.push_back(i);
-  }
-  if (!context_.reliable) congestion_ = make_congestion_policy(context_.options, context_.terms.credits);
-  if (congestion_ != nullptr) apply_limits();
+  for (uint32_t i = 0; i < context_.terms.window; ++i) slots_[i].index = i;
 }
 
 void CallerHalf::start_backlog(TimeNs now) {
   if (slots_ == nullptr) make_slots();
-  while (!free_slots_.empty() && !backlog_.empty()) {
+  while (context_.hot.has_free_slot() && !backlog_.empty()) {
     Call& call = *backlog_.pop_front();
     --backlog_count_;
     if (call.request->size() > context_.terms.message_max_bytes) {
@@ -148,16 +141,14 @@ void CallerHalf::start_backlog(TimeNs now) {
                                    false));
       continue;
     }
-    Slot& slot = slots_[free_slots_.back()];
-    free_slots_.pop_back();
-    assign(slot, call, now);
+    assign(take_slot(), call, now);
   }
 }
 
 void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   slot.call = &call;
   call.slot = slot.index;
-  slot.req_num += context_.terms.window;
+  slot.req_num = context_.hot.client[slot.index].req_num;
   slot.request_pieces = context_.pieces_of(call.request->size());
   bool held_back = false;
   if (slot.request_pieces > 1) {
@@ -205,8 +196,8 @@ PacketSink* CallerHalf::express_for(Slot& slot) {
       context_.reliable || slot.request_pieces != 1 || limits_.paced() || !ready_.empty() || !waiting_.empty();
   if (held_back) return nullptr;
   PacketSink* sink = context_.host.express(context_.session);
-  if (sink == nullptr || credits_ <= credits_barred_) return nullptr;
-  --credits_;
+  if (sink == nullptr || context_.hot.credits <= context_.hot.credits_barred) return nullptr;
+  --context_.hot.credits;
   slot.credits_held = 1;
   return sink;
 }
@@ -251,7 +242,7 @@ void CallerHalf::vacate(Slot& slot) {
   if (slot.response.data != nullptr) slot.response = {};
   slot.packets_wanted = false;
   --active_count_;
-  if (!slot.lingers()) free_slots_.push_back(slot.index);
+  if (!slot.lingers()) context_.hot.free_slot(slot.index);
 }
 
 Call& CallerHalf::take_out(Slot& slot) {
@@ -434,6 +425,7 @@ void CallerHalf::after_progress(Slot& slot, TimeNs now) {
 }
 
 bool CallerHalf::expects(const PacketHeader& header) const {
+  if (is_small(header.req_num)) return true;
   if (slots_ == nullptr) return false;
   const Slot& slot = slots_[context_.slot_of(header.req_num)];
   return slot.call != nullptr && slot.req_num == header.req_num;

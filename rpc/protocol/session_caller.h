@@ -17,7 +17,7 @@
 // flight.
 //
 // Files: session_caller.cc (calls, and what comes in), session_caller_send.cc (credits, what goes out, timers),
-// session_caller_read.cc (large messages that their receiver reads: how).
+// session_caller_read.cc (large messages that their receiver reads: how), session_caller_small.cc (small calls that come here).
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 
@@ -57,6 +57,17 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void abort_backlog(const absl::Status& status);
   void on_link_lost(TimeNs now);
 
+  // --- Small calls: session_caller_small.cc
+  /// All of them go on as calls of this half.
+  void take_over_all(TimeNs now);
+  /// The session's sslots have been made.
+  void on_slots_made();
+  void on_slot_freed(TimeNs now);
+  void on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now);
+  void cancel_small(uint32_t number, const absl::Status& status, TimeNs now);
+  /// Small calls must not overtake calls that wait.
+  void tell_busy() { context_.hot.hinder(SessionHot::kBusy, !backlog_.empty() || !waiting_.empty()); }
+
   // --- Calls
   absl::Status start(Call& call, TimeNs now);
   void cancel(Call& call, const absl::Status& status, TimeNs now);
@@ -86,14 +97,14 @@ class CallerHalf final : private ReceiveBudget::Waiter {
 
   // --- Figures
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
-  [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_; }
+  [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_ + context_.hot.small_count; }
   [[nodiscard]] uint32_t lingering_slots() const { return lingering_count_; }
   /// Something is expected from the peer.
   [[nodiscard]] bool is_waiting() const { return active_count_ + lingering_count_ > 0; }
   /// Since when, without a break; liveness counts from here or from what was heard last.
   [[nodiscard]] TimeNs waiting_since_ns() const { return waiting_since_ns_; }
   [[nodiscard]] uint32_t credits_missing() const {
-    return context_.open && !context_.reliable ? context_.terms.credits - credits_ : 0;
+    return context_.open && !context_.reliable ? context_.terms.credits - context_.hot.credits : 0;
   }
   /// The peer may be reading a request.
   [[nodiscard]] bool is_announcing() const;
@@ -141,8 +152,20 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
   }
 
+  // Small calls.
+  [[nodiscard]] bool is_small(uint32_t number) const {
+    if (context_.hot.small_count == 0) return false;
+    const ClientSlot& slot = context_.hot.client[context_.slot_of(number)];
+    return slot.state == ClientSlot::State::kSmall && slot.req_num == number;
+  }
+  Slot& take_over(uint32_t index, TimeNs now);
+  void repeat(Slot& slot, TimeNs now);
+  TimeNs run_small_timers(TimeNs now);
+
   // Calls.
   void make_slots();
+  /// A free sslot; there is one.
+  Slot& take_slot() { return slots_[context_.hot.take_slot()]; }
   void start_backlog(TimeNs now);
   [[gnu::always_inline]] inline void assign(Slot& slot, Call& call, TimeNs now);
   void complete(Call& call, CallOutcome&& outcome);
@@ -159,6 +182,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
         (slot->req_num == header.req_num || mutant(Mutant::kAcceptStaleResponse))) [[likely]] {
       return slot;
     }
+    if (is_small(header.req_num)) return &take_over(context_.slot_of(header.req_num), context_.last_heard_ns);
     context_.drop(DropReason::kUnexpectedResponse);
     return nullptr;
   }
@@ -208,7 +232,6 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void on_linger_timer(Slot& slot, TimeNs now);
 
   SessionContext& context_;
-  uint32_t credits_ = 0;
   uint32_t active_count_ = 0;
   uint32_t lingering_count_ = 0;
   uint32_t backlog_count_ = 0;
@@ -218,8 +241,6 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   // Congestion control: what the policy said last, and what it is told next.
   std::unique_ptr<CongestionPolicy> congestion_;
   CongestionLimits limits_;
-  /// Credits that the policy's window does not let the session use.
-  uint32_t credits_barred_ = 0;
   uint32_t acked_since_loss_ = 0;
   /// Usual size of the packets that told of congestion: limits count full packets, and of smaller ones more fit.
   uint32_t packet_bytes_ = 0;
@@ -229,9 +250,8 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   ReceiveBudget* const budget_;
   uint32_t pulled_ = 0;  // over all slots
 
-  // An array of terms.window, made at first use so that an idle session is small.
+  // An array of terms.window, made at first use so that an idle session is small. Which are free, and the credits, is in context_.hot.
   std::unique_ptr<Slot[]> slots_;
-  std::vector<uint32_t> free_slots_;
   IntrusiveList<Call, &Call::hook> backlog_;
   IntrusiveList<Slot, &Slot::ready_hook> ready_;
   IntrusiveList<Slot, &Slot::ready_hook> waiting_;

@@ -170,7 +170,7 @@ void CallerHalf::linger(Slot& slot, TimeNs now) {
 void CallerHalf::end_linger(Slot& slot, TimeNs now) {
   slot.announced.reset();
   --lingering_count_;
-  free_slots_.push_back(slot.index);
+  context_.hot.free_slot(slot.index);
   if (!backlog_.empty()) start_backlog(now);
 }
 

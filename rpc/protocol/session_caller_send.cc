@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/protocol/mutants.h"
-#include "rpc/protocol/session_caller.h"
+#include "rpc/protocol/session.h"
 
 namespace skua::rpc {
 namespace {
@@ -21,8 +21,8 @@ constexpr uint32_t kProbesThatMeanTimeout = 3;
 bool CallerHalf::take_credit(Slot& slot) {
   if (context_.reliable) return true;
   if (slot.outstanding() < slot.credits_held) return true;
-  if (credits_ <= credits_barred_) return false;
-  --credits_;
+  if (context_.hot.credits <= context_.hot.credits_barred) return false;
+  --context_.hot.credits;
   ++slot.credits_held;
   return true;
 }
@@ -32,7 +32,8 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
   if (slot.credits_held > keep) {
     const uint32_t returned = slot.credits_held - keep;
     slot.credits_held = keep;
-    credits_ += mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3 ? returned - 1 : returned;
+    const bool loses_one = mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3;
+    context_.hot.credits = static_cast<uint16_t>(context_.hot.credits + returned - (loses_one ? 1 : 0));
   }
   if (!waiting_.empty()) wake_waiters();
 }
@@ -40,7 +41,8 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
 void CallerHalf::wake_waiters() {
   // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its
   // own. And one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
-  const uint32_t usable = credits_ > credits_barred_ ? credits_ - credits_barred_ : 0;
+  const SessionHot& hot = context_.hot;
+  const uint32_t usable = hot.credits > hot.credits_barred ? hot.credits - hot.credits_barred : 0u;
   const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
   for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());
 }
@@ -73,6 +75,7 @@ void CallerHalf::return_pulls(Slot& slot, uint32_t keep) {
 
 void CallerHalf::on_budget_room() {
   if (!waiting_.empty()) make_ready(waiting_.front());
+  tell_busy();
 }
 
 /// The next packet may leave now; else the caller's slot waits for the session's departure.
@@ -93,7 +96,13 @@ void CallerHalf::apply_limits() {
     limits_.window_packets = static_cast<uint32_t>(std::min<uint64_t>(window, UINT32_MAX));
     limits_.packet_gap_ns = limits_.packet_gap_ns * packet_bytes_ / static_cast<DurationNs>(full);
   }
-  credits_barred_ = context_.terms.credits - std::min(context_.terms.credits, limits_.window_packets);
+  SessionHot& hot = context_.hot;
+  hot.credits_barred =
+      static_cast<uint16_t>(context_.terms.credits - std::min(context_.terms.credits, limits_.window_packets));
+  hot.hinder(SessionHot::kPaced, limits_.paced());
+  hot.quiet_from = static_cast<Ticks>(limits_.quiet_from_ns / kTickNs);
+  const DurationNs quiet_span = limits_.quiet_until_ns - limits_.quiet_from_ns;
+  hot.quiet_span = static_cast<Ticks>(std::min<DurationNs>(quiet_span / kTickNs, UINT32_MAX));
 }
 
 // --- Sending ---------------------------------------------------------------------------------------------------------
@@ -252,7 +261,7 @@ void CallerHalf::depart(TimeNs now) {
 }
 
 TimeNs CallerHalf::run_timers(TimeNs now) {
-  TimeNs next = run_backlog_timers(now);
+  TimeNs next = std::min(run_backlog_timers(now), run_small_timers(now));
   if (!context_.open || slots_ == nullptr || !is_waiting()) return next;
   for (uint32_t i = 0; i < context_.terms.window; ++i) {
     Slot& slot = slots_[i];

@@ -10,6 +10,7 @@
 #include "rpc/protocol/announcement.h"
 #include "rpc/protocol/options.h"
 #include "rpc/protocol/session_host.h"
+#include "rpc/protocol/small_slots.h"
 #include "rpc/wire/handshake.h"
 #include "rpc/wire/packet_header.h"
 
@@ -17,13 +18,16 @@ namespace skua::rpc {
 
 /// Thread: the endpoint's. The session owns it; its halves refer to it.
 struct SessionContext {
-  SessionContext(SessionHost& its_host, const ProtocolOptions& its_options, Session& its_session)
-      : host(its_host), options(its_options), session(its_session) {}
+  SessionContext(SessionHost& its_host, const ProtocolOptions& its_options, Session& its_session, SessionHot& its_hot)
+      : host(its_host), options(its_options), session(its_session), hot(its_hot) {}
 
   SessionHost& host;
   const ProtocolOptions& options;
   /// For the host: whose something is.
   Session& session;
+  /// What both halves share with small calls.
+  SessionHot& hot;
+  SmallSlots small_slots;
   SessionAddress address;
   SessionTerms terms;
   bool open = false;
@@ -39,6 +43,17 @@ struct SessionContext {
     if (when >= due_ns) return;  // the host will come by then
     due_ns = when;
     host.arm_timer(session, when);
+  }
+  /// The same for a small call.
+  void arm_small(Ticks when, TimeNs now) {
+    arm(now + static_cast<int32_t>(when - to_ticks(now)) * kTickNs);
+    tell_due(now);
+  }
+  /// Small calls learn when on_timer() comes: they look at 32-bit ticks.
+  void tell_due(TimeNs now) {
+    const bool is_near = due_ns != kTimeNever && due_ns - now <= 60 * kSecond;
+    if (is_near) hot.due = to_ticks(due_ns);
+    hot.hinder(SessionHot::kUnarmed, !is_near);
   }
   void drop(DropReason reason) const { host.count_drop(reason); }
 

@@ -82,6 +82,8 @@ class SessionHost {
   [[nodiscard]] virtual bool takes_one_way(uint16_t method) const = 0;
   /// The call left the session for good; its outcome is in it.
   virtual void complete(Call& call) = 0;
+  /// An empty record for a small call of the session that goes on as a large one (small_slots.h).
+  virtual Call& take_over(Session& session) = 0;
   virtual void count_drop(DropReason reason) = 0;
   virtual void count_retransmit() = 0;
   virtual void count_copied(size_t bytes) = 0;

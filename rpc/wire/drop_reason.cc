@@ -20,6 +20,8 @@ std::string_view drop_reason_name(DropReason reason) {
     case DropReason::kMalformedHandshake: return "malformed_handshake";
     case DropReason::kRefusedHandshake: return "refused_handshake";
     case DropReason::kForeignSender: return "foreign_sender";
+    case DropReason::kUnknownAssociation: return "unknown_association";
+    case DropReason::kStaleBundle: return "stale_bundle";
   }
   return "unknown";
 }

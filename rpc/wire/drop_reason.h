@@ -26,8 +26,10 @@ enum class DropReason : uint8_t {
   kMalformedHandshake,  // an offer or answer that does not decode
   kRefusedHandshake,    // an offer that was answered with no
   kForeignSender,       // for a session, and not from its peer
+  kUnknownAssociation,  // a bundle of an association that is none here, or of another epoch or peer
+  kStaleBundle,         // a bundle or request that lies far behind what came since
 };
-inline constexpr size_t kDropReasonCount = 16;
+inline constexpr size_t kDropReasonCount = 18;
 
 /// A name for counters and logs, such as "bad_checksum".
 [[nodiscard]] std::string_view drop_reason_name(DropReason reason);

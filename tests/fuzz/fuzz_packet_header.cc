@@ -89,6 +89,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   void sever(const Session&) override {}
   void deliver(Session&, ArrivedRequest&& request) override { requests.push_back(std::move(request)); }
   [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method % 2 == 0; }
+  Call& take_over(Session& /*session*/) override { return taken_over_.emplace_back(); }
   void complete(Call& call) override {
     SKUA_CHECK(call.request, "a call completed twice");
     SKUA_CHECK(!call.hook.linked() && call.slot == kNoSlot, "a completed call is still in the session");
@@ -125,6 +126,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
 
  private:
   static constexpr size_t kReadHeadMax = 16 << 10;
+  std::deque<Call> taken_over_;
   Assembly lend(std::vector<std::byte> bytes) {
     const uint64_t cookie = next_cookie_++;
     std::vector<std::byte>& kept = lent[cookie] = std::move(bytes);

@@ -75,6 +75,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   void deliver(Session& session, ArrivedRequest&& request) override;
   [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method != kAnswersOnly; }
   void complete(Call& call) override;
+  Call& take_over(Session& /*session*/) override { return taken_over.emplace_back(); }
   void count_drop(DropReason reason) override { ++drops[reason]; }
   void count_retransmit() override { ++retransmits; }
   void count_copied(size_t bytes) override { copied_bytes += bytes; }
@@ -108,6 +109,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   std::function<void(ArrivedRequest&&)> handler;
   std::deque<ArrivedRequest> requests;
   std::deque<TestCall> calls;
+  std::deque<Call> taken_over;
   std::map<DropReason, int> drops;
   int delivered = 0;
   int retransmits = 0;

@@ -1,0 +1,218 @@
+#include "rpc/bundles.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/endpoint_impl.h"
+
+namespace skua::rpc {
+
+// --- Received frames -------------------------------------------------------------------------------------------------
+
+void FrameLeases::grow() {
+  free_.push_back(static_cast<uint32_t>(frames_.size()));
+  frames_.emplace_back();
+}
+
+void FrameLeases::end(uint32_t id) {
+  if (frames_[id].buffer != kNoBuffer) endpoint_.release_buffer(frames_[id].buffer);
+  free_.push_back(id);
+}
+
+void FrameLeases::return_lease(uint64_t cookie) {
+  endpoint_.check_thread();
+  const auto id = static_cast<uint32_t>(cookie);
+  if (--frames_[id].count > 0) return;
+  --endpoint_.lent_count_;  // while a frame is being handled it has a count of its own
+  end(id);
+}
+
+Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options)
+    : endpoint_(endpoint),
+      transport_(transport),
+      options_(options),
+      now_ns_(endpoint.now_ns_),
+      integrity_(transport.capabilities().integrity),
+      leases_(endpoint),
+      calls_(*this, options) {}
+
+void Bundles::on_packet(const RxPacket& packet) {
+  SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
+             "the transport gave a bundle in two pieces");
+  current_ = leases_.begin(packet.buffer);
+  current_lends_ = packet.buffer != kNoBuffer && endpoint_.lent_count_ < endpoint_.lent_watermark_;
+  current_from_ = packet.from;
+  calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
+  if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;
+  endpoint_.counters_.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
+}
+
+bool Bundles::copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
+  // As for packets of version 1: without memory to copy to, lending above the watermark is the lesser evil.
+  std::optional<Assembly> copy = endpoint_.allocate_for(
+      endpoint_.payer_of(*endpoint_.entries_[index_of_handle(hot.handle)], current_from_), bytes.size());
+  if (!copy.has_value()) return false;
+  copy_bytes(copy->data, bytes);
+  endpoint_.counters_.rx_copied_bytes += bytes.size();
+  ++endpoint_.counters_.leases_copied_out;
+  lease = std::move(copy->lease);
+  return true;
+}
+
+void Bundles::flush() {
+  if (out_count_ == 0) return;
+  endpoint_.counters_.packets_sent += out_count_;
+  transport_.send_frames(std::span(out_).first(std::exchange(out_count_, 0)));
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+void Bundles::deliver(SessionHot& hot, SmallRequest&& request) {
+  endpoint_.deliver_small(hot, std::move(request));
+}
+
+void Bundles::complete(CompletionFn&& completion, Lease&& response) {
+  // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
+  if (endpoint_.has_gathered_) [[unlikely]] {
+    burst_end();
+  }
+  ++endpoint_.counters_.calls_completed;
+  CallOutcome outcome;
+  outcome.response = std::move(response);
+  outcome.from_peer = outcome.may_have_executed = true;
+  completion(std::move(outcome));
+}
+
+void Bundles::burst_end() {
+  endpoint_.tell_burst_end();
+}
+
+Session& Bundles::session_of(const SessionHot& hot) {
+  return *endpoint_.entries_[index_of_handle(hot.handle)]->session;
+}
+
+void Bundles::arm(SessionHot& hot, Ticks by) {
+  session_of(hot).arm_small(by, now_ns_);
+}
+
+void Bundles::make_slots(SessionHot& hot) {
+  session_of(hot).make_slots();
+}
+
+bool Bundles::yield_slot(SessionHot& hot, uint32_t number) {
+  return session_of(hot).yield_slot(number);
+}
+
+void Bundles::on_slot_freed(SessionHot& hot) {
+  session_of(hot).on_slot_freed(now_ns_);
+}
+
+/// The call goes on as a large one meanwhile; its answer is none the worse.
+void Bundles::on_late_answer(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo) {
+  Arrival arrival;
+  arrival.header.type = PacketType::kResponse;
+  arrival.header.session_index = index_of_handle(hot.handle);
+  arrival.header.req_num = record.number;
+  arrival.header.message_bytes = record.bytes;
+  arrival.header.stamp = echo;
+  arrival.payload = bytes;
+  session_of(hot).on_packet(arrival, now_ns_);
+}
+
+void Bundles::on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes) {
+  session_of(hot).on_small_sample(delay * kTickNs, answers, record_bytes, now_ns_);
+}
+
+void Bundles::drop(DropReason reason) {
+  endpoint_.count_drop(reason);
+}
+
+// --- Joining ---------------------------------------------------------------------------------------------------------
+
+void Bundles::join(SessionEntry& entry) {
+  entry.next_join_ns = now_ns_ + options_.connect_retry_ns;
+  if (entry.association == nullptr) {
+    Association* ours = associations_.to(entry.peer);
+    if (ours == nullptr) ours = &associations_.make_own(entry.peer, static_cast<uint32_t>(endpoint_.secret()));
+    enter(entry, *ours);
+  }
+  Association& a = *entry.association;
+  std::byte* at = calls_.write(
+      a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
+  if (at == nullptr) return;  // no room now: again
+  JoinRecord{entry.remote_generation, a.index, a.epoch, entry.session->hot().handle}.write(at);
+}
+
+/// The session is counted in the association; the association ends when nobody is.
+void Bundles::enter(SessionEntry& entry, Association& a) {
+  const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
+  a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
+  if (a.session_count++ == 0) a.probe_ticks = to_ticks(options_.rto_initial_ns);
+  entry.association = &a;
+}
+
+void Bundles::leave(SessionEntry& entry) {
+  entry.next_join_ns = kTimeNever;
+  Association* a = std::exchange(entry.association, nullptr);
+  if (a == nullptr) return;
+  entry.session->give_up_small(now_ns_);
+  SessionHot& hot = entry.session->hot();
+  hot.hinder(SessionHot::kNotJoined, true);
+  hot.association = nullptr;
+  if (--a->session_count > 0) return;
+  calls_.discard(*a);
+  associations_.end(*a);
+}
+
+void Bundles::on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from, Association* a) {
+  JoinRecord join;
+  if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
+  static_cast<void>(head);
+  if (record.kind == RecordKind::kJoin) return on_join_request(record, join, from);
+  if (record.kind == RecordKind::kJoined) return on_joined(record, join, a);
+  drop(DropReason::kBadType);
+}
+
+void Bundles::on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from) {
+  if (record.number >= endpoint_.entries_.size()) return drop(DropReason::kUnknownSession);
+  SessionEntry& entry = *endpoint_.entries_[record.number];
+  const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
+  if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
+  // As any packet that names the session's generation, a join says where the session's peer is.
+  if (endpoint_.is_lost_peer(entry, from) && !endpoint_.bind_again(entry, from)) return;
+  if (entry.peer != from || from == kNoPeer) return drop(DropReason::kForeignSender);
+  Association* a = associations_.of(from, join.association, join.epoch);
+  if (entry.association != nullptr && entry.association != a) return drop(DropReason::kForeignSender);
+  SessionHot& hot = entry.session->hot();
+  if (entry.association == nullptr) {
+    if (a == nullptr) {
+      a = &associations_.make_accepted(from, join.association, join.epoch, static_cast<uint32_t>(endpoint_.secret()));
+    }
+    enter(entry, *a);
+  }
+  hot.remote_handle = join.session;
+  hot.association = a;
+  hot.heard = to_ticks(now_ns_);
+  hot.hinder(SessionHot::kNotJoined, false);
+  std::byte* at = calls_.write(
+      *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
+  if (at != nullptr) JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
+}
+
+void Bundles::on_joined(const RecordHead& record, const JoinRecord& join, Association* a) {
+  SessionHot& joined = hot(index_of_handle(record.session));
+  if (a == nullptr || !a->is_ours || joined.handle != record.session) return drop(DropReason::kUnknownAssociation);
+  SessionEntry& entry = *endpoint_.entries_[index_of_handle(record.session)];
+  if (entry.state != SessionEntry::State::kOpen || entry.association != a || entry.wire_generation != join.generation) {
+    return drop(DropReason::kOldGeneration);
+  }
+  if (joined.association == a) return drop(DropReason::kDuplicate);
+  a->remote_index = join.association;
+  a->remote_epoch = join.epoch;
+  entry.next_join_ns = kTimeNever;
+  joined.remote_handle = join.session;
+  joined.association = a;
+  joined.hinder(SessionHot::kNotJoined, false);
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,166 @@
+// Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need of it: frames of the transport, leases of received frames,
+// associations and how sessions join them.
+//
+// Joining. Both sides agreed on version 2 when the session was opened; then its opener sends a join by a bundle, again and again until it is
+// answered (JoinRecord in rpc/wire/bundle.h). It is taken from the session's peer alone, and only with the session's generation, which only
+// the peer was told. A session leaves its association when it ends or breaks, or when the connection that it goes by ends.
+#ifndef SKUA_RPC_BUNDLES_H_
+#define SKUA_RPC_BUNDLES_H_
+
+#include <array>
+#include <vector>
+
+#include "rpc/base/lease.h"
+#include "rpc/endpoint.h"
+#include "rpc/protocol/association.h"
+#include "rpc/protocol/session.h"
+#include "rpc/protocol/small_calls.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+struct SessionEntry;
+
+/// Received frames that are lent in pieces: a frame goes back when its last piece does. Thread: the endpoint's.
+class FrameLeases final : public LeaseOwner {
+ public:
+  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
+
+  /// The frame that is being handled; drop() ends that.
+  uint32_t begin(RxBufferId buffer) {
+    if (free_.empty()) grow();
+    const uint32_t id = free_.back();
+    free_.pop_back();
+    frames_[id] = {buffer, 1};
+    return id;
+  }
+  void lend(uint32_t id, ByteSpan piece, Lease& lease) {
+    ++frames_[id].count;
+    lease.fill(piece, this, id);
+  }
+  /// True: pieces of it are still lent.
+  bool drop(uint32_t id) {
+    if (--frames_[id].count > 0) return true;
+    end(id);
+    return false;
+  }
+  void return_lease(uint64_t cookie) override;
+
+ private:
+  struct Frame {
+    RxBufferId buffer = kNoBuffer;
+    uint32_t count = 0;
+  };
+  void grow();
+  void end(uint32_t id);
+
+  EndpointImpl& endpoint_;
+  std::vector<Frame> frames_;
+  std::vector<uint32_t> free_;
+};
+
+/// Thread: the endpoint's, which owns it.
+class Bundles final {
+ public:
+  Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options);
+  Bundles(const Bundles&) = delete;
+  Bundles& operator=(const Bundles&) = delete;
+
+  /// A received bundle; its buffer is the transport's again when all leases of it are gone.
+  void on_packet(const RxPacket& packet);
+  [[nodiscard]] bool in_packet() const { return current_ != kNone; }
+  void send_all() {
+    if (!calls_.nothing_written() || out_count_ > 0) calls_.send_all();
+  }
+  [[nodiscard]] bool nothing_written() const { return calls_.nothing_written() && out_count_ == 0; }
+
+  // --- Sessions
+  void add(SessionHot& hot) {
+    const uint32_t index = index_of_handle(hot.handle);
+    if (index >= hots_.size()) hots_.resize(index + 1, &nobody_);
+    hots_[index] = &hot;
+  }
+  void remove(uint32_t index) { hots_[index] = &nobody_; }
+  /// Asks the peer to let the session join; again after a while (SessionEntry::next_join_ns).
+  void join(SessionEntry& entry);
+  /// Small calls in flight go on as large ones.
+  void leave(SessionEntry& entry);
+
+  // --- Calls
+  [[nodiscard]] SmallCalls<Bundles>& calls() { return calls_; }
+  [[nodiscard]] const SmallCalls<Bundles>& calls() const { return calls_; }
+
+  // --- Driver of SmallCalls
+  [[nodiscard]] SessionHot& hot(uint32_t index) { return index < hots_.size() ? *hots_[index] : nobody_; }
+  [[nodiscard]] Association* association(uint32_t index, uint32_t epoch, PeerId peer) {
+    return associations_.find(index, epoch, peer);
+  }
+  bool open_frame(Association& association) {
+    const TxFrame frame = transport_.take_frame(association.peer);
+    if (frame.bytes == nullptr) return false;
+    association.begin = frame.bytes;
+    association.end = frame.bytes + frame.room;
+    association.cookie = frame.cookie;
+    return true;
+  }
+  void send_frame(Association& association, uint32_t bytes) {
+    out_[out_count_++] = {association.peer, bytes, association.begin,
+                          static_cast<uint32_t>(association.end - association.begin), association.cookie};
+    if (out_count_ == out_.size()) flush();
+  }
+  void flush();
+  bool keep(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
+    if (bytes.empty()) return true;
+    if (!current_lends_) [[unlikely]] {
+      return copy_out(hot, bytes, lease);
+    }
+    zero_copy_bytes_ += bytes.size();
+    leases_.lend(current_, bytes, lease);
+    return true;
+  }
+  void deliver(SessionHot& hot, SmallRequest&& request);
+  void complete(CompletionFn&& completion, Lease&& response);
+  void burst_end();
+  void on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from, Association* association);
+  void arm(SessionHot& hot, Ticks by);
+  void make_slots(SessionHot& hot);
+  bool yield_slot(SessionHot& hot, uint32_t number);
+  void on_slot_freed(SessionHot& hot);
+  void on_late_answer(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
+  void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
+  void drop(DropReason reason);
+  [[nodiscard]] TimeNs now_ns() const { return now_ns_; }
+  [[nodiscard]] bool integrity() const { return integrity_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  bool copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease);
+  [[nodiscard]] Session& session_of(const SessionHot& hot);
+  void on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from);
+  void on_joined(const RecordHead& record, const JoinRecord& join, Association* association);
+  void enter(SessionEntry& entry, Association& association);
+
+  EndpointImpl& endpoint_;
+  Transport& transport_;
+  const ProtocolOptions& options_;
+  const TimeNs& now_ns_;  // the endpoint's
+  const bool integrity_;
+  SessionHot nobody_;
+  std::vector<SessionHot*> hots_;
+  Associations associations_;
+  FrameLeases leases_;
+  SmallCalls<Bundles> calls_;
+  // Frames that are written, and not sent yet.
+  std::array<TxFrame, kBurstMax> out_;
+  size_t out_count_ = 0;
+  // The bundle being handled.
+  uint32_t current_ = kNone;
+  bool current_lends_ = false;
+  PeerId current_from_ = kNoPeer;
+  uint64_t zero_copy_bytes_ = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_BUNDLES_H_

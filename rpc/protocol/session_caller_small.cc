@@ -1,0 +1,115 @@
+// The calling side: small calls (small_calls.h) that did not go well go on here, under their numbers.
+#include <algorithm>
+
+#include "rpc/protocol/association.h"
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/session.h"
+
+namespace skua::rpc {
+namespace {
+
+TimeNs time_of(Ticks ticks, TimeNs now) {
+  return now + static_cast<int32_t>(ticks - to_ticks(now)) * kTickNs;
+}
+
+}  // namespace
+
+void CallerHalf::on_slots_made() {
+  if (!context_.reliable) congestion_ = make_congestion_policy(context_.options, context_.terms.credits);
+  if (congestion_ != nullptr) apply_limits();
+}
+
+/// From here on the sslot is one whose request was sent in a packet of its own, and nothing has come yet.
+CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
+  if (slots_ == nullptr) make_slots();
+  ClientSlot& small = context_.hot.client[index];
+  if (const Association* a = context_.hot.association; a != nullptr && !rtt_.has_sample()) rtt_ = a->rtt;
+  Call& call = context_.host.take_over(context_.session);
+  small.state = ClientSlot::State::kLarge;
+  call.request = std::move(small.request);
+  call.completion = std::move(small.completion);
+  call.method = small.method;
+  call.one_way = false;
+  call.sent = true;
+  call.deadline_ns = time_of(small.deadline, now);
+  call.slot = index;
+  Slot& slot = slots_[index];
+  slot.call = &call;
+  slot.req_num = small.req_num;
+  slot.request_pieces = 1;
+  slot.response_pieces = slot.response_bytes = 0;
+  slot.next_unit = 1;
+  slot.credits_held = context_.reliable ? 0 : 1;
+  if (context_.reliable) ++context_.hot.credits;  // nobody else counts them there
+  slot.pulled = slot.probes = 0;
+  slot.release_due = false;
+  slot.last_progress_ns = time_of(small.sent, now);
+  slot.settled.reset(1);
+  slot.in_flight.reset();
+  slot.in_flight.on_sent(0, slot.last_progress_ns);
+  slot.lost.clear();
+  if (active_count_++ == 0) {
+    waiting_since_ns_ = now;
+    context_.pinged_since_ns = 0;
+  }
+  arm_for(slot, now);
+  return slot;
+}
+
+void CallerHalf::take_over_all(TimeNs now) {
+  for (uint32_t i = 0; context_.hot.small_count > 0 && i < context_.terms.window; ++i) {
+    if (context_.hot.client[i].state == ClientSlot::State::kSmall) take_over(i, now);
+  }
+}
+
+/// Its request or its answer is taken for lost.
+void CallerHalf::repeat(Slot& slot, TimeNs now) {
+  slot.in_flight.reset();
+  slot.lost.push_back(0);
+  slot.last_progress_ns = now;
+  slot.probes = 1;
+  make_ready(slot);
+}
+
+/// Returns when to look again.
+TimeNs CallerHalf::run_small_timers(TimeNs now) {
+  TimeNs next = kTimeNever;
+  const SessionHot& hot = context_.hot;
+  if (hot.small_count == 0) return next;
+  const DurationNs patience_ns = hot.association->probe_ticks * kTickNs;
+  for (uint32_t i = 0; hot.small_count > 0 && i < context_.terms.window; ++i) {
+    const ClientSlot& small = hot.client[i];
+    if (small.state != ClientSlot::State::kSmall) continue;
+    const TimeNs deadline_ns = mutant(Mutant::kIgnoreDeadline) ? kTimeNever : time_of(small.deadline, now);
+    const TimeNs repeat_ns = time_of(small.sent, now) + patience_ns;
+    if (deadline_ns <= now) {
+      on_slot_timer(take_over(i, now), now);
+    } else if (repeat_ns <= now) {
+      repeat(take_over(i, now), now);
+    } else {
+      next = std::min({next, deadline_ns, repeat_ns});
+    }
+  }
+  return next;
+}
+
+void CallerHalf::on_slot_freed(TimeNs now) {
+  if (!backlog_.empty()) start_backlog(now);
+  if (!waiting_.empty()) wake_waiters();
+}
+
+void CallerHalf::on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now) {
+  if (congestion_ == nullptr) return;
+  congestion_->on_sample(delay_ns, answers, now);
+  packet_bytes_ = packet_bytes_ == 0 ? record_bytes : (7 * packet_bytes_ + record_bytes) / 8;
+  apply_limits();
+}
+
+void CallerHalf::cancel_small(uint32_t number, const absl::Status& status, TimeNs now) {
+  if (is_small(number)) return cancel(*take_over(context_.slot_of(number), now).call, status, now);
+  if (slots_ == nullptr) return;
+  const Slot& slot = slots_[context_.slot_of(number)];
+  if (slot.call != nullptr && slot.req_num == number) cancel(*slot.call, status, now);
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,392 @@
+// SmallCalls: the way of small calls, which most calls are: request and answer each fit a record of a bundle, the answer is OK, and it comes.
+//
+//   start()      sslot, number, record into the open bundle     -->   on_bundle()   sslot, handler
+//   on_bundle()  completion, sslot is free                      <--   answer()      record into the open bundle, answer is kept
+//
+// Whatever else happens is not handled here: start() and answer() say that the call has to go the way of large ones (CallerHalf, CalleeHalf),
+// and these take over a small call's sslot, under its number, when its time-out passes, when it is cancelled, and so on
+// (small_slots.h). So there is no retransmission here, no acknowledgement, no backlog.
+//
+// When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with. The caller's goes when
+// it holds half of what is in flight to that peer, so that the two sides overlap instead of taking turns. Bundles of few records
+// are a burst's matter: their handlers' answers are gathered (Endpoint::on_burst_end) and sent at the burst's end.
+//
+// A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a test's recorder another:
+//
+//   SessionHot& hot(index)                       never null: a closed one for an index that is none
+//   Association* association(index, epoch, peer) null: none
+//   bool open_frame(Association&)                room for a bundle: begin, at, end, cookie; false: the wire takes none now
+//   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
+//   void flush()
+//   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
+//   void deliver(SessionHot&, SmallRequest&&)
+//   void complete(CompletionFn&&, Lease&&)
+//   void burst_end()                             handlers that gather requests answer them
+//   void on_join(head, record, bytes, peer, association)     kJoin and kJoined
+//   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
+//   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes) · drop(reason) · now_ns() · integrity()
+#ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
+#define SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "rpc/base/clock.h"
+#include "rpc/base/lease.h"
+#include "rpc/base/message.h"
+#include "rpc/protocol/association.h"
+#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/options.h"
+#include "rpc/protocol/small_slots.h"
+#include "rpc/wire/bundle.h"
+
+namespace skua::rpc {
+
+/// A request that came in a bundle.
+struct SmallRequest {
+  uint32_t number = 0;
+  uint8_t method = 0;
+  uint8_t time = 0;  // time_code()
+  Lease bytes;
+};
+
+/// Thread: the driver's.
+template <typename Driver>
+class SmallCalls {
+ public:
+  using CompletionFn = absl::AnyInvocable<void(CallOutcome&&)>;
+
+  /// Calls with longer time-outs are none of these: sslots keep times in 32-bit ticks.
+  static constexpr DurationNs kTimeoutMax = 60 * kSecond;
+  /// Records in a caller's bundle.
+  static constexpr uint32_t kBundleRecordsMax = 16;
+  /// Received bundles of so many records are answered at once, others at the burst's end.
+  static constexpr uint32_t kGroupRecords = 8;
+
+  SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
+
+  /// Starts a call, and writes its number. False: the call is not for here; nothing has happened.
+  [[gnu::always_inline]] inline bool start(SessionHot& hot, uint8_t method, MessagePtr& request, DurationNs timeout_ns,
+                                           CompletionFn& completion, uint32_t& number);
+  /// Answers OK. False: not from here; nothing has happened.
+  [[gnu::always_inline]] inline bool answer(SessionHot& hot, uint32_t number, MessagePtr& response);
+  void on_bundle(ByteSpan bundle, uint32_t from);
+  /// A record that is no call's. Null: there is no room.
+  std::byte* write(Association& association, const RecordHead& head);
+  /// Sends all that has been written.
+  void send_all();
+  /// What has been written for it is not sent.
+  void discard(Association& association);
+  /// An sslot's call is a large one from here on.
+  void give_up(SessionHot& hot) {
+    --hot.small_count;
+    --hot.association->in_flight;
+    --in_flight_;
+  }
+  /// Of ours, over all sessions.
+  [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
+  [[nodiscard]] bool nothing_written() const { return open_.empty(); }
+
+ private:
+  static constexpr size_t kWholeVectors = 32;
+  static_assert(kWholeVectors <= Message::kHeadMax);
+
+  /// Room for `bytes` in the association's bundle; null: none.
+  [[gnu::always_inline]] inline std::byte* room(Association& association, uint32_t bytes);
+  bool next_bundle(Association& association, uint32_t bytes);
+  void seal(Association& association);
+  static inline void copy(const Message& from, uint32_t bytes, std::byte* to);
+  inline void on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
+  inline void on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes);
+
+  Driver& driver_;
+  const ProtocolOptions& options_;
+  uint32_t in_flight_ = 0;
+  bool in_bundle_ = false;
+  std::vector<Association*> open_;  // those with a bundle that is being written
+};
+
+// --- Writing ---------------------------------------------------------------------------------------------------------
+
+template <typename Driver>
+std::byte* SmallCalls<Driver>::room(Association& a, uint32_t bytes) {
+  if (static_cast<size_t>(a.end - a.at) < bytes) [[unlikely]] {
+    if (!next_bundle(a, bytes)) return nullptr;
+  }
+  std::byte* at = a.at;
+  a.at += bytes;
+  ++a.records;
+  return at;
+}
+
+template <typename Driver>
+[[gnu::noinline]] bool SmallCalls<Driver>::next_bundle(Association& a, uint32_t bytes) {
+  if (bytes + kBundleHeadBytes > a.bundle_bytes_max) return false;
+  if (a.begin != nullptr) seal(a);
+  if (!driver_.open_frame(a)) return false;
+  a.end = std::min(a.end, a.begin + a.bundle_bytes_max);
+  a.at = a.begin + kBundleHeadBytes;
+  a.records = 0;
+  if (!a.is_open) {
+    a.is_open = true;
+    open_.push_back(&a);
+  }
+  return static_cast<size_t>(a.end - a.at) >= bytes;
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::seal(Association& a) {
+  if (a.records == 0) [[unlikely]] {
+    driver_.send_frame(a, 0);
+    a.begin = a.at = a.end = nullptr;
+    return;
+  }
+  const Ticks now = to_ticks(driver_.now_ns());
+  const BundleHead head{.flags = a.was_heard ? uint8_t{0} : bundle_flags::kNoEcho,
+                        .records = a.records,
+                        .association = a.remote_index,
+                        .epoch = a.remote_epoch,
+                        .stamp = now,
+                        .echo = a.echo(now),
+                        .sequence = a.sequence++};
+  const auto bytes = static_cast<uint32_t>(a.at - a.begin);
+  seal_bundle(head, driver_.integrity(), {a.begin, bytes});
+  driver_.send_frame(a, bytes);
+  a.begin = a.at = a.end = nullptr;
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::send_all() {
+  for (Association* a : open_) {
+    a->is_open = false;
+    if (a->begin != nullptr) seal(*a);
+  }
+  open_.clear();
+  driver_.flush();
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::discard(Association& a) {
+  if (a.begin != nullptr) driver_.send_frame(a, 0);
+  a.begin = a.at = a.end = nullptr;
+  std::erase(open_, &a);
+  a.is_open = false;
+}
+
+template <typename Driver>
+std::byte* SmallCalls<Driver>::write(Association& a, const RecordHead& head) {
+  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + head.bytes);
+  if (at == nullptr) return nullptr;
+  head.write(at);
+  return at + kRecordHeadBytes;
+}
+
+/// Whole vectors where that is cheaper: both sides have room behind.
+template <typename Driver>
+void SmallCalls<Driver>::copy(const Message& from, uint32_t bytes, std::byte* to) {
+  if (from.body_count() == 0) [[likely]] {
+    const std::byte* head = from.head().data();
+    if (bytes <= kWholeVectors) return static_cast<void>(std::memcpy(to, head, kWholeVectors));
+    return static_cast<void>(std::memcpy(to, head, bytes));
+  }
+  std::array<ByteSpan, Message::kBodiesMax + 1> pieces;
+  const size_t count = from.slice(0, bytes, pieces);
+  for (size_t i = 0; i < count; ++i) {
+    copy_bytes(to, pieces[i]);
+    to += pieces[i].size();
+  }
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+template <typename Driver>
+bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& request, DurationNs timeout_ns,
+                               CompletionFn& completion, uint32_t& number) {
+  const size_t size = request->size();
+  const uint32_t hindered = hot.hindrances & ~uint32_t{SessionHot::kUnarmed};
+  if ((hindered != 0) | (hot.free_head == kNoFreeSlot) | (hot.credits <= hot.credits_barred) |
+      (size > kRecordBytesMax) | (static_cast<uint64_t>(timeout_ns) - 1 >= static_cast<uint64_t>(kTimeoutMax)))
+      [[unlikely]] {
+    return false;
+  }
+  Association& a = *hot.association;
+  const auto bytes = static_cast<uint32_t>(size);
+  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
+  if (at == nullptr) [[unlikely]] {
+    return false;
+  }
+  const Ticks now = to_ticks(driver_.now_ns());
+  const Ticks timeout = to_ticks(timeout_ns);
+  const uint32_t index = hot.free_head;
+  ClientSlot& slot = hot.client[index];
+  hot.free_head = slot.next_free;
+  --hot.credits;
+  ++hot.small_count;
+  ++a.in_flight;
+  ++in_flight_;
+  number = slot.req_num += hot.window();
+  slot.state = ClientSlot::State::kSmall;
+  slot.method = method;
+  slot.sent = now;
+  slot.deadline = now + timeout;
+  RecordHead{hot.remote_handle,    number, static_cast<uint16_t>(bytes),
+             RecordKind::kRequest, method, time_code(timeout_ns)}
+      .write(at);
+  copy(*request, bytes, at + kRecordHeadBytes);
+  slot.request = std::move(request);
+  slot.completion = std::move(completion);
+  const Ticks by = now + std::min(a.probe_ticks, timeout);
+  if ((static_cast<int32_t>(hot.due - by) > 0) | ((hot.hindrances & SessionHot::kUnarmed) != 0)) [[unlikely]] {
+    driver_.arm(hot, by);
+  }
+  if (a.records >= std::min(a.in_flight / 2, kBundleRecordsMax)) {
+    const bool at_once = a.records >= kGroupRecords || !in_bundle_;
+    seal(a);
+    if (at_once) driver_.flush();
+  }
+  return true;
+}
+
+template <typename Driver>
+bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& response) {
+  if ((hot.hindrances & SessionHot::kCannotAnswer) != 0 || hot.client == nullptr) [[unlikely]] {
+    return false;
+  }
+  ServerSlot& slot = hot.server()[number & hot.mask];
+  const size_t size = response->size();
+  if ((slot.req_num != number) | (slot.state != ServerSlot::State::kExecuting) | (size > kRecordBytesMax))
+      [[unlikely]] {
+    return false;
+  }
+  const auto bytes = static_cast<uint32_t>(size);
+  std::byte* at = room(*hot.association, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
+  if (at == nullptr) [[unlikely]] {
+    return false;
+  }
+  RecordHead{hot.remote_handle, number, static_cast<uint16_t>(bytes), RecordKind::kResponse}.write(at);
+  copy(*response, bytes, at + kRecordHeadBytes);
+  slot.state = ServerSlot::State::kResponding;
+  slot.response = std::move(response);
+  return true;
+}
+
+// --- Receiving -------------------------------------------------------------------------------------------------------
+
+template <typename Driver>
+void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
+  BundleHead head;
+  DropReason why;
+  if (!open_bundle(bundle, driver_.integrity(), head, why)) [[unlikely]] {
+    return driver_.drop(why);
+  }
+  Association* a = driver_.association(head.association, head.epoch, from);
+  if (a == nullptr) [[unlikely]] {
+    if (head.association != kNoAssociation) return driver_.drop(DropReason::kUnknownAssociation);
+  } else if (!a->hears(head.stamp, head.sequence, driver_.now_ns())) [[unlikely]] {
+    return driver_.drop(DropReason::kStaleBundle);
+  }
+  const Ticks now = to_ticks(driver_.now_ns());
+  in_bundle_ = true;
+  uint32_t answers = 0;
+  SessionHot* answered = nullptr;
+  RecordReader reader(bundle, head.records);
+  RecordHead record;
+  ByteSpan bytes;
+  while (reader.next(record, bytes)) {
+    if (record.kind > RecordKind::kResponse) [[unlikely]] {
+      driver_.on_join(head, record, bytes, from, a);
+      continue;
+    }
+    SessionHot& hot = driver_.hot(index_of_handle(record.session));
+    const bool is_life = hot.handle == record.session || mutant(Mutant::kAnyLife);
+    if (!is_life || a == nullptr || hot.association != a) [[unlikely]] {
+      driver_.drop(is_life ? DropReason::kForeignSender : DropReason::kOldGeneration);
+      continue;
+    }
+    hot.heard = now;
+    if (record.kind == RecordKind::kResponse) {
+      ++answers;
+      answered = &hot;
+      on_response(hot, record, bytes, head.echo);
+    } else if (record.kind == RecordKind::kRequest) [[likely]] {
+      on_request(hot, record, bytes);
+    } else {
+      driver_.drop(DropReason::kBadType);
+    }
+  }
+  if (reader.is_malformed()) [[unlikely]] {
+    driver_.drop(DropReason::kBadLength);
+  }
+  // A completion may have closed anything: the association is looked up again.
+  if (answers > 0 && (head.flags & bundle_flags::kNoEcho) == 0) {
+    a = driver_.association(head.association, head.epoch, from);
+    if (const auto delay = static_cast<int32_t>(now - head.echo); a != nullptr && delay >= 0) {
+      a->rtt.add_sample(delay * kTickNs);
+      a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
+      const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
+      if (is_news && answered->association == a)
+        driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
+                          static_cast<uint32_t>(bundle.size() / head.records));
+    }
+  }
+  if (head.records >= kGroupRecords) {
+    driver_.burst_end();
+    send_all();
+  }
+  in_bundle_ = false;
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo) {
+  const uint32_t index = record.number & hot.mask;
+  if (hot.client == nullptr) [[unlikely]] {
+    return driver_.drop(DropReason::kUnexpectedResponse);
+  }
+  ClientSlot& slot = hot.client[index];
+  if (slot.req_num != record.number || slot.state != ClientSlot::State::kSmall) [[unlikely]] {
+    return driver_.on_late_answer(hot, record, bytes, echo);
+  }
+  Lease response;
+  if (!driver_.keep(hot, bytes, response)) [[unlikely]] {
+    return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
+  }
+  // Everything is put down before anybody else's code runs: a body's release, the completion.
+  const MessagePtr request = std::move(slot.request);
+  CompletionFn completion = std::move(slot.completion);
+  hot.free_slot(index);
+  ++hot.credits;
+  give_up(hot);
+  if ((hot.hindrances & SessionHot::kBusy) != 0) [[unlikely]] {
+    driver_.on_slot_freed(hot);
+  }
+  driver_.complete(std::move(completion), std::move(response));
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes) {
+  if (hot.client == nullptr) [[unlikely]] {
+    driver_.make_slots(hot);
+  }
+  ServerSlot& slot = hot.server()[record.number & hot.mask];
+  if (slot.state == ServerSlot::State::kLarge) [[unlikely]] {
+    if (!driver_.yield_slot(hot, record.number)) return;
+  } else if (const auto age = static_cast<int32_t>(record.number - slot.req_num); age <= 0) [[unlikely]] {
+    return driver_.drop(age == 0 ? DropReason::kDuplicate : DropReason::kStaleRequest);
+  }
+  SmallRequest request{.number = record.number, .method = record.method, .time = record.time, .bytes = {}};
+  if (!driver_.keep(hot, bytes, request.bytes)) [[unlikely]] {
+    return driver_.drop(DropReason::kNoMemory);
+  }
+  const MessagePtr released = std::move(slot.response);
+  slot.req_num = record.number;
+  slot.state = ServerSlot::State::kExecuting;
+  slot.method = record.method;
+  slot.request_bytes = record.bytes;
+  driver_.deliver(hot, std::move(request));
+}
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
