@@ -22,7 +22,6 @@
 #include "rpc/transport/dpdk/peers.h"
 #include "rpc/transport/dpdk/port.h"
 #include "rpc/transport/dpdk/spare_frames.h"
-#include "rpc/transport/path_limits.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {
@@ -37,7 +36,7 @@ struct SharedPools {
 
 inline constexpr char kTransportName[] = "dpdk";
 
-class DpdkTransport final : public Transport, public PathLimits, private PathSearch::Wire {
+class DpdkTransport final : public Transport, private PathSearch::Wire {
  public:
   DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
                 const EndpointIdentity& self);
