@@ -69,10 +69,10 @@ void DpdkTransport::adopt() {
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
 
-rte_mbuf* DpdkTransport::take_spare() {
-  return spares_.take([this] {
-    for (Line& line : lines_) line.reclaim();
-  });
+bool DpdkTransport::refill_spares() {
+  if (spares_.refill()) return true;
+  for (Line& line : lines_) line.reclaim();
+  return spares_.refill();
 }
 
 bool DpdkTransport::may_gather(const Port& port, ByteSpan piece) const {
@@ -165,51 +165,54 @@ bool DpdkTransport::has_room(PeerId peer) {
 }
 
 TxFrame DpdkTransport::take_frame(PeerId to) {
-  TxFrame out;
   const Peer& peer = peers_.at(to);
-  if (!line_of(peer).has_room()) return out;
+  if (!line_of(peer).has_room()) return {};
   rte_mbuf* frame = take_spare();
-  if (frame == nullptr) return out;
+  if (frame == nullptr) return {};
   auto* at = rte_pktmbuf_mtod(frame, std::byte*);
   // Now, because it stores beyond the headers, where the engine is about to write.
   peer.frame.write(at);
-  out.peer = to;
-  out.bytes = at + peer.frame.size();
-  out.room = peer.room;
-  out.cookie = reinterpret_cast<uintptr_t>(frame);
-  return out;
+  return {.peer = to,
+          .size = 0,
+          .bytes = at + peer.frame.size(),
+          .room = peer.room,
+          .cookie = reinterpret_cast<uintptr_t>(frame)};
 }
 
 void DpdkTransport::send_frames(std::span<const TxFrame> frames) {
   adopt();
   uint32_t touched = 0;  // lines, a bit each
+  size_t sent = 0;
+  size_t bytes = 0;
   for (const TxFrame& frame : frames) {
     auto* packet = reinterpret_cast<rte_mbuf*>(frame.cookie);  // NOLINT(performance-no-int-to-ptr)
-    if (frame.size == 0) [[unlikely]] {
+    Peer& peer = peers_.at(frame.peer);
+    Line& line = line_of(peer);
+    if (frame.size == 0 || (line.is_full() && !make_room(line))) [[unlikely]] {
       spares_.give_back(packet);
       continue;
     }
-    Peer& peer = peers_.at(frame.peer);
-    Line& line = line_of(peer);
-    if (line.is_full()) [[unlikely]] {
-      line.flush();
-      if (line.is_full()) {
-        ++counters_.tx_full;
-        spares_.give_back(packet);
-        continue;
-      }
-    }
+    const uint32_t size = frame.size;
+    const size_t headers = peer.frame.size();
     peer.last_used_ns = now_ns_;
-    peer.frame.set_length(frame.bytes - peer.frame.size(), frame.size);
-    const size_t length = peer.frame.size() + frame.size;
-    packet->data_len = static_cast<uint16_t>(length);
-    packet->pkt_len = static_cast<uint32_t>(length);
+    peer.frame.set_length(frame.bytes - headers, size);
+    packet->data_len = static_cast<uint16_t>(headers + size);
+    packet->pkt_len = static_cast<uint32_t>(headers + size);
     line.push(packet);
     touched |= 1u << peer.port;
-    ++counters_.tx_packets;
-    counters_.tx_bytes += frame.size - kPacketHeaderBytes;
+    ++sent;
+    bytes += size;
   }
+  counters_.tx_packets += sent;
+  counters_.tx_bytes += bytes - sent * kPacketHeaderBytes;
   for (; touched != 0; touched &= touched - 1) lines_[static_cast<size_t>(std::countr_zero(touched))].flush();
+}
+
+/// False: the driver takes nothing, and what would come next is dropped.
+bool DpdkTransport::make_room(Line& line) {
+  line.flush();
+  if (line.is_full()) ++counters_.tx_full;
+  return !line.is_full();
 }
 
 size_t DpdkTransport::reap(std::span<TxToken> tokens) {
@@ -243,12 +246,12 @@ size_t DpdkTransport::rx_burst(std::span<RxPacket> packets) {
   for (size_t i = 0; i < lines_.size() && filled < room_max; ++i) {
     Line& line = lines_[next_line_];
     if (++next_line_ == lines_.size()) next_line_ = 0;
-    size_t count = line.port().receive(lane_, received.data(), static_cast<uint16_t>(room_max - filled));
-    filled += accept(line, received.data(), count, packets.subspan(filled));
+    size_t count = line.receive(received.data(), static_cast<uint16_t>(room_max - filled));
+    if (count > 0) filled += accept(line, received.data(), count, packets.subspan(filled));
     if (options_.lanes == 1 || filled == room_max) continue;
     count = rte_ring_sc_dequeue_burst(line.port().inbox(lane_), reinterpret_cast<void**>(received.data()),
                                       static_cast<unsigned>(room_max - filled), nullptr);
-    filled += accept(line, received.data(), count, packets.subspan(filled));
+    if (count > 0) filled += accept(line, received.data(), count, packets.subspan(filled));
   }
   return filled;
 }
@@ -256,6 +259,7 @@ size_t DpdkTransport::rx_burst(std::span<RxPacket> packets) {
 size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::span<RxPacket> out) {
   for (size_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], void*));
   size_t filled = 0;
+  size_t bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     rte_mbuf* packet = packets[i];
     if (packet->nb_segs > 1 && rte_pktmbuf_linearize(packet) != 0) {
@@ -264,7 +268,7 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
       continue;
     }
     const ByteSpan frame(rte_pktmbuf_mtod(packet, const std::byte*), packet->data_len);
-    ParsedFrame parsed;
+    ParsedFrame parsed;  // NOLINT(cppcoreguidelines-pro-type-member-init): parse_frame() fills what it accepts
     if (!parse_frame(frame, kPacketHeaderBytes, parsed)) {
       not_for_engine(line, packet);
       continue;
@@ -279,14 +283,16 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
     RxPacket& rx = out[filled++];
     rx.from = peers_.find(parsed.source);
     rx.placed = false;
-    rx.header = frame.subspan(parsed.payload_offset, kPacketHeaderBytes);
-    rx.payload = frame.subspan(parsed.payload_offset + kPacketHeaderBytes, parsed.payload_bytes - kPacketHeaderBytes);
+    const std::byte* header = frame.data() + parsed.payload_offset;
+    rx.header = ByteSpan(header, kPacketHeaderBytes);
+    rx.payload = ByteSpan(header + kPacketHeaderBytes, parsed.payload_bytes - kPacketHeaderBytes);
     rx.buffer = reinterpret_cast<uintptr_t>(packet);
     rx.placement = 0;
-    counters_.rx_bytes += rx.payload.size();
-    counters_.rx_zero_copy_bytes += rx.payload.size();
+    bytes += rx.payload.size();
   }
   counters_.rx_packets += filled;
+  counters_.rx_bytes += bytes;
+  counters_.rx_zero_copy_bytes += bytes;
   return filled;
 }
 

@@ -69,7 +69,10 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   [[nodiscard]] Line& line_of(const Peer& peer) { return lines_[peer.port]; }
 
   // TX.
-  [[nodiscard]] rte_mbuf* take_spare();
+  /// Null: there is none.
+  [[nodiscard]] rte_mbuf* take_spare() { return spares_.empty() && !refill_spares() ? nullptr : spares_.take(); }
+  [[gnu::noinline]] bool refill_spares();
+  [[gnu::noinline]] bool make_room(Line& line);
   rte_mbuf* build(const Peer& peer, TxPacket& packet);
   bool attach(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token);
   [[nodiscard]] bool may_gather(const Port& port, ByteSpan piece) const;

@@ -19,7 +19,7 @@ class Line {
  public:
   static constexpr uint16_t kPendingMax = 2 * kBurstMax;
 
-  Line(Port& port, uint16_t lane) : port_(&port), lane_(lane) {}
+  Line(Port& port, uint16_t lane) : port_(&port), queue_(port.queue_of(lane)) {}
 
   [[nodiscard]] Port& port() const { return *port_; }
   [[nodiscard]] bool is_full() const { return pending_count_ == kPendingMax; }
@@ -30,22 +30,24 @@ class Line {
   /// Hands to the driver what it takes.
   void flush() {
     if (pending_count_ == 0) return;
-    const uint16_t sent = port_->send(lane_, pending_.data(), pending_count_);
+    const uint16_t sent = port_->send(queue_, pending_.data(), pending_count_);
     pending_count_ = static_cast<uint16_t>(pending_count_ - sent);
     if (sent > 0 && pending_count_ > 0) std::copy_n(pending_.begin() + sent, pending_count_, pending_.begin());
   }
+  /// Takes what has arrived, which may be other lanes' too.
+  uint16_t receive(rte_mbuf** packets, uint16_t count) { return port_->receive(queue_, packets, count); }
   void drop() {
     rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
     pending_count_ = 0;
   }
   /// Asks the driver to give back what it has sent.
-  void reclaim() { port_->reclaim(lane_); }
+  void reclaim() { port_->reclaim(queue_); }
 
   LinkWatch watch;
 
  private:
   Port* port_;
-  uint16_t lane_;
+  uint16_t queue_;
   uint16_t pending_count_ = 0;
   std::array<rte_mbuf*, kPendingMax> pending_;
 };

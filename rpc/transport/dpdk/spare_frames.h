@@ -21,17 +21,15 @@ class SpareFrames {
   SpareFrames(const SpareFrames&) = delete;
   SpareFrames& operator=(const SpareFrames&) = delete;
 
-  /// An empty mbuf, the caller's; null: there is none. `reclaim` is called before the pool is asked again.
-  template <typename Reclaim>
-  [[nodiscard]] rte_mbuf* take(Reclaim&& reclaim) {
-    if (count_ == 0) [[unlikely]] {
-      if (!refill()) {
-        reclaim();
-        if (!refill()) return nullptr;
-      }
-    }
-    return spare_[--count_];
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  /// While it is empty. False: the pool has too few.
+  bool refill() {
+    if (rte_pktmbuf_alloc_bulk(pool_, spare_.data(), kBurstMax) != 0) return false;
+    count_ = kBurstMax;
+    return true;
   }
+  /// An empty mbuf, the caller's. Not while there is none.
+  [[nodiscard]] rte_mbuf* take() { return spare_[--count_]; }
   /// One that was taken and is as it was, but for its bytes.
   void give_back(rte_mbuf* frame) {
     if (count_ == spare_.size()) return rte_pktmbuf_free(frame);
@@ -41,12 +39,6 @@ class SpareFrames {
   [[nodiscard]] size_t bytes() const { return rte_pktmbuf_data_room_size(pool_) - RTE_PKTMBUF_HEADROOM; }
 
  private:
-  bool refill() {
-    if (rte_pktmbuf_alloc_bulk(pool_, spare_.data(), kBurstMax) != 0) return false;
-    count_ = kBurstMax;
-    return true;
-  }
-
   rte_mempool* pool_;
   size_t count_ = 0;
   std::array<rte_mbuf*, kBurstMax> spare_;
