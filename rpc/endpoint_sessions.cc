@@ -24,7 +24,6 @@
 #include "rpc/base/status.h"
 #include "rpc/endpoint_impl.h"
 #include "rpc/protocol/mutants.h"
-#include "rpc/transport/path_limits.h"
 
 namespace skua::rpc {
 namespace {
@@ -37,7 +36,7 @@ std::string describe(const EndpointIdentity& who) {
 
 /// As much of the terms as the path to `peer` carries.
 SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId peer) {
-  terms.payload_bytes = std::min(terms.payload_bytes, path_payload_max_bytes(transport, peer));
+  terms.payload_bytes = std::min(terms.payload_bytes, transport.payload_max_bytes(peer));
   const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
   terms.message_max_bytes = static_cast<uint32_t>(std::min<uint64_t>(by_index, terms.message_max_bytes));
   return terms;
@@ -187,7 +186,7 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
     count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
   }
-  if (answer.terms.payload_bytes > path_payload_max_bytes(transport_, entry.peer)) {
+  if (answer.terms.payload_bytes > transport_.payload_max_bytes(entry.peer)) {
     return absl::UnavailableError(
         "the path was found to be narrower while the session was being opened: open it again");
   }
@@ -549,7 +548,7 @@ void EndpointImpl::on_link(const LinkEvent& event) {
     if (event.kind == LinkEvent::Kind::kRefused && absl::IsOutOfRange(event.why)) {
       // Packets of that size alone: what is not open yet will ask for less.
       const bool fits = entry.state != State::kOpen ||
-                        entry.session->terms().payload_bytes <= path_payload_max_bytes(transport_, entry.peer);
+                        entry.session->terms().payload_bytes <= transport_.payload_max_bytes(entry.peer);
       if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
     } else if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
       break_session(entry, event.why);

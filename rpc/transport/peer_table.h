@@ -91,11 +91,10 @@ class PeerTable {
   /// Who sends from there; kNoPeer: nobody we know. Used on every packet.
   [[nodiscard]] PeerId find(const Source& source) {
     Cached& cached = cache_[source.mix() >> 56];
-    if (cached.id != kNoPeer && cached.source == source) return cached.id;
-    const auto found = by_source_.find(source);
-    if (found == by_source_.end()) return kNoPeer;
-    cached = {source, found->second};
-    return found->second;
+    if (cached.id != kNoPeer && cached.source == source) [[likely]] {
+      return cached.id;
+    }
+    return look_up(source, cached);
   }
   /// Until the next put().
   [[nodiscard]] Peer& at(PeerId id) { return peers_[id]; }
@@ -108,6 +107,14 @@ class PeerTable {
     PeerId id = kNoPeer;
   };
   static constexpr size_t kCacheSlots = 256;
+
+  /// Not inlined, so that find() is; by value, so that its caller may keep the source in registers.
+  [[gnu::noinline]] PeerId look_up(Source source, Cached& cached) {
+    const auto found = by_source_.find(source);
+    if (found == by_source_.end()) return kNoPeer;
+    cached = {source, found->second};
+    return found->second;
+  }
 
   absl::StatusOr<PeerId> new_id(TimeNs now) {
     const bool is_full = peers_.size() == peers_max_;

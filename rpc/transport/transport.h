@@ -225,6 +225,12 @@ class Transport {
   /// address is another endpoint's now.
   virtual absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) { return resolve(peer); }
 
+  /// Largest payload of a packet that is believed to reach `peer`; at most the capabilities'. Devices may carry larger packets
+  /// than a switch between them: a transport that finds a path narrower than it believed says so by a LinkEvent of kind
+  /// kRefused whose status is OUT_OF_RANGE. Sessions whose packets fit all the same go on; the others are opened anew, with what
+  /// this says then. The endpoint asks when sessions are made, never per packet.
+  [[nodiscard]] virtual uint32_t payload_max_bytes(PeerId /*peer*/) const { return capabilities().payload_max_bytes; }
+
   /// What all peers at one host have in common, as far as the transport can tell; for bounds.
   [[nodiscard]] virtual uint64_t host_of(PeerId peer) const { return peer; }
 

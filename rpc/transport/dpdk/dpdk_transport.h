@@ -1,16 +1,9 @@
 // DpdkTransport: packets as UDP datagrams over poll-mode drivers, one per worker (a lane of the fabric).
 //
-// TX, body spans in place:
-//
-//     header mbuf                        mbuf without data            mbuf without data
-//   | Eth IP UDP | engine 32 | head |--->| attached: body span |----->| attached: body span |
-//                  copied                  the driver reads the application's memory
-//
-//   All attached mbufs of a packet share one TxRecord. The driver frees each when it has read it; the last one's callback puts the
-//   record on a list (from whatever thread that happens on), and reap() returns its token: never before. Pieces up to the inline
-//   limit are copied behind the headers, and so is everything where the driver cannot gather or may not read the memory.
-//
 // TX, frames: an mbuf with the peer's headers in front of what the engine writes.
+//
+// TX, packets: body spans are sent from where they lie (attached_bodies.h). Pieces up to the inline limit are copied behind the
+//   headers, and so is everything where the driver cannot gather or may not read the memory.
 //
 // RX: an mbuf is lent as it is, its address being the RxBufferId, until release() frees it.
 //
@@ -20,17 +13,15 @@
 
 #include <rte_mbuf.h>
 
-#include <array>
-#include <atomic>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "rpc/base/rng.h"
-#include "rpc/transport/dpdk/path_mtu.h"
+#include "rpc/transport/dpdk/attached_bodies.h"
+#include "rpc/transport/dpdk/line.h"
+#include "rpc/transport/dpdk/path_search.h"
 #include "rpc/transport/dpdk/peers.h"
 #include "rpc/transport/dpdk/port.h"
-#include "rpc/transport/path_limits.h"
+#include "rpc/transport/dpdk/spare_frames.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {
@@ -43,7 +34,9 @@ struct SharedPools {
   rte_mempool* attached = nullptr;
 };
 
-class DpdkTransport final : public Transport, public PathLimits {
+inline constexpr char kTransportName[] = "dpdk";
+
+class DpdkTransport final : public Transport, private PathSearch::Wire {
  public:
   DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
                 const EndpointIdentity& self);
@@ -71,62 +64,36 @@ class DpdkTransport final : public Transport, public PathLimits {
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
 
  private:
-  static constexpr size_t kPendingMax = 2 * kBurstMax;
-
-  struct TxRecord {
-    rte_mbuf_ext_shared_info shared;
-    TxToken token;
-    DpdkTransport* owner;
-    TxRecord* next;
-  };
-  /// One of the fabric's ports, as this lane uses it.
-  struct Line {
-    Port* port = nullptr;
-    std::array<rte_mbuf*, kPendingMax> pending;  // built, not yet taken by the driver
-    uint16_t pending_count = 0;
-    TimeNs down_since_ns = 0;
-    TimeNs next_complaint_ns = 0;
-    TimeNs next_restart_ns = 0;
-  };
-
   void adopt();
   absl::StatusOr<PeerId> resolve(const Descriptor& peer, PeerWord word);
+  [[nodiscard]] Line& line_of(const Peer& peer) { return lines_[peer.port]; }
 
   // TX.
+  /// Null: there is none.
+  [[nodiscard]] rte_mbuf* take_spare() { return spares_.empty() && !refill_spares() ? nullptr : spares_.take(); }
+  [[gnu::noinline]] bool refill_spares();
+  [[gnu::noinline]] bool make_room(Line& line);
   rte_mbuf* build(const Peer& peer, TxPacket& packet);
-  bool attach_body(rte_mbuf* frame, TxPacket& packet, size_t first_segment);
-  [[nodiscard]] bool may_gather(const Peer& peer, ByteSpan piece) const;
-  bool refill_spares();
-  [[nodiscard]] static bool has_room(const Line& line) { return line.pending_count <= kPendingMax - kBurstMax; }
-  void give_back(rte_mbuf* frame);
-  void flush(Line& line);
-  void drop_pending(Line& line);
-  static void on_segment_freed(void* address, void* record);
+  bool attach(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token);
+  [[nodiscard]] bool may_gather(const Port& port, ByteSpan piece) const;
+  void send_small(Line& line, ByteSpan frame);
 
   // RX.
   size_t accept(Line& line, rte_mbuf** packets, size_t count, std::span<RxPacket> out);
   void not_for_engine(Line& line, rte_mbuf* packet);
   bool hand_over(Line& line, rte_mbuf* packet, uint16_t to_port);
 
-  void send_small(Line& line, ByteSpan frame);
-
-  // Links.
-  void watch(Line& line, size_t index, TimeNs now);
-
-  // Paths.
-  struct Path {
-    FrameSource to;
-    PathMtu mtu;
-  };
-  void want_path(PeerId id);
+  // Links and paths.
+  void watch(size_t line_index);
+  void complain(size_t line_index);
+  void refuse(PeerId peer, absl::Status why);
+  [[nodiscard]] uint32_t payload_bytes_of(const Port& port, uint16_t mtu) const;
   void note_room(PeerId id);
-  void search_paths(TimeNs now);
-  void ask_path(const Peer& peer, const PathMtu& path, uint16_t ip_bytes);
-  void on_path_echo(ByteSpan frame, const ParsedFrame& parsed);
-  [[nodiscard]] uint32_t payload_bytes_of(const Line& line, uint16_t mtu) const;
+  [[nodiscard]] bool has_link(PeerId peer) const override;
+  void ask(PeerId peer, const PathProbe& probe) override;
+  void on_path_mtu(PeerId peer, uint16_t before) override;
 
   const DpdkOptions& options_;
-  const SharedPools pools_;
   const uint16_t lane_;
   const uint16_t udp_port_;
   const EndpointIdentity self_;
@@ -139,21 +106,11 @@ class DpdkTransport final : public Transport, public PathLimits {
   uint64_t next_watch_tsc_ = 0;
   uint32_t turns_ = 0;
   const void* thread_mark_ = nullptr;  // of the thread that was given to the EAL
-
-  // Mbufs taken from the pool ahead of need, a burst at a time.
-  std::array<rte_mbuf*, kBurstMax> spare_;
-  size_t spare_count_ = 0;
-
-  std::unique_ptr<TxRecord[]> records_;
-  TxRecord* free_records_ = nullptr;
-  TxRecord* completed_ = nullptr;  // taken from freed_, for reap()
-  size_t records_in_use_ = 0;
-  alignas(64) std::atomic<TxRecord*> freed_ = nullptr;
-
+  SpareFrames spares_;
+  AttachedBodies bodies_;
   std::vector<MutableByteSpan> regions_;
   std::vector<LinkEvent> events_;
-  std::vector<Path> paths_;        // by peer
-  std::vector<PeerId> searching_;  // those whose path is being searched
+  PathSearch paths_;
   Rng rng_;
   int wake_fd_ = -1;
 };

@@ -12,58 +12,9 @@ constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 constexpr uint8_t kProtocolUdp = 17;
 constexpr uint8_t kHopLimit = 64;
 constexpr size_t kArpFrameBytes = 42;
-constexpr size_t kIpv4Frame = kEthernetBytes + ip_udp_bytes(4);
-constexpr size_t kIpv6Frame = kEthernetBytes + ip_udp_bytes(6);
 
-uint16_t load_be16(const std::byte* from) {
-  return __builtin_bswap16(load_le<uint16_t>(from));
-}
-void store_be16(std::byte* to, size_t value) {
-  store_le(to, __builtin_bswap16(static_cast<uint16_t>(value)));
-}
 void put(std::byte* to, std::span<const uint8_t> bytes) {
   std::memcpy(to, bytes.data(), bytes.size());
-}
-
-bool parse_datagram(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
-  if (frame.size() < kIpv4Frame) return false;
-  const std::byte* at = frame.data();
-  const std::byte* ip = at + kEthernetBytes;
-  const std::byte* udp;
-  size_t ip_payload;
-  if (const uint16_t type = load_be16(at + 12); type == kEtherTypeIpv4) {
-    // No options, no fragments: nobody who speaks to us sends them.
-    if (ip[0] != std::byte{0x45} || (load_be16(ip + 6) & 0x3fff) != 0 || ip[9] != std::byte{kProtocolUdp}) return false;
-    const size_t total = load_be16(ip + 2);
-    if (total < 20 + kUdpBytes || total > frame.size() - kEthernetBytes) return false;
-    ip_payload = total - 20;
-    out.source.ip_high = 0;
-    out.source.ip_low = load_le<uint32_t>(ip + 12);
-    udp = ip + 20;
-    out.payload_offset = kIpv4Frame;
-  } else if (type == kEtherTypeIpv6) {
-    if (frame.size() < kIpv6Frame || (ip[0] >> 4) != std::byte{6} || ip[6] != std::byte{kProtocolUdp}) return false;
-    ip_payload = load_be16(ip + 4);
-    if (ip_payload < kUdpBytes || ip_payload > frame.size() - kEthernetBytes - 40) return false;
-    out.source.ip_high = load_le<uint64_t>(ip + 8);
-    out.source.ip_low = load_le<uint64_t>(ip + 16);
-    udp = ip + 40;
-    out.payload_offset = kIpv6Frame;
-  } else {
-    return false;
-  }
-  const size_t udp_bytes = load_be16(udp + 4);
-  if (udp_bytes < kUdpBytes + payload_bytes_min || udp_bytes > ip_payload) return false;
-  out.source.udp_port = load_be16(udp);
-  out.to_port = load_be16(udp + 2);
-  out.payload_bytes = static_cast<uint32_t>(udp_bytes - kUdpBytes);
-  return true;
-}
-
-/// The payload's first line of memory is the headers' last: looking costs nothing.
-bool has_transport_magic(ByteSpan frame, const ParsedFrame& parsed) {
-  return parsed.payload_bytes >= sizeof(kTransportMagic) &&
-         load_le<uint64_t>(frame.data() + parsed.payload_offset) == kTransportMagic;
 }
 
 }  // namespace
@@ -96,22 +47,6 @@ FrameTemplate::FrameTemplate(const InterfaceAddress& from, uint16_t from_port, c
   store_be16(udp + 2, to_port);
 }
 
-void FrameTemplate::set_length(std::byte* headers, size_t udp_payload_bytes) const {
-  const size_t udp_bytes = kUdpBytes + udp_payload_bytes;
-  std::byte* ip = headers + kEthernetBytes;
-  if (size_ == kEthernetBytes + ip_udp_bytes(4)) {
-    const auto total = static_cast<uint32_t>(20 + udp_bytes);
-    store_be16(ip + 2, total);
-    uint32_t sum = ip_sum_ + total;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    store_be16(ip + 10, ~sum & 0xffff);
-  } else {
-    store_be16(ip + 4, udp_bytes);
-  }
-  store_be16(headers + size_ - 4, udp_bytes);
-}
-
 FrameSource source_of(const InterfaceAddress& from, uint16_t udp_port) {
   FrameSource out;
   const auto* ip = reinterpret_cast<const std::byte*>(from.ip.data());
@@ -125,12 +60,21 @@ FrameSource source_of(const InterfaceAddress& from, uint16_t udp_port) {
   return out;
 }
 
-bool parse_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
-  return parse_datagram(frame, payload_bytes_min, out) && !has_transport_magic(frame, out);
-}
-
-bool parse_transport_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
-  return parse_datagram(frame, payload_bytes_min, out) && has_transport_magic(frame, out);
+ParsedFrame internal::parse_ipv6(ByteSpan frame, size_t payload_bytes_min) {
+  const std::byte* at = frame.data();
+  const std::byte* ip = at + kEthernetBytes;
+  if (frame.size() < kIpv6Frame + payload_bytes_min || load_be16(at + 12) != kEtherTypeIpv6) return {};
+  if ((ip[0] >> 4) != std::byte{6} || ip[6] != std::byte{kProtocolUdp}) return {};
+  const size_t ip_payload = load_be16(ip + 4);
+  const size_t udp_bytes = load_be16(ip + 44);
+  if (ip_payload > frame.size() - kEthernetBytes - 40 || udp_bytes > ip_payload) return {};
+  if (udp_bytes < kUdpBytes + payload_bytes_min) return {};
+  ParsedFrame out;
+  out.source = {load_le<uint64_t>(ip + 8), load_le<uint64_t>(ip + 16), load_be16(ip + 40)};
+  out.to_port = load_be16(ip + 42);
+  out.payload_offset = kIpv6Frame;
+  out.payload_bytes = static_cast<uint32_t>(udp_bytes - kUdpBytes);
+  return out;
 }
 
 uint8_t address_family(const ParsedFrame& frame) {

@@ -9,6 +9,7 @@
 #define SKUA_RPC_TRANSPORT_DPDK_FRAME_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -22,6 +23,16 @@ inline constexpr size_t kUdpBytes = 8;
 /// IP and UDP headers: what an MTU loses to them.
 [[nodiscard]] constexpr size_t ip_udp_bytes(uint8_t family) {
   return (family == 6 ? 40 : 20) + kUdpBytes;
+}
+
+inline constexpr size_t kIpv4Frame = kEthernetBytes + ip_udp_bytes(4);
+inline constexpr size_t kIpv6Frame = kEthernetBytes + ip_udp_bytes(6);
+
+[[nodiscard]] inline uint16_t load_be16(const std::byte* from) {
+  return __builtin_bswap16(load_le<uint16_t>(from));
+}
+inline void store_be16(std::byte* to, size_t value) {
+  store_le(to, __builtin_bswap16(static_cast<uint16_t>(value)));
 }
 
 class FrameTemplate {
@@ -43,7 +54,22 @@ class FrameTemplate {
   }
   /// The same in two steps: what is known before the payload is there, and what is not. The second touches the headers only.
   void write(std::byte* to) const { std::memcpy(to, bytes_.data(), kStoredBytes); }
-  void set_length(std::byte* headers, size_t udp_payload_bytes) const;
+  void set_length(std::byte* headers, size_t udp_payload_bytes) const {
+    const size_t udp_bytes = kUdpBytes + udp_payload_bytes;
+    const size_t size = size_;  // stores of bytes may change any member, for all that the compiler knows
+    std::byte* ip = headers + kEthernetBytes;
+    store_be16(headers + size - 4, udp_bytes);
+    if (size == kIpv4Frame) [[likely]] {
+      const auto total = static_cast<uint32_t>(20 + udp_bytes);
+      uint32_t sum = ip_sum_ + total;
+      store_be16(ip + 2, total);
+      sum = (sum & 0xffff) + (sum >> 16);
+      sum = (sum & 0xffff) + (sum >> 16);
+      store_be16(ip + 10, ~sum & 0xffff);
+    } else {
+      store_be16(ip + 4, udp_bytes);
+    }
+  }
 
  private:
   std::array<std::byte, kStoredBytes> bytes_{};
@@ -80,11 +106,50 @@ struct ParsedFrame {
 /// which these bytes are none of.
 inline constexpr uint64_t kTransportMagic = 0x3150'5544'4b53'00ff;
 
+namespace internal {
+
+/// By value, so that what is parsed of IPv4 stays in registers. Not for us: payload_offset is 0.
+[[nodiscard]] ParsedFrame parse_ipv6(ByteSpan frame, size_t payload_bytes_min);
+
+inline bool parse_datagram(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
+  if (frame.size() < kIpv4Frame + payload_bytes_min) return false;
+  const std::byte* at = frame.data();
+  const std::byte* ip = at + kEthernetBytes;
+  // In one look: IPv4, and a header without options. In another: no fragment, and UDP. Nobody who speaks to us sends others.
+  const bool is_ipv4 = (load_le<uint32_t>(at + 12) & 0x00ff'ffff) == 0x0045'0008;
+  if (!is_ipv4) [[unlikely]] {
+    out = parse_ipv6(frame, payload_bytes_min);
+    return out.payload_offset != 0;
+  }
+  if ((load_le<uint32_t>(ip + 6) & 0xff00'ff3f) != 0x1100'0000) return false;
+  const size_t ip_bytes = load_be16(ip + 2);
+  const size_t udp_bytes = load_be16(ip + 24);
+  if (ip_bytes > frame.size() - kEthernetBytes || 20 + udp_bytes > ip_bytes) return false;
+  if (udp_bytes < kUdpBytes + payload_bytes_min) return false;
+  out.source = {0, load_le<uint32_t>(ip + 12), load_be16(ip + 20)};
+  out.to_port = load_be16(ip + 22);
+  out.payload_offset = kIpv4Frame;
+  out.payload_bytes = static_cast<uint32_t>(udp_bytes - kUdpBytes);
+  return true;
+}
+
+/// The payload's first line of memory is the headers' last: looking costs nothing.
+inline bool has_transport_magic(ByteSpan frame, const ParsedFrame& parsed) {
+  return parsed.payload_bytes >= sizeof(kTransportMagic) &&
+         load_le<uint64_t>(frame.data() + parsed.payload_offset) == kTransportMagic;
+}
+
+}  // namespace internal
+
 /// True for a whole, unfragmented UDP datagram for the engine with at least `payload_bytes_min` of payload that fits the frame. Padding behind
 /// it is cut off. Addresses are not compared: the device and the UDP port decide what is ours.
-[[nodiscard]] bool parse_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out);
+[[nodiscard]] inline bool parse_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
+  return internal::parse_datagram(frame, payload_bytes_min, out) && !internal::has_transport_magic(frame, out);
+}
 /// The same for a datagram that begins with kTransportMagic.
-[[nodiscard]] bool parse_transport_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out);
+[[nodiscard]] inline bool parse_transport_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
+  return internal::parse_datagram(frame, payload_bytes_min, out) && internal::has_transport_magic(frame, out);
+}
 /// 4 or 6.
 [[nodiscard]] uint8_t address_family(const ParsedFrame& frame);
 /// Who sent it, as far as its IP header tells.

@@ -21,7 +21,7 @@
 // session on a good network (nearly all of them) change its packets' size, which sessions cannot do without being opened anew,
 // or wait for a round trip to a peer that may not be up. On a narrow path that costs 60 ms: handshakes and small calls pass, what
 // needs large packets is repeated in vain until the search ends; then the sessions that are too large are opened anew with
-// packets that fit (rpc/transport/path_limits.h). Each side searches for itself: a session gets the smaller of both findings.
+// packets that fit (Transport::payload_max_bytes()). Each side searches for itself: a session gets the smaller of both findings.
 //
 //   datagram   u64 magic (frame.h: it never reaches the engine)   u64 nonce of the search   u16 bytes of the asking IP packet
 //              u8 kind: 1 asks, 2 echoes      zeros up to 32 bytes; one that asks is padded to its size

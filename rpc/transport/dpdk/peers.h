@@ -11,7 +11,8 @@
 
 namespace skua::rpc::dpdk {
 
-struct Peer {
+/// Two cache lines, and not a part of a third: every packet that is sent reads them.
+struct alignas(64) Peer {
   FrameSource source;
   /// Which of our ports leads there.
   uint16_t port = 0;
@@ -20,6 +21,8 @@ struct Peer {
   uint32_t room = 0;
   TimeNs last_used_ns = 0;
 };
+
+static_assert(sizeof(Peer) == 128);
 
 using Peers = PeerTable<FrameSource, Peer>;
 

@@ -214,9 +214,8 @@ bool Port::link_up() const {
   return started_ && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-uint16_t Port::receive(uint16_t lane, rte_mbuf** packets, uint16_t count) {
+uint16_t Port::receive(uint16_t queue, rte_mbuf** packets, uint16_t count) {
   const DriverCall call;
-  const auto queue = static_cast<uint16_t>(lane % queue_count_);
   if (!locked_) return started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
   // Whoever comes first empties a shared queue, and hands over: none of those that share it depends on another's polling.
   if (rte_spinlock_trylock(&locks_[queue]) == 0) return 0;
@@ -225,17 +224,15 @@ uint16_t Port::receive(uint16_t lane, rte_mbuf** packets, uint16_t count) {
   return received;
 }
 
-uint16_t Port::send(uint16_t lane, rte_mbuf** packets, uint16_t count) {
+uint16_t Port::send(uint16_t queue, rte_mbuf** packets, uint16_t count) {
   const DriverCall call;
-  const auto queue = static_cast<uint16_t>(lane % queue_count_);
   if (!locked_) return started_ ? rte_eth_tx_burst(id_, queue, packets, count) : uint16_t{0};
   const Locked lock(&locks_[queue]);
   return started_ ? rte_eth_tx_burst(id_, queue, packets, count) : uint16_t{0};
 }
 
-void Port::reclaim(uint16_t lane) {
+void Port::reclaim(uint16_t queue) {
   const DriverCall call;
-  const auto queue = static_cast<uint16_t>(lane % queue_count_);
   const Locked lock(locked_ ? &locks_[queue] : nullptr);
   if (started_) static_cast<void>(rte_eth_tx_done_cleanup(id_, queue, 0));
 }

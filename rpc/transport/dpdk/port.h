@@ -35,12 +35,14 @@ class Port {
   bool restart();
   [[nodiscard]] bool link_up() const;
 
-  /// Takes what has arrived on this lane's receive queue, which it may share (then 0 while another lane is at it).
-  uint16_t receive(uint16_t lane, rte_mbuf** packets, uint16_t count);
-  /// Hands packets to the lane's transmit queue; returns how many it took.
-  uint16_t send(uint16_t lane, rte_mbuf** packets, uint16_t count);
+  /// The lane's receive and transmit queue, which it may share.
+  [[nodiscard]] uint16_t queue_of(uint16_t lane) const { return static_cast<uint16_t>(lane % queue_count_); }
+  /// Takes what has arrived there; 0 while another lane is at it.
+  uint16_t receive(uint16_t queue, rte_mbuf** packets, uint16_t count);
+  /// Hands packets over; returns how many the driver took.
+  uint16_t send(uint16_t queue, rte_mbuf** packets, uint16_t count);
   /// Asks the driver to give back what it has sent; many cannot.
-  void reclaim(uint16_t lane);
+  void reclaim(uint16_t queue);
 
   /// What other lanes received for this one.
   [[nodiscard]] rte_ring* inbox(uint16_t lane) const { return inboxes_[lane]; }

@@ -11,7 +11,6 @@
 #include <span>
 
 #include "rpc/base/rng.h"
-#include "rpc/transport/path_limits.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc {
@@ -23,7 +22,7 @@ struct FaultOptions {
   uint64_t seed = 1;
 };
 
-class FaultyTransport final : public Transport, public PathLimits {
+class FaultyTransport final : public Transport {
  public:
   FaultyTransport(std::unique_ptr<Transport> wire, const FaultOptions& options);
 
@@ -49,7 +48,7 @@ class FaultyTransport final : public Transport, public PathLimits {
   void wait(DurationNs timeout_ns) override { wire_->wait(timeout_ns); }
   void wake() override { wire_->wake(); }
   [[nodiscard]] OneSided* one_sided() override { return wire_->one_sided(); }
-  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override { return path_payload_max_bytes(*wire_, peer); }
+  [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override { return wire_->payload_max_bytes(peer); }
 
   [[nodiscard]] uint64_t lost_count() const { return lost_count_; }
   [[nodiscard]] uint64_t duplicated_count() const { return duplicated_count_; }

@@ -23,7 +23,6 @@
 
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
-#include "rpc/transport/path_limits.h"
 #include "rpc/transport/peer_table.h"
 #include "rpc/transport/transport.h"
 #include "rpc/transport/verbs/address.h"
@@ -45,7 +44,7 @@ struct Peer {
   TimeNs last_used_ns = 0;
 };
 
-class VerbsTransport final : public Transport, public PathLimits, private RcHost {
+class VerbsTransport final : public Transport, private RcHost {
  public:
   struct Stats {
     /// Times the queue pair was taken out of an error state.

@@ -1,7 +1,5 @@
 // Sessions over a transport that knows paths narrower than its devices: their terms when they are made, and what becomes of
 // them when a path is found out.
-#include "rpc/transport/path_limits.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +21,7 @@ constexpr uint32_t kDevicePayload = 1024;
 constexpr uint32_t kNarrow = 300;
 
 /// A wire that drops what is larger than the path, and says so when it is told to.
-class NarrowTransport final : public Transport, public PathLimits {
+class NarrowTransport final : public Transport {
  public:
   explicit NarrowTransport(std::unique_ptr<Transport> wire) : wire_(std::move(wire)) {}
 
@@ -147,11 +145,11 @@ class PathLimitsTest : public testing::Test {
   std::vector<SessionEvent::Kind> events_;
 };
 
-TEST_F(PathLimitsTest, NoLimits_NothingIsKnown) {
+TEST_F(PathLimitsTest, NothingIsKnownOfPaths_ThePacketsAreTheDevices) {
   SimNetwork network(1);
   EndpointIdentity identity;
   identity.uuid.bytes = {1};
-  EXPECT_EQ(path_payload_max_bytes(*network.attach(1, identity, {}), 0), UINT32_MAX);
+  EXPECT_EQ(network.attach(1, identity, {})->payload_max_bytes(0), SimTransportOptions().payload_max_bytes);
 }
 
 TEST_F(PathLimitsTest, KnownPath_SessionsBeginWithPacketsThatFit) {

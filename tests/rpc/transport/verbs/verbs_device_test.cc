@@ -423,12 +423,11 @@ TEST_F(VerbsTransportTest, Hostile_ForeignKeysDoNotArrive) {
 }
 
 TEST_F(VerbsTransportTest, PayloadMax_FollowsThePeersMtu) {
-  const auto& limits = dynamic_cast<const PathLimits&>(*sender_);
-  EXPECT_EQ(limits.payload_max_bytes(to_receiver_), 4096u - 32);
+  EXPECT_EQ(sender_->payload_max_bytes(to_receiver_), 4096u - 32);
   EndpointAddress address = EndpointAddress::decode(as_byte_span(receiver_->local_descriptor().address)).value();
   address.mtu_bytes = 1024;
   const PeerId narrow = sender_->resolve({"verbs", identity_of(9), address.encode()}).value();
-  EXPECT_EQ(limits.payload_max_bytes(narrow), 1024u - 32);
+  EXPECT_EQ(sender_->payload_max_bytes(narrow), 1024u - 32);
 }
 
 TEST_F(VerbsTransportTest, Resolve_RefusesOtherTransportsClustersAndGarbage) {

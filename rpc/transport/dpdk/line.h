@@ -1,0 +1,57 @@
+// Line: one of the fabric's ports as a lane sends by it. What the driver does not take at once waits here, in order.
+#ifndef SKUA_RPC_TRANSPORT_DPDK_LINE_H_
+#define SKUA_RPC_TRANSPORT_DPDK_LINE_H_
+
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "rpc/transport/dpdk/link_watch.h"
+#include "rpc/transport/dpdk/port.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc::dpdk {
+
+/// Thread: the lane's.
+class Line {
+ public:
+  static constexpr uint16_t kPendingMax = 2 * kBurstMax;
+
+  Line(Port& port, uint16_t lane) : port_(&port), queue_(port.queue_of(lane)) {}
+
+  [[nodiscard]] Port& port() const { return *port_; }
+  [[nodiscard]] bool is_full() const { return pending_count_ == kPendingMax; }
+  /// For a whole burst, so that what was begun for one peer never stands in front of another's.
+  [[nodiscard]] bool has_room() const { return pending_count_ <= kPendingMax - kBurstMax; }
+  /// The line's to free from now on. Not while it is full.
+  void push(rte_mbuf* packet) { pending_[pending_count_++] = packet; }
+  /// Hands to the driver what it takes.
+  void flush() {
+    if (pending_count_ == 0) return;
+    const uint16_t sent = port_->send(queue_, pending_.data(), pending_count_);
+    pending_count_ = static_cast<uint16_t>(pending_count_ - sent);
+    if (sent > 0 && pending_count_ > 0) std::copy_n(pending_.begin() + sent, pending_count_, pending_.begin());
+  }
+  /// Takes what has arrived, which may be other lanes' too.
+  uint16_t receive(rte_mbuf** packets, uint16_t count) { return port_->receive(queue_, packets, count); }
+  void drop() {
+    rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
+    pending_count_ = 0;
+  }
+  /// Asks the driver to give back what it has sent.
+  void reclaim() { port_->reclaim(queue_); }
+
+  LinkWatch watch;
+
+ private:
+  Port* port_;
+  uint16_t queue_;
+  uint16_t pending_count_ = 0;
+  std::array<rte_mbuf*, kPendingMax> pending_;
+};
+
+}  // namespace skua::rpc::dpdk
+
+#endif  // SKUA_RPC_TRANSPORT_DPDK_LINE_H_

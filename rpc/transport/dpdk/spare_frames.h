@@ -1,0 +1,49 @@
+// SpareFrames: mbufs taken from the pool ahead of need, a burst at a time.
+#ifndef SKUA_RPC_TRANSPORT_DPDK_SPARE_FRAMES_H_
+#define SKUA_RPC_TRANSPORT_DPDK_SPARE_FRAMES_H_
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <array>
+#include <cstddef>
+
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc::dpdk {
+
+/// Thread: the lane's.
+class SpareFrames {
+ public:
+  /// The pool outlives this.
+  explicit SpareFrames(rte_mempool* pool) : pool_(pool) {}
+  ~SpareFrames() { rte_pktmbuf_free_bulk(spare_.data(), static_cast<unsigned>(count_)); }
+  SpareFrames(const SpareFrames&) = delete;
+  SpareFrames& operator=(const SpareFrames&) = delete;
+
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  /// While it is empty. False: the pool has too few.
+  bool refill() {
+    if (rte_pktmbuf_alloc_bulk(pool_, spare_.data(), kBurstMax) != 0) return false;
+    count_ = kBurstMax;
+    return true;
+  }
+  /// An empty mbuf, the caller's. Not while there is none.
+  [[nodiscard]] rte_mbuf* take() { return spare_[--count_]; }
+  /// One that was taken and is as it was, but for its bytes.
+  void give_back(rte_mbuf* frame) {
+    if (count_ == spare_.size()) return rte_pktmbuf_free(frame);
+    spare_[count_++] = frame;
+  }
+  /// What fits behind the headroom.
+  [[nodiscard]] size_t bytes() const { return rte_pktmbuf_data_room_size(pool_) - RTE_PKTMBUF_HEADROOM; }
+
+ private:
+  rte_mempool* pool_;
+  size_t count_ = 0;
+  std::array<rte_mbuf*, kBurstMax> spare_;
+};
+
+}  // namespace skua::rpc::dpdk
+
+#endif  // SKUA_RPC_TRANSPORT_DPDK_SPARE_FRAMES_H_
