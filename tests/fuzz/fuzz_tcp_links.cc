@@ -1,5 +1,6 @@
 // A TCP transport and a stranger with plain sockets, on loopback: connections that say hello or anything else,
-// frames, ends in the middle of them; and peers that the transport dials, which answer anything.
+// frames of packets and bundles, ends in the middle of them; and peers that the transport dials, which answer anything.
+// Frames are taken, and sent or given back at any later time.
 //
 // Packets come only by connections that stand, from ids that no earlier caller had. Connections, handshakes and
 // callers stay within their bounds. Afterwards an honest caller is taken, and its packet arrives as it was sent. When
@@ -36,6 +37,8 @@ constexpr size_t kStepsMax = 80;
 constexpr uint32_t kHandshakesMax = 4;
 constexpr uint32_t kCallersMax = 5;
 constexpr uint32_t kPayloadBytesMax = 5000;
+constexpr uint32_t kFrameRoom = 1000;
+constexpr size_t kFramesHeldMax = 6;
 constexpr DurationNs kTimeoutNs = 100 * kMillisecond;
 constexpr int kTurnsMax = 2000;
 
@@ -106,6 +109,7 @@ class World {
     options.rx_chunk_count = 4;
     options.payload_max_bytes = kPayloadBytesMax;
     options.place_above_bytes = 1000;
+    options.frame_max_bytes = kFrameRoom;
     options.inline_max_bytes = 64;
     options.connect_timeout_ns = options.peer_timeout_ns = options.frame_timeout_ns = kTimeoutNs;
     options.handshakes_max = kHandshakesMax;
@@ -132,7 +136,7 @@ class World {
 
  private:
   void step() {
-    switch (in_.pick(16)) {
+    switch (in_.pick(20)) {
       case 0:
       case 1: return call();
       case 2:
@@ -147,6 +151,9 @@ class World {
       case 11: return send();
       case 12: return clock_.set(clock_.now_ns() + in_.byte() * kMillisecond);
       case 13: return release();
+      case 14: return write(make_bundle());
+      case 15: return take_frame();
+      case 16: return send_frames(in_.pick(kFramesHeldMax + 1));
       default: return turn(1 + in_.pick(kBurstMax), in_.flag());
     }
   }
@@ -216,6 +223,16 @@ class World {
     if (in_.seldom()) in_.damage(frame);
     return frame;
   }
+  [[nodiscard]] std::string make_bundle() {
+    std::string bundle(kPacketHeaderBytes + 8 + in_.byte(), static_cast<char>(in_.byte()));
+    auto* at = reinterpret_cast<std::byte*>(bundle.data());
+    at[0] = std::byte{0x21};
+    store_le(at + 4, static_cast<uint32_t>(in_.seldom() ? in_.near(bundle.size()) : bundle.size()));
+    std::string frame = frame_of(bundle.substr(kPacketHeaderBytes));
+    frame.replace(frame.size() - bundle.size(), kPacketHeaderBytes, bundle, 0, kPacketHeaderBytes);
+    if (in_.seldom()) in_.damage(frame);
+    return frame;
+  }
   [[nodiscard]] static std::string frame_of(const std::string& payload) {
     const Dialect& dialect = builtin_dialects().front();
     std::string frame(dialect.frame_bytes, '\0');
@@ -260,6 +277,26 @@ class World {
     packet.token = ++tokens_given_;
     const bool taken = transport_->tx_burst(std::span(&packet, 1)) == 1;
     if (!taken || packet.done) ++tokens_back_;
+  }
+  void take_frame() {
+    std::vector<PeerId> peers(dialled_.begin(), dialled_.end());
+    peers.insert(peers.end(), up_.begin(), up_.end());
+    if (peers.empty() || frames_.size() == kFramesHeldMax) return;
+    const PeerId peer = peers[in_.pick(peers.size())];
+    const TxFrame frame = transport_->take_frame(peer);
+    if (frame.bytes == nullptr) return;
+    SKUA_CHECK(frame.room == kFrameRoom && frame.peer == peer, "another frame than was asked for");
+    frames_.push_back(frame);
+    frames_.back().size =
+        in_.seldom() ? 0 : static_cast<uint32_t>(kPacketHeaderBytes + in_.pick(kFrameRoom - kPacketHeaderBytes + 1));
+    std::memset(frame.bytes, 0x21, frames_.back().size);
+  }
+  /// The newest ones, or others.
+  void send_frames(size_t count) {
+    count = std::min(count, frames_.size());
+    if (count > 1 && in_.flag()) std::rotate(frames_.begin(), frames_.begin() + 1, frames_.end());
+    transport_->send_frames(std::span(frames_).last(count));
+    frames_.resize(frames_.size() - count);
   }
   void turn(size_t burst, bool holds) {
     std::array<RxPacket, kBurstMax> packets;
@@ -337,6 +374,7 @@ class World {
     SKUA_CHECK(reply.ok() && reply->code == HelloCode::kAccepted, "an honest caller is refused");
   }
   void finish() {
+    send_frames(frames_.size());
     transport_->abandon_tx();
     poll_links();
     reap();
@@ -363,6 +401,7 @@ class World {
   std::set<PeerId> up_;         // whose connections stand
   std::set<PeerId> ended_now_;  // since the last burst was taken
   std::vector<RxBufferId> held_;
+  std::vector<TxFrame> frames_;
   std::string last_payload_;
   uint64_t tokens_given_ = 0;
   uint64_t tokens_back_ = 0;

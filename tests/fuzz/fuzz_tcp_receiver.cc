@@ -1,8 +1,9 @@
-// Two connections' byte streams into the receivers of one TCP transport, cut anywhere: frames that make sense, almost
-// do, or are any bytes.
+// Two connections' byte streams into the receivers of one TCP transport, cut anywhere: frames of packets and of
+// bundles that make sense, almost do, or are any bytes.
 //
 // What comes out is what a plain parser finds in the stream, but for payloads that nobody had room for, in its order
-// and however it was cut. Placed bytes stay within their memory. In the end no chunk is held and no placement is left.
+// and however it was cut. Placed bytes stay within their memory. Bundles are lent in one piece. In the end no chunk is
+// held and no placement is left.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "rpc/base/check.h"
+#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/tcp/receiver.h"
 #include "rpc/transport/tcp/socket.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -77,12 +79,18 @@ struct Connection {
   size_t frames = 0;
   bool open = true;
 
-  [[nodiscard]] bool next_frame(std::string& header, std::string& payload) {
+  [[nodiscard]] bool next_frame(uint32_t chunk_bytes, std::string& header, std::string& payload) {
     const Dialect& dialect = builtin_dialects().front();
     const size_t prefix = dialect.frame_bytes + kPacketHeaderBytes;
     uint32_t bytes = 0;
     if (stream.size() - parsed < prefix) return false;
     if (!dialect.unpack(as_byte_span(stream).data() + parsed, bytes) || bytes > kPayloadBytesMax) return false;
+    const std::byte* at = as_byte_span(stream).data() + parsed + dialect.frame_bytes;
+    const uint64_t whole = kPacketHeaderBytes + uint64_t{bytes};
+    if (is_bundle_header(at) && (whole < kBundleBytesMin || whole > kBundleBytesMax || bundle_bytes(at) != whole ||
+                                 dialect.frame_bytes + whole > chunk_bytes)) {
+      return false;
+    }
     if (stream.size() - parsed - prefix < bytes) return false;
     header = stream.substr(parsed + dialect.frame_bytes, kPacketHeaderBytes);
     payload = stream.substr(parsed + prefix, bytes);
@@ -130,7 +138,7 @@ class Script {
  private:
   void step() {
     Connection& connection = connections_[in_.pick(kConnections)];
-    switch (in_.pick(14)) {
+    switch (in_.pick(16)) {
       case 0:
       case 1:
       case 2:
@@ -147,6 +155,8 @@ class Script {
       case 11:
         if (in_.seldom()) close(connection);
         return;
+      case 12:
+      case 13: return write(connection, make_bundle());
       default: static_cast<void>(receive(connection, 1 + in_.pick(kBurstMax), in_.flag()));
     }
   }
@@ -165,11 +175,27 @@ class Script {
     return frame;
   }
 
+  [[nodiscard]] std::string make_bundle() {
+    uint32_t bytes = kBundleBytesMin + in_.byte();
+    // As large as a chunk takes, and larger.
+    if (in_.pick(4) == 0) bytes = static_cast<uint32_t>(in_.near(chunks_.chunk_bytes() - 8));
+    bytes = std::clamp<uint32_t>(bytes, kPacketHeaderBytes, kPayloadBytesMax);
+    std::string frame(builtin_dialects().front().frame_bytes, '\0');
+    builtin_dialects().front().pack(reinterpret_cast<std::byte*>(frame.data()), bytes - kPacketHeaderBytes);
+    const size_t start = frame.size();
+    frame.append(filler(), in_.byte(), bytes);
+    auto* at = reinterpret_cast<std::byte*>(frame.data() + start);
+    at[0] = std::byte{0x21};
+    store_le(at + 4, in_.seldom() ? static_cast<uint32_t>(in_.near(bytes)) : bytes);
+    if (in_.seldom()) in_.damage(frame);
+    return frame;
+  }
+
   /// No two parts of it are the same.
   [[nodiscard]] static const std::string& filler() {
     static const std::string bytes = [] {
       std::string made;
-      for (uint32_t i = 0; made.size() < kPayloadBytesMax; ++i) made += std::to_string(i);
+      for (uint32_t i = 0; made.size() < kPayloadBytesMax + 256; ++i) made += std::to_string(i);
       return made;
     }();
     return bytes;
@@ -218,12 +244,15 @@ class Script {
     std::string payload;
     const size_t number = connection.done++;
     do {
-      SKUA_CHECK(connection.next_frame(header, payload), "a packet that was not sent");
+      SKUA_CHECK(connection.next_frame(chunks_.chunk_bytes(), header, payload), "a packet that was not sent");
     } while (connection.frames - 1 < number);
     SKUA_CHECK(!connection.dropped.contains(number), "a packet that had been thrown away");
     SKUA_CHECK(packet.from == static_cast<PeerId>(&connection - connections_.data()), "a packet of somebody else");
     SKUA_CHECK(as_string_view(packet.header) == header, "another header than was sent");
     SKUA_CHECK(as_string_view(packet.payload) == payload, "another payload than was sent");
+    SKUA_CHECK(!is_bundle_header(packet.header.data()) ||
+                   (!packet.placed && packet.payload.data() == packet.header.data() + kPacketHeaderBytes),
+               "a bundle in two pieces");
     if (packet.placed) {
       SKUA_CHECK(placer_.placed.erase(packet.placement) == 1, "a packet in memory that is not there");
       SKUA_CHECK(packet.buffer == kNoBuffer, "a placed packet lends nothing");
@@ -261,8 +290,9 @@ class Script {
     if (connection.open) {
       std::string header;
       std::string payload;
-      while (connection.frames < connection.done && connection.next_frame(header, payload)) continue;
-      SKUA_CHECK(!connection.next_frame(header, payload), "a whole frame did not come out");
+      const uint32_t chunk_bytes = chunks_.chunk_bytes();
+      while (connection.frames < connection.done && connection.next_frame(chunk_bytes, header, payload)) continue;
+      SKUA_CHECK(!connection.next_frame(chunk_bytes, header, payload), "a whole frame did not come out");
     }
     close(connection);
   }

@@ -23,24 +23,28 @@ HelloReader::Result HelloReader::read(int fd) {
   return Result::kComplete;
 }
 
+ssize_t write_pieces(int fd, std::span<iovec> pieces) {
+  while (true) {
+    ssize_t sent;
+    if (pieces.size() == 1) {
+      sent = send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } else {
+      msghdr message{};
+      message.msg_iov = pieces.data();
+      message.msg_iovlen = pieces.size();
+      sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (sent >= 0 || errno != EINTR) return sent;
+  }
+}
+
 WriteOutcome write_queue(int fd, TxQueue& queue, TxCompletions& completions) {
   std::array<iovec, kTxGatherMax> pieces;
   while (!queue.empty()) {
     size_t bytes = 0;
     const size_t count = queue.gather(pieces, bytes);
-    ssize_t sent;
-    if (count == 1) {
-      sent = send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } else {
-      msghdr message{};
-      message.msg_iov = pieces.data();
-      message.msg_iovlen = count;
-      sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN ? WriteOutcome::kBlocked : WriteOutcome::kError;
-    }
+    const ssize_t sent = write_pieces(fd, std::span(pieces).first(count));
+    if (sent < 0) return errno == EAGAIN ? WriteOutcome::kBlocked : WriteOutcome::kError;
     queue.consume(static_cast<size_t>(sent), completions);
     // A short write has filled the socket, and the kernel will say when there is room again.
     if (static_cast<size_t>(sent) < bytes) return WriteOutcome::kBlocked;

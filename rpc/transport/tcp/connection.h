@@ -93,6 +93,9 @@ struct Connection {
   absl::Status broken;
 };
 
+/// One write of all `pieces`: how much the socket took, or -1: errno.
+[[nodiscard]] ssize_t write_pieces(int fd, std::span<iovec> pieces);
+
 enum class WriteOutcome : uint8_t { kEmptied, kBlocked, kError };
 
 /// Writes from `queue` until it is empty or the socket full. kError: errno.

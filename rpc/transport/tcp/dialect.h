@@ -11,6 +11,10 @@
 //               | bytes  |            |                   |                     |
 //               +--------+------------+-------------------+---------------------+
 //               little endian; a flag that is not known makes the frame malformed
+//
+// Bundles. A packet whose first byte says so is one that the engine wrote as a whole (TxFrame): its first 32 bytes are
+// the packet header, the rest is its payload. It is small, says its own length in bytes 4..7, and is lent in one piece
+// with its header. Packet headers are opaque else.
 #ifndef SKUA_RPC_TRANSPORT_TCP_DIALECT_H_
 #define SKUA_RPC_TRANSPORT_TCP_DIALECT_H_
 
@@ -31,6 +35,15 @@ struct Dialect {
   /// Reads frame_bytes bytes; false: malformed.
   bool (*unpack)(const std::byte* from, uint32_t& payload_bytes) = nullptr;
 };
+
+/// Does a packet header begin a bundle? (is_bundle() in rpc/wire)
+[[nodiscard]] inline bool is_bundle_header(const std::byte* header) {
+  return static_cast<uint8_t>(*header) >> 4 == 2;
+}
+/// The bytes of the bundle, as it says itself (stream_bundle_bytes() in rpc/wire).
+[[nodiscard]] inline uint32_t bundle_bytes(const std::byte* header) {
+  return load_le<uint32_t>(header + 4);
+}
 
 /// The versions this build speaks, ascending.
 [[nodiscard]] std::span<const Dialect> builtin_dialects();

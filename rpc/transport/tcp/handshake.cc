@@ -77,6 +77,7 @@ void Links::dial(Peer& peer) {
 void Links::dial_failed(Peer& peer, LinkEvent::Kind kind, const absl::Status& why) {
   back_off(peer, env_.clock->now_ns());
   if (peer.link != nullptr) return;
+  peer.wanted = false;
   peer.tx.drop(*env_.completions);
   env_.peers->push_event({.peer = peer.id, .kind = kind, .identity = {}, .why = why});
 }
@@ -203,7 +204,7 @@ void Links::on_refusal(Connection& connection, const HelloReply& reply) {
   peer.dial = nullptr;
   close_quietly(connection);
   peer.retry_at_ns = env_.clock->now_ns() + env_.options->reconnect_min_ns;
-  if (!peer.tx.empty()) send(peer);
+  if (peer.wanted || !peer.tx.empty()) send(peer);
 }
 
 void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
@@ -216,6 +217,7 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   connection.receiver.open(peer.id, *connection.dialect);
   std::erase(handshakes_, &connection);
   peer.link = &connection;
+  peer.wanted = false;
   peer.host = absl::HashOf(connection.remote.ip);
   ++link_count_;
   if (!connection.outgoing) {

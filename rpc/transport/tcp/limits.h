@@ -23,6 +23,12 @@ inline constexpr uint32_t kTxEntriesMax = 1024;
 inline constexpr uint32_t kTxStagingBytes = 256 * 1024;
 /// Pieces handed to the kernel in one system call.
 inline constexpr size_t kTxGatherMax = 64;
+/// Frames that the engine may write at once.
+inline constexpr uint32_t kFramesTakenMax = 256;
+
+/// Bundles (dialect.h) that are taken from the wire have at least and at most so many bytes.
+inline constexpr uint32_t kBundleBytesMin = 40;
+inline constexpr uint32_t kBundleBytesMax = 64 * 1024;
 
 /// Reads of one connection in one rx_burst, so that a fast sender does not starve the others.
 inline constexpr int kReadsPerBurstMax = 8;

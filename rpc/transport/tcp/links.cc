@@ -321,53 +321,7 @@ void Links::wake() {
   (void)!write(wake_fd_.get(), &one, sizeof one);
 }
 
-void Links::abandon_tx() {
-  for (PeerId id = 0; id < env_.peers->size(); ++id) {
-    Peer& peer = env_.peers->at(id);
-    if (peer.tx.empty()) continue;
-    if (peer.link != nullptr) {
-      close(*peer.link, LinkEvent::Kind::kDown, absl::CancelledError("this endpoint ended"));
-    } else {
-      peer.tx.drop(*env_.completions);
-    }
-  }
-}
-
-// --- Writing and time
-
-void Links::send(Peer& peer) {
-  if (peer.link != nullptr) return flush(peer);
-  if (peer.dial != nullptr || peer.waits_to_dial) return;
-  if (peer.address.is_none()) {
-    peer.tx.drop(*env_.completions);
-    env_.peers->push_event({.peer = peer.id,
-                            .kind = LinkEvent::Kind::kDown,
-                            .identity = {},
-                            .why = absl::UnavailableError(absl::StrCat(
-                                name_of(peer), " is not connected and does not listen: it has to connect again"))});
-    return;
-  }
-  if (env_.clock->now_ns() >= peer.retry_at_ns) return dial(peer);
-  peer.waits_to_dial = true;
-  waiting_.push_back(&peer);
-}
-
-void Links::flush(Peer& peer) {
-  Connection& connection = *peer.link;
-  if (connection.tx_blocked || !connection.broken.ok()) return;
-  switch (write_queue(connection.fd.get(), peer.tx, *env_.completions)) {
-    case WriteOutcome::kEmptied: return;
-    case WriteOutcome::kBlocked:
-      connection.tx_blocked = true;
-      ++blocked_count_;
-      return;
-    case WriteOutcome::kError: {
-      const std::string text = errno_text(errno);
-      fail(connection, absl::UnavailableError(absl::StrCat("connection to ", name_of(peer), " broke: ", text)));
-      return;
-    }
-  }
-}
+// --- Time
 
 TimeNs Links::next_timer_ns() const {
   TimeNs next = some_are_half_ ? std::min(accept_again_ns_, half_check_ns_) : accept_again_ns_;
@@ -397,7 +351,7 @@ void Links::run_timers() {
   }
   for (size_t i = 0; i < waiting_.size();) {
     Peer& peer = *waiting_[i];
-    const bool wanted = peer.link == nullptr && peer.dial == nullptr && !peer.tx.empty();
+    const bool wanted = peer.link == nullptr && peer.dial == nullptr && (peer.wanted || !peer.tx.empty());
     if (wanted && peer.retry_at_ns > now) {
       ++i;
       continue;

@@ -53,6 +53,11 @@ class Links {
   /// There is something in peer.tx: writes it, or dials, or waits for the back-off, or drops it
   /// with an event.
   void send(Peer& peer);
+  /// Makes a connection to `peer`, as send() would; kDown or kRefused tells that there is none.
+  void connect(Peer& peer);
+  /// Writes `pieces`, whole frames, to `peer`, which has a connection. What the socket does not take is copied into
+  /// peer.tx, where there is room; returns how many bytes that is.
+  size_t write_frames(Peer& peer, std::span<iovec> pieces);
 
   /// True when a burst should look at epoll before it reads.
   [[nodiscard]] bool turn_due();
@@ -111,6 +116,8 @@ class Links {
 
   // Writing and time.
   void flush(Peer& peer);
+  void block(Connection& connection);
+  void fail_write(Connection& connection, int error);
   void run_timers();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] bool has_timers() const {

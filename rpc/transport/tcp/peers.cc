@@ -35,6 +35,7 @@ absl::StatusOr<Peer*> PeerTable::new_entry(const Uuid& uuid) {
     if (Peer* const reused = take_retired(); reused != nullptr) {
       reused->uuid = uuid;
       reused->address = {};
+      reused->wanted = false;
       reused->failures = 0;
       reused->retry_at_ns = 0;
       return reused;

@@ -53,6 +53,8 @@ struct Peer {
   TxQueue tx;
   /// Has packets of the running tx_burst.
   bool dirty = false;
+  /// To be dialled, though nothing is queued: the engine asked for a frame.
+  bool wanted = false;
 
   /// Dials and short-lived connections that failed in a row.
   uint32_t failures = 0;

@@ -80,21 +80,31 @@ FrameReceiver::Parse FrameReceiver::parse(RxContext& context) {
     }
     if (region_size() < prefix_bytes()) return Parse::kNeedBytes;
     const std::byte* frame = context.chunks->at(chunk_, begin_);
-    if (state_ == State::kFrameHeader) {
-      if (!dialect_->unpack(frame, payload_bytes_) || payload_bytes_ > context.payload_max_bytes) {
-        return Parse::kMalformed;
-      }
-    }
+    if (state_ == State::kFrameHeader && !parse_prefix(context, frame)) return Parse::kMalformed;
     const uint32_t frame_bytes = prefix_bytes() + payload_bytes_;
     if (region_size() >= frame_bytes) {
       emit_lent(context, frame);
-    } else if (payload_bytes_ <= context.place_above_bytes) {
+    } else if (stays_in_chunk_) {
       state_ = State::kPayloadInChunk;
       return Parse::kNeedBytes;
     } else if (!begin_placement(context, frame)) {
       return Parse::kStop;
     }
   }
+}
+
+/// False: malformed.
+bool FrameReceiver::parse_prefix(RxContext& context, const std::byte* frame) {
+  if (!dialect_->unpack(frame, payload_bytes_) || payload_bytes_ > context.payload_max_bytes) return false;
+  stays_in_chunk_ = payload_bytes_ <= context.place_above_bytes;
+  const std::byte* header = frame + dialect_->frame_bytes;
+  if (!is_bundle_header(header)) return true;
+  // The engine reads a bundle in one piece, header and payload, so the whole of it has to fit in a chunk.
+  const uint32_t bytes = kPacketHeaderBytes + payload_bytes_;
+  stays_in_chunk_ = true;
+  return bytes >= kBundleBytesMin &&
+         bytes <= std::min(kBundleBytesMax, context.chunks->chunk_bytes() - dialect_->frame_bytes) &&
+         bytes == bundle_bytes(header);
 }
 
 void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {

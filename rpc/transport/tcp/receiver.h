@@ -5,7 +5,7 @@
 //              v                                                                    |
 //       kFrameHeader --(all of it in the chunk)--> lend the packet -----------------+
 //         |      |                                     ^                            |
-//         |      +--(payload small)--> kPayloadInChunk-+ (once complete)            |
+//         |      +--(small or a bundle)--> kPayloadInChunk (once complete)          |
 //         |                                                                         |
 //         +--(payload large)--> RxPlacer::place()                                   |
 //                                 |       |                                         |
@@ -100,6 +100,7 @@ class FrameReceiver {
   enum class Read : uint8_t { kFull, kShort, kStarved, kEnd, kError };
 
   Parse parse(RxContext& context);
+  bool parse_prefix(RxContext& context, const std::byte* frame);
   void emit_lent(RxContext& context, const std::byte* frame);
   bool begin_placement(RxContext& context, const std::byte* frame);
   void emit_placed(RxContext& context);
@@ -128,6 +129,8 @@ class FrameReceiver {
 
   /// Of the frame under way.
   uint32_t payload_bytes_ = 0;
+  /// The payload stays behind its header.
+  bool stays_in_chunk_ = false;
   /// Of the payload: placed or thrown away so far.
   uint32_t payload_done_ = 0;
   RxPlacer::Placement placement_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
+#include "rpc/transport/tcp/frame_pool.h"
 #include "rpc/transport/tcp/links.h"
 
 namespace skua::rpc {
@@ -13,6 +14,7 @@ namespace {
 
 using tcp::ChunkPool;
 using tcp::Connection;
+using tcp::FramePool;
 using tcp::Links;
 using tcp::Peer;
 using tcp::PeerTable;
@@ -39,7 +41,9 @@ class TcpTransportImpl final : public TcpTransport {
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
   uint64_t host_of(PeerId peer) const override { return peers_.at(peer).host; }
-  bool has_room(PeerId peer) override { return peers_.at(peer).tx.has_room_for_burst(); }
+  bool has_room(PeerId peer) override { return peers_.at(peer).tx.has_room_for_burst() && frames_.has_one(); }
+  TxFrame take_frame(PeerId peer) override;
+  void send_frames(std::span<const TxFrame> frames) override;
   size_t reap(std::span<TxToken> tokens) override { return completions_.reap(tokens); }
   void abandon_tx() override { links_.abandon_tx(); }
   size_t poll_links(std::span<LinkEvent> events) override { return peers_.poll(events); }
@@ -49,6 +53,7 @@ class TcpTransportImpl final : public TcpTransport {
 
  private:
   bool queue(Peer& peer, TxPacket& packet, size_t index);
+  void send_frames_to(Peer& peer, std::span<const TxFrame* const> frames);
   void receive(Connection& connection);
 
   const TcpOptions options_;
@@ -60,6 +65,7 @@ class TcpTransportImpl final : public TcpTransport {
   RxContext rx_;
   TxCompletions completions_;
   PeerTable peers_;
+  FramePool frames_;
   Links links_;
   std::vector<Peer*> dirty_;
   size_t next_active_ = 0;
@@ -71,6 +77,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
       chunks_(std::move(chunks)),
       peers_(options_.peers_max,
              {.bytes_max = options_.tx_queue_max_bytes, .inline_max_bytes = options_.inline_max_bytes}),
+      frames_(options_.frame_max_bytes),
       links_({.options = &options_,
               .dialects = options_.dialects,
               .versions = versions,
@@ -89,6 +96,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
   capabilities_.integrity = true;
   capabilities_.tx_completion = true;
   capabilities_.wakes_on_receive = true;
+  capabilities_.frames = true;
   rx_.chunks = chunks_.get();
   rx_.counters = &counters_;
   rx_.payload_max_bytes = options_.payload_max_bytes;
@@ -170,6 +178,69 @@ size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
   return taken;
 }
 
+TxFrame TcpTransportImpl::take_frame(PeerId id) {
+  SKUA_CHECK(id < peers_.size(), "take_frame for a peer that was never resolved");
+  Peer& peer = peers_.at(id);
+  if (peer.link == nullptr) links_.connect(peer);
+  // A dial to this machine may stand at once, but its hello is not answered yet.
+  if (peer.link == nullptr || !peer.link->broken.ok() || !has_room(id)) return {};
+  const uint32_t number = frames_.take();
+  peer.tx.reserve_room(tcp::kFrameBytesMax + frames_.room());
+  return {.peer = id,
+          .bytes = frames_.at(number),
+          .room = frames_.room(),
+          .cookie = uint64_t{peer.link->generation} << 32 | number};
+}
+
+void TcpTransportImpl::send_frames(std::span<const TxFrame> frames) {
+  while (!frames.empty()) {
+    const std::span<const TxFrame> some = frames.first(std::min(frames.size(), tcp::kTxGatherMax));
+    frames = frames.subspan(some.size());
+    // One write for each peer, in the order of the first frames.
+    uint64_t sent = 0;
+    static_assert(tcp::kTxGatherMax <= 64);
+    for (size_t i = 0; i < some.size(); ++i) {
+      std::array<const TxFrame*, tcp::kTxGatherMax> of_peer;
+      size_t count = 0;
+      for (size_t j = i; j < some.size(); ++j) {
+        if (some[j].peer != some[i].peer || (sent >> j & 1) != 0) continue;
+        sent |= uint64_t{1} << j;
+        of_peer[count++] = &some[j];
+      }
+      if (count > 0) send_frames_to(peers_.at(some[i].peer), std::span(of_peer).first(count));
+    }
+  }
+}
+
+void TcpTransportImpl::send_frames_to(Peer& peer, std::span<const TxFrame* const> frames) {
+  std::array<iovec, tcp::kTxGatherMax> pieces;
+  size_t count = 0;
+  size_t payload = 0;
+  for (const TxFrame* frame : frames) {
+    const auto number = static_cast<uint32_t>(frame->cookie);
+    SKUA_CHECK(frames_.at(number) == frame->bytes, "a frame is not what take_frame gave");
+    SKUA_CHECK(frame->size == 0 || (frame->size >= kPacketHeaderBytes && frame->size <= frame->room),
+               "a frame is smaller than a header or larger than its room");
+    peer.tx.give_up_room(tcp::kFrameBytesMax + frames_.room());
+    const bool stands = peer.link != nullptr && peer.link->generation == frame->cookie >> 32;
+    if (frame->size == 0 || !stands) continue;
+    const tcp::Dialect& dialect = *peer.link->dialect;
+    const auto payload_bytes = static_cast<uint32_t>(frame->size - kPacketHeaderBytes);
+    std::byte* start = frame->bytes - dialect.frame_bytes;
+    dialect.pack(start, payload_bytes);
+    pieces[count++] = {start, dialect.frame_bytes + size_t{frame->size}};
+    payload += payload_bytes;
+  }
+  if (count > 0) {
+    counters_.tx_packets += count;
+    counters_.tx_bytes += count * kPacketHeaderBytes + payload;
+    const size_t copied = std::min(links_.write_frames(peer, std::span(pieces).first(count)), payload);
+    counters_.tx_copied_bytes += copied;
+    counters_.tx_zero_copy_bytes += payload - copied;
+  }
+  for (const TxFrame* frame : frames) frames_.give_back(static_cast<uint32_t>(frame->cookie));
+}
+
 // --- Receive
 
 size_t TcpTransportImpl::rx_burst(std::span<RxPacket> packets) {
@@ -230,6 +301,11 @@ absl::Status check_options(const TcpOptions& options, const tcp::VersionRange& v
   const uint64_t in_chunk = uint64_t{options.place_above_bytes} + tcp::kFrameBytesMax + kPacketHeaderBytes;
   if (in_chunk > options.rx_chunk_bytes || options.rx_chunk_bytes < tcp::kRxPeekBytes) {
     return invalid("rx_chunk_bytes must hold a packet of place_above_bytes");
+  }
+  const uint32_t frame_bytes = options.frame_max_bytes;
+  if (frame_bytes < kFrameRoomMin || frame_bytes > std::min(tcp::kBundleBytesMax, tcp::kTxStagingBytes / 16) ||
+      frame_bytes + tcp::kFrameBytesMax > options.rx_chunk_bytes || frame_bytes > options.payload_max_bytes) {
+    return invalid("frame_max_bytes must be 256 to 16,384, and fit in a chunk and in payload_max_bytes");
   }
   if (options.payload_max_bytes > uint32_t{1} << 30) return invalid("payload_max_bytes above 1 GiB");
   if (options.tx_queue_max_bytes == 0 || options.handshakes_max == 0 || options.peers_max == 0 ||

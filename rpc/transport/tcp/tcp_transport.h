@@ -9,6 +9,7 @@
 //   links           sockets, epoll, handshakes         receiver     stream -> packets
 //   peers           uuid <-> PeerId, link events       rx_chunks    memory that is lent
 //   hello           pure: what is said                 dialect      frame layout per version
+//   frame_pool      memory that frames are written in
 //
 // Every packet that tx_burst takes is either written to a standing connection or followed by a
 // kDown or kRefused event of its peer. On kDown all that was queued is forgotten (and its tokens
@@ -53,6 +54,8 @@ struct TcpOptions {
   uint32_t payload_max_bytes = 17 * 1024 * 1024;
   /// Larger payloads are read straight to where RxPlacer says.
   uint32_t place_above_bytes = 16 * 1024;
+  /// Room of the frames that are sent (Transport::take_frame).
+  uint32_t frame_max_bytes = 16 * 1024;
   /// Payloads and segments up to this size are copied on transmit.
   uint32_t inline_max_bytes = 2048;
   /// Bytes that may wait for one peer before tx_burst takes no more for it; one packet may

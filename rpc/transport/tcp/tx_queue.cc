@@ -41,12 +41,12 @@ TxQueue::Entry& TxQueue::push_entry() {
 
 bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
   if (bytes_ >= limits_.bytes_max) return false;
-  if (entry_count_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
+  if (entry_count_ + reserved_entries_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
   uint32_t copied = 2 * kFrameBytesMax + kPacketHeaderBytes;
   if (copy_all) {
     // One piece: wrapping around leaves at most a gap smaller than that.
     copied += packet.payload_bytes;
-    return staging_used_ + 2 * copied <= kTxStagingBytes;
+    return staging_used_ + reserved_bytes_ + 2 * copied <= kTxStagingBytes;
   }
   uint32_t largest = kPacketHeaderBytes;
   for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
@@ -55,11 +55,23 @@ bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
     largest = std::max(largest, static_cast<uint32_t>(segment.size()));
   }
   // Wrapping around leaves at most one unused gap, smaller than the largest piece.
-  return staging_used_ + copied + largest <= kTxStagingBytes;
+  return staging_used_ + reserved_bytes_ + copied + largest <= kTxStagingBytes;
+}
+
+/// Twice: wrapping around leaves a gap smaller than the bytes.
+void TxQueue::reserve_room(uint32_t bytes) {
+  reserved_bytes_ += 2 * bytes;
+  ++reserved_entries_;
+}
+
+void TxQueue::give_up_room(uint32_t bytes) {
+  SKUA_CHECK(reserved_entries_ > 0 && reserved_bytes_ >= 2 * bytes, "room was given up that nobody reserved");
+  reserved_bytes_ -= 2 * bytes;
+  --reserved_entries_;
 }
 
 /// Contiguous staging space; `padding` is what had to be skipped at the end of the ring.
-std::byte* TxQueue::reserve(uint32_t bytes, uint32_t& padding) {
+std::byte* TxQueue::take_staging(uint32_t bytes, uint32_t& padding) {
   padding = 0;
   if (kTxStagingBytes - staging_tail_ < bytes) {
     padding = kTxStagingBytes - staging_tail_;
@@ -72,7 +84,7 @@ std::byte* TxQueue::reserve(uint32_t bytes, uint32_t& padding) {
   return to;
 }
 
-/// `size` bytes, reserved with `padding`, are filled in.
+/// `size` bytes, taken with `padding`, are filled in.
 void TxQueue::append_staged(const std::byte* at, uint32_t size, uint32_t padding) {
   bytes_ += size;
   if (merge_allowed_) {
@@ -92,7 +104,7 @@ void TxQueue::stage(ByteSpan bytes) {
   if (bytes.empty()) return;
   const auto size = static_cast<uint32_t>(bytes.size());
   uint32_t padding;
-  std::byte* to = reserve(size, padding);
+  std::byte* to = take_staging(size, padding);
   copy_bytes(to, bytes);
   append_staged(to, size, padding);
 }
@@ -101,7 +113,7 @@ void TxQueue::stage(ByteSpan bytes) {
 void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect) {
   const uint32_t size = dialect.frame_bytes + static_cast<uint32_t>(kPacketHeaderBytes) + packet.payload_bytes;
   uint32_t padding;
-  std::byte* const start = reserve(size, padding);
+  std::byte* const start = take_staging(size, padding);
   dialect.pack(start, packet.payload_bytes);
   std::memcpy(start + dialect.frame_bytes, packet.header.data(), kPacketHeaderBytes);
   std::byte* to = start + dialect.frame_bytes + kPacketHeaderBytes;
@@ -117,7 +129,7 @@ void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect) {
 
 void TxQueue::stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes) {
   uint32_t padding;
-  std::byte* to = reserve(kFrameBytesMax, padding);
+  std::byte* to = take_staging(kFrameBytesMax, padding);
   dialect.pack(to, payload_bytes);
   bytes_ += dialect.frame_bytes;
   Entry& added = push_entry();
@@ -213,7 +225,13 @@ void TxQueue::consume(size_t bytes, TxCompletions& completions) {
   while (bytes > 0) {
     const size_t left = entry(0).size - first_offset_;
     if (bytes < left) {
-      first_offset_ += static_cast<uint32_t>(bytes);
+      const auto part = static_cast<uint32_t>(bytes);
+      first_offset_ += part;
+      // A piece may be as long as the ring: its bytes make room as they go.
+      if (Entry& front = entry(0); front.staged > 0) {
+        front.staged -= part;
+        staging_used_ -= part;
+      }
       return;
     }
     bytes -= left;

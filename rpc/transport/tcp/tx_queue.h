@@ -72,9 +72,21 @@ class TxQueue {
   /// Bytes not yet written.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
-  /// A burst of ordinary packets will be taken: less than half of each bound is used.
+  /// A burst of ordinary packets or a frame will be taken: less than half of each bound is used.
   [[nodiscard]] bool has_room_for_burst() const {
-    return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 && staging_used_ < kTxStagingBytes / 2;
+    return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 &&
+           staging_used_ + reserved_bytes_ < kTxStagingBytes / 2;
+  }
+
+  /// Room for later: push_bytes() of up to `bytes` will be taken. has_room_for_burst() is true, and `bytes` at most
+  /// kTxStagingBytes / 8.
+  void reserve_room(uint32_t bytes);
+  /// Of a reserve_room(bytes) before; also after drop().
+  void give_up_room(uint32_t bytes);
+  /// Appends bytes that are framed already; within room that was given up just now.
+  void push_bytes(ByteSpan bytes) {
+    if (entries_ == nullptr) allocate();
+    stage(bytes);
   }
 
   /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it
@@ -109,7 +121,7 @@ class TxQueue {
   void allocate();
   [[nodiscard]] Entry& entry(uint32_t position) const;
   Entry& push_entry();
-  std::byte* reserve(uint32_t bytes, uint32_t& padding);
+  std::byte* take_staging(uint32_t bytes, uint32_t& padding);
   void append_staged(const std::byte* at, uint32_t size, uint32_t padding);
   void stage(ByteSpan bytes);
   void stage_packet(const TxPacket& packet, const Dialect& dialect);
@@ -129,6 +141,8 @@ class TxQueue {
   uint32_t staging_tail_ = 0;
   uint32_t staging_used_ = 0;
   bool merge_allowed_ = false;
+  uint32_t reserved_bytes_ = 0;
+  uint32_t reserved_entries_ = 0;
 };
 
 }  // namespace skua::rpc::tcp

@@ -5,11 +5,17 @@
 #include <sys/socket.h>
 
 #include "gtest/gtest.h"
+#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/wire/bundle.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {
 namespace {
+
+// What the transport believes of bundles is what they are.
+static_assert(kBundleBytesMin == kBundleHeadBytes + kRecordHeadBytes);
+static_assert(kBundleVersion == 2);
 
 using State = FrameReceiver::State;
 
@@ -18,6 +24,18 @@ std::string frame(uint64_t number, const std::string& payload) {
   builtin_dialects().front().pack(prefix.data(), static_cast<uint32_t>(payload.size()));
   const auto header = make_header(number);
   return std::string(as_string_view(prefix)) + std::string(as_string_view(header)) + payload;
+}
+
+/// Framed as the transport frames a bundle; `said`: what it says of its length.
+std::string bundle_frame(uint64_t number, uint32_t bytes, uint32_t said) {
+  std::string bundle = make_bundle(number, bytes);
+  store_le(reinterpret_cast<std::byte*>(bundle.data()) + 4, said);
+  std::array<std::byte, 8> prefix;
+  builtin_dialects().front().pack(prefix.data(), static_cast<uint32_t>(bytes - kPacketHeaderBytes));
+  return std::string(as_string_view(prefix)) + bundle;
+}
+std::string bundle_frame(uint64_t number, uint32_t bytes) {
+  return bundle_frame(number, bytes, bytes);
 }
 
 struct Got {
@@ -56,9 +74,14 @@ class ReceiverTest : public ::testing::Test {
     context_.count = 0;
     const RxOutcome outcome = receiver_.receive(in_.get(), context_);
     for (const RxPacket& packet : std::span(packets_).first(context_.count)) {
-      const auto expected = make_header(number_of(packet.header));
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), packet.header.begin()));
       EXPECT_EQ(packet.from, 3U);
+      if (is_bundle_header(packet.header.data())) {
+        EXPECT_EQ(packet.payload.data(), packet.header.data() + kPacketHeaderBytes);
+        EXPECT_NE(packet.buffer, kNoBuffer);
+      } else {
+        const auto expected = make_header(number_of(packet.header));
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), packet.header.begin()));
+      }
       got_.push_back({number_of(packet.header), packet.placed, std::string(as_string_view(packet.payload))});
       if (packet.placed) placer_.buffers.erase(packet.placement);
       if (packet.buffer == kNoBuffer) continue;
@@ -195,6 +218,61 @@ TEST_F(ReceiverTest, Spill_FreesTheChunkAndGoesOn) {
   EXPECT_EQ(chunks_->ref_count(), 0U);
 }
 
+TEST_F(ReceiverTest, Bundle_IsLentInOnePieceWhateverItsSize) {
+  const uint32_t largest = 4096 - 8;
+  for (const uint32_t bytes : {kBundleBytesMin, 100U, 1500U, largest}) {
+    got_.clear();
+    const std::string stream = bundle_frame(bytes, bytes);
+    for (size_t at = 0; at < stream.size(); at += 700) {
+      write(std::string_view(stream).substr(at, 700));
+      ASSERT_EQ(receive(), RxOutcome::kDrained);
+    }
+    const std::vector<Got> expected = {{bytes, false, make_bundle(bytes, bytes).substr(kPacketHeaderBytes)}};
+    EXPECT_EQ(got_, expected);
+  }
+  EXPECT_EQ(placer_.placed, 0);
+  EXPECT_EQ(chunks_->ref_count(), 0U);
+}
+
+TEST_F(ReceiverTest, BundleThatStraddlesTwoChunks_IsMovedToTheNext) {
+  std::string stream = frame(1, random_text(900, 1)) + bundle_frame(2, 3500);
+  write(stream.substr(0, 4096));
+  EXPECT_EQ(receive(true), RxOutcome::kDrained);
+  ASSERT_EQ(got_.size(), 1U);
+  const uint64_t begun = 4096 - (8 + 32 + 900);
+  write(stream.substr(4096));
+  EXPECT_EQ(receive(true), RxOutcome::kDrained);
+  ASSERT_EQ(got_.size(), 2U);
+  EXPECT_EQ(got_[1].payload, make_bundle(2, 3500).substr(kPacketHeaderBytes));
+  EXPECT_NE(held_[0], held_[1]);
+  EXPECT_EQ(counters_.rx_copied_bytes, begun);
+}
+
+TEST_F(ReceiverTest, BundleThatSaysNonsense_IsMalformed) {
+  const std::vector<std::string> bad = {
+      bundle_frame(1, kBundleBytesMin - 1),  // too short
+      bundle_frame(1, kBundleBytesMin, 39),  // says so
+      bundle_frame(1, 100, 101),             // longer than its frame
+      bundle_frame(1, 100, 99),              // shorter
+      bundle_frame(1, 100, UINT32_MAX),      // beyond all bounds
+      bundle_frame(1, 4096 - 8 + 1),         // larger than a chunk
+  };
+  for (const std::string& stream : bad) {
+    SCOPED_TRACE(stream.size());
+    SetUp();
+    got_.clear();
+    write(bundle_frame(7, 64) + stream);
+    EXPECT_EQ(receive(), RxOutcome::kMalformed);
+    EXPECT_EQ(got_.size(), 1U) << "what came before counts";
+  }
+  make(256 * 1024, 4, 1000);
+  write(bundle_frame(1, kBundleBytesMax));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  write(bundle_frame(1, kBundleBytesMax + 1).substr(0, 40));
+  EXPECT_EQ(receive(), RxOutcome::kMalformed);
+  EXPECT_EQ(placer_.placed, 0);
+}
+
 TEST_F(ReceiverTest, Malformed_IsTold) {
   std::string too_large = frame(1, "");
   store_le(reinterpret_cast<std::byte*>(too_large.data()), uint32_t{(1 << 20) + 1});
@@ -249,6 +327,12 @@ TEST_F(ReceiverTest, RandomPieces_EqualWhatWasSent) {
     std::vector<std::string> payloads;
     for (uint64_t i = 0; i < 100; ++i) {
       const uint64_t sizes[] = {0, 40, 990, 3000, 20'000};
+      if (rng.chance(0.3)) {
+        const auto bytes = static_cast<uint32_t>(kBundleBytesMin + rng.below(4000));
+        payloads.push_back(make_bundle(i, bytes).substr(kPacketHeaderBytes));
+        stream += bundle_frame(i, bytes);
+        continue;
+      }
       payloads.push_back(random_text(rng.below(sizes[rng.below(5)] + 1), i));
       stream += frame(i, payloads.back());
     }

@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 #include "rpc/base/rng.h"
+#include "rpc/transport/tcp/dialect.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::tcp {
@@ -31,16 +32,28 @@ inline std::string random_text(size_t bytes, uint64_t seed) {
   return out;
 }
 
-/// The header of test packet `number`.
+/// The header of test packet `number`: its first byte is as the engine's, the others are anything.
 inline std::array<std::byte, kPacketHeaderBytes> make_header(uint64_t number) {
   std::array<std::byte, kPacketHeaderBytes> header;
   for (size_t i = 0; i < 4; ++i) store_le(header.data() + 8 * i, mix64(number) + i);
-  store_le(header.data(), number);
+  header[0] = std::byte{0x11};
+  store_le(header.data() + 8, number);
   return header;
 }
 
+/// Bundle `number`, which says that it has `bytes` bytes, and has; at least kBundleBytesMin.
+inline std::string make_bundle(uint64_t number, uint32_t bytes) {
+  std::string bundle = random_text(bytes, number);
+  auto* at = reinterpret_cast<std::byte*>(bundle.data());
+  at[0] = std::byte{0x21};
+  store_le(at + 4, bytes);
+  store_le(at + 8, number);
+  return bundle;
+}
+
+/// Of a packet or a bundle.
 inline uint64_t number_of(ByteSpan header) {
-  return load_le<uint64_t>(header.data());
+  return load_le<uint64_t>(header.data() + 8);
 }
 
 /// Options of the endpoint with uuid `id`, listening on an ephemeral loopback port.
@@ -79,7 +92,9 @@ struct Received {
   PeerId from = kNoPeer;
   uint64_t number = 0;
   bool placed = false;
+  /// Of a bundle: the whole of it.
   std::string payload;
+  bool is_bundle = false;
 };
 
 class TestNode {
@@ -121,6 +136,22 @@ class TestNode {
       packet.segments[0] = as_byte_span(payload);
     }
     return packet;
+  }
+
+  /// False: there is no frame now.
+  bool send_bundle(PeerId to, const std::string& bundle) {
+    TxFrame frame = transport->take_frame(to);
+    if (frame.bytes == nullptr) return false;
+    fill(frame, bundle);
+    transport->send_frames({&frame, 1});
+    return true;
+  }
+  static void fill(TxFrame& frame, const std::string& bundle) {
+    ASSERT_LE(bundle.size(), frame.room);
+    std::memcpy(frame.bytes, bundle.data(), bundle.size());
+    // As an engine may.
+    std::memset(frame.bytes + bundle.size(), 0xee, kFrameSlack);
+    frame.size = static_cast<uint32_t>(bundle.size());
   }
 
   /// The payload must outlive the packet.
@@ -170,9 +201,16 @@ class TestNode {
     got.from = packet.from;
     got.number = number_of(packet.header);
     got.placed = packet.placed;
-    const auto expected = make_header(got.number);
-    EXPECT_TRUE(std::equal(packet.header.begin(), packet.header.end(), expected.begin()));
-    got.payload = as_string_view(packet.payload);
+    got.is_bundle = is_bundle_header(packet.header.data());
+    if (got.is_bundle) {
+      EXPECT_FALSE(packet.placed);
+      EXPECT_EQ(packet.payload.data(), packet.header.data() + kPacketHeaderBytes) << "in one piece";
+      got.payload = as_string_view(packet.header);
+    } else {
+      const auto expected = make_header(got.number);
+      EXPECT_TRUE(std::equal(packet.header.begin(), packet.header.end(), expected.begin()));
+    }
+    got.payload += as_string_view(packet.payload);
     if (packet.placed) {
       EXPECT_EQ(packet.buffer, kNoBuffer);
       EXPECT_EQ(placer.buffers.erase(packet.placement), 1U);

@@ -182,6 +182,47 @@ TEST(TxQueue, Repack_TurnsProvisionalFramesIntoTheChosenVersion) {
   }
 }
 
+TEST(TxQueue, ReservedRoom_IsThereWhateverIsPushed) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  TransportCounters counters;
+  const std::string payload = random_text(250, 1);
+  const std::string bytes = random_text(kTxStagingBytes / 16, 2);
+  const auto size = static_cast<uint32_t>(bytes.size());
+  std::string expected;
+  std::string got;
+  for (int round = 0; round < 20; ++round) {
+    size_t reserved = 0;
+    while (queue.has_room_for_burst()) {
+      queue.reserve_room(size);
+      ++reserved;
+    }
+    ASSERT_GT(reserved, 0U);
+    TxPacket packet = TestNode::make_packet(0, 1, payload);
+    while (queue.push(packet, 0, v1(), false, completions, counters)) expected += frame_of(packet, v1());
+    for (; reserved > 0; --reserved) {
+      queue.give_up_room(size);
+      queue.push_bytes(as_byte_span(bytes));
+      expected += bytes;
+    }
+    EXPECT_FALSE(queue.has_room_for_burst());
+    // Not to the end, so that the ring wraps everywhere.
+    while (queue.bytes() > 50'000 + 1000 * static_cast<size_t>(round)) got += take(queue, 7777, 5, completions);
+  }
+  while (!queue.empty()) got += take(queue, 100'000, 64, completions);
+  EXPECT_TRUE(got == expected);
+}
+
+TEST(TxQueue, ReservedRoom_OutlivesADrop) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  queue.reserve_room(1000);
+  queue.drop(completions);
+  queue.give_up_room(1000);
+  queue.push_bytes(as_byte_span(std::string_view("bytes")));
+  EXPECT_EQ(take(queue, 5, 1, completions), "bytes");
+}
+
 TEST(TxQueue, RandomTraffic_EqualsAString) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     Rng rng(seed);

@@ -1,0 +1,56 @@
+// FramePool: the memory that the engine writes frames into (TxFrame). A frame goes from there to the kernel.
+//
+//   | spare | prefix | frame: the engine's, up to `room` bytes      | slack |
+//           ^        ^ 64-byte aligned
+//           |        what take_frame() gives
+//           written when the frame is sent, in the dialect of its connection: one piece with the frame
+//
+// All peers share the buffers: one is taken for as long as the engine writes, and the one that was used last is taken
+// first, from the cache. What a full socket does not take is copied into the queue of its peer, so that a slow peer
+// holds none.
+#ifndef SKUA_RPC_TRANSPORT_TCP_FRAME_POOL_H_
+#define SKUA_RPC_TRANSPORT_TCP_FRAME_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rpc/base/bytes.h"
+#include "rpc/transport/tcp/limits.h"
+
+namespace skua::rpc::tcp {
+
+/// Thread: the transport's.
+class FramePool {
+ public:
+  /// Frames of `room` bytes.
+  explicit FramePool(uint32_t room) : room_(room) {}
+
+  [[nodiscard]] uint32_t room() const { return room_; }
+  [[nodiscard]] bool has_one() const { return taken_count_ < kFramesTakenMax; }
+  /// A buffer, by its number; there is one (has_one()).
+  [[nodiscard]] uint32_t take();
+  void give_back(uint32_t number);
+  /// Where its frame begins; kFrameBytesMax bytes before that are the prefix's.
+  [[nodiscard]] std::byte* at(uint32_t number);
+
+  [[nodiscard]] size_t taken_count() const { return taken_count_; }
+
+ private:
+  struct Buffer {
+    std::unique_ptr<std::byte[]> memory;
+    std::byte* frame = nullptr;
+    bool is_taken = false;
+  };
+
+  const uint32_t room_;
+  size_t taken_count_ = 0;
+  /// Made when they are first needed.
+  std::vector<Buffer> buffers_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace skua::rpc::tcp
+
+#endif  // SKUA_RPC_TRANSPORT_TCP_FRAME_POOL_H_
