@@ -55,9 +55,11 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
                                                    2 * kBurstMax, " packets, and ", depth_max,
                                                    " is the most that the device takes"));
   }
-  slot_bytes_ = round_up(device_.mtu_bytes(), kLine);
+  // The slack, of a line, also keeps buffers from lying a page apart, where they would share few sets of the cache.
+  slot_bytes_ = round_up(device_.mtu_bytes() + kFrameSlack, kLine);
   receive_stride_ = round_up(kReceivePad + kGrhBytes + device_.mtu_bytes(), kLine);
-  const size_t send_bytes = send_depth * slot_bytes_;
+  buffers_ = SendBuffers(send_depth, kFramesMax);
+  const size_t send_bytes = buffers_.count() * slot_bytes_;
   const size_t bytes = send_bytes + size_t{2} * receive_depth_ * receive_stride_;
   arena_ = std::make_unique<Arena>(Arena::Options{.limit_bytes = 2 * bytes + (size_t{4} << 20)});
   absl::StatusOr<MutableByteSpan> memory = arena_->map(bytes);
@@ -189,12 +191,18 @@ void UdQueue::fail_for_test() {
 uint32_t UdQueue::send_room() {
   // Slots without a token need nobody to reap them.
   while (reaped_ < completed_ && slots_[reaped_ % slots_.size()].token == kNoToken) ++reaped_;
-  return static_cast<uint32_t>(slots_.size() - (built_ - reaped_));
+  return static_cast<uint32_t>(slots_.size() - (built_ - reaped_) - buffers_.out_count());
 }
 
 UdQueue::SendSlot& UdQueue::next_slot(std::byte*& room) {
   const size_t index = built_ % slots_.size();
-  room = memory_.data() + index * slot_bytes_;
+  room = frame_at(buffers_.of_slot(index));
+  return slots_[index];
+}
+
+UdQueue::SendSlot& UdQueue::next_slot_of(uint32_t frame) {
+  const size_t index = built_ % slots_.size();
+  buffers_.exchange(index, frame);
   return slots_[index];
 }
 

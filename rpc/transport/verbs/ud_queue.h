@@ -9,6 +9,9 @@
 //   A completion costs, so only some packets ask for one; it stands for all before it. Each quarter of the ring asks, and the last packet
 //   of a post that has tokens before it: so no token waits for later traffic.
 //
+//   Frames are written in memory of the same kind, which no slot has meanwhile; a slot that sends one changes its own memory for it
+//   (send_buffers.h). Each that is being written has a slot kept for it, so that it is never in want of one.
+//
 // Receive: each buffer is free, posted or lent. There are more of them than the ring holds: while some are lent the ring is full all
 // the same. They are posted again in whatever order they come back.
 //
@@ -25,6 +28,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +39,7 @@
 #include "rpc/transport/verbs/address.h"
 #include "rpc/transport/verbs/completion_channel.h"
 #include "rpc/transport/verbs/device.h"
+#include "rpc/transport/verbs/send_buffers.h"
 
 namespace skua::rpc::verbs {
 
@@ -52,6 +57,8 @@ class UdQueue {
  public:
   /// The first gathers header and copied pieces.
   static constexpr size_t kGatherMax = 1 + kTxSegmentsMax;
+  /// Being written at a time.
+  static constexpr uint32_t kFramesMax = 2 * kBurstMax;
 
   /// `rng`: keys and sequence numbers that nobody guesses. RESOURCE_EXHAUSTED names the limit.
   static absl::StatusOr<std::unique_ptr<UdQueue>> create(Device& device, CompletionChannel& channel,
@@ -74,11 +81,19 @@ class UdQueue {
     std::array<ibv_sge, kGatherMax> pieces;
     TxToken token;
   };
-  /// Slots that can be built now.
+  /// Slots that can be built now, beside those that are kept for frames.
   [[nodiscard]] uint32_t send_room();
   /// The next slot: `room` is its own registered memory, for a whole packet. Only with send_room(); then fill in
   /// request.{num_sge, wr.ud} and pieces, and call commit().
   SendSlot& next_slot(std::byte*& room);
+  /// Memory for a whole packet and kFrameSlack, to be written until one of the two below. Only with send_room(). Nothing: kFramesMax are out.
+  [[nodiscard]] std::optional<uint32_t> take_frame() { return buffers_.take(); }
+  [[nodiscard]] std::byte* frame_at(uint32_t frame) const { return memory_.data() + frame * slot_bytes_; }
+  void give_back_frame(uint32_t frame) { buffers_.give_back(frame); }
+  /// The next slot, which sends the frame: then as after next_slot().
+  SendSlot& next_slot_of(uint32_t frame);
+  [[nodiscard]] bool is_frame(uint64_t frame) const { return buffers_.is_out(frame); }
+  [[nodiscard]] uint32_t frames_out() const { return buffers_.out_count(); }
   [[nodiscard]] uint32_t slot_key() const { return memory_key_; }
   /// `packet_bytes`: of all pieces. kNoToken: nobody waits for it.
   void commit(SendSlot& slot, uint32_t packet_bytes, TxToken token);
@@ -164,6 +179,7 @@ class UdQueue {
   size_t slot_bytes_ = 0;
   size_t receive_stride_ = 0;
 
+  SendBuffers buffers_{0, 0};
   std::vector<SendSlot> slots_;
   uint64_t built_ = 0;
   uint64_t posted_ = 0;

@@ -73,6 +73,7 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   capabilities_.needs_registration = true;
   capabilities_.loopback = true;
   capabilities_.wakes_on_receive = true;
+  capabilities_.frames = true;
   now_ns_ = clock_.now_ns();
   // Without READs everything goes in packets.
   absl::StatusOr<std::unique_ptr<RcConnections>> connections =
@@ -252,6 +253,49 @@ bool VerbsTransport::has_room(PeerId /*peer*/) {
   if (queue_->send_room() >= kBurstMax) return true;
   queue_->poll_sent();
   return queue_->send_room() >= kBurstMax;
+}
+
+TxFrame VerbsTransport::take_frame(PeerId to) {
+  TxFrame out;
+  if (!usable(peers_.at(to)) || !has_room(to)) return out;
+  const std::optional<uint32_t> frame = queue_->take_frame();
+  if (!frame.has_value()) return out;
+  out.peer = to;
+  out.bytes = queue_->frame_at(*frame);
+  out.room = static_cast<uint32_t>(kPacketHeaderBytes) + payload_max_bytes(to);
+  out.cookie = *frame;
+  return out;
+}
+
+void VerbsTransport::send_frames(std::span<const TxFrame> frames) {
+  for (const TxFrame& frame : frames) {
+    SKUA_CHECK(queue_->is_frame(frame.cookie), "a frame was sent that is not out");
+    const auto number = static_cast<uint32_t>(frame.cookie);
+    if (frame.size == 0) {
+      queue_->give_back_frame(number);
+      continue;
+    }
+    SKUA_CHECK(frame.size >= kPacketHeaderBytes && frame.size <= frame.room, "a frame of a size that no packet has");
+    Peer& peer = peers_.at(frame.peer);
+    if (!usable(peer)) {
+      queue_->give_back_frame(number);
+      ++stats_.tx_unsendable;
+      continue;
+    }
+    peer.last_used_ns = now_ns_;
+    build(peer, frame);
+  }
+  queue_->post();
+}
+
+void VerbsTransport::build(const Peer& peer, const TxFrame& frame) {
+  UdQueue::SendSlot& slot = queue_->next_slot_of(static_cast<uint32_t>(frame.cookie));
+  slot.pieces[0] = {reinterpret_cast<uintptr_t>(frame.bytes), frame.size, queue_->slot_key()};
+  slot.request.num_sge = 1;
+  address_request(slot, peer);
+  queue_->commit(slot, frame.size, kNoToken);
+  ++counters_.tx_packets;
+  counters_.tx_bytes += frame.size - kPacketHeaderBytes;
 }
 
 size_t VerbsTransport::reap(std::span<TxToken> tokens) {

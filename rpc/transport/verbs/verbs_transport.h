@@ -5,6 +5,7 @@
 //
 //       Pieces up to the inline limit are copied behind the header, and so is everything outside registered memory. A packet that is
 //       small enough travels in the work request itself. A burst is one list, handed over at once.
+//       Frames are memory of the ring's own, and go out as they were written.
 // RX:   buffers are lent as they are, their number being the RxBufferId, and posted again when they come back, in any order. What
 //       is malformed is given back at once and counted: nothing that arrives takes a buffer out of the ring.
 //
@@ -73,6 +74,8 @@ class VerbsTransport final : public Transport, private RcHost {
   absl::StatusOr<PeerId> resolve_claimed(const Descriptor& peer) override { return resolve(peer, PeerWord::kClaim); }
   size_t tx_burst(std::span<TxPacket> packets) override;
   bool has_room(PeerId peer) override;
+  TxFrame take_frame(PeerId peer) override;
+  void send_frames(std::span<const TxFrame> frames) override;
   size_t rx_burst(std::span<RxPacket> packets) override;
   void release(std::span<const RxBufferId> buffers) override;
   size_t reap(std::span<TxToken> tokens) override;
@@ -102,6 +105,7 @@ class VerbsTransport final : public Transport, private RcHost {
 
   // TX.
   void build(const Peer& peer, TxPacket& packet);
+  void build(const Peer& peer, const TxFrame& frame);
   static void address_request(UdQueue::SendSlot& slot, const Peer& peer);
   /// Copies or gathers the payload behind the header; returns the bytes copied.
   uint32_t gather(UdQueue::SendSlot& slot, std::byte* room, const TxPacket& packet);
