@@ -1,5 +1,5 @@
-// Bundles: packets of protocol version 2. A bundle carries many small messages between two endpoints, of any of the sessions
-// that belong to one association (rpc/protocol/association.h).
+// Bundles: packets of protocol version 2. A bundle carries many small messages between two endpoints, of any of the
+// sessions that belong to one association (rpc/protocol/association.h).
 //
 //   | head 28 | record 12 | its bytes | record 12 | its bytes | ...
 //
@@ -22,12 +22,11 @@
 //       10     1  method of a request; 0 in others
 //       11     1  time left for a request, as time_code()
 //
-// Little endian. docs/wire-format.md tells why each field is there. A sealed form has room: the head is authenticated, a tag
-// takes the place of the CRC, and the sequence is the packet's number.
+// Little endian. docs/wire-format.md tells why each field is there. A sealed form has room: the head is authenticated,
+// a tag takes the place of the CRC, and the sequence is the packet's number.
 #ifndef SKUA_RPC_WIRE_BUNDLE_H_
 #define SKUA_RPC_WIRE_BUNDLE_H_
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -108,7 +107,8 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
   store_le(at + 4, integrity ? static_cast<uint32_t>(bundle.size()) : bundle_crc(bundle));
 }
 
-/// False: `why` says why it is to be dropped. Checks size, version, type, and length or checksum; believes nothing else.
+/// False: `why` says why it is to be dropped. Checks size, version, type, and length or checksum; nothing else is to be
+/// believed yet.
 [[nodiscard]] inline bool open_bundle(ByteSpan bundle, bool integrity, BundleHead& out, DropReason& why) {
   if (bundle.size() < kBundleHeadBytes) [[unlikely]] {
     why = DropReason::kTooShort;
@@ -137,20 +137,24 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
 
 // --- Records ---------------------------------------------------------------------------------------------------------
 
-/// Time left, as requests carry it: 4 bits of exponent, 4 of mantissa, in ms, rounded up; the largest is 15 << 15 ms or longer.
-[[nodiscard]] inline uint8_t time_code(DurationNs left) {
-  const auto ms = static_cast<uint64_t>(left <= 0 ? 0 : (left + kMillisecond - 1) / kMillisecond);
+/// Time left, as requests carry it: 4 bits of exponent, 4 of mantissa, in ms. Rounded up: to whole ms below 16 ms, by
+/// less than an eighth above. 0xff: 15 << 15 ms or longer.
+[[nodiscard]] constexpr uint8_t time_code(DurationNs left) {
+  if (left <= 0) return 0;
+  const uint64_t ms = (static_cast<uint64_t>(left) + kMillisecond - 1) / kMillisecond;
   if (ms < 16) return static_cast<uint8_t>(ms);
   const auto exponent = static_cast<uint32_t>(std::bit_width(ms)) - 4;
   const uint64_t mantissa = (ms + (uint64_t{1} << exponent) - 1) >> exponent;  // 8..16
-  if (mantissa == 16) return exponent >= 14 ? 0xff : static_cast<uint8_t>((exponent + 1) << 4 | 8);
+  if (mantissa == 16) return exponent >= 15 ? 0xff : static_cast<uint8_t>((exponent + 1) << 4 | 8);
   return exponent > 15 ? 0xff : static_cast<uint8_t>(exponent << 4 | mantissa);
 }
+/// Of any code, also one that time_code() does not make.
 [[nodiscard]] constexpr DurationNs time_of_code(uint8_t code) {
   return static_cast<DurationNs>(code & 15u) * (DurationNs{1} << (code >> 4)) * kMillisecond;
 }
 
-/// The 12 bytes in front of a record's own.
+/// The 12 bytes in front of a record's own. `bytes` is at most kRecordBytesMax. A `kind` that was read may be one that
+/// RecordKind does not have.
 struct RecordHead {
   uint32_t session = 0;
   uint32_t number = 0;
@@ -177,7 +181,7 @@ struct RecordHead {
   }
 };
 
-/// Takes a bundle's records one by one.
+/// Takes the records of a bundle that open_bundle() took, one by one. The bundle stays while its records are used.
 class RecordReader {
  public:
   RecordReader(ByteSpan bundle, uint16_t records)
@@ -212,7 +216,8 @@ class RecordReader {
 //
 //   kJoin      head.session 0, head.number: the acceptor's index of the session
 //   kJoined    head.session: the opener's, head.number 0
-//   payload    u32 generation   kJoin: the session's at the acceptor, which only its opener was told; kJoined: at the opener
+//   payload    u32 generation   kJoin: the session's at the acceptor, which only its opener was told
+//                              kJoined: at the opener
 //              u32 association, u32 epoch    of the sender: where its bundles are to be addressed
 //              u32 session      at the sender: how records shall name it
 struct JoinRecord {
