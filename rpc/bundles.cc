@@ -164,13 +164,13 @@ void Bundles::leave(SessionEntry& entry) {
   associations_.end(*a);
 }
 
-void Bundles::on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from, Association* a) {
+void Bundles::on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from) {
+  if (record.kind > RecordKind::kJoined) return drop(DropReason::kBadType);
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
-  static_cast<void>(head);
   if (record.kind == RecordKind::kJoin) return on_join_request(record, join, from);
-  if (record.kind == RecordKind::kJoined) return on_joined(record, join, a);
-  drop(DropReason::kBadType);
+  // A completion of a record before may have ended the association.
+  on_joined(record, join, associations_.find(head.association, head.epoch, from));
 }
 
 void Bundles::on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from) {

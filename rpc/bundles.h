@@ -121,7 +121,7 @@ class Bundles final {
   void deliver(SessionHot& hot, SmallRequest&& request);
   void complete(CompletionFn&& completion, Lease&& response);
   void burst_end();
-  void on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from, Association* association);
+  void on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from);
   void arm(SessionHot& hot, Ticks by);
   void make_slots(SessionHot& hot);
   bool yield_slot(SessionHot& hot, uint32_t number);

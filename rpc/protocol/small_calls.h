@@ -22,7 +22,7 @@
 //   void deliver(SessionHot&, SmallRequest&&)
 //   void complete(CompletionFn&&, Lease&&)
 //   void burst_end()                             handlers that gather requests answer them
-//   void on_join(head, record, bytes, peer, association)     kJoin and kJoined
+//   void on_join(head, record, bytes, peer)     kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
 //   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes) · drop(reason) · now_ns() · integrity()
 #ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
@@ -296,7 +296,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   ByteSpan bytes;
   while (reader.next(record, bytes)) {
     if (record.kind > RecordKind::kResponse) [[unlikely]] {
-      driver_.on_join(head, record, bytes, from, a);
+      driver_.on_join(head, record, bytes, from);
       continue;
     }
     SessionHot& hot = driver_.hot(index_of_handle(record.session));
