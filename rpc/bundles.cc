@@ -36,6 +36,49 @@ Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOpt
       leases_(endpoint),
       calls_(*this, options) {}
 
+// Inline, and in front of who uses them: each small call comes through here.
+
+void Bundles::deliver(SessionHot& hot, const RecordHead& record, Lease&& request) {
+  EndpointImpl& e = endpoint_;
+  HandlerFn& handler = e.handlers_[record.method];
+  const uint32_t slot = record.number & hot.mask;
+  if (!handler || e.handlers_running_ >= e.options_.handlers_max) [[unlikely]] {
+    return refuse(hot, record);
+  }
+  ++e.counters_.requests_served;
+  ++e.handlers_running_;
+  e.has_gathered_ = e.gathers_;
+  e.mailbox_->hold();
+  const uint32_t index = index_of_handle(hot.handle);
+  handler(IncomingCall{.session = {index, hot.handle_generation},
+                       .method = record.method,
+                       .one_way = false,
+                       .deadline_ns = now_ns_ + time_of_code(record.time),
+                       .received_ns = now_ns_,
+                       .request = std::move(request),
+                       .reply = ReplyToken(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number)});
+}
+
+void Bundles::complete(CompletionFn& completion, CallOutcome&& outcome) {
+  // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
+  if (endpoint_.has_gathered_) [[unlikely]] {
+    burst_end();
+  }
+  ++endpoint_.counters_.calls_completed;
+  if (!completion) return;
+  outcome.from_peer = outcome.may_have_executed = true;
+  completion(std::move(outcome));
+}
+
+/// As a large call's request is refused: with an answer that says why.
+void Bundles::refuse(SessionHot& hot, const RecordHead& record) {
+  ArrivedRequest arrived;
+  arrived.slot = record.number & hot.mask;
+  arrived.req_num = record.number;
+  arrived.method = record.method;
+  endpoint_.deliver(session_of(hot), std::move(arrived));
+}
+
 void Bundles::on_packet(const RxPacket& packet) {
   SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
              "the transport gave a bundle in two pieces");
@@ -66,22 +109,6 @@ void Bundles::flush() {
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
-
-void Bundles::deliver(SessionHot& hot, SmallRequest&& request) {
-  endpoint_.deliver_small(hot, std::move(request));
-}
-
-void Bundles::complete(CompletionFn&& completion, Lease&& response) {
-  // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
-  if (endpoint_.has_gathered_) [[unlikely]] {
-    burst_end();
-  }
-  ++endpoint_.counters_.calls_completed;
-  CallOutcome outcome;
-  outcome.response = std::move(response);
-  outcome.from_peer = outcome.may_have_executed = true;
-  completion(std::move(outcome));
-}
 
 void Bundles::burst_end() {
   endpoint_.tell_burst_end();

@@ -118,8 +118,8 @@ class Bundles final {
     leases_.lend(current_, bytes, lease);
     return true;
   }
-  void deliver(SessionHot& hot, SmallRequest&& request);
-  void complete(CompletionFn&& completion, Lease&& response);
+  inline void deliver(SessionHot& hot, const RecordHead& record, Lease&& request);
+  inline void complete(CompletionFn& completion, CallOutcome&& outcome);
   void burst_end();
   void on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from);
   void arm(SessionHot& hot, Ticks by);
@@ -135,6 +135,7 @@ class Bundles final {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  void refuse(SessionHot& hot, const RecordHead& record);
   bool copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
   void on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from);

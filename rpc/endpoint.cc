@@ -146,7 +146,7 @@ void Endpoint::keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) co
 
 void Endpoint::on_burst_end(absl::AnyInvocable<void()> observer) {
   impl_->check_thread();
-  impl_->burst_end_observer_ = std::move(observer);
+  impl_->observe_burst_end(std::move(observer));
 }
 absl::StatusOr<SessionId> Endpoint::connect(const Descriptor& peer) {
   impl_->enter();
@@ -426,7 +426,7 @@ void EndpointImpl::cancel(CallId id) {
   }
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
-  if (call.pool_generation != id.generation || !call.completion || call.session_index == UINT32_MAX) return;
+  if (call.pool_generation != id.generation || call.session_index == UINT32_MAX) return;
   entries_[call.session_index]->session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
   run_completions();
 }
@@ -441,7 +441,6 @@ size_t EndpointImpl::run_completions() {
     ++completing_count_;
     if (call->completion) call->completion(std::move(call->outcome));
     --completing_count_;
-    call->completion = nullptr;
     call->outcome.response.reset();
     if (!call->outcome.status.ok()) call->outcome.status = absl::OkStatus();
     call->outcome.from_peer = call->outcome.may_have_executed = false;
@@ -471,7 +470,7 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
                   absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
   }
   ++counters_.requests_served;
-  has_gathered_ = static_cast<bool>(burst_end_observer_);
+  has_gathered_ = gathers_;
   const SessionEntry& entry = *entries_[session.address().local_index];
   if (!request.one_way) {
     ++handlers_running_;
@@ -486,33 +485,6 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
                     .reply = ReplyToken(request.one_way ? nullptr : mailbox_.get(),
                                         {entry.index, entry.wire_generation}, request.slot, request.req_num)};
   handlers_[call.method](std::move(call));
-}
-
-void EndpointImpl::deliver_small(SessionHot& hot, SmallRequest&& request) {
-  const uint32_t slot = request.number & hot.mask;
-  const uint32_t index = index_of_handle(hot.handle);
-  const TimeNs deadline_ns = now_ns_ + time_of_code(request.time);
-  if (!handlers_[request.method] || handlers_running_ >= options_.handlers_max) [[unlikely]] {
-    ArrivedRequest arrived;
-    arrived.slot = slot;
-    arrived.req_num = request.number;
-    arrived.method = request.method;
-    arrived.deadline_ns = deadline_ns;
-    arrived.request = std::move(request.bytes);
-    return deliver(*entries_[index]->session, std::move(arrived));  // refuses it
-  }
-  ++counters_.requests_served;
-  has_gathered_ = static_cast<bool>(burst_end_observer_);
-  ++handlers_running_;
-  mailbox_->hold();
-  handlers_[request.method](
-      IncomingCall{.session = {index, hot.handle_generation},
-                   .method = request.method,
-                   .one_way = false,
-                   .deadline_ns = deadline_ns,
-                   .received_ns = now_ns_,
-                   .request = std::move(request.bytes),
-                   .reply = ReplyToken(mailbox_.get(), {index, hot.wire_generation}, slot, request.number)});
 }
 
 MessagePtr EndpointImpl::error_message(const absl::Status& status) {
@@ -582,14 +554,22 @@ size_t EndpointImpl::poll() {
 
 size_t EndpointImpl::turn(size_t received) {
   now_ns_ = clock_.now_ns();
-  size_t work = run_mailbox() + received;
-  work += handle_links();
-  counters_.packets_received += received;
-  for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
-  const size_t read = run_reads();
-  if (received + read > 0) tell_burst_end();
-  bundles_.send_all();
-  work += read;
+  size_t work = received;
+  // Of a connection that came or went the sessions hear first, and then what it brought.
+  if (capabilities_.connected) work += handle_links();
+  if (received > 0) {
+    counters_.packets_received += received;
+    for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
+    tell_burst_end();
+    bundles_.send_all();
+  }
+  // Whatever can wait comes behind what others wait for.
+  if (!capabilities_.connected) work += handle_links();
+  work += run_mailbox();
+  if (const size_t read = run_reads(); read > 0) {
+    tell_burst_end();
+    work += read;
+  }
   run_timers();
   work += run_completions();
   work += transmit();

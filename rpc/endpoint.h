@@ -75,8 +75,8 @@ struct CallId {
 using CallResult = CallOutcome;
 
 /// Runs on the endpoint's thread, exactly once per accepted call, from inside poll(), cancel() or
-/// close(); never from inside call(). Captures of up to two pointers are kept without allocating.
-using CompletionFn = absl::AnyInvocable<void(CallResult&&)>;
+/// close(); never from inside call(). Captures of up to two pointers are kept without allocating, if they are trivially copyable.
+using CompletionFn = OneShot<CallResult>;
 
 struct CallOptions {
   /// From now; not more than an hour.
@@ -116,6 +116,7 @@ class ReplyToken {
   explicit operator bool() const { return mailbox_ != nullptr; }
 
  private:
+  friend class Bundles;
   friend class EndpointImpl;
   ReplyToken(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num)
       : mailbox_(mailbox), session_(session), slot_(slot), req_num_(req_num) {}

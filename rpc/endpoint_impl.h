@@ -1,6 +1,6 @@
 // The inside of an Endpoint. One turn of the loop:
 //
-//      mailbox tasks -> link events -> rx_burst -> dispatch to sessions -> READs -> timers -> completions
+//      rx_burst -> dispatch to sessions (bundles: and answers) -> link events -> mailbox tasks -> READs -> timers -> completions
 //      -> tx_burst -> reap, release
 //
 // Sessions say what they want (SessionHost); packets leave when the transport has room: ready
@@ -110,6 +110,10 @@ class EndpointImpl final : public MemoryAccess,
     if (!in_turn_) now_ns_ = known_now_ns == 0 ? clock_.now_ns() : std::max(now_ns_, known_now_ns);
   }
   void adopt_thread();
+  void observe_burst_end(absl::AnyInvocable<void()> observer) {
+    burst_end_observer_ = std::move(observer);
+    gathers_ = static_cast<bool>(burst_end_observer_);
+  }
 
   void serve(MethodId method, HandlerFn handler, const ServeOptions& options);
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
@@ -259,7 +263,6 @@ class EndpointImpl final : public MemoryAccess,
   size_t run_mailbox();
   size_t run_completions();
   void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
-  void deliver_small(SessionHot& hot, SmallRequest&& request);
   void tell_burst_end() {
     has_gathered_ = false;
     if (burst_end_observer_) burst_end_observer_();
@@ -356,6 +359,7 @@ class EndpointImpl final : public MemoryAccess,
   uint32_t handlers_running_ = 0;
   /// Handlers have run since burst_end_observer_ did.
   bool has_gathered_ = false;
+  bool gathers_ = false;  // there is a burst_end_observer_
 
   // Memory. Order matters: leases and messages return to what is declared before them.
   ShareLeases answers_{options_.answers_limit_bytes};

@@ -43,6 +43,7 @@ struct Association {
   bool is_ours = false;  // we opened the association
   bool was_heard = false;
   uint32_t in_flight = 0;  // small calls of ours
+  uint32_t depth = 0;      // the most of them of late
   Ticks probe_ticks = 0;   // how long a small call waits for its answer before it is repeated
 
   // Who it is between.

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/intrusive_list.h"
 #include "rpc/base/lease.h"
 #include "rpc/base/message.h"
+#include "rpc/base/one_shot.h"
 
 namespace skua::rpc {
 
@@ -24,6 +24,9 @@ struct CallOutcome {
   /// False: the request certainly did not run. True: it ran or may have run.
   bool may_have_executed = false;
 };
+
+/// Told of a call's outcome, once.
+using CompletionFn = OneShot<CallOutcome>;
 
 /// An outcome decided on this side.
 [[nodiscard]] inline CallOutcome local_failure(absl::Status status, bool may_have_executed) {
@@ -45,7 +48,7 @@ struct Call {
   /// A packet of it was handed to the wire.
   bool sent = false;
   TimeNs deadline_ns = kTimeNever;
-  absl::AnyInvocable<void(CallOutcome&&)> completion;
+  CompletionFn completion;
   uint32_t session_index = 0;
   uint32_t slot = kNoSlot;
   /// The session fills it in, then it says that the call is complete; the completion runs when the endpoint's turn ends.

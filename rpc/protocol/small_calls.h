@@ -8,7 +8,7 @@
 // (small_slots.h). So there is no retransmission here, no acknowledgement, no backlog.
 //
 // When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with. The caller's goes when
-// it holds half of what is in flight to that peer, so that the two sides overlap instead of taking turns. Bundles of few records
+// it holds half of what is usually in flight to that peer, so that the two sides overlap instead of taking turns. Bundles of few records
 // are a burst's matter: their handlers' answers are gathered (Endpoint::on_burst_end) and sent at the burst's end.
 //
 // A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a test's recorder another:
@@ -19,8 +19,8 @@
 //   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
 //   void flush()
 //   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
-//   void deliver(SessionHot&, SmallRequest&&)
-//   void complete(CompletionFn&&, Lease&&)
+//   void deliver(SessionHot&, RecordHead, Lease&&)
+//   void complete(CompletionFn&, CallOutcome&&)  its response is there
 //   void burst_end()                             handlers that gather requests answer them
 //   void on_join(head, record, bytes, peer)     kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
@@ -44,20 +44,10 @@
 
 namespace skua::rpc {
 
-/// A request that came in a bundle.
-struct SmallRequest {
-  uint32_t number = 0;
-  uint8_t method = 0;
-  uint8_t time = 0;  // time_code()
-  Lease bytes;
-};
-
 /// Thread: the driver's.
 template <typename Driver>
 class SmallCalls {
  public:
-  using CompletionFn = absl::AnyInvocable<void(CallOutcome&&)>;
-
   /// Calls with longer time-outs are none of these: sslots keep times in 32-bit ticks.
   static constexpr DurationNs kTimeoutMax = 60 * kSecond;
   /// Records in a caller's bundle.
@@ -98,13 +88,23 @@ class SmallCalls {
   bool next_bundle(Association& association, uint32_t bytes);
   void seal(Association& association);
   static inline void copy(const Message& from, uint32_t bytes, std::byte* to);
-  inline void on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
-  inline void on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes);
+  /// time_code(), which is mostly asked for the same time-out again.
+  uint8_t code_of(DurationNs timeout_ns) {
+    if (timeout_ns != coded_ns_) [[unlikely]] {
+      coded_ns_ = timeout_ns;
+      code_ = time_code(timeout_ns);
+    }
+    return code_;
+  }
+  [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
+  [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes);
 
   Driver& driver_;
   const ProtocolOptions& options_;
   uint32_t in_flight_ = 0;
   bool in_bundle_ = false;
+  uint8_t code_ = 0;
+  DurationNs coded_ns_ = 0;
   std::vector<Association*> open_;  // those with a bundle that is being written
 };
 
@@ -161,7 +161,9 @@ template <typename Driver>
 void SmallCalls<Driver>::send_all() {
   for (Association* a : open_) {
     a->is_open = false;
-    if (a->begin != nullptr) seal(*a);
+    if (a->begin == nullptr) continue;
+    seal(*a);
+    a->depth -= (a->depth - a->in_flight) / 4;
   }
   open_.clear();
   driver_.flush();
@@ -231,8 +233,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   slot.method = method;
   slot.sent = now;
   slot.deadline = now + timeout;
-  RecordHead{hot.remote_handle,    number, static_cast<uint16_t>(bytes),
-             RecordKind::kRequest, method, time_code(timeout_ns)}
+  RecordHead{hot.remote_handle, number, static_cast<uint16_t>(bytes), RecordKind::kRequest, method, code_of(timeout_ns)}
       .write(at);
   copy(*request, bytes, at + kRecordHeadBytes);
   slot.request = std::move(request);
@@ -241,7 +242,8 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   if ((static_cast<int32_t>(hot.due - by) > 0) | ((hot.hindrances & SessionHot::kUnarmed) != 0)) [[unlikely]] {
     driver_.arm(hot, by);
   }
-  if (a.records >= std::min(a.in_flight / 2, kBundleRecordsMax)) {
+  a.depth = std::max(a.depth, a.in_flight);
+  if (a.records >= std::min(a.depth / 2, kBundleRecordsMax)) {
     const bool at_once = a.records >= kGroupRecords || !in_bundle_;
     seal(a);
     if (at_once) driver_.flush();
@@ -348,12 +350,12 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, 
   if (slot.req_num != record.number || slot.state != ClientSlot::State::kSmall) [[unlikely]] {
     return driver_.on_late_answer(hot, record, bytes, echo);
   }
-  Lease response;
-  if (!driver_.keep(hot, bytes, response)) [[unlikely]] {
+  CallOutcome outcome;
+  if (!driver_.keep(hot, bytes, outcome.response)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
   }
   // Everything is put down before anybody else's code runs: a body's release, the completion.
-  const MessagePtr request = std::move(slot.request);
+  MessagePtr request = std::move(slot.request);
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);
   ++hot.credits;
@@ -361,7 +363,8 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, 
   if ((hot.hindrances & SessionHot::kBusy) != 0) [[unlikely]] {
     driver_.on_slot_freed(hot);
   }
-  driver_.complete(std::move(completion), std::move(response));
+  request.reset();
+  driver_.complete(completion, std::move(outcome));
 }
 
 template <typename Driver>
@@ -375,16 +378,17 @@ void SmallCalls<Driver>::on_request(SessionHot& hot, const RecordHead& record, B
   } else if (const auto age = static_cast<int32_t>(record.number - slot.req_num); age <= 0) [[unlikely]] {
     return driver_.drop(age == 0 ? DropReason::kDuplicate : DropReason::kStaleRequest);
   }
-  SmallRequest request{.number = record.number, .method = record.method, .time = record.time, .bytes = {}};
-  if (!driver_.keep(hot, bytes, request.bytes)) [[unlikely]] {
+  Lease request;
+  if (!driver_.keep(hot, bytes, request)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);
   }
-  const MessagePtr released = std::move(slot.response);
+  MessagePtr released = std::move(slot.response);
   slot.req_num = record.number;
   slot.state = ServerSlot::State::kExecuting;
   slot.method = record.method;
   slot.request_bytes = record.bytes;
-  driver_.deliver(hot, std::move(request));
+  released.reset();
+  driver_.deliver(hot, record, std::move(request));
 }
 
 }  // namespace skua::rpc

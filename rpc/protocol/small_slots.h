@@ -14,7 +14,6 @@
 #include <memory>
 #include <new>
 
-#include "absl/functional/any_invocable.h"
 #include "rpc/base/message.h"
 #include "rpc/protocol/call.h"
 #include "rpc/wire/packet_header.h"
@@ -37,7 +36,7 @@ struct alignas(64) ClientSlot {
   Ticks sent = 0;
   Ticks deadline = 0;
   MessagePtr request;
-  absl::AnyInvocable<void(CallOutcome&&)> completion;
+  CompletionFn completion;
 };
 static_assert(sizeof(ClientSlot) == 64);
 
