@@ -38,9 +38,9 @@ Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOpt
 
 // Inline, and in front of who uses them: each small call comes through here.
 
-void Bundles::deliver(SessionHot& hot, const RecordHead& record, Lease&& request) {
+void Bundles::deliver(SessionHot& hot, const RawRecord& record, Lease&& request) {
   EndpointImpl& e = endpoint_;
-  HandlerFn& handler = e.handlers_[record.method];
+  HandlerFn& handler = e.handlers_[record.method()];
   const uint32_t slot = record.number & hot.mask;
   if (!handler || e.handlers_running_ >= e.options_.handlers_max) [[unlikely]] {
     return refuse(hot, record);
@@ -51,9 +51,9 @@ void Bundles::deliver(SessionHot& hot, const RecordHead& record, Lease&& request
   e.mailbox_->hold();
   const uint32_t index = index_of_handle(hot.handle);
   handler(IncomingCall{.session = {index, hot.handle_generation},
-                       .method = record.method,
+                       .method = record.method(),
                        .one_way = false,
-                       .deadline_ns = now_ns_ + time_of_code(record.time),
+                       .deadline_ns = now_ns_ + time_of_code(record.time()),
                        .received_ns = now_ns_,
                        .request = std::move(request),
                        .reply = ReplyToken(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number)});
@@ -71,11 +71,11 @@ void Bundles::complete(CompletionFn& completion, CallOutcome&& outcome) {
 }
 
 /// As a large call's request is refused: with an answer that says why.
-void Bundles::refuse(SessionHot& hot, const RecordHead& record) {
+void Bundles::refuse(SessionHot& hot, const RawRecord& record) {
   ArrivedRequest arrived;
   arrived.slot = record.number & hot.mask;
   arrived.req_num = record.number;
-  arrived.method = record.method;
+  arrived.method = record.method();
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
@@ -135,12 +135,12 @@ void Bundles::on_slot_freed(SessionHot& hot) {
 }
 
 /// The call goes on as a large one meanwhile; its answer is none the worse.
-void Bundles::on_late_answer(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo) {
+void Bundles::on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo) {
   Arrival arrival;
   arrival.header.type = PacketType::kResponse;
   arrival.header.session_index = index_of_handle(hot.handle);
   arrival.header.req_num = record.number;
-  arrival.header.message_bytes = record.bytes;
+  arrival.header.message_bytes = record.bytes();
   arrival.header.stamp = echo;
   arrival.payload = bytes;
   session_of(hot).on_packet(arrival, now_ns_);
@@ -191,16 +191,16 @@ void Bundles::leave(SessionEntry& entry) {
   associations_.end(*a);
 }
 
-void Bundles::on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from) {
-  if (record.kind > RecordKind::kJoined) return drop(DropReason::kBadType);
+void Bundles::on_join(const BundleHead& head, const RawRecord& record, ByteSpan bytes, PeerId from) {
+  if (record.kind() > static_cast<uint32_t>(RecordKind::kJoined)) return drop(DropReason::kBadType);
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
-  if (record.kind == RecordKind::kJoin) return on_join_request(record, join, from);
+  if (record.is(RecordKind::kJoin)) return on_join_request(record, join, from);
   // A completion of a record before may have ended the association.
   on_joined(record, join, associations_.find(head.association, head.epoch, from));
 }
 
-void Bundles::on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from) {
+void Bundles::on_join_request(const RawRecord& record, const JoinRecord& join, PeerId from) {
   if (record.number >= endpoint_.entries_.size()) return drop(DropReason::kUnknownSession);
   SessionEntry& entry = *endpoint_.entries_[record.number];
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
@@ -226,7 +226,7 @@ void Bundles::on_join_request(const RecordHead& record, const JoinRecord& join, 
   if (at != nullptr) JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
 }
 
-void Bundles::on_joined(const RecordHead& record, const JoinRecord& join, Association* a) {
+void Bundles::on_joined(const RawRecord& record, const JoinRecord& join, Association* a) {
   SessionHot& joined = hot(index_of_handle(record.session));
   if (a == nullptr || !a->is_ours || joined.handle != record.session) return drop(DropReason::kUnknownAssociation);
   SessionEntry& entry = *endpoint_.entries_[index_of_handle(record.session)];

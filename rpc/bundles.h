@@ -118,15 +118,15 @@ class Bundles final {
     leases_.lend(current_, bytes, lease);
     return true;
   }
-  inline void deliver(SessionHot& hot, const RecordHead& record, Lease&& request);
+  inline void deliver(SessionHot& hot, const RawRecord& record, Lease&& request);
   inline void complete(CompletionFn& completion, CallOutcome&& outcome);
   void burst_end();
-  void on_join(const BundleHead& head, const RecordHead& record, ByteSpan bytes, PeerId from);
+  void on_join(const BundleHead& head, const RawRecord& record, ByteSpan bytes, PeerId from);
   void arm(SessionHot& hot, Ticks by);
   void make_slots(SessionHot& hot);
   bool yield_slot(SessionHot& hot, uint32_t number);
   void on_slot_freed(SessionHot& hot);
-  void on_late_answer(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
+  void on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
   void drop(DropReason reason);
   [[nodiscard]] TimeNs now_ns() const { return now_ns_; }
@@ -135,11 +135,11 @@ class Bundles final {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  void refuse(SessionHot& hot, const RecordHead& record);
+  void refuse(SessionHot& hot, const RawRecord& record);
   bool copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
-  void on_join_request(const RecordHead& record, const JoinRecord& join, PeerId from);
-  void on_joined(const RecordHead& record, const JoinRecord& join, Association* association);
+  void on_join_request(const RawRecord& record, const JoinRecord& join, PeerId from);
+  void on_joined(const RawRecord& record, const JoinRecord& join, Association* association);
   void enter(SessionEntry& entry, Association& association);
 
   EndpointImpl& endpoint_;

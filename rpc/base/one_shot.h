@@ -51,6 +51,11 @@ class OneShot {
     return *this;
   }
   ~OneShot() { reset(); }
+  /// What move assignment does, into one that holds nothing (not checked).
+  void fill(OneShot& other) {
+    run_ = std::exchange(other.run_, nullptr);
+    std::memcpy(state_, other.state_, kStateBytes);
+  }
 
   /// There is something to call, and it was not called yet.
   explicit operator bool() const { return run_ != nullptr; }

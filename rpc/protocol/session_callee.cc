@@ -21,7 +21,7 @@ void CalleeHalf::interrupt() {
   for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
     ServerSlot& small = context_.hot.server()[i];
     if (small.state != ServerSlot::State::kLarge) small.state = ServerSlot::State::kIdle;
-    small.response.reset();
+    small.release();
   }
 }
 
@@ -45,7 +45,7 @@ size_t CalleeHalf::retained_responses() const {
     count += (slots_[i].response ? 1 : 0) + (slots_[i].announced ? 1 : 0);
   }
   for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
-    count += context_.hot.server()[i].response ? 1 : 0;
+    count += context_.hot.server()[i].response != nullptr ? 1 : 0;
   }
   return count;
 }
@@ -88,7 +88,7 @@ void CalleeHalf::take_over(uint32_t index) {
     slot.state = Slot::State::kExecuting;
   } else if (small.state == ServerSlot::State::kResponding) {
     slot.state = Slot::State::kResponding;
-    slot.response = std::move(small.response);
+    slot.response = MessagePtr::adopt(std::exchange(small.response, nullptr));
     slot.response_pieces = 1;
     slot.wanted.reset(1);
   }

@@ -19,7 +19,7 @@
 //   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
 //   void flush()
 //   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
-//   void deliver(SessionHot&, RecordHead, Lease&&)
+//   void deliver(SessionHot&, record, Lease&&)
 //   void complete(CompletionFn&, CallOutcome&&)  its response is there
 //   void burst_end()                             handlers that gather requests answer them
 //   void on_join(head, record, bytes, peer)     kJoin and kJoined
@@ -96,8 +96,8 @@ class SmallCalls {
     }
     return code_;
   }
-  [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
-  [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes);
+  [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
+  [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
 
   Driver& driver_;
   const ProtocolOptions& options_;
@@ -233,11 +233,10 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   slot.method = method;
   slot.sent = now;
   slot.deadline = now + timeout;
-  RecordHead{hot.remote_handle, number, static_cast<uint16_t>(bytes), RecordKind::kRequest, method, code_of(timeout_ns)}
-      .write(at);
+  RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kRequest, method, code_of(timeout_ns));
   copy(*request, bytes, at + kRecordHeadBytes);
-  slot.request = std::move(request);
-  slot.completion = std::move(completion);
+  slot.request = request.leak();
+  slot.completion.fill(completion);
   const Ticks by = now + std::min(a.probe_ticks, timeout);
   if ((static_cast<int32_t>(hot.due - by) > 0) | ((hot.hindrances & SessionHot::kUnarmed) != 0)) [[unlikely]] {
     driver_.arm(hot, by);
@@ -267,10 +266,10 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& re
   if (at == nullptr) [[unlikely]] {
     return false;
   }
-  RecordHead{hot.remote_handle, number, static_cast<uint16_t>(bytes), RecordKind::kResponse}.write(at);
+  RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kResponse, 0, 0);
   copy(*response, bytes, at + kRecordHeadBytes);
   slot.state = ServerSlot::State::kResponding;
-  slot.response = std::move(response);
+  slot.response = response.leak();
   return true;
 }
 
@@ -294,10 +293,10 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   uint32_t answers = 0;
   SessionHot* answered = nullptr;
   RecordReader reader(bundle, head.records);
-  RecordHead record;
+  RawRecord record;
   ByteSpan bytes;
   while (reader.next(record, bytes)) {
-    if (record.kind > RecordKind::kResponse) [[unlikely]] {
+    if (record.kind() > static_cast<uint32_t>(RecordKind::kResponse)) [[unlikely]] {
       driver_.on_join(head, record, bytes, from);
       continue;
     }
@@ -308,11 +307,11 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
       continue;
     }
     hot.heard = now;
-    if (record.kind == RecordKind::kResponse) {
+    if (record.is(RecordKind::kResponse)) {
       ++answers;
       answered = &hot;
       on_response(hot, record, bytes, head.echo);
-    } else if (record.kind == RecordKind::kRequest) [[likely]] {
+    } else if (record.is(RecordKind::kRequest)) [[likely]] {
       on_request(hot, record, bytes);
     } else {
       driver_.drop(DropReason::kBadType);
@@ -341,7 +340,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
 }
 
 template <typename Driver>
-void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo) {
+void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo) {
   const uint32_t index = record.number & hot.mask;
   if (hot.client == nullptr) [[unlikely]] {
     return driver_.drop(DropReason::kUnexpectedResponse);
@@ -355,7 +354,7 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, 
     return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
   }
   // Everything is put down before anybody else's code runs: a body's release, the completion.
-  MessagePtr request = std::move(slot.request);
+  MessagePtr request = MessagePtr::adopt(std::exchange(slot.request, nullptr));
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);
   ++hot.credits;
@@ -368,7 +367,7 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, 
 }
 
 template <typename Driver>
-void SmallCalls<Driver>::on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes) {
+void SmallCalls<Driver>::on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes) {
   if (hot.client == nullptr) [[unlikely]] {
     driver_.make_slots(hot);
   }
@@ -382,11 +381,11 @@ void SmallCalls<Driver>::on_request(SessionHot& hot, const RecordHead& record, B
   if (!driver_.keep(hot, bytes, request)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);
   }
-  MessagePtr released = std::move(slot.response);
+  MessagePtr released = MessagePtr::adopt(std::exchange(slot.response, nullptr));
   slot.req_num = record.number;
   slot.state = ServerSlot::State::kExecuting;
-  slot.method = record.method;
-  slot.request_bytes = record.bytes;
+  slot.method = record.method();
+  slot.request_bytes = static_cast<uint16_t>(record.bytes());
   released.reset();
   driver_.deliver(hot, record, std::move(request));
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "rpc/base/message.h"
 #include "rpc/protocol/call.h"
@@ -35,7 +36,7 @@ struct alignas(64) ClientSlot {
   uint8_t method = 0;
   Ticks sent = 0;
   Ticks deadline = 0;
-  MessagePtr request;
+  Message* request = nullptr;  // a hold (MessagePtr::leak())
   CompletionFn completion;
 };
 static_assert(sizeof(ClientSlot) == 64);
@@ -48,7 +49,9 @@ struct alignas(32) ServerSlot {
   State state = State::kIdle;
   uint8_t method = 0;
   uint16_t request_bytes = 0;
-  MessagePtr response;  // kResponding: kept for a repeated request
+  Message* response = nullptr;  // a hold; kResponding: kept for a repeated request
+
+  void release() { MessagePtr::adopt(std::exchange(response, nullptr)).reset(); }
 };
 static_assert(sizeof(ServerSlot) == 32);
 

@@ -181,6 +181,30 @@ struct RecordHead {
   }
 };
 
+/// The same as it lies in the packet: fields are taken out of words where they are used, because what is stored in parts cannot be
+/// loaded as a whole at once.
+struct RawRecord {
+  uint32_t session;
+  uint32_t number;
+  uint32_t rest;
+
+  [[nodiscard]] static RawRecord read(const std::byte* from) {
+    return {load_le<uint32_t>(from), load_le<uint32_t>(from + 4), load_le<uint32_t>(from + 8)};
+  }
+  [[nodiscard]] uint32_t bytes() const { return rest & kRecordBytesMax; }
+  [[nodiscard]] uint32_t kind() const { return rest >> 12 & 15; }
+  [[nodiscard]] uint8_t method() const { return static_cast<uint8_t>(rest >> 16); }
+  [[nodiscard]] uint8_t time() const { return static_cast<uint8_t>(rest >> 24); }
+  [[nodiscard]] bool is(RecordKind what) const { return kind() == static_cast<uint32_t>(what); }
+  /// A request's or answer's, in front of its bytes.
+  static void write(std::byte* to, uint32_t session, uint32_t number, uint32_t bytes, RecordKind kind, uint8_t method,
+                    uint8_t time) {
+    store_le(to, session);
+    store_le(to + 4, number);
+    store_le(to + 8, bytes | uint32_t{static_cast<uint8_t>(kind)} << 12 | uint32_t{method} << 16 | uint32_t{time} << 24);
+  }
+};
+
 /// Takes the records of a bundle that open_bundle() took, one by one. The bundle stays while its records are used.
 class RecordReader {
  public:
@@ -188,19 +212,26 @@ class RecordReader {
       : at_(bundle.data() + kBundleHeadBytes), end_(bundle.data() + bundle.size()), left_(records) {}
 
   /// False: there are no more, or the next one does not fit (then is_malformed()).
-  [[nodiscard]] bool next(RecordHead& head, ByteSpan& bytes) {
+  [[nodiscard]] bool next(RawRecord& record, ByteSpan& bytes) {
     if (left_ == 0) return false;
     if (static_cast<size_t>(end_ - at_) < kRecordHeadBytes) [[unlikely]] {
       return false;
     }
-    head = RecordHead::read(at_);
+    record = RawRecord::read(at_);
     const std::byte* payload = at_ + kRecordHeadBytes;
-    if (static_cast<size_t>(end_ - payload) < head.bytes) [[unlikely]] {
+    if (static_cast<size_t>(end_ - payload) < record.bytes()) [[unlikely]] {
       return false;
     }
-    bytes = ByteSpan(payload, head.bytes);
-    at_ = payload + head.bytes;
+    bytes = ByteSpan(payload, record.bytes());
+    at_ = payload + record.bytes();
     --left_;
+    return true;
+  }
+  [[nodiscard]] bool next(RecordHead& head, ByteSpan& bytes) {
+    const std::byte* at = at_;
+    RawRecord record;
+    if (!next(record, bytes)) return false;
+    head = RecordHead::read(at);
     return true;
   }
   /// Once next() is false: the records do not end where the bundle does.
@@ -209,7 +240,7 @@ class RecordReader {
  private:
   const std::byte* at_;
   const std::byte* end_;
-  uint16_t left_;
+  uint32_t left_;
 };
 
 /// How a session becomes one of an association. Both directions have the same fields.
