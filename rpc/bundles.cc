@@ -130,6 +130,10 @@ bool Bundles::yield_slot(SessionHot& hot, uint32_t number) {
   return session_of(hot).yield_slot(number);
 }
 
+void Bundles::on_larger_answer(SessionHot& hot, uint32_t bytes) {
+  session_of(hot).charge_for(bytes);
+}
+
 void Bundles::on_slot_freed(SessionHot& hot) {
   session_of(hot).on_slot_freed(now_ns_);
 }
@@ -186,6 +190,7 @@ void Bundles::leave(SessionEntry& entry) {
   SessionHot& hot = entry.session->hot();
   hot.hinder(SessionHot::kNotJoined, true);
   hot.association = nullptr;
+  if (entry.session->is_open()) entry.session->on_association_left(now_ns_);
   if (--a->session_count > 0) return;
   calls_.discard(*a);
   associations_.end(*a);

@@ -126,6 +126,7 @@ class Bundles final {
   void make_slots(SessionHot& hot);
   bool yield_slot(SessionHot& hot, uint32_t number);
   void on_slot_freed(SessionHot& hot);
+  void on_larger_answer(SessionHot& hot, uint32_t bytes);
   void on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
   void drop(DropReason reason);

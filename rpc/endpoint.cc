@@ -16,7 +16,7 @@ namespace {
 constexpr DurationNs kTimeoutMax = 3600 * kSecond;
 constexpr size_t kMailboxTasksPerTurn = 256;
 constexpr size_t kErrorTextMax = 1024;
-constexpr uint32_t kIdleTurnsPerFullTurn = 8;
+constexpr uint32_t kIdleTurnsPerFullTurn = 64;
 
 /// Different for each endpoint and each of its lives, so that session generations do not meet again.
 uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
@@ -381,6 +381,7 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
   call.deadline_ns = now_ns_ + options.timeout_ns;
   call.session_index = session.index;
   call.slot = kNoSlot;
+  call.is_small = false;
   if (absl::Status status = entry->session->start(call, now_ns_); !status.ok()) {
     call.request.reset();
     free_calls_.push_back(call.pool_index);
@@ -407,6 +408,21 @@ Call& EndpointImpl::take_call() {
   Call& call = *calls_[free_calls_.back()];
   free_calls_.pop_back();
   return call;
+}
+
+bool EndpointImpl::start_small(Session& session, Call& call) {
+  // The application's completion stays in the record, which cancel() finds.
+  CompletionFn completion = [this, &call](CallOutcome&& outcome) {
+    call.is_small = false;
+    call.outcome = std::move(outcome);
+    complete(call);
+  };
+  const auto method = static_cast<uint8_t>(call.method);
+  session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session says it anew
+  call.is_small = bundles_.calls().start(session.hot(), method, call.request, call.deadline_ns - now_ns_, completion,
+                                         call.small_number);
+  if (!call.is_small) completion.reset();
+  return call.is_small;
 }
 
 Call& EndpointImpl::take_over(Session& session) {

@@ -232,6 +232,7 @@ class EndpointImpl final : public MemoryAccess,
     call.session_index = UINT32_MAX;
     completed_.push_back(call);
   }
+  bool start_small(Session& session, Call& call) override;
   Call& take_over(Session& session) override;
   void count_drop(DropReason reason) override { ++counters_.drops[static_cast<size_t>(reason)]; }
   void count_retransmit() override { ++counters_.retransmits; }

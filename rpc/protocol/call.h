@@ -51,6 +51,9 @@ struct Call {
   CompletionFn completion;
   uint32_t session_index = 0;
   uint32_t slot = kNoSlot;
+  /// It waited, and is a small call now, of that number (small_calls.h); its outcome comes back here.
+  bool is_small = false;
+  uint32_t small_number = 0;
   /// The session fills it in, then it says that the call is complete; the completion runs when the endpoint's turn ends.
   CallOutcome outcome;
   // The endpoint's pool:

@@ -23,6 +23,7 @@ void Session::open(const SessionAddress& address, const SessionTerms& terms, boo
   hot_.hinder(SessionHot::kClosed, false);
   hot_.hinder(SessionHot::kQuiet, false);
   hot_.hinder(SessionHot::kUnarmed, true);
+  charge_for(0);
   callee_.open();
   caller_.open(now);
   caller_.tell_busy();
@@ -32,6 +33,14 @@ void Session::make_slots() {
   if (context_.small_slots.exists()) return;
   context_.small_slots.make(hot_);
   caller_.on_slots_made();
+}
+
+void Session::charge_for(uint32_t bytes) {
+  const uint32_t quarter = std::max(context_.terms.payload_bytes / SessionHot::kQuarters, 1u);
+  const uint32_t charge = std::clamp<uint32_t>((bytes + quarter - 1) / quarter, 1, SessionHot::kQuarters);
+  hot_.charge = static_cast<uint8_t>(context_.reliable ? 1 : charge);
+  const bool is_most = context_.reliable || charge == SessionHot::kQuarters;
+  hot_.charge_bytes = static_cast<uint16_t>(is_most ? UINT16_MAX : std::min<uint32_t>(charge * quarter, UINT16_MAX));
 }
 
 void Session::on_slot_freed(TimeNs now) {
@@ -146,6 +155,8 @@ TimeNs Session::on_timer(TimeNs now) {
   }
   context_.tell_due(now);
   caller_.tell_busy();
+  // What larger answers cost is forgotten by and by: the next one tells it again.
+  if (hot_.charge > 1) charge_for((hot_.charge - 1u) * context_.terms.payload_bytes / SessionHot::kQuarters);
   return std::min(context_.due_ns, caller_.departure_ns());
 }
 

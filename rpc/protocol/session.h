@@ -82,6 +82,8 @@ class Session final {
   void make_slots();
   /// The session's timer comes then, or before.
   void arm_small(Ticks when, TimeNs now) { context_.arm_small(when, now); }
+  /// Small calls pay for answers of `bytes` from here on: so that no more is under way to us than the credits promise.
+  void charge_for(uint32_t bytes);
   /// A small call left its sslot, and others wait for one or for its credit.
   void on_slot_freed(TimeNs now);
   /// The network's delay, as `answers` small calls of `record_bytes` each saw it.
@@ -97,6 +99,11 @@ class Session final {
   }
   /// All small calls go on as large ones: the session leaves its association.
   void give_up_small(TimeNs now) { caller_.take_over_all(now); }
+  /// It has left: calls that waited to be small ones are large.
+  void on_association_left(TimeNs now) {
+    caller_.on_slot_freed(now);
+    caller_.tell_busy();
+  }
 
   // --- The driver's side ---
   void on_packet(const Arrival& arrival, TimeNs now) {

@@ -25,6 +25,13 @@ uint32_t CallerHalf::Slot::outstanding() const {
 
 // --- Life ------------------------------------------------------------------------------------------------------------
 
+bool CallerHalf::take_credit() {
+  SessionHot& hot = context_.hot;
+  if (hot.credits - hot.credits_barred < SessionHot::kQuarters) return false;
+  hot.credits = static_cast<int16_t>(hot.credits - SessionHot::kQuarters);
+  return true;
+}
+
 CallerHalf::~CallerHalf() {
   SKUA_CHECK(active_count_ == 0 && backlog_count_ == 0,
              "a session was destroyed with calls in flight: abort_all() first");
@@ -32,7 +39,8 @@ CallerHalf::~CallerHalf() {
 
 void CallerHalf::open(TimeNs now) {
   // A reliable transport needs none: there are always enough.
-  context_.hot.credits = context_.reliable ? kWindowMax : static_cast<uint16_t>(context_.terms.credits);
+  const uint32_t credits = context_.reliable ? kCreditsMax : context_.terms.credits;
+  context_.hot.credits = static_cast<int16_t>(SessionHot::kQuarters * credits);
   waiting_since_ns_ = now;
   rtt_ = RttEstimator();
   congestion_.reset();
@@ -105,8 +113,10 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
                                                    context_.terms.message_max_bytes));
   }
   if (active_count_ == 0) waiting_since_ns_ = now;
-  if (context_.open && backlog_.empty()) {
-    if (slots_ == nullptr) start_backlog(now);
+  // A small call that cannot start now waits for its turn as one: as a large one it would take the credits of four.
+  const bool waits = may_be_small(call, now) && (!waiting_.empty() || !has_credit_for_small());
+  if (context_.open && backlog_.empty() && !waits) {
+    if (slots_ == nullptr) make_slots();
     if (context_.hot.has_free_slot()) {
       assign(take_slot(), call, now);
       return absl::OkStatus();
@@ -132,6 +142,15 @@ void CallerHalf::make_slots() {
 void CallerHalf::start_backlog(TimeNs now) {
   if (slots_ == nullptr) make_slots();
   while (context_.hot.has_free_slot() && !backlog_.empty()) {
+    if (Call& next = backlog_.front(); may_be_small(next, now)) {
+      if (!has_credit_for_small()) return;
+      next.hook.unlink();
+      if (context_.host.start_small(context_.session, next)) {
+        --backlog_count_;
+        continue;
+      }
+      backlog_.push_front(next);
+    }
     Call& call = *backlog_.pop_front();
     --backlog_count_;
     if (call.request->size() > context_.terms.message_max_bytes) {
@@ -196,8 +215,7 @@ PacketSink* CallerHalf::express_for(Slot& slot) {
       context_.reliable || slot.request_pieces != 1 || limits_.paced() || !ready_.empty() || !waiting_.empty();
   if (held_back) return nullptr;
   PacketSink* sink = context_.host.express(context_.session);
-  if (sink == nullptr || context_.hot.credits <= context_.hot.credits_barred) return nullptr;
-  --context_.hot.credits;
+  if (sink == nullptr || !take_credit()) return nullptr;
   slot.credits_held = 1;
   return sink;
 }
@@ -253,6 +271,7 @@ Call& CallerHalf::take_out(Slot& slot) {
 }
 
 void CallerHalf::cancel(Call& call, const absl::Status& status, TimeNs now) {
+  if (call.is_small) return cancel_small(call.small_number, status, now);
   if (call.slot == kNoSlot) {
     call.hook.unlink();
     --backlog_count_;

@@ -104,12 +104,19 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   /// Since when, without a break; liveness counts from here or from what was heard last.
   [[nodiscard]] TimeNs waiting_since_ns() const { return waiting_since_ns_; }
   [[nodiscard]] uint32_t credits_missing() const {
-    return context_.open && !context_.reliable ? context_.terms.credits - context_.hot.credits : 0;
+    return context_.open && !context_.reliable
+               ? (missing_quarters() + SessionHot::kQuarters - 1) / SessionHot::kQuarters
+               : 0;
   }
   /// The peer may be reading a request.
   [[nodiscard]] bool is_announcing() const;
 
  private:
+  [[nodiscard]] uint32_t missing_quarters() const {
+    return static_cast<uint32_t>(static_cast<int32_t>(SessionHot::kQuarters * context_.terms.credits) -
+                                 context_.hot.credits);
+  }
+
   struct Slot {
     ListHook ready_hook;
     uint32_t index = 0;
@@ -161,12 +168,18 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   Slot& take_over(uint32_t index, TimeNs now);
   void repeat(Slot& slot, TimeNs now);
   TimeNs run_small_timers(TimeNs now);
+  [[nodiscard]] bool has_credit_for_small() const {
+    const SessionHot& hot = context_.hot;
+    return hot.credits - hot.credits_barred >= hot.charge;
+  }
 
   // Calls.
   void make_slots();
   /// A free sslot; there is one.
   Slot& take_slot() { return slots_[context_.hot.take_slot()]; }
   void start_backlog(TimeNs now);
+  /// It would fit a record of a bundle.
+  [[nodiscard]] bool may_be_small(const Call& call, TimeNs now) const;
   [[gnu::always_inline]] inline void assign(Slot& slot, Call& call, TimeNs now);
   void complete(Call& call, CallOutcome&& outcome);
   void fail(Slot& slot, CallOutcome&& outcome, TimeNs now);
@@ -196,6 +209,8 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void observe_packet_size(const Slot& slot, const Arrival& arrival);
 
   // Credits, window, budget: session_caller_send.cc, as what follows.
+  /// A whole one.
+  inline bool take_credit();
   inline bool take_credit(Slot& slot);
   void return_credits(Slot& slot, uint32_t keep);
   bool may_pull(Slot& slot);

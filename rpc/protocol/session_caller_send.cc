@@ -21,8 +21,7 @@ constexpr uint32_t kProbesThatMeanTimeout = 3;
 bool CallerHalf::take_credit(Slot& slot) {
   if (context_.reliable) return true;
   if (slot.outstanding() < slot.credits_held) return true;
-  if (context_.hot.credits <= context_.hot.credits_barred) return false;
-  --context_.hot.credits;
+  if (!take_credit()) return false;
   ++slot.credits_held;
   return true;
 }
@@ -33,7 +32,9 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
     const uint32_t returned = slot.credits_held - keep;
     slot.credits_held = keep;
     const bool loses_one = mutant(Mutant::kLoseCredit) && slot.req_num % 7 == 3;
-    context_.hot.credits = static_cast<uint16_t>(context_.hot.credits + returned - (loses_one ? 1 : 0));
+    const uint32_t whole = returned - (loses_one ? 1 : 0);
+    context_.hot.credits =
+        static_cast<int16_t>(context_.hot.credits + static_cast<int32_t>(SessionHot::kQuarters * whole));
   }
   if (!waiting_.empty()) wake_waiters();
 }
@@ -42,7 +43,7 @@ void CallerHalf::wake_waiters() {
   // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its
   // own. And one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
   const SessionHot& hot = context_.hot;
-  const uint32_t usable = hot.credits > hot.credits_barred ? hot.credits - hot.credits_barred : 0u;
+  const uint32_t usable = static_cast<uint32_t>(std::max(hot.credits - hot.credits_barred, 0)) / SessionHot::kQuarters;
   const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
   for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());
 }
@@ -97,8 +98,8 @@ void CallerHalf::apply_limits() {
     limits_.packet_gap_ns = limits_.packet_gap_ns * packet_bytes_ / static_cast<DurationNs>(full);
   }
   SessionHot& hot = context_.hot;
-  hot.credits_barred =
-      static_cast<uint16_t>(context_.terms.credits - std::min(context_.terms.credits, limits_.window_packets));
+  const uint32_t barred = context_.terms.credits - std::min(context_.terms.credits, limits_.window_packets);
+  hot.credits_barred = static_cast<int16_t>(SessionHot::kQuarters * barred);
   hot.hinder(SessionHot::kPaced, limits_.paced());
   hot.quiet_from = static_cast<Ticks>(limits_.quiet_from_ns / kTickNs);
   const DurationNs quiet_span = limits_.quiet_until_ns - limits_.quiet_from_ns;

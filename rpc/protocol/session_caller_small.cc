@@ -39,8 +39,10 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   slot.request_pieces = 1;
   slot.response_pieces = slot.response_bytes = 0;
   slot.next_unit = 1;
+  // From here on it pays for a whole packet; on a reliable transport for nothing.
+  SessionHot& hot = context_.hot;
   slot.credits_held = context_.reliable ? 0 : 1;
-  if (context_.reliable) ++context_.hot.credits;  // nobody else counts them there
+  hot.credits = static_cast<int16_t>(hot.credits + small.charge - (context_.reliable ? 0 : SessionHot::kQuarters));
   slot.pulled = slot.probes = 0;
   slot.release_due = false;
   slot.last_progress_ns = time_of(small.sent, now);
@@ -54,6 +56,14 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   }
   arm_for(slot, now);
   return slot;
+}
+
+bool CallerHalf::may_be_small(const Call& call, TimeNs now) const {
+  const SessionHot& hot = context_.hot;
+  const uint32_t hindered = hot.hindrances & ~uint32_t{SessionHot::kUnarmed | SessionHot::kBusy};
+  if (hindered != 0 || call.one_way || call.deadline_ns - now > kSmallTimeoutMax) return false;
+  const size_t bytes = call.request->size();
+  return bytes <= kRecordBytesMax && bytes + kRecordHeadBytes + kBundleHeadBytes <= hot.association->bundle_bytes_max;
 }
 
 void CallerHalf::take_over_all(TimeNs now) {

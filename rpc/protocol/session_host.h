@@ -82,6 +82,8 @@ class SessionHost {
   [[nodiscard]] virtual bool takes_one_way(uint16_t method) const = 0;
   /// The call left the session for good; its outcome is in it.
   virtual void complete(Call& call) = 0;
+  /// Starts a call that waited as a small one, if it still can be; its record stays until it is complete.
+  virtual bool start_small(Session& session, Call& call) = 0;
   /// An empty record for a small call of the session that goes on as a large one (small_slots.h).
   virtual Call& take_over(Session& session) = 0;
   virtual void count_drop(DropReason reason) = 0;

@@ -24,6 +24,7 @@
 //   void burst_end()                             handlers that gather requests answer them
 //   void on_join(head, record, bytes, peer)     kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
+//   void on_larger_answer(SessionHot&, bytes)    than small calls pay for
 //   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes) · drop(reason) · now_ns() · integrity()
 #ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
@@ -48,8 +49,6 @@ namespace skua::rpc {
 template <typename Driver>
 class SmallCalls {
  public:
-  /// Calls with longer time-outs are none of these: sslots keep times in 32-bit ticks.
-  static constexpr DurationNs kTimeoutMax = 60 * kSecond;
   /// Records in a caller's bundle.
   static constexpr uint32_t kBundleRecordsMax = 16;
   /// Received bundles of so many records are answered at once, others at the burst's end.
@@ -208,8 +207,8 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
                                CompletionFn& completion, uint32_t& number) {
   const size_t size = request->size();
   const uint32_t hindered = hot.hindrances & ~uint32_t{SessionHot::kUnarmed};
-  if ((hindered != 0) | (hot.free_head == kNoFreeSlot) | (hot.credits <= hot.credits_barred) |
-      (size > kRecordBytesMax) | (static_cast<uint64_t>(timeout_ns) - 1 >= static_cast<uint64_t>(kTimeoutMax)))
+  if ((hindered != 0) | (hot.free_head == kNoFreeSlot) | (hot.credits - hot.credits_barred < hot.charge) |
+      (size > kRecordBytesMax) | (static_cast<uint64_t>(timeout_ns) - 1 >= static_cast<uint64_t>(kSmallTimeoutMax)))
       [[unlikely]] {
     return false;
   }
@@ -224,13 +223,14 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   const uint32_t index = hot.free_head;
   ClientSlot& slot = hot.client[index];
   hot.free_head = slot.next_free;
-  --hot.credits;
+  hot.credits = static_cast<int16_t>(hot.credits - hot.charge);
   ++hot.small_count;
   ++a.in_flight;
   ++in_flight_;
   number = slot.req_num += hot.window();
   slot.state = ClientSlot::State::kSmall;
   slot.method = method;
+  slot.charge = hot.charge;
   slot.sent = now;
   slot.deadline = now + timeout;
   RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kRequest, method, code_of(timeout_ns));
@@ -357,7 +357,10 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, B
   MessagePtr request = MessagePtr::adopt(std::exchange(slot.request, nullptr));
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);
-  ++hot.credits;
+  hot.credits = static_cast<int16_t>(hot.credits + slot.charge);
+  if (bytes.size() > hot.charge_bytes) [[unlikely]] {
+    driver_.on_larger_answer(hot, static_cast<uint32_t>(bytes.size()));
+  }
   give_up(hot);
   if ((hot.hindrances & SessionHot::kBusy) != 0) [[unlikely]] {
     driver_.on_slot_freed(hot);

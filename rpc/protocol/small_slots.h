@@ -24,6 +24,8 @@ namespace skua::rpc {
 struct Association;
 
 inline constexpr uint16_t kNoFreeSlot = UINT16_MAX;
+/// Calls with longer time-outs are large ones: sslots of small calls keep times in 32-bit ticks.
+inline constexpr DurationNs kSmallTimeoutMax = 60 * kSecond;
 
 /// One request of ours.
 struct alignas(64) ClientSlot {
@@ -34,6 +36,7 @@ struct alignas(64) ClientSlot {
   State state = State::kFree;
   // Of a small call:
   uint8_t method = 0;
+  uint8_t charge = 0;  // quarters of credits
   Ticks sent = 0;
   Ticks deadline = 0;
   Message* request = nullptr;  // a hold (MessagePtr::leak())
@@ -57,6 +60,8 @@ static_assert(sizeof(ServerSlot) == 32);
 
 /// What a small call needs of its session. Thread: the endpoint's. The session owns it; its address stays.
 struct alignas(64) SessionHot {
+  static constexpr int16_t kQuarters = 4;
+
   /// Why a call takes the way of the large ones.
   enum Hindrance : uint16_t {
     kClosed = 1,
@@ -72,8 +77,12 @@ struct alignas(64) SessionHot {
   uint16_t mask = 0;  // window - 1
   uint16_t free_head = kNoFreeSlot;
   uint16_t small_count = 0;  // sslots with small calls of ours
-  uint16_t credits = 0;
-  uint16_t credits_barred = 0;  // by the congestion window
+  /// Quarters of credits: a packet takes four, a small call what its answer may take of one. Below 0 for a moment when small calls
+  /// become large ones.
+  int16_t credits = 0;
+  int16_t credits_barred = 0;  // by the congestion window
+  uint8_t charge = 1;          // quarters that a small call takes
+  uint16_t charge_bytes = 0;   // the largest answer that it pays for
   uint32_t handle = UINT32_MAX;
   uint32_t remote_handle = 0;
   uint32_t handle_generation = 0;  // the application's SessionId

@@ -89,6 +89,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   void sever(const Session&) override {}
   void deliver(Session&, ArrivedRequest&& request) override { requests.push_back(std::move(request)); }
   [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method % 2 == 0; }
+  bool start_small(Session& /*session*/, Call& /*call*/) override { return false; }
   Call& take_over(Session& /*session*/) override { return taken_over_.emplace_back(); }
   void complete(Call& call) override {
     SKUA_CHECK(call.request, "a call completed twice");

@@ -4,6 +4,8 @@
 usage: tests/perf/dpdk_ratios.py [--runs N] [MEASURE]...
 
   rate        32-byte calls per second at 32 outstanding / packets per second of testpmd macswap
+  rate8       the same at 8 outstanding
+  rate256     the same at 256 outstanding
   latency     median round trip of 32 bytes at one outstanding / of bare bursts (skua-perf raw)
   requests    goodput of 1 MiB requests in frames of 1,024 bytes / testpmd txonly with the same frames
   responses   the same for 1 MiB responses
@@ -30,9 +32,9 @@ WAITED_MS_MAX = 30  # of 3 s
 RUNS_PER_RATIO_MAX = 3
 
 
-def rate():
+def rate(outstanding):
     bare = pair.testpmd('macswap', 'flowgen', 'Rx-pps')
-    ours = pair.skua('rate', '--outstanding', '32')
+    ours = pair.skua('rate', '--outstanding', str(outstanding))
     return ours['calls_per_second'], bare, 'calls/s', 'packets/s', ours['waited_ms']
 
 
@@ -52,7 +54,9 @@ def goodput(*sizes, mtu, buffer_bytes=0):
 
 
 MEASURES = {
-    'rate': rate,
+    'rate': lambda: rate(32),
+    'rate8': lambda: rate(8),
+    'rate256': lambda: rate(256),
     'latency': latency,
     'requests': lambda: goodput(mtu=MTU_1024),
     'responses': lambda: goodput('--size', '4', '--response-size', '1MiB', mtu=MTU_1024),

@@ -75,6 +75,7 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   void deliver(Session& session, ArrivedRequest&& request) override;
   [[nodiscard]] bool takes_one_way(uint16_t method) const override { return method != kAnswersOnly; }
   void complete(Call& call) override;
+  bool start_small(Session& /*session*/, Call& /*call*/) override { return false; }
   Call& take_over(Session& /*session*/) override { return taken_over.emplace_back(); }
   void count_drop(DropReason reason) override { ++drops[reason]; }
   void count_retransmit() override { ++retransmits; }
