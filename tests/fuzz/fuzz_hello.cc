@@ -37,10 +37,10 @@ void check_reply(skua::ByteSpan bytes) {
 
 void check_frame(skua::ByteSpan bytes) {
   for (const Dialect& dialect : builtin_dialects()) {
-    uint32_t payload_bytes = 0;
-    if (bytes.size() < dialect.frame_bytes || !dialect.unpack(bytes.data(), payload_bytes)) continue;
+    FramePrefix prefix;
+    if (bytes.size() < dialect.frame_bytes || !dialect.unpack(bytes.data(), prefix)) continue;
     std::array<std::byte, kFrameBytesMax> packed;
-    dialect.pack(packed.data(), payload_bytes);
+    dialect.pack(packed.data(), prefix);
     require(std::equal(packed.begin(), packed.begin() + dialect.frame_bytes, bytes.begin()));
   }
 }

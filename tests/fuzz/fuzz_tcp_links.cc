@@ -1,6 +1,6 @@
-// A TCP transport and a stranger with plain sockets, on loopback: connections that say hello or anything else,
-// frames of packets and bundles, ends in the middle of them; and peers that the transport dials, which answer anything.
-// Frames are taken, and sent or given back at any later time.
+// A TCP transport and a stranger with plain sockets, on loopback: connections that say hello or anything else, frames
+// of packets and bundles, ends in the middle of them; and peers that the transport dials, which answer anything. Frames
+// are taken, and sent or given back at any later time. Bodies go by zero copy, and the stranger claims to have them.
 //
 // Packets come only by connections that stand, from ids that no earlier caller had. Connections, handshakes and
 // callers stay within their bounds. Afterwards an honest caller is taken, and its packet arrives as it was sent. When
@@ -111,6 +111,8 @@ class World {
     options.place_above_bytes = 1000;
     options.frame_max_bytes = kFrameRoom;
     options.inline_max_bytes = 64;
+    options.zero_copy_above_bytes = 2000;
+    options.zero_copy_though_copied = true;
     options.connect_timeout_ns = options.peer_timeout_ns = options.frame_timeout_ns = kTimeoutNs;
     options.handshakes_max = kHandshakesMax;
     options.callers_per_host_max = kCallersMax;
@@ -152,7 +154,7 @@ class World {
       case 12: return clock_.set(clock_.now_ns() + in_.byte() * kMillisecond);
       case 13: return release();
       case 14: return write(make_bundle());
-      case 15: return take_frame();
+      case 15: return in_.flag() ? take_frame() : write(make_notice());
       case 16: return send_frames(in_.pick(kFramesHeldMax + 1));
       default: return turn(1 + in_.pick(kBurstMax), in_.flag());
     }
@@ -193,7 +195,7 @@ class World {
   }
   [[nodiscard]] std::string make_hello() {
     Hello hello;
-    hello.versions = {1, 1};
+    hello.versions = {1, static_cast<uint16_t>(1 + in_.pick(2))};
     if (in_.seldom()) hello.versions = {in_.number<uint16_t>(), in_.number<uint16_t>()};
     hello.dial_number = in_.byte();
     if (in_.flag()) hello.expected = uuid_of(in_.seldom() ? in_.byte() : 1);
@@ -206,8 +208,8 @@ class World {
   }
   [[nodiscard]] std::string make_reply() {
     HelloReply reply;
-    reply.versions = {1, 1};
-    reply.chosen = 1;
+    reply.versions = {1, 2};
+    reply.chosen = static_cast<uint16_t>(1 + in_.pick(2));
     if (in_.seldom()) reply.chosen = in_.number<uint16_t>();
     if (in_.pick(4) == 0) reply.code = static_cast<HelloCode>(in_.pick(10));
     reply.replier = identity_of(in_.seldom() ? in_.byte() : static_cast<uint8_t>(kDialled + in_.pick(2)));
@@ -223,6 +225,15 @@ class World {
     if (in_.seldom()) in_.damage(frame);
     return frame;
   }
+  /// Or a frame that asks.
+  [[nodiscard]] std::string make_notice() {
+    const FramePrefix asks{.has = static_cast<uint32_t>(in_.pick(4)), .asks = true};
+    const FramePrefix alone{.has = static_cast<uint32_t>(in_.pick(4)), .is_alone = true};
+    const bool is_alone = in_.flag();
+    std::string frame(8, '\0');
+    builtin_dialects()[1].pack(reinterpret_cast<std::byte*>(frame.data()), is_alone ? alone : asks);
+    return is_alone ? frame : frame.append(kPacketHeaderBytes, 'h');
+  }
   [[nodiscard]] std::string make_bundle() {
     std::string bundle(kPacketHeaderBytes + 8 + in_.byte(), static_cast<char>(in_.byte()));
     auto* at = reinterpret_cast<std::byte*>(bundle.data());
@@ -236,7 +247,7 @@ class World {
   [[nodiscard]] static std::string frame_of(const std::string& payload) {
     const Dialect& dialect = builtin_dialects().front();
     std::string frame(dialect.frame_bytes, '\0');
-    dialect.pack(reinterpret_cast<std::byte*>(frame.data()), static_cast<uint32_t>(payload.size()));
+    dialect.pack(reinterpret_cast<std::byte*>(frame.data()), {.payload_bytes = static_cast<uint32_t>(payload.size())});
     return frame.append(kPacketHeaderBytes, 'h').append(payload);
   }
 

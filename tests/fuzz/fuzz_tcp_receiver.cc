@@ -1,9 +1,9 @@
 // Two connections' byte streams into the receivers of one TCP transport, cut anywhere: frames of packets and of
 // bundles that make sense, almost do, or are any bytes.
 //
-// What comes out is what a plain parser finds in the stream, but for payloads that nobody had room for, in its order
-// and however it was cut. Placed bytes stay within their memory. Bundles are lent in one piece. In the end no chunk is
-// held and no placement is left.
+// One connection speaks dialect 1, the other dialect 2. What comes out is what a plain parser finds in the stream, but
+// for payloads that nobody had room for, in its order and however it was cut. Placed bytes stay within their memory.
+// Bundles are lent in one piece. In the end no chunk is held and no placement is left.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -30,6 +30,7 @@ namespace {
 using fuzz::FuzzInput;
 using State = FrameReceiver::State;
 
+/// Each speaks a dialect.
 constexpr size_t kConnections = 2;
 constexpr size_t kStreamBytesMax = 64 << 10;
 constexpr uint32_t kPayloadBytesMax = 20'000;
@@ -72,30 +73,42 @@ struct Connection {
   UniqueFd in;
   UniqueFd out;
   FrameReceiver receiver;
+  const Dialect* dialect = nullptr;
   std::string stream;
   size_t parsed = 0;
+  /// Of the frames that were parsed.
+  uint32_t has = 0;
+  uint32_t asked = 0;
   /// Of the frames that were parsed: thrown away, by number.
   std::set<size_t> dropped;
   size_t frames = 0;
   bool open = true;
 
   [[nodiscard]] bool next_frame(uint32_t chunk_bytes, std::string& header, std::string& payload) {
-    const Dialect& dialect = builtin_dialects().front();
-    const size_t prefix = dialect.frame_bytes + kPacketHeaderBytes;
-    uint32_t bytes = 0;
-    if (stream.size() - parsed < prefix) return false;
-    if (!dialect.unpack(as_byte_span(stream).data() + parsed, bytes) || bytes > kPayloadBytesMax) return false;
-    const std::byte* at = as_byte_span(stream).data() + parsed + dialect.frame_bytes;
+    const size_t prefix_bytes = dialect->frame_bytes + kPacketHeaderBytes;
+    FramePrefix prefix;
+    while (true) {
+      if (stream.size() - parsed < dialect->frame_bytes) return false;
+      if (!dialect->unpack(as_byte_span(stream).data() + parsed, prefix)) return false;
+      if (prefix.payload_bytes > kPayloadBytesMax) return false;
+      has = prefix.has;
+      if (!prefix.is_alone) break;
+      parsed += dialect->frame_bytes;
+    }
+    if (stream.size() - parsed < prefix_bytes) return false;
+    const uint32_t bytes = prefix.payload_bytes;
+    const std::byte* at = as_byte_span(stream).data() + parsed + dialect->frame_bytes;
     const uint64_t whole = kPacketHeaderBytes + uint64_t{bytes};
     if (is_bundle_header(at) && (whole < kBundleBytesMin || whole > kBundleBytesMax || bundle_bytes(at) != whole ||
-                                 dialect.frame_bytes + whole > chunk_bytes)) {
+                                 dialect->frame_bytes + whole > chunk_bytes)) {
       return false;
     }
-    if (stream.size() - parsed - prefix < bytes) return false;
-    header = stream.substr(parsed + dialect.frame_bytes, kPacketHeaderBytes);
-    payload = stream.substr(parsed + prefix, bytes);
-    parsed += prefix + bytes;
+    if (stream.size() - parsed - prefix_bytes < bytes) return false;
+    header = stream.substr(parsed + dialect->frame_bytes, kPacketHeaderBytes);
+    payload = stream.substr(parsed + prefix_bytes, bytes);
+    parsed += prefix_bytes + bytes;
     ++frames;
+    asked += prefix.asks ? 1 : 0;
     return true;
   }
   /// A frame that is not going to come out, or not whole when the stream ends.
@@ -117,7 +130,8 @@ class Script {
       SKUA_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()) == 0, "no more sockets");
       connections_[i].in = UniqueFd(fds[0]);
       connections_[i].out = UniqueFd(fds[1]);
-      connections_[i].receiver.open(static_cast<PeerId>(i), builtin_dialects().front());
+      connections_[i].dialect = &builtin_dialects()[i];
+      connections_[i].receiver.open(static_cast<PeerId>(i), *connections_[i].dialect);
     }
   }
 
@@ -142,7 +156,7 @@ class Script {
       case 0:
       case 1:
       case 2:
-      case 3: return write(connection, make_frame());
+      case 3: return write(connection, make_frame(*connection.dialect));
       case 4: return write(connection, in_.short_text());
       case 5: return write(connection, std::string(in_.number<uint16_t>() % 20'000, 'x'));
       case 6: return release();
@@ -156,32 +170,41 @@ class Script {
         if (in_.seldom()) close(connection);
         return;
       case 12:
-      case 13: return write(connection, make_bundle());
+      case 13: return write(connection, make_bundle(*connection.dialect));
       default: static_cast<void>(receive(connection, 1 + in_.pick(kBurstMax), in_.flag()));
     }
   }
 
   /// Whole, cut off, or with another length than it says.
-  [[nodiscard]] std::string make_frame() {
+  [[nodiscard]] std::string make_frame(const Dialect& dialect) {
     constexpr std::array<uint32_t, 8> kSizes = {0, 1, 40, 41, 200, 1000, 9001, kPayloadBytesMax};
     uint32_t bytes = kSizes[in_.pick(kSizes.size())];
     if (in_.flag()) bytes = in_.number<uint16_t>() % 2000;
-    std::string frame(builtin_dialects().front().frame_bytes, '\0');
     const uint32_t said = in_.seldom() ? static_cast<uint32_t>(in_.near(bytes)) : bytes;
-    builtin_dialects().front().pack(reinterpret_cast<std::byte*>(frame.data()), said);
+    std::string frame = make_prefix(dialect, said);
+    if (dialect.has_notices && in_.pick(4) == 0) {
+      dialect.pack(reinterpret_cast<std::byte*>(frame.data()), {.has = in_.byte(), .is_alone = true});
+      if (in_.seldom()) in_.damage(frame);
+      return frame;
+    }
     frame.append(kPacketHeaderBytes, static_cast<char>(in_.byte()));
     frame.append(filler(), 0, bytes);
     if (in_.seldom()) in_.damage(frame);
     return frame;
   }
 
-  [[nodiscard]] std::string make_bundle() {
+  [[nodiscard]] std::string make_prefix(const Dialect& dialect, uint32_t payload_bytes) {
+    std::string prefix(dialect.frame_bytes, '\0');
+    const bool asks = dialect.has_notices && in_.flag();
+    dialect.pack(reinterpret_cast<std::byte*>(prefix.data()), {.payload_bytes = payload_bytes, .asks = asks});
+    return prefix;
+  }
+  [[nodiscard]] std::string make_bundle(const Dialect& dialect) {
     uint32_t bytes = kBundleBytesMin + in_.byte();
     // As large as a chunk takes, and larger.
     if (in_.pick(4) == 0) bytes = static_cast<uint32_t>(in_.near(chunks_.chunk_bytes() - 8));
     bytes = std::clamp<uint32_t>(bytes, kPacketHeaderBytes, kPayloadBytesMax);
-    std::string frame(builtin_dialects().front().frame_bytes, '\0');
-    builtin_dialects().front().pack(reinterpret_cast<std::byte*>(frame.data()), bytes - kPacketHeaderBytes);
+    std::string frame = make_prefix(dialect, bytes - kPacketHeaderBytes);
     const size_t start = frame.size();
     frame.append(filler(), in_.byte(), bytes);
     auto* at = reinterpret_cast<std::byte*>(frame.data() + start);
@@ -293,6 +316,8 @@ class Script {
       const uint32_t chunk_bytes = chunks_.chunk_bytes();
       while (connection.frames < connection.done && connection.next_frame(chunk_bytes, header, payload)) continue;
       SKUA_CHECK(!connection.next_frame(chunk_bytes, header, payload), "a whole frame did not come out");
+      SKUA_CHECK(connection.receiver.asked_count() == connection.asked, "packets that asked were counted wrongly");
+      SKUA_CHECK(connection.receiver.peer_has() == connection.has, "another count than the peer said");
     }
     close(connection);
   }

@@ -23,31 +23,37 @@ HelloReader::Result HelloReader::read(int fd) {
   return Result::kComplete;
 }
 
-ssize_t write_pieces(int fd, std::span<iovec> pieces) {
+ssize_t write_pieces(int fd, std::span<iovec> pieces, int flags) {
+  flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
   while (true) {
     ssize_t sent;
     if (pieces.size() == 1) {
-      sent = send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+      sent = send(fd, pieces[0].iov_base, pieces[0].iov_len, flags);
     } else {
       msghdr message{};
       message.msg_iov = pieces.data();
       message.msg_iovlen = pieces.size();
-      sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      sent = sendmsg(fd, &message, flags);
     }
     if (sent >= 0 || errno != EINTR) return sent;
   }
 }
 
-WriteOutcome write_queue(int fd, TxQueue& queue, TxCompletions& completions) {
+WriteOutcome write_queue(int fd, TxQueue& queue, ZeroCopySends& sends, TxCompletions& completions) {
   std::array<iovec, kTxGatherMax> pieces;
   while (!queue.empty()) {
-    size_t bytes = 0;
-    const size_t count = queue.gather(pieces, bytes);
-    const ssize_t sent = write_pieces(fd, std::span(pieces).first(count));
+    const TxQueue::Run run = queue.gather(pieces, sends.can_write());
+    const int flags = (run.by_zero_copy ? MSG_ZEROCOPY : 0) | (run.goes_on ? MSG_MORE : 0);
+    const ssize_t sent = write_pieces(fd, std::span(pieces).first(run.count), flags);
+    if (sent < 0 && errno == ENOBUFS && run.by_zero_copy) {
+      // Pinned pages and notes are bounded for each user. The same bytes are copied instead.
+      sends.on_no_memory();
+      continue;
+    }
     if (sent < 0) return errno == EAGAIN ? WriteOutcome::kBlocked : WriteOutcome::kError;
-    queue.consume(static_cast<size_t>(sent), completions);
+    queue.consume(static_cast<size_t>(sent), run.by_zero_copy, sends, completions);
     // A short write has filled the socket, and the kernel will say when there is room again.
-    if (static_cast<size_t>(sent) < bytes) return WriteOutcome::kBlocked;
+    if (static_cast<size_t>(sent) < run.bytes) return WriteOutcome::kBlocked;
   }
   return WriteOutcome::kEmptied;
 }

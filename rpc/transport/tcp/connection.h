@@ -26,6 +26,7 @@
 #include "rpc/transport/tcp/receiver.h"
 #include "rpc/transport/tcp/socket.h"
 #include "rpc/transport/tcp/tx_queue.h"
+#include "rpc/transport/tcp/zero_copy.h"
 
 namespace skua::rpc::tcp {
 
@@ -73,6 +74,11 @@ struct Connection {
   const Dialect* dialect = nullptr;
   TimeNs up_since_ns = 0;
   FrameReceiver receiver;
+  /// Packets whose memory the kernel still reads.
+  ZeroCopySends sends;
+  /// How many packets that asked the peer was told of, and whether it is to be told of more soon (Links::tell_owed()).
+  uint32_t told = 0;
+  bool owes = false;
 
   /// epoll said so, or reading stopped early: there is something to receive.
   bool readable = false;
@@ -84,7 +90,8 @@ struct Connection {
   bool active = false;
   /// Fruitless reads in a row.
   uint32_t idle_reads = 0;
-  /// A frame was completed since Links::check_half_frames() looked last, and since when it has seen the same half frame.
+  /// A frame was completed since Links::check_half_frames() looked last, and since when it has seen the same half
+  /// frame.
   bool produced = false;
   TimeNs half_since_ns = kTimeNever;
   /// A caller: since when no session has used it.
@@ -94,12 +101,13 @@ struct Connection {
 };
 
 /// One write of all `pieces`: how much the socket took, or -1: errno.
-[[nodiscard]] ssize_t write_pieces(int fd, std::span<iovec> pieces);
+[[nodiscard]] ssize_t write_pieces(int fd, std::span<iovec> pieces, int flags = 0);
 
 enum class WriteOutcome : uint8_t { kEmptied, kBlocked, kError };
 
-/// Writes from `queue` until it is empty or the socket full. kError: errno.
-WriteOutcome write_queue(int fd, TxQueue& queue, TxCompletions& completions);
+/// Writes from `queue` until it is empty or the socket full; large bodies by zero copy where `sends` says so. kError:
+/// errno.
+WriteOutcome write_queue(int fd, TxQueue& queue, ZeroCopySends& sends, TxCompletions& completions);
 
 /// Writes a hello or reply, which always fits an empty socket; false: errno.
 [[nodiscard]] bool write_hello(int fd, std::string_view bytes);

@@ -10,6 +10,15 @@
 //               | payload| (zero)     | header            | (payload bytes)     |
 //               | bytes  |            |                   |                     |
 //               +--------+------------+-------------------+---------------------+
+//   version 2   0        4     5      8                   40
+//               +--------+-----+------+-------------------+---------------------+
+//               | u32    | u8  | u24  | 32-byte packet    | payload             |
+//               | payload|flags| has  | header            | (payload bytes)     |
+//               | bytes  |     |      |                   |                     |
+//               +--------+-----+------+-------------------+---------------------+
+//               flags   1: asks to be told when the receiver's engine has this packet (zero_copy.h)
+//                       2: nothing follows, not even a header: the frame is sent for `has` alone
+//               has     packets that asked which the sender's engine has got on this connection, modulo 2^24
 //               little endian; a flag that is not known makes the frame malformed
 //
 // Bundles. A packet whose first byte says so is one that the engine wrote as a whole (TxFrame): its first 32 bytes are
@@ -26,14 +35,27 @@
 
 namespace skua::rpc::tcp {
 
+/// What a frame says before its packet.
+struct FramePrefix {
+  uint32_t payload_bytes = 0;
+  /// Modulo kNoticeMask + 1.
+  uint32_t has = 0;
+  bool asks = false;
+  bool is_alone = false;
+  bool operator==(const FramePrefix&) const = default;
+};
+inline constexpr uint32_t kNoticeMask = (uint32_t{1} << 24) - 1;
+
 struct Dialect {
   uint16_t version = 0;
   /// Bytes before the packet header; at most kFrameBytesMax.
   uint8_t frame_bytes = 0;
+  /// Frames can say more than their payload bytes. If not, pack() leaves the rest away.
+  bool has_notices = false;
   /// Writes frame_bytes bytes.
-  void (*pack)(std::byte* to, uint32_t payload_bytes) = nullptr;
+  void (*pack)(std::byte* to, const FramePrefix& prefix) = nullptr;
   /// Reads frame_bytes bytes; false: malformed.
-  bool (*unpack)(const std::byte* from, uint32_t& payload_bytes) = nullptr;
+  bool (*unpack)(const std::byte* from, FramePrefix& prefix) = nullptr;
 };
 
 /// Does a packet header begin a bundle? (is_bundle() in rpc/wire)

@@ -78,7 +78,7 @@ void Links::dial_failed(Peer& peer, LinkEvent::Kind kind, const absl::Status& wh
   back_off(peer, env_.clock->now_ns());
   if (peer.link != nullptr) return;
   peer.wanted = false;
-  peer.tx.drop(*env_.completions);
+  peer.tx.drop(nullptr, *env_.completions);
   env_.peers->push_event({.peer = peer.id, .kind = kind, .identity = {}, .why = why});
 }
 
@@ -227,6 +227,7 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
     if (is_crowded())
       unused_check_ns_ = std::min(unused_check_ns_, connection.up_since_ns + env_.options->unused_timeout_ns / 40);
   }
+  start_zero_copy(connection, peer);
   peer.tx.repack(*find_dialect(env_.dialects, env_.versions.max), *connection.dialect);
   env_.peers->push_event(
       {.peer = peer.id, .kind = LinkEvent::Kind::kUp, .identity = connection.identity, .why = absl::OkStatus()});

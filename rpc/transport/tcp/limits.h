@@ -26,6 +26,10 @@ inline constexpr size_t kTxGatherMax = 64;
 /// Frames that the engine may write at once.
 inline constexpr uint32_t kFramesTakenMax = 256;
 
+/// Writes by zero copy of one connection that the kernel is not done with, and packets that wait for that.
+inline constexpr uint32_t kZeroCopyWritesMax = 1024;
+inline constexpr uint32_t kZeroCopyWaitingMax = 256;
+
 /// Bundles (dialect.h) that are taken from the wire have at least and at most so many bytes.
 inline constexpr uint32_t kBundleBytesMin = 40;
 inline constexpr uint32_t kBundleBytesMax = 64 * 1024;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kListenerData = UINT64_MAX;
 constexpr uint64_t kWakeData = UINT64_MAX - 1;
-constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+constexpr uint32_t kGone = EPOLLRDHUP | EPOLLHUP;
 
 absl::Status descriptor_error(const char* what) {
   return absl::UnavailableError(absl::StrCat("cannot make ", what, " for the TCP transport: ", errno_text(errno),
@@ -33,7 +33,10 @@ Links::~Links() {
   // The engine is gone by now: nothing is abandoned or reported.
   env_.rx->placer = nullptr;
   for (std::unique_ptr<Connection>& connection : slots_) {
-    if (connection != nullptr) connection->receiver.reset(*env_.rx);
+    if (connection == nullptr) continue;
+    connection->receiver.reset(*env_.rx);
+    // Nobody keeps the memory for the kernel any more.
+    if (connection->sends.has_waiting()) forget_writes(connection->fd.get());
   }
 }
 
@@ -137,6 +140,7 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
     if (--callers->second == 0) callers_.erase(callers);
     --caller_count_;
   }
+  if (was_link) peer->tx.drop(&connection.sends, *env_.completions);
   close_quietly(connection);
   if (was_dial) {
     peer->dial = nullptr;
@@ -153,7 +157,6 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
   } else {
     back_off(*peer, now);
   }
-  peer->tx.drop(*env_.completions);
   env_.peers->retire(*peer);
   env_.peers->push_event({.peer = id, .kind = kind, .identity = identity, .why = why});
 }
@@ -162,6 +165,8 @@ void Links::close_quietly(Connection& connection) {
   deactivate(connection);
   std::erase(handshakes_, &connection);
   std::erase(failed_, &connection);
+  if (connection.owes) std::erase(owing_, &connection);
+  if (connection.sends.has_waiting()) bury(connection);
   if (connection.tx_blocked) --blocked_count_;
   connection.receiver.reset(*env_.rx);
   free_slots_.push_back(connection.slot);
@@ -178,6 +183,7 @@ void Links::after_read(Connection& connection, RxOutcome outcome, bool produced)
     connection.produced = true;
   }
   if (!connection.receiver.is_between_frames()) some_are_half_ = true;
+  if (connection.dialect->has_notices) take_notices(connection);
   switch (outcome) {
     case RxOutcome::kMore:
     case RxOutcome::kStarved: connection.readable = true; return;
@@ -240,6 +246,7 @@ void Links::turn() {
   const int count = events_pending_ > 0 ? events_pending_ : wait_epoll(0);
   events_pending_ = 0;
   for (int i = 0; i < count; ++i) handle(events_[static_cast<size_t>(i)]);
+  if (!graves_.empty()) visit_graves();
   if (has_timers()) run_timers();
   while (!failed_.empty()) {
     Connection& connection = *failed_.back();
@@ -258,8 +265,10 @@ void Links::handle(const epoll_event& event) {
     case Connection::State::kHello: return on_hello_bytes(*connection);
     case Connection::State::kFrames: break;
   }
+  // The error queue has notes, or there is an error.
+  const bool has_error = (event.events & EPOLLERR) != 0 && !read_notes(*connection);
   if ((event.events & kGone) != 0) connection->hung_up = true;
-  if ((event.events & (EPOLLIN | kGone)) != 0) activate(*connection);
+  if ((event.events & (EPOLLIN | kGone)) != 0 || has_error) activate(*connection);
   if ((event.events & EPOLLOUT) != 0 && connection->tx_blocked) {
     connection->tx_blocked = false;
     --blocked_count_;
@@ -326,6 +335,7 @@ void Links::wake() {
 TimeNs Links::next_timer_ns() const {
   TimeNs next = some_are_half_ ? std::min(accept_again_ns_, half_check_ns_) : accept_again_ns_;
   if (caller_count_ > 0) next = std::min(next, unused_check_ns_);
+  for (const Grave& grave : graves_) next = std::min(next, grave.until_ns);
   for (const Connection* connection : handshakes_) next = std::min(next, connection->deadline_ns);
   for (const Peer* peer : waiting_) next = std::min(next, peer->retry_at_ns);
   return next;
@@ -424,6 +434,12 @@ TcpTransport::Stats Links::stats() const {
   TcpTransport::Stats out = stats_;
   out.link_count = link_count_;
   out.handshake_count = handshakes_.size();
+  for (const std::unique_ptr<Connection>& connection : slots_) {
+    if (connection == nullptr) continue;
+    out.zero_copy_links += connection->sends.is_on() ? 1 : 0;
+    out.zero_copy_waiting += connection->sends.waiting_count();
+  }
+  for (const Grave& grave : graves_) out.zero_copy_waiting += grave.sends.waiting_count();
   return out;
 }
 

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "rpc/transport/tcp/connection.h"
 #include "rpc/transport/tcp/peers.h"
+#include "rpc/transport/tcp/socket_notes.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 
 namespace skua::rpc::tcp {
@@ -72,6 +73,9 @@ class Links {
   /// Half-received bytes of all connections leave the chunks.
   void spill_all();
   void cancel_placements(RxPlacer* placer);
+  /// Tells peers which asked what the engine has, where no frame said it since the last burst.
+  void tell_owed();
+  [[nodiscard]] bool owes() const { return !owing_.empty(); }
   /// Whom to ask whether a session uses a caller; null: every caller counts as used.
   void set_peer_use(const PeerUse* use) { peer_use_ = use; }
   /// Forgets all packets that wait to be written. A connection with half a packet on the wire cannot go on and is closed.
@@ -117,12 +121,28 @@ class Links {
   // Writing and time.
   void flush(Peer& peer);
   void block(Connection& connection);
+
+  // Memory that the kernel reads (notices.cc).
+  /// A connection that ended, until the kernel is done with what it was given, or a time has passed.
+  struct Grave {
+    UniqueFd fd;
+    ZeroCopySends sends;
+    TimeNs until_ns = 0;
+  };
+  void start_zero_copy(Connection& connection, const Peer& peer);
+  bool read_notes(Connection& connection);
+  void take_notices(Connection& connection);
+  void bury(Connection& connection);
+  [[nodiscard]] bool visit(Grave& grave);
+  void visit_graves();
+  void abandon_zero_copy();
+
   void fail_write(Connection& connection, int error);
   void run_timers();
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] bool has_timers() const {
     return !handshakes_.empty() || !waiting_.empty() || accept_again_ns_ != kTimeNever || some_are_half_ ||
-           caller_count_ > 0;
+           caller_count_ > 0 || !graves_.empty();
   }
   [[nodiscard]] std::string name_of(const Peer& peer) const;
 
@@ -139,6 +159,8 @@ class Links {
 
   std::vector<Connection*> active_;
   std::vector<Connection*> failed_;
+  std::vector<Connection*> owing_;
+  std::vector<Grave> graves_;
   /// Connections that stand and were dialled from there, by address.
   absl::flat_hash_map<std::array<uint8_t, 16>, uint32_t> callers_;
   uint32_t caller_count_ = 0;

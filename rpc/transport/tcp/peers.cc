@@ -36,6 +36,7 @@ absl::StatusOr<Peer*> PeerTable::new_entry(const Uuid& uuid) {
       reused->uuid = uuid;
       reused->address = {};
       reused->wanted = false;
+      reused->copies_anyway = false;
       reused->failures = 0;
       reused->retry_at_ns = 0;
       return reused;

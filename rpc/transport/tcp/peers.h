@@ -56,6 +56,9 @@ struct Peer {
   /// To be dialled, though nothing is queued: the engine asked for a frame.
   bool wanted = false;
 
+  /// Writes by zero copy were copied by the kernel on the way there.
+  bool copies_anyway = false;
+
   /// Dials and short-lived connections that failed in a row.
   uint32_t failures = 0;
   TimeNs retry_at_ns = 0;

@@ -75,12 +75,21 @@ FrameReceiver::Parse FrameReceiver::parse(RxContext& context) {
     }
     if (state_ == State::kDiscard) {
       if (payload_done_ < payload_bytes_) return Parse::kNeedBytes;
-      state_ = State::kFrameHeader;
+      end_packet();
       continue;
+    }
+    if (state_ == State::kFrameHeader) {
+      if (region_size() < dialect_->frame_bytes) return Parse::kNeedBytes;
+      switch (parse_prefix(context, context.chunks->at(chunk_, begin_))) {
+        case Prefix::kPacket: break;
+        case Prefix::kAlone: shrink_region(context, dialect_->frame_bytes); continue;
+        case Prefix::kMalformed: return Parse::kMalformed;
+      }
     }
     if (region_size() < prefix_bytes()) return Parse::kNeedBytes;
     const std::byte* frame = context.chunks->at(chunk_, begin_);
-    if (state_ == State::kFrameHeader && !parse_prefix(context, frame)) return Parse::kMalformed;
+    if (state_ == State::kPacketHeader && !check_bundle(context, frame + dialect_->frame_bytes))
+      return Parse::kMalformed;
     const uint32_t frame_bytes = prefix_bytes() + payload_bytes_;
     if (region_size() >= frame_bytes) {
       emit_lent(context, frame);
@@ -93,18 +102,32 @@ FrameReceiver::Parse FrameReceiver::parse(RxContext& context) {
   }
 }
 
-/// False: malformed.
-bool FrameReceiver::parse_prefix(RxContext& context, const std::byte* frame) {
-  if (!dialect_->unpack(frame, payload_bytes_) || payload_bytes_ > context.payload_max_bytes) return false;
+FrameReceiver::Prefix FrameReceiver::parse_prefix(const RxContext& context, const std::byte* frame) {
+  FramePrefix prefix;
+  if (!dialect_->unpack(frame, prefix) || prefix.payload_bytes > context.payload_max_bytes) return Prefix::kMalformed;
+  peer_has_ = prefix.has;
+  if (prefix.is_alone) return Prefix::kAlone;
+  payload_bytes_ = prefix.payload_bytes;
+  asks_ = prefix.asks;
   stays_in_chunk_ = payload_bytes_ <= context.place_above_bytes;
-  const std::byte* header = frame + dialect_->frame_bytes;
+  state_ = State::kPacketHeader;
+  return Prefix::kPacket;
+}
+
+/// False: malformed.
+bool FrameReceiver::check_bundle(const RxContext& context, const std::byte* header) {
   if (!is_bundle_header(header)) return true;
   // The engine reads a bundle in one piece, header and payload, so the whole of it has to fit in a chunk.
-  const uint32_t bytes = kPacketHeaderBytes + payload_bytes_;
   stays_in_chunk_ = true;
-  return bytes >= kBundleBytesMin &&
-         bytes <= std::min(kBundleBytesMax, context.chunks->chunk_bytes() - dialect_->frame_bytes) &&
-         bytes == bundle_bytes(header);
+  const uint32_t bytes = kPacketHeaderBytes + payload_bytes_;
+  const uint32_t most = std::min(kBundleBytesMax, context.chunks->chunk_bytes() - dialect_->frame_bytes);
+  return bytes >= kBundleBytesMin && bytes <= most && bytes == bundle_bytes(header);
+}
+
+/// The engine has it, or nobody wants it.
+void FrameReceiver::end_packet() {
+  if (asks_) asked_count_ = (asked_count_ + 1) & kNoticeMask;
+  state_ = State::kFrameHeader;
 }
 
 void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {
@@ -131,7 +154,7 @@ void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {
   context.counters->rx_bytes += kPacketHeaderBytes + payload_bytes_;
   context.counters->rx_zero_copy_bytes += payload_bytes_;
   expect_large_ = false;
-  state_ = State::kFrameHeader;
+  end_packet();
   shrink_region(context, prefix_bytes() + payload_bytes_);
 }
 
@@ -170,7 +193,7 @@ void FrameReceiver::emit_placed(RxContext& context) {
   ++context.counters->rx_packets;
   context.counters->rx_bytes += kPacketHeaderBytes + payload_bytes_;
   placement_ = {};
-  state_ = State::kFrameHeader;
+  end_packet();
 }
 
 FrameReceiver::Read FrameReceiver::read_chunk(int fd, RxContext& context) {

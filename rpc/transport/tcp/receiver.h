@@ -12,6 +12,7 @@
 //                                 |       +--(nullptr)--> kDiscard ----------(done)-+
 //                                 +--(memory)--> kPayloadPlaced --(complete: emit)--+
 //
+//       A frame that is alone ends with its prefix. kFrameHeader has a second half, kPacketHeader: the prefix is known.
 //       any state --(malformed frame)--> kClosed        reset(): abandons a placement
 //
 // Bytes that are received and not yet emitted are the `region`: a stretch of one chunk, held by a
@@ -61,7 +62,8 @@ enum class RxOutcome : uint8_t {
 class FrameReceiver {
  public:
   enum class State : uint8_t {
-    kFrameHeader,
+    kFrameHeader,   // what precedes the packet header
+    kPacketHeader,  // the prefix is known
     kPayloadInChunk,
     kPayloadPlaced,
     kDiscard,
@@ -90,6 +92,10 @@ class FrameReceiver {
   }
   /// Of the frame under way, as far as it is known.
   [[nodiscard]] uint32_t payload_bytes() const { return payload_bytes_; }
+  /// Packets that asked and are with the engine, or thrown away, modulo kNoticeMask + 1.
+  [[nodiscard]] uint32_t asked_count() const { return asked_count_; }
+  /// What the peer said of ours (FramePrefix::has).
+  [[nodiscard]] uint32_t peer_has() const { return peer_has_; }
   /// Whether receive() can do something while no chunk is free.
   [[nodiscard]] bool reads_without_chunk() const {
     return state_ == State::kPayloadPlaced || state_ == State::kDiscard;
@@ -100,7 +106,10 @@ class FrameReceiver {
   enum class Read : uint8_t { kFull, kShort, kStarved, kEnd, kError };
 
   Parse parse(RxContext& context);
-  bool parse_prefix(RxContext& context, const std::byte* frame);
+  enum class Prefix : uint8_t { kPacket, kAlone, kMalformed };
+  Prefix parse_prefix(const RxContext& context, const std::byte* frame);
+  bool check_bundle(const RxContext& context, const std::byte* header);
+  void end_packet();
   void emit_lent(RxContext& context, const std::byte* frame);
   bool begin_placement(RxContext& context, const std::byte* frame);
   void emit_placed(RxContext& context);
@@ -127,8 +136,12 @@ class FrameReceiver {
   uint32_t end_ = 0;
   std::vector<std::byte> spilled_;
 
+  uint32_t asked_count_ = 0;
+  uint32_t peer_has_ = 0;
+
   /// Of the frame under way.
   uint32_t payload_bytes_ = 0;
+  bool asks_ = false;
   /// The payload stays behind its header.
   bool stays_in_chunk_ = false;
   /// Of the payload: placed or thrown away so far.

@@ -142,9 +142,15 @@ absl::StatusOr<PeerId> TcpTransportImpl::resolve(const Descriptor& descriptor) {
 // --- Transmit
 
 bool TcpTransportImpl::queue(Peer& peer, TxPacket& packet, size_t index) {
-  const bool stands = peer.link != nullptr;
-  return peer.tx.push(packet, static_cast<uint8_t>(index), stands ? *peer.link->dialect : newest_, !stands,
-                      completions_, counters_);
+  tcp::TxFraming framing{.dialect = &newest_, .provisional = true};
+  if (peer.link != nullptr) {
+    const Connection& link = *peer.link;
+    framing = {.dialect = link.dialect, .has = link.receiver.asked_count(), .asks = link.sends.asks()};
+    if (link.sends.is_on()) framing.zero_copy_above_bytes = options_.zero_copy_above_bytes;
+  }
+  if (!peer.tx.push(packet, static_cast<uint8_t>(index), framing, completions_, counters_)) return false;
+  if (peer.link != nullptr) peer.link->told = framing.has;
+  return true;
 }
 
 size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
@@ -227,7 +233,8 @@ void TcpTransportImpl::send_frames_to(Peer& peer, std::span<const TxFrame* const
     const tcp::Dialect& dialect = *peer.link->dialect;
     const auto payload_bytes = static_cast<uint32_t>(frame->size - kPacketHeaderBytes);
     std::byte* start = frame->bytes - dialect.frame_bytes;
-    dialect.pack(start, payload_bytes);
+    peer.link->told = peer.link->receiver.asked_count();
+    dialect.pack(start, {.payload_bytes = payload_bytes, .has = peer.link->told});
     pieces[count++] = {start, dialect.frame_bytes + size_t{frame->size}};
     payload += payload_bytes;
   }
@@ -246,6 +253,7 @@ void TcpTransportImpl::send_frames_to(Peer& peer, std::span<const TxFrame* const
 size_t TcpTransportImpl::rx_burst(std::span<RxPacket> packets) {
   rx_.packets = packets.first(std::min(packets.size(), kBurstMax));
   rx_.count = 0;
+  if (links_.owes()) links_.tell_owed();
   if (links_.turn_due()) links_.turn();
   const std::vector<Connection*>& active = links_.active();
   if (active.empty()) return 0;

@@ -9,7 +9,7 @@
 //   links           sockets, epoll, handshakes         receiver     stream -> packets
 //   peers           uuid <-> PeerId, link events       rx_chunks    memory that is lent
 //   hello           pure: what is said                 dialect      frame layout per version
-//   frame_pool      memory that frames are written in
+//   frame_pool      memory that frames are written in  zero_copy    bodies that the kernel reads in place
 //
 // Every packet that tx_burst takes is either written to a standing connection or followed by a
 // kDown or kRefused event of its peer. On kDown all that was queued is forgotten (and its tokens
@@ -58,6 +58,11 @@ struct TcpOptions {
   uint32_t frame_max_bytes = 16 * 1024;
   /// Payloads and segments up to this size are copied on transmit.
   uint32_t inline_max_bytes = 2048;
+  /// Larger segments are sent from where they lie (MSG_ZEROCOPY) where the kernel does not copy them anyway;
+  /// UINT32_MAX: none.
+  uint32_t zero_copy_above_bytes = 64 * 1024;
+  /// For tests, over loopback: also where the kernel copies them anyway.
+  bool zero_copy_though_copied = false;
   /// Bytes that may wait for one peer before tx_burst takes no more for it; one packet may
   /// overshoot.
   uint32_t tx_queue_max_bytes = 8 * 1024 * 1024;
@@ -108,6 +113,11 @@ class TcpTransport : public Transport {
     uint64_t dials = 0;
     uint64_t accepts = 0;
     uint64_t links_lost = 0;
+    /// Connections that send by zero copy, and packets whose memory the kernel may still read.
+    size_t zero_copy_links = 0;
+    size_t zero_copy_waiting = 0;
+    /// Frames that were sent to tell what the engine has, and nothing else.
+    uint64_t notices = 0;
   };
   [[nodiscard]] virtual Stats stats() const = 0;
 };

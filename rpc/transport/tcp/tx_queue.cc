@@ -12,17 +12,6 @@ static_assert((kTxEntriesMax & (kTxEntriesMax - 1)) == 0, "the piece ring masks 
 
 }  // namespace
 
-size_t TxCompletions::reap(std::span<TxToken> tokens) {
-  const size_t count = std::min(tokens.size(), tokens_.size() - reaped_);
-  std::copy_n(tokens_.begin() + static_cast<ptrdiff_t>(reaped_), count, tokens.begin());
-  reaped_ += count;
-  if (reaped_ == tokens_.size()) {
-    tokens_.clear();
-    reaped_ = 0;
-  }
-  return count;
-}
-
 void TxQueue::allocate() {
   entries_ = std::make_unique<Entry[]>(kTxEntriesMax);
   // Not cleared: pages of a ring that never fills are never touched.
@@ -110,11 +99,11 @@ void TxQueue::stage(ByteSpan bytes) {
 }
 
 /// All of a packet in one piece: the usual case of small calls.
-void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect) {
+void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect, const FramePrefix& prefix) {
   const uint32_t size = dialect.frame_bytes + static_cast<uint32_t>(kPacketHeaderBytes) + packet.payload_bytes;
   uint32_t padding;
   std::byte* const start = take_staging(size, padding);
-  dialect.pack(start, packet.payload_bytes);
+  dialect.pack(start, prefix);
   std::memcpy(start + dialect.frame_bytes, packet.header.data(), kPacketHeaderBytes);
   std::byte* to = start + dialect.frame_bytes + kPacketHeaderBytes;
   const std::byte* const end = start + size;
@@ -127,10 +116,10 @@ void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect) {
   append_staged(start, size, padding);
 }
 
-void TxQueue::stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes) {
+void TxQueue::stage_provisional_frame(const Dialect& dialect, const FramePrefix& prefix) {
   uint32_t padding;
   std::byte* to = take_staging(kFrameBytesMax, padding);
-  dialect.pack(to, payload_bytes);
+  dialect.pack(to, prefix);
   bytes_ += dialect.frame_bytes;
   Entry& added = push_entry();
   added.data = to;
@@ -140,32 +129,42 @@ void TxQueue::stage_provisional_frame(const Dialect& dialect, uint32_t payload_b
   merge_allowed_ = false;
 }
 
-bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool provisional,
-                   const TxCompletions& completions, TransportCounters& counters) {
+/// Frame and header, in front of segments.
+void TxQueue::stage_prefix(const TxPacket& packet, const TxFraming& framing, const FramePrefix& prefix) {
+  const Dialect& dialect = *framing.dialect;
+  if (framing.provisional) {
+    stage_provisional_frame(dialect, prefix);
+    stage(packet.header);
+    return;
+  }
+  std::array<std::byte, kFrameBytesMax + kPacketHeaderBytes> bytes;
+  dialect.pack(bytes.data(), prefix);
+  std::memcpy(bytes.data() + dialect.frame_bytes, packet.header.data(), kPacketHeaderBytes);
+  stage(ByteSpan(bytes).first(dialect.frame_bytes + kPacketHeaderBytes));
+}
+
+bool TxQueue::push(TxPacket& packet, uint8_t index, const TxFraming& framing, const TxCompletions& completions,
+                   TransportCounters& counters) {
   const bool copy_all = packet.payload_bytes <= limits_.inline_max_bytes;
   if (!has_room(packet, copy_all)) return false;
   if (entries_ == nullptr) allocate();
   ++counters.tx_packets;
   counters.tx_bytes += kPacketHeaderBytes + packet.payload_bytes;
-  if (copy_all && !provisional) {
-    stage_packet(packet, dialect);
+  FramePrefix prefix{.payload_bytes = packet.payload_bytes, .has = framing.has};
+  if (copy_all && !framing.provisional) {
+    stage_packet(packet, *framing.dialect, prefix);
     packet.done = true;
     counters.tx_copied_bytes += packet.payload_bytes;
     return true;
   }
-  if (provisional) {
-    stage_provisional_frame(dialect, packet.payload_bytes);
-    stage(packet.header);
-  } else {
-    std::array<std::byte, kFrameBytesMax + kPacketHeaderBytes> prefix;
-    dialect.pack(prefix.data(), packet.payload_bytes);
-    std::memcpy(prefix.data() + dialect.frame_bytes, packet.header.data(), kPacketHeaderBytes);
-    stage(ByteSpan(prefix).first(dialect.frame_bytes + kPacketHeaderBytes));
-  }
+  const std::span<const ByteSpan> segments = std::span(packet.segments).first(packet.segment_count);
+  const auto is_large = [&framing](ByteSpan segment) { return segment.size() > framing.zero_copy_above_bytes; };
+  prefix.asks = framing.asks && std::any_of(segments.begin(), segments.end(), is_large);
+  stage_prefix(packet, framing, prefix);
   Entry* last_gathered = nullptr;
   size_t copied = 0;
   size_t payload = 0;
-  for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
+  for (const ByteSpan segment : segments) {
     payload += segment.size();
     if (copy_all || segment.size() <= limits_.inline_max_bytes) {
       stage(segment);
@@ -175,6 +174,7 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
     Entry& added = push_entry();
     added.data = segment.data();
     added.size = static_cast<uint32_t>(segment.size());
+    added.by_zero_copy = is_large(segment);
     bytes_ += segment.size();
     merge_allowed_ = false;
     last_gathered = &added;
@@ -183,6 +183,7 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
   packet.done = last_gathered == nullptr;
   if (last_gathered != nullptr) {
     last_gathered->completes_packet = true;
+    last_gathered->asks = prefix.asks;
     last_gathered->token = packet.token;
     last_gathered->burst = completions.burst();
     last_gathered->index = index;
@@ -192,24 +193,40 @@ bool TxQueue::push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool
   return true;
 }
 
-size_t TxQueue::gather(std::span<iovec> pieces, size_t& bytes) const {
-  const auto count = static_cast<uint32_t>(std::min<size_t>(pieces.size(), static_cast<size_t>(entry_count_)));
-  bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) {
+TxQueue::Run TxQueue::gather(std::span<iovec> pieces, bool zero_copy) const {
+  Run run;
+  run.by_zero_copy = zero_copy && entry_count_ > 0 && entry(0).by_zero_copy;
+  const auto most = static_cast<uint32_t>(std::min<size_t>(pieces.size(), static_cast<size_t>(entry_count_)));
+  for (uint32_t i = 0; i < most; ++i) {
     const Entry& from = entry(i);
+    if (zero_copy && from.by_zero_copy != run.by_zero_copy) {
+      run.goes_on = true;
+      break;
+    }
     const uint32_t skipped = i == 0 ? first_offset_ : 0;
     // The kernel only reads through an iovec that is written from.
     pieces[i].iov_base = const_cast<std::byte*>(from.data + skipped);
     pieces[i].iov_len = from.size - skipped;
-    bytes += from.size - skipped;
+    run.bytes += from.size - skipped;
+    ++run.count;
   }
-  return count;
+  return run;
 }
 
-void TxQueue::pop(TxCompletions& completions) {
-  const Entry& front = entry(0);
-  if (front.completes_packet) completions.complete(front.token, front.burst, front.index);
-  staging_used_ -= front.staged;
+/// The oldest packet is through, or forgotten.
+void TxQueue::complete(const Entry& front, bool is_whole, ZeroCopySends* sends, TxCompletions& completions) {
+  const bool asked = front.asks && is_whole;
+  if (asked) sends->add_asked();
+  if (front_write_.has_value() && sends != nullptr) {
+    sends->wait_for(front.token, *front_write_, asked, completions);
+  } else {
+    completions.complete(front.token, front.burst, front.index);
+  }
+  front_write_.reset();
+}
+
+void TxQueue::pop() {
+  staging_used_ -= entry(0).staged;
   first_ = (first_ + 1) & (kTxEntriesMax - 1);
   first_offset_ = 0;
   if (--entry_count_ == 0) {
@@ -219,28 +236,35 @@ void TxQueue::pop(TxCompletions& completions) {
   }
 }
 
-void TxQueue::consume(size_t bytes, TxCompletions& completions) {
+void TxQueue::consume(size_t bytes, bool by_zero_copy, ZeroCopySends& sends, TxCompletions& completions) {
   SKUA_CHECK(bytes <= bytes_, "more was written than was queued");
   bytes_ -= bytes;
+  std::optional<uint32_t> write;
+  if (by_zero_copy && bytes > 0) write = sends.add_write();
   while (bytes > 0) {
-    const size_t left = entry(0).size - first_offset_;
+    if (write.has_value()) front_write_ = write;
+    Entry& front = entry(0);
+    const size_t left = front.size - first_offset_;
     if (bytes < left) {
       const auto part = static_cast<uint32_t>(bytes);
       first_offset_ += part;
       // A piece may be as long as the ring: its bytes make room as they go.
-      if (Entry& front = entry(0); front.staged > 0) {
+      if (front.staged > 0) {
         front.staged -= part;
         staging_used_ -= part;
       }
       return;
     }
     bytes -= left;
-    pop(completions);
+    if (front.completes_packet) complete(front, true, &sends, completions);
+    pop();
   }
 }
 
-void TxQueue::drop(TxCompletions& completions) {
-  while (entry_count_ > 0) pop(completions);
+void TxQueue::drop(ZeroCopySends* sends, TxCompletions& completions) {
+  for (; entry_count_ > 0; pop()) {
+    if (entry(0).completes_packet) complete(entry(0), false, sends, completions);
+  }
   bytes_ = 0;
   entries_.reset();
   staging_.reset();
@@ -251,9 +275,9 @@ void TxQueue::repack(const Dialect& from, const Dialect& to) {
   for (uint32_t i = 0; i < entry_count_; ++i) {
     Entry& frame = entry(i);
     if (!frame.is_frame) continue;
-    uint32_t payload_bytes = 0;
-    SKUA_CHECK(from.unpack(frame.data, payload_bytes), "a queued frame is not what was packed");
-    to.pack(const_cast<std::byte*>(frame.data), payload_bytes);
+    FramePrefix prefix;
+    SKUA_CHECK(from.unpack(frame.data, prefix), "a queued frame is not what was packed");
+    to.pack(const_cast<std::byte*>(frame.data), prefix);
     bytes_ += to.frame_bytes;
     bytes_ -= frame.size;
     frame.size = to.frame_bytes;

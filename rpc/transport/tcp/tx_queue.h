@@ -18,42 +18,28 @@
 #include <sys/uio.h>
 
 #include <memory>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "rpc/base/bytes.h"
 #include "rpc/transport/tcp/dialect.h"
 #include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tx_completions.h"
+#include "rpc/transport/tcp/zero_copy.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::tcp {
 
-/// Collects packets whose memory is no longer read: those of the running tx_burst are marked done,
-/// older ones are kept for reap().
-class TxCompletions {
- public:
-  void begin_burst(std::span<TxPacket> packets) {
-    packets_ = packets;
-    ++burst_;
-  }
-  void end_burst() { packets_ = {}; }
-  [[nodiscard]] uint32_t burst() const { return burst_; }
-
-  /// The packet at `index` of burst `burst`.
-  void complete(TxToken token, uint32_t burst, uint8_t index) {
-    if (burst == burst_ && index < packets_.size()) {
-      packets_[index].done = true;
-    } else if (token != kNoToken) {
-      tokens_.push_back(token);
-    }
-  }
-  size_t reap(std::span<TxToken> tokens);
-
- private:
-  std::span<TxPacket> packets_;
-  uint32_t burst_ = 0;
-  std::vector<TxToken> tokens_;
-  size_t reaped_ = 0;
+/// How packets are framed for a connection.
+struct TxFraming {
+  const Dialect* dialect = nullptr;
+  /// There is no connection yet: see above.
+  bool provisional = false;
+  /// FramePrefix::has.
+  uint32_t has = 0;
+  /// Segments above so many bytes may be sent by zero copy, and their packets ask if `asks`.
+  uint32_t zero_copy_above_bytes = UINT32_MAX;
+  bool asks = false;
 };
 
 /// Thread: the transport's.
@@ -89,17 +75,26 @@ class TxQueue {
     stage(bytes);
   }
 
-  /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it
-  /// done if all of it was copied. False, and nothing changed: full. `provisional`: see above.
-  [[nodiscard]] bool push(TxPacket& packet, uint8_t index, const Dialect& dialect, bool provisional,
-                          const TxCompletions& completions, TransportCounters& counters);
+  /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it done if all of it
+  /// was copied. False, and nothing changed: full.
+  [[nodiscard]] bool push(TxPacket& packet, uint8_t index, const TxFraming& framing, const TxCompletions& completions,
+                          TransportCounters& counters);
 
-  /// The oldest pieces, as many as fit; returns how many, and adds up their bytes.
-  size_t gather(std::span<iovec> pieces, size_t& bytes) const;
-  /// The first `bytes` were written.
-  void consume(size_t bytes, TxCompletions& completions);
-  /// Forgets everything; all tokens are completed.
-  void drop(TxCompletions& completions);
+  /// Pieces to be written in one call.
+  struct Run {
+    size_t count = 0;
+    size_t bytes = 0;
+    bool by_zero_copy = false;
+    /// Another run follows, of the other kind.
+    bool goes_on = false;
+  };
+  /// The oldest pieces, as many as fit; with `zero_copy` only such as are sent in the same way.
+  Run gather(std::span<iovec> pieces, bool zero_copy) const;
+  /// The first `bytes` of a run were written. A packet whose bytes the kernel reads later waits in `sends`.
+  void consume(size_t bytes, bool by_zero_copy, ZeroCopySends& sends, TxCompletions& completions);
+  /// Forgets everything. All tokens are completed, but for the packet that was written in part by zero copy: it waits
+  /// in `sends`.
+  void drop(ZeroCopySends* sends, TxCompletions& completions);
 
   /// Rewrites provisional frames from one dialect to another.
   void repack(const Dialect& from, const Dialect& to);
@@ -115,6 +110,9 @@ class TxQueue {
     uint8_t index = 0;
     bool completes_packet = false;
     bool is_frame = false;
+    bool by_zero_copy = false;
+    /// Of the entry that completes a packet: it asks.
+    bool asks = false;
   };
 
   [[nodiscard]] bool has_room(const TxPacket& packet, bool copy_all) const;
@@ -124,9 +122,11 @@ class TxQueue {
   std::byte* take_staging(uint32_t bytes, uint32_t& padding);
   void append_staged(const std::byte* at, uint32_t size, uint32_t padding);
   void stage(ByteSpan bytes);
-  void stage_packet(const TxPacket& packet, const Dialect& dialect);
-  void stage_provisional_frame(const Dialect& dialect, uint32_t payload_bytes);
-  void pop(TxCompletions& completions);
+  void stage_packet(const TxPacket& packet, const Dialect& dialect, const FramePrefix& prefix);
+  void stage_prefix(const TxPacket& packet, const TxFraming& framing, const FramePrefix& prefix);
+  void stage_provisional_frame(const Dialect& dialect, const FramePrefix& prefix);
+  void complete(const Entry& front, bool is_whole, ZeroCopySends* sends, TxCompletions& completions);
+  void pop();
 
   const Limits limits_;
   size_t bytes_ = 0;
@@ -136,6 +136,8 @@ class TxQueue {
   uint32_t entry_count_ = 0;
   /// Bytes of the first entry that are written already.
   uint32_t first_offset_ = 0;
+  /// The last write that took bytes of the oldest packet by zero copy, if any did.
+  std::optional<uint32_t> front_write_;
 
   std::unique_ptr<std::byte[]> staging_;
   uint32_t staging_tail_ = 0;

@@ -12,7 +12,7 @@ void Links::send(Peer& peer) {
   if (peer.dial != nullptr || peer.waits_to_dial) return;
   if (peer.address.is_none()) {
     peer.wanted = false;
-    peer.tx.drop(*env_.completions);
+    peer.tx.drop(nullptr, *env_.completions);
     env_.peers->push_event({.peer = peer.id,
                             .kind = LinkEvent::Kind::kDown,
                             .identity = {},
@@ -33,7 +33,7 @@ void Links::connect(Peer& peer) {
 void Links::flush(Peer& peer) {
   Connection& connection = *peer.link;
   if (connection.tx_blocked || !connection.broken.ok()) return;
-  switch (write_queue(connection.fd.get(), peer.tx, *env_.completions)) {
+  switch (write_queue(connection.fd.get(), peer.tx, connection.sends, *env_.completions)) {
     case WriteOutcome::kEmptied: return;
     case WriteOutcome::kBlocked: return block(connection);
     case WriteOutcome::kError: return fail_write(connection, errno);
@@ -88,9 +88,10 @@ void Links::abandon_tx() {
     if (peer.link != nullptr) {
       close(*peer.link, LinkEvent::Kind::kDown, absl::CancelledError("this endpoint ended"));
     } else {
-      peer.tx.drop(*env_.completions);
+      peer.tx.drop(nullptr, *env_.completions);
     }
   }
+  abandon_zero_copy();
 }
 
 }  // namespace skua::rpc::tcp

@@ -71,14 +71,41 @@ TEST(Dialect, Version1_GoldenBytes) {
   ASSERT_NE(v1, nullptr);
   ASSERT_EQ(v1->frame_bytes, 8);
   std::array<std::byte, 8> raw;
-  v1->pack(raw.data(), 0x01020304);
+  v1->pack(raw.data(), {.payload_bytes = 0x01020304, .has = 7});
   EXPECT_EQ(hex(std::string(as_string_view(raw))), "0403020100000000");
-  uint32_t payload_bytes = 0;
-  EXPECT_TRUE(v1->unpack(raw.data(), payload_bytes));
-  EXPECT_EQ(payload_bytes, 0x01020304U);
+  FramePrefix prefix;
+  EXPECT_TRUE(v1->unpack(raw.data(), prefix));
+  EXPECT_EQ(prefix, (FramePrefix{.payload_bytes = 0x01020304}));
   raw[4] = std::byte{1};
-  EXPECT_FALSE(v1->unpack(raw.data(), payload_bytes)) << "an unknown flag";
-  EXPECT_EQ(find_dialect(builtin_dialects(), 2), nullptr);
+  EXPECT_FALSE(v1->unpack(raw.data(), prefix)) << "an unknown flag";
+}
+
+TEST(Dialect, Version2_GoldenBytes) {
+  const Dialect* v2 = find_dialect(builtin_dialects(), 2);
+  ASSERT_NE(v2, nullptr);
+  ASSERT_EQ(v2->frame_bytes, 8);
+  EXPECT_EQ(find_dialect(builtin_dialects(), 3), nullptr);
+  const std::array<std::pair<FramePrefix, const char*>, 3> cases = {
+      {{{.payload_bytes = 0x01020304, .has = 0x0a0b0c, .asks = true}, "04030201010c0b0a"},
+       {{.payload_bytes = 0x01020304, .has = kNoticeMask}, "0403020100ffffff"},
+       {{.has = 5, .is_alone = true}, "0000000002050000"}}};
+  for (const auto& [said, bytes] : cases) {
+    std::array<std::byte, 8> raw;
+    v2->pack(raw.data(), said);
+    EXPECT_EQ(hex(std::string(as_string_view(raw))), bytes);
+    FramePrefix read;
+    EXPECT_TRUE(v2->unpack(raw.data(), read));
+    EXPECT_EQ(read, said);
+  }
+  std::array<std::byte, 8> raw{};
+  FramePrefix prefix;
+  raw[4] = std::byte{4};
+  EXPECT_FALSE(v2->unpack(raw.data(), prefix)) << "an unknown flag";
+  raw[4] = std::byte{3};
+  EXPECT_FALSE(v2->unpack(raw.data(), prefix)) << "alone, and asks for itself";
+  raw[4] = std::byte{2};
+  raw[0] = std::byte{1};
+  EXPECT_FALSE(v2->unpack(raw.data(), prefix)) << "alone, with a payload";
 }
 
 TEST(Hello, Encode_GoldenBytes) {

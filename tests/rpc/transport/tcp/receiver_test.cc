@@ -21,7 +21,7 @@ using State = FrameReceiver::State;
 
 std::string frame(uint64_t number, const std::string& payload) {
   std::array<std::byte, 8> prefix;
-  builtin_dialects().front().pack(prefix.data(), static_cast<uint32_t>(payload.size()));
+  builtin_dialects().front().pack(prefix.data(), {.payload_bytes = static_cast<uint32_t>(payload.size())});
   const auto header = make_header(number);
   return std::string(as_string_view(prefix)) + std::string(as_string_view(header)) + payload;
 }
@@ -31,7 +31,7 @@ std::string bundle_frame(uint64_t number, uint32_t bytes, uint32_t said) {
   std::string bundle = make_bundle(number, bytes);
   store_le(reinterpret_cast<std::byte*>(bundle.data()) + 4, said);
   std::array<std::byte, 8> prefix;
-  builtin_dialects().front().pack(prefix.data(), static_cast<uint32_t>(bytes - kPacketHeaderBytes));
+  builtin_dialects().front().pack(prefix.data(), {.payload_bytes = static_cast<uint32_t>(bytes - kPacketHeaderBytes)});
   return std::string(as_string_view(prefix)) + bundle;
 }
 std::string bundle_frame(uint64_t number, uint32_t bytes) {
@@ -121,10 +121,12 @@ TEST_F(ReceiverTest, ByteByByte_EveryState) {
   }
   const std::vector<Got> expected = {{1, false, ""}, {2, false, small}, {3, true, large}, {5, false, small}};
   EXPECT_EQ(got_, expected);
-  const std::vector<State> states = {State::kFrameHeader,   State::kPayloadInChunk, State::kFrameHeader,
-                                     State::kPayloadPlaced, State::kFrameHeader,    State::kDiscard,
-                                     State::kFrameHeader,   State::kPayloadInChunk, State::kFrameHeader};
-  // The frame of packet 1 has no payload and leaves the state as it was.
+  const std::vector<State> states = {State::kFrameHeader, State::kPacketHeader,  // packet 1 has no payload
+                                     State::kFrameHeader, State::kPacketHeader, State::kPayloadInChunk,  // 2
+                                     State::kFrameHeader, State::kPacketHeader, State::kPayloadPlaced,   // 3
+                                     State::kFrameHeader, State::kPacketHeader, State::kDiscard,         // 4
+                                     State::kFrameHeader, State::kPacketHeader, State::kPayloadInChunk,  // 5
+                                     State::kFrameHeader};
   EXPECT_EQ(seen, states);
   EXPECT_EQ(counters_.rx_dropped, 1U);
   EXPECT_EQ(chunks_->ref_count(), 0U);
@@ -271,6 +273,58 @@ TEST_F(ReceiverTest, BundleThatSaysNonsense_IsMalformed) {
   write(bundle_frame(1, kBundleBytesMax + 1).substr(0, 40));
   EXPECT_EQ(receive(), RxOutcome::kMalformed);
   EXPECT_EQ(placer_.placed, 0);
+}
+
+/// As dialect 2 has it; nothing but a prefix if it is alone.
+std::string frame_v2(FramePrefix prefix, uint64_t number, const std::string& payload) {
+  prefix.payload_bytes = static_cast<uint32_t>(payload.size());
+  std::array<std::byte, 8> bytes;
+  find_dialect(builtin_dialects(), 2)->pack(bytes.data(), prefix);
+  const auto header = make_header(number);
+  return std::string(as_string_view(bytes)) + (prefix.is_alone ? "" : std::string(as_string_view(header)) + payload);
+}
+
+TEST_F(ReceiverTest, Asked_CountsWhatIsWithTheEngineOrThrownAway) {
+  receiver_ = {};
+  receiver_.open(3, *find_dialect(builtin_dialects(), 2));
+  const FramePrefix asks{.asks = true};
+  write(frame_v2({}, 1, "does not ask") + frame_v2(asks, 2, "") + frame_v2(asks, 3, "small"));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  EXPECT_EQ(receiver_.asked_count(), 2U);
+  const std::string placed = frame_v2(asks, 4, random_text(1500, 1));
+  write(placed.substr(0, 1000));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  EXPECT_EQ(receiver_.asked_count(), 2U) << "not whole";
+  write(placed.substr(1000));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  EXPECT_EQ(receiver_.asked_count(), 3U);
+  placer_.refuse = true;
+  const std::string refused = frame_v2(asks, 5, random_text(1500, 1));
+  write(refused.substr(0, 1000));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  EXPECT_EQ(receiver_.asked_count(), 3U);
+  write(refused.substr(1000));
+  EXPECT_EQ(receive(), RxOutcome::kDrained);
+  EXPECT_EQ(receiver_.asked_count(), 4U) << "nobody wants it, so nobody needs it";
+}
+
+TEST_F(ReceiverTest, FramesThatAreAlone_SayWhatThePeerHas) {
+  receiver_ = {};
+  receiver_.open(3, *find_dialect(builtin_dialects(), 2));
+  std::string stream;
+  for (uint32_t i = 1; i <= 100; ++i) {
+    stream += frame_v2({.has = i, .is_alone = true}, 0, "");
+    if (i % 10 == 0) stream += frame_v2({.has = i}, i, "x");
+  }
+  for (size_t at = 0; at < stream.size(); at += 13) {
+    write(stream.substr(at, 13));
+    ASSERT_EQ(receive(), RxOutcome::kDrained);
+  }
+  EXPECT_EQ(got_.size(), 10U);
+  EXPECT_EQ(receiver_.peer_has(), 100U);
+  EXPECT_EQ(receiver_.asked_count(), 0U);
+  EXPECT_TRUE(receiver_.is_between_frames());
+  EXPECT_EQ(chunks_->ref_count(), 0U);
 }
 
 TEST_F(ReceiverTest, Malformed_IsTold) {

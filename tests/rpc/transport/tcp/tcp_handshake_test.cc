@@ -187,15 +187,15 @@ TEST(TcpHandshake, WrongUuid_IsRefused) {
 }
 
 // Version 2 of the tests: a frame of another size.
-void pack_v2(std::byte* to, uint32_t payload_bytes) {
+void pack_v2(std::byte* to, const FramePrefix& prefix) {
   store_le(to, uint32_t{0x32323232});
-  store_le(to + 4, uint64_t{payload_bytes});
+  store_le(to + 4, uint64_t{prefix.payload_bytes});
 }
-bool unpack_v2(const std::byte* from, uint32_t& payload_bytes) {
-  payload_bytes = static_cast<uint32_t>(load_le<uint64_t>(from + 4));
+bool unpack_v2(const std::byte* from, FramePrefix& prefix) {
+  prefix = {.payload_bytes = static_cast<uint32_t>(load_le<uint64_t>(from + 4))};
   return load_le<uint32_t>(from) == 0x32323232;
 }
-const std::array<Dialect, 2> kBoth = {builtin_dialects().front(), {2, 12, pack_v2, unpack_v2}};
+const std::array<Dialect, 2> kBoth = {builtin_dialects().front(), {2, 12, false, pack_v2, unpack_v2}};
 
 TcpOptions version_options(uint8_t id, uint16_t min, uint16_t max) {
   TcpOptions options = node_options(id);

@@ -18,19 +18,19 @@ const Dialect& v1() {
 }
 
 // A later version with a frame of another size: 4 bytes of mark, 8 of length.
-void pack_v2(std::byte* to, uint32_t payload_bytes) {
+void pack_v2(std::byte* to, const FramePrefix& prefix) {
   store_le(to, uint32_t{0x32323232});
-  store_le(to + 4, uint64_t{payload_bytes});
+  store_le(to + 4, uint64_t{prefix.payload_bytes});
 }
-bool unpack_v2(const std::byte* from, uint32_t& payload_bytes) {
-  payload_bytes = static_cast<uint32_t>(load_le<uint64_t>(from + 4));
+bool unpack_v2(const std::byte* from, FramePrefix& prefix) {
+  prefix = {.payload_bytes = static_cast<uint32_t>(load_le<uint64_t>(from + 4))};
   return load_le<uint32_t>(from) == 0x32323232;
 }
-constexpr Dialect kV2 = {2, 12, pack_v2, unpack_v2};
+constexpr Dialect kV2 = {2, 12, false, pack_v2, unpack_v2};
 
 std::string frame_of(const TxPacket& packet, const Dialect& dialect) {
   std::array<std::byte, kFrameBytesMax> frame;
-  dialect.pack(frame.data(), packet.payload_bytes);
+  dialect.pack(frame.data(), {.payload_bytes = packet.payload_bytes});
   std::string out(as_string_view(ByteSpan(frame).first(dialect.frame_bytes)));
   out += as_string_view(packet.header);
   for (size_t i = 0; i < packet.segment_count; ++i) out += as_string_view(packet.segments[i]);
@@ -40,15 +40,15 @@ std::string frame_of(const TxPacket& packet, const Dialect& dialect) {
 /// Takes up to `bytes` off the queue, as a write would.
 std::string take(TxQueue& queue, size_t bytes, size_t pieces_max, TxCompletions& completions) {
   std::vector<iovec> pieces(pieces_max);
-  size_t offered = 0;
-  const size_t count = queue.gather(pieces, offered);
+  const TxQueue::Run run = queue.gather(pieces, false);
   std::string out;
-  for (size_t i = 0; i < count && out.size() < bytes; ++i) {
+  for (size_t i = 0; i < run.count && out.size() < bytes; ++i) {
     const size_t part = std::min(pieces[i].iov_len, bytes - out.size());
     out.append(static_cast<const char*>(pieces[i].iov_base), part);
   }
-  EXPECT_LE(out.size(), offered);
-  queue.consume(out.size(), completions);
+  EXPECT_LE(out.size(), run.bytes);
+  ZeroCopySends none;
+  queue.consume(out.size(), false, none, completions);
   return out;
 }
 
@@ -66,15 +66,15 @@ TEST(TxQueue, SmallPackets_AreOnePiece) {
   std::string expected;
   for (uint64_t i = 0; i < 100; ++i) {
     TxPacket packet = TestNode::make_packet(0, i, payload, i + 1);
-    ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+    ASSERT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters));
     EXPECT_TRUE(packet.done);
     expected += frame_of(packet, v1());
   }
   std::array<iovec, 8> pieces;
-  size_t bytes = 0;
-  EXPECT_EQ(queue.gather(pieces, bytes), 1U);
-  EXPECT_EQ(bytes, expected.size());
-  EXPECT_EQ(take(queue, bytes, 8, completions), expected);
+  const TxQueue::Run run = queue.gather(pieces, false);
+  EXPECT_EQ(run.count, 1U);
+  EXPECT_EQ(run.bytes, expected.size());
+  EXPECT_EQ(take(queue, run.bytes, 8, completions), expected);
   EXPECT_TRUE(queue.empty());
   EXPECT_TRUE(reap_all(completions).empty());
   EXPECT_EQ(counters.tx_packets, 100U);
@@ -88,11 +88,10 @@ TEST(TxQueue, GatheredSegment_CompletesWhenFullyWritten) {
   const std::string body = random_text(1000, 1);
   TxPacket packet = TestNode::make_packet(0, 1, body, 42);
   completions.begin_burst({&packet, 1});
-  ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+  ASSERT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters));
   EXPECT_FALSE(packet.done);
   std::array<iovec, 8> pieces;
-  size_t bytes = 0;
-  ASSERT_EQ(queue.gather(pieces, bytes), 2U);
+  ASSERT_EQ(queue.gather(pieces, false).count, 2U);
   EXPECT_EQ(pieces[1].iov_base, body.data()) << "not copied";
   completions.end_burst();
   (void)take(queue, 40 + 999, 8, completions);
@@ -110,7 +109,7 @@ TEST(TxQueue, WrittenWithinItsBurst_IsDoneInsteadOfReaped) {
   std::array<TxPacket, 2> packets = {TestNode::make_packet(0, 1, body, 7), TestNode::make_packet(0, 2, body, 8)};
   completions.begin_burst(packets);
   for (uint8_t i = 0; i < 2; ++i) {
-    ASSERT_TRUE(queue.push(packets[i], i, v1(), false, completions, counters));
+    ASSERT_TRUE(queue.push(packets[i], i, {.dialect = &v1()}, completions, counters));
   }
   (void)take(queue, 1040, 8, completions);
   completions.end_burst();
@@ -130,10 +129,10 @@ TEST(TxQueue, Full_RefusesAndChangesNothing) {
   TransportCounters counters;
   const std::string body = random_text(4000, 1);
   TxPacket packet = TestNode::make_packet(0, 1, body, 1);
-  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
-  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters)) << "one may overshoot";
+  EXPECT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters));
+  EXPECT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters)) << "one may overshoot";
   const size_t bytes = queue.bytes();
-  EXPECT_FALSE(queue.push(packet, 0, v1(), false, completions, counters));
+  EXPECT_FALSE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters));
   EXPECT_EQ(queue.bytes(), bytes);
   EXPECT_EQ(counters.tx_packets, 2U);
 }
@@ -145,14 +144,14 @@ TEST(TxQueue, Drop_CompletesEveryToken) {
   const std::string body = random_text(1000, 1);
   for (TxToken token = 1; token <= 3; ++token) {
     TxPacket packet = TestNode::make_packet(0, token, body, token);
-    ASSERT_TRUE(queue.push(packet, 0, v1(), false, completions, counters));
+    ASSERT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters));
   }
   (void)take(queue, 500, 8, completions);
-  queue.drop(completions);
+  queue.drop(nullptr, completions);
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(reap_all(completions), (std::vector<TxToken>{1, 2, 3}));
   TxPacket packet = TestNode::make_packet(0, 9, body, 9);
-  EXPECT_TRUE(queue.push(packet, 0, v1(), false, completions, counters)) << "usable again";
+  EXPECT_TRUE(queue.push(packet, 0, {.dialect = &v1()}, completions, counters)) << "usable again";
   EXPECT_EQ(take(queue, 2000, 8, completions), frame_of(packet, v1()));
 }
 
@@ -168,13 +167,13 @@ TEST(TxQueue, Repack_TurnsProvisionalFramesIntoTheChosenVersion) {
     std::string expected;
     for (uint64_t i = 0; i < 20; ++i) {
       TxPacket packet = TestNode::make_packet(0, i, i % 2 == 0 ? small : large);
-      ASSERT_TRUE(queue.push(packet, 0, from, true, completions, counters));
+      ASSERT_TRUE(queue.push(packet, 0, {.dialect = &from, .provisional = true}, completions, counters));
       expected += frame_of(packet, to);
     }
     queue.repack(from, to);
     EXPECT_EQ(queue.bytes(), expected.size());
     TxPacket packet = TestNode::make_packet(0, 99, small);
-    ASSERT_TRUE(queue.push(packet, 0, to, false, completions, counters));
+    ASSERT_TRUE(queue.push(packet, 0, {.dialect = &to}, completions, counters));
     expected += frame_of(packet, to);
     std::string got;
     while (!queue.empty()) got += take(queue, 777, 5, completions);
@@ -199,7 +198,7 @@ TEST(TxQueue, ReservedRoom_IsThereWhateverIsPushed) {
     }
     ASSERT_GT(reserved, 0U);
     TxPacket packet = TestNode::make_packet(0, 1, payload);
-    while (queue.push(packet, 0, v1(), false, completions, counters)) expected += frame_of(packet, v1());
+    while (queue.push(packet, 0, {.dialect = &v1()}, completions, counters)) expected += frame_of(packet, v1());
     for (; reserved > 0; --reserved) {
       queue.give_up_room(size);
       queue.push_bytes(as_byte_span(bytes));
@@ -217,10 +216,77 @@ TEST(TxQueue, ReservedRoom_OutlivesADrop) {
   TxQueue queue(kLimits);
   TxCompletions completions;
   queue.reserve_room(1000);
-  queue.drop(completions);
+  queue.drop(nullptr, completions);
   queue.give_up_room(1000);
   queue.push_bytes(as_byte_span(std::string_view("bytes")));
   EXPECT_EQ(take(queue, 5, 1, completions), "bytes");
+}
+
+TEST(TxQueue, LargeSegments_AreRunsOfTheirOwnAndWaitForTheKernel) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  ZeroCopySends sends;
+  sends.turn_on(true);
+  TransportCounters counters;
+  const Dialect& v2 = *find_dialect(builtin_dialects(), 2);
+  const TxFraming framing{.dialect = &v2, .has = 9, .zero_copy_above_bytes = 4000, .asks = true};
+  const std::string large = random_text(5000, 1);
+  const std::string middle = random_text(4000, 2);
+  TxPacket first = TestNode::make_packet(0, 1, large, 71);
+  first.segments[1] = as_byte_span(middle);
+  first.segment_count = 2;
+  first.payload_bytes = 9000;
+  TxPacket second = TestNode::make_packet(0, 2, middle, 72);
+  for (TxPacket* packet : {&first, &second}) ASSERT_TRUE(queue.push(*packet, 0, framing, completions, counters));
+
+  std::array<iovec, 8> pieces;
+  TxQueue::Run run = queue.gather(pieces, true);
+  EXPECT_FALSE(run.by_zero_copy);
+  EXPECT_TRUE(run.goes_on);
+  ASSERT_EQ(run.bytes, 40U);
+  FramePrefix prefix;
+  ASSERT_TRUE(v2.unpack(static_cast<const std::byte*>(pieces[0].iov_base), prefix));
+  EXPECT_EQ(prefix, (FramePrefix{.payload_bytes = 9000, .has = 9, .asks = true}));
+  queue.consume(40, run.by_zero_copy, sends, completions);
+
+  run = queue.gather(pieces, true);
+  EXPECT_TRUE(run.by_zero_copy);
+  EXPECT_EQ(run.bytes, 5000U);
+  queue.consume(1000, true, sends, completions);
+  queue.consume(4000, true, sends, completions);
+  EXPECT_FALSE(sends.has_waiting()) << "not whole";
+
+  run = queue.gather(pieces, true);
+  EXPECT_FALSE(run.by_zero_copy);
+  EXPECT_EQ(run.bytes, 4000U + 40 + 4000) << "up to the end, the next packet has none";
+  queue.consume(run.bytes, false, sends, completions);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{72}) << "which the kernel copied";
+  EXPECT_EQ(sends.waiting_count(), 1U);
+  sends.on_writes_done(0, 0, completions);
+  EXPECT_EQ(sends.waiting_count(), 1U);
+  sends.on_writes_done(1, 1, completions);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{71});
+}
+
+TEST(TxQueue, Drop_LeavesThePacketThatTheKernelReads) {
+  TxQueue queue(kLimits);
+  TxCompletions completions;
+  ZeroCopySends sends;
+  sends.turn_on(true);
+  TransportCounters counters;
+  const TxFraming framing{.dialect = find_dialect(builtin_dialects(), 2), .zero_copy_above_bytes = 4000, .asks = true};
+  const std::string large = random_text(5000, 1);
+  for (const TxToken token : {71, 72}) {
+    TxPacket packet = TestNode::make_packet(0, 1, large, token);
+    ASSERT_TRUE(queue.push(packet, 0, framing, completions, counters));
+  }
+  queue.consume(40, false, sends, completions);
+  queue.consume(1, true, sends, completions);
+  queue.drop(&sends, completions);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{72});
+  EXPECT_FALSE(sends.on_peer_has(1, completions)) << "it was not sent whole";
+  sends.on_writes_done(0, 0, completions);
+  EXPECT_EQ(reap_all(completions), std::vector<TxToken>{71});
 }
 
 TEST(TxQueue, RandomTraffic_EqualsAString) {
@@ -246,7 +312,7 @@ TEST(TxQueue, RandomTraffic_EqualsAString) {
         packet.payload_bytes += static_cast<uint32_t>(size);
       }
       completions.begin_burst({&packet, 1});
-      if (queue.push(packet, 0, v1(), false, completions, counters)) {
+      if (queue.push(packet, 0, {.dialect = &v1()}, completions, counters)) {
         expected += frame_of(packet, v1());
         if (!packet.done) waiting.insert(i);
       }
