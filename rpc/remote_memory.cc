@@ -21,8 +21,9 @@ uint32_t lease_ms(DurationNs lease_ns) {
   return static_cast<uint32_t>(std::clamp<DurationNs>(lease_ns / kMillisecond, 0, UINT32_MAX));
 }
 
-/// Of the answer about a new region that goes by calls.
+/// Of the answer about a new region that goes by calls; of one that is opened, its size comes on top.
 constexpr size_t kAnswerBytes = sizeof(uint64_t) + sizeof(uint32_t);
+constexpr size_t kSizeBytes = sizeof(uint64_t);
 
 bool is_atomic(Wish kind) {
   return kind == Wish::kFetchAdd || kind == Wish::kCompareSwap;
@@ -438,18 +439,21 @@ void RemoteMemory::Impl::on_connected(MemoryAccess::Operation& operation, Memory
 absl::Status RemoteMemory::Impl::ask(const RemoteRegion& region, const RemoteMemoryRequest& request, Granted granted) {
   MessagePtr message = endpoint_.make_message();
   message->set_head_size(request.encode(message->head_room()));
+  SKUA_CHECK(message->append_head(request.content), "a name is longer than a message's head");
   const TimeNs asked_ns = endpoint_.now_ns();
-  const bool fresh = request.kind == Kind::kAllocate;
+  const bool opened = request.kind == Kind::kOpen;
+  const bool fresh = opened || request.kind == Kind::kAllocate;
   const bool wants_name = request.direct;
-  auto on_answer = [this, answered = RemoteRegion(region), asked_ns, fresh, wants_name,
+  auto on_answer = [this, answered = RemoteRegion(region), asked_ns, opened, fresh, wants_name,
                     granted = std::move(granted)](CallResult&& result) mutable {
     --in_flight_;
     if (!result.status.ok()) return granted(std::move(result.status));
     ByteReader reader(result.response.bytes());
     if (fresh) answered.key = reader.read<uint64_t>();
     answered.expires_ns = asked_ns + reader.read<uint32_t>() * kMillisecond;
+    if (opened) answered.bytes = reader.read<uint64_t>();
     std::optional<MemoryName> name;
-    if (wants_name && result.response.bytes().size() > kAnswerBytes) {
+    if (wants_name && result.response.bytes().size() > kAnswerBytes + (opened ? kSizeBytes : 0)) {
       name.emplace();
       name->address = reader.read<uint64_t>();
       name->key = reader.read<uint32_t>();
@@ -510,6 +514,25 @@ absl::Status RemoteMemory::allocate(SessionId session, uint64_t bytes, uint8_t r
   region.bytes = bytes;
   region.rights = rights;
   return impl_->allocate(region, request, std::move(granted));
+}
+
+absl::Status RemoteMemory::open(SessionId session, std::string_view name, uint8_t rights, DurationNs lease_ns,
+                                Granted granted) {
+  if (name.empty() || name.size() > RemoteMemoryRequest::kNameMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("names of published memory have 1 to ", RemoteMemoryRequest::kNameMax, " bytes"));
+  }
+  RemoteMemoryRequest request;
+  request.kind = Kind::kOpen;
+  request.rights = rights;
+  request.lease_ms = lease_ms(lease_ns);
+  request.content = as_byte_span(name);
+  // Whether a connection stands already makes no difference: until it does, all but atomics go by calls.
+  request.direct = impl_->options_.connect_patience_ns > 0 && impl_->access_.offered();
+  RemoteRegion region;
+  region.session = session;
+  region.rights = rights;
+  return impl_->ask(region, request, std::move(granted));
 }
 
 absl::Status RemoteMemory::renew(const RemoteRegion& region, DurationNs lease_ns, Granted granted) {

@@ -5,8 +5,9 @@
 //     allocate(session, bytes, rights, lease) ----->  a region in an arena of its own, zeroed, under a random key
 //     read / write / fetch_add / compare_swap ----->  bounds, rights, session and lease are checked for each
 //     write with a notice -------------------------->  ... and the owner is told: on_notice(key, notice, offset, bytes)
+//     open(session, name, rights, lease) ---------->  the same for memory that the owner publishes: all who open it share it
 //     renew, free --------------------------------->  a region ends by free, by its lease, by revoke(), or with the session
-//                                                      that allocated it; its key is then worth nothing
+//                                                      that allocated or opened it; its key is then worth nothing
 //
 // Two ways. Where the transport has operations on memory of its own (rpc/transport/one_sided.h) and a connection for them stands when a
 // region is granted, the grant says how the transport reaches it, and READ, WRITE and atomics are posted there: the owner's processor
@@ -24,7 +25,8 @@
 //
 // Atomics of one region have one way, for adapters' atomics and a processor's know nothing of each other. A region that was granted for
 // direct use has the adapter's: they wait for a connection within their deadline, the owner refuses them by call (FAILED_PRECONDITION),
-// and its own std::atomic_ref on local() is not atomic towards them. Of other regions they are the processor's.
+// and its own std::atomic_ref on local() is not atomic towards them. Of other regions they are the processor's. Published memory has
+// the adapter's for all who open it, if the adapter has any.
 //
 // A key belongs to the session that it was granted to, by calls. Directly it is the adapter's key and whoever is connected and knows it
 // reaches that region; it is random in part, told to one peer, and worth nothing after close. Peers are trusted not to pass it on.
@@ -50,6 +52,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -131,6 +134,9 @@ class RemoteMemory {
 
   /// Asks the peer for `bytes` of zeroed memory for `lease_ns`. An error returned here: `granted` never runs.
   absl::Status allocate(SessionId session, uint64_t bytes, uint8_t rights, DurationNs lease_ns, Granted granted);
+  /// Asks the peer for the memory that it publishes under `name`; `granted` gets to know how large that is. NOT_FOUND: there is none;
+  /// PERMISSION_DENIED: not with these rights. Atomics need no handle of their own: see above.
+  absl::Status open(SessionId session, std::string_view name, uint8_t rights, DurationNs lease_ns, Granted granted);
   /// Prolongs the lease, counted from now; `granted` gets the region with its new end.
   absl::Status renew(const RemoteRegion& region, DurationNs lease_ns, Granted granted);
   absl::Status free(const RemoteRegion& region, Done done);
@@ -165,12 +171,13 @@ class RemoteMemoryHost {
     uint32_t regions_max = 4096;
     /// Leases are cut to this.
     DurationNs lease_max_ns = 60 * kSecond;
-    /// Says no to a peer by an error; null: every peer of the cluster may allocate.
+    /// Says no to a peer by an error; null: every peer of the cluster may allocate and open.
     std::function<absl::Status(const EndpointIdentity& peer, uint64_t bytes, uint8_t rights)> admit;
     /// For simulations only: seeds the keys, and two hosts of one seed give out the same. 0: the system draws them.
     uint64_t simulation_seed = 0;
   };
   struct Notice {
+    /// The region's; of memory that is published, as publish() returned it.
     uint64_t key = 0;
     uint32_t notice = 0;
     uint64_t offset = 0;
@@ -191,6 +198,9 @@ class RemoteMemoryHost {
   RemoteMemoryHost(const RemoteMemoryHost&) = delete;
   RemoteMemoryHost& operator=(const RemoteMemoryHost&) = delete;
 
+  /// Zeroed memory that peers may open by `name` (1 to 64 bytes) with these rights or some of them, each for a lease of its own. Returns its
+  /// key, for local() and revoke(), which ends it for all. ALREADY_EXISTS; INVALID_ARGUMENT; RESOURCE_EXHAUSTED names the bound.
+  absl::StatusOr<uint64_t> publish(std::string_view name, uint64_t bytes, uint8_t rights);
   /// Runs after a write with a notice is in the region.
   void on_notice(std::function<void(const Notice&)> observer);
   /// Pass every event of the endpoint on (Endpoint::on_session_event has one observer): regions go with their session.

@@ -2,7 +2,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +61,7 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   void close();
   void on_request(IncomingCall&& call);
   void end_session(SessionId session);
+  absl::StatusOr<uint64_t> publish(std::string_view name, uint64_t bytes, uint8_t rights);
   void reclaim();
   bool revoke(uint64_t key);
   [[nodiscard]] MutableByteSpan local(uint64_t key) const;
@@ -65,19 +72,33 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] size_t bytes_in_use() const { return buffers_.outstanding_bytes(); }
 
  private:
+  /// What one region is granted of, or several where it is published.
+  struct Memory {
+    Buffer buffer;
+    uint64_t bytes = 0;
+    /// Its atomics are the transport's, whoever reaches it how.
+    bool is_transports = false;
+    // While answers are being sent from it: how many, and what they keep.
+    uint32_t sending = 0;
+    std::shared_ptr<Impl> owner;
+    std::shared_ptr<Memory> self;
+
+    [[nodiscard]] MutableByteSpan span() const { return {buffer.data(), bytes}; }
+  };
+  /// Memory as one session has it, or as it is published: then nobody's session has it.
   struct Region {
     uint64_t key = 0;
     SessionId session;
-    uint64_t bytes = 0;
     uint8_t rights = 0;
-    TimeNs expires_ns = 0;
-    Buffer memory;
-    /// Peers reach it by this; then atomics are the transport's.
+    TimeNs expires_ns = kTimeNever;
+    std::shared_ptr<Memory> memory;
+    /// Peers reach it by this.
     std::optional<MemoryName> opened;
-    // While answers are being sent from the memory: how many, and what keeps us.
-    uint32_t sending = 0;
-    bool ended = false;
-    std::shared_ptr<Impl> owner;
+    /// Of what is published. A region that was opened by name has the key of that one.
+    std::string name;
+    uint64_t published_key = 0;
+
+    [[nodiscard]] bool is_published() const { return !name.empty(); }
   };
   using Regions = absl::flat_hash_map<uint64_t, std::unique_ptr<Region>>;
   /// In the handler: its end is the endpoint's.
@@ -92,20 +113,28 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   };
 
   absl::Status allocate(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
+  absl::Status open(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
+  [[nodiscard]] absl::Status check_new(uint64_t bytes, uint8_t rights) const;
+  [[nodiscard]] absl::Status admit(const IncomingCall& call, uint64_t bytes, uint8_t rights) const;
+  absl::StatusOr<std::shared_ptr<Memory>> make_memory(uint64_t bytes);
+  Region& add_region(std::shared_ptr<Memory> memory, uint8_t rights);
+  DurationNs grant(Region& region, const RemoteMemoryRequest& request, const IncomingCall& call);
+  [[nodiscard]] Region* find_published(std::string_view name) const;
   absl::Status renew(const RemoteMemoryRequest& request, Region& region, TimeNs now, Message& answer);
   absl::Status read(const RemoteMemoryRequest& request, Region& region, Message& answer);
   absl::Status write(const RemoteMemoryRequest& request, Region& region);
   absl::Status update(const RemoteMemoryRequest& request, Region& region, Message& answer);
   absl::Status dispatch(const RemoteMemoryRequest& request, const IncomingCall& call, Message& answer);
   absl::StatusOr<Region*> find(const RemoteMemoryRequest& request, const IncomingCall& call);
-  void open(Region& region, ByteWriter& answer);
+  void tell_name(Region& region, ByteWriter& answer);
+  bool open_to_transport(Region& region);
   void shut(Region& region);
   void expire_by(TimeNs when);
   void lose_endpoint();
   void end(Regions::iterator region, uint64_t& counter);
   static absl::Status check_rights(const RemoteMemoryRequest& request, const Region& region);
   static absl::Status check(const Region& region, uint8_t right, uint64_t offset, uint64_t bytes);
-  static void sent(void* region);
+  static void sent(void* memory);
 
   const Options options_;
   Endpoint* endpoint_;    // null once it goes,
@@ -117,7 +146,7 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   BufferPool buffers_;
   Rng keys_;
   Regions regions_;
-  std::vector<std::unique_ptr<Region>> ending_;  // ended, still being sent from
+  std::map<std::string, uint64_t, std::less<>> published_;  // keys
   bool closed_ = false;
   TimeNs expire_at_ns_ = kTimeNever;
 };
@@ -159,12 +188,14 @@ void RemoteMemoryHost::Impl::on_request(IncomingCall&& call) {
 absl::Status RemoteMemoryHost::Impl::dispatch(const RemoteMemoryRequest& request, const IncomingCall& call,
                                               Message& answer) {
   if (request.kind == Kind::kAllocate) return allocate(request, call, answer);
+  if (request.kind == Kind::kOpen) return open(request, call, answer);
   absl::StatusOr<Region*> found = find(request, call);
   if (!found.ok()) return found.status();
   Region& region = **found;
   ++counters_.operations;
   switch (request.kind) {
-    case Kind::kAllocate: break;
+    case Kind::kAllocate:
+    case Kind::kOpen: break;
     case Kind::kFree: end(regions_.find(region.key), counters_.freed); break;
     case Kind::kRenew: return renew(request, region, call.received_ns, answer);
     case Kind::kRead: return read(request, region, answer);
@@ -180,7 +211,7 @@ absl::StatusOr<RemoteMemoryHost::Impl::Region*> RemoteMemoryHost::Impl::find(con
                                                                              const IncomingCall& call) {
   const auto found = regions_.find(request.key);
   // To others than its session a region is not there: keys are not to be found out by trying.
-  if (found == regions_.end() || found->second->session != call.session) {
+  if (found == regions_.end() || found->second->is_published() || found->second->session != call.session) {
     return absl::NotFoundError("no such region: it was freed, revoked, or granted to another session; allocate again");
   }
   if (found->second->expires_ns <= call.received_ns) {
@@ -190,59 +221,145 @@ absl::StatusOr<RemoteMemoryHost::Impl::Region*> RemoteMemoryHost::Impl::find(con
   return found->second.get();
 }
 
-absl::Status RemoteMemoryHost::Impl::allocate(const RemoteMemoryRequest& request, const IncomingCall& call,
-                                              Message& answer) {
-  if (request.bytes == 0 || request.rights == 0 || (request.rights & ~remote_rights::kAll) != 0) {
+absl::Status RemoteMemoryHost::Impl::check_new(uint64_t bytes, uint8_t rights) const {
+  if (bytes == 0 || rights == 0 || (rights & ~remote_rights::kAll) != 0) {
     return absl::InvalidArgumentError("a region has at least one byte and one right");
   }
-  if (request.bytes > std::min<uint64_t>(options_.region_max_bytes, BufferPool::kLargest)) {
+  if (bytes > std::min<uint64_t>(options_.region_max_bytes, BufferPool::kLargest)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a region of ", request.bytes, " bytes; the peer grants at most ",
+        absl::StrCat("a region of ", bytes, " bytes; the peer grants at most ",
                      std::min<uint64_t>(options_.region_max_bytes, BufferPool::kLargest)));
   }
+  return absl::OkStatus();
+}
+
+/// Room for one more region, for this peer.
+absl::Status RemoteMemoryHost::Impl::admit(const IncomingCall& call, uint64_t bytes, uint8_t rights) const {
   if (options_.admit) {
     const EndpointIdentity peer = endpoint_->peer_identity(call.session);
-    if (absl::Status status = options_.admit(peer, request.bytes, request.rights); !status.ok()) return status;
+    if (absl::Status status = options_.admit(peer, bytes, rights); !status.ok()) return status;
   }
-  reclaim();
-  if (regions_.size() >= options_.regions_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the peer has regions_max (", options_.regions_max, ") regions: free some"));
-  }
-  absl::StatusOr<Buffer> memory = buffers_.allocate(request.bytes);
-  if (!memory.ok()) return memory.status();
-  std::memset(memory->data(), 0, request.bytes);
+  if (regions_.size() < options_.regions_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the peer has regions_max (", options_.regions_max, ") regions: free some"));
+}
+
+absl::StatusOr<std::shared_ptr<RemoteMemoryHost::Impl::Memory>> RemoteMemoryHost::Impl::make_memory(uint64_t bytes) {
+  absl::StatusOr<Buffer> buffer = buffers_.allocate(bytes);
+  if (!buffer.ok()) return buffer.status();
+  std::memset(buffer->data(), 0, bytes);
+  auto memory = std::make_shared<Memory>();
+  memory->buffer = *std::move(buffer);
+  memory->bytes = bytes;
+  return memory;
+}
+
+RemoteMemoryHost::Impl::Region& RemoteMemoryHost::Impl::add_region(std::shared_ptr<Memory> memory, uint8_t rights) {
   auto region = std::make_unique<Region>();
   do {
     region->key = keys_.next();
   } while (regions_.contains(region->key));
+  region->rights = rights;
+  region->memory = std::move(memory);
+  Region& out = *region;
+  regions_.emplace(out.key, std::move(region));
+  return out;
+}
+
+/// Gives the region to the session that asked. Returns the lease.
+DurationNs RemoteMemoryHost::Impl::grant(Region& region, const RemoteMemoryRequest& request, const IncomingCall& call) {
   const DurationNs lease_ns = std::min<DurationNs>(request.lease_ms * kMillisecond, options_.lease_max_ns);
-  region->session = call.session;
-  region->bytes = request.bytes;
-  region->rights = request.rights;
-  region->expires_ns = call.received_ns + lease_ns;
-  region->memory = *std::move(memory);
-  ByteWriter writer(answer.head_room());
-  writer.write(region->key);
-  writer.write(to_ms(lease_ns));
-  if (request.direct && access_->offered()) open(*region, writer);
-  answer.set_head_size(writer.size());
-  expire_by(region->expires_ns);
-  const uint64_t key = region->key;
-  regions_.emplace(key, std::move(region));
+  region.session = call.session;
+  region.expires_ns = call.received_ns + lease_ns;
+  expire_by(region.expires_ns);
   ++counters_.granted;
+  return lease_ns;
+}
+
+absl::Status RemoteMemoryHost::Impl::allocate(const RemoteMemoryRequest& request, const IncomingCall& call,
+                                              Message& answer) {
+  if (absl::Status status = check_new(request.bytes, request.rights); !status.ok()) return status;
+  reclaim();
+  if (absl::Status status = admit(call, request.bytes, request.rights); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<Memory>> memory = make_memory(request.bytes);
+  if (!memory.ok()) return memory.status();
+  Region& region = add_region(*std::move(memory), request.rights);
+  const DurationNs lease_ns = grant(region, request, call);
+  ByteWriter writer(answer.head_room());
+  writer.write(region.key);
+  writer.write(to_ms(lease_ns));
+  if (request.direct && open_to_transport(region)) {
+    region.memory->is_transports = true;
+    tell_name(region, writer);
+  }
+  answer.set_head_size(writer.size());
   return absl::OkStatus();
 }
 
+/// A region of its own in memory that others have, too.
+absl::Status RemoteMemoryHost::Impl::open(const RemoteMemoryRequest& request, const IncomingCall& call,
+                                          Message& answer) {
+  reclaim();
+  const Region* published = find_published(as_string_view(request.content));
+  if (published == nullptr) return absl::NotFoundError("the peer publishes no memory of that name");
+  if (request.rights == 0 || (request.rights & ~published->rights) != 0) {
+    return absl::PermissionDeniedError("the memory of that name is published with other rights");
+  }
+  const std::shared_ptr<Memory> memory = published->memory;
+  const uint64_t published_key = published->key;
+  if (absl::Status status = admit(call, memory->bytes, request.rights); !status.ok()) return status;
+  Region& region = add_region(memory, request.rights);
+  region.published_key = published_key;
+  const DurationNs lease_ns = grant(region, request, call);
+  ByteWriter writer(answer.head_room());
+  writer.write(region.key);
+  writer.write(to_ms(lease_ns));
+  writer.write(memory->bytes);
+  if (request.direct && memory->is_transports && open_to_transport(region)) tell_name(region, writer);
+  answer.set_head_size(writer.size());
+  return absl::OkStatus();
+}
+
+RemoteMemoryHost::Impl::Region* RemoteMemoryHost::Impl::find_published(std::string_view name) const {
+  const auto key = published_.find(name);
+  return key == published_.end() ? nullptr : regions_.find(key->second)->second.get();
+}
+
+absl::StatusOr<uint64_t> RemoteMemoryHost::Impl::publish(std::string_view name, uint64_t bytes, uint8_t rights) {
+  if (name.empty() || name.size() > RemoteMemoryRequest::kNameMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("names of published memory have 1 to ", RemoteMemoryRequest::kNameMax, " bytes"));
+  }
+  if (absl::Status status = check_new(bytes, rights); !status.ok()) return status;
+  if (published_.contains(name))
+    return absl::AlreadyExistsError(absl::StrCat("there is published memory of the name ", std::string(name)));
+  if (regions_.size() >= options_.regions_max) {
+    return absl::ResourceExhaustedError(absl::StrCat("there are regions_max (", options_.regions_max, ") regions"));
+  }
+  absl::StatusOr<std::shared_ptr<Memory>> memory = make_memory(bytes);
+  if (!memory.ok()) return memory.status();
+  Region& region = add_region(*std::move(memory), rights);
+  region.name = name;
+  region.published_key = region.key;
+  // Nobody is told this key. It shows that the transport can, so that atomics are the transport's from the first one on.
+  region.memory->is_transports = open_to_transport(region);
+  published_.emplace(name, region.key);
+  return region.key;
+}
+
 /// A region that cannot be opened is used by calls.
-void RemoteMemoryHost::Impl::open(Region& region, ByteWriter& answer) {
-  const absl::StatusOr<MemoryName> name =
-      access_->open_region(MutableByteSpan(region.memory.data(), region.bytes), region.rights);
-  if (!name.ok()) return;
+bool RemoteMemoryHost::Impl::open_to_transport(Region& region) {
+  if (!access_->offered()) return false;
+  const absl::StatusOr<MemoryName> name = access_->open_region(region.memory->span(), region.rights);
+  if (!name.ok()) return false;
   region.opened = *name;
   ++counters_.opened;
-  answer.write(name->address);
-  answer.write(name->key);
+  return true;
+}
+
+void RemoteMemoryHost::Impl::tell_name(Region& region, ByteWriter& answer) {
+  answer.write(region.opened->address);
+  answer.write(region.opened->key);
 }
 
 /// From now on peers reach it by calls alone, if at all.
@@ -276,9 +393,10 @@ absl::Status RemoteMemoryHost::Impl::check(const Region& region, uint8_t right, 
                                                                      : right == remote_rights::kWrite ? "write"
                                                                                                       : "use atomics"));
   }
-  if (offset > region.bytes || bytes > region.bytes - offset) {
+  const uint64_t size = region.memory->bytes;
+  if (offset > size || bytes > size - offset) {
     return absl::OutOfRangeError(
-        absl::StrCat(bytes, " bytes at offset ", offset, " are not within the region of ", region.bytes, " bytes"));
+        absl::StrCat(bytes, " bytes at offset ", offset, " are not within the region of ", size, " bytes"));
   }
   return absl::OkStatus();
 }
@@ -295,28 +413,33 @@ absl::Status RemoteMemoryHost::Impl::read(const RemoteMemoryRequest& request, Re
   if (absl::Status status = check(region, remote_rights::kRead, request.offset, request.bytes); !status.ok()) {
     return status;
   }
-  const ByteSpan bytes(region.memory.data() + request.offset, request.bytes);
+  Memory& memory = *region.memory;
+  const ByteSpan bytes = memory.span().subspan(request.offset, request.bytes);
   if (answer.append_head(bytes)) return absl::OkStatus();
-  static_cast<void>(answer.add_body(bytes, &Impl::sent, &region));
-  if (region.sending++ == 0) region.owner = shared_from_this();
+  static_cast<void>(answer.add_body(bytes, &Impl::sent, &memory));
+  if (memory.sending++ > 0) return absl::OkStatus();
+  memory.owner = shared_from_this();
+  memory.self = region.memory;
   return absl::OkStatus();
 }
 
 /// The transport reads the memory no longer.
 void RemoteMemoryHost::Impl::sent(void* context) {
-  auto* region = static_cast<Region*>(context);
-  if (--region->sending > 0) return;
-  const std::shared_ptr<Impl> impl = std::move(region->owner);  // until the end of this function
-  if (region->ended) std::erase_if(impl->ending_, [&](const auto& known) { return known.get() == region; });
+  auto* memory = static_cast<Memory*>(context);
+  if (--memory->sending > 0) return;
+  // Until the end of this function, the memory's arena the longer.
+  const std::shared_ptr<Impl> impl = std::move(memory->owner);
+  const std::shared_ptr<Memory> self = std::move(memory->self);
 }
 
 absl::Status RemoteMemoryHost::Impl::write(const RemoteMemoryRequest& request, Region& region) {
   if (absl::Status status = check(region, remote_rights::kWrite, request.offset, request.bytes); !status.ok()) {
     return status;
   }
-  copy_bytes(region.memory.data() + request.offset, request.content);
+  copy_bytes(region.memory->buffer.data() + request.offset, request.content);
   if (request.has_notice && notice_observer_) {
-    notice_observer_({request.key, request.notice, request.offset, request.bytes});
+    const uint64_t key = region.published_key != 0 ? region.published_key : region.key;
+    notice_observer_({key, request.notice, request.offset, request.bytes});
   }
   return absl::OkStatus();
 }
@@ -328,12 +451,12 @@ absl::Status RemoteMemoryHost::Impl::update(const RemoteMemoryRequest& request, 
   if (request.offset % kAtomicBytes != 0) {
     return absl::InvalidArgumentError(absl::StrCat("atomics work on multiples of 8; the offset is ", request.offset));
   }
-  if (region.opened.has_value()) {
+  if (region.memory->is_transports) {
     return absl::FailedPreconditionError(
         "the region's atomics are the adapter's, which knows nothing of this processor's");
   }
   // The owner's own threads may use the memory through std::atomic_ref.
-  std::atomic_ref<uint64_t> cell(*reinterpret_cast<uint64_t*>(region.memory.data() + request.offset));
+  std::atomic_ref<uint64_t> cell(*reinterpret_cast<uint64_t*>(region.memory->buffer.data() + request.offset));
   uint64_t previous = request.expected;
   if (request.kind == Kind::kFetchAdd) {
     previous = cell.fetch_add(request.operand);
@@ -351,14 +474,13 @@ void RemoteMemoryHost::Impl::end(Regions::iterator found, uint64_t& counter) {
   std::unique_ptr<Region> region = std::move(found->second);
   regions_.erase(found);
   shut(*region);  // before its memory is anybody else's
-  region->ended = true;
-  if (region->sending > 0) ending_.push_back(std::move(region));
+  if (region->is_published()) published_.erase(region->name);
 }
 
 void RemoteMemoryHost::Impl::end_session(SessionId session) {
   for (auto region = regions_.begin(); region != regions_.end();) {
     const auto next = std::next(region);
-    if (region->second->session == session) end(region, counters_.revoked);
+    if (!region->second->is_published() && region->second->session == session) end(region, counters_.revoked);
     region = next;
   }
 }
@@ -382,14 +504,21 @@ void RemoteMemoryHost::Impl::reclaim() {
 bool RemoteMemoryHost::Impl::revoke(uint64_t key) {
   const auto found = regions_.find(key);
   if (found == regions_.end()) return false;
+  const bool is_published = found->second->is_published();
   end(found, counters_.revoked);
+  if (!is_published) return true;
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto next = std::next(region);
+    if (region->second->published_key == key) end(region, counters_.revoked);
+    region = next;
+  }
   return true;
 }
 
 MutableByteSpan RemoteMemoryHost::Impl::local(uint64_t key) const {
   const auto found = regions_.find(key);
   if (found == regions_.end()) return {};
-  return {found->second->memory.data(), found->second->bytes};
+  return found->second->memory->span();
 }
 
 // --- The public face -------------------------------------------------------------------------------------------------
@@ -414,6 +543,9 @@ void RemoteMemoryHost::reclaim() {
 }
 MutableByteSpan RemoteMemoryHost::local(uint64_t key) const {
   return impl_->local(key);
+}
+absl::StatusOr<uint64_t> RemoteMemoryHost::publish(std::string_view name, uint64_t bytes, uint8_t rights) {
+  return impl_->publish(name, bytes, rights);
 }
 bool RemoteMemoryHost::revoke(uint64_t key) {
   return impl_->revoke(key);

@@ -104,10 +104,11 @@ class OneSided {
  public:
   virtual ~OneSided() = default;
 
-  /// The connection over which operations between us and `peer` work now, in both directions: the same number at both ends, and no
-  /// other connection's ever. 0: none, and one is asked for.
+  /// The connection by which memory may be announced to `peer` and read by it, in both directions: the same number at both ends, and no
+  /// other connection's ever. 0: none, and one is asked for; or READs of messages do not get on at present, and packets do better.
   [[nodiscard]] virtual uint64_t connection(PeerId peer) = 0;
-  [[nodiscard]] bool ready(PeerId peer) { return connection(peer) != 0; }
+  /// A connection stands, fast or slow. If not, it is asked for.
+  [[nodiscard]] virtual bool ready(PeerId peer) { return connection(peer) != 0; }
   /// Lets `peer` READ [bytes], see above. Nothing: no connection stands, [bytes] are not registered as a whole, the
   /// device cannot lend, or as much is lent as can be.
   [[nodiscard]] virtual std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) = 0;

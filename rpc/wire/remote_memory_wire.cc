@@ -14,9 +14,16 @@ size_t RemoteMemoryRequest::encode(MutableByteSpan to) const {
     writer.write(uint8_t{direct});
     return writer.size();
   }
+  if (kind == Kind::kOpen) {
+    writer.write(rights);
+    writer.write(lease_ms);
+    writer.write(uint8_t{direct});
+    return writer.size();
+  }
   writer.write(key);
   switch (kind) {
     case Kind::kAllocate:
+    case Kind::kOpen:
     case Kind::kFree: break;
     case Kind::kRenew: writer.write(lease_ms); break;
     case Kind::kRead:
@@ -50,7 +57,7 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
   ByteReader reader(from);
   out = {};
   const auto kind = reader.read<uint8_t>();
-  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kCheck)) return false;
+  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kOpen)) return false;
   out.kind = static_cast<Kind>(kind);
   if (out.kind == Kind::kAllocate) {
     out.bytes = reader.read<uint64_t>();
@@ -60,9 +67,18 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
     out.direct = direct == 1;
     return direct <= 1 && reader.complete();
   }
+  if (out.kind == Kind::kOpen) {
+    out.rights = reader.read<uint8_t>();
+    out.lease_ms = reader.read<uint32_t>();
+    const auto direct = reader.read<uint8_t>();
+    out.direct = direct == 1;
+    out.content = reader.read_rest();
+    return direct <= 1 && !out.content.empty() && out.content.size() <= kNameMax && reader.complete();
+  }
   out.key = reader.read<uint64_t>();
   switch (out.kind) {
     case Kind::kAllocate:
+    case Kind::kOpen:
     case Kind::kFree: break;
     case Kind::kRenew: out.lease_ms = reader.read<uint32_t>(); break;
     case Kind::kRead:

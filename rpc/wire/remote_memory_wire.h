@@ -10,9 +10,11 @@
 //     fetch-add     u64 key, u64 offset, u64 addend
 //     compare-swap  u64 key, u64 offset, u64 expected, u64 desired
 //     check         u64 key, u64 offset, u32 length, u8 rights: would an operation be allowed? Nothing is done.
+//     open          u8 rights, u32 lease in ms, u8 direct wanted, the name (all that is left, 1 to 64 bytes)
 //
 //   answer (when OK)
 //     allocate      u64 key, u32 lease granted in ms; if the peer's transport reaches the region by itself: u64 address, u32 key there
+//     open          as allocate, with u64 bytes of the region behind the lease
 //     renew         u32 lease granted in ms
 //     read          the bytes
 //     fetch-add,
@@ -36,22 +38,25 @@ struct RemoteMemoryRequest {
     kFetchAdd = 6,
     kCompareSwap = 7,
     kCheck = 8,
+    kOpen = 9,
   };
-  /// Of every kind but for the bytes of a write.
+  /// Of every kind, without `content`.
   static constexpr size_t kEncodedMax = 1 + 4 * 8;
+  /// Of a region that is published.
+  static constexpr size_t kNameMax = 64;
 
   Kind kind = Kind::kRead;
   uint64_t key = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;     ///< allocate, read and check (there at most UINT32_MAX); write: of `content`
-  uint8_t rights = 0;     ///< allocate, check
-  uint32_t lease_ms = 0;  ///< allocate, renew
-  bool direct = false;    ///< allocate
+  uint8_t rights = 0;     ///< allocate, open, check
+  uint32_t lease_ms = 0;  ///< allocate, open, renew
+  bool direct = false;    ///< allocate, open
   bool has_notice = false;
   uint32_t notice = 0;
   uint64_t operand = 0;   ///< addend, or the value to swap in
   uint64_t expected = 0;  ///< compare-swap
-  ByteSpan content{};     ///< write; a view into what was decoded
+  ByteSpan content{};     ///< write: the bytes, open: the name; a view into what was decoded
 
   /// Writes all but `content` to `to` (kEncodedMax bytes) and returns how much.
   size_t encode(MutableByteSpan to) const;

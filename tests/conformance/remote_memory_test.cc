@@ -123,6 +123,16 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
     return granted.value_or(absl::UnknownError("never answered"));
   }
 
+  absl::StatusOr<RemoteRegion> open(std::string_view name, uint8_t rights, User* user = nullptr) {
+    if (user == nullptr) user = user_.get();
+    std::optional<absl::StatusOr<RemoteRegion>> granted;
+    const absl::Status started = user->memory->open(user->session, name, rights, kLease,
+                                                    [&](absl::StatusOr<RemoteRegion> region) { granted = region; });
+    if (!started.ok()) return started;
+    EXPECT_TRUE(run_until([&] { return granted.has_value(); }));
+    return granted.value_or(absl::UnknownError("never answered"));
+  }
+
   RemoteOutcome run(const RemoteRegion& region, const RemoteOperation& operation, User* user = nullptr) {
     if (user == nullptr) user = user_.get();
     std::optional<RemoteOutcome> outcome;
@@ -141,24 +151,24 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
       EXPECT_TRUE(outcome.may_have_executed);
     }
   }
-  std::string read(const RemoteRegion& region, uint64_t offset, size_t bytes) {
+  std::string read(const RemoteRegion& region, uint64_t offset, size_t bytes, User* user = nullptr) {
     std::string out(bytes, '?');
     const RemoteOutcome outcome =
-        run(region, {.kind = RemoteOperation::Kind::kRead, .offset = offset, .to = writable(out)});
+        run(region, {.kind = RemoteOperation::Kind::kRead, .offset = offset, .to = writable(out)}, user);
     return outcome.status.ok() ? out : outcome.status.ToString();
   }
   RemoteOutcome fetch_add(const RemoteRegion& region, uint64_t offset, uint64_t addend) {
     return exactly(region, {.kind = RemoteOperation::Kind::kFetchAdd, .offset = offset, .operand = addend});
   }
   /// An atomic once, also where it may have run: nobody else is there, so what there is tells.
-  RemoteOutcome exactly(const RemoteRegion& region, const RemoteOperation& operation) {
+  RemoteOutcome exactly(const RemoteRegion& region, const RemoteOperation& operation, User* user = nullptr) {
     for (;;) {
-      const std::string before = read(region, operation.offset, 8);
-      RemoteOutcome outcome = run(region, operation);
+      const std::string before = read(region, operation.offset, 8, user);
+      RemoteOutcome outcome = run(region, operation, user);
       const bool unknown = outcome.status.code() == absl::StatusCode::kUnavailable && outcome.may_have_executed;
       if (!unknown) return outcome;
       EXPECT_TRUE(may_break()) << outcome.status;
-      if (read(region, operation.offset, 8) == before) continue;
+      if (read(region, operation.offset, 8, user) == before) continue;
       return {.status = absl::OkStatus(), .previous = load_le<uint64_t>(as_byte_span(before).data())};
     }
   }
@@ -265,6 +275,70 @@ TEST_P(RemoteMemoryTest, Notice_ComesWithTheBytesInPlace) {
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].key, region->key);
   EXPECT_EQ(notices[0].notice, 0xfeedu);
+}
+
+TEST_P(RemoteMemoryTest, Published_AllWhoOpenItShareIt) {
+  offer();
+  const auto key = host_->publish("counters", 64, remote_rights::kRead | remote_rights::kAtomic);
+  ASSERT_TRUE(key.ok()) << key.status();
+  connect();
+  other_ = make_user(2);
+  const auto mine = open("counters", remote_rights::kRead | remote_rights::kAtomic);
+  const auto others = open("counters", remote_rights::kRead | remote_rights::kAtomic, other_.get());
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  ASSERT_TRUE(others.ok()) << others.status();
+  EXPECT_EQ(mine->bytes, 64u);
+  EXPECT_NE(mine->key, others->key);
+  uint64_t sum = 0;
+  for (const uint64_t addend : {3, 4, 5}) {
+    for (User* user : {user_.get(), other_.get()}) {
+      const RemoteOperation add{.kind = RemoteOperation::Kind::kFetchAdd, .offset = 8, .operand = addend};
+      const RemoteRegion& region = user == user_.get() ? *mine : *others;
+      const RemoteOutcome outcome = exactly(region, add, user);
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+      EXPECT_EQ(outcome.previous, sum);
+      sum += addend;
+    }
+  }
+  EXPECT_EQ(load_le<uint64_t>(host_->local(*key).data() + 8), sum);
+  // One lets go, the other one goes on.
+  EXPECT_TRUE(free(*mine).ok());
+  EXPECT_EQ(load_le<uint64_t>(as_byte_span(read(*others, 8, 8, other_.get())).data()), sum);
+  EXPECT_TRUE(host_->revoke(*key));
+  EXPECT_TRUE(host_->local(*key).empty());
+  const RemoteOperation add{.kind = RemoteOperation::Kind::kFetchAdd, .operand = 1};
+  EXPECT_EQ(run(*others, add, other_.get()).status.code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(run_until([&] { return host_->bytes_in_use() == 0; }));
+}
+
+TEST_P(RemoteMemoryTest, Published_IsGrantedAsItWasPublished) {
+  offer();
+  const auto key = host_->publish("board", 4096, remote_rights::kRead | remote_rights::kWrite);
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_EQ(host_->publish("board", 64, remote_rights::kAll).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(host_->publish("", 64, remote_rights::kAll).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(host_->publish(std::string(65, 'n'), 64, remote_rights::kAll).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  connect();
+  EXPECT_EQ(open("bored", remote_rights::kRead).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(open("board", remote_rights::kAll).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(open("board", 0).status().code(), absl::StatusCode::kPermissionDenied);
+  const auto readable = open("board", remote_rights::kRead);
+  ASSERT_TRUE(readable.ok()) << readable.status();
+  EXPECT_EQ(write(*readable, 0, "x").status.code(), absl::StatusCode::kPermissionDenied);
+  // What the owner writes is seen, and what is written with a notice is the owner's to see under the key that he knows.
+  copy_bytes(host_->local(*key).data() + 7, as_byte_span("owner"));
+  EXPECT_EQ(read(*readable, 7, 5), "owner");
+  const auto writable = open("board", remote_rights::kWrite);
+  ASSERT_TRUE(writable.ok()) << writable.status();
+  uint64_t noticed = 0;
+  host_->on_notice([&](const RemoteMemoryHost::Notice& notice) { noticed = notice.key; });
+  const RemoteOutcome outcome =
+      run(*writable, {.kind = RemoteOperation::Kind::kWriteWithNotice, .from = as_byte_span("noted"), .notice = 1});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(noticed, *key);
+  EXPECT_EQ(read(*readable, 0, 5), "noted");
+  EXPECT_TRUE(host_->revoke(*key));
 }
 
 TEST_P(RemoteMemoryTest, Bounds_AreKeptOnBothSides) {

@@ -70,11 +70,17 @@ RcConnections::Connection& RcConnections::at(PeerId peer) {
 }
 
 uint64_t RcConnections::connection(PeerId peer) {
+  const Connection& connection = at(peer);
+  if (connection.progress.was_held() && connection.progress.is_held(clock_.now_ns())) return 0;
+  return ready(peer) ? connection.handshake.connection() : 0;
+}
+
+bool RcConnections::ready(PeerId peer) {
   Connection& connection = at(peer);
-  if (connection.handshake.ready()) return connection.broken ? 0 : connection.handshake.connection();
+  if (connection.handshake.ready()) return !connection.broken;
   const TimeNs now = clock_.now_ns();
   if (!connection.handshake.running() && now >= connection.not_before_ns) start(peer, connection, now);
-  return 0;
+  return false;
 }
 
 /// The kernel knows where the peer is. If not, it is being asked, elsewhere.
@@ -196,7 +202,7 @@ void RcConnections::run_timers(TimeNs now) {
 }
 
 TimeNs RcConnections::next_timer_ns() const {
-  TimeNs next = kTimeNever;
+  TimeNs next = reads_in_flight_ > 0 ? clock_.now_ns() + ReadProgress::kStalledAfter / 4 : kTimeNever;
   for (const PeerId peer : waiting_) {
     const Connection& connection = *connections_[peer];
     if (connection.way != nullptr) return clock_.now_ns() + kLookEvery;
@@ -273,7 +279,20 @@ void RcConnections::forget(PeerId peer) {
   connection->windows = windows;
 }
 
+void RcConnections::give_up_stalled(TimeNs now) {
+  if (reads_in_flight_ == 0) return;
+  poll();  // nothing is stalled that waits here
+  for (PeerId peer = 0; peer < connections_.size(); ++peer) {
+    Connection* connection = connections_[peer].get();
+    if (connection == nullptr || connection->broken || !connection->progress.is_stalled(now)) continue;
+    connection->progress.hold_back(now);
+    ++stats_.stalled;
+    mark_broken(peer);
+  }
+}
+
 void RcConnections::watch() {
+  give_up_stalled(clock_.now_ns());
   for (size_t i = 0; i < std::min(kWatchedAtOnce, connections_.size()); ++i) {
     watch_next_ = (watch_next_ + 1) % connections_.size();
     const Connection* connection = connections_[watch_next_].get();
@@ -378,6 +397,11 @@ bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32
   request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
   using Kind = OneSidedOperation::Kind;
+  if (operation.kind == Kind::kRead && operation.connection != 0) {
+    slots_[index].read_bytes = piece.length;
+    connection.progress.on_post(clock_.now_ns());
+    ++reads_in_flight_;
+  }
   if (operation.kind == Kind::kRead || operation.kind == Kind::kWrite) {
     request.opcode = operation.kind == Kind::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = operation.address;
@@ -422,7 +446,12 @@ void RcConnections::on_completion(const ibv_wc& completion) {
 
 void RcConnections::free_slot(uint32_t index, bool ok) {
   Slot& slot = slots_[index];
-  --connections_[slot.peer]->in_flight;
+  Connection& connection = *connections_[slot.peer];
+  --connection.in_flight;
+  if (const uint32_t bytes = std::exchange(slot.read_bytes, 0); bytes > 0) {
+    connection.progress.on_end(ok ? bytes : 0, clock_.now_ns());
+    --reads_in_flight_;
+  }
   slot.peer = kNoPeer;
   ++slot.epoch;
   free_.push_back(index);

@@ -38,6 +38,7 @@
 #include "rpc/transport/verbs/memory_registry.h"
 #include "rpc/transport/verbs/rc_handshake.h"
 #include "rpc/transport/verbs/rc_queue.h"
+#include "rpc/transport/verbs/read_progress.h"
 
 namespace skua::rpc::verbs {
 
@@ -60,6 +61,8 @@ class RcConnections final : public OneSided {
     /// Connections that ended by an error, here or at the peer.
     uint64_t broken = 0;
     uint64_t severed = 0;
+    /// Of those broken: READs did not get on (read_progress.h).
+    uint64_t stalled = 0;
     uint64_t operations_failed = 0;
     /// Datagrams of ours that were none, and from nobody we know.
     uint64_t bad_messages = 0;
@@ -76,6 +79,7 @@ class RcConnections final : public OneSided {
 
   // OneSided.
   uint64_t connection(PeerId peer) override;
+  bool ready(PeerId peer) override;
   std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) override;
   void take_back(uint64_t loan) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
@@ -90,7 +94,7 @@ class RcConnections final : public OneSided {
   void run_timers(TimeNs now);
   /// When to call run_timers() next.
   [[nodiscard]] TimeNs next_timer_ns() const;
-  /// Looks for queue pairs in error that nobody uses here: their peers do.
+  /// Looks for READs that do not get on, and for queue pairs in error that nobody uses here: their peers do.
   void watch();
   /// The peer's id stands for another endpoint or address from now on.
   void forget(PeerId peer);
@@ -110,6 +114,7 @@ class RcConnections final : public OneSided {
   struct Connection {
     RcHandshake handshake;
     std::unique_ptr<RcQueue> queue;
+    ReadProgress progress;
     /// Being resolved, or null. Its only use is that the kernel knows the neighbour afterwards.
     std::shared_ptr<AddressHandle> way;
     TimeNs way_known_ns = 0;
@@ -119,13 +124,14 @@ class RcConnections final : public OneSided {
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
-  /// A work request at the device. Of a window's: the cookie is the window's number.
+  /// A work request at the device. Of a window's: the cookie is the window's number. Of a READ of a message: how large it is.
   struct Slot {
     using Kind = OneSidedCompletion::Kind;
     Kind kind = Kind::kOperation;
     uint64_t cookie = 0;
     PeerId peer = kNoPeer;
     uint32_t epoch = 0;
+    uint32_t read_bytes = 0;
   };
   struct Window {
     enum class State : uint8_t { kFree, kLending, kLent, kEnding, kDead };
@@ -162,6 +168,7 @@ class RcConnections final : public OneSided {
   /// Ends the queue pair, and completes its operations.
   void end(PeerId peer, Connection& connection);
   void mark_broken(PeerId peer);
+  void give_up_stalled(TimeNs now);
   void end_broken();
 
   // Operating.
@@ -210,6 +217,7 @@ class RcConnections final : public OneSided {
   std::vector<Window> windows_;
   std::vector<uint32_t> free_windows_;
   std::vector<uint32_t> to_invalidate_;  // when there is room
+  uint32_t reads_in_flight_ = 0;         // of messages
   TimeNs register_again_ns_ = 0;
   Stats stats_;
 };

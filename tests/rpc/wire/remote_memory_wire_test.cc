@@ -77,6 +77,11 @@ TEST(RemoteMemoryRequest, Golden) {
             "1000000000000000"
             "20000000"
             "03");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kOpen))),
+            "09"
+            "03"
+            "e8030000"
+            "01");
 }
 
 TEST(RemoteMemoryRequest, Decode_GivesBackWhatWasEncoded) {
@@ -96,6 +101,21 @@ TEST(RemoteMemoryRequest, Decode_WriteTakesTheRest) {
   EXPECT_EQ(out.bytes, 7u);
 }
 
+TEST(RemoteMemoryRequest, Decode_NamesAreShortAndNotEmpty) {
+  const std::string bytes = encoded(sample(Kind::kOpen));
+  RemoteMemoryRequest out;
+  EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(bytes), out));
+  for (const size_t size : {size_t{1}, RemoteMemoryRequest::kNameMax}) {
+    const std::string name(size, 'n');
+    const std::string whole = bytes + name;
+    ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(whole), out)) << size;
+    EXPECT_EQ(as_string_view(out.content), name);
+    EXPECT_EQ(encoded(out), bytes);
+  }
+  EXPECT_FALSE(
+      RemoteMemoryRequest::decode(as_byte_span(bytes + std::string(RemoteMemoryRequest::kNameMax + 1, 'n')), out));
+}
+
 TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
   for (uint8_t kind = 1; kind <= 8; ++kind) {
     const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
@@ -110,8 +130,8 @@ TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
 
 TEST(RemoteMemoryRequest, Decode_RefusesUnknownKindsAndFlags) {
   RemoteMemoryRequest out;
-  for (const char* bytes : {"00", "09 8877665544332211", "01 2000000000000000 03 e8030000 02", "ff",
-                            "05 8877665544332211 1000000000000000 02 cdab0000"}) {
+  for (const char* bytes : {"00", "0a 8877665544332211", "09 03 e8030000 02 6e", "01 2000000000000000 03 e8030000 02",
+                            "ff", "05 8877665544332211 1000000000000000 02 cdab0000"}) {
     EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(from_hex(bytes)), out)) << bytes;
   }
 }
