@@ -321,6 +321,7 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] uint8_t version_max(const SessionEntry& entry) const;
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
+  [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
   /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
   absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                         uint32_t remote_generation);
