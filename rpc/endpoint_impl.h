@@ -87,6 +87,8 @@ struct SessionEntry {
   uint32_t life = 0;                   // of the index, as records name it
   Association* association = nullptr;  // that the session is in, or asked to join
   TimeNs next_join_ns = kTimeNever;    // when it asks (again)
+  uint32_t joins_unanswered = 0;       // in this association
+  Ticks join_stamp = 0;                // accepted ones: the opener's clock when it asked to join
   std::unique_ptr<Session> session;
 };
 
