@@ -1,5 +1,6 @@
 // The calling side: small calls (small_calls.h) that did not go well go on here, under their numbers.
 #include <algorithm>
+#include <memory>
 
 #include "rpc/protocol/association.h"
 #include "rpc/protocol/mutants.h"
@@ -28,6 +29,11 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   small.state = ClientSlot::State::kLarge;
   call.request = std::move(small.request);
   call.completion = std::move(small.completion);
+  if (mutant(Mutant::kCompleteTwice)) {
+    const auto shared = std::make_shared<absl::AnyInvocable<void(CallOutcome &&)>>(std::move(call.completion));
+    call.completion = [shared](CallOutcome&& outcome) { (*shared)(std::move(outcome)); };
+    small.completion = [shared](CallOutcome&& outcome) { (*shared)(std::move(outcome)); };
+  }
   call.method = small.method;
   call.one_way = false;
   call.sent = true;
@@ -39,7 +45,7 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   slot.request_pieces = 1;
   slot.response_pieces = slot.response_bytes = 0;
   slot.next_unit = 1;
-  slot.credits_held = context_.reliable ? 0 : 1;
+  slot.credits_held = context_.reliable || mutant(Mutant::kLoseSmallCredit) ? 0 : 1;
   if (context_.reliable) ++context_.hot.credits;  // nobody else counts them there
   slot.pulled = slot.probes = 0;
   slot.release_due = false;

@@ -100,6 +100,8 @@ class SmallCalls {
   static inline void copy(const Message& from, uint32_t bytes, std::byte* to);
   inline void on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo);
   inline void on_request(SessionHot& hot, const RecordHead& record, ByteSpan bytes);
+  /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
+  static bool take_cut(ByteSpan bundle, RecordHead& record, ByteSpan& bytes);
 
   Driver& driver_;
   const ProtocolOptions& options_;
@@ -149,7 +151,7 @@ void SmallCalls<Driver>::seal(Association& a) {
                         .association = a.remote_index,
                         .epoch = a.remote_epoch,
                         .stamp = now,
-                        .echo = a.echo(now),
+                        .echo = (mutant(Mutant::kForeignEcho) ? *open_.front() : a).echo(now),
                         .sequence = a.sequence++};
   const auto bytes = static_cast<uint32_t>(a.at - a.begin);
   seal_bundle(head, driver_.integrity(), {a.begin, bytes});
@@ -226,7 +228,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   ++hot.small_count;
   ++a.in_flight;
   ++in_flight_;
-  number = slot.req_num += hot.window();
+  number = slot.req_num += mutant(Mutant::kReuseNumber) ? 0 : hot.window();
   slot.state = ClientSlot::State::kSmall;
   slot.method = method;
   slot.sent = now;
@@ -269,6 +271,7 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& re
   copy(*response, bytes, at + kRecordHeadBytes);
   slot.state = ServerSlot::State::kResponding;
   slot.response = std::move(response);
+  if (mutant(Mutant::kForgetAnswer)) slot.req_num -= hot.window();
   return true;
 }
 
@@ -294,7 +297,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   RecordReader reader(bundle, head.records);
   RecordHead record;
   ByteSpan bytes;
-  while (reader.next(record, bytes)) {
+  while (reader.next(record, bytes) || (mutant(Mutant::kBelieveCut) && take_cut(bundle, record, bytes))) {
     if (record.kind > RecordKind::kResponse) [[unlikely]] {
       driver_.on_join(head, record, bytes, from);
       continue;
@@ -339,6 +342,16 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
 }
 
 template <typename Driver>
+bool SmallCalls<Driver>::take_cut(ByteSpan bundle, RecordHead& record, ByteSpan& bytes) {
+  const size_t at = bytes.data() == nullptr ? kBundleHeadBytes : bytes.data() + bytes.size() - bundle.data();
+  const ByteSpan rest = bundle.subspan(at);
+  if (rest.size() < kRecordHeadBytes) return false;
+  record = RecordHead::read(rest.data());
+  bytes = rest.subspan(kRecordHeadBytes);
+  return true;
+}
+
+template <typename Driver>
 void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, ByteSpan bytes, Ticks echo) {
   const uint32_t index = record.number & hot.mask;
   if (hot.client == nullptr) [[unlikely]] {
@@ -346,6 +359,8 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RecordHead& record, 
   }
   ClientSlot& slot = hot.client[index];
   if (slot.req_num != record.number || slot.state != ClientSlot::State::kSmall) [[unlikely]] {
+    const bool again = mutant(Mutant::kCompleteTwice) && slot.req_num == record.number && slot.completion;
+    if (again) driver_.complete(std::move(slot.completion), Lease());
     return driver_.on_late_answer(hot, record, bytes, echo);
   }
   Lease response;

@@ -71,8 +71,15 @@ bool parse_mutant(const char* name, Mutant& out) {
       {"no-sever", Mutant::kNoSever},
       {"any-connection", Mutant::kAnyConnection},
       {"drop-lent", Mutant::kDropLent},
+      {"any-life", Mutant::kAnyLife},
+      {"foreign-echo", Mutant::kForeignEcho},
+      {"believe-cut", Mutant::kBelieveCut},
+      {"lose-small-credit", Mutant::kLoseSmallCredit},
+      {"reuse-number", Mutant::kReuseNumber},
+      {"complete-twice", Mutant::kCompleteTwice},
+      {"forget-answer", Mutant::kForgetAnswer},
   };
-  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kDropLent), "a mutant without a name");
+  static_assert(std::size(kNames) == static_cast<size_t>(Mutant::kForgetAnswer), "a mutant without a name");
   for (const auto& [known, mutant] : kNames) {
     if (std::strcmp(known, name) == 0) {
       out = mutant;

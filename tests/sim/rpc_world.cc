@@ -25,6 +25,7 @@ void World::choose_faults() {
   if (options_.fixed_loss >= 0) {
     faults.loss = options_.fixed_loss;
   } else if (options_.memory_taken_back) {
+    renewal_chance_ = kRenewalChance;
     faults.loss = maybe(0.1);
     faults.reorder = 0.1 + 0.4 * rng_.uniform();
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(100, 2000)) * kMicrosecond;
@@ -42,6 +43,7 @@ void World::choose_faults() {
         static_cast<DurationNs>(rng_.below(rng_.chance(0.5) ? 3 * kMillisecond : 200 * kMillisecond));
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(10, 2000)) * kMicrosecond;
     cut_chance_ = options_.connections ? 0 : maybe(options_.fault_max / 4);
+    renewal_chance_ = rng_.chance(0.3) ? 2 * kRenewalChance * rng_.uniform() : 0;
     crash_chance_ = options_.crashes && rng_.chance(0.5) ? 0.02 * rng_.uniform() : 0;
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
   }
@@ -55,8 +57,8 @@ void World::choose_faults() {
                                    faults.reorder, faults.corrupt);
   absl::StrAppendFormat(&result_.faults, " late_tx=%.3f tx_full=%.3f clog=%.3f crash=%.4f partition=%.4f",
                         faults.late_tx, faults.tx_full, faults.clog, crash_chance_, partition_chance_);
-  absl::StrAppendFormat(&result_.faults, " cut=%.3f lanes=%d versions=%d", cut_chance_, lane_count_,
-                        static_cast<int>(versions_));
+  absl::StrAppendFormat(&result_.faults, " cut=%.3f renewal=%.3f lanes=%d versions=%d", cut_chance_, renewal_chance_,
+                        lane_count_, static_cast<int>(versions_));
 }
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------
@@ -171,9 +173,7 @@ void World::act() {
     node.endpoint->close(node.sessions.begin()->second);
     node.sessions.erase(node.sessions.begin());
   }
-  if (options_.memory_taken_back && rng_.chance(kRenewalChance) && node.up() && !node.sessions.empty()) {
-    renew_session(node);
-  }
+  if (rng_.chance(renewal_chance_) && node.up() && !node.sessions.empty()) renew_session(node);
   if (rng_.chance(partition_chance_)) {
     ++result_.coverage["partition"];
     const auto a = static_cast<uint32_t>(rng_.below(nodes_.size()));

@@ -192,6 +192,7 @@ class World {
   double crash_chance_ = 0;
   double partition_chance_ = 0;
   double cut_chance_ = 0;
+  double renewal_chance_ = 0;
   uint32_t lane_count_ = 1;
   enum class Versions : uint8_t { kAllNew, kAllOld, kMixed } versions_ = Versions::kAllNew;
   uint64_t retransmits_of_dead_ = 0;
