@@ -161,7 +161,14 @@ void Bundles::drop(DropReason reason) {
 // --- Joining ---------------------------------------------------------------------------------------------------------
 
 void Bundles::join(SessionEntry& entry) {
+  // Somebody joined it before: it was there.
+  const bool was_there = entry.association != nullptr && entry.association->remote_index != kNoAssociation;
+  if (was_there && entry.joins_unanswered >= kJoinsPerAssociation) {
+    associations_.retire(*entry.association);
+    leave(entry);
+  }
   entry.next_join_ns = now_ns_ + options_.connect_retry_ns;
+  ++entry.joins_unanswered;
   if (entry.association == nullptr) {
     Association* ours = associations_.to(entry.peer);
     if (ours == nullptr) ours = &associations_.make_own(entry.peer, static_cast<uint32_t>(endpoint_.secret()));
@@ -184,6 +191,7 @@ void Bundles::enter(SessionEntry& entry, Association& a) {
 
 void Bundles::leave(SessionEntry& entry) {
   entry.next_join_ns = kTimeNever;
+  entry.joins_unanswered = 0;
   Association* a = std::exchange(entry.association, nullptr);
   if (a == nullptr) return;
   entry.session->give_up_small(now_ns_);
@@ -200,12 +208,12 @@ void Bundles::on_join(const BundleHead& head, const RawRecord& record, ByteSpan 
   if (record.kind() > static_cast<uint32_t>(RecordKind::kJoined)) return drop(DropReason::kBadType);
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
-  if (record.is(RecordKind::kJoin)) return on_join_request(record, join, from);
+  if (record.is(RecordKind::kJoin)) return on_join_request(head, record, join, from);
   // A completion of a record before may have ended the association.
   on_joined(record, join, associations_.find(head.association, head.epoch, from));
 }
 
-void Bundles::on_join_request(const RawRecord& record, const JoinRecord& join, PeerId from) {
+void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, const JoinRecord& join, PeerId from) {
   if (record.number >= endpoint_.entries_.size()) return drop(DropReason::kUnknownSession);
   SessionEntry& entry = *endpoint_.entries_[record.number];
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
@@ -214,8 +222,13 @@ void Bundles::on_join_request(const RawRecord& record, const JoinRecord& join, P
   if (endpoint_.is_lost_peer(entry, from) && !endpoint_.bind_again(entry, from)) return;
   if (entry.peer != from || from == kNoPeer) return drop(DropReason::kForeignSender);
   Association* a = associations_.of(from, join.association, join.epoch);
-  if (entry.association != nullptr && entry.association != a) return drop(DropReason::kForeignSender);
   SessionHot& hot = entry.session->hot();
+  if (entry.association != nullptr && entry.association != a) {
+    if (static_cast<int32_t>(head.stamp - entry.join_stamp) <= 0) return drop(DropReason::kDuplicate);
+    leave(entry);
+    entry.session->on_link_lost(now_ns_);  // what was sent in the other one is not heard there
+  }
+  entry.join_stamp = head.stamp;
   if (entry.association == nullptr) {
     if (a == nullptr) {
       a = &associations_.make_accepted(from, join.association, join.epoch, static_cast<uint32_t>(endpoint_.secret()));

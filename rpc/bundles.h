@@ -3,7 +3,9 @@
 //
 // Joining. Both sides agreed on version 2 when the session was opened; then its opener sends a join by a bundle, again and again until it is
 // answered (JoinRecord in rpc/wire/bundle.h). It is taken from the session's peer alone, and only with the session's generation, which only
-// the peer was told. A session leaves its association when it ends or breaks, or when the connection that it goes by ends.
+// the peer was told. A session leaves its association when it ends or breaks, or when the connection that it goes by ends. The two sides may
+// differ in that: an association that does not answer joins may have ended at the peer, so the session tries another one. Of a session's joins
+// the one that was sent last counts.
 #ifndef SKUA_RPC_BUNDLES_H_
 #define SKUA_RPC_BUNDLES_H_
 
@@ -135,11 +137,12 @@ class Bundles final {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kJoinsPerAssociation = 3;
 
   void refuse(SessionHot& hot, const RawRecord& record);
   bool copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
-  void on_join_request(const RawRecord& record, const JoinRecord& join, PeerId from);
+  void on_join_request(const BundleHead& head, const RawRecord& record, const JoinRecord& join, PeerId from);
   void on_joined(const RawRecord& record, const JoinRecord& join, Association* association);
   void enter(SessionEntry& entry, Association& association);
 

@@ -653,7 +653,8 @@ void EndpointImpl::sleep(DurationNs max_wait_ns) {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  return staged_count_ > 0 || !ready_.empty() ? now_ns_ : std::min(timers_.next(), next_access_ns());
+  const bool has_to_send = staged_count_ > 0 || !ready_.empty() || !bundles_.nothing_written();
+  return has_to_send ? now_ns_ : std::min(timers_.next(), next_access_ns());
 }
 
 Endpoint::Balance EndpointImpl::balance() const {

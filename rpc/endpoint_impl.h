@@ -87,6 +87,8 @@ struct SessionEntry {
   uint32_t life = 0;                   // of the index, as records name it
   Association* association = nullptr;  // that the session is in, or asked to join
   TimeNs next_join_ns = kTimeNever;    // when it asks (again)
+  uint32_t joins_unanswered = 0;       // in this association
+  Ticks join_stamp = 0;                // accepted ones: the opener's clock when it asked to join
   std::unique_ptr<Session> session;
 };
 
@@ -325,6 +327,7 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] uint8_t version_max(const SessionEntry& entry) const;
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
+  [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
   /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
   absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                         uint32_t remote_generation);

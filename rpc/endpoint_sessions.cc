@@ -413,11 +413,23 @@ void EndpointImpl::limit_unproven() {
   unproven_.erase(victim);
 }
 
+/// Its session takes the packets of another peer. It may be the same one, whose old connection broke without our hearing of it yet: an
+/// answer would make it send what is dropped here. It offers again.
+bool EndpointImpl::is_bound_elsewhere(const SessionOffer& offer, PeerId from) const {
+  const absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
+  if (!descriptor.ok()) return false;
+  const auto made = accepted_.find({offer.nonce, descriptor->identity.uuid});
+  if (made == accepted_.end()) return false;
+  const PeerId bound = entries_[made->second]->peer;
+  return bound != kUnbound && bound != from;
+}
+
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   if (arrival.header.type == PacketType::kUnknownSession) return on_unknown_session(arrival, from);
   if (arrival.header.type == PacketType::kConnect) {
     absl::StatusOr<SessionOffer> offer = SessionOffer::decode(arrival.payload);
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
+    if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);
     const std::string answer = accept_offer(arrival.payload, from, 0);
     // A datagram transport learns who sent it from the offer's descriptor.
     if (from == kNoPeer) {

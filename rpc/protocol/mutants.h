@@ -25,6 +25,11 @@ enum class Mutant {
   kKeepBinding,          // a session whose connection broke takes no packets that come by another one
   kDropLent,             // an announced message's memory goes when its call ends, read or not
   kAnyLife,              // a record is taken for whatever session has its index now
+  kForeignEcho,          // a bundle echoes the time stamp of another association
+  kBelieveCut,           // a record that ends behind its bundle is believed as far as it goes
+  kLoseSmallCredit,      // the credit of a small call that was repeated in a packet is not given back
+  kReuseNumber,          // a small call has the number of the one before in its sslot
+  kForgetAnswer,   // a small request that was answered is forgotten
 };
 
 #ifdef SKUA_WITH_MUTANTS

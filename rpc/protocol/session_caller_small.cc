@@ -41,7 +41,7 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   slot.next_unit = 1;
   // From here on it pays for a whole packet; on a reliable transport for nothing.
   SessionHot& hot = context_.hot;
-  slot.credits_held = context_.reliable ? 0 : 1;
+  slot.credits_held = context_.reliable || mutant(Mutant::kLoseSmallCredit) ? 0 : 1;
   hot.credits = static_cast<int16_t>(hot.credits + small.charge - (context_.reliable ? 0 : SessionHot::kQuarters));
   slot.pulled = slot.probes = 0;
   slot.release_due = false;

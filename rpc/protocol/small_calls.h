@@ -97,6 +97,8 @@ class SmallCalls {
   }
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
+  /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
+  static bool take_cut(ByteSpan bundle, RawRecord& record, ByteSpan& bytes);
 
   Driver& driver_;
   const ProtocolOptions& options_;
@@ -148,7 +150,7 @@ void SmallCalls<Driver>::seal(Association& a) {
                         .association = a.remote_index,
                         .epoch = a.remote_epoch,
                         .stamp = now,
-                        .echo = a.echo(now),
+                        .echo = (mutant(Mutant::kForeignEcho) ? *open_.front() : a).echo(now),
                         .sequence = a.sequence++};
   const auto bytes = static_cast<uint32_t>(a.at - a.begin);
   seal_bundle(head, driver_.integrity(), {a.begin, bytes});
@@ -227,7 +229,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   ++hot.small_count;
   ++a.in_flight;
   ++in_flight_;
-  number = slot.req_num += hot.window();
+  number = slot.req_num += mutant(Mutant::kReuseNumber) ? 0 : hot.window();
   slot.state = ClientSlot::State::kSmall;
   slot.method = method;
   slot.charge = hot.charge;
@@ -270,6 +272,7 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& re
   copy(*response, bytes, at + kRecordHeadBytes);
   slot.state = ServerSlot::State::kResponding;
   slot.response = response.leak();
+  if (mutant(Mutant::kForgetAnswer)) slot.req_num -= hot.window();
   return true;
 }
 
@@ -295,7 +298,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   RecordReader reader(bundle, head.records);
   RawRecord record;
   ByteSpan bytes;
-  while (reader.next(record, bytes)) {
+  while (reader.next(record, bytes) || (mutant(Mutant::kBelieveCut) && take_cut(bundle, record, bytes))) {
     if (record.kind() > static_cast<uint32_t>(RecordKind::kResponse)) [[unlikely]] {
       driver_.on_join(head, record, bytes, from);
       continue;
@@ -337,6 +340,16 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     send_all();
   }
   in_bundle_ = false;
+}
+
+template <typename Driver>
+bool SmallCalls<Driver>::take_cut(ByteSpan bundle, RawRecord& record, ByteSpan& bytes) {
+  const size_t at = bytes.data() == nullptr ? kBundleHeadBytes : bytes.data() + bytes.size() - bundle.data();
+  const ByteSpan rest = bundle.subspan(at);
+  if (rest.size() < kRecordHeadBytes) return false;
+  record = RawRecord::read(rest.data());
+  bytes = rest.subspan(kRecordHeadBytes);
+  return true;
 }
 
 template <typename Driver>

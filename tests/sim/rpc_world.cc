@@ -13,6 +13,9 @@ namespace {
 constexpr DurationNs kQuietLimit = 120 * kSecond;
 constexpr DurationNs kSafetyLimit = 600 * kSecond;
 constexpr double kRenewalChance = 0.1;
+constexpr uint32_t kBurstCalls = 40;
+/// Long enough for every session to have joined.
+constexpr DurationNs kJoinLimit = kSecond;
 
 }  // namespace
 
@@ -22,6 +25,7 @@ void World::choose_faults() {
   if (options_.fixed_loss >= 0) {
     faults.loss = options_.fixed_loss;
   } else if (options_.memory_taken_back) {
+    renewal_chance_ = kRenewalChance;
     faults.loss = maybe(0.1);
     faults.reorder = 0.1 + 0.4 * rng_.uniform();
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(100, 2000)) * kMicrosecond;
@@ -38,14 +42,23 @@ void World::choose_faults() {
     faults.one_sided_max_ns =
         static_cast<DurationNs>(rng_.below(rng_.chance(0.5) ? 3 * kMillisecond : 200 * kMillisecond));
     faults.reorder_max_ns = static_cast<DurationNs>(rng_.between(10, 2000)) * kMicrosecond;
+    cut_chance_ = options_.connections ? 0 : maybe(options_.fault_max / 4);
+    renewal_chance_ = rng_.chance(0.3) ? 2 * kRenewalChance * rng_.uniform() : 0;
     crash_chance_ = options_.crashes && rng_.chance(0.5) ? 0.02 * rng_.uniform() : 0;
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
   }
   network_.set_faults(faults);
+  if (options_.fixed_loss < 0) {
+    lane_count_ = static_cast<uint32_t>(rng_.between(1, 3));
+    versions_ = rng_.chance(0.1) ? Versions::kAllOld : rng_.chance(0.3) ? Versions::kMixed : Versions::kAllNew;
+  }
+  if (options_.bundles.has_value()) versions_ = *options_.bundles ? Versions::kAllNew : Versions::kAllOld;
   result_.faults = absl::StrFormat("loss=%.3f duplicate=%.3f reorder=%.3f corrupt=%.3f", faults.loss, faults.duplicate,
                                    faults.reorder, faults.corrupt);
   absl::StrAppendFormat(&result_.faults, " late_tx=%.3f tx_full=%.3f clog=%.3f crash=%.4f partition=%.4f",
                         faults.late_tx, faults.tx_full, faults.clog, crash_chance_, partition_chance_);
+  absl::StrAppendFormat(&result_.faults, " cut=%.3f renewal=%.3f lanes=%d versions=%d", cut_chance_, renewal_chance_,
+                        lane_count_, static_cast<int>(versions_));
 }
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------
@@ -56,7 +69,7 @@ void World::start(Node& node) {
   identity.incarnation = ++node.incarnation;
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
-  transport.payload_max_bytes = 1024;
+  transport.payload_max_bytes = options_.fixed_loss < 0 && rng_.chance(0.2) ? 4400 : 1024;
   transport.one_sided = options_.memory_taken_back || (options_.fixed_loss < 0 && rng_.chance(0.5));
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   if (options_.connections) {
@@ -76,9 +89,15 @@ void World::start(Node& node) {
   options.protocol.read_chunk_bytes = static_cast<uint32_t>(rng_.between(200, 64 << 10));
   options.protocol.peer_timeout_ns = 2 * kSecond;
   options.protocol.connect_timeout_ns = 3 * kSecond;
+  // Most of a world lasts some ten milliseconds.
+  if (rng_.chance(0.8))
+    options.protocol.connect_retry_ns = static_cast<DurationNs>(rng_.between(100, 5000)) * kMicrosecond;
   if (options_.fixed_loss >= 0) options.protocol.window = 32;
   choose_congestion(options.protocol);
-  node.endpoint = std::make_unique<Endpoint>(*node.transport, network_.clock(), options);
+  options.bundles = node.bundles =
+      versions_ == Versions::kAllNew || (versions_ == Versions::kMixed && rng_.chance(0.5));
+  node.is_paced = options.protocol.congestion != CongestionControl::kNone && !options_.connections;
+  node.endpoint = std::make_unique<Endpoint>(*node.transport, *node.clock, options);
   node.restart_ns = kTimeNever;
   serve(node);
 }
@@ -110,6 +129,7 @@ void World::crash(Node& node) {
   node.endpoint.reset();
   node.transport.reset();
   node.sessions.clear();
+  node.joined.clear();
 }
 
 /// A new session to where an old one leads, which ends then: calls that begin from now on do not wait for the old
@@ -117,7 +137,7 @@ void World::crash(Node& node) {
 void World::renew_session(Node& node) {
   auto renewed = node.sessions.begin();
   std::advance(renewed, rng_.below(node.sessions.size()));
-  const Node& peer = nodes_[renewed->first];
+  const Node& peer = nodes_[renewed->first.first];
   if (!peer.up()) return;
   absl::StatusOr<SessionId> session = node.endpoint->connect(peer.endpoint->local_descriptor());
   if (!session.ok()) return;
@@ -130,32 +150,19 @@ void World::renew_session(Node& node) {
 void World::act() {
   const bool soak = options_.fixed_loss >= 0;
   next_action_ns_ = now() + (soak ? kMicrosecond : static_cast<DurationNs>(rng_.below(100 * kMicrosecond)));
+  // Long enough for what was held back before to be stale.
+  if (!soak && rng_.chance(0.004)) next_action_ns_ += static_cast<DurationNs>(rng_.between(200, 2000)) * kMillisecond;
   if (soak) {
     // Always full: the time it takes is the goodput.
     while (open_calls_ < options_.concurrent_max && result_.calls < options_.call_count) {
       const auto from = static_cast<uint32_t>(rng_.below(nodes_.size()));
-      start_call(nodes_[from], (from + 1) % options_.node_count, kEcho);
+      start_call(nodes_[from], any_lane((from + 1) % options_.node_count), kEcho);
     }
     return;
   }
   Node& node = nodes_[rng_.below(nodes_.size())];
-  if (node.up() && open_calls_ < options_.concurrent_max) {
-    const auto to = static_cast<uint32_t>((node.index + rng_.between(1, nodes_.size() - 1)) % nodes_.size());
-    const uint64_t dice = rng_.below(20);
-    const MethodId method = dice < 10   ? kEcho
-                            : dice < 15 ? kDeferred
-                            : dice < 18 ? kNested
-                            : dice < 19 ? kDropToken
-                                        : kRefuse;
-    start_call(node, to, method);
-  }
-  if (rng_.chance(0.03) && !calls_.empty()) {
-    const CallRecord& victim = calls_[rng_.below(calls_.size())];
-    if (!victim.completed && nodes_[victim.from].up() && victim.handle.index != UINT32_MAX) {
-      ++result_.coverage["cancel"];
-      nodes_[victim.from].endpoint->cancel(victim.handle);
-    }
-  }
+  if (node.up()) act_calls(node);
+  if (rng_.chance(0.03) && !calls_.empty()) cancel(calls_.size() - 1 - rng_.below(std::min<size_t>(calls_.size(), 40)));
   if (rng_.chance(crash_chance_) && node.up()) {
     ++result_.coverage["crash"];
     node.restart_ns = now() + static_cast<DurationNs>(rng_.below(50)) * kMillisecond;
@@ -166,9 +173,7 @@ void World::act() {
     node.endpoint->close(node.sessions.begin()->second);
     node.sessions.erase(node.sessions.begin());
   }
-  if (options_.memory_taken_back && rng_.chance(kRenewalChance) && node.up() && !node.sessions.empty()) {
-    renew_session(node);
-  }
+  if (rng_.chance(renewal_chance_) && node.up() && !node.sessions.empty()) renew_session(node);
   if (rng_.chance(partition_chance_)) {
     ++result_.coverage["partition"];
     const auto a = static_cast<uint32_t>(rng_.below(nodes_.size()));
@@ -179,13 +184,38 @@ void World::act() {
   }
 }
 
+/// One call, or several at once, which share bundles.
+void World::act_calls(Node& node) {
+  const uint64_t count = rng_.chance(0.1) ? rng_.between(2, kBurstCalls) : 1;
+  const auto to = static_cast<uint32_t>((node.index + rng_.between(1, nodes_.size() - 1)) % nodes_.size());
+  const uint32_t open_max = options_.concurrent_max + (count > 1 ? kBurstCalls : 0);
+  for (uint64_t i = 0; i < count && open_calls_ < open_max; ++i) {
+    const uint64_t dice = rng_.below(20);
+    const MethodId method = dice < 10   ? kEcho
+                            : dice < 15 ? kDeferred
+                            : dice < 18 ? kNested
+                            : dice < 19 ? kDropToken
+                                        : kRefuse;
+    start_call(node, any_lane(to), method);
+  }
+}
+
+void World::cancel(uint64_t call_id) {
+  CallRecord& victim = calls_[call_id];
+  if (victim.completed || !nodes_[victim.from].up() || victim.handle.index == UINT32_MAX) return;
+  ++result_.coverage["cancel"];
+  victim.cancelled = true;
+  nodes_[victim.from].endpoint->cancel(victim.handle);
+}
+
 TimeNs World::next_event() const {
   TimeNs next = network_.next_event_ns();
   if (faulty_) next = std::min({next, next_action_ns_, heal_ns_});
   for (const Node& node : nodes_) {
     next = std::min(next, node.restart_ns);
     if (!node.up()) continue;
-    next = std::min(next, node.endpoint->next_timer_ns());
+    const TimeNs timer_ns = node.endpoint->next_timer_ns();
+    if (timer_ns != kTimeNever) next = std::min(next, timer_ns - node.clock->ahead_ns);
     for (const Deferred& deferred : node.deferred) next = std::min(next, deferred.due_ns);
     if (!node.kept.empty()) next = std::min(next, node.kept.front().until_ns);
   }
@@ -219,7 +249,7 @@ void World::check_liveness() {
     const size_t first = calls_.size();
     for (Node& node : nodes_) {
       for (uint32_t to = 0; to < nodes_.size(); ++to) {
-        if (to != node.index) start_call(node, to, kEcho, 60 * kSecond);
+        if (to != node.index) start_call(node, any_lane(to), kEcho, 60 * kSecond);
       }
     }
     if (options_.connections && round == 1) {
@@ -233,6 +263,31 @@ void World::check_liveness() {
         violate("after healing, call ", id, " from ", calls_[id].from, " to ", calls_[id].to,
                 " still fails: ", last_error_);
       }
+    }
+  }
+}
+
+/// Sessions that can join have done so after a while: small calls go in bundles, where congestion control lets them. A
+/// session's first call makes its sslots.
+void World::check_joined() {
+  size_t first = 0;
+  for (int round = 0; round < 2; ++round) {
+    first = calls_.size();
+    for (Node& node : nodes_) {
+      for (uint32_t to = 0; to < nodes_.size(); ++to) {
+        for (uint32_t lane = 0; to != node.index && lane < lane_count_; ++lane) {
+          start_call(node, {to, lane}, kEcho, 10 * kSecond, 100);
+        }
+      }
+    }
+    settle();
+    for (const TimeNs limit = now() + kJoinLimit; next_event() <= limit;) step_to(next_event());
+  }
+  for (size_t id = first; id < calls_.size(); ++id) {
+    const CallRecord& record = calls_[id];
+    if (!record.ok) violate("at rest, call ", id, " fails: ", last_error_);
+    if (record.is_small && !record.in_bundle && !nodes_[record.from].is_paced) {
+      violate("at rest, small call ", id, " from ", record.from, " to ", record.to, " went in packets");
     }
   }
 }
@@ -289,8 +344,12 @@ WorldResult World::run() {
   nodes_.resize(options_.node_count);
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].index = i;
+    nodes_[i].clock = std::make_unique<NodeClock>(network_.clock());
+    nodes_[i].clock->ahead_ns =
+        static_cast<DurationNs>(rng_.below(1000)) * kSecond + static_cast<DurationNs>(rng_.below(kSecond));
     start(nodes_[i]);
   }
+  network_.set_watch([this](uint32_t from, uint32_t to, std::vector<std::byte>& packet) { watch(from, to, packet); });
   const TimeNs begun = now();
   while (result_.calls < options_.call_count && result_.violations.empty() && now() - begun < kSafetyLimit) {
     step_to(next_event());
@@ -302,6 +361,7 @@ WorldResult World::run() {
   result_.busy_ns = last_completion_ns_ - begun;
   network_.set_faults({});
   check_liveness();
+  if (result_.violations.empty()) check_joined();
   result_.virtual_ns = now() - begun;
   final_checks();
   result_.retransmits = retransmits_of_dead_;

@@ -48,6 +48,8 @@ struct WorldOptions {
   /// connection.
   bool connections = false;
   uint32_t concurrent_max = 32;
+  /// Whether all nodes speak version 2 of the protocol; unset: each seed draws it, mostly all, sometimes some or none.
+  std::optional<bool> bundles;
   /// Every node's; unset: each node draws its own, and knobs that make it bite.
   std::optional<CongestionControl> congestion;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "tests/sim/rpc_world_internal.h"
@@ -78,6 +79,9 @@ void World::handle(Node& node, IncomingCall&& call) {
   if (++record.handler_runs > 1) violate("the handler of call ", head.call_id, " ran twice");
   if (record.to != node.index || record.method != call.method) violate("call ", head.call_id, " went astray");
   if (!matches_pattern(head.call_id, body)) violate("request ", head.call_id, " arrived damaged");
+  if (call.deadline_ns != kTimeNever && call.deadline_ns - node.clock->ahead_ns < record.deadline_ns) {
+    violate("the handler of call ", head.call_id, " believes in less time than there is");
+  }
   result_.bytes_verified += body.size();
   if (call.one_way) return;
   switch (call.method) {
@@ -99,7 +103,7 @@ void World::handle(Node& node, IncomingCall&& call) {
 
 void World::reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint) {
   MessagePtr message = endpoint.make_message();
-  bodies_.append_pattern(*message, call_id + 1, response_bytes);
+  append_pattern(*message, call_id + 1, response_bytes);
   token.reply(std::move(message));
 }
 
@@ -136,13 +140,14 @@ void World::nested_then_reply(Node& node, Deferred&& deferred) {
   calls_.push_back({.from = node.index,
                     .to = outer.from,
                     .method = kEcho,
+                    .is_small = node.bundles && nodes_[outer.from].bundles,
                     .response_bytes = 32,
                     .deadline_ns = now() + kSecond,
                     .handle = {}});
   MessagePtr request = node.endpoint->make_message();
   const RequestHead head{inner, 32, 0};
   static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
-  bodies_.append_pattern(*request, inner, 100);
+  append_pattern(*request, inner, 100);
   auto token = std::make_shared<ReplyToken>(std::move(deferred.reply));
   auto done = [this, &node, token, inner, outer_id = deferred.call_id,
                bytes = deferred.response_bytes](CallResult&& result) mutable {
@@ -171,54 +176,118 @@ size_t World::random_size() {
   return static_cast<size_t>(std::exp2(rng_.uniform() * 10));
 }
 
-void World::start_call(Node& from, uint32_t to, MethodId method, DurationNs timeout_ns) {
-  if (from.sessions.count(to) == 0) {
-    absl::StatusOr<SessionId> session =
-        from.endpoint->connect(nodes_[to].up() ? nodes_[to].endpoint->local_descriptor() : Descriptor{});
-    if (!session.ok()) return;
-    from.sessions[to] = *session;
+SessionId* World::session_to(Node& from, Lane lane) {
+  if (const auto found = from.sessions.find(lane); found != from.sessions.end()) return &found->second;
+  const Node& to = nodes_[lane.first];
+  absl::StatusOr<SessionId> session = from.endpoint->connect(to.up() ? to.endpoint->local_descriptor() : Descriptor{});
+  if (!session.ok()) return nullptr;
+  from.joined.erase(session->index);
+  return &(from.sessions[lane] = *session);
+}
+
+bool World::may_be_small(const Node& from, uint32_t to, const CallOptions& options, size_t bytes) const {
+  const bool both = from.bundles && nodes_[to].bundles;
+  return both && !options.one_way && options.timeout_ns <= 60 * kSecond && bytes < 900;
+}
+
+/// As a part of the head, or as a body.
+void World::append_pattern(Message& message, uint64_t call_id, size_t bytes) {
+  if (bytes > Message::kHeadMax - message.size() || rng_.chance(0.5)) {
+    return bodies_.append_pattern(message, call_id, bytes);
   }
+  const size_t before = message.size();
+  write_pattern(call_id, reinterpret_cast<char*>(message.head_room().data()) + before, bytes);
+  message.set_head_size(before + bytes);
+}
+
+void World::start_call(Node& from, Lane lane, MethodId method, DurationNs timeout_ns,
+                       std::optional<size_t> body_bytes) {
+  const uint32_t to = lane.first;
+  const SessionId* session = session_to(from, lane);
+  if (session == nullptr) return;
   const uint64_t id = calls_.size();
   CallOptions call_options;
-  call_options.timeout_ns = options_.fixed_loss >= 0 ? 600 * kSecond
+  call_options.timeout_ns = options_.fixed_loss >= 0 ? 60 * kSecond
                             : rng_.chance(0.2)       ? static_cast<DurationNs>(rng_.between(1, 2000)) * kMicrosecond
                                                      : static_cast<DurationNs>(rng_.between(100, 5000)) * kMillisecond;
   if (timeout_ns > 0) call_options.timeout_ns = timeout_ns;
   call_options.one_way = timeout_ns == 0 && rng_.chance(0.05);
   const auto response_bytes = static_cast<uint32_t>(random_size());
-  calls_.push_back({.from = from.index,
-                    .to = to,
-                    .method = method,
-                    .one_way = call_options.one_way,
-                    .response_bytes = response_bytes,
-                    .deadline_ns = now() + call_options.timeout_ns,
-                    .handle = {}});
   MessagePtr request = from.endpoint->make_message();
   const RequestHead head{id, response_bytes, 0};
   static_cast<void>(request->append_head({reinterpret_cast<const std::byte*>(&head), sizeof head}));
-  bodies_.append_pattern(*request, id, random_size());
+  append_pattern(*request, id, body_bytes.value_or(random_size()));
+  const bool is_small = may_be_small(from, to, call_options, request->size());
+  calls_.push_back(
+      {.from = from.index,
+       .to = to,
+       .method = method,
+       .one_way = call_options.one_way,
+       .is_small = is_small,
+       .before_join = is_small && from.endpoint->is_connected(*session) && !from.joined.contains(session->index),
+       .response_bytes = response_bytes,
+       .deadline_ns = now() + call_options.timeout_ns,
+       .handle = {}});
   ++open_calls_;
   absl::StatusOr<CallId> started =
-      from.endpoint->call(from.sessions[to], method, std::move(request), call_options,
+      from.endpoint->call(*session, method, std::move(request), call_options,
                           [this, id](CallResult&& result) { on_complete(id, std::move(result)); });
   if (started.ok()) {
     calls_[id].handle = *started;
     ++result_.calls;
-  } else {
-    --open_calls_;
-    calls_[id].completed = true;
-    calls_[id].claimed_not_executed = true;
-    ++result_.outcomes[absl::StrCat("refused ", absl::StatusCodeToString(started.status().code()))];
-    if (started.status().code() == absl::StatusCode::kNotFound) from.sessions.erase(to);
+    return;
+  }
+  --open_calls_;
+  calls_[id].completed = true;
+  calls_[id].claimed_not_executed = true;
+  ++result_.outcomes[absl::StrCat("refused ", absl::StatusCodeToString(started.status().code()))];
+  if (started.status().code() == absl::StatusCode::kNotFound) from.sessions.erase(lane);
+}
+
+/// A completion does what completions may do: calls, cancels, closes the session.
+void World::meddle(Node& node) {
+  const uint64_t dice = rng_.below(100);
+  if (dice < 3) act_calls(node);
+  if (dice == 3) cancel(rng_.below(calls_.size()));
+  if (dice == 4 && !node.sessions.empty() && rng_.chance(0.5)) {
+    ++result_.coverage["close inside a completion"];
+    auto closed = node.sessions.begin();
+    std::advance(closed, rng_.below(node.sessions.size()));
+    const SessionId session = closed->second;
+    node.sessions.erase(closed);
+    node.endpoint->close(session);
   }
 }
 
+void World::cover_completion(const CallRecord& record, const CallResult& result) {
+  if (!record.in_bundle || record.in_packet) return;
+  const absl::StatusCode code = result.status.code();
+  const char* how = nullptr;
+  if (result.from_peer && result.status.ok() && record.response_bytes <= 900) how = "small call answered";
+  if (result.from_peer && (!result.status.ok() || record.response_bytes > 4200)) how = "small call answered in packets";
+  if (!result.from_peer && code == absl::StatusCode::kDeadlineExceeded) how = "small call timed out";
+  if (!result.from_peer && code == absl::StatusCode::kCancelled) {
+    how = record.cancelled ? "small call cancelled" : "small call closed with its session";
+  }
+  if (!result.from_peer && (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kAborted)) {
+    how = "small call broken with its session";
+  }
+  if (how != nullptr) ++result_.coverage[how];
+}
+
 void World::on_complete(uint64_t call_id, CallResult&& result) {
+  judge(call_id, std::move(result));
+  // By index: other completions and calls may have come meanwhile.
+  if (Node& node = nodes_[calls_[call_id].from]; faulty_ && options_.fixed_loss < 0 && node.up()) meddle(node);
+}
+
+void World::judge(uint64_t call_id, CallResult&& result) {
   CallRecord& record = calls_[call_id];
   if (record.completed) violate("call ", call_id, " completed twice");
   record.completed = true;
   --open_calls_;
   last_completion_ns_ = now();
+  cover_completion(record, result);
   record.claimed_not_executed = !result.may_have_executed;
   ++result_.outcomes[absl::StatusCodeToString(result.status.code())];
   if (now() > record.deadline_ns + kDeadlineSlack) {

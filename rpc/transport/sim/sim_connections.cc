@@ -28,7 +28,8 @@ SimNetwork::Connection* SimNetwork::connection_to(SimTransport& sender, PeerId p
   Connection& made = connections_[number];
   SimTransport& listener = *found->second;
   listener.peers_.push_back({sender.identity_.uuid, 0, number});
-  made.ends = {{{sender.serial_, peer}, {listener.serial_, static_cast<PeerId>(listener.peers_.size() - 1)}}};
+  made.ends = {{{sender.serial_, sender.address_, peer},
+                {listener.serial_, listener.address_, static_cast<PeerId>(listener.peers_.size() - 1)}}};
   known.connection = number;
   sender.link_events_.push_back({peer, LinkEvent::Kind::kUp, listener.identity_, {}});
   listener.link_events_.push_back({made.ends[1].peer, LinkEvent::Kind::kUp, sender.identity_, {}});
@@ -97,6 +98,7 @@ void SimNetwork::deliver_by_connection(Event& event) {
   const auto receiver = by_serial_.find(end.serial);
   if (connection.broken || receiver == by_serial_.end()) return recycle(std::move(event.bytes));
   ++fates_.delivered;
+  if (watch_) watch_(connection.ends[1 - event.target].address, end.address, *event.bytes);
   trace(2, *event.bytes);
   receiver->second->ring_.push_back({0, std::move(event.bytes), end.peer});
 }

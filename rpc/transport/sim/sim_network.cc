@@ -182,6 +182,7 @@ void SimNetwork::deliver(Event& event) {
     return recycle(std::move(event.bytes));
   }
   ++fates_.delivered;
+  if (watch_) watch_(event.from, event.to, *event.bytes);
   trace(2, *event.bytes);
   receiver.ring_.push_back({event.from, std::move(event.bytes)});
 }

@@ -32,9 +32,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "rpc/base/clock.h"
@@ -116,6 +118,10 @@ class SimNetwork {
                                        const SimTransportOptions& options);
 
   void set_faults(const SimFaults& faults) { faults_ = faults; }
+  /// Sees each packet that arrives at an endpoint, with both addresses, and may change its bytes, but leaves
+  /// kPacketHeaderBytes of them.
+  using Watch = std::function<void(uint32_t from, uint32_t to, std::vector<std::byte>& packet)>;
+  void set_watch(Watch watch) { watch_ = std::move(watch); }
   /// From now on; before the first packet.
   void set_switch(const SimSwitch& with) { switch_ = with; }
   /// The most bytes that have waited in the switch at once.
@@ -179,6 +185,7 @@ class SimNetwork {
   struct Connection {
     struct End {
       uint32_t serial = 0;
+      uint32_t address = 0;
       PeerId peer = kNoPeer;  // what it calls the other end
       TimeNs last_arrival_ns = 0;
     };
@@ -218,6 +225,7 @@ class SimNetwork {
   ManualClock clock_;
   Rng rng_;
   SimFaults faults_;
+  Watch watch_;
   SimSwitch switch_;
   size_t switch_bytes_ = 0;
   size_t switch_peak_bytes_ = 0;
