@@ -33,8 +33,11 @@ Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOpt
       options_(options),
       now_ns_(endpoint.now_ns_),
       integrity_(transport.capabilities().integrity),
+      is_stream_(transport.capabilities().reliable),
       leases_(endpoint),
-      calls_(*this, options) {}
+      calls_(*this, options) {
+  gather(false);
+}
 
 // Inline, and in front of who uses them: each small call comes through here.
 

@@ -120,6 +120,11 @@ class Bundles final {
     leases_.lend(current_, bytes, lease);
     return true;
   }
+  /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream a
+  /// burst is a system call, so all of them do.
+  [[nodiscard]] uint32_t group_records() const { return group_records_; }
+  /// Handlers gather requests, or do not.
+  void gather(bool is) { group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1; }
   inline void deliver(SessionHot& hot, const RawRecord& record, Lease&& request);
   inline void complete(CompletionFn& completion, CallOutcome&& outcome);
   void burst_end();
@@ -137,6 +142,7 @@ class Bundles final {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kGatheredRecords = 8;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
   void refuse(SessionHot& hot, const RawRecord& record);
@@ -151,6 +157,8 @@ class Bundles final {
   const ProtocolOptions& options_;
   const TimeNs& now_ns_;  // the endpoint's
   const bool integrity_;
+  const bool is_stream_;
+  uint32_t group_records_ = 1;
   SessionHot nobody_;
   std::vector<SessionHot*> hots_;
   Associations associations_;

@@ -16,7 +16,8 @@ namespace {
 constexpr DurationNs kTimeoutMax = 3600 * kSecond;
 constexpr size_t kMailboxTasksPerTurn = 256;
 constexpr size_t kErrorTextMax = 1024;
-constexpr uint32_t kIdleTurnsPerFullTurn = 64;
+constexpr uint32_t kIdleTurnsPerFullTurn = 16;
+constexpr uint32_t kLooksPerIdleTurn = 4;
 
 /// Different for each endpoint and each of its lives, so that session generations do not meet again.
 uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
@@ -616,11 +617,14 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     slept = nothing_to_do();
     if (slept) sleep(max_wait_ns);
   }
-  const size_t received = transport_.rx_burst(received_);
+  size_t received = transport_.rx_burst(received_);
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
   if (spins && received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
-    in_turn_ = false;
-    return 0;
+    for (uint32_t i = 1; i < kLooksPerIdleTurn && received == 0; ++i) received = transport_.rx_burst(received_);
+    if (received == 0) {
+      in_turn_ = false;
+      return 0;
+    }
   }
   const size_t work = turn(received);
   slept_since_work_ = slept_since_work_ || slept;

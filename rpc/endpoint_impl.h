@@ -115,6 +115,7 @@ class EndpointImpl final : public MemoryAccess,
   void observe_burst_end(absl::AnyInvocable<void()> observer) {
     burst_end_observer_ = std::move(observer);
     gathers_ = static_cast<bool>(burst_end_observer_);
+    bundles_.gather(gathers_);
   }
 
   void serve(MethodId method, HandlerFn handler, const ServeOptions& options);

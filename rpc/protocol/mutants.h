@@ -29,7 +29,7 @@ enum class Mutant {
   kBelieveCut,           // a record that ends behind its bundle is believed as far as it goes
   kLoseSmallCredit,      // the credit of a small call that was repeated in a packet is not given back
   kReuseNumber,          // a small call has the number of the one before in its sslot
-  kForgetAnswer,   // a small request that was answered is forgotten
+  kForgetAnswer,         // a small request that was answered is forgotten
 };
 
 #ifdef SKUA_WITH_MUTANTS

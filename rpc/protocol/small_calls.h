@@ -21,6 +21,7 @@
 //   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
 //   void deliver(SessionHot&, record, Lease&&)
 //   void complete(CompletionFn&, CallOutcome&&)  its response is there
+//   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the burst's end
 //   void burst_end()                             handlers that gather requests answer them
 //   void on_join(head, record, bytes, peer)     kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
@@ -51,8 +52,6 @@ class SmallCalls {
  public:
   /// Records in a caller's bundle.
   static constexpr uint32_t kBundleRecordsMax = 16;
-  /// Received bundles of so many records are answered at once, others at the burst's end.
-  static constexpr uint32_t kGroupRecords = 8;
 
   SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
 
@@ -245,7 +244,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   }
   a.depth = std::max(a.depth, a.in_flight);
   if (a.records >= std::min(a.depth / 2, kBundleRecordsMax)) {
-    const bool at_once = a.records >= kGroupRecords || !in_bundle_;
+    const bool at_once = a.records >= driver_.group_records() || !in_bundle_;
     seal(a);
     if (at_once) driver_.flush();
   }
@@ -323,7 +322,12 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   if (reader.is_malformed()) [[unlikely]] {
     driver_.drop(DropReason::kBadLength);
   }
-  // A completion may have closed anything: the association is looked up again.
+  if (head.records >= driver_.group_records()) {
+    driver_.burst_end();
+    send_all();
+  }
+  in_bundle_ = false;
+  // Behind what others wait for. A completion may have closed anything: the association is looked up again.
   if (answers > 0 && (head.flags & bundle_flags::kNoEcho) == 0) {
     a = driver_.association(head.association, head.epoch, from);
     if (const auto delay = static_cast<int32_t>(now - head.echo); a != nullptr && delay >= 0) {
@@ -335,11 +339,6 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
                           static_cast<uint32_t>(bundle.size() / head.records));
     }
   }
-  if (head.records >= kGroupRecords) {
-    driver_.burst_end();
-    send_all();
-  }
-  in_bundle_ = false;
 }
 
 template <typename Driver>
