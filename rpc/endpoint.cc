@@ -566,11 +566,12 @@ void EndpointImpl::run_timers() {
 size_t EndpointImpl::poll() {
   SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
   in_turn_ = true;
+  now_ns_ = clock_.now_ns();
   return turn(transport_.rx_burst(received_));
 }
 
+/// The clock was read before the wire was looked at: what has come does not wait for it.
 size_t EndpointImpl::turn(size_t received) {
-  now_ns_ = clock_.now_ns();
   size_t work = received;
   // Of a connection that came or went the sessions hear first, and then what it brought.
   if (capabilities_.connected) work += handle_links();
@@ -617,6 +618,7 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     slept = nothing_to_do();
     if (slept) sleep(max_wait_ns);
   }
+  now_ns_ = clock_.now_ns();
   size_t received = transport_.rx_burst(received_);
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
   if (spins && received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
