@@ -333,11 +333,13 @@ bool DpdkTransport::hand_over(Line& line, rte_mbuf* packet, uint16_t to_port) {
 void DpdkTransport::release(std::span<const RxBufferId> buffers) {
   std::array<rte_mbuf*, kBurstMax> packets;
   for (size_t begin = 0; begin < buffers.size(); begin += packets.size()) {
-    const size_t count = std::min(packets.size(), buffers.size() - begin);
-    for (size_t i = 0; i < count; ++i) {
-      packets[i] = reinterpret_cast<rte_mbuf*>(buffers[begin + i]);  // NOLINT(performance-no-int-to-ptr)
+    const size_t end = std::min(begin + packets.size(), buffers.size());
+    unsigned count = 0;
+    for (size_t i = begin; i < end; ++i) {
+      auto* packet = reinterpret_cast<rte_mbuf*>(buffers[i]);  // NOLINT(performance-no-int-to-ptr)
+      if (!spares_.recycle(packet)) packets[count++] = packet;
     }
-    rte_pktmbuf_free_bulk(packets.data(), static_cast<unsigned>(count));
+    if (count > 0) rte_pktmbuf_free_bulk(packets.data(), count);
   }
 }
 
