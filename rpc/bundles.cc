@@ -157,6 +157,10 @@ void Bundles::on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t
   session_of(hot).on_small_sample(delay * kTickNs, answers, record_bytes, now_ns_);
 }
 
+void Bundles::count_retransmit() {
+  ++endpoint_.counters_.retransmits;
+}
+
 void Bundles::drop(DropReason reason) {
   endpoint_.count_drop(reason);
 }
@@ -190,6 +194,11 @@ void Bundles::enter(SessionEntry& entry, Association& a) {
   a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
   if (a.session_count++ == 0) a.probe_ticks = to_ticks(options_.rto_initial_ns);
   entry.association = &a;
+}
+
+/// What its bundles carry, where they may be lost.
+void Bundles::remember(Association& a) {
+  if (!is_stream_ && a.sent == nullptr) a.sent = std::make_unique<SentBundles>();
 }
 
 void Bundles::leave(SessionEntry& entry) {
@@ -240,6 +249,7 @@ void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, c
   }
   hot.remote_handle = join.session;
   hot.association = a;
+  remember(*a);
   hot.heard = to_ticks(now_ns_);
   hot.hinder(SessionHot::kNotJoined, false);
   std::byte* at = calls_.write(
@@ -260,6 +270,7 @@ void Bundles::on_joined(const RawRecord& record, const JoinRecord& join, Associa
   entry.next_join_ns = kTimeNever;
   joined.remote_handle = join.session;
   joined.association = a;
+  remember(*a);
   joined.hinder(SessionHot::kNotJoined, false);
 }
 

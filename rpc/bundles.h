@@ -136,6 +136,7 @@ class Bundles final {
   void on_larger_answer(SessionHot& hot, uint32_t bytes);
   void on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
+  void count_retransmit();
   void drop(DropReason reason);
   [[nodiscard]] TimeNs now_ns() const { return now_ns_; }
   [[nodiscard]] bool integrity() const { return integrity_; }
@@ -151,6 +152,7 @@ class Bundles final {
   void on_join_request(const BundleHead& head, const RawRecord& record, const JoinRecord& join, PeerId from);
   void on_joined(const RawRecord& record, const JoinRecord& join, Association* association);
   void enter(SessionEntry& entry, Association& association);
+  void remember(Association& association);
 
   EndpointImpl& endpoint_;
   Transport& transport_;

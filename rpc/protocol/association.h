@@ -11,7 +11,7 @@
 //   stamps     the sender's clock when the bundle was sealed. A bundle that lies kStaleAfter behind the newest is not believed: request
 //              numbers wrap after 2^31 calls, so an older duplicate would look new. After kUnheardFor the reference itself is old.
 //   echo       the newest stamp of the other side plus the time since it came: one sample of the path's delay per bundle
-//   sequence   counts bundles
+//   sequence   counts bundles: who misses one says so (bundle_history.h)
 #ifndef SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 #define SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 
@@ -23,6 +23,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "rpc/base/clock.h"
+#include "rpc/protocol/bundle_history.h"
 #include "rpc/protocol/rtt_estimator.h"
 #include "rpc/wire/bundle.h"
 
@@ -62,6 +63,8 @@ struct Association {
   TimeNs heard_ns = 0;
   uint32_t session_count = 0;
   RttEstimator rtt;
+  std::unique_ptr<SentBundles> sent;  // from the first record on; none on a reliable transport
+  MissingBundles missing;
 
   /// A bundle with these numbers came. False: it is not to be believed.
   [[nodiscard]] bool hears(Ticks stamp, uint32_t its_sequence, TimeNs now);
@@ -81,9 +84,15 @@ inline bool Association::hears(Ticks stamp, uint32_t its_sequence, TimeNs now) {
     newest = stamp;
     newest_came = to_ticks(now);
   }
-  was_heard = true;
   heard_ns = now;
-  if (static_cast<int32_t>(its_sequence - expected_sequence) >= 0) expected_sequence = its_sequence + 1;
+  const auto ahead = static_cast<int32_t>(its_sequence - expected_sequence);
+  if (ahead >= 0) {
+    if (ahead > 0 && was_heard) missing.on_gap(expected_sequence, its_sequence, now);
+    expected_sequence = its_sequence + 1;
+  } else if (!missing.empty()) {
+    missing.on_late(its_sequence);
+  }
+  was_heard = true;
   return true;
 }
 

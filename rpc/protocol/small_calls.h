@@ -5,7 +5,8 @@
 //
 // Whatever else happens is not handled here: start() and answer() say that the call has to go the way of large ones (CallerHalf, CalleeHalf),
 // and these take over a small call's sslot, under its number, when its time-out passes, when it is cancelled, and so on
-// (small_slots.h). So there is no retransmission here, no acknowledgement, no backlog.
+// (small_slots.h). So there is no acknowledgement here and no backlog, and of retransmission only what a lost bundle needs
+// (bundle_history.h).
 //
 // When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with. The caller's goes when
 // it holds half of what is usually in flight to that peer, so that the two sides overlap instead of taking turns. Bundles of few records
@@ -26,7 +27,8 @@
 //   void on_join(head, record, bytes, peer)     kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
 //   void on_larger_answer(SessionHot&, bytes)    than small calls pay for
-//   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes) · drop(reason) · now_ns() · integrity()
+//   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes)
+//   count_retransmit() · drop(reason) · now_ns() · integrity()
 #ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 
@@ -96,6 +98,10 @@ class SmallCalls {
   }
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
+  void tell_missing(Association& association);
+  void on_missing(Association& association, const RawRecord& record, ByteSpan bytes);
+  void repeat_request(SessionHot& hot, uint32_t number);
+  void repeat_answer(SessionHot& hot, uint32_t number);
   /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
   static bool take_cut(ByteSpan bundle, RawRecord& record, ByteSpan& bytes);
 
@@ -150,7 +156,9 @@ void SmallCalls<Driver>::seal(Association& a) {
                         .epoch = a.remote_epoch,
                         .stamp = now,
                         .echo = (mutant(Mutant::kForeignEcho) ? *open_.front() : a).echo(now),
-                        .sequence = a.sequence++};
+                        .sequence = a.sequence};
+  if (a.sent != nullptr) a.sent->seal(a.sequence);
+  ++a.sequence;
   const auto bytes = static_cast<uint32_t>(a.at - a.begin);
   seal_bundle(head, driver_.integrity(), {a.begin, bytes});
   driver_.send_frame(a, bytes);
@@ -234,6 +242,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   slot.charge = hot.charge;
   slot.sent = now;
   slot.deadline = now + timeout;
+  if (a.sent != nullptr) a.sent->add(index_of_handle(hot.handle), number, false);
   RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kRequest, method, code_of(timeout_ns));
   copy(*request, bytes, at + kRecordHeadBytes);
   slot.request = request.leak();
@@ -263,10 +272,12 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& re
     return false;
   }
   const auto bytes = static_cast<uint32_t>(size);
-  std::byte* at = room(*hot.association, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
+  Association& a = *hot.association;
+  std::byte* at = room(a, static_cast<uint32_t>(kRecordHeadBytes) + bytes);
   if (at == nullptr) [[unlikely]] {
     return false;
   }
+  if (a.sent != nullptr) a.sent->add(index_of_handle(hot.handle), number, true);
   RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kResponse, 0, 0);
   copy(*response, bytes, at + kRecordHeadBytes);
   slot.state = ServerSlot::State::kResponding;
@@ -299,7 +310,11 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   ByteSpan bytes;
   while (reader.next(record, bytes) || (mutant(Mutant::kBelieveCut) && take_cut(bundle, record, bytes))) {
     if (record.kind() > static_cast<uint32_t>(RecordKind::kResponse)) [[unlikely]] {
-      driver_.on_join(head, record, bytes, from);
+      if (record.is(RecordKind::kMissing)) {
+        if (a = driver_.association(head.association, head.epoch, from); a != nullptr) on_missing(*a, record, bytes);
+      } else {
+        driver_.on_join(head, record, bytes, from);
+      }
       continue;
     }
     SessionHot& hot = driver_.hot(index_of_handle(record.session));
@@ -327,6 +342,10 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     send_all();
   }
   in_bundle_ = false;
+  if (a != nullptr && (!a->missing.empty() || answers > 0)) a = driver_.association(head.association, head.epoch, from);
+  if (a != nullptr && !a->missing.empty()) [[unlikely]] {
+    tell_missing(*a);
+  }
   // Behind what others wait for. A completion may have closed anything: the association is looked up again.
   if (answers > 0 && (head.flags & bundle_flags::kNoEcho) == 0) {
     a = driver_.association(head.association, head.epoch, from);
@@ -339,6 +358,66 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
                           static_cast<uint32_t>(bundle.size() / head.records));
     }
   }
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::tell_missing(Association& a) {
+  MissingRecord gap;
+  while (a.missing.take_due(a.rtt.reorder_window_ns(), driver_.now_ns(), gap)) {
+    std::byte* at =
+        write(a, {.session = 0, .number = gap.first, .bytes = MissingRecord::kBytes, .kind = RecordKind::kMissing});
+    if (at == nullptr) return;  // time-outs are left
+    store_le(at, gap.count);
+  }
+}
+
+/// What was in them is written again, as far as it is wanted still, and a small call's still.
+template <typename Driver>
+void SmallCalls<Driver>::on_missing(Association& a, const RawRecord& record, ByteSpan bytes) {
+  if (bytes.size() != MissingRecord::kBytes || a.sent == nullptr) return driver_.drop(DropReason::kBadLength);
+  const auto count = load_le<uint32_t>(bytes.data());
+  if (count > SentBundles::kBundles) return driver_.drop(DropReason::kBadLength);
+  for (uint32_t i = 0; i < count; ++i) {
+    a.sent->take(record.number + i, [&](uint32_t session, uint32_t number, bool is_answer) {
+      SessionHot& hot = driver_.hot(session);
+      if (hot.association == &a && hot.client != nullptr)
+        is_answer ? repeat_answer(hot, number) : repeat_request(hot, number);
+    });
+  }
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::repeat_request(SessionHot& hot, uint32_t number) {
+  ClientSlot& slot = hot.client[number & hot.mask];
+  if (slot.req_num != number || slot.state != ClientSlot::State::kSmall) return;
+  const Ticks now = to_ticks(driver_.now_ns());
+  const auto left = static_cast<int32_t>(slot.deadline - now);
+  const auto size = static_cast<uint16_t>(slot.request->size());
+  std::byte* at = left <= 0 ? nullptr
+                            : write(*hot.association, {.session = hot.remote_handle,
+                                                       .number = number,
+                                                       .bytes = size,
+                                                       .kind = RecordKind::kRequest,
+                                                       .method = slot.method,
+                                                       .time = time_code(left * kTickNs)});
+  if (at == nullptr) return;
+  copy(*slot.request, size, at);
+  hot.association->sent->add(index_of_handle(hot.handle), number, false);
+  slot.sent = now;
+  driver_.count_retransmit();
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::repeat_answer(SessionHot& hot, uint32_t number) {
+  const ServerSlot& slot = hot.server()[number & hot.mask];
+  if (slot.req_num != number || slot.state != ServerSlot::State::kResponding) return;
+  const auto size = static_cast<uint16_t>(slot.response->size());
+  std::byte* at = write(*hot.association,
+                        {.session = hot.remote_handle, .number = number, .bytes = size, .kind = RecordKind::kResponse});
+  if (at == nullptr) return;
+  copy(*slot.response, size, at);
+  hot.association->sent->add(index_of_handle(hot.handle), number, true);
+  driver_.count_retransmit();
 }
 
 template <typename Driver>

@@ -61,6 +61,7 @@ enum class RecordKind : uint8_t {
   kResponse = 2,  // OK, and whole: other answers are packets of version 1
   kJoin = 3,      // opener -> acceptor: a session belongs to this association (JoinRecord)
   kJoined = 4,    // acceptor -> opener: it does now (JoinRecord)
+  kMissing = 5,   // either: bundles that did not come (MissingRecord)
 };
 
 namespace bundle_flags {
@@ -201,7 +202,8 @@ struct RawRecord {
                     uint8_t time) {
     store_le(to, session);
     store_le(to + 4, number);
-    store_le(to + 8, bytes | uint32_t{static_cast<uint8_t>(kind)} << 12 | uint32_t{method} << 16 | uint32_t{time} << 24);
+    store_le(to + 8,
+             bytes | uint32_t{static_cast<uint8_t>(kind)} << 12 | uint32_t{method} << 16 | uint32_t{time} << 24);
   }
 };
 
@@ -272,6 +274,17 @@ struct JoinRecord {
            load_le<uint32_t>(bytes.data() + 12)};
     return true;
   }
+};
+
+/// Bundles of the association that did not come, by their sequence numbers: whoever sent them repeats what was in them.
+//
+//   head.session 0, head.number: the first      payload    u32 count
+struct MissingRecord {
+  static constexpr size_t kBytes = 4;
+
+  uint32_t first = 0;
+  uint32_t count = 0;
+  bool operator==(const MissingRecord&) const = default;
 };
 
 }  // namespace skua::rpc

@@ -57,6 +57,7 @@ void World::watch_bundle(Node& from, Node& to, std::vector<std::byte>& packet) {
     switch (record.kind) {
       case RecordKind::kRequest: watch_request(from, to, bytes); break;
       case RecordKind::kResponse: ++result_.coverage["answer in a bundle"]; break;
+      case RecordKind::kMissing: ++result_.coverage["missing bundle told"]; break;
       case RecordKind::kJoin: ++result_.coverage["join"]; break;
       case RecordKind::kJoined:
         ++result_.coverage["joined"];
