@@ -299,6 +299,7 @@ int Links::wait_epoll(DurationNs timeout_ns) {
 }
 
 void Links::wait(DurationNs timeout_ns) {
+  if (owes()) tell_owed();
   if (events_pending_ > 0 || !failed_.empty() || env_.peers->has_events()) return;
   const bool has_chunk = env_.rx->chunks->has_fresh();
   for (const Connection* connection : active_) {

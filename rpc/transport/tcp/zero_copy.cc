@@ -14,7 +14,11 @@ static_assert(kZeroCopyWaitingMax < kNoticeMask / 2, "a count names packets that
 void ZeroCopySends::turn_on(bool believes_peer) {
   is_on_ = true;
   believes_peer_ = believes_peer;
+}
+
+uint32_t ZeroCopySends::add_write() {
   if (state_ == nullptr) state_ = std::make_unique<State>();
+  return next_write_++;
 }
 
 void ZeroCopySends::wait_for(TxToken token, uint32_t last_write, bool asked, TxCompletions& completions) {

@@ -61,7 +61,7 @@ class ZeroCopySends {
   }
 
   /// A write was made so; its number, as the kernel counts.
-  uint32_t add_write() { return next_write_++; }
+  uint32_t add_write();
   /// A packet that asks is in the socket whole.
   void add_asked() { asked_ = (asked_ + 1) & kNoticeMask; }
   /// A packet is in the socket whole, or forgotten, and `last_write` is the last write that took bytes of it. `asked`:
@@ -107,7 +107,7 @@ class ZeroCopySends {
   /// Packets that wait, in the order of their writes, as a ring.
   uint32_t first_waiting_ = 0;
   uint32_t waiting_count_ = 0;
-  /// Made when it is first turned on.
+  /// Made by the first write: most connections make none.
   std::unique_ptr<State> state_;
 };
 

@@ -276,7 +276,7 @@ TEST(TxQueue, Drop_LeavesThePacketThatTheKernelReads) {
   TransportCounters counters;
   const TxFraming framing{.dialect = find_dialect(builtin_dialects(), 2), .zero_copy_above_bytes = 4000, .asks = true};
   const std::string large = random_text(5000, 1);
-  for (const TxToken token : {71, 72}) {
+  for (const TxToken token : {TxToken{71}, TxToken{72}}) {
     TxPacket packet = TestNode::make_packet(0, 1, large, token);
     ASSERT_TRUE(queue.push(packet, 0, framing, completions, counters));
   }
