@@ -19,12 +19,18 @@ inline constexpr size_t kFrameBytesMax = 16;
 
 /// Pieces waiting in one peer's transmit queue.
 inline constexpr uint32_t kTxEntriesMax = 1024;
-/// Bytes copied into one peer's transmit queue (headers and small payloads).
-inline constexpr uint32_t kTxStagingBytes = 256 * 1024;
+/// Bytes copied into one peer's transmit queue (headers, small payloads, and frames behind a full socket); from so many on a peer
+/// has no room for more.
+inline constexpr uint32_t kTxStagingBytes = 768 * 1024;
+inline constexpr uint32_t kTxStagingBusyBytes = 128 * 1024;
 /// Pieces handed to the kernel in one system call.
 inline constexpr size_t kTxGatherMax = 64;
-/// Frames that the engine may write at once.
+/// Frames that the engine may write at once, to all peers and to one: a burst of received ones is answered in one write.
 inline constexpr uint32_t kFramesTakenMax = 256;
+inline constexpr uint32_t kFramesOfPeerMax = 32;
+inline constexpr uint32_t kFrameRoomMax = 16 * 1024;
+static_assert(kTxStagingBusyBytes + (kFramesOfPeerMax + 1) * (kFrameRoomMax + kFrameBytesMax) <= kTxStagingBytes,
+              "frames have room behind a full socket");
 
 /// Writes by zero copy of one connection that the kernel is not done with, and packets that wait for that.
 inline constexpr uint32_t kZeroCopyWritesMax = 1024;

@@ -75,8 +75,9 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
     : options_(std::move(options)),
       newest_(*tcp::find_dialect(options_.dialects, versions.max)),
       chunks_(std::move(chunks)),
-      peers_(options_.peers_max,
-             {.bytes_max = options_.tx_queue_max_bytes, .inline_max_bytes = options_.inline_max_bytes}),
+      peers_(options_.peers_max, {.bytes_max = options_.tx_queue_max_bytes,
+                                  .inline_max_bytes = options_.inline_max_bytes,
+                                  .frame_bytes = uint32_t{tcp::kFrameBytesMax} + options_.frame_max_bytes}),
       frames_(options_.frame_max_bytes),
       links_({.options = &options_,
               .dialects = options_.dialects,
@@ -191,7 +192,7 @@ TxFrame TcpTransportImpl::take_frame(PeerId id) {
   // A dial to this machine may stand at once, but its hello is not answered yet.
   if (peer.link == nullptr || !peer.link->broken.ok() || !has_room(id)) return {};
   const uint32_t number = frames_.take();
-  peer.tx.reserve_room(tcp::kFrameBytesMax + frames_.room());
+  peer.tx.reserve_frame();
   return {.peer = id,
           .bytes = frames_.at(number),
           .room = frames_.room(),
@@ -227,7 +228,7 @@ void TcpTransportImpl::send_frames_to(Peer& peer, std::span<const TxFrame* const
     SKUA_CHECK(frames_.at(number) == frame->bytes, "a frame is not what take_frame gave");
     SKUA_CHECK(frame->size == 0 || (frame->size >= kPacketHeaderBytes && frame->size <= frame->room),
                "a frame is smaller than a header or larger than its room");
-    peer.tx.give_up_room(tcp::kFrameBytesMax + frames_.room());
+    peer.tx.give_up_frame();
     const bool stands = peer.link != nullptr && peer.link->generation == frame->cookie >> 32;
     if (frame->size == 0 || !stands) continue;
     const tcp::Dialect& dialect = *peer.link->dialect;
@@ -304,14 +305,14 @@ absl::Status check_options(const TcpOptions& options, const tcp::VersionRange& v
     }
   }
   if (versions.min == 0 || versions.min > versions.max) return invalid("no version to offer");
-  if (options.inline_max_bytes > tcp::kTxStagingBytes / 8) return invalid("inline_max_bytes too large");
+  if (options.inline_max_bytes > tcp::kTxStagingBusyBytes / 4) return invalid("inline_max_bytes too large");
   if (options.rx_chunk_count < 2) return invalid("rx_chunk_count must be at least 2");
   const uint64_t in_chunk = uint64_t{options.place_above_bytes} + tcp::kFrameBytesMax + kPacketHeaderBytes;
   if (in_chunk > options.rx_chunk_bytes || options.rx_chunk_bytes < tcp::kRxPeekBytes) {
     return invalid("rx_chunk_bytes must hold a packet of place_above_bytes");
   }
   const uint32_t frame_bytes = options.frame_max_bytes;
-  if (frame_bytes < kFrameRoomMin || frame_bytes > std::min(tcp::kBundleBytesMax, tcp::kTxStagingBytes / 16) ||
+  if (frame_bytes < kFrameRoomMin || frame_bytes > tcp::kFrameRoomMax ||
       frame_bytes + tcp::kFrameBytesMax > options.rx_chunk_bytes || frame_bytes > options.payload_max_bytes) {
     return invalid("frame_max_bytes must be 256 to 16,384, and fit in a chunk and in payload_max_bytes");
   }

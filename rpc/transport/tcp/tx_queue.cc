@@ -30,12 +30,13 @@ TxQueue::Entry& TxQueue::push_entry() {
 
 bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
   if (bytes_ >= limits_.bytes_max) return false;
-  if (entry_count_ + reserved_entries_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
+  if (entry_count_ + reserved_frames_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
+  // Wrapping around leaves at most one gap, smaller than the piece that wraps.
+  const uint32_t reserved = reserved_frames_ == 0 ? 0 : (reserved_frames_ + 1) * limits_.frame_bytes;
   uint32_t copied = 2 * kFrameBytesMax + kPacketHeaderBytes;
   if (copy_all) {
-    // One piece: wrapping around leaves at most a gap smaller than that.
     copied += packet.payload_bytes;
-    return staging_used_ + reserved_bytes_ + 2 * copied <= kTxStagingBytes;
+    return staging_used_ + reserved + 2 * copied <= kTxStagingBytes;
   }
   uint32_t largest = kPacketHeaderBytes;
   for (const ByteSpan segment : std::span(packet.segments).first(packet.segment_count)) {
@@ -43,20 +44,12 @@ bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
     copied += static_cast<uint32_t>(segment.size());
     largest = std::max(largest, static_cast<uint32_t>(segment.size()));
   }
-  // Wrapping around leaves at most one unused gap, smaller than the largest piece.
-  return staging_used_ + reserved_bytes_ + copied + largest <= kTxStagingBytes;
+  return staging_used_ + reserved + copied + largest <= kTxStagingBytes;
 }
 
-/// Twice: wrapping around leaves a gap smaller than the bytes.
-void TxQueue::reserve_room(uint32_t bytes) {
-  reserved_bytes_ += 2 * bytes;
-  ++reserved_entries_;
-}
-
-void TxQueue::give_up_room(uint32_t bytes) {
-  SKUA_CHECK(reserved_entries_ > 0 && reserved_bytes_ >= 2 * bytes, "room was given up that nobody reserved");
-  reserved_bytes_ -= 2 * bytes;
-  --reserved_entries_;
+void TxQueue::give_up_frame() {
+  SKUA_CHECK(reserved_frames_ > 0, "room was given up that nobody reserved");
+  --reserved_frames_;
 }
 
 /// Contiguous staging space; `padding` is what had to be skipped at the end of the ring.

@@ -50,6 +50,8 @@ class TxQueue {
     uint32_t bytes_max = 0;
     /// Segments up to this size are copied.
     uint32_t inline_max_bytes = 0;
+    /// Largest frame, with its prefix.
+    uint32_t frame_bytes = 0;
   };
 
   explicit TxQueue(Limits limits) : limits_(limits) {}
@@ -58,19 +60,18 @@ class TxQueue {
   /// Bytes not yet written.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
-  /// A burst of ordinary packets or a frame will be taken: less than half of each bound is used.
+  /// A burst of ordinary packets or a frame will be taken: far from each bound.
   [[nodiscard]] bool has_room_for_burst() const {
-    return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 &&
-           staging_used_ + reserved_bytes_ < kTxStagingBytes / 2;
+    return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 && staging_used_ < kTxStagingBusyBytes &&
+           reserved_frames_ < kFramesOfPeerMax;
   }
 
-  /// Room for later: push_bytes() of up to `bytes` will be taken. has_room_for_burst() is true, and `bytes` at most
-  /// kTxStagingBytes / 8.
-  void reserve_room(uint32_t bytes);
-  /// Of a reserve_room(bytes) before; also after drop().
-  void give_up_room(uint32_t bytes);
-  /// Appends bytes that are framed already; within room that was given up just now.
-  void push_bytes(ByteSpan bytes) {
+  /// Room for later: push_frame() will be taken. has_room_for_burst() is true.
+  void reserve_frame() { ++reserved_frames_; }
+  /// After one reserve_frame(); also after drop().
+  void give_up_frame();
+  /// Appends a framed frame, or the rest of one; within room that was given up just now.
+  void push_frame(ByteSpan bytes) {
     if (entries_ == nullptr) allocate();
     stage(bytes);
   }
@@ -143,8 +144,7 @@ class TxQueue {
   uint32_t staging_tail_ = 0;
   uint32_t staging_used_ = 0;
   bool merge_allowed_ = false;
-  uint32_t reserved_bytes_ = 0;
-  uint32_t reserved_entries_ = 0;
+  uint32_t reserved_frames_ = 0;
 };
 
 }  // namespace skua::rpc::tcp

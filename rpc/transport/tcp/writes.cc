@@ -58,7 +58,7 @@ size_t Links::write_frames(Peer& peer, std::span<iovec> pieces) {
     const size_t skipped = std::min(written, piece.iov_len);
     written -= skipped;
     if (skipped == piece.iov_len) continue;
-    peer.tx.push_bytes(ByteSpan(static_cast<const std::byte*>(piece.iov_base), piece.iov_len).subspan(skipped));
+    peer.tx.push_frame(ByteSpan(static_cast<const std::byte*>(piece.iov_base), piece.iov_len).subspan(skipped));
     copied += piece.iov_len - skipped;
   }
   if (!at_once) {

@@ -11,7 +11,8 @@
 namespace skua::rpc::tcp {
 namespace {
 
-constexpr TxQueue::Limits kLimits = {.bytes_max = 1 << 20, .inline_max_bytes = 256};
+constexpr uint32_t kFrameBytes = kFrameRoomMax + kFrameBytesMax;
+constexpr TxQueue::Limits kLimits = {.bytes_max = 1 << 20, .inline_max_bytes = 256, .frame_bytes = kFrameBytes};
 
 const Dialect& v1() {
   return builtin_dialects().front();
@@ -186,22 +187,21 @@ TEST(TxQueue, ReservedRoom_IsThereWhateverIsPushed) {
   TxCompletions completions;
   TransportCounters counters;
   const std::string payload = random_text(250, 1);
-  const std::string bytes = random_text(kTxStagingBytes / 16, 2);
-  const auto size = static_cast<uint32_t>(bytes.size());
+  const std::string bytes = random_text(kFrameBytes, 2);
   std::string expected;
   std::string got;
   for (int round = 0; round < 20; ++round) {
     size_t reserved = 0;
     while (queue.has_room_for_burst()) {
-      queue.reserve_room(size);
+      queue.reserve_frame();
       ++reserved;
     }
     ASSERT_GT(reserved, 0U);
     TxPacket packet = TestNode::make_packet(0, 1, payload);
     while (queue.push(packet, 0, {.dialect = &v1()}, completions, counters)) expected += frame_of(packet, v1());
     for (; reserved > 0; --reserved) {
-      queue.give_up_room(size);
-      queue.push_bytes(as_byte_span(bytes));
+      queue.give_up_frame();
+      queue.push_frame(as_byte_span(bytes));
       expected += bytes;
     }
     EXPECT_FALSE(queue.has_room_for_burst());
@@ -215,10 +215,10 @@ TEST(TxQueue, ReservedRoom_IsThereWhateverIsPushed) {
 TEST(TxQueue, ReservedRoom_OutlivesADrop) {
   TxQueue queue(kLimits);
   TxCompletions completions;
-  queue.reserve_room(1000);
+  queue.reserve_frame();
   queue.drop(nullptr, completions);
-  queue.give_up_room(1000);
-  queue.push_bytes(as_byte_span(std::string_view("bytes")));
+  queue.give_up_frame();
+  queue.push_frame(as_byte_span(std::string_view("bytes")));
   EXPECT_EQ(take(queue, 5, 1, completions), "bytes");
 }
 
