@@ -19,13 +19,14 @@ inline constexpr size_t kFrameBytesMax = 16;
 
 /// Pieces waiting in one peer's transmit queue.
 inline constexpr uint32_t kTxEntriesMax = 1024;
-/// Bytes copied into one peer's transmit queue (headers, small payloads, and frames behind a full socket); from so many on a peer
-/// has no room for more.
+/// Bytes copied into one peer's transmit queue (headers, small payloads, and frames behind a full socket); from so many
+/// on a peer has no room for more.
 inline constexpr uint32_t kTxStagingBytes = 768 * 1024;
 inline constexpr uint32_t kTxStagingBusyBytes = 128 * 1024;
 /// Pieces handed to the kernel in one system call.
 inline constexpr size_t kTxGatherMax = 64;
-/// Frames that the engine may write at once, to all peers and to one: a burst of received ones is answered in one write.
+/// Frames that the engine may write at once, to all peers and to one: a burst of received ones is answered in one
+/// write.
 inline constexpr uint32_t kFramesTakenMax = 256;
 inline constexpr uint32_t kFramesOfPeerMax = 32;
 inline constexpr uint32_t kFrameRoomMax = 16 * 1024;
@@ -48,8 +49,8 @@ inline constexpr uint32_t kRxRoomMin = 4096;
 /// because all of it is copied.
 inline constexpr uint32_t kRxPeekBytes = 2048;
 
-/// Bursts in a row that one connection must have to itself before it is read without asking epoll first, while others stand. Among
-/// several busy ones a look at epoll says which are worth a read.
+/// Bursts in a row that one connection must have to itself before it is read without asking epoll first, while others
+/// stand. Among several busy ones a look at epoll says which are worth a read.
 inline constexpr uint32_t kHotStreak = 64;
 /// Fruitless reads after which such a connection is left to epoll, while it is the only one, and while others stand.
 inline constexpr uint32_t kHotIdleAlone = 20'000;
