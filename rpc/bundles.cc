@@ -192,7 +192,8 @@ void Bundles::join(SessionEntry& entry) {
 void Bundles::enter(SessionEntry& entry, Association& a) {
   const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
   a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
-  if (a.session_count++ == 0) a.probe_ticks = to_ticks(options_.rto_initial_ns);
+  // A stream loses nothing: small calls wait for their answers or deadlines.
+  if (a.session_count++ == 0) a.probe_ticks = to_ticks(is_stream_ ? kSmallTimeoutMax : options_.rto_initial_ns);
   entry.association = &a;
 }
 

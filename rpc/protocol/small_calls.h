@@ -351,7 +351,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     a = driver_.association(head.association, head.epoch, from);
     if (const auto delay = static_cast<int32_t>(now - head.echo); a != nullptr && delay >= 0) {
       a->rtt.add_sample(delay * kTickNs);
-      a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
+      if (a->sent != nullptr) a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
       const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
       if (is_news && answered->association == a)
         driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
