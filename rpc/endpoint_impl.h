@@ -165,6 +165,9 @@ class EndpointImpl final : public MemoryAccess,
   absl::StatusOr<Buffer> allocate(size_t bytes) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
+  PeerId reserve_notices(SessionId session, uint32_t count) override;
+  void release_notices(PeerId peer, uint32_t count) override;
+  void on_notice(absl::AnyInvocable<void(PeerId from, uint32_t number)> observer) override;
   void call_at(TimeNs when, absl::AnyInvocable<void()> task) override;
 
   Transport& transport_;
@@ -400,6 +403,8 @@ class EndpointImpl final : public MemoryAccess,
   // Operations that others started, and their task.
   IntrusiveList<Operation, &Operation::hook> access_waiting_;
   size_t access_in_flight_ = 0;
+  uint64_t notices_reserved_ = 0;
+  absl::AnyInvocable<void(PeerId from, uint32_t number)> notice_observer_;
   TimeNs task_due_ns_ = kTimeNever;
   absl::AnyInvocable<void()> task_;
 

@@ -56,6 +56,23 @@ void EndpointImpl::close_region(uint32_t key) {
   one_sided_->close_region(key);
 }
 
+PeerId EndpointImpl::reserve_notices(SessionId session, uint32_t count) {
+  const SessionEntry* entry = find(session);
+  if (entry == nullptr || one_sided_ == nullptr || entry->peer == kUnbound) return kNoPeer;
+  if (!one_sided_->reserve_notices(entry->peer, count)) return kNoPeer;
+  notices_reserved_ += count;
+  return entry->peer;
+}
+
+void EndpointImpl::release_notices(PeerId peer, uint32_t count) {
+  one_sided_->release_notices(peer, count);
+  notices_reserved_ -= count;
+}
+
+void EndpointImpl::on_notice(absl::AnyInvocable<void(PeerId from, uint32_t number)> observer) {
+  notice_observer_ = std::move(observer);
+}
+
 void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
   task_due_ns_ = when;
   task_ = std::move(task);

@@ -37,7 +37,10 @@ void EndpointImpl::sever(const Session& session) {
 
 /// Takes in what READs have brought, and asks for more.
 size_t EndpointImpl::run_reads() {
-  if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0) return 0;
+  if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0 &&
+      notices_reserved_ == 0) {
+    return 0;
+  }
   size_t work = 0;
   std::array<OneSidedCompletion, kBurstMax> completions;
   while (const size_t count = one_sided_->reap(completions)) {
@@ -65,6 +68,10 @@ size_t EndpointImpl::run_reads() {
 }
 
 void EndpointImpl::on_one_sided(const OneSidedCompletion& completion) {
+  if (completion.kind == OneSidedCompletion::Kind::kNotice) {
+    if (notice_observer_) notice_observer_(completion.peer, static_cast<uint32_t>(completion.cookie));
+    return;
+  }
   if (completion.kind != OneSidedCompletion::Kind::kOperation) {
     const std::optional<MessageOwner> owner = loans_.on_completion(completion);
     if (!owner.has_value()) return;

@@ -66,6 +66,11 @@ class MemoryAccess {
   /// As OneSided.
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
   virtual void close_region(uint32_t key) = 0;
+  /// As OneSided::reserve_notices(), for the peer that the session is bound to now. kNoPeer: not so. What was reserved is given back by peer.
+  virtual PeerId reserve_notices(SessionId session, uint32_t count) = 0;
+  virtual void release_notices(PeerId peer, uint32_t count) = 0;
+  /// Notices go to `observer`, from inside poll(); null: nobody. One for the endpoint.
+  virtual void on_notice(absl::AnyInvocable<void(PeerId from, uint32_t number)> observer) = 0;
   /// `task` runs once in the first poll() from `when` on, instead of the one that was set before. The endpoint's end drops it.
   virtual void call_at(TimeNs when, absl::AnyInvocable<void()> task) = 0;
 };

@@ -11,8 +11,9 @@
 //
 // Two ways. Where the transport has operations on memory of its own (rpc/transport/one_sided.h) and a connection for them stands when a
 // region is granted, the grant says how the transport reaches it, and READ, WRITE and atomics are posted there: the owner's processor
-// takes no part. Everywhere else, and for what remains (a write with a notice), they are calls of the engine. So a program written to
-// this runs over every transport.
+// takes no part. Writes with a notice are posted as well, from the second one on, where the transport can send one with them
+// (rpc/notice_ring.h). Everywhere else, and for what remains, they are calls of the engine. So a program written to this runs over
+// every transport.
 //
 //               user's side                      owner's side
 //   by calls    bounds                           session, lease, rights, bounds: for each operation
@@ -42,6 +43,9 @@
 //   UNIMPLEMENTED          the peer has no RemoteMemoryHost
 //   FAILED_PRECONDITION    an atomic by call on a region whose atomics are the adapter's
 //   and what any call can end with (DEADLINE_EXCEEDED, UNAVAILABLE, ABORTED, CANCELLED); `may_have_executed` tells the rest.
+//
+// A write with a notice that is OK is in place. The owner's observer has run, or runs in a turn soon after: it sees the bytes, or what was
+// written over them since.
 //
 // Order: operations of one session may run in any order; wait for one to complete before what depends on it is started. Reads and
 // writes of the same bytes at the same time see any mixture; atomics (8 bytes, little endian) are atomic towards each other.
@@ -189,7 +193,8 @@ class RemoteMemoryHost {
     uint64_t freed = 0;       ///< by their users
     uint64_t expired = 0;     ///< by lease
     uint64_t revoked = 0;     ///< by revoke() or with their session
-    uint64_t operations = 0;  ///< by calls; the transport's are not seen here
+    uint64_t operations = 0;  ///< by calls; the transport's are not seen here,
+    uint64_t notices = 0;     ///< but for notices that came by it
     uint64_t refused = 0;     ///< malformed, out of bounds, without right, stale key
   };
 

@@ -55,7 +55,7 @@
 namespace skua::rpc {
 
 struct OneSidedOperation {
-  enum class Kind : uint8_t { kRead, kWrite, kFetchAdd, kCompareSwap };
+  enum class Kind : uint8_t { kRead, kWrite, kFetchAdd, kCompareSwap, kWriteWithNotice };
   Kind kind = Kind::kRead;
   PeerId peer = kNoPeer;
   /// Over this one, or it fails (see above); 0: over whichever stands.
@@ -68,17 +68,23 @@ struct OneSidedOperation {
   /// Atomics.
   uint64_t operand = 0;
   uint64_t expected = 0;
+  /// kWriteWithNotice: once `local` is in place so are these bytes of registered memory, there; then the peer gets the number.
+  ByteSpan entry{};
+  uint64_t entry_address = 0;
+  uint32_t entry_key = 0;
+  uint32_t number = 0;
   /// Handed back with the completion.
   uint64_t cookie = 0;
 };
 
 struct OneSidedCompletion {
-  enum class Kind : uint8_t { kOperation, kLent, kTakenBack };
-  /// The operation's, or the loan's.
+  enum class Kind : uint8_t { kOperation, kLent, kTakenBack, kNotice };
+  /// The operation's, or the loan's. Of kNotice: the number that `peer` sent, a peer's word.
   uint64_t cookie = 0;
   /// Of kLent: the name may be told. False: the loan did not come about; it is to be taken back all the same.
   bool ok = false;
   Kind kind = Kind::kOperation;
+  PeerId peer = kNoPeer;
 };
 
 /// What a peer must know of memory here.
@@ -119,11 +125,15 @@ class OneSided {
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
   /// When this returns nobody reaches it any more under that key; operations that are under way fail, having run or not.
   virtual void close_region(uint32_t key) = 0;
-  /// May be an operation's `local`.
+  /// From now on so many notices more from `peer` can wait here to be reaped. False: that is too many for this peer or for all, no connection
+  /// stands, or there are none; then nobody may be told to send any.
+  virtual bool reserve_notices(PeerId /*peer*/, uint32_t /*count*/) { return false; }
+  virtual void release_notices(PeerId /*peer*/, uint32_t /*count*/) {}
+  /// May be an operation's `local` or `entry`.
   [[nodiscard]] virtual bool usable(ByteSpan bytes) = 0;
   /// Takes a prefix and returns how many. One for a peer that is not ready is taken, and completes with ok = false.
   virtual size_t post(std::span<const OneSidedOperation> operations) = 0;
-  /// Completions in any order; returns how many were written.
+  /// Completions in any order, and notices of peers; returns how many were written.
   virtual size_t reap(std::span<OneSidedCompletion> completions) = 0;
   /// Ends the connection with `peer`: when this returns, the peer reaches no memory here any more, and our own operations with
   /// it will complete, with ok = false if they had not ended. The next connection() asks for a new one.

@@ -24,6 +24,7 @@ size_t RemoteMemoryRequest::encode(MutableByteSpan to) const {
   switch (kind) {
     case Kind::kAllocate:
     case Kind::kOpen:
+    case Kind::kRing:
     case Kind::kFree: break;
     case Kind::kRenew: writer.write(lease_ms); break;
     case Kind::kRead:
@@ -57,7 +58,7 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
   ByteReader reader(from);
   out = {};
   const auto kind = reader.read<uint8_t>();
-  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kOpen)) return false;
+  if (kind < static_cast<uint8_t>(Kind::kAllocate) || kind > static_cast<uint8_t>(Kind::kRing)) return false;
   out.kind = static_cast<Kind>(kind);
   if (out.kind == Kind::kAllocate) {
     out.bytes = reader.read<uint64_t>();
@@ -79,6 +80,7 @@ bool RemoteMemoryRequest::decode(ByteSpan from, RemoteMemoryRequest& out) {
   switch (out.kind) {
     case Kind::kAllocate:
     case Kind::kOpen:
+    case Kind::kRing:
     case Kind::kFree: break;
     case Kind::kRenew: out.lease_ms = reader.read<uint32_t>(); break;
     case Kind::kRead:

@@ -10,12 +10,14 @@
 //     fetch-add     u64 key, u64 offset, u64 addend
 //     compare-swap  u64 key, u64 offset, u64 expected, u64 desired
 //     check         u64 key, u64 offset, u32 length, u8 rights: would an operation be allowed? Nothing is done.
+//     ring          u64 key: notices of writes to that region shall go by the transport (rpc/notice_ring.h)
 //     open          u8 rights, u32 lease in ms, u8 direct wanted, the name (all that is left, 1 to 64 bytes)
 //
 //   answer (when OK)
 //     allocate      u64 key, u32 lease granted in ms; if the peer's transport reaches the region by itself: u64 address, u32 key there
 //     open          as allocate, with u64 bytes of the region behind the lease
 //     renew         u32 lease granted in ms
+//     ring          u64 address and u32 key of the ring there, u32 slot
 //     read          the bytes
 //     fetch-add,
 //     compare-swap  u64 what was there before
@@ -39,6 +41,7 @@ struct RemoteMemoryRequest {
     kCompareSwap = 7,
     kCheck = 8,
     kOpen = 9,
+    kRing = 10,
   };
   /// Of every kind, without `content`.
   static constexpr size_t kEncodedMax = 1 + 4 * 8;

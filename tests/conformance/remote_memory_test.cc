@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/rng.h"
+#include "rpc/notice_ring.h"
 #include "rpc/remote_memory.h"
 #include "rpc/transport/one_sided.h"
 #include "tests/conformance/fabric.h"
@@ -73,7 +74,8 @@ class RemoteMemoryTest : public ::testing::TestWithParam<FabricKind> {
 
   void TearDown() override {
     if (user_ == nullptr || owner_ == nullptr) return;
-    EXPECT_EQ(user_->memory->operations_in_flight(), 0u);
+    // What it asks for by itself is counted, too.
+    EXPECT_TRUE(run_until([&] { return user_->memory->operations_in_flight() == 0; }));
     EXPECT_TRUE(run_until([&] { return at_rest(*owner_) && at_rest(*user_->endpoint); }));
     // Nothing stays open once everybody has let go.
     if (host_ == nullptr) return;
@@ -275,6 +277,58 @@ TEST_P(RemoteMemoryTest, Notice_ComesWithTheBytesInPlace) {
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].key, region->key);
   EXPECT_EQ(notices[0].notice, 0xfeedu);
+}
+
+/// More than a ring holds, several under way: each is told once, with its bytes in place.
+TEST_P(RemoteMemoryTest, Notices_EachIsToldOnceWithItsBytes) {
+  constexpr uint32_t kNotices = 300;
+  constexpr uint32_t kInFlight = 25;
+  constexpr size_t kBytes = 64;
+  offer();
+  connect();
+  const auto region = allocate(kNotices * kBytes);
+  ASSERT_TRUE(region.ok()) << region.status();
+  std::vector<uint32_t> told(kNotices);
+  host_->on_notice([&](const RemoteMemoryHost::Notice& notice) {
+    ASSERT_LT(notice.notice, kNotices);
+    ++told[notice.notice];
+    EXPECT_EQ(notice.key, region->key);
+    EXPECT_EQ(notice.offset, notice.notice * kBytes);
+    EXPECT_EQ(notice.bytes, kBytes);
+    EXPECT_EQ(as_string_view(host_->local(notice.key).subspan(notice.offset, notice.bytes)),
+              bytes_of(kBytes, notice.notice));
+  });
+  std::vector<std::string> contents;
+  for (uint32_t i = 0; i < kNotices; ++i) contents.push_back(bytes_of(kBytes, i));
+  std::vector<uint32_t> surely(kNotices);
+  uint32_t done = 0;
+  for (uint32_t i = 0; i < kNotices; ++i) {
+    const RemoteOperation operation{.kind = RemoteOperation::Kind::kWriteWithNotice,
+                                    .offset = i * kBytes,
+                                    .from = as_byte_span(contents[i]),
+                                    .notice = i};
+    const absl::Status started = user_->memory->submit(*region, operation, [&, i](RemoteOutcome&& outcome) {
+      ++done;
+      surely[i] = outcome.status.ok() ? 1 : 0;
+      EXPECT_TRUE(outcome.status.ok() || (may_break() && outcome.may_have_executed)) << outcome.status;
+    });
+    ASSERT_TRUE(started.ok()) << started;
+    ASSERT_TRUE(run_until([&] { return i + 1 - done < kInFlight; }));
+  }
+  ASSERT_TRUE(run_until([&] { return done == kNotices; }));
+  // Those that completed by the transport may be told a moment later.
+  EXPECT_TRUE(run_until([&] {
+    for (uint32_t i = 0; i < kNotices; ++i) {
+      if (told[i] < surely[i]) return false;
+    }
+    return true;
+  }));
+  for (uint32_t i = 0; i < kNotices; ++i) EXPECT_LE(told[i], 1u) << i;
+  EXPECT_LE(host_->counters().refused, 1u) << "the ring, where there is none";
+  if (is_direct() && !may_break()) {
+    EXPECT_GT(host_->counters().notices, NoticeRing::kEntries);
+    EXPECT_EQ(host_->counters().notices, user_->memory->counters().direct);
+  }
 }
 
 TEST_P(RemoteMemoryTest, Published_AllWhoOpenItShareIt) {

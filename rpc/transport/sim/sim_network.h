@@ -214,8 +214,8 @@ class SimNetwork {
   SimTransport* reachable(const SimTransport& from, PeerId peer);
   void post(SimTransport& sender, const OneSidedOperation& operation);
   void perform(Event& event);
-  static ByteSpan reached(const SimTransport& target, const Event& event);
-  static bool perform_on(SimTransport& target, const Event& event);
+  static MutableByteSpan reached(const SimTransport& target, const Event& event, const MemoryName& name, size_t bytes);
+  static bool perform_on(SimTransport& target, const Event& event, uint32_t from);
   void connect(Event& event);
   void turn_loan(Event& event);
   void trace(uint64_t what, ByteSpan bytes);
@@ -283,6 +283,7 @@ class SimTransport final : public Transport, private OneSided {
   void take_back(uint64_t loan) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
+  bool reserve_notices(PeerId peer, uint32_t /*count*/) override { return connection(peer) != 0; }
   bool usable(ByteSpan /*bytes*/) override { return true; }
   size_t post(std::span<const OneSidedOperation> operations) override;
   size_t reap(std::span<OneSidedCompletion> completions) override;

@@ -19,7 +19,8 @@ constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
 uint8_t right_for(OneSidedOperation::Kind kind) {
   switch (kind) {
     case OneSidedOperation::Kind::kRead: return memory_rights::kRead;
-    case OneSidedOperation::Kind::kWrite: return memory_rights::kWrite;
+    case OneSidedOperation::Kind::kWrite:
+    case OneSidedOperation::Kind::kWriteWithNotice: return memory_rights::kWrite;
     default: return memory_rights::kAtomic;
   }
 }
@@ -81,7 +82,7 @@ void SimNetwork::perform(Event& event) {
                          blocked_.contains({target->second->address_, sender->second->address_});
     const bool fails = rng_.chance(faults_.one_sided_failure);
     // It may have run all the same: the answer was lost.
-    const auto run = [&] { return perform_on(*target->second, event); };
+    const auto run = [&] { return perform_on(*target->second, event, sender->second->address_); };
     if (fails && !blocked && rng_.chance(0.5)) static_cast<void>(run());
     ok = !blocked && !fails && run();
     if (!ok) link.up = false;
@@ -92,11 +93,12 @@ void SimNetwork::perform(Event& event) {
 }
 
 /// The bytes of `target` that an operation is for; empty: it may not.
-ByteSpan SimNetwork::reached(const SimTransport& target, const Event& event) {
+MutableByteSpan SimNetwork::reached(const SimTransport& target, const Event& event, const MemoryName& name,
+                                    size_t size) {
   const OneSidedOperation& operation = event.operation;
-  const bool lent = (operation.address & kLoanBit) != 0;
-  const uint64_t number = (operation.address & ~kLoanBit) >> kOffsetBits;
-  const uint64_t offset = operation.address & kOffsetMask;
+  const bool lent = (name.address & kLoanBit) != 0;
+  const uint64_t number = (name.address & ~kLoanBit) >> kOffsetBits;
+  const uint64_t offset = name.address & kOffsetMask;
   const size_t count = lent ? target.lendings_.size() : target.named_.size();
   if (number >= count) return {};
   ByteSpan bytes;
@@ -104,29 +106,38 @@ ByteSpan SimNetwork::reached(const SimTransport& target, const Event& event) {
     const SimTransport::Lending& lending = target.lendings_[number];
     using State = SimTransport::Lending::State;
     const bool open = lending.state == State::kLent || lending.state == State::kEnding;
-    if (!open || operation.key != lending.key) return {};
+    if (!open || name.key != lending.key) return {};
     if (lending.other != event.sender || lending.link_number != event.link_number) return {};
     if (operation.kind != OneSidedOperation::Kind::kRead) return {};
     bytes = lending.bytes;
   } else {
     const SimTransport::Named& named = target.named_[number];
-    if (operation.key != named.key || (named.rights & right_for(operation.kind)) == 0) return {};
+    if (name.key != named.key || (named.rights & right_for(operation.kind)) == 0) return {};
     bytes = named.bytes;
   }
-  if (offset > bytes.size() || operation.local.size() > bytes.size() - offset) return {};
-  return bytes.subspan(offset, operation.local.size());
+  if (offset > bytes.size() || size > bytes.size() - offset) return {};
+  return {const_cast<std::byte*>(bytes.data()) + offset, size};
 }
 
-bool SimNetwork::perform_on(SimTransport& target, const Event& event) {
+/// `from`: the sender's address.
+bool SimNetwork::perform_on(SimTransport& target, const Event& event, uint32_t from) {
   const OneSidedOperation& operation = event.operation;
-  const ByteSpan bytes = reached(target, event);
+  const MutableByteSpan bytes = reached(target, event, {operation.address, operation.key}, operation.local.size());
   if (bytes.empty()) return false;
-  auto* there = const_cast<std::byte*>(bytes.data());
+  std::byte* there = bytes.data();
   std::byte* here = operation.local.data();
   if (operation.kind == OneSidedOperation::Kind::kRead) {
     std::memcpy(here, there, operation.local.size());
   } else if (operation.kind == OneSidedOperation::Kind::kWrite) {
     std::memcpy(there, here, operation.local.size());
+  } else if (operation.kind == OneSidedOperation::Kind::kWriteWithNotice) {
+    std::memcpy(there, here, operation.local.size());
+    const MutableByteSpan entry =
+        reached(target, event, {operation.entry_address, operation.entry_key}, operation.entry.size());
+    const auto peer = target.peer_by_address_.find(from);
+    if (entry.empty() || peer == target.peer_by_address_.end()) return false;
+    copy_bytes(entry.data(), operation.entry);
+    target.done_.push_back({operation.number, true, OneSidedCompletion::Kind::kNotice, peer->second});
   } else {
     const auto previous = load_le<uint64_t>(there);
     const bool add = operation.kind == OneSidedOperation::Kind::kFetchAdd;

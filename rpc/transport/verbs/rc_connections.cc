@@ -1,5 +1,7 @@
 #include "rpc/transport/verbs/rc_connections.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +15,6 @@ constexpr uint32_t kPsnMask = 0xffffff;
 constexpr DurationNs kWayKnownFor = 10 * kSecond;
 /// After an attempt that failed.
 constexpr DurationNs kConnectAgainAfter = 200 * kMillisecond;
-constexpr DurationNs kRegisterAgainAfter = kSecond;
 constexpr DurationNs kLookEvery = 2 * kMillisecond;
 /// Queue pairs asked for their state in one look, each a system call.
 constexpr size_t kWatchedAtOnce = 16;
@@ -27,7 +28,7 @@ RcConnections::RcConnections(RcHost& host, Device& device, AddressResolver& reso
                              Rng rng)
     : host_(host), device_(device), resolver_(resolver), channel_(channel), rng_(rng), slots_(kSlots) {
   for (auto i = static_cast<uint32_t>(kSlots); i-- > 0;) free_.push_back(i);
-  done_.reserve(3 * kSlots + 2 * kWindowsMax);
+  done_.reserve(3 * kSlots + 2 * kWindowsMax + kNoticesMax);
   to_invalidate_.reserve(kWindowsMax);
 }
 
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RcConnections>> RcConnections::create(RcHost& hos
   if (device.limits().max_qp_rd_atom <= 0) return absl::UnimplementedError("the device has no READs");
   std::unique_ptr<RcConnections> out(new RcConnections(host, device, resolver, channel, rng));
   // Room for what ended queue pairs left as well.
-  absl::StatusOr<ibv_cq*> queue = channel.make_queue(2 * kSlots);
+  absl::StatusOr<ibv_cq*> queue = channel.make_queue(2 * (kSlots + kNoticesMax));
   if (!queue.ok()) return queue.status();
   out->completions_ = *queue;
   return out;
@@ -121,6 +122,7 @@ bool RcConnections::make_queue(Connection& connection, TimeNs now) {
     absl::StatusOr<std::unique_ptr<RcQueue>> queue =
         RcQueue::create(device_, completions_, static_cast<uint32_t>(rng_.next()) & kPsnMask);
     if (queue.ok()) connection.queue = *std::move(queue);
+    connection.serial = ++last_serial_;
   }
   if (connection.queue != nullptr) return true;
   connection.handshake.end();
@@ -136,7 +138,10 @@ bool RcConnections::bind(PeerId peer, Connection& connection, const ConnectMessa
   remote.psn = message.psn;
   remote.reads_served = message.reads_served;
   remote.mtu_bytes = address.mtu_bytes;
-  if (connection.queue->bind(remote).ok()) return true;
+  if (connection.queue->bind(remote).ok()) {
+    post_notice_room(peer, connection);
+    return true;
+  }
   end(peer, connection);
   connection.not_before_ns = now + kConnectAgainAfter;
   return false;
@@ -225,6 +230,14 @@ void RcConnections::send(PeerId peer, const Connection& connection, bool closed)
 // --- Ending ----------------------------------------------------------------------------------------------------------
 
 void RcConnections::end(PeerId peer, Connection& connection) {
+  // What was told to have arrived is told here, too: nothing more arrives, and what has is taken.
+  if (connection.notices_posted > 0) {
+    connection.ending = true;
+    connection.queue->fail();
+    poll();
+    connection.ending = false;
+    connection.notices_posted = 0;
+  }
   close_windows(peer);
   connection.queue.reset();
   connection.handshake.end();
@@ -238,7 +251,7 @@ void RcConnections::end(PeerId peer, Connection& connection) {
 
 void RcConnections::mark_broken(PeerId peer) {
   Connection* connection = find(peer);
-  if (connection == nullptr || connection->broken || connection->queue == nullptr) return;
+  if (connection == nullptr || connection->broken || connection->ending || connection->queue == nullptr) return;
   connection->broken = true;
   broken_.push_back(peer);
 }
@@ -273,9 +286,12 @@ void RcConnections::forget(PeerId peer) {
   end(peer, *connection);
   end_broken();
   const bool waiting = connection->waiting;
+  const bool renewing = connection->renewing;
   const uint32_t windows = connection->windows;
+  notices_reserved_ -= connection->notices_reserved;
   *connection = Connection();
   connection->waiting = waiting;
+  connection->renewing = renewing;
   connection->windows = windows;
 }
 
@@ -308,42 +324,6 @@ void RcConnections::fail_for_test(PeerId peer) {
   }
 }
 
-// --- Memory ----------------------------------------------------------------------------------------------------------
-
-const RegionTable::Region* RcConnections::local_region(ByteSpan bytes) {
-  if (const RegionTable::Region* known = local_.find(bytes); known != nullptr) return known;
-  const RegionTable::Region* region = host_.regions().find(bytes);
-  if (region == nullptr) return nullptr;
-  const TimeNs now = clock_.now_ns();
-  if (now < register_again_ns_) return nullptr;
-  absl::StatusOr<Registration> registration = device_.local_memory().acquire(region->bytes);
-  if (!registration.ok()) {
-    // A system call in vain for every large message would be one too many.
-    register_again_ns_ = now + kRegisterAgainAfter;
-    return nullptr;
-  }
-  local_.add(region->bytes, *registration);
-  return local_.find(bytes);
-}
-
-void RcConnections::forget(MutableByteSpan region) {
-  if (local_.remove(region)) device_.local_memory().release(region);
-}
-
-absl::StatusOr<MemoryName> RcConnections::open_region(MutableByteSpan region, uint8_t rights) {
-  absl::StatusOr<Registration> registration = device_.open_memory(region, rights);
-  if (!registration.ok()) return registration.status();
-  open_.emplace(registration->key, *registration);
-  return MemoryName{reinterpret_cast<uintptr_t>(region.data()), registration->key};
-}
-
-void RcConnections::close_region(uint32_t key) {
-  const auto found = open_.find(key);
-  if (found == open_.end()) return;
-  device_.close_memory(found->second);
-  open_.erase(found);
-}
-
 // --- Operations ------------------------------------------------------------------------------------------------------
 
 size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
@@ -357,13 +337,16 @@ size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
     const bool works =
         stands && (operation.connection == 0 || operation.connection == connection->handshake.connection());
     const RegionTable::Region* region = works ? local_region(operation.local) : nullptr;
-    if (region == nullptr) {
+    const bool has_entry = operation.kind == OneSidedOperation::Kind::kWriteWithNotice;
+    const uint32_t local_key = region == nullptr ? 0 : region->key;
+    const RegionTable::Region* entry = works && has_entry ? local_region(operation.entry) : region;
+    if (region == nullptr || entry == nullptr) {
       ++stats_.operations_failed;
       done_.push_back({operation.cookie, false});
       continue;
     }
-    if (batch.count > 0 && (batch.peer != operation.peer || batch.count == batch.requests.size())) flush(batch);
-    if (!add(batch, operation, region->key)) break;
+    if (batch.count > 0 && (batch.peer != operation.peer || batch.count >= kBurstMax)) flush(batch);
+    if (!add(batch, operation, local_key, entry->key)) break;
   }
   flush(batch);
   return taken;
@@ -380,27 +363,46 @@ uint32_t RcConnections::take_slot(PeerId peer, Slot::Kind kind, uint64_t cookie)
   return index;
 }
 
-bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key) {
-  Connection& connection = *connections_[operation.peer];
-  if (!has_room(connection)) return false;
-  const uint32_t index = take_slot(operation.peer, Slot::Kind::kOperation, operation.cookie);
+ibv_send_wr& RcConnections::add_request(Batch& batch, ByteSpan bytes, uint32_t local_key) {
   ibv_send_wr& request = batch.requests[batch.count];
   ibv_sge& piece = batch.pieces[batch.count];
   if (batch.count > 0) batch.requests[batch.count - 1].next = &request;
-  batch.peer = operation.peer;
   ++batch.count;
-  piece = {reinterpret_cast<uintptr_t>(operation.local.data()), static_cast<uint32_t>(operation.local.size()),
-           local_key};
+  piece = {reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), local_key};
   request = {};
-  request.wr_id = request_id(index);
   request.sg_list = &piece;
   request.num_sge = 1;
+  return request;
+}
+
+bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key, uint32_t entry_key) {
+  Connection& connection = *connections_[operation.peer];
+  if (!has_room(connection)) return false;
+  const uint32_t index = take_slot(operation.peer, Slot::Kind::kOperation, operation.cookie);
+  batch.peer = operation.peer;
+  ibv_send_wr& request = add_request(batch, operation.local, local_key);
+  request.wr_id = request_id(index);
   request.send_flags = IBV_SEND_SIGNALED;
   using Kind = OneSidedOperation::Kind;
   if (operation.kind == Kind::kRead && operation.connection != 0) {
-    slots_[index].read_bytes = piece.length;
+    slots_[index].read_bytes = static_cast<uint32_t>(operation.local.size());
     connection.progress.on_post(clock_.now_ns());
     ++reads_in_flight_;
+  }
+  if (operation.kind == Kind::kWriteWithNotice) {
+    // The connection keeps their order. One completes for both: where the first one fails, so does the second.
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.send_flags = 0;
+    request.wr.rdma.remote_addr = operation.address;
+    request.wr.rdma.rkey = operation.key;
+    ibv_send_wr& notice = add_request(batch, operation.entry, entry_key);
+    notice.wr_id = request.wr_id;
+    notice.send_flags = IBV_SEND_SIGNALED;
+    notice.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    notice.imm_data = htonl(operation.number);
+    notice.wr.rdma.remote_addr = operation.entry_address;
+    notice.wr.rdma.rkey = operation.entry_key;
+    return true;
   }
   if (operation.kind == Kind::kRead || operation.kind == Kind::kWrite) {
     request.opcode = operation.kind == Kind::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
@@ -437,6 +439,7 @@ size_t RcConnections::poll() {
 
 void RcConnections::on_completion(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id);
+  if ((index & kNoticeMark) != 0) return on_notice(completion);
   if (index >= slots_.size() || slots_[index].peer == kNoPeer || slots_[index].epoch != completion.wr_id >> 32) return;
   const bool ok = completion.status == IBV_WC_SUCCESS;
   const PeerId peer = slots_[index].peer;
@@ -461,12 +464,20 @@ void RcConnections::free_slot(uint32_t index, bool ok) {
 }
 
 size_t RcConnections::reap(std::span<OneSidedCompletion> completions) {
-  if (done_count() < completions.size() && free_.size() < slots_.size()) poll();
+  const bool may_complete = free_.size() < slots_.size() || notices_reserved_ > 0;
+  if (done_count() < completions.size() && may_complete) poll();
   if (!broken_.empty()) end_broken();
   if (!to_invalidate_.empty()) invalidate_waiting();
   const size_t count = std::min(completions.size(), done_count());
   std::copy_n(done_.begin() + static_cast<std::ptrdiff_t>(done_at_), count, completions.begin());
   done_at_ += count;
+  for (const OneSidedCompletion& completion : completions.first(count)) {
+    if (completion.kind != OneSidedCompletion::Kind::kNotice) continue;
+    Connection* connection = find(completion.peer);
+    if (connection == nullptr || connection->notices_waiting == 0) continue;
+    --connection->notices_waiting;
+    if (!std::exchange(connection->renewing, true)) to_renew_.push_back(completion.peer);
+  }
   if (done_at_ == done_.size() || done_at_ >= kSlots) {
     done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(done_at_));
     done_at_ = 0;

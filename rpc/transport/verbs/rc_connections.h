@@ -12,8 +12,12 @@
 // A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair, and knows the other
 // end's once it is bound to it.
 //
+// Notices (WRITE with immediate data) take what was posted to receive, without memory. So much is posted by a connection as was reserved for its peer;
+// a notice's place is posted again when it was reaped, so that no peer has more of them waiting here. The id of such a work
+// request is the peer and the connection's serial number.
+//
 // Memory: registered for connected queue pairs when it is first used so, region by region (device.h). Peers reach none
-// of it but through windows (rc_windows.cc), a memory window of type 2 for each loan:
+// of it but through windows (rc_memory.cc), a memory window of type 2 for each loan:
 //
 //    free --lend(): BIND_MW--> lending --> lent --take_back(): LOCAL_INV--> ending --> free
 //                                 \---------- \-- its connection ended: dead -----------/
@@ -84,6 +88,8 @@ class RcConnections final : public OneSided {
   void take_back(uint64_t loan) override;
   absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) override;
   void close_region(uint32_t key) override;
+  bool reserve_notices(PeerId peer, uint32_t count) override;
+  void release_notices(PeerId peer, uint32_t count) override;
   bool usable(ByteSpan bytes) override { return host_.regions().find(bytes) != nullptr; }
   size_t post(std::span<const OneSidedOperation> operations) override;
   size_t reap(std::span<OneSidedCompletion> completions) override;
@@ -100,6 +106,10 @@ class RcConnections final : public OneSided {
   void forget(PeerId peer);
   /// The region is about to be unregistered.
   void forget(MutableByteSpan region);
+  /// Room for notices again, where some were reaped. Once a turn, so that no peer's notices keep one going for ever.
+  void renew_notice_room() {
+    if (!to_renew_.empty()) renew_all();
+  }
   /// To be asked after the channel was armed. False: there is something to reap.
   bool idle();
 
@@ -110,6 +120,10 @@ class RcConnections final : public OneSided {
 
  private:
   static constexpr size_t kSlots = 1024;
+  /// In the lower half of a work request's id: room for a notice of a peer, not a slot.
+  static constexpr uint32_t kNoticeMark = 0x80000000;
+  /// Of all peers.
+  static constexpr uint32_t kNoticesMax = 2048;
 
   struct Connection {
     RcHandshake handshake;
@@ -121,6 +135,12 @@ class RcConnections final : public OneSided {
     TimeNs not_before_ns = 0;
     uint32_t in_flight = 0;
     uint32_t windows = 0;  // lent to the peer, or to whom its id stood for before
+    uint32_t serial = 0;   // of the queue pair
+    uint32_t notices_reserved = 0;
+    uint32_t notices_posted = 0;
+    uint32_t notices_waiting = 0;  // in done_
+    bool renewing = false;         // in to_renew_
+    bool ending = false;
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
@@ -145,8 +165,9 @@ class RcConnections final : public OneSided {
   };
   /// Work requests on their way to one peer's queue pair.
   struct Batch {
-    std::array<ibv_send_wr, kBurstMax> requests;
-    std::array<ibv_sge, kBurstMax> pieces;
+    // Two for the last operation.
+    std::array<ibv_send_wr, kBurstMax + 1> requests;
+    std::array<ibv_sge, kBurstMax + 1> pieces;
     size_t count = 0;
     PeerId peer = kNoPeer;
   };
@@ -172,7 +193,11 @@ class RcConnections final : public OneSided {
   void end_broken();
 
   // Operating.
-  bool add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key);
+  bool add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key, uint32_t entry_key);
+  static ibv_send_wr& add_request(Batch& batch, ByteSpan bytes, uint32_t local_key);
+  void post_notice_room(PeerId peer, Connection& connection);
+  void on_notice(const ibv_wc& completion);
+  void renew_all();
   void flush(Batch& batch);
   size_t poll();
   void on_completion(const ibv_wc& completion);
@@ -186,7 +211,7 @@ class RcConnections final : public OneSided {
   /// The region that holds [bytes], registered for connected queue pairs; null: there is none.
   const RegionTable::Region* local_region(ByteSpan bytes);
 
-  // Windows (rc_windows.cc).
+  // Windows (rc_memory.cc).
   [[nodiscard]] std::optional<uint32_t> take_window();
   void bind(uint32_t number, const RegionTable::Region& region, ByteSpan bytes);
   void on_window_done(Slot::Kind kind, uint32_t number, bool ok);
@@ -218,6 +243,9 @@ class RcConnections final : public OneSided {
   std::vector<uint32_t> free_windows_;
   std::vector<uint32_t> to_invalidate_;  // when there is room
   uint32_t reads_in_flight_ = 0;         // of messages
+  uint32_t notices_reserved_ = 0;
+  uint32_t last_serial_ = 0;
+  std::vector<PeerId> to_renew_;
   TimeNs register_again_ns_ = 0;
   Stats stats_;
 };

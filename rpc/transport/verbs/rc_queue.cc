@@ -11,7 +11,7 @@ constexpr int kReadsServedMax = 16;
 /// 4.096 us * 2^14 = 67 ms, several times over: then the peer counts as gone.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 7;
-/// 0.64 ms; nothing here needs a posted receive, so that it is never waited for.
+/// 0.64 ms. Who sends more notices than there is room for, which he was told, waits.
 constexpr uint8_t kReceiverNotReady = 12;
 
 ibv_mtu mtu_of(uint16_t bytes) {
@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<RcQueue>> RcQueue::create(Device& device, ibv_cq*
   wanted.send_cq = completions;
   wanted.recv_cq = completions;
   wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = kDepth;
-  wanted.cap.max_recv_wr = 1;
+  wanted.cap.max_send_wr = 2 * kDepth;
+  wanted.cap.max_recv_wr = kNotices;
   wanted.cap.max_send_sge = 1;
   wanted.cap.max_recv_sge = 1;
   out->pair_ = ibv_create_qp(device.remote_domain(), &wanted);
@@ -76,6 +76,13 @@ absl::Status RcQueue::bind(const Remote& remote) {
 bool RcQueue::post(ibv_send_wr* first) {
   ibv_send_wr* first_refused = nullptr;
   return ibv_post_send(pair_, first, &first_refused) == 0;
+}
+
+bool RcQueue::post_notice_room(uint64_t id) {
+  ibv_recv_wr request{};
+  request.wr_id = id;
+  ibv_recv_wr* refused = nullptr;
+  return ibv_post_recv(pair_, &request, &refused) == 0;
 }
 
 bool RcQueue::in_error() const {

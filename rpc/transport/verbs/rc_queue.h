@@ -20,8 +20,10 @@ namespace skua::rpc::verbs {
 /// Thread: the transport's.
 class RcQueue {
  public:
-  /// Operations on their way to the device.
+  /// Operations on their way to the device, each of up to two work requests.
   static constexpr uint32_t kDepth = 64;
+  /// Notices that can wait to be heard of.
+  static constexpr uint32_t kNotices = 128;
 
   /// The peer's half.
   struct Remote {
@@ -47,6 +49,8 @@ class RcQueue {
   absl::Status bind(const Remote& remote);
   /// False: refused, at least the last of them.
   bool post(ibv_send_wr* first);
+  /// Room for one more notice; it completes with this id. False: refused.
+  bool post_notice_room(uint64_t id);
   /// Asks the device.
   [[nodiscard]] bool in_error() const;
   /// It works no more: what is under way ends. The device still knows it.

@@ -316,6 +316,7 @@ void VerbsTransport::abandon_tx() {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
+  if (connections_ != nullptr) connections_->renew_notice_room();
   std::array<UdQueue::Received, kBurstMax> received;
   const size_t wanted = std::min(packets.size(), received.size());
   const size_t count = queue_->poll_received(std::span(received).first(wanted));
@@ -465,6 +466,7 @@ void VerbsTransport::wait(DurationNs timeout_ns) {
   turns_ = kTurnsPerLook - 1;
   if (queue_->in_error()) recover(clock_.now_ns());
   if (connections_ != nullptr) {
+    connections_->renew_notice_room();
     timeout_ns = std::min(timeout_ns, std::max<DurationNs>(connections_->next_timer_ns() - clock_.now_ns(), 0));
   }
   if (queue_->in_error()) {

@@ -82,14 +82,17 @@ TEST(RemoteMemoryRequest, Golden) {
             "03"
             "e8030000"
             "01");
+  EXPECT_EQ(to_hex(encoded(sample(Kind::kRing))),
+            "0a"
+            "8877665544332211");
 }
 
 TEST(RemoteMemoryRequest, Decode_GivesBackWhatWasEncoded) {
-  for (uint8_t kind = 1; kind <= 8; ++kind) {
+  for (const int kind : {1, 2, 3, 4, 5, 6, 7, 8, 10}) {
     const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
     RemoteMemoryRequest out;
-    ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(bytes), out)) << int{kind};
-    EXPECT_EQ(encoded(out), bytes) << int{kind};
+    ASSERT_TRUE(RemoteMemoryRequest::decode(as_byte_span(bytes), out)) << kind;
+    EXPECT_EQ(encoded(out), bytes) << kind;
   }
 }
 
@@ -117,20 +120,20 @@ TEST(RemoteMemoryRequest, Decode_NamesAreShortAndNotEmpty) {
 }
 
 TEST(RemoteMemoryRequest, Decode_RefusesEveryOtherLength) {
-  for (uint8_t kind = 1; kind <= 8; ++kind) {
+  for (const int kind : {1, 2, 3, 4, 5, 6, 7, 8, 10}) {
     const std::string bytes = encoded(sample(static_cast<Kind>(kind)));
     RemoteMemoryRequest out;
     for (size_t size = 0; size < bytes.size(); ++size) {
-      EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(bytes).first(size), out)) << int{kind} << " of " << size;
+      EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(bytes).first(size), out)) << kind << " of " << size;
     }
     const bool has_content = static_cast<Kind>(kind) == Kind::kWrite;
-    EXPECT_EQ(RemoteMemoryRequest::decode(as_byte_span(bytes + "x"), out), has_content) << int{kind};
+    EXPECT_EQ(RemoteMemoryRequest::decode(as_byte_span(bytes + "x"), out), has_content) << kind;
   }
 }
 
 TEST(RemoteMemoryRequest, Decode_RefusesUnknownKindsAndFlags) {
   RemoteMemoryRequest out;
-  for (const char* bytes : {"00", "0a 8877665544332211", "09 03 e8030000 02 6e", "01 2000000000000000 03 e8030000 02",
+  for (const char* bytes : {"00", "0b 8877665544332211", "09 03 e8030000 02 6e", "01 2000000000000000 03 e8030000 02",
                             "ff", "05 8877665544332211 1000000000000000 02 cdab0000"}) {
     EXPECT_FALSE(RemoteMemoryRequest::decode(as_byte_span(from_hex(bytes)), out)) << bytes;
   }

@@ -212,6 +212,83 @@ TEST_F(RcDevice, Operations_ManyCompleteAndSleepersWake) {
   EXPECT_EQ(user_->wire().operations_in_flight(), 0u);
 }
 
+/// Writes with notices from the user's memory to the same places of the owner's.
+class RcNotices : public RcDevice {
+ protected:
+  static constexpr size_t kPlace = 1000;
+  static constexpr size_t kEntry = 16;
+  static constexpr size_t kEntriesAt = 500'000;
+
+  void SetUp() override {
+    ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_) && user_->wire().ready(to_owner_); }));
+    key_ = owner_->wire().open_region(owner_->memory, memory_rights::kRead | memory_rights::kWrite).value().key;
+  }
+  void post(uint32_t number) {
+    OneSidedOperation out;
+    out.kind = Kind::kWriteWithNotice;
+    out.peer = to_owner_;
+    out.local = user_->memory.subspan(number * kPlace, kPlace);
+    out.address = owner_->address() + number * kPlace;
+    out.key = out.entry_key = key_;
+    out.entry = user_->memory.subspan(kEntriesAt + number * kEntry, kEntry);
+    out.entry_address = owner_->address() + kEntriesAt + number * kEntry;
+    out.number = number;
+    ASSERT_EQ(user_->wire().post(std::span(&out, 1)), 1u);
+  }
+  bool is_there(uint32_t number) const {
+    const auto same = [&](size_t at, size_t bytes) {
+      return std::ranges::equal(owner_->memory.subspan(at, bytes), user_->memory.subspan(at, bytes));
+    };
+    return same(number * kPlace, kPlace) && same(kEntriesAt + number * kEntry, kEntry);
+  }
+  /// The next notice, or nothing within patience.
+  std::optional<uint32_t> next_notice() {
+    OneSidedCompletion completion;
+    if (!until([&] { return owner_->wire().reap(std::span(&completion, 1)) == 1; })) return std::nullopt;
+    EXPECT_EQ(completion.kind, OneSidedCompletion::Kind::kNotice);
+    EXPECT_EQ(completion.peer, to_user_);
+    return static_cast<uint32_t>(completion.cookie);
+  }
+
+  uint32_t key_ = 0;
+};
+
+TEST_F(RcNotices, ComeInOrderBehindTheirBytesAlsoWhereThereIsRoomForFew) {
+  EXPECT_FALSE(owner_->wire().reserve_notices(to_user_, RcQueue::kNotices + 1));
+  ASSERT_TRUE(owner_->wire().reserve_notices(to_user_, 4));
+  EXPECT_FALSE(owner_->wire().reserve_notices(to_user_, RcQueue::kNotices));
+  constexpr uint32_t kCount = 24;
+  for (uint32_t i = 0; i < kCount; ++i) post(i);
+  for (uint32_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(next_notice(), i);
+    EXPECT_TRUE(is_there(i)) << i;
+  }
+  for (uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(next_outcome(0), true);
+}
+
+TEST_F(RcNotices, EndSleep) {
+  ASSERT_TRUE(owner_->wire().reserve_notices(to_user_, 4));
+  owner_->turn();
+  post(7);
+  OneSidedCompletion completion;
+  while (owner_->wire().reap(std::span(&completion, 1)) == 0) owner_->transport->wait(3600 * kSecond);
+  EXPECT_EQ(completion.cookie, 7u);
+}
+
+TEST_F(RcNotices, RoomIsThereAgainAfterAConnectionFailed) {
+  ASSERT_TRUE(owner_->wire().reserve_notices(to_user_, 4));
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    owner_->wire().fail_for_test(to_user_);
+    ASSERT_TRUE(until([&] { return !user_->wire().ready(to_owner_); }));
+    ASSERT_TRUE(until([&] { return owner_->wire().ready(to_user_) && user_->wire().ready(to_owner_); }));
+    for (uint32_t i = 0; i < 8; ++i) post(8 * turn + i);
+    for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(next_notice(), 8 * turn + i);
+    for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(next_outcome(0), true);
+  }
+  owner_->wire().release_notices(to_user_, 4);
+  EXPECT_TRUE(owner_->wire().reserve_notices(to_user_, RcQueue::kNotices));
+}
+
 TEST_F(RcDevice, Hostile_WhatIsOnlySentInPacketsIsNotReadable) {
   expect_works();
   const uint32_t key = lent_key();

@@ -1,9 +1,52 @@
-// Memory windows: what RcConnections lend to peers (rc_connections.h has the states).
+// Memory of RcConnections: regions that are registered and opened, and windows, which are lent to peers (rc_connections.h has the states).
 #include <utility>
 
 #include "rpc/transport/verbs/rc_connections.h"
 
 namespace skua::rpc::verbs {
+namespace {
+
+constexpr DurationNs kRegisterAgainAfter = kSecond;
+
+}  // namespace
+
+// --- Regions ---------------------------------------------------------------------------------------------------------
+
+const RegionTable::Region* RcConnections::local_region(ByteSpan bytes) {
+  if (const RegionTable::Region* known = local_.find(bytes); known != nullptr) return known;
+  const RegionTable::Region* region = host_.regions().find(bytes);
+  if (region == nullptr) return nullptr;
+  const TimeNs now = clock_.now_ns();
+  if (now < register_again_ns_) return nullptr;
+  absl::StatusOr<Registration> registration = device_.local_memory().acquire(region->bytes);
+  if (!registration.ok()) {
+    // A system call in vain for every large message would be one too many.
+    register_again_ns_ = now + kRegisterAgainAfter;
+    return nullptr;
+  }
+  local_.add(region->bytes, *registration);
+  return local_.find(bytes);
+}
+
+void RcConnections::forget(MutableByteSpan region) {
+  if (local_.remove(region)) device_.local_memory().release(region);
+}
+
+absl::StatusOr<MemoryName> RcConnections::open_region(MutableByteSpan region, uint8_t rights) {
+  absl::StatusOr<Registration> registration = device_.open_memory(region, rights);
+  if (!registration.ok()) return registration.status();
+  open_.emplace(registration->key, *registration);
+  return MemoryName{reinterpret_cast<uintptr_t>(region.data()), registration->key};
+}
+
+void RcConnections::close_region(uint32_t key) {
+  const auto found = open_.find(key);
+  if (found == open_.end()) return;
+  device_.close_memory(found->second);
+  open_.erase(found);
+}
+
+// --- Windows ---------------------------------------------------------------------------------------------------------
 
 std::optional<Loan> RcConnections::lend(PeerId peer, ByteSpan bytes, uint64_t cookie) {
   if (!device_.has_windows()) return std::nullopt;
