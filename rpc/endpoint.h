@@ -216,6 +216,8 @@ struct EndpointCounters {
   /// Payload bytes the engine copied on receive (assembly, copy-out above the watermark);
   /// transports count their own.
   uint64_t rx_copied_bytes = 0;
+  /// And on transmit: pieces of large messages, where the wire copies what it is given anyhow.
+  uint64_t tx_copied_bytes = 0;
   /// Payload bytes handed to the application where the transport put them.
   uint64_t rx_zero_copy_bytes = 0;
   uint64_t leases_copied_out = 0;

@@ -70,6 +70,7 @@ void World::start(Node& node) {
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
   transport.payload_max_bytes = options_.fixed_loss < 0 && rng_.chance(0.2) ? 4400 : 1024;
+  transport.inline_max_bytes = rng_.chance(0.5) ? transport.payload_max_bytes : 0;
   transport.one_sided = options_.memory_taken_back || (options_.fixed_loss < 0 && rng_.chance(0.5));
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   if (options_.connections) {
@@ -374,6 +375,7 @@ WorldResult World::run() {
       }
     }
     result_.coverage["bytes read by their receiver"] += node.endpoint->counters().rx_read_bytes;
+    result_.coverage["bytes written into frames"] += node.endpoint->counters().tx_copied_bytes;
     result_.coverage["READ failed"] += node.endpoint->counters().reads_failed;
     result_.coverage["session broken"] += node.endpoint->counters().sessions_broken;
     result_.coverage["session reconnected"] += node.endpoint->counters().sessions_reconnected;
