@@ -3,6 +3,7 @@
 //   call_instructions wire 32 20000         32 bytes, 32 in flight, over two arrays of packets: the engine alone
 //   call_instructions dpdk 32 20000         over DPDK's ring device: the transport's part as well
 //   call_instructions memif requests 20     requests of 1 MiB over a memif pair, whose driver copies; or responses
+//   call_instructions jumbo requests 20     the same in frames of 9,000 bytes
 //
 // Prints how many calls (packets, of large messages) were counted, and the time of each. tests/perf/instructions.py runs it.
 #include <unistd.h>
@@ -69,20 +70,23 @@ void run(Pair& pair, const Load& load) {
 }
 
 /// Two ports: what goes out by the first comes in by the second.
-std::vector<DpdkPortOptions> memif_pair(const std::string& socket) {
+std::vector<DpdkPortOptions> memif_pair(const std::string& socket, bool is_jumbo) {
   const auto device = [&](const char* role) {
     return std::string("net_memif") + (std::string_view(role) == "server" ? "0" : "1") + ",role=" + role +
-           ",socket=" + socket + ",socket-abstract=no";
+           ",socket=" + socket + ",socket-abstract=no" + (is_jumbo ? ",bsize=9216" : "");
   };
   return {{device("server"), "10.77.0.1/24", ""}, {device("client"), "10.78.0.1/24", ""}};
 }
 
-void run_over_dpdk(bool is_memif, const Load& load) {
+void run_over_dpdk(std::string_view wire, const Load& load) {
+  const bool is_jumbo = wire == "jumbo";
+  const bool is_memif = is_jumbo || wire == "memif";
   DpdkOptions options;
   const std::string socket = "/tmp/call-instructions-" + std::to_string(getpid()) + ".sock";
-  options.ports = is_memif ? memif_pair(socket) : std::vector<DpdkPortOptions>{{"net_ring0", "10.77.0.1/24", ""}};
+  options.ports =
+      is_memif ? memif_pair(socket, is_jumbo) : std::vector<DpdkPortOptions>{{"net_ring0", "10.77.0.1/24", ""}};
   options.lanes = 2;
-  options.mtu = is_memif ? 1010 : 0;  // frames of 1,024 bytes
+  options.mtu = is_jumbo ? 8986 : is_memif ? 1010 : 0;  // frames of 9,000 and of 1,024 bytes
   options.huge_pages = false;
   options.mbuf_count = 8191;
   const auto fabric = DpdkFabric::start(options);
@@ -115,7 +119,7 @@ void run_over_dpdk(bool is_memif, const Load& load) {
 int main(int argc, char** argv) {
   using namespace skua::rpc;  // NOLINT(google-build-using-namespace)
   if (argc != 4) {
-    std::fputs("usage: call_instructions wire|dpdk|memif OUTSTANDING|requests|responses CALLS\n", stderr);
+    std::fputs("usage: call_instructions wire|dpdk|memif|jumbo OUTSTANDING|requests|responses CALLS\n", stderr);
     return 2;
   }
   const std::string_view wire_name = argv[1];
@@ -124,7 +128,7 @@ int main(int argc, char** argv) {
     WirePair wire(false, 1);
     run(wire.pair, load);
   } else {
-    run_over_dpdk(wire_name == "memif", load);
+    run_over_dpdk(wire_name, load);
   }
   return 0;
 }
