@@ -200,6 +200,9 @@ struct EndpointOptions {
   bool accept_sessions = true;
   /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.
   bool bundles = true;
+  /// The wire to any peer detects damage by itself: shared memory, say. Large messages have no checksums then in sessions whose peer
+  /// says the same.
+  bool trusted_wire = false;
   /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
   /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
   uint64_t simulation_seed = 0;

@@ -285,13 +285,19 @@ class EndpointImpl final : public MemoryAccess,
   void dispatch(std::span<RxPacket> packets);
   void dispatch(RxPacket& packet);
   [[nodiscard]] size_t take_pieces(std::span<RxPacket> packets);
-  [[nodiscard]] bool take_bytes(const internal::HeaderWords& words, const RxPacket& packet, std::byte* to) const;
+  [[nodiscard]] SessionEntry* entry_for(const PacketHeader& header) {
+    return header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  }
+  [[nodiscard]] bool is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);
   [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
+  /// Packets of the session have checksums.
+  [[nodiscard]] bool seals(const Session& session) const { return !capabilities_.integrity && session.is_sealed(); }
+  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length,
+             bool sealed);
   /// Ends a staged packet's hold on its message.
   static void let_go(TxToken token) {
     MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
@@ -299,7 +305,7 @@ class EndpointImpl final : public MemoryAccess,
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   size_t transmit();
   void send_offers();
-  [[nodiscard]] bool write_piece(PeerId peer, const PacketHeader& header, std::span<const ByteSpan> rest,
+  [[nodiscard]] bool write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
                                  size_t length);
   size_t flush_staged();
   void flush_pieces();

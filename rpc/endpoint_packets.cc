@@ -166,7 +166,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   PacketHeader header;
   PieceRun run;
   if (front.placed || !decode_header(front.header, header) || header.message_bytes <= front.payload.size()) return 0;
-  const SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  const SessionEntry* entry = entry_for(header);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != header.session_generation || entry->peer != front.from ||
       !entry->session->join(header, run)) {
@@ -175,6 +175,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const auto first = internal::HeaderWords::load(front.header.data());
   constexpr uint64_t kBytesAndIndex = (uint64_t{1} << 48) - 1;
   const auto count_max = static_cast<uint32_t>(std::min<size_t>(packets.size(), run.count_max));
+  const bool sealed = seals(*entry->session);
   uint32_t count = 0;
   bool is_intact = true;
   for (; count < count_max; ++count) {
@@ -184,7 +185,12 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
                          (words.third & kBytesAndIndex) == (first.third & kBytesAndIndex) + (uint64_t{count} << 32) &&
                          packet.from == front.from && packet.payload.size() == run.bytes(count);
     if (!is_next) break;
-    is_intact = take_bytes(words, packet, run.place(count));
+    if (sealed) {
+      const uint32_t crc = crc32c_copy(words.crc(nullptr, 0), packet.payload, run.place(count));
+      is_intact = crc == load_le<uint32_t>(packet.header.data() + internal::kCrcOffset);
+    } else {
+      copy_bytes(run.place(count), packet.payload);
+    }
     if (packet.buffer != kNoBuffer) release_buffer(packet.buffer);
     if (!is_intact) [[unlikely]] {
       count_drop(DropReason::kBadChecksum);
@@ -196,14 +202,16 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   return is_intact ? count : count + 1;
 }
 
-/// False: the packet was damaged on its way.
-bool EndpointImpl::take_bytes(const internal::HeaderWords& words, const RxPacket& packet, std::byte* to) const {
-  if (capabilities_.integrity) {
-    copy_bytes(to, packet.payload);
-    return true;
+/// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody knows: whoever goes
+/// on with a session of an endpoint that was restarted is told so.
+bool EndpointImpl::is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
+  if (capabilities_.integrity) return true;
+  if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) == 0) [[unlikely]] {
+    const bool is_known =
+        entry != nullptr && entry->session != nullptr && entry->wire_generation == header.session_generation;
+    if (is_known ? !entry->session->is_sealed() : is_for_session(header.type)) return true;
   }
-  const uint32_t crc = crc32c_copy(words.crc(nullptr, 0), packet.payload, to);
-  return crc == load_le<uint32_t>(packet.header.data() + internal::kCrcOffset);
+  return verify_checksum(packet.header, packet.payload);
 }
 
 void EndpointImpl::dispatch(RxPacket& packet) {
@@ -212,12 +220,11 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   Arrival arrival;
   if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
     count_drop(decode_header(packet.header).reason);
-  } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) [[unlikely]] {
+  } else if (SessionEntry* entry = entry_for(arrival.header); !is_intact(packet, arrival.header, entry)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
   } else {
     arrival.payload = packet.payload;
     const PacketHeader& header = arrival.header;
-    SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
     if (entry != nullptr && entry->state == SessionEntry::State::kOpen &&
         entry->wire_generation == header.session_generation && entry->peer == packet.from &&
         is_for_session(header.type)) [[likely]] {
@@ -263,7 +270,7 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
       header.type == PacketType::kUnknownSession) {
     return dispatch_control(arrival, from);
   }
-  SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  SessionEntry* entry = entry_for(header);
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
                      (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
                       entry->state == SessionEntry::State::kAwaitingAnswer);
@@ -296,7 +303,7 @@ PacketSink* EndpointImpl::express(const Session& session) {
 
 void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                         size_t length) {
-  stage(session.route(), header, payload, offset, length);
+  stage(session.route(), header, payload, offset, length, seals(session));
 }
 
 /// Where the wire copies anyhow, pieces are written into its frames: nothing is held, and nothing comes back.
@@ -311,17 +318,18 @@ void EndpointImpl::emit_train(const Session& session, const PacketHeader& header
   if (in_frames) rest = std::span(segments).first(message->slice(offset, end - offset, segments));
   for (; offset < end; ++piece.packet_index) {
     const size_t length = std::min<size_t>(piece_bytes, end - offset);
-    const bool is_written = in_frames && write_piece(session.route(), piece, rest, length);
-    if (!is_written) stage(session.route(), piece, message, offset, length);
+    const bool is_written = in_frames && write_piece(session, piece, rest, length);
+    if (!is_written) stage(session.route(), piece, message, offset, length, seals(session));
     if (in_frames) skip(rest, length);
     offset += length;
   }
 }
 
 /// False: there is no frame for it. `rest` begins with the piece's bytes.
-bool EndpointImpl::write_piece(PeerId peer, const PacketHeader& header, std::span<const ByteSpan> rest, size_t length) {
+bool EndpointImpl::write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
+                               size_t length) {
   if (piece_count_ == pieces_.size()) flush_pieces();
-  TxFrame frame = transport_.take_frame(peer);
+  TxFrame frame = transport_.take_frame(session.route());
   if (frame.bytes == nullptr) return false;
   if (frame.room < kHeaderBytes + length) [[unlikely]] {
     transport_.send_frames({&frame, 1});  // back, as it is
@@ -331,13 +339,14 @@ bool EndpointImpl::write_piece(PeerId peer, const PacketHeader& header, std::spa
   const internal::HeaderWords words = internal::words_of(header);
   words.store(frame.bytes);
   std::byte* to = frame.bytes + kHeaderBytes;
-  uint32_t crc = capabilities_.integrity ? 0 : words.crc(nullptr, 0);
+  const bool sealed = seals(session);
+  uint32_t crc = sealed ? words.crc(nullptr, 0) : 0;
   for (size_t left = length; left > 0; rest = rest.subspan(1)) {
     const ByteSpan part = rest.front().first(std::min(left, rest.front().size()));
-    if (capabilities_.integrity) {
-      copy_bytes(to, part);
-    } else {
+    if (sealed) {
       crc = crc32c_copy(crc, part, to);
+    } else {
+      copy_bytes(to, part);
     }
     to += part.size();
     left -= part.size();
@@ -355,7 +364,7 @@ void EndpointImpl::flush_pieces() {
 }
 
 void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                         size_t length) {
+                         size_t length, bool sealed) {
   SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
   TxPacket& packet = staged_[staged_count_++];
   packet.peer = peer;
@@ -368,10 +377,10 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
     packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
   }
   packet.segment_count = static_cast<uint8_t>(segments);
-  if (capabilities_.integrity) {
-    encode_header(header, packet.header.data());
-  } else {
+  if (sealed) {
     encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
+  } else {
+    encode_header(header, packet.header.data());
   }
 }
 
@@ -380,7 +389,7 @@ void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpa
   if (!transport_.has_room(peer) || (!has_room() && flush_staged() == 0)) return;
   MessagePtr message = make_message();
   message->append_copy(payload);
-  stage(peer, header, message, 0, payload.size());
+  stage(peer, header, message, 0, payload.size(), !capabilities_.integrity);
 }
 
 size_t EndpointImpl::flush_staged() {

@@ -155,6 +155,9 @@ class Session final {
   [[nodiscard]] const SessionAddress& address() const { return context_.address; }
   [[nodiscard]] uint32_t route() const { return route_; }
   void set_route(uint32_t route) { route_ = route; }
+  /// The driver's as well: packets carry checksums.
+  [[nodiscard]] bool is_sealed() const { return is_sealed_; }
+  void set_sealed(bool sealed) { is_sealed_ = sealed; }
   /// The connection broke. The peer takes nothing of the session by another one until a ping by it has told where the
   /// session is, so nothing but pings goes out until one is answered.
   void go_quiet() {
@@ -191,6 +194,7 @@ class Session final {
   SessionHot hot_;
   SessionContext context_;
   uint32_t route_;
+  bool is_sealed_ = true;
   Ticks heard_small_ = 0;  // hot_.heard, when it was looked at last
   bool ping_due_ = false;
   bool pong_due_ = false;

@@ -28,6 +28,7 @@ constexpr DurationNs kIdleWait = 10 * kMillisecond;
 EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   EndpointOptions options;
   choice.traffic.apply(options.protocol);
+  options.trusted_wire = choice.trusted_wire;
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
   // One client may have them all: it is what is measured.

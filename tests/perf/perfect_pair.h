@@ -86,10 +86,11 @@ class WireTransport final : public Transport {
 
 /// Each waits for no wire: turn() is all that happens.
 struct Pair {
-  Pair(Transport& client_wire, Transport& server_wire, uint32_t sessions) {
+  Pair(Transport& client_wire, Transport& server_wire, uint32_t sessions, bool trusted_wire = false) {
     EndpointOptions options;
     options.spin_ns = kTimeNever;
     options.protocol.window = 64;
+    options.trusted_wire = trusted_wire;
     options.sessions_max = options.sessions_per_peer_max = options.sessions_per_host_max = sessions + 1;
     client = std::make_unique<Endpoint>(client_wire, clock, options);
     server = std::make_unique<Endpoint>(server_wire, clock, options);

@@ -32,7 +32,12 @@ std::string content(size_t bytes, uint64_t seed) {
 /// An echo between two endpoints.
 class LargeMessagesTest : public ::testing::Test {
  protected:
-  void open(uint32_t inline_max_bytes) {
+  struct Trust {
+    bool caller = false;
+    bool server = false;
+  };
+  void open(uint32_t inline_max_bytes) { open(inline_max_bytes, {}); }
+  void open(uint32_t inline_max_bytes, const Trust& trust) {
     caller_.reset();
     server_.reset();
     caller_transport_.reset();
@@ -43,8 +48,10 @@ class LargeMessagesTest : public ::testing::Test {
     server_transport_ = network_.attach(2, identity(2), options);
     EndpointOptions endpoint_options;
     endpoint_options.simulation_seed = 3;
+    endpoint_options.trusted_wire = trust.caller;
     caller_ = std::make_unique<Endpoint>(*caller_transport_, network_.clock(), endpoint_options);
     endpoint_options.simulation_seed = 4;
+    endpoint_options.trusted_wire = trust.server;
     server_ = std::make_unique<Endpoint>(*server_transport_, network_.clock(), endpoint_options);
     server_->serve(kEcho, [this](IncomingCall&& call) {
       ++served_;
@@ -146,6 +153,41 @@ TEST_F(LargeMessagesTest, DamageLossAndDisorderAreMended) {
     EXPECT_GT(damaged(), 20u);
     EXPECT_GT(caller_->counters().retransmits, 20u);
   }
+}
+
+TEST_F(LargeMessagesTest, TrustedWire_NoChecksumsIfBothSay) {
+  for (const uint32_t inline_max_bytes : {0u, 1024u}) {
+    for (const Trust trust : {Trust{false, true}, Trust{true, false}, Trust{true, true}}) {
+      network_.set_faults({});
+      open(inline_max_bytes, trust);
+      echo_all_sizes([this](const auto& parts) { expect_echo(parts); });
+      EXPECT_EQ(damaged(), 0u);
+      // Damage is found where anybody looks for it.
+      SimFaults faults;
+      faults.corrupt = 0.2;
+      network_.set_faults(faults);
+      const std::string sent = content(100'000, 1);
+      EXPECT_EQ(echo({"", sent}) == sent, !(trust.caller && trust.server));
+    }
+  }
+}
+
+TEST_F(LargeMessagesTest, TrustedWire_ASessionThatIsNoneIsReported) {
+  open(0, {true, true});
+  expect_echo({"", content(3000, 1)});
+  // Another life of the server, at the same address.
+  server_.reset();
+  server_transport_.reset();
+  EndpointIdentity again = identity(2);
+  again.incarnation = 2;
+  server_transport_ = network_.attach(2, again, {});
+  EndpointOptions options;
+  options.simulation_seed = 9;
+  server_ = std::make_unique<Endpoint>(*server_transport_, network_.clock(), options);
+  ASSERT_TRUE(server_transport_->resolve(caller_transport_->local_descriptor()).ok());  // it knows whom to tell
+  const TimeNs before_ns = network_.now_ns();
+  static_cast<void>(echo({"", content(3000, 1)}));
+  EXPECT_LT(network_.now_ns() - before_ns, kSecond) << "the caller learned it from nobody";
 }
 
 }  // namespace
