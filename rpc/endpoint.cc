@@ -577,7 +577,7 @@ size_t EndpointImpl::turn(size_t received) {
   if (capabilities_.connected) work += handle_links();
   if (received > 0) {
     counters_.packets_received += received;
-    for (size_t i = 0; i < received; ++i) dispatch(received_[i]);
+    dispatch(std::span(received_).first(received));
     tell_burst_end();
     bundles_.send_all();
   }

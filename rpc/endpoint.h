@@ -200,6 +200,9 @@ struct EndpointOptions {
   bool accept_sessions = true;
   /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.
   bool bundles = true;
+  /// The wire to any peer detects damage by itself: shared memory, say. Large messages have no checksums then in sessions whose peer
+  /// says the same.
+  bool trusted_wire = false;
   /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
   /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
   uint64_t simulation_seed = 0;
@@ -216,6 +219,8 @@ struct EndpointCounters {
   /// Payload bytes the engine copied on receive (assembly, copy-out above the watermark);
   /// transports count their own.
   uint64_t rx_copied_bytes = 0;
+  /// And on transmit: pieces of large messages, where the wire copies what it is given anyhow.
+  uint64_t tx_copied_bytes = 0;
   /// Payload bytes handed to the application where the transport put them.
   uint64_t rx_zero_copy_bytes = 0;
   uint64_t leases_copied_out = 0;

@@ -250,9 +250,12 @@ class EndpointImpl final : public MemoryAccess,
   }
 
   // PacketSink.
-  [[nodiscard]] bool has_room() const override { return staged_count_ < kBurstMax; }
+  [[nodiscard]] uint32_t room_packets() const override { return static_cast<uint32_t>(kBurstMax - staged_count_); }
   void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
             size_t length) override;
+
+  void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message, uint32_t piece_bytes,
+                  uint32_t count) override;
 
   // RxPlacer.
   Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
@@ -282,13 +285,22 @@ class EndpointImpl final : public MemoryAccess,
 
   // endpoint_packets.cc
   [[gnu::noinline]] bool copy_out(const Arrival& arrival, Lease& lease);
+  void dispatch(std::span<RxPacket> packets);
   void dispatch(RxPacket& packet);
+  [[nodiscard]] size_t take_pieces(std::span<RxPacket> packets);
+  [[nodiscard]] SessionEntry* entry_for(const PacketHeader& header) {
+    return header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  }
+  [[nodiscard]] bool is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);
   [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length);
+  /// Packets of the session have checksums.
+  [[nodiscard]] bool seals(const Session& session) const { return !capabilities_.integrity && session.is_sealed(); }
+  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length,
+             bool sealed);
   /// Ends a staged packet's hold on its message.
   static void let_go(TxToken token) {
     MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
@@ -296,7 +308,10 @@ class EndpointImpl final : public MemoryAccess,
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   size_t transmit();
   void send_offers();
+  [[nodiscard]] bool write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
+                                 size_t length);
   size_t flush_staged();
+  void flush_pieces();
   void reap();
   void release_buffer(RxBufferId buffer) {
     to_release_[to_release_count_++] = buffer;
@@ -393,6 +408,9 @@ class EndpointImpl final : public MemoryAccess,
   // Transmit. A staged packet's token is a hold on its message.
   std::array<TxPacket, kBurstMax> staged_;
   size_t staged_count_ = 0;
+  /// Pieces of large messages, written into frames of the wire's.
+  std::array<TxFrame, kBurstMax> pieces_;
+  size_t piece_count_ = 0;
   bool flushing_ = false;     // released bodies may call us from inside
   size_t in_wire_count_ = 0;  // messages whose token has not come back
 

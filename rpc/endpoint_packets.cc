@@ -6,6 +6,15 @@
 #include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
+namespace {
+
+/// Takes `bytes` off the front of what the spans hold.
+void skip(std::span<ByteSpan>& rest, size_t bytes) {
+  for (; bytes > 0 && bytes >= rest.front().size(); rest = rest.subspan(1)) bytes -= rest.front().size();
+  if (bytes > 0) rest.front() = rest.front().subspan(bytes);
+}
+
+}  // namespace
 
 static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the wire's header");
 static_assert(kTxSegmentsMax == Message::kBodiesMax + 1, "a whole message fits one packet's segments");
@@ -136,21 +145,86 @@ void EndpointImpl::abandon(uint64_t cookie) {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-void EndpointImpl::dispatch(RxPacket& packet) {
-  if (is_bundle(packet.header.data()) && capabilities_.frames) [[likely]] {
-    return bundles_.on_packet(packet);
+void EndpointImpl::dispatch(std::span<RxPacket> packets) {
+  while (!packets.empty()) {
+    size_t taken = 1;
+    if (is_bundle(packets.front().header.data()) && capabilities_.frames) [[likely]] {
+      bundles_.on_packet(packets.front());
+    } else if (const size_t pieces = take_pieces(packets); pieces > 0) {
+      taken = pieces;
+    } else {
+      dispatch(packets.front());
+    }
+    packets = packets.subspan(taken);
   }
+}
+
+/// Pieces in a row of a message of which others have come: copied and checked in one pass, for what is damaged is written over
+/// when it comes again. Returns how many packets these are; 0: the first one goes the way of all others.
+size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
+  const RxPacket& front = packets.front();
+  PacketHeader header;
+  PieceRun run;
+  if (front.placed || !decode_header(front.header, header) || header.message_bytes <= front.payload.size()) return 0;
+  const SessionEntry* entry = entry_for(header);
+  if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
+      entry->wire_generation != header.session_generation || entry->peer != front.from ||
+      !entry->session->join(header, run)) {
+    return 0;
+  }
+  const auto first = internal::HeaderWords::load(front.header.data());
+  constexpr uint64_t kBytesAndIndex = (uint64_t{1} << 48) - 1;
+  const auto count_max = static_cast<uint32_t>(std::min<size_t>(packets.size(), run.count_max));
+  const bool sealed = seals(*entry->session);
+  uint32_t count = 0;
+  bool is_intact = true;
+  for (; count < count_max; ++count) {
+    const RxPacket& packet = packets[count];
+    const auto words = internal::HeaderWords::load(packet.header.data());
+    const bool is_next = words.first == first.first && words.second == first.second &&
+                         (words.third & kBytesAndIndex) == (first.third & kBytesAndIndex) + (uint64_t{count} << 32) &&
+                         packet.from == front.from && packet.payload.size() == run.bytes(count);
+    if (!is_next) break;
+    if (sealed) {
+      const uint32_t crc = crc32c_copy(words.crc(nullptr, 0), packet.payload, run.place(count));
+      is_intact = crc == load_le<uint32_t>(packet.header.data() + internal::kCrcOffset);
+    } else {
+      copy_bytes(run.place(count), packet.payload);
+    }
+    if (packet.buffer != kNoBuffer) release_buffer(packet.buffer);
+    if (!is_intact) [[unlikely]] {
+      count_drop(DropReason::kBadChecksum);
+      break;
+    }
+    words.store(header);
+  }
+  if (count > 0) entry->session->take_run(header, run, count, now_ns_);
+  return is_intact ? count : count + 1;
+}
+
+/// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody knows: whoever goes
+/// on with a session of an endpoint that was restarted is told so.
+bool EndpointImpl::is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
+  if (capabilities_.integrity) return true;
+  if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) == 0) [[unlikely]] {
+    const bool is_known =
+        entry != nullptr && entry->session != nullptr && entry->wire_generation == header.session_generation;
+    if (is_known ? !entry->session->is_sealed() : is_for_session(header.type)) return true;
+  }
+  return verify_checksum(packet.header, packet.payload);
+}
+
+void EndpointImpl::dispatch(RxPacket& packet) {
   current_ = &packet;
   current_kept_ = false;
   Arrival arrival;
   if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
     count_drop(decode_header(packet.header).reason);
-  } else if (!capabilities_.integrity && !verify_checksum(packet.header, packet.payload)) [[unlikely]] {
+  } else if (SessionEntry* entry = entry_for(arrival.header); !is_intact(packet, arrival.header, entry)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
   } else {
     arrival.payload = packet.payload;
     const PacketHeader& header = arrival.header;
-    SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
     if (entry != nullptr && entry->state == SessionEntry::State::kOpen &&
         entry->wire_generation == header.session_generation && entry->peer == packet.from &&
         is_for_session(header.type)) [[likely]] {
@@ -196,7 +270,7 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
       header.type == PacketType::kUnknownSession) {
     return dispatch_control(arrival, from);
   }
-  SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  SessionEntry* entry = entry_for(header);
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
                      (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
                       entry->state == SessionEntry::State::kAwaitingAnswer);
@@ -229,11 +303,68 @@ PacketSink* EndpointImpl::express(const Session& session) {
 
 void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                         size_t length) {
-  stage(session.route(), header, payload, offset, length);
+  stage(session.route(), header, payload, offset, length, seals(session));
+}
+
+/// Where the wire copies anyhow, pieces are written into its frames: nothing is held, and nothing comes back.
+void EndpointImpl::emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message,
+                              uint32_t piece_bytes, uint32_t count) {
+  const bool in_frames = capabilities_.frames && piece_bytes <= capabilities_.inline_max_bytes;
+  PacketHeader piece = header;
+  size_t offset = size_t{header.packet_index} * piece_bytes;
+  const size_t end = std::min(message->size(), offset + size_t{count} * piece_bytes);
+  std::array<ByteSpan, kTxSegmentsMax> segments;
+  std::span<ByteSpan> rest;
+  if (in_frames) rest = std::span(segments).first(message->slice(offset, end - offset, segments));
+  for (; offset < end; ++piece.packet_index) {
+    const size_t length = std::min<size_t>(piece_bytes, end - offset);
+    const bool is_written = in_frames && write_piece(session, piece, rest, length);
+    if (!is_written) stage(session.route(), piece, message, offset, length, seals(session));
+    if (in_frames) skip(rest, length);
+    offset += length;
+  }
+}
+
+/// False: there is no frame for it. `rest` begins with the piece's bytes.
+bool EndpointImpl::write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
+                               size_t length) {
+  if (piece_count_ == pieces_.size()) flush_pieces();
+  TxFrame frame = transport_.take_frame(session.route());
+  if (frame.bytes == nullptr) return false;
+  if (frame.room < kHeaderBytes + length) [[unlikely]] {
+    transport_.send_frames({&frame, 1});  // back, as it is
+    return false;
+  }
+  frame.size = static_cast<uint32_t>(kHeaderBytes + length);
+  const internal::HeaderWords words = internal::words_of(header);
+  words.store(frame.bytes);
+  std::byte* to = frame.bytes + kHeaderBytes;
+  const bool sealed = seals(session);
+  uint32_t crc = sealed ? words.crc(nullptr, 0) : 0;
+  for (size_t left = length; left > 0; rest = rest.subspan(1)) {
+    const ByteSpan part = rest.front().first(std::min(left, rest.front().size()));
+    if (sealed) {
+      crc = crc32c_copy(crc, part, to);
+    } else {
+      copy_bytes(to, part);
+    }
+    to += part.size();
+    left -= part.size();
+  }
+  store_le(frame.bytes + internal::kCrcOffset, crc);
+  pieces_[piece_count_++] = frame;
+  counters_.tx_copied_bytes += length;
+  return true;
+}
+
+void EndpointImpl::flush_pieces() {
+  if (piece_count_ == 0) return;
+  counters_.packets_sent += piece_count_;
+  transport_.send_frames(std::span(pieces_).first(std::exchange(piece_count_, 0)));
 }
 
 void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                         size_t length) {
+                         size_t length, bool sealed) {
   SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
   TxPacket& packet = staged_[staged_count_++];
   packet.peer = peer;
@@ -246,10 +377,10 @@ void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessageP
     packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
   }
   packet.segment_count = static_cast<uint8_t>(segments);
-  if (capabilities_.integrity) {
-    encode_header(header, packet.header.data());
-  } else {
+  if (sealed) {
     encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
+  } else {
+    encode_header(header, packet.header.data());
   }
 }
 
@@ -258,10 +389,11 @@ void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpa
   if (!transport_.has_room(peer) || (!has_room() && flush_staged() == 0)) return;
   MessagePtr message = make_message();
   message->append_copy(payload);
-  stage(peer, header, message, 0, payload.size());
+  stage(peer, header, message, 0, payload.size(), !capabilities_.integrity);
 }
 
 size_t EndpointImpl::flush_staged() {
+  flush_pieces();
   if (staged_count_ == 0) return 0;
   flushing_ = true;
   const size_t taken = transport_.tx_burst(std::span(staged_).first(staged_count_));

@@ -124,10 +124,11 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
   return out;
 }
 
-/// Bundles need frames of the transport, and records name few sessions.
+/// With flags. Bundles need frames of the transport, and records name few sessions.
 uint8_t EndpointImpl::version_max(const SessionEntry& entry) const {
   const bool bundles = capabilities_.frames && options_.bundles && entry.index < kRecordSessionsMax;
-  return bundles ? kBundleVersion : kProtocolVersion;
+  const uint8_t version = bundles ? kBundleVersion : kProtocolVersion;
+  return options_.trusted_wire ? version | version_flags::kTrustedWire : version;
 }
 
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
@@ -181,7 +182,8 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
 }
 
 absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
-  const bool is_version = answer.version >= kProtocolVersion && answer.version <= version_max(entry);
+  const bool is_version =
+      version_of(answer.version) > 0 && answer.version == common_version(answer.version, version_max(entry));
   if (!is_version || answer.terms != common_terms(answer.terms)) {
     count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
@@ -195,7 +197,8 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   entry.identity.uuid.bytes = answer.uuid;
   entry.identity.incarnation = answer.incarnation;
   entry.identity.cluster_id.bytes = answer.cluster_id;
-  entry.version = answer.version;
+  entry.version = version_of(answer.version);
+  entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   open_session(entry, answer.terms);
   // After the ping, which tells the other side whose session it is.
   if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
@@ -259,10 +262,10 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   if (!options_.accept_sessions) {
     return refuse(absl::FailedPreconditionError("this endpoint is a client's and accepts no sessions"));
   }
-  if (offer.version_min > kProtocolVersion || offer.version_max < kProtocolVersion) {
+  if (offer.version_min > kProtocolVersion || version_of(offer.version_max) < kProtocolVersion) {
     return refuse(absl::FailedPreconditionError(
-        absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ", offer.version_max, ", this node ",
-                     kProtocolVersion, " to ", kBundleVersion, ": upgrade the older side")));
+        absl::StrCat("the peer speaks protocol versions ", offer.version_min, " to ", version_of(offer.version_max),
+                     ", this node ", kProtocolVersion, " to ", kBundleVersion, ": upgrade the older side")));
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
@@ -300,7 +303,9 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   entry.remote_generation = offer.session_generation;
   accepted_[key] = entry.index;
 
-  answer.version = entry.version = std::min(offer.version_max, version_max(entry));
+  answer.version = common_version(offer.version_max, version_max(entry));
+  entry.version = version_of(answer.version);
+  entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   answer.terms = common_terms(offer.terms);
   if (claimed != kNoPeer) answer.terms = fit_path(answer.terms, transport_, claimed);
   answer.session_index = entry.index;

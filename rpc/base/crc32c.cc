@@ -48,4 +48,13 @@ uint32_t crc32c_extend_isal(uint32_t crc, ByteSpan bytes) {
 }
 
 }  // namespace internal
+
+uint32_t crc32c_copy(uint32_t crc, ByteSpan from, std::byte* to) {
+  if (from.size() >= internal::kCrcLongBytes && internal::can_fold_crc32c()) {
+    return internal::crc32c_copy_folding(crc, from, to);
+  }
+  copy_bytes(to, from);
+  return crc32c_extend(crc, from);
+}
+
 }  // namespace skua

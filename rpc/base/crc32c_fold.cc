@@ -32,8 +32,11 @@ constexpr Shift shift_of(uint32_t bits) {
   return {shift_by(bits + 64), shift_by(bits)};
 }
 
-SKUA_FOLDS __m512i load(const std::byte* from) {
-  return _mm512_loadu_si512(from);
+template <bool kCopies>
+SKUA_FOLDS __m512i take(const std::byte* from, size_t at, [[maybe_unused]] std::byte* to) {
+  const __m512i out = _mm512_loadu_si512(from + at);
+  if constexpr (kCopies) _mm512_storeu_si512(to + at, out);
+  return out;
 }
 SKUA_FOLDS __m512i four(Shift shift) {
   return _mm512_set_epi64(shift.high, shift.low, shift.high, shift.low, shift.high, shift.low, shift.high, shift.low);
@@ -52,7 +55,11 @@ bool can_fold_crc32c() {
   return can;
 }
 
-__attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes) {
+namespace {
+
+/// Copies to `to` on the way if kCopies.
+template <bool kCopies>
+SKUA_FOLDS uint32_t fold_all(uint32_t crc, ByteSpan bytes, [[maybe_unused]] std::byte* to) {
   static constexpr Shift kByStride = shift_of(2048);
   static constexpr Shift kByRegister = shift_of(512);
   // The four quarters of a register, added up where the last one stands.
@@ -62,21 +69,23 @@ __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_
   const std::byte* p = bytes.data();
   size_t left = bytes.size();
 
+  __m512i all = take<kCopies>(p, 0, to);
+  __m512i b = take<kCopies>(p, 64, to);
+  __m512i c = take<kCopies>(p, 128, to);
+  __m512i d = take<kCopies>(p, 192, to);
   // The state before is added to the first bytes.
-  __m512i all = _mm512_xor_si512(load(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
-  __m512i b = load(p + 64);
-  __m512i c = load(p + 128);
-  __m512i d = load(p + 192);
+  all = _mm512_xor_si512(all, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
   const __m512i by_stride = four(kByStride);
-  for (p += 256, left -= 256; left >= 256; p += 256, left -= 256) {
-    all = fold(all, by_stride, load(p));
-    b = fold(b, by_stride, load(p + 64));
-    c = fold(c, by_stride, load(p + 128));
-    d = fold(d, by_stride, load(p + 192));
+  size_t at = 256;
+  for (; at + 256 <= left; at += 256) {
+    all = fold(all, by_stride, take<kCopies>(p, at, to));
+    b = fold(b, by_stride, take<kCopies>(p, at + 64, to));
+    c = fold(c, by_stride, take<kCopies>(p, at + 128, to));
+    d = fold(d, by_stride, take<kCopies>(p, at + 192, to));
   }
   const __m512i by = four(kByRegister);
   all = fold(fold(fold(all, by, b), by, c), by, d);
-  for (; left >= 64; p += 64, left -= 64) all = fold(all, by, load(p));
+  for (; at + 64 <= left; at += 64) all = fold(all, by, take<kCopies>(p, at, to));
 
   const __m512i by_place =
       _mm512_set_epi64(0, 0, kBy128.high, kBy128.low, kBy256.high, kBy256.low, kBy384.high, kBy384.low);
@@ -86,7 +95,18 @@ __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_
   uint64_t state = _mm_crc32_u64(0, sum[0] ^ sum[2] ^ sum[4] ^ sum[6]);
   state = _mm_crc32_u64(state, sum[1] ^ sum[3] ^ sum[5] ^ sum[7]);
   // Fewer than 64 bytes are left.
-  return crc32c_extend(~static_cast<uint32_t>(state), {p, left});
+  const ByteSpan rest(p + at, left - at);
+  if constexpr (kCopies) copy_bytes(to + at, rest);
+  return crc32c_extend(~static_cast<uint32_t>(state), rest);
+}
+
+}  // namespace
+
+__attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes) {
+  return fold_all<false>(crc, bytes, nullptr);
+}
+__attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_copy_folding(uint32_t crc, ByteSpan from, std::byte* to) {
+  return fold_all<true>(crc, from, to);
 }
 
 #undef SKUA_FOLD_TARGET
@@ -99,6 +119,10 @@ bool can_fold_crc32c() {
 }
 uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes) {
   return crc32c_extend_portable(crc, bytes);
+}
+uint32_t crc32c_copy_folding(uint32_t crc, ByteSpan from, std::byte* to) {
+  copy_bytes(to, from);
+  return crc32c_extend_portable(crc, from);
 }
 
 #endif

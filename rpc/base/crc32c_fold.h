@@ -28,6 +28,8 @@ namespace skua::internal {
 
 /// As crc32c_extend, for kCrcLongBytes or more, where can_fold_crc32c().
 [[nodiscard]] uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes);
+/// As crc32c_copy, for as many, there.
+[[nodiscard]] uint32_t crc32c_copy_folding(uint32_t crc, ByteSpan from, std::byte* to);
 
 }  // namespace skua::internal
 

@@ -6,11 +6,12 @@
 // What RACK cannot see, the tail, is covered by a probe (probe_timeout): the newest packet in
 // flight is sent again, and its arrival condemns whatever is missing before it.
 //
-//      oldest                                   newest
-//      [u3 t=10] [u4 t=10] [u7 t=12] [u3 t=25] ...          u = unit: request pieces 0..R-1,
-//      response pieces R..R+P-1
+//      oldest                             newest
+//      [u3-18 t=10] [u19-34 t=12] [u3 t=25] ...             u = units: request pieces 0..R-1,
+//                                                           response pieces R..R+P-1
 //
-// Units in flight are bounded by the session's credits; the ring grows once to that size.
+// Units that follow each other and were sent at the same time share an entry. Units in flight are bounded by the session's
+// credits; the ring grows once to what is needed.
 #ifndef SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 #define SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 
@@ -30,37 +31,60 @@ class LossDetector {
     newest_arrived_sent_ns_ = 0;
   }
 
-  void on_sent(uint32_t unit, TimeNs now) {
+  /// Units [first, first + count), count > 0.
+  void on_sent(uint32_t first, uint32_t count, TimeNs now) {
+    if (count_ > 0) {
+      Entry& newest = at(count_ - 1);
+      if (newest.end == first && newest.sent_ns == now) {
+        newest.end += count;
+        return;
+      }
+    }
     if (count_ == capacity_) [[unlikely]] {
       grow();
     }
-    ring_[(head_ + count_) & (capacity_ - 1)] = {unit, now};
+    at(count_) = {first, first + count, now};
     ++count_;
   }
+  void on_sent(uint32_t unit, TimeNs now) { on_sent(unit, 1, now); }
 
-  /// `unit` is known to have arrived. Constant time for arrivals in order; else a scan of what is
-  /// in flight.
-  void on_arrived(uint32_t unit) {
-    for (uint32_t i = 0; i < count_; ++i) {
-      const Entry& entry = ring_[(head_ + i) & (capacity_ - 1)];
-      if (entry.unit != unit) continue;
+  /// Units [first, end) are known to have arrived. Constant time for arrivals in order; else a scan of what is in flight.
+  void on_arrived(uint32_t first, uint32_t end) {
+    uint32_t left = end - first;
+    for (uint32_t i = 0; i < count_ && left > 0;) {
+      Entry& entry = at(i);
+      const uint32_t from = std::max(first, entry.first);
+      const uint32_t to = std::min(end, entry.end);
+      if (from >= to) {
+        ++i;
+        continue;
+      }
       newest_arrived_sent_ns_ = std::max(newest_arrived_sent_ns_, entry.sent_ns);
-      if (i == 0) pop_oldest();
-      return;
+      left -= to - from;
+      if (i > 0 || from > entry.first) {
+        ++i;  // detect() finds out
+      } else if (to < entry.end) {
+        entry.first = to;
+        ++i;
+      } else {
+        pop_oldest();
+      }
     }
   }
+  void on_arrived(uint32_t unit) { on_arrived(unit, unit + 1); }
 
   /// Calls lost(unit) for each missing unit sent a reorder window before the newest arrival, and
   /// forgets it. `is_settled(unit)` tells which need no more care.
   template <typename IsSettled, typename Lost>
   void detect(DurationNs reorder_window_ns, IsSettled&& is_settled, Lost&& lost) {
-    while (count_ > 0) {
-      const Entry& oldest = ring_[head_];
-      if (!is_settled(oldest.unit)) {
-        if (oldest.sent_ns + reorder_window_ns >= newest_arrived_sent_ns_) return;
-        lost(oldest.unit);
+    for (; count_ > 0; pop_oldest()) {
+      Entry& oldest = ring_[head_];
+      const bool is_old = oldest.sent_ns + reorder_window_ns < newest_arrived_sent_ns_;
+      for (; oldest.first < oldest.end; ++oldest.first) {
+        if (is_settled(oldest.first)) continue;
+        if (!is_old) return;
+        lost(oldest.first);
       }
-      pop_oldest();
     }
   }
 
@@ -68,17 +92,24 @@ class LossDetector {
   template <typename IsSettled, typename Lost>
   void lose_all(IsSettled&& is_settled, Lost&& lost) {
     for (; count_ > 0; pop_oldest()) {
-      if (!is_settled(ring_[head_].unit)) lost(ring_[head_].unit);
+      for (uint32_t unit = ring_[head_].first; unit < ring_[head_].end; ++unit) {
+        if (!is_settled(unit)) lost(unit);
+      }
     }
   }
 
   /// Takes the newest missing unit out to be sent again; false if nothing is in flight.
   template <typename IsSettled>
   bool take_probe(IsSettled&& is_settled, uint32_t& unit) {
-    while (count_ > 0) {
-      unit = ring_[(head_ + count_ - 1) & (capacity_ - 1)].unit;
-      --count_;
-      if (!is_settled(unit)) return true;
+    for (; count_ > 0; --count_) {
+      Entry& newest = at(count_ - 1);
+      while (newest.first < newest.end) {
+        unit = --newest.end;
+        if (!is_settled(unit)) {
+          if (newest.first == newest.end) --count_;
+          return true;
+        }
+      }
     }
     return false;
   }
@@ -87,9 +118,13 @@ class LossDetector {
 
  private:
   struct Entry {
-    uint32_t unit;
+    uint32_t first;
+    uint32_t end;
     TimeNs sent_ns;
   };
+
+  /// The i-th oldest.
+  [[nodiscard]] Entry& at(uint32_t i) { return ring_[(head_ + i) & (capacity_ - 1)]; }
 
   void pop_oldest() {
     head_ = (head_ + 1) & (capacity_ - 1);
@@ -99,7 +134,7 @@ class LossDetector {
   [[gnu::noinline]] void grow() {
     const uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
     auto larger = std::make_unique<Entry[]>(capacity);
-    for (uint32_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) & (capacity_ - 1)];
+    for (uint32_t i = 0; i < count_; ++i) larger[i] = at(i);
     ring_ = std::move(larger);
     capacity_ = capacity;
     head_ = 0;

@@ -6,7 +6,7 @@
 //     index   0 1 2 3 4 5 6 7
 //     bit     1 1 1 0 1 1 0 0        base = 3, count = 5, words from base: .110000...
 //
-// WantedSet: what is to be sent; the lowest comes out first.
+// WantedSet: what is to be sent; the lowest comes out first, and with it those that follow it.
 //
 // Messages of up to 64 packets live in one inline word; longer ones in a vector that keeps its
 // capacity, so a slot that is used again and again allocates once. tests/rpc/protocol holds both
@@ -62,6 +62,33 @@ class PacketBits {
     bits |= mask;
     return fresh;
   }
+  /// Sets [first, end), which is not empty; returns how many were clear.
+  uint32_t set_range(uint32_t first, uint32_t end) {
+    uint32_t fresh = 0;
+    for (uint32_t w = first / 64; w <= (end - 1) / 64; ++w) {
+      uint64_t mask = ~uint64_t{0};
+      if (w == first / 64) mask <<= first % 64;
+      if (w == (end - 1) / 64) mask &= ~uint64_t{0} >> (63 - (end - 1) % 64);
+      uint64_t& bits = word(w);
+      fresh += static_cast<uint32_t>(std::popcount(mask & ~bits));
+      bits |= mask;
+    }
+    return fresh;
+  }
+  /// Sets index + i for each bit i of `which`, all below size(); returns how many were clear.
+  uint32_t set_bits(uint32_t index, uint64_t which) {
+    uint32_t fresh = 0;
+    const auto add = [&](uint32_t at, uint64_t mask) {
+      if (mask == 0) return;
+      uint64_t& bits = word(at);
+      fresh += static_cast<uint32_t>(std::popcount(mask & ~bits));
+      bits |= mask;
+    };
+    const uint32_t shift = index % 64;
+    add(index / 64, which << shift);
+    if (shift != 0) add(index / 64 + 1, which >> (64 - shift));
+    return fresh;
+  }
 
  private:
   [[gnu::noinline]] void clear_rest() { rest_.assign((size_ - 1) / 64, 0); }
@@ -92,6 +119,22 @@ class ReceivedSet {
     ++count_;
     if (index == base_) advance_base();
     return true;
+  }
+  /// [first, end), end <= size(); returns how many are new.
+  uint32_t insert_range(uint32_t first, uint32_t end) {
+    if (first >= end) return 0;
+    const uint32_t fresh = bits_.set_range(first, end);
+    count_ += fresh;
+    if (first <= base_ && base_ < end) {
+      base_ = end;
+      if (count_ != base_) advance_base();  // what lies behind came before
+    }
+    return fresh;
+  }
+  /// How many in a row from `index` on are missing, as far as the next 64 tell. `index` < size().
+  [[nodiscard]] uint32_t missing_from(uint32_t index) const {
+    const auto clear = static_cast<uint32_t>(std::countr_zero(bits_.word_at(index)));
+    return std::min(clear, size() - index);
   }
 
   /// The base and the 256 indices behind it.
@@ -142,14 +185,32 @@ class WantedSet {
     low_word_ = std::min(low_word_, index / 64);
   }
 
-  /// Removes and returns the lowest index; not to be called when empty.
-  uint32_t pop_lowest() {
+  /// Those of a set, all below the size given to reset().
+  void insert(const PacketSet& set) {
+    for (uint32_t w = 0; w < set.word_count; ++w) {
+      if (set.words[w] == 0) continue;
+      count_ += bits_.set_bits(set.base + 64 * w, set.words[w]);
+      low_word_ = std::min(low_word_, (set.base + 64 * w) / 64);
+    }
+  }
+
+  /// Indices in a row.
+  struct Run {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    bool operator==(const Run&) const = default;
+  };
+  /// Removes and returns the lowest index and those that follow it, 1..`count_max` and at most to the end of a word; not to be
+  /// called when empty.
+  Run pop_lowest(uint32_t count_max) {
     while (bits_.word(low_word_) == 0) ++low_word_;
     uint64_t& word = bits_.word(low_word_);
     const auto bit = static_cast<uint32_t>(std::countr_zero(word));
-    word &= word - 1;
-    --count_;
-    return low_word_ * 64 + bit;
+    const auto in_row = static_cast<uint32_t>(std::countr_one(word >> bit));
+    const uint32_t count = std::min(in_row, count_max);
+    word &= ~(~uint64_t{0} >> (64 - count) << bit);
+    count_ -= count;
+    return {low_word_ * 64 + bit, count};
   }
 
  private:

@@ -13,6 +13,7 @@
 #ifndef SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
 #define SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,13 +37,18 @@ class ReceiveBudget {
 
   ReceiveBudget(size_t packets_max, size_t bytes_max) : packets_max_(packets_max), bytes_max_(bytes_max) {}
 
-  /// `own_packets`: what the asking session has out.
-  [[nodiscard]] bool may_take(uint32_t own_packets) const {
-    return own_packets == 0 || has_room() || mutant(Mutant::kIgnoreBudget);
+  /// How many packets of `packet_bytes` each may be taken now, of those that are wanted. `own_packets`: what the asking session
+  /// has out; who has none may take one in any case.
+  [[nodiscard]] uint32_t may_take(uint32_t wanted, uint32_t packet_bytes, uint32_t own_packets) const {
+    if (mutant(Mutant::kIgnoreBudget)) return wanted;
+    const size_t least = own_packets == 0 ? 1 : 0;
+    if (!has_room()) return static_cast<uint32_t>(std::min<size_t>(wanted, least));
+    const size_t by_bytes = (bytes_max_ - bytes_ + packet_bytes - 1) / packet_bytes;
+    return static_cast<uint32_t>(std::min({size_t{wanted}, packets_max_ - packets_, by_bytes}));
   }
-  void take(uint32_t packet_bytes) {
-    ++packets_;
-    bytes_ += packet_bytes;
+  void take(uint32_t packets, uint32_t packet_bytes) {
+    packets_ += packets;
+    bytes_ += size_t{packets} * packet_bytes;
   }
   /// Wakes as many waiters as packets came back.
   void give(uint32_t packets, uint32_t packet_bytes) {

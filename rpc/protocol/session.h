@@ -117,6 +117,22 @@ class Session final {
     }
     caller_.tell_busy();
   }
+  /// May the packet be the first of a run (piece_run.h)? A message's first packet and those that come again are none: they are
+  /// for on_packet(). The header may be damaged still.
+  [[nodiscard]] bool join(const PacketHeader& header, PieceRun& run) const {
+    if (!context_.open) return false;
+    return header.type == PacketType::kRequest ? callee_.join(header, run)
+                                               : header.type == PacketType::kResponse && caller_.join(header, run);
+  }
+  /// The first `count` pieces of the run are in their places, intact, and nothing came to the session since it was joined.
+  /// `header`: the last one's.
+  void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
+    context_.last_heard_ns = now;
+    context_.pinged_since_ns = 0;
+    if (header.type == PacketType::kRequest) return callee_.take_run(header, run, count, now);
+    caller_.take_run(header, run, count, now);
+    caller_.tell_busy();
+  }
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
   /// Deadlines, probes and liveness. Returns when to come back; kTimeNever if nothing is pending.
@@ -139,6 +155,9 @@ class Session final {
   [[nodiscard]] const SessionAddress& address() const { return context_.address; }
   [[nodiscard]] uint32_t route() const { return route_; }
   void set_route(uint32_t route) { route_ = route; }
+  /// The driver's as well: packets carry checksums.
+  [[nodiscard]] bool is_sealed() const { return is_sealed_; }
+  void set_sealed(bool sealed) { is_sealed_ = sealed; }
   /// The connection broke. The peer takes nothing of the session by another one until a ping by it has told where the
   /// session is, so nothing but pings goes out until one is answered.
   void go_quiet() {
@@ -175,6 +194,7 @@ class Session final {
   SessionHot hot_;
   SessionContext context_;
   uint32_t route_;
+  bool is_sealed_ = true;
   Ticks heard_small_ = 0;  // hot_.heard, when it was looked at last
   bool ping_due_ = false;
   bool pong_due_ = false;

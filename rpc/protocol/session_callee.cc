@@ -169,11 +169,49 @@ void CalleeHalf::accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs
     half_due_ns_ = std::min(half_due_ns_, slot.deadline_ns);
     context_.arm(half_due_ns_);
   }
+  PieceRun run;
+  if (!begin_run(slot, header.packet_index, run)) {
+    slot.ack_due = true;
+    make_ready(slot);
+    return context_.drop(DropReason::kDuplicate);
+  }
+  copy_bytes(run.place(0), arrival.payload);
+  mark(slot, header, run, 1, now);
+}
+
+/// False: the piece came before.
+bool CalleeHalf::begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const {
+  run = {.first = piece,
+         .count_max = slot.received.missing_from(piece),
+         .piece_bytes = context_.terms.payload_bytes,
+         .message_bytes = slot.message_bytes,
+         .message = slot.request.data};
+  return run.count_max > 0;
+}
+
+bool CalleeHalf::join(const PacketHeader& header, PieceRun& run) const {
+  if (slots_ == nullptr || (header.flags & packet_flags::kByRead) != 0) return false;
+  const uint32_t index = context_.slot_of(header.req_num);
+  const Slot& slot = slots_[index];
+  const bool is_coming = context_.hot.server()[index].state == ServerSlot::State::kLarge &&
+                         slot.state == Slot::State::kReceiving && slot.request.data != nullptr;
+  if (!is_coming || slot.req_num != header.req_num || slot.message_bytes != header.message_bytes) return false;
+  return header.packet_index < slot.received.size() && begin_run(slot, header.packet_index, run);
+}
+
+void CalleeHalf::take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
+  Slot& slot = slots_[context_.slot_of(header.req_num)];
+  slot.echo_stamp = header.stamp;
+  slot.echo_arrival_ns = now;
+  mark(slot, header, run, count, now);
+}
+
+/// The run's first `count` pieces are in their places.
+void CalleeHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
   slot.ack_due = true;
   make_ready(slot);
-  if (!slot.received.insert(header.packet_index)) return context_.drop(DropReason::kDuplicate);
-  copy_bytes(slot.request.data + size_t{header.packet_index} * context_.terms.payload_bytes, arrival.payload);
-  context_.host.count_copied(arrival.payload.size());
+  slot.received.insert_range(run.first, run.first + count);
+  context_.host.count_copied(run.bytes_of(count));
   if (mutant(Mutant::kAckHole) && slot.received.base() + 1 < slot.received.size()) {
     slot.received.insert(slot.received.base());
   }
@@ -285,7 +323,7 @@ bool CalleeHalf::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode
   const bool held_back = context_.reliable || !ready_.empty() || slot.announced.pending();
   PacketSink* sink = held_back ? nullptr : context_.host.express(context_.session);
   if (sink != nullptr) {
-    emit_response_piece(slot, 0, *sink, now);
+    emit_response_pieces(slot, 0, 1, *sink, now);
   } else {
     slot.wanted.insert(0);
     make_ready(slot);
@@ -309,7 +347,7 @@ void CalleeHalf::on_pull(const Arrival& arrival, TimeNs now) {
   if (slot.state != Slot::State::kResponding) return context_.drop(DropReason::kDuplicate);
   if ((header.flags & packet_flags::kByRead) != 0 && slot.announced) respond_in_packets(slot);
   if (set.end() > slot.response_pieces) return context_.drop(DropReason::kBadLength);
-  set.for_each([&](uint32_t piece) { slot.wanted.insert(piece); });
+  slot.wanted.insert(set);
   make_ready(slot);
 }
 
@@ -324,7 +362,7 @@ void CalleeHalf::on_release(const PacketHeader& header) {
   slot.forget();  // a handler that still runs answers into the void
 }
 
-void CalleeHalf::emit_response_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+void CalleeHalf::emit_response_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now) {
   if (slot.announced) [[unlikely]] {
     return emit_announced_response(slot, sink, now);
   }
@@ -335,10 +373,11 @@ void CalleeHalf::emit_response_piece(Slot& slot, uint32_t piece, PacketSink& sin
                                            .session_generation = context_.address.remote_generation,
                                            .req_num = slot.req_num,
                                            .message_bytes = static_cast<uint32_t>(slot.response->size()),
-                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .packet_index = static_cast<uint16_t>(first),
                                            .stamp = slot.echo(now)});
-  sink.emit(context_.session, header, slot.response, size_t{piece} * context_.terms.payload_bytes,
-            context_.piece_bytes(slot.response->size(), piece));
+  if (slot.response_pieces > 1)
+    return sink.emit_train(context_.session, header, slot.response, context_.terms.payload_bytes, count);
+  sink.emit(context_.session, header, slot.response, 0, slot.response->size());
 }
 
 bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
@@ -347,7 +386,8 @@ bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
     if (slot.announced.pending()) return true;  // on_lent() comes
     while (!slot.wanted.empty()) {
       if (!sink.has_room()) return false;
-      emit_response_piece(slot, slot.wanted.pop_lowest(), sink, now);
+      const WantedSet::Run run = slot.wanted.pop_lowest(sink.room_packets());
+      emit_response_pieces(slot, run.first, run.count, sink, now);
     }
     slot.ack_due = false;
     return true;

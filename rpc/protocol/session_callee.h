@@ -21,6 +21,7 @@
 #include "rpc/base/intrusive_list.h"
 #include "rpc/protocol/announcement.h"
 #include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/piece_run.h"
 #include "rpc/protocol/session_context.h"
 #include "rpc/protocol/session_host.h"
 
@@ -43,6 +44,9 @@ class CalleeHalf final {
 
   // --- What comes in
   void on_request(const Arrival& arrival, TimeNs now);
+  /// As Session's methods of these names.
+  [[nodiscard]] bool join(const PacketHeader& header, PieceRun& run) const;
+  void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   void on_pull(const Arrival& arrival, TimeNs now);
   void on_release(const PacketHeader& header);
   /// A request is here as a whole, or cannot be had.
@@ -128,6 +132,8 @@ class CalleeHalf final {
   // Requests.
   inline void begin_request(Slot& slot, const PacketHeader& header);
   inline void accept_request_piece(Slot& slot, const Arrival& arrival, TimeNs now);
+  [[nodiscard]] bool begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const;
+  void mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   inline void deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now);
   void on_duplicate_request(Slot& slot);
   void refuse_for_memory(Slot& slot, TimeNs now);
@@ -135,7 +141,7 @@ class CalleeHalf final {
 
   // Responses.
   bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
-  inline void emit_response_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  inline void emit_response_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now);
 
   // Messages that are read by their receiver: session_callee_read.cc.
   void on_announced_request(const Arrival& arrival, TimeNs now);

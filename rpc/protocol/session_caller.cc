@@ -25,13 +25,6 @@ uint32_t CallerHalf::Slot::outstanding() const {
 
 // --- Life ------------------------------------------------------------------------------------------------------------
 
-bool CallerHalf::take_credit() {
-  SessionHot& hot = context_.hot;
-  if (hot.credits - hot.credits_barred < SessionHot::kQuarters) return false;
-  hot.credits = static_cast<int16_t>(hot.credits - SessionHot::kQuarters);
-  return true;
-}
-
 CallerHalf::~CallerHalf() {
   SKUA_CHECK(active_count_ == 0 && backlog_count_ == 0,
              "a session was destroyed with calls in flight: abort_all() first");
@@ -190,7 +183,7 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
     context_.pinged_since_ns = 0;
   }
   if (PacketSink* sink = held_back ? nullptr : express_for(slot); sink != nullptr) {
-    emit_request_piece(slot, slot.next_unit++, *sink, now);
+    emit_request_pieces(slot, slot.next_unit++, 1, *sink, now);
   } else if (!held_back) {
     make_ready(slot);
   }
@@ -215,7 +208,8 @@ PacketSink* CallerHalf::express_for(Slot& slot) {
       context_.reliable || slot.request_pieces != 1 || limits_.paced() || !ready_.empty() || !waiting_.empty();
   if (held_back) return nullptr;
   PacketSink* sink = context_.host.express(context_.session);
-  if (sink == nullptr || !take_credit()) return nullptr;
+  if (sink == nullptr || usable_credits() == 0) return nullptr;
+  take_credits(1);
   slot.credits_held = 1;
   return sink;
 }
@@ -284,28 +278,24 @@ void CallerHalf::cancel(Call& call, const absl::Status& status, TimeNs now) {
 
 // --- Receiving -------------------------------------------------------------------------------------------------------
 
-void CallerHalf::sample_rtt(const Slot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now) {
+/// Of an answer that told of `acked_packets`; or of several that came together, then the newest.
+void CallerHalf::sample_rtt(const Slot& slot, const PacketHeader& header, size_t payload_bytes, uint32_t acked_packets,
+                            TimeNs now) {
   acked_since_loss_ += acked_packets;
-  const auto ticks = static_cast<int32_t>(to_ticks(now) - arrival.header.stamp);
+  const auto ticks = static_cast<int32_t>(to_ticks(now) - header.stamp);
   if (ticks < 0) return;
   const DurationNs sample = ticks * kTickNs;
   rtt_.add_sample(sample);
   if (sample >= limits_.quiet_from_ns && sample < limits_.quiet_until_ns) return;
-  tell_congestion(slot, arrival, sample, acked_packets, now);
-}
-
-void CallerHalf::tell_congestion(const Slot& slot, const Arrival& arrival, DurationNs sample, uint32_t acked,
-                                 TimeNs now) {
-  congestion_->on_sample(sample, acked, now);
-  observe_packet_size(slot, arrival);
+  congestion_->on_sample(sample, acked_packets, now);
+  observe_packet_size(slot, header, payload_bytes);
   apply_limits();
 }
 
-void CallerHalf::observe_packet_size(const Slot& slot, const Arrival& arrival) {
-  const bool first = arrival.header.type == PacketType::kAck || arrival.header.packet_index == 0;
+void CallerHalf::observe_packet_size(const Slot& slot, const PacketHeader& header, size_t payload_bytes) {
+  const bool first = header.type == PacketType::kAck || header.packet_index == 0;
   const uint32_t request_bytes = first ? context_.piece_bytes(slot.call->request->size(), 0) : 0;
-  const uint32_t response_bytes =
-      arrival.header.type == PacketType::kAck ? 0 : static_cast<uint32_t>(arrival.payload.size());
+  const uint32_t response_bytes = header.type == PacketType::kAck ? 0 : static_cast<uint32_t>(payload_bytes);
   const uint32_t bytes = std::max(request_bytes, response_bytes) + static_cast<uint32_t>(kHeaderBytes);
   packet_bytes_ = packet_bytes_ == 0 ? bytes : (7 * packet_bytes_ + bytes) / 8;
 }
@@ -318,14 +308,15 @@ void CallerHalf::on_ack(const Arrival& arrival, TimeNs now) {
   if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {
     return context_.drop(DropReason::kBadLength);
   }
-  if (slot->response_pieces != 0) return sample_rtt(*slot, arrival, 0, now);  // the response overtook it
+  if (slot->response_pieces != 0)
+    return sample_rtt(*slot, arrival.header, arrival.payload.size(), 0, now);  // the response overtook it
   // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
   if (set.end() > std::min(slot->next_unit, slot->request_pieces)) return context_.drop(DropReason::kBadLength);
   const uint32_t settled_before = slot->settled.count();
-  for (uint32_t unit = slot->settled.base(); unit < set.base; ++unit) settle(*slot, unit);
-  set.for_each([&](uint32_t unit) { settle(*slot, unit); });
+  settle(*slot, slot->settled.base(), set.base);
+  set.for_each([&](uint32_t unit) { settle(*slot, unit, unit + 1); });
   const uint32_t acked = slot->settled.count() - settled_before;
-  sample_rtt(*slot, arrival, acked, now);
+  sample_rtt(*slot, arrival.header, arrival.payload.size(), acked, now);
   if (acked > 0) after_progress(*slot, now);
 }
 
@@ -341,7 +332,7 @@ void CallerHalf::on_response(const Arrival& arrival, TimeNs now) {
       (slot->response_pieces != 0 && slot->response_bytes != header.message_bytes)) {
     return context_.drop(DropReason::kBadLength);
   }
-  sample_rtt(*slot, arrival, 1, now);
+  sample_rtt(*slot, header, arrival.payload.size(), 1, now);
   if (header.message_bytes <= context_.terms.payload_bytes) {
     if (!context_.host.keep(arrival, slot->call->outcome.response)) return on_unplaceable(header, now);
     return complete_with_response(*slot, header);
@@ -350,7 +341,7 @@ void CallerHalf::on_response(const Arrival& arrival, TimeNs now) {
 }
 
 void CallerHalf::note_rtt(const Slot& slot, const Arrival& arrival, TimeNs now) {
-  sample_rtt(slot, arrival, 1, now);
+  sample_rtt(slot, arrival.header, arrival.payload.size(), 1, now);
 }
 
 void CallerHalf::complete_fetched(Slot& slot, Lease&& message) {
@@ -385,11 +376,48 @@ void CallerHalf::accept_response_piece(Slot& slot, const Arrival& arrival, TimeN
     slot.in_flight.reset();
     if (header.packet_index != 0) slot.lost.push_back(slot.request_pieces);
   }
-  const uint32_t unit = slot.request_pieces + header.packet_index;
-  if (unit >= slot.next_unit) return context_.drop(DropReason::kUnexpectedResponse);  // never pulled
-  if (!settle(slot, unit)) return context_.drop(DropReason::kDuplicate);
-  copy_bytes(slot.response.data + size_t{header.packet_index} * context_.terms.payload_bytes, arrival.payload);
-  context_.host.count_copied(arrival.payload.size());
+  if (slot.request_pieces + header.packet_index >= slot.next_unit) {
+    return context_.drop(DropReason::kUnexpectedResponse);  // never pulled
+  }
+  PieceRun run;
+  if (!begin_run(slot, header.packet_index, run)) {
+    slot.in_flight.on_arrived(slot.request_pieces + header.packet_index);
+    return context_.drop(DropReason::kDuplicate);
+  }
+  copy_bytes(run.place(0), arrival.payload);
+  mark(slot, header, run, 1, now);
+}
+
+/// False: the piece came before, or was never pulled.
+bool CallerHalf::begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const {
+  const uint32_t unit = slot.request_pieces + piece;
+  if (unit >= slot.next_unit) return false;
+  run = {.first = piece,
+         .count_max = std::min(slot.settled.missing_from(unit), slot.next_unit - unit),
+         .piece_bytes = context_.terms.payload_bytes,
+         .message_bytes = slot.response_bytes,
+         .message = slot.response.data};
+  return run.count_max > 0;
+}
+
+bool CallerHalf::join(const PacketHeader& header, PieceRun& run) const {
+  if (slots_ == nullptr || (header.flags & packet_flags::kByRead) != 0) return false;
+  const Slot& slot = slots_[context_.slot_of(header.req_num)];
+  const bool is_coming = slot.call != nullptr && slot.response_pieces > 1 && slot.response.data != nullptr;
+  if (!is_coming || slot.req_num != header.req_num || slot.response_bytes != header.message_bytes) return false;
+  return header.packet_index < slot.response_pieces && begin_run(slot, header.packet_index, run);
+}
+
+void CallerHalf::take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
+  Slot& slot = slots_[context_.slot_of(header.req_num)];
+  sample_rtt(slot, header, run.bytes(0), count, now);
+  mark(slot, header, run, count, now);
+}
+
+/// The run's first `count` pieces are in their places.
+void CallerHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
+  settle(slot, slot.request_pieces + run.first, slot.request_pieces + run.first + count);
+  context_.host.count_copied(run.bytes_of(count));
   if (slot.settled.all()) {
     slot.call->outcome.response = std::move(slot.response.lease);
     return complete_with_response(slot, header);
@@ -415,13 +443,15 @@ void CallerHalf::complete_with_response(Slot& slot, const PacketHeader& header) 
   finish(slot, context_.last_heard_ns);
 }
 
-bool CallerHalf::settle(Slot& slot, uint32_t unit) {
-  slot.in_flight.on_arrived(unit);
-  return slot.settled.insert(unit);
+/// Units [first, end) are known to have arrived.
+void CallerHalf::settle(Slot& slot, uint32_t first, uint32_t end) {
+  if (first >= end) return;
+  slot.in_flight.on_arrived(first, end);
+  slot.settled.insert_range(first, end);
 }
 
 void CallerHalf::settle_request(Slot& slot) {
-  for (uint32_t unit = slot.settled.base(); unit < slot.request_pieces; ++unit) slot.settled.insert(unit);
+  slot.settled.insert_range(slot.settled.base(), slot.request_pieces);
   slot.next_unit = std::max(slot.next_unit, slot.request_pieces);
 }
 

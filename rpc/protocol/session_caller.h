@@ -36,6 +36,7 @@
 #include "rpc/protocol/mutants.h"
 #include "rpc/protocol/pacer.h"
 #include "rpc/protocol/packet_sets.h"
+#include "rpc/protocol/piece_run.h"
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/rtt_estimator.h"
 #include "rpc/protocol/session_context.h"
@@ -74,6 +75,9 @@ class CallerHalf final : private ReceiveBudget::Waiter {
 
   // --- What comes in
   void on_response(const Arrival& arrival, TimeNs now);
+  /// As Session's methods of these names.
+  [[nodiscard]] bool join(const PacketHeader& header, PieceRun& run) const;
+  void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   void on_ack(const Arrival& arrival, TimeNs now);
   void on_released(const PacketHeader& header, TimeNs now);
   /// A response is here as a whole, or cannot be had.
@@ -200,21 +204,30 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     return nullptr;
   }
   void accept_response_piece(Slot& slot, const Arrival& arrival, TimeNs now);
+  [[nodiscard]] bool begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const;
+  void mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   [[gnu::always_inline]] inline void complete_with_response(Slot& slot, const PacketHeader& header);
-  inline bool settle(Slot& slot, uint32_t unit);
+  inline void settle(Slot& slot, uint32_t first, uint32_t end);
   void settle_request(Slot& slot);
   void after_progress(Slot& slot, TimeNs now);
-  inline void sample_rtt(const Slot& slot, const Arrival& arrival, uint32_t acked_packets, TimeNs now);
-  void tell_congestion(const Slot& slot, const Arrival& arrival, DurationNs sample, uint32_t acked, TimeNs now);
-  void observe_packet_size(const Slot& slot, const Arrival& arrival);
+  inline void sample_rtt(const Slot& slot, const PacketHeader& header, size_t payload_bytes, uint32_t acked_packets,
+                         TimeNs now);
+  void observe_packet_size(const Slot& slot, const PacketHeader& header, size_t payload_bytes);
 
   // Credits, window, budget: session_caller_send.cc, as what follows.
-  /// A whole one.
-  inline bool take_credit();
-  inline bool take_credit(Slot& slot);
+  [[nodiscard]] uint32_t usable_credits() const {
+    return static_cast<uint32_t>(std::max(context_.hot.credits - context_.hot.credits_barred, 0)) /
+           SessionHot::kQuarters;
+  }
+  /// So many whole ones, which are usable.
+  void take_credits(uint32_t count) {
+    context_.hot.credits =
+        static_cast<int16_t>(context_.hot.credits - static_cast<int32_t>(SessionHot::kQuarters * count));
+  }
+  uint32_t take_credits(Slot& slot, uint32_t wanted);
   void return_credits(Slot& slot, uint32_t keep);
-  bool may_pull(Slot& slot);
-  void take_pull(Slot& slot);
+  uint32_t may_pull(Slot& slot, uint32_t wanted);
+  void take_pulls(Slot& slot, uint32_t count);
   void return_pulls(Slot& slot, uint32_t keep);
   void wake_waiters();
   void on_budget_room() override;
@@ -226,8 +239,9 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   inline void arm_for(const Slot& slot, TimeNs now);
   bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
   inline PacketSink* express_for(Slot& slot);
-  void emit_request_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now);
+  void emit_request_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now);
   bool emit_pulls(Slot& slot, PacketSink& sink, TimeNs now);
+  uint32_t add_pulls(Slot& slot, PacketSet& set, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now);
   void emit_pull(Slot& slot, const PacketSet& set, PacketSink& sink, TimeNs now);
   TimeNs run_backlog_timers(TimeNs now);
   void on_slot_timer(Slot& slot, TimeNs now);

@@ -18,12 +18,15 @@ constexpr uint32_t kProbesThatMeanTimeout = 3;
 
 // --- Credits, window, budget -----------------------------------------------------------------------------------------
 
-bool CallerHalf::take_credit(Slot& slot) {
-  if (context_.reliable) return true;
-  if (slot.outstanding() < slot.credits_held) return true;
-  if (!take_credit()) return false;
-  ++slot.credits_held;
-  return true;
+/// Credits for up to `wanted` more units in flight; returns for how many.
+uint32_t CallerHalf::take_credits(Slot& slot, uint32_t wanted) {
+  if (context_.reliable) return wanted;
+  const uint32_t spare = slot.credits_held - std::min(slot.credits_held, slot.outstanding());
+  if (spare >= wanted) return wanted;
+  const uint32_t taken = std::min(wanted - spare, usable_credits());
+  take_credits(taken);
+  slot.credits_held += taken;
+  return spare + taken;
 }
 
 void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
@@ -42,28 +45,29 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
 void CallerHalf::wake_waiters() {
   // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its
   // own. And one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
-  const SessionHot& hot = context_.hot;
-  const uint32_t usable = static_cast<uint32_t>(std::max(hot.credits - hot.credits_barred, 0)) / SessionHot::kQuarters;
-  const uint32_t wake = limits_.paced() ? 1 : std::max(usable, 1u);
+  const uint32_t wake = limits_.paced() ? 1 : std::max(usable_credits(), 1u);
   for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());
 }
 
-/// One more unit may be pulled; else the slot waits.
-bool CallerHalf::may_pull(Slot& slot) {
+/// How many more units may be pulled, of those that are wanted; none: the slot waits.
+uint32_t CallerHalf::may_pull(Slot& slot, uint32_t wanted) {
   if (pulled_ >= limits_.window_packets) {
     slot.waits = slot.outstanding() == 0;  // else its own progress brings it back
-    return false;
+    return 0;
   }
-  if (budget_ == nullptr || budget_->may_take(pulled_)) return true;
+  const uint32_t in_window = std::min(wanted, limits_.window_packets - pulled_);
+  if (budget_ == nullptr) return in_window;
+  const uint32_t count = budget_->may_take(in_window, context_.terms.payload_bytes, pulled_);
+  if (count > 0) return count;
   slot.waits = true;
   budget_->wait(*this);
-  return false;
+  return 0;
 }
 
-void CallerHalf::take_pull(Slot& slot) {
-  ++slot.pulled;
-  ++pulled_;
-  if (budget_ != nullptr) budget_->take(context_.terms.payload_bytes);
+void CallerHalf::take_pulls(Slot& slot, uint32_t count) {
+  slot.pulled += count;
+  pulled_ += count;
+  if (budget_ != nullptr) budget_->take(count, context_.terms.payload_bytes);
 }
 
 void CallerHalf::return_pulls(Slot& slot, uint32_t keep) {
@@ -149,23 +153,28 @@ bool CallerHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
         return true;
       }
       context_.host.count_retransmit();
-      emit_request_piece(slot, unit, sink, now);
+      emit_request_pieces(slot, unit, 1, sink, now);
     }
     slot.lost[i] = slot.lost.back();
     slot.lost.pop_back();
   }
   while (slot.next_unit < slot.request_pieces) {
     if (!sink.has_room()) return false;
-    if (!may_depart(now) || !take_credit(slot)) {
+    const uint32_t left = slot.request_pieces - slot.next_unit;
+    const uint32_t wanted = limits_.paced() ? 1 : std::min(left, sink.room_packets());
+    const uint32_t count = may_depart(now) ? take_credits(slot, wanted) : 0;
+    if (count == 0) {
       slot.waits = true;
       return true;
     }
-    emit_request_piece(slot, slot.next_unit++, sink, now);
+    emit_request_pieces(slot, slot.next_unit, count, sink, now);
+    slot.next_unit += count;
   }
   return emit_pulls(slot, sink, now);
 }
 
-void CallerHalf::emit_request_piece(Slot& slot, uint32_t piece, PacketSink& sink, TimeNs now) {
+/// A run of pieces that nobody paces, or one.
+void CallerHalf::emit_request_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now) {
   const Call& call = *slot.call;
   if (slot.announced) [[unlikely]] {
     return emit_announced_request(slot, sink, now);
@@ -177,52 +186,38 @@ void CallerHalf::emit_request_piece(Slot& slot, uint32_t piece, PacketSink& sink
                                            .session_generation = context_.address.remote_generation,
                                            .req_num = slot.req_num,
                                            .message_bytes = static_cast<uint32_t>(call.request->size()),
-                                           .packet_index = static_cast<uint16_t>(piece),
+                                           .packet_index = static_cast<uint16_t>(first),
                                            .deadline_ms = deadline_field(call.deadline_ns, now),
                                            .stamp = to_ticks(now)});
   if (slot.in_flight.empty()) slot.last_progress_ns = now;  // it may have waited long to leave
   slot.call->sent = true;
-  slot.in_flight.on_sent(piece, now);
-  const uint32_t bytes = context_.piece_bytes(call.request->size(), piece);
-  if (limits_.paced()) pacer_.charge(limits_, bytes, now);
-  sink.emit(context_.session, header, call.request, size_t{piece} * context_.terms.payload_bytes, bytes);
+  slot.in_flight.on_sent(first, count, now);
+  if (limits_.paced()) pacer_.charge(limits_, context_.piece_bytes(call.request->size(), first), now);
+  if (slot.request_pieces > 1) {
+    return sink.emit_train(context_.session, header, call.request, context_.terms.payload_bytes, count);
+  }
+  sink.emit(context_.session, header, call.request, 0, call.request->size());
 }
 
 bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
-  const uint32_t first = slot.request_pieces;
-  const uint32_t end = slot.response_pieces == 0 ? 0 : first + slot.response_pieces;
+  const uint32_t end = slot.response_pieces == 0 ? 0 : slot.request_pieces + slot.response_pieces;
   if (slot.lost.empty() && slot.next_unit >= end) return true;
+  if (!sink.has_room()) return false;
   std::sort(slot.lost.begin(), slot.lost.end());
   PacketSet set;
-  size_t lost_taken = 0;
-  auto add = [&](uint32_t unit) {
-    const uint32_t piece = unit - first;
-    if (set.word_count > 0 && piece - set.base >= 64 * PacketSet::kWordsMax) {
-      emit_pull(slot, std::exchange(set, {}), sink, now);
-      if (!sink.has_room()) return false;  // a set is begun only where there is room to emit it
-    }
-    if (set.word_count == 0) set.base = static_cast<uint16_t>(piece);
-    const uint32_t bit = piece - set.base;
-    set.words[bit / 64] |= uint64_t{1} << (bit % 64);
-    set.word_count = static_cast<uint16_t>(std::max<uint32_t>(set.word_count, bit / 64 + 1));
-    if (slot.in_flight.empty()) slot.last_progress_ns = now;
-    slot.in_flight.on_sent(unit, now);
-    if (limits_.paced()) pacer_.charge(limits_, context_.terms.payload_bytes, now);
-    return true;
-  };
-  if (!sink.has_room()) return false;
   bool room = true;
+  size_t lost_taken = 0;
   while (room && lost_taken < slot.lost.size()) {
     if (!may_depart(now)) {
       slot.waits = true;
       break;
     }
     context_.host.count_retransmit();
-    room = add(slot.lost[lost_taken]);
+    room = add_pulls(slot, set, slot.lost[lost_taken], 1, sink, now) > 0;
     if (!room) break;
     ++lost_taken;
     // A time-out gave it back.
-    if (slot.response_pieces != 0 && slot.pulled < slot.outstanding()) take_pull(slot);
+    if (slot.response_pieces != 0 && slot.pulled < slot.outstanding()) take_pulls(slot, 1);
   }
   slot.lost.erase(slot.lost.begin(), slot.lost.begin() + static_cast<std::ptrdiff_t>(lost_taken));
   while (room && !slot.waits && slot.next_unit < end) {
@@ -230,18 +225,40 @@ bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
       slot.waits = true;
       break;
     }
-    if (!may_pull(slot)) break;
-    if (!take_credit(slot)) {
+    const uint32_t allowed = may_pull(slot, limits_.paced() ? 1 : end - slot.next_unit);
+    if (allowed == 0) break;
+    const uint32_t paid = take_credits(slot, allowed);
+    if (paid == 0) {
       slot.waits = slot.outstanding() == 0;
       break;
     }
-    room = add(slot.next_unit);
-    if (!room) break;
-    ++slot.next_unit;
-    take_pull(slot);
+    const uint32_t count = add_pulls(slot, set, slot.next_unit, paid, sink, now);
+    room = count > 0;
+    slot.next_unit += count;
+    take_pulls(slot, count);
   }
   if (set.word_count > 0) emit_pull(slot, set, sink, now);
   return room;
+}
+
+/// Adds up to `count` units from `first` on to the set; a full one is emitted before. Returns how many: none, if there is no room
+/// for another packet.
+uint32_t CallerHalf::add_pulls(Slot& slot, PacketSet& set, uint32_t first, uint32_t count, PacketSink& sink,
+                               TimeNs now) {
+  constexpr uint32_t kReach = 64 * PacketSet::kWordsMax;
+  const uint32_t piece = first - slot.request_pieces;
+  if (set.word_count > 0 && piece - set.base >= kReach) {
+    emit_pull(slot, std::exchange(set, {}), sink, now);
+    if (!sink.has_room()) return 0;  // a set is begun only where there is room to emit it
+  }
+  if (set.word_count == 0) set.base = static_cast<uint16_t>(piece);
+  const uint32_t bit = piece - set.base;
+  count = std::min(count, kReach - bit);
+  set.add(bit, count);
+  if (slot.in_flight.empty()) slot.last_progress_ns = now;
+  slot.in_flight.on_sent(first, count, now);
+  if (limits_.paced()) pacer_.charge(limits_, context_.terms.payload_bytes, now);
+  return count;
 }
 
 void CallerHalf::emit_pull(Slot& slot, const PacketSet& set, PacketSink& sink, TimeNs now) {

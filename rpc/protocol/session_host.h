@@ -2,6 +2,7 @@
 #ifndef SKUA_RPC_PROTOCOL_SESSION_HOST_H_
 #define SKUA_RPC_PROTOCOL_SESSION_HOST_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,10 +24,21 @@ class Session;
 class PacketSink {
  public:
   /// Packets that may still be emitted now.
-  [[nodiscard]] virtual bool has_room() const = 0;
+  [[nodiscard]] virtual uint32_t room_packets() const = 0;
+  [[nodiscard]] bool has_room() const { return room_packets() > 0; }
   /// `payload` (may be null) is held by the sink until the transport no longer reads it.
   virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                     size_t length) = 0;
+  /// A train: `count` pieces in a row of a message that is cut into pieces of `piece_bytes`, the first being the header's packet
+  /// index; there is room for all of them. As so many calls of emit() whose headers differ in the packet index only.
+  virtual void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message,
+                          uint32_t piece_bytes, uint32_t count) {
+    PacketHeader piece = header;
+    for (uint32_t i = 0; i < count; ++i, ++piece.packet_index) {
+      const size_t offset = size_t{piece.packet_index} * piece_bytes;
+      emit(session, piece, message, offset, std::min<size_t>(piece_bytes, message->size() - offset));
+    }
+  }
 
  protected:
   ~PacketSink() = default;

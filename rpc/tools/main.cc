@@ -196,6 +196,9 @@ void add_transport_options(app::Command& command, Settings& settings) {
   command.add_string("transport", &choice.name, "What carries the packets.").one_of({"tcp", "dpdk", "verbs"});
   command.add_double("loss", &choice.loss, "Share of this side's packets to throw away, 0 to 1 (not over tcp).")
       .range_double(0, 1);
+  command.add_bool(
+      "trusted-wire", &choice.trusted_wire,
+      "The wire detects damage by itself: no checksums on large messages, if the other side says so, too.");
   app::add_traffic_options(command, &choice.traffic);
   app::add_dpdk_options(command, &choice.dpdk);
   app::add_verbs_options(command, &choice.verbs);

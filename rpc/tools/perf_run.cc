@@ -28,6 +28,7 @@ constexpr DurationNs kIdleWait = 10 * kMillisecond;
 EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   EndpointOptions options;
   choice.traffic.apply(options.protocol);
+  options.trusted_wire = choice.trusted_wire;
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
   // One client may have them all: it is what is measured.
@@ -292,7 +293,8 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
   result.engine.rx_zero_copy_bytes = after.rx_zero_copy_bytes - before.rx_zero_copy_bytes;
   const TransportCounters& wire = (*transport)->counters();
   result.transport.rx_dropped = wire.rx_dropped - wire_before.rx_dropped;
-  result.transport.tx_copied_bytes = wire.tx_copied_bytes - wire_before.tx_copied_bytes;
+  result.transport.tx_copied_bytes =
+      wire.tx_copied_bytes - wire_before.tx_copied_bytes + after.tx_copied_bytes - before.tx_copied_bytes;
   result.transport.tx_zero_copy_bytes = wire.tx_zero_copy_bytes - wire_before.tx_zero_copy_bytes;
   result.transport.rx_copied_bytes = wire.rx_copied_bytes - wire_before.rx_copied_bytes;
   result.transport.rx_zero_copy_bytes = wire.rx_zero_copy_bytes - wire_before.rx_zero_copy_bytes;

@@ -34,6 +34,8 @@ struct TransportChoice {
   double loss = 0;
   /// Of this side.
   TrafficSettings traffic;
+  /// EndpointOptions::trusted_wire, of this side.
+  bool trusted_wire = false;
 };
 
 /// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.

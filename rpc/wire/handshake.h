@@ -1,18 +1,24 @@
 // The two records that make a session. They travel in a kConnect / kAccept packet, or inside
 // somebody else's message (the gRPC bootstrap service); either way they are the same bytes.
 //
-//   offer    u32 magic "SKof"            u8 version min, u8 version max
+//   offer    u32 magic "SKof"            u8 version min, u8 version max (with flags)
 //            u16 window, u32 credits, u32 max message bytes, u32 payload bytes
 //            u32 session index, u32 generation (at the offering side)
 //            u64 nonce
 //            u16 length + descriptor of the offering endpoint
 //
-//   answer   u32 magic "SKan"            u8 version chosen (0: refused), u8 status code
+//   answer   u32 magic "SKan"            u8 version chosen (with flags; 0: refused), u8 status code
 //            u16 window, u32 credits, u32 max message bytes, u32 payload bytes
 //            u32 session index, u32 generation (at the answering side)
 //            u64 nonce of the offer
 //            16 uuid, u64 incarnation, 16 cluster id of the answering endpoint
 //            u16 length + text (why refused)
+//
+// A flag is a bit of a version byte above the version. An endpoint that knows none takes the byte for a high version and answers
+// with its own, which has no flags: so a flag in an answer is agreed.
+//
+//   trusted wire   the sender knows that the wire between the two detects damage by itself: packets of the session are to have no
+//                  checksums. Bundles have them all the same: their sessions need not agree.
 //
 // Every value in an answer is at most the offer's: a side never gets more than it asked for.
 #ifndef SKUA_RPC_WIRE_HANDSHAKE_H_
@@ -27,6 +33,21 @@
 #include "rpc/base/bytes.h"
 
 namespace skua::rpc {
+
+namespace version_flags {
+inline constexpr uint8_t kTrustedWire = 0x80;
+inline constexpr uint8_t kAll = kTrustedWire;
+}  // namespace version_flags
+
+/// The versions without their flags.
+[[nodiscard]] constexpr uint8_t version_of(uint8_t byte) {
+  return static_cast<uint8_t>(byte & ~version_flags::kAll);
+}
+/// The newest version that both have, and the flags of both.
+[[nodiscard]] constexpr uint8_t common_version(uint8_t a, uint8_t b) {
+  const uint8_t version = version_of(a) < version_of(b) ? version_of(a) : version_of(b);
+  return static_cast<uint8_t>(version | (a & b & version_flags::kAll));
+}
 
 /// What both sides agree on for one session.
 struct SessionTerms {

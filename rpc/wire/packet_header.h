@@ -19,6 +19,7 @@
 #ifndef SKUA_RPC_WIRE_PACKET_HEADER_H_
 #define SKUA_RPC_WIRE_PACKET_HEADER_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -217,6 +218,16 @@ struct PacketSet {
 
   bool operator==(const PacketSet&) const = default;
 
+  /// Bits [bit, bit + count), count > 0, all below 64 * kWordsMax.
+  void add(uint32_t bit, uint32_t count) {
+    const uint32_t end = bit + count;
+    for (uint32_t w = bit / 64; w <= (end - 1) / 64; ++w) {
+      const uint64_t from = w == bit / 64 ? ~uint64_t{0} << (bit % 64) : ~uint64_t{0};
+      const uint64_t to = w == (end - 1) / 64 ? ~uint64_t{0} >> (63 - (end - 1) % 64) : ~uint64_t{0};
+      words[w] |= from & to;
+    }
+    word_count = static_cast<uint16_t>(std::max<uint32_t>(word_count, (end + 63) / 64));
+  }
   [[nodiscard]] bool contains_bit(uint32_t bit) const { return (words[bit / 64] >> (bit % 64) & 1) != 0; }
 
   /// Calls f(index) for each index, in rising order.

@@ -9,6 +9,7 @@ usage: tests/perf/dpdk_ratios.py [--runs N] [MEASURE]...
   latency     median round trip of 32 bytes at one outstanding / of bare bursts (skua-perf raw)
   requests    goodput of 1 MiB requests in frames of 1,024 bytes / testpmd txonly with the same frames
   responses   the same for 1 MiB responses
+  trusted     requests without checksums (--trusted-wire) / the same
   jumbo       goodput of 1 MiB requests in frames of 9,000 bytes / the same testpmd figure
 
 Each measure is run beside its peer until there are --runs ratios (7) of one state of the machine; the last lines of each are the median ratios
@@ -45,10 +46,11 @@ def latency():
             max(ours['waited_ms'], bare['waited_ms']))
 
 
-def goodput(*sizes, mtu, buffer_bytes=0):
+def goodput(*sizes, mtu, buffer_bytes=0, both=()):
+    """`both`: more arguments for both ends."""
     bare = pair.testpmd('rxonly', 'txonly', 'Rx-bps', frame_bytes=1024)
-    mtu_words = ['--dpdk-mtu', str(mtu)]
-    ours = pair.skua('bandwidth', *sizes, *mtu_words, server=mtu_words, buffer_bytes=buffer_bytes)
+    words = ['--dpdk-mtu', str(mtu), *both]
+    ours = pair.skua('bandwidth', *sizes, *words, server=words, buffer_bytes=buffer_bytes)
     gbit = max(ours['request_gbit_per_s'], ours['response_gbit_per_s'])
     return gbit, bare / 1e9, 'Gbit/s', 'Gbit/s', ours['waited_ms']
 
@@ -60,6 +62,7 @@ MEASURES = {
     'latency': latency,
     'requests': lambda: goodput(mtu=MTU_1024),
     'responses': lambda: goodput('--size', '4', '--response-size', '1MiB', mtu=MTU_1024),
+    'trusted': lambda: goodput(mtu=MTU_1024, both=['--trusted-wire']),
     'jumbo': lambda: goodput(mtu=8986, buffer_bytes=9216),
 }
 

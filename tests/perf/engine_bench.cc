@@ -6,9 +6,7 @@
 // BM_SmallCalls: a call is 2 packets sent and 2 received; the wire's own cost (BM_Wire) is to be subtracted. Instructions repeat, times drift.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <array>
-#include <vector>
 
 #include "rpc/base/check.h"
 #include "tests/perf/perfect_pair.h"
@@ -44,27 +42,13 @@ BENCHMARK(BM_SmallCalls)
 /// Messages of range(0) bytes there and range(1) bytes back, one at a time.
 void BM_LargeMessages(benchmark::State& state) {
   WirePair wire(false, 1);
-  Pair& pair = wire.pair;
-  const std::vector<std::byte> content(static_cast<size_t>(std::max(state.range(0), state.range(1))));
-  auto message = [&](Endpoint& endpoint, int64_t bytes) {
-    MessagePtr out = endpoint.make_message();
-    SKUA_CHECK(out->add_body(ByteSpan(content).first(static_cast<size_t>(bytes)), nullptr, nullptr), "one body");
-    return out;
-  };
-  pair.server->serve(2, [&](IncomingCall&& call) { call.reply.reply(message(*pair.server, state.range(1))); });
-  const uint64_t packets_before = pair.client->counters().packets_sent + pair.server->counters().packets_sent;
+  LargeMessages messages(wire.pair, static_cast<size_t>(state.range(0)), static_cast<size_t>(state.range(1)));
+  const uint64_t packets_before = messages.packets();
   for (auto iteration : state) {
     static_cast<void>(iteration);
-    bool done = false;
-    const auto call =
-        pair.client->call(pair.session[0], 2, message(*pair.client, state.range(0)), {}, [&done](CallResult&& result) {
-          SKUA_CHECK(result.status.ok(), "a call over a perfect wire failed");
-          done = true;
-        });
-    SKUA_CHECK(call.ok(), "a call was refused");
-    while (!done) pair.turn();
+    messages.call();
   }
-  const uint64_t packets = pair.client->counters().packets_sent + pair.server->counters().packets_sent - packets_before;
+  const uint64_t packets = messages.packets() - packets_before;
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * (state.range(0) + state.range(1)));
   state.counters["packets_per_message"] =
       benchmark::Counter(static_cast<double>(packets), benchmark::Counter::kAvgIterations);

@@ -3,6 +3,7 @@
 #ifndef SKUA_TESTS_PERF_PERFECT_PAIR_H_
 #define SKUA_TESTS_PERF_PERFECT_PAIR_H_
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -85,10 +86,11 @@ class WireTransport final : public Transport {
 
 /// Each waits for no wire: turn() is all that happens.
 struct Pair {
-  Pair(Transport& client_wire, Transport& server_wire, uint32_t sessions) {
+  Pair(Transport& client_wire, Transport& server_wire, uint32_t sessions, bool trusted_wire = false) {
     EndpointOptions options;
     options.spin_ns = kTimeNever;
     options.protocol.window = 64;
+    options.trusted_wire = trusted_wire;
     options.sessions_max = options.sessions_per_peer_max = options.sessions_per_host_max = sessions + 1;
     client = std::make_unique<Endpoint>(client_wire, clock, options);
     server = std::make_unique<Endpoint>(server_wire, clock, options);
@@ -108,11 +110,14 @@ struct Pair {
 
   void turn() {
     clock.advance(kMicrosecond);  // a network of constant delay
-    client->poll();
-    server->poll();
+    for (uint32_t i = 0; i < client_polls; ++i) client->poll();
+    for (uint32_t i = 0; i < server_polls; ++i) server->poll();
   }
 
   ManualClock clock;
+  /// In a turn.
+  uint32_t client_polls = 1;
+  uint32_t server_polls = 1;
   std::unique_ptr<Endpoint> client;
   std::unique_ptr<Endpoint> server;
   std::vector<SessionId> session;
@@ -172,6 +177,44 @@ class SmallCalls {
   uint32_t in_flight_ = 0;
   uint32_t next_ = 0;
   uint64_t done_ = 0;
+};
+
+/// Messages of so many bytes there and so many back, one at a time.
+class LargeMessages {
+ public:
+  LargeMessages(Pair& pair, size_t request_bytes, size_t response_bytes)
+      : pair_(pair), request_bytes_(request_bytes), content_(std::max(request_bytes, response_bytes)) {
+    pair_.server->serve(
+        2, [this, response_bytes](IncomingCall&& call) { call.reply.reply(message(*pair_.server, response_bytes)); });
+  }
+  LargeMessages(const LargeMessages&) = delete;
+  LargeMessages& operator=(const LargeMessages&) = delete;
+
+  void call() {
+    bool done = false;
+    const auto call = pair_.client->call(pair_.session[0], 2, message(*pair_.client, request_bytes_), {},
+                                         [&done](CallResult&& result) {
+                                           SKUA_CHECK(result.status.ok(), "a call over a perfect wire failed");
+                                           done = true;
+                                         });
+    SKUA_CHECK(call.ok(), "a call was refused");
+    while (!done) pair_.turn();
+  }
+  /// Of any kind, both ways, since the pair was made.
+  [[nodiscard]] uint64_t packets() const {
+    return pair_.client->counters().packets_sent + pair_.server->counters().packets_sent;
+  }
+
+ private:
+  [[nodiscard]] MessagePtr message(Endpoint& endpoint, size_t bytes) const {
+    MessagePtr out = endpoint.make_message();
+    SKUA_CHECK(out->add_body(ByteSpan(content_).first(bytes), nullptr, nullptr), "one body");
+    return out;
+  }
+
+  Pair& pair_;
+  const size_t request_bytes_;
+  const std::vector<std::byte> content_;
 };
 
 }  // namespace skua::rpc

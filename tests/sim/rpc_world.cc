@@ -48,6 +48,7 @@ void World::choose_faults() {
     partition_chance_ = rng_.chance(0.3) ? 0.02 * rng_.uniform() : 0;
   }
   network_.set_faults(faults);
+  is_damaging_ = faults.corrupt > 0;
   if (options_.fixed_loss < 0) {
     lane_count_ = static_cast<uint32_t>(rng_.between(1, 3));
     versions_ = rng_.chance(0.1) ? Versions::kAllOld : rng_.chance(0.3) ? Versions::kMixed : Versions::kAllNew;
@@ -70,6 +71,9 @@ void World::start(Node& node) {
   identity.cluster_id.bytes[0] = 7;
   SimTransportOptions transport;
   transport.payload_max_bytes = options_.fixed_loss < 0 && rng_.chance(0.2) ? 4400 : 1024;
+  // Not of rng_: what else a seed does stays as it was.
+  const uint64_t drawn = mix64(options_.seed * 131 + node.index * 17 + node.incarnation);
+  transport.inline_max_bytes = drawn % 2 == 0 ? transport.payload_max_bytes : 0;
   transport.one_sided = options_.memory_taken_back || (options_.fixed_loss < 0 && rng_.chance(0.5));
   transport.rx_ring = options_.fixed_loss >= 0 ? 4096 : static_cast<uint32_t>(rng_.between(64, 1024));
   if (options_.connections) {
@@ -96,6 +100,7 @@ void World::start(Node& node) {
   choose_congestion(options.protocol);
   options.bundles = node.bundles =
       versions_ == Versions::kAllNew || (versions_ == Versions::kMixed && rng_.chance(0.5));
+  options.trusted_wire = !is_damaging_ && drawn / 2 % 2 == 0;
   node.is_paced = options.protocol.congestion != CongestionControl::kNone && !options_.connections;
   node.endpoint = std::make_unique<Endpoint>(*node.transport, *node.clock, options);
   node.restart_ns = kTimeNever;
@@ -374,6 +379,7 @@ WorldResult World::run() {
       }
     }
     result_.coverage["bytes read by their receiver"] += node.endpoint->counters().rx_read_bytes;
+    result_.coverage["bytes written into frames"] += node.endpoint->counters().tx_copied_bytes;
     result_.coverage["READ failed"] += node.endpoint->counters().reads_failed;
     result_.coverage["session broken"] += node.endpoint->counters().sessions_broken;
     result_.coverage["session reconnected"] += node.endpoint->counters().sessions_reconnected;

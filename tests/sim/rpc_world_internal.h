@@ -192,6 +192,7 @@ class World {
   double crash_chance_ = 0;
   double partition_chance_ = 0;
   double cut_chance_ = 0;
+  bool is_damaging_ = false;  // packets may be damaged
   double renewal_chance_ = 0;
   uint32_t lane_count_ = 1;
   enum class Versions : uint8_t { kAllNew, kAllOld, kMixed } versions_ = Versions::kAllNew;

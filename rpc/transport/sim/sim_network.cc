@@ -217,6 +217,7 @@ SimTransport::SimTransport(SimNetwork& network, uint32_t address, uint32_t seria
     : network_(network), address_(address), serial_(serial), identity_(identity), options_(options) {
   capabilities_.payload_max_bytes = options.payload_max_bytes;
   capabilities_.segments_max = kTxSegmentsMax;
+  capabilities_.inline_max_bytes = options.inline_max_bytes;
   capabilities_.lendable_count = options.rx_ring;
   capabilities_.tx_completion = true;
   capabilities_.loopback = true;

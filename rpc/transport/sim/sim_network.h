@@ -80,6 +80,8 @@ struct SimSwitch {
 
 struct SimTransportOptions {
   uint32_t payload_max_bytes = 1024;
+  /// Capabilities::inline_max_bytes: what says that the wire copies, when nothing here does.
+  uint32_t inline_max_bytes = 0;
   /// Packets the receive ring holds, waiting and lent; what comes beyond is dropped.
   uint32_t rx_ring = 1024;
   DurationNs latency_ns = 5 * kMicrosecond;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,19 @@ TEST(Crc32c, Extend_TheFormsForLongPiecesAgree) {
     if (internal::can_fold_crc32c()) {
       ASSERT_EQ(internal::crc32c_extend_folding(before, piece), expected) << size;
     }
+    // Copying as well, and not a byte further.
+    std::vector<std::byte> copy(size + 64, std::byte{0x5a});
+    ASSERT_EQ(crc32c_copy(before, piece, copy.data() + size % 3), expected) << size;
+    ASSERT_TRUE(std::equal(piece.begin(), piece.end(), copy.begin() + size % 3)) << size;
+    ASSERT_TRUE(std::all_of(copy.begin() + static_cast<std::ptrdiff_t>(size % 3 + size), copy.end(), [](std::byte b) {
+      return b == std::byte{0x5a};
+    })) << size;
+  }
+  for (size_t size = 0; size < internal::kCrcLongBytes; ++size) {
+    const ByteSpan piece = ByteSpan(bytes).subspan(size % 64, size);
+    std::vector<std::byte> copy(size);
+    ASSERT_EQ(crc32c_copy(7, piece, copy.data()), crc32c_extend(7, piece)) << size;
+    ASSERT_TRUE(std::equal(piece.begin(), piece.end(), copy.begin())) << size;
   }
   if (!internal::can_fold_crc32c()) GTEST_SKIP() << "this processor has no VPCLMULQDQ or AVX-512";
 }

@@ -63,6 +63,23 @@ TEST(LossDetector, Detect_ArrivalOfTheResentCopyCondemnsWhatWasSentBetween) {
   EXPECT_TRUE(detector.empty());
 }
 
+TEST(LossDetector, Train_PartsArriveAndTheRestIsLost) {
+  LossDetector detector;
+  detector.on_sent(0, 8, 100);
+  detector.on_sent(8, 4, 200);
+  detector.on_arrived(0, 3);
+  detector.on_arrived(5, 10);
+  EXPECT_EQ(detected(detector, 50, {0, 1, 2, 5, 6, 7, 8, 9}), (std::vector<uint32_t>{3, 4}));
+  uint32_t unit;
+  ASSERT_TRUE(detector.take_probe(kNothingSettled, unit));
+  EXPECT_EQ(unit, 11u);
+  EXPECT_EQ(detected(detector, 0, {8, 9}), (std::vector<uint32_t>{}));
+  std::vector<uint32_t> lost;
+  detector.lose_all(kNothingSettled, [&](uint32_t u) { lost.push_back(u); });
+  EXPECT_EQ(lost, std::vector<uint32_t>{10});
+  EXPECT_TRUE(detector.empty());
+}
+
 TEST(LossDetector, OnArrived_UnknownUnitChangesNothing) {
   LossDetector detector;
   detector.on_sent(0, 100);
@@ -169,16 +186,25 @@ TEST(LossDetector, RandomCalls_AgreeWithDumbTwin) {
           ++next_unit;
         }
         if (settled.count(unit) > 0) continue;
-        detector.on_sent(unit, now);
-        twin.on_sent(unit, now);
-        in_flight.insert(unit);
+        // New units go in trains.
+        uint32_t count = 1;
+        if (unit + 1 == next_unit) count += static_cast<uint32_t>(rng.below(6));
+        next_unit = std::max(next_unit, unit + count);
+        detector.on_sent(unit, count, now);
+        for (; count > 0; --count, ++unit) {
+          twin.on_sent(unit, now);
+          in_flight.insert(unit);
+        }
       } else if (action < 7 && !in_flight.empty()) {
         auto chosen = in_flight.begin();
         std::advance(chosen, rng.below(std::min<size_t>(in_flight.size(), 5)));
-        detector.on_arrived(*chosen);
-        twin.on_arrived(*chosen);
-        settled.insert(*chosen);
-        in_flight.erase(chosen);
+        const uint32_t first = *chosen;
+        uint32_t end = first;
+        for (uint64_t count = 1 + rng.below(8); count > 0 && in_flight.erase(end) > 0; --count, ++end) {
+          twin.on_arrived(end);
+          settled.insert(end);
+        }
+        detector.on_arrived(first, end);
       } else if (action < 9) {
         const auto window = static_cast<DurationNs>(rng.below(60));
         const std::vector<uint32_t> units = detected(detector, window, settled);

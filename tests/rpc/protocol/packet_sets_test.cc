@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -101,7 +102,17 @@ TEST(ReceivedSet, Insert_RandomOperationsAgreeWithStdSet) {
       if (index >= size) continue;
       const auto i = static_cast<uint32_t>(index);
       ASSERT_EQ(set.contains(i), twin.contains(i));
-      ASSERT_EQ(set.insert(i), twin.insert(i));
+      uint32_t missing = 0;
+      while (missing < 64 && i + missing < size && !twin.contains(i + missing)) ++missing;
+      ASSERT_EQ(set.missing_from(i), missing);
+      if (rng.chance(0.2)) {
+        const uint32_t end = i + static_cast<uint32_t>(rng.below(std::min(size - i, 150u) + 1));
+        uint32_t fresh = 0;
+        for (uint32_t j = i; j < end; ++j) fresh += twin.insert(j) ? 1 : 0;
+        ASSERT_EQ(set.insert_range(i, end), fresh);
+      } else {
+        ASSERT_EQ(set.insert(i), twin.insert(i));
+      }
       if (step % 16 == 0) expect_same(set, twin);
     }
     expect_same(set, twin);
@@ -147,34 +158,54 @@ TEST(ReceivedSet, Snapshot_LargestMessage) {
 TEST(WantedSet, PopLowest_RandomOperationsAgreeWithStdSet) {
   Rng rng(3);
   WantedSet set;
+  uint64_t longest = 0;
   for (uint32_t operations = 0; operations < 50'000;) {
     const uint32_t size = kSizes[rng.below(std::size(kSizes))];
     set.reset(size);
     std::set<uint32_t> twin;
     for (int step = 0; step < 400; ++step, ++operations) {
-      if (rng.chance(0.5)) {
-        const auto index = static_cast<uint32_t>(rng.below(size));
+      const auto index = static_cast<uint32_t>(rng.below(size));
+      if (rng.chance(0.3)) {
         set.insert(index);
         twin.insert(index);
+      } else if (rng.chance(0.3)) {
+        PacketSet some;
+        some.base = static_cast<uint16_t>(index);
+        const uint32_t reach = std::min<uint32_t>(size - index, 64 * PacketSet::kWordsMax);
+        const auto from = static_cast<uint32_t>(rng.below(reach));
+        some.add(from, 1 + static_cast<uint32_t>(rng.below(std::min(reach - from, 20u))));
+        set.insert(some);
+        some.for_each([&](uint32_t i) { twin.insert(i); });
       } else if (!twin.empty()) {
-        ASSERT_EQ(set.pop_lowest(), *twin.begin());
-        twin.erase(twin.begin());
+        const auto count_max = static_cast<uint32_t>(1 + rng.below(70));
+        const WantedSet::Run run = set.pop_lowest(count_max);
+        ASSERT_EQ(run.first, *twin.begin());
+        ASSERT_GE(run.count, 1u);
+        ASSERT_LE(run.count, count_max);
+        longest = std::max<uint64_t>(longest, run.count);
+        for (uint32_t i = 0; i < run.count; ++i) ASSERT_EQ(twin.erase(run.first + i), 1u);
+        // It ends where there is a reason.
+        const uint32_t next = run.first + run.count;
+        ASSERT_TRUE(run.count == count_max || next % 64 == 0 || twin.count(next) == 0)
+            << run.first << " + " << run.count;
       }
       ASSERT_EQ(set.empty(), twin.empty());
       ASSERT_EQ(set.count(), twin.size());
     }
   }
+  EXPECT_GT(longest, 10u);
 }
 
 TEST(WantedSet, Insert_BelowWhatWasPopped) {
   WantedSet set;
   set.reset(1000);
   set.insert(900);
-  EXPECT_EQ(set.pop_lowest(), 900u);
+  EXPECT_EQ(set.pop_lowest(9), (WantedSet::Run{900, 1}));
   set.insert(3);
+  set.insert(4);
   set.insert(900);
-  EXPECT_EQ(set.pop_lowest(), 3u);
-  EXPECT_EQ(set.pop_lowest(), 900u);
+  EXPECT_EQ(set.pop_lowest(9), (WantedSet::Run{3, 2}));
+  EXPECT_EQ(set.pop_lowest(9), (WantedSet::Run{900, 1}));
   EXPECT_TRUE(set.empty());
 }
 

@@ -81,7 +81,9 @@ class Side final : public SessionHost, public PacketSink, public LeaseOwner, pub
   void count_retransmit() override { ++retransmits; }
   void count_copied(size_t bytes) override { copied_bytes += bytes; }
   // PacketSink.
-  [[nodiscard]] bool has_room() const override { return room > 0; }
+  [[nodiscard]] uint32_t room_packets() const override {
+    return static_cast<uint32_t>(std::min<size_t>(room, UINT32_MAX));
+  }
   void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
             size_t length) override;
   // LeaseOwner.

@@ -147,6 +147,17 @@ TEST(SessionOffer, Decode_ImpossibleTermsAndVersions) {
   (o = sample_offer()).version_min = 4, expect_refused(o);
 }
 
+TEST(SessionVersion, CommonVersion_TheLowerOneAndTheFlagsOfBoth) {
+  using version_flags::kTrustedWire;
+  EXPECT_EQ(common_version(1, 2), 1);
+  EXPECT_EQ(common_version(2 | kTrustedWire, 2), 2);
+  EXPECT_EQ(common_version(2, 3 | kTrustedWire), 2);
+  EXPECT_EQ(common_version(2 | kTrustedWire, 1 | kTrustedWire), 1 | kTrustedWire);
+  EXPECT_EQ(version_of(2 | kTrustedWire), 2);
+  // Who knows no flags answers the lower of two numbers: its own version.
+  EXPECT_EQ(std::min<uint8_t>(2 | kTrustedWire, 1), 1);
+}
+
 TEST(SessionOffer, Decode_OversizedDescriptor) {
   std::string bytes = sample_offer().encode();
   bytes.resize(bytes.size() - 7);  // length and "where"
