@@ -339,8 +339,10 @@ constexpr uint32_t kSmallCall = 1u << 31;
 bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& request, const CallOptions& options,
                               CompletionFn& completion, CallId& id) {
   SessionHot& hot = bundles_.hot(session.index);
-  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | !request |
-      (bundles_.calls().in_flight() + calls_.size() >= options_.calls_max)) [[unlikely]] {
+  const bool is_empty = !request;
+  const size_t in_flight = bundles_.calls().in_flight() + calls_.size();  // or more
+  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | is_empty |
+      (in_flight >= options_.calls_max)) [[unlikely]] {
     return false;
   }
   if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {

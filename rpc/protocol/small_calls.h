@@ -422,8 +422,8 @@ void SmallCalls<Driver>::repeat_answer(SessionHot& hot, uint32_t number) {
 
 template <typename Driver>
 bool SmallCalls<Driver>::take_cut(ByteSpan bundle, RawRecord& record, ByteSpan& bytes) {
-  const size_t at = bytes.data() == nullptr ? kBundleHeadBytes : bytes.data() + bytes.size() - bundle.data();
-  const ByteSpan rest = bundle.subspan(at);
+  const std::byte* at = bytes.data() == nullptr ? bundle.data() + kBundleHeadBytes : bytes.data() + bytes.size();
+  const ByteSpan rest(at, bundle.data() + bundle.size());
   if (rest.size() < kRecordHeadBytes) return false;
   record = RawRecord::read(rest.data());
   bytes = rest.subspan(kRecordHeadBytes);

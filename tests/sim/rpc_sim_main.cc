@@ -7,6 +7,7 @@
 //   rpc_sim --mutant ignore-budget --incast 100      the same for faults that cost no correctness: the incast must not hold
 //   rpc_sim --memory-taken-back --seeds 300          sessions end while their peers read their memory
 //   rpc_sim --connections --seeds 300                by connections that break, as over TCP
+//   rpc_sim --differential --seeds 100               a scripted load has the same outcomes with bundles and without
 //   rpc_sim --bundles on --seeds 300                 all nodes speak version 2 of the protocol, or none does
 //   rpc_sim --soak 1000000 --loss 0.01    one long world with messages up to 8 MiB, and the goodput
 //   against no loss
@@ -19,12 +20,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "rpc/protocol/mutants.h"
 #include "tests/sim/incast_world.h"
 #include "tests/sim/rpc_world.h"
+#include "tests/sim/script_world.h"
 
 namespace skua::rpc::sim {
 namespace {
@@ -42,6 +45,7 @@ struct Arguments {
   bool replay = false;
   bool memory_taken_back = false;
   bool connections = false;
+  bool differential = false;
   bool verbose = false;
   Mutant mutant = Mutant::kNone;
   std::optional<CongestionControl> congestion;
@@ -133,6 +137,8 @@ bool parse(int argc, char** argv, Arguments& out) {
       out.memory_taken_back = true;
     } else if (flag == "--connections") {
       out.connections = true;
+    } else if (flag == "--differential") {
+      out.differential = true;
     } else if (flag == "--verbose") {
       out.verbose = true;
     } else {
@@ -253,6 +259,50 @@ int run_seeds(const Arguments& arguments) {
   return failed == 0 ? 0 : 1;
 }
 
+/// 1: the script had other outcomes than without bundles.
+int compare_outcomes(uint64_t seed, uint32_t bundles_at, const ScriptResult& without, const ScriptResult& with) {
+  for (size_t id = 0; id < without.outcomes.size(); ++id) {
+    const ScriptOutcome& one = without.outcomes[id];
+    const ScriptOutcome& other = with.outcomes[id];
+    if (one == other) continue;
+    std::printf("seed %" PRIu64
+                ", bundles at nodes %x: call %zu ended %s, %zu bytes, %u completions, %u runs, and "
+                "without bundles %s, %zu bytes, %u completions, %u runs\n",
+                seed, bundles_at, id, absl::StatusCodeToString(other.code).c_str(), other.bytes.size(),
+                other.completions, other.handler_runs, absl::StatusCodeToString(one.code).c_str(), one.bytes.size(),
+                one.completions, one.handler_runs);
+    return 1;
+  }
+  return 0;
+}
+
+int run_differential(const Arguments& arguments) {
+  constexpr uint32_t kAll = (1u << kScriptNodes) - 1;
+  int failed = 0;
+  uint64_t calls = 0;
+  uint64_t records = 0;
+  std::map<absl::StatusCode, uint64_t> codes;
+  for (uint64_t seed = arguments.first_seed; seed < arguments.first_seed + arguments.seeds; ++seed) {
+    const ScriptResult without = run_script({.seed = seed, .bundles_at = 0});
+    for (const ScriptOutcome& outcome : without.outcomes) ++codes[outcome.code];
+    calls += without.outcomes.size();
+    for (const uint32_t bundles_at : {kAll, static_cast<uint32_t>(seed) % kAll}) {
+      const ScriptResult with = run_script({.seed = seed, .bundles_at = bundles_at});
+      failed += compare_outcomes(seed, bundles_at, without, with);
+      records += with.records;
+      if (bundles_at != kAll || with.records > with.outcomes.size() / 2) continue;
+      std::printf("seed %" PRIu64 ": only %" PRIu64 " records\n", seed, with.records);
+      ++failed;
+    }
+  }
+  std::printf("%" PRIu64 " scripted calls without bundles and twice with them, %" PRIu64 " records: %d differ\n", calls,
+              records, failed);
+  for (const auto& [code, count] : codes) {
+    std::printf("  outcome %-24s %" PRIu64 "\n", absl::StatusCodeToString(code).c_str(), count);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 int run_soak(const Arguments& arguments) {
   double goodput[2] = {0, 0};
   int failed = 0;
@@ -324,15 +374,17 @@ int run_incast_mode(const Arguments& arguments) {
 int main(int argc, char** argv) {
   skua::rpc::sim::Arguments arguments;
   if (!skua::rpc::sim::parse(argc, argv, arguments)) {
-    std::fprintf(stderr,
-                 "usage: rpc_sim [--seeds N] [--first-seed N] [--memory-taken-back] [--connections] [--replay] "
-                 "[--verbose] [--mutant NAME] "
-                 "[--soak CALLS [--loss P]] [--congestion none|timely|swift] [--bundles on|off]\n"
-                 "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
-                 "[--congestion ...]\n");
+    std::fprintf(
+        stderr,
+        "usage: rpc_sim [--seeds N] [--first-seed N] [--memory-taken-back] [--connections] [--differential] [--replay] "
+        "[--verbose] [--mutant NAME] "
+        "[--soak CALLS [--loss P]] [--congestion none|timely|swift] [--bundles on|off]\n"
+        "       rpc_sim --incast N [--gbps N] [--buffer-kib N] [--budget-kib N] [--queue-target-us N] "
+        "[--congestion ...]\n");
     return 2;
   }
   skua::rpc::g_active_mutant = arguments.mutant;
   if (arguments.incast > 0) return skua::rpc::sim::run_incast_mode(arguments);
+  if (arguments.differential) return skua::rpc::sim::run_differential(arguments);
   return arguments.soak > 0 ? skua::rpc::sim::run_soak(arguments) : skua::rpc::sim::run_seeds(arguments);
 }
