@@ -260,7 +260,8 @@ void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, c
 
 void Bundles::on_joined(const RawRecord& record, const JoinRecord& join, Association* a) {
   SessionHot& joined = hot(index_of_handle(record.session));
-  if (a == nullptr || !a->is_ours || joined.handle != record.session) return drop(DropReason::kUnknownAssociation);
+  const bool is_session = &joined != &nobody_ && joined.handle == record.session;
+  if (a == nullptr || !a->is_ours || !is_session) return drop(DropReason::kUnknownAssociation);
   SessionEntry& entry = *endpoint_.entries_[index_of_handle(record.session)];
   if (entry.state != SessionEntry::State::kOpen || entry.association != a || entry.wire_generation != join.generation) {
     return drop(DropReason::kOldGeneration);

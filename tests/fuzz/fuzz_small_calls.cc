@@ -230,7 +230,7 @@ class World {
     if (in_.flag()) record.head.number += static_cast<uint32_t>(in_.byte()) - 64;
     if (in_.seldom()) record.head.number = in_.number<uint32_t>();
     if (in_.seldom()) record.head.session = static_cast<uint32_t>(in_.near(record.head.session));
-    if (in_.flag()) record.head.kind = static_cast<RecordKind>(in_.seldom() ? in_.pick(16) : 1 + in_.pick(4));
+    if (in_.flag()) record.head.kind = static_cast<RecordKind>(in_.seldom() ? in_.pick(16) : 1 + in_.pick(5));
     if (in_.seldom()) record.head.method = in_.byte();
     if (in_.seldom()) record.head.time = in_.byte();
     if (in_.seldom()) record.bytes.resize(in_.byte(), 'x');

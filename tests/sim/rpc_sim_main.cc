@@ -200,7 +200,8 @@ int count_uncovered(const Arguments& arguments, const WorldResult& total) {
       "call of an old node to a new one",
       "close inside a completion",
   };
-  static constexpr const char* kOfPackets[] = {"bundle cut", "drop stale_bundle", "drop unknown_association"};
+  static constexpr const char* kOfPackets[] = {"bundle cut", "missing bundle told", "drop stale_bundle",
+                                               "drop unknown_association"};
   int missing = 0;
   const auto look_for = [&](const char* what) {
     const auto found = total.coverage.find(what);

@@ -164,13 +164,7 @@ class ForeignJoinTest : public SmallCallsJoinTest {
     std::byte bytes[JoinRecord::kBytes];
     JoinRecord{generation, 1, 2, session_handle(3, 4)}.write(bytes);
     join.bytes = as_string_view(bytes);
-    const std::string bundle = seal({.flags = bundle_flags::kNoEcho, .records = 1}, false, encode_records({join}));
-    TxFrame frame = from.take_frame(from.resolve(server_transport_->local_descriptor()).value());
-    ASSERT_NE(frame.bytes, nullptr);
-    std::copy_n(reinterpret_cast<const std::byte*>(bundle.data()), bundle.size(), frame.bytes);
-    frame.size = static_cast<uint32_t>(bundle.size());
-    from.send_frames({&frame, 1});
-    run_for(50 * kMicrosecond);
+    send(from, *server_transport_, seal({.flags = bundle_flags::kNoEcho, .records = 1}, false, encode_records({join})));
   }
 
   std::unique_ptr<SimTransport> stranger_transport_ = network_.attach(3, identity(3), {});
@@ -210,6 +204,26 @@ TEST_F(ForeignJoinTest, SentBeforeTheOneThatCounts_ChangesNothing) {
   records_.clear();
   EXPECT_TRUE(echoes("in a bundle"));
   EXPECT_EQ(records(RecordKind::kResponse), 1u);
+}
+
+// --- Foreign answers to joins ----------------------------------------------------------------------------------------
+
+TEST_F(SmallCallsJoinTest, AnAnswer_ThatNamesNoSessionIsRefused) {
+  join();
+  Record joined;
+  joined.bytes.assign(JoinRecord::kBytes, '\xff');
+  const uint64_t before = drops(*caller_, DropReason::kUnknownAssociation);
+  uint64_t sent = 0;
+  for (const uint32_t session :
+       {UINT32_MAX, 0u, 1u, session_handle(kRecordSessionsMax - 1, 0), session_handle(0, 77)}) {
+    joined.head = {session, 0, JoinRecord::kBytes, RecordKind::kJoined};
+    BundleHead head = to_caller_;
+    head.records = 1;
+    ++head.sequence;
+    send(*server_transport_, *caller_transport_, seal(head, false, encode_records({joined})));
+    EXPECT_EQ(drops(*caller_, DropReason::kUnknownAssociation), before + ++sent) << session;
+  }
+  EXPECT_TRUE(echoes("the session stands"));
 }
 
 }  // namespace

@@ -130,6 +130,7 @@ class SmallCallsNet : public ::testing::Test {
     BundleHead head;
     DropReason why{};
     ASSERT_TRUE(open_bundle(packet, false, head, why));
+    if (from == kServerAddress) to_caller_ = head;
     bool is_lost = loses_bundles_ || (loses_answers_ && from == kServerAddress);
     for (const Record& record : read_records_by_hand(packet, head.records).records) {
       if (record.head.kind == RecordKind::kJoin) ++joins_;
@@ -173,6 +174,15 @@ class SmallCallsNet : public ::testing::Test {
     run([&] { return ended.completions > 0; });
     ended.lease.reset();
     return ended.status.ok() && ended.bytes == text;
+  }
+  /// Past the endpoint of `from`.
+  void send(SimTransport& from, const SimTransport& to, std::string_view bundle) {
+    TxFrame frame = from.take_frame(from.resolve(to.local_descriptor()).value());
+    ASSERT_NE(frame.bytes, nullptr);
+    std::copy_n(as_byte_span(bundle).data(), bundle.size(), frame.bytes);
+    frame.size = static_cast<uint32_t>(bundle.size());
+    from.send_frames({&frame, 1});
+    run_for(50 * kMicrosecond);
   }
   void answer_held(std::string_view text = "late") {
     while (!held_.empty()) {
@@ -219,6 +229,7 @@ class SmallCallsNet : public ::testing::Test {
   int joined_ = 0;
   std::vector<Record> records_;
   std::vector<PacketType> packets_;
+  BundleHead to_caller_;  // the last one's
 };
 
 }  // namespace skua::rpc::testing

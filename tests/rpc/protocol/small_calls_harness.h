@@ -73,23 +73,24 @@ class RecordingDriver final : public LeaseOwner {
     return true;
   }
   void return_lease(uint64_t) override { --kept; }
-  void deliver(SessionHot& session, SmallRequest&& request) {
+  void deliver(SessionHot& session, const RawRecord& record, Lease&& request) {
     ++delivered;
-    const std::string bytes(as_string_view(request.bytes.bytes()));
-    requests.emplace_back(request.number, bytes);
-    last_time = request.time;
-    if (handler) handler(session, request.number, bytes);
+    const std::string bytes(as_string_view(request.bytes()));
+    requests.emplace_back(record.number, bytes);
+    last_time = record.time();
+    if (handler) handler(session, record.number, bytes);
   }
-  void complete(absl::AnyInvocable<void(CallOutcome&&)>&& completion, Lease&& response) {
-    CallOutcome outcome;
-    outcome.response = std::move(response);
-    completion(std::move(outcome));
-  }
+  void complete(CompletionFn& completion, CallOutcome&& outcome) { completion(std::move(outcome)); }
+  [[nodiscard]] uint32_t group_records() const { return groups_of; }
   void burst_end() {
     ++burst_ends;
     if (on_burst_end) on_burst_end();
   }
-  void on_join(const BundleHead&, const RecordHead& record, ByteSpan, uint32_t) { joins.push_back(record.kind); }
+  void on_join(const BundleHead&, const RawRecord& record, ByteSpan, uint32_t) {
+    joins.push_back(static_cast<RecordKind>(record.kind()));
+  }
+  void on_larger_answer(SessionHot&, uint32_t bytes) { larger = bytes; }
+  void count_retransmit() { ++retransmits; }
   void arm(SessionHot& session, Ticks by) {
     ++armed;
     session.due = by;
@@ -101,7 +102,7 @@ class RecordingDriver final : public LeaseOwner {
     return yields;
   }
   void on_slot_freed(SessionHot&) { ++freed; }
-  void on_late_answer(SessionHot&, const RecordHead& record, ByteSpan bytes, Ticks echo) {
+  void on_late_answer(SessionHot&, const RawRecord& record, ByteSpan bytes, Ticks echo) {
     late.push_back({record.number, std::string(as_string_view(bytes)), echo});
   }
   void on_sample(SessionHot&, Ticks delay, uint32_t answers, uint32_t) { samples.emplace_back(delay, answers); }
@@ -129,6 +130,9 @@ class RecordingDriver final : public LeaseOwner {
   std::vector<std::pair<Ticks, uint32_t>> samples;
   std::vector<RecordKind> joins;
   std::map<DropReason, int> drops;
+  uint32_t groups_of = 8;
+  uint32_t larger = 0;
+  int retransmits = 0;
   int empty_frames = 0;
   int delivered = 0;
   int burst_ends = 0;
@@ -157,6 +161,7 @@ class SmallCallsHarness : public ::testing::Test {
     hot.handle = session_handle(index, 3);
     hot.remote_handle = session_handle(index + 10, 8);
     hot.credits = 100;
+    hot.charge_bytes = UINT16_MAX;
     hot.hindrances = SessionHot::kUnarmed;
     hot.association = &association;
     driver_.make_slots(hot);
@@ -165,7 +170,7 @@ class SmallCallsHarness : public ::testing::Test {
   /// The number; 0xffffffff: not from here.
   uint32_t start(SessionHot& hot, std::string_view text = "request", DurationNs timeout_ns = kSecond) {
     MessagePtr request = MessagePtr::copy_of(as_byte_span(text));
-    Calls::CompletionFn completion = [this](CallOutcome&& outcome) {
+    CompletionFn completion = [this](CallOutcome&& outcome) {
       completed_.emplace_back(as_string_view(outcome.response.bytes()));
       if (on_complete_) std::exchange(on_complete_, nullptr)();
     };

@@ -146,6 +146,132 @@ TEST_F(SmallCallsReceivedTest, CallsOfAHandler_LeaveWithItsAnswers) {
   EXPECT_EQ(sizes(), std::vector<size_t>{4});
 }
 
+TEST_F(SmallCallsReceivedTest, WhereABurstCostsNothing_EveryBundleIsAnsweredAtOnce) {
+  driver_.groups_of = 1;
+  driver_.handler = [&](SessionHot& hot, uint32_t number, const std::string&) { answer(hot, number, "a"); };
+  receive({request(hots_[0], 0)});
+  EXPECT_EQ(sizes(), std::vector<size_t>{1});
+}
+
+// --- Lost bundles ----------------------------------------------------------------------------------------------------
+
+class SmallCallsLostTest : public SmallCallsHarness {
+ protected:
+  SmallCallsLostTest() {
+    a_->sent = std::make_unique<SentBundles>();
+    numbers_ = {start(hots_[0], "one"), start(hots_[1], "two"), start(hots_[0], "three")};
+    calls_.send_all();
+    driver_.sent.clear();
+  }
+  void receive_missing(uint32_t first, uint32_t count) {
+    Record missing;
+    missing.head = {0, first, MissingRecord::kBytes, RecordKind::kMissing};
+    std::byte bytes[MissingRecord::kBytes];
+    store_le(bytes, count);
+    missing.bytes = as_string_view(bytes);
+    receive({missing});
+    calls_.send_all();
+  }
+  [[nodiscard]] std::vector<std::string> sent_again() const {
+    std::vector<std::string> out;
+    for (const Sent& one : driver_.sent) {
+      for (const Record& record : one.records) out.push_back(record.bytes);
+    }
+    return out;
+  }
+  std::vector<uint32_t> numbers_;
+};
+
+TEST_F(SmallCallsLostTest, Requests_AreWrittenAgainUnderTheirNumbers) {
+  driver_.now += 300 * kMillisecond;
+  receive_missing(0, 2);
+  EXPECT_EQ(sent_again(), (std::vector<std::string>{"one", "two"}));
+  const Record& again = driver_.sent.at(0).records.at(0);
+  EXPECT_EQ(again.head.number, numbers_[0]);
+  EXPECT_EQ(again.head.session, hots_[0].remote_handle);
+  EXPECT_EQ(again.head.time, time_code(700 * kMillisecond)) << "less time is left";
+  EXPECT_EQ(driver_.retransmits, 2);
+  EXPECT_EQ(calls_.in_flight(), 3u);
+  EXPECT_EQ(hots_[0].credits, 98) << "they are paid for";
+}
+
+TEST_F(SmallCallsLostTest, Requests_ThatAreOverOrLargeAreNot) {
+  receive({response(hots_[0], numbers_[0])});
+  hots_[1].client[numbers_[1] & hots_[1].mask].state = ClientSlot::State::kLarge;
+  calls_.give_up(hots_[1]);
+  receive_missing(0, 3);
+  EXPECT_EQ(sent_again(), std::vector<std::string>{"three"});
+}
+
+TEST_F(SmallCallsLostTest, Requests_WithoutTimeLeftAreNot) {
+  driver_.now += kSecond;
+  receive_missing(0, 3);
+  EXPECT_TRUE(sent_again().empty());
+}
+
+TEST_F(SmallCallsLostTest, ABundle_IsWrittenAgainOnce) {
+  receive_missing(0, 1);
+  receive_missing(0, 1);
+  EXPECT_EQ(sent_again(), std::vector<std::string>{"one"});
+}
+
+TEST_F(SmallCallsLostTest, WhatWasWrittenAgain_MayBeLostAgain) {
+  receive_missing(0, 1);
+  const uint32_t sequence = driver_.sent.at(0).head.sequence;
+  receive_missing(sequence, 1);
+  EXPECT_EQ(sent_again(), (std::vector<std::string>{"one", "one"}));
+}
+
+TEST_F(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
+  const uint32_t sequence = a_->sequence;
+  receive({request(hots_[0], 7), request(hots_[0], 8)});
+  ASSERT_TRUE(answer(hots_[0], 7, "answer 7"));
+  ASSERT_TRUE(answer(hots_[0], 8, "answer 8"));
+  calls_.send_all();
+  receive({request(hots_[0], 8 + kWindow)});
+  driver_.sent.clear();
+  receive_missing(sequence, 1);
+  EXPECT_EQ(sent_again(), std::vector<std::string>{"answer 7"})
+      << "the other one's caller has it: it uses the sslot again";
+  EXPECT_EQ(driver_.delivered, 3);
+}
+
+TEST_F(SmallCallsLostTest, WordsOfBundlesThatWereNever_MeanNothing) {
+  receive_missing(1000, 5);
+  receive_missing(UINT32_MAX, 1);
+  receive_missing(0, 0);
+  EXPECT_EQ(driver_.drops[DropReason::kBadLength], 0);
+  receive_missing(0, SentBundles::kBundles + 1);
+  receive_missing(0, UINT32_MAX);
+  EXPECT_EQ(driver_.drops[DropReason::kBadLength], 2);
+  EXPECT_TRUE(sent_again().empty());
+}
+
+TEST_F(SmallCallsLostTest, AGap_IsToldAfterTheReorderWindow) {
+  BundleHead next = head(1);
+  next.sequence = 0;
+  receive(next, encode_records({request(hots_[0], 0)}));
+  next.sequence = 3;
+  receive(next, encode_records({request(hots_[0], 1)}));
+  calls_.send_all();
+  EXPECT_TRUE(driver_.sent.empty()) << "they may come yet";
+  next.sequence = 2;
+  receive(next, encode_records({request(hots_[0], 2)}));  // as that one does
+  driver_.now += 10 * kMillisecond;
+  next.sequence = 4;
+  receive(next, encode_records({request(hots_[0], 3)}));
+  calls_.send_all();
+  ASSERT_EQ(driver_.sent.size(), 1u);
+  const Record& missing = driver_.sent[0].records.at(0);
+  EXPECT_EQ(missing.head.kind, RecordKind::kMissing);
+  EXPECT_EQ(missing.head.number, 1u);
+  EXPECT_EQ(load_le<uint32_t>(as_byte_span(missing.bytes).data()), 1u);
+  next.sequence = 5;
+  receive(next, encode_records({request(hots_[0], 4)}));
+  calls_.send_all();
+  EXPECT_EQ(driver_.sent.size(), 1u) << "once";
+}
+
 // --- What is believed ------------------------------------------------------------------------------------------------
 
 TEST_F(SmallCallsReceivedTest, ARecordOfAnotherLife_IsDroppedAndTheOthersStand) {
@@ -234,7 +360,7 @@ TEST_F(SmallCallsReceivedTest, OfABundleThatEndsTooEarly_TheWholeRecordsAreTaken
 }
 
 TEST_F(SmallCallsReceivedTest, KindsThatThereAreNot_AreNotCalls) {
-  for (const uint32_t kind : {0u, 5u, 15u}) {
+  for (const uint32_t kind : {0u, 6u, 15u}) {
     Record odd = request(hots_[0], 0);
     odd.head.kind = static_cast<RecordKind>(kind);
     receive({odd});

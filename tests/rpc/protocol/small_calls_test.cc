@@ -146,7 +146,7 @@ TEST_F(SmallCallsTest, Start_BodiesAreCopiedBehindTheHead) {
   MessagePtr request = MessagePtr::copy_of(as_byte_span(head));
   ASSERT_TRUE(request->add_body(as_byte_span(one), nullptr, nullptr));
   ASSERT_TRUE(request->add_body(as_byte_span(two), nullptr, nullptr));
-  Calls::CompletionFn completion = [](CallOutcome&&) {};
+  CompletionFn completion = [](CallOutcome&&) {};
   uint32_t number = 0;
   ASSERT_TRUE(calls_.start(hots_[0], kMethod, request, kSecond, completion, number));
   EXPECT_EQ(driver_.sent.at(0).records.at(0).bytes, head + one + two);
@@ -225,6 +225,19 @@ TEST_F(SmallCallsTest, AnAnswer_ToASessionWithoutSlotsIsDropped) {
   driver_.slots[&hots_[0]].clear();
   receive({response(hots_[0], 0)});
   EXPECT_EQ(driver_.drops[DropReason::kUnexpectedResponse], 1);
+}
+
+TEST_F(SmallCallsTest, AnAnswer_LargerThanItsCallPaidForIsTold) {
+  hots_[0].charge = 2;
+  hots_[0].charge_bytes = 10;
+  const uint32_t number = start(hots_[0]);
+  EXPECT_EQ(hots_[0].credits, 98);
+  hots_[0].charge = 3;  // of calls that begin from now on
+  receive({response(hots_[0], number, "0123456789")});
+  EXPECT_EQ(driver_.larger, 0u);
+  EXPECT_EQ(hots_[0].credits, 100) << "what it took comes back";
+  receive({response(hots_[0], start(hots_[0]), "0123456789a")});
+  EXPECT_EQ(driver_.larger, 11u);
 }
 
 // --- What completions may do -----------------------------------------------------------------------------------------
