@@ -39,6 +39,7 @@ class WireTransport final : public Transport {
     capabilities_.segments_max = kTxSegmentsMax;
     capabilities_.lendable_count = kWirePackets / 2;
     capabilities_.integrity = integrity;
+    capabilities_.frames = true;
   }
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
@@ -58,6 +59,19 @@ class WireTransport final : public Transport {
       packet.done = true;
     }
     return packets.size();
+  }
+  TxFrame take_frame(PeerId peer) override {
+    std::byte* frame = frames_[taken_++ % kWireFrames].data();
+    return {.peer = peer, .size = 0, .bytes = frame, .room = kPacketHeaderBytes + kWirePayload, .cookie = 0};
+  }
+  void send_frames(std::span<const TxFrame> frames) override {
+    for (const TxFrame& frame : frames) {
+      if (frame.size == 0) continue;
+      WirePacket& slot = out_.ring[out_.written++ % kWirePackets];
+      std::memcpy(slot.header.data(), frame.bytes, kPacketHeaderBytes);
+      slot.payload_bytes = frame.size - static_cast<uint32_t>(kPacketHeaderBytes);
+      std::memcpy(slot.payload.data(), frame.bytes + kPacketHeaderBytes, slot.payload_bytes);
+    }
   }
   size_t rx_burst(std::span<RxPacket> packets) override {
     size_t count = 0;
@@ -79,6 +93,10 @@ class WireTransport final : public Transport {
  private:
   Pipe& out_;
   Pipe& in_;
+  static constexpr size_t kWireFrames = 64;  // more than are written at a time
+  using FrameBytes = std::array<std::byte, kPacketHeaderBytes + kWirePayload + kFrameSlack>;
+  std::vector<FrameBytes> frames_{kWireFrames};
+  size_t taken_ = 0;
   EndpointIdentity identity_;
   Capabilities capabilities_;
   TransportCounters counters_;

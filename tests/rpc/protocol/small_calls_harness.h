@@ -152,6 +152,7 @@ class SmallCallsHarness : public ::testing::Test {
     a_->remote_epoch = 44;
     a_->bundle_bytes_max = 1056;
     a_->probe_ticks = to_ticks(kMillisecond);
+    a_->sent = std::make_unique<SentBundles>();
     for (uint32_t i = 0; i < 2; ++i) add(i, hots_[i], *a_);
   }
 
