@@ -291,7 +291,7 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] SessionEntry* entry_for(const PacketHeader& header) {
     return header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
   }
-  [[nodiscard]] bool is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
+  [[nodiscard]] bool is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);
   [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
@@ -299,8 +299,8 @@ class EndpointImpl final : public MemoryAccess,
   void discard_current();
   /// Packets of the session have checksums.
   [[nodiscard]] bool seals(const Session& session) const { return !capabilities_.integrity && session.is_sealed(); }
-  void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset, size_t length,
-             bool sealed);
+  [[gnu::always_inline]] inline void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
+                                           size_t offset, size_t length, bool sealed);
   /// Ends a staged packet's hold on its message.
   static void let_go(TxToken token) {
     MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)

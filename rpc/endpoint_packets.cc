@@ -8,6 +8,12 @@
 namespace skua::rpc {
 namespace {
 
+/// Does the packet say that it is a part of a message only? Small ones do not, and go by at once.
+bool is_piece(const RxPacket& packet) {
+  return packet.header.size() == kHeaderBytes && message_bytes_of(packet.header.data()) > packet.payload.size() &&
+         !packet.placed;
+}
+
 /// Takes `bytes` off the front of what the spans hold.
 void skip(std::span<ByteSpan>& rest, size_t bytes) {
   for (; bytes > 0 && bytes >= rest.front().size(); rest = rest.subspan(1)) bytes -= rest.front().size();
@@ -150,10 +156,9 @@ void EndpointImpl::dispatch(std::span<RxPacket> packets) {
     size_t taken = 1;
     if (is_bundle(packets.front().header.data()) && capabilities_.frames) [[likely]] {
       bundles_.on_packet(packets.front());
-    } else if (const size_t pieces = take_pieces(packets); pieces > 0) {
-      taken = pieces;
-    } else {
+    } else if (!is_piece(packets.front()) || (taken = take_pieces(packets)) == 0) {
       dispatch(packets.front());
+      taken = 1;
     }
     packets = packets.subspan(taken);
   }
@@ -165,7 +170,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const RxPacket& front = packets.front();
   PacketHeader header;
   PieceRun run;
-  if (front.placed || !decode_header(front.header, header) || header.message_bytes <= front.payload.size()) return 0;
+  if (!decode_header(front.header, header)) return 0;
   const SessionEntry* entry = entry_for(header);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != header.session_generation || entry->peer != front.from ||
@@ -204,14 +209,11 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
 
 /// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody knows: whoever goes
 /// on with a session of an endpoint that was restarted is told so.
-bool EndpointImpl::is_intact(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
-  if (capabilities_.integrity) return true;
-  if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) == 0) [[unlikely]] {
-    const bool is_known =
-        entry != nullptr && entry->session != nullptr && entry->wire_generation == header.session_generation;
-    if (is_known ? !entry->session->is_sealed() : is_for_session(header.type)) return true;
-  }
-  return verify_checksum(packet.header, packet.payload);
+bool EndpointImpl::is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
+  if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) != 0) return false;
+  const bool is_known =
+      entry != nullptr && entry->session != nullptr && entry->wire_generation == header.session_generation;
+  return is_known ? !entry->session->is_sealed() : is_for_session(header.type);
 }
 
 void EndpointImpl::dispatch(RxPacket& packet) {
@@ -220,7 +222,9 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   Arrival arrival;
   if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
     count_drop(decode_header(packet.header).reason);
-  } else if (SessionEntry* entry = entry_for(arrival.header); !is_intact(packet, arrival.header, entry)) [[unlikely]] {
+  } else if (SessionEntry* entry = entry_for(arrival.header);
+             !capabilities_.integrity && !verify_checksum(packet.header, packet.payload) &&
+             !is_unsealed(packet, arrival.header, entry)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
   } else {
     arrival.payload = packet.payload;
@@ -301,6 +305,27 @@ PacketSink* EndpointImpl::express(const Session& session) {
   return has_room() || flush_staged() > 0 ? this : nullptr;
 }
 
+void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+                         size_t length, bool sealed) {
+  SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
+  TxPacket& packet = staged_[staged_count_++];
+  packet.peer = peer;
+  packet.done = false;
+  packet.payload_bytes = static_cast<uint32_t>(length);
+  size_t segments = 0;
+  packet.token = kNoToken;
+  if (length > 0) {
+    segments = payload->slice(offset, length, packet.segments);
+    packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
+  }
+  packet.segment_count = static_cast<uint8_t>(segments);
+  if (sealed) {
+    encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
+  } else {
+    encode_header(header, packet.header.data());
+  }
+}
+
 void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                         size_t length) {
   stage(session.route(), header, payload, offset, length, seals(session));
@@ -319,7 +344,7 @@ void EndpointImpl::emit_train(const Session& session, const PacketHeader& header
   for (; offset < end; ++piece.packet_index) {
     const size_t length = std::min<size_t>(piece_bytes, end - offset);
     const bool is_written = in_frames && write_piece(session, piece, rest, length);
-    if (!is_written) stage(session.route(), piece, message, offset, length, seals(session));
+    if (!is_written) emit(session, piece, message, offset, length);
     if (in_frames) skip(rest, length);
     offset += length;
   }
@@ -361,27 +386,6 @@ void EndpointImpl::flush_pieces() {
   if (piece_count_ == 0) return;
   counters_.packets_sent += piece_count_;
   transport_.send_frames(std::span(pieces_).first(std::exchange(piece_count_, 0)));
-}
-
-void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                         size_t length, bool sealed) {
-  SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
-  TxPacket& packet = staged_[staged_count_++];
-  packet.peer = peer;
-  packet.done = false;
-  packet.payload_bytes = static_cast<uint32_t>(length);
-  size_t segments = 0;
-  packet.token = kNoToken;
-  if (length > 0) {
-    segments = payload->slice(offset, length, packet.segments);
-    packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
-  }
-  packet.segment_count = static_cast<uint8_t>(segments);
-  if (sealed) {
-    encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
-  } else {
-    encode_header(header, packet.header.data());
-  }
 }
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {

@@ -141,7 +141,8 @@ class CalleeHalf final {
 
   // Responses.
   bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
-  inline void emit_response_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now);
+  [[gnu::always_inline]] inline void emit_response_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink,
+                                                          TimeNs now);
 
   // Messages that are read by their receiver: session_callee_read.cc.
   void on_announced_request(const Arrival& arrival, TimeNs now);

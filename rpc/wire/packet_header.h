@@ -172,6 +172,11 @@ inline void encode_sealed_header(const PacketHeader& header, const ByteSpan* pie
   store_le(to + internal::kCrcOffset, words.crc(pieces, piece_count));
 }
 
+/// The header's word for it, not to be believed. `header` has kHeaderBytes.
+[[nodiscard]] inline uint32_t message_bytes_of(const std::byte* header) {
+  return load_le<uint32_t>(header + 16);
+}
+
 struct DecodedHeader {
   bool ok = false;
   DropReason reason = DropReason::kTooShort;  // if !ok
