@@ -342,21 +342,20 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     send_all();
   }
   in_bundle_ = false;
-  if (a != nullptr && (!a->missing.empty() || answers > 0)) a = driver_.association(head.association, head.epoch, from);
-  if (a != nullptr && !a->missing.empty()) [[unlikely]] {
+  // Behind what others wait for. Handlers and completions may have closed anything: the association is looked up again.
+  if (a != nullptr) a = driver_.association(head.association, head.epoch, from);
+  if (a == nullptr) return;
+  if (!a->missing.empty()) [[unlikely]] {
     tell_missing(*a);
   }
-  // Behind what others wait for. A completion may have closed anything: the association is looked up again.
-  if (answers > 0 && (head.flags & bundle_flags::kNoEcho) == 0) {
-    a = driver_.association(head.association, head.epoch, from);
-    if (const auto delay = static_cast<int32_t>(now - head.echo); a != nullptr && delay >= 0) {
-      a->rtt.add_sample(delay * kTickNs);
-      if (a->sent != nullptr) a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
-      const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
-      if (is_news && answered->association == a)
-        driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
-                          static_cast<uint32_t>(bundle.size() / head.records));
-    }
+  const auto delay = static_cast<int32_t>(now - head.echo);
+  if (answers == 0 || (head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
+  a->rtt.add_sample(delay * kTickNs);
+  if (a->sent != nullptr) a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
+  const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
+  if (is_news && answered->association == a) {
+    driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
+                      static_cast<uint32_t>(bundle.size() / head.records));
   }
 }
 

@@ -155,11 +155,13 @@ class World {
     const size_t id = completions_.size();
     completions_.push_back(0);
     const bool keeps = in_.seldom();
+    const bool closes = in_.seldom();
     const absl::StatusOr<CallId> started =
         nodes_[from].endpoint->call(session, method, MessagePtr::copy_of(as_byte_span(std::string(bytes, 'r'))),
                                     {.timeout_ns = (1 + in_.byte()) * kMillisecond, .one_way = in_.seldom()},
-                                    [this, id, keeps](CallResult&& result) {
+                                    [this, id, keeps, closes](CallResult&& result) {
                                       ++completions_[id];
+                                      if (closes && forging_) close();
                                       if (keeps && forging_) leases_.push_back(std::move(result.response));
                                     });
     if (!started.ok()) {
