@@ -236,7 +236,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
 
   // What goes out, and time.
   [[nodiscard]] inline bool is_armed_for(const Slot& slot, TimeNs now) const;
-  inline void arm_for(const Slot& slot, TimeNs now);
+  void arm_for(const Slot& slot, TimeNs now);
   bool transmit_slot(Slot& slot, PacketSink& sink, TimeNs now);
   inline PacketSink* express_for(Slot& slot);
   void emit_request_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now);

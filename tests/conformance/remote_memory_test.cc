@@ -344,7 +344,7 @@ TEST_P(RemoteMemoryTest, Published_AllWhoOpenItShareIt) {
   EXPECT_EQ(mine->bytes, 64u);
   EXPECT_NE(mine->key, others->key);
   uint64_t sum = 0;
-  for (const uint64_t addend : {3, 4, 5}) {
+  for (const uint64_t addend : {3u, 4u, 5u}) {
     for (User* user : {user_.get(), other_.get()}) {
       const RemoteOperation add{.kind = RemoteOperation::Kind::kFetchAdd, .offset = 8, .operand = addend};
       const RemoteRegion& region = user == user_.get() ? *mine : *others;

@@ -69,7 +69,7 @@ class RecordingDriver final : public LeaseOwner {
   }
   bool keep(SessionHot&, ByteSpan bytes, Lease& lease) {
     if (keep_fails) return false;
-    if (!bytes.empty()) lease.fill(bytes, this, ++kept);
+    if (!bytes.empty()) lease.fill(bytes, this, static_cast<uint64_t>(++kept));
     return true;
   }
   void return_lease(uint64_t) override { --kept; }
