@@ -11,6 +11,8 @@
 //   - a handler runs at most once per call, and not at all if the caller was told so
 //   - a call answered OK ran its handler exactly once
 //   - memory given to the wire does not change before it is given back
+//   - bundles echo their receiver's own time stamps, and end where their records do
+//   - small calls go in bundles once their sessions have had time to join
 //   - at rest: no calls, handlers, lent buffers, assembly buffers, messages; all credits back
 #ifndef SKUA_TESTS_SIM_RPC_WORLD_H_
 #define SKUA_TESTS_SIM_RPC_WORLD_H_
