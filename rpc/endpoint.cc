@@ -16,8 +16,14 @@ namespace {
 constexpr DurationNs kTimeoutMax = 3600 * kSecond;
 constexpr size_t kMailboxTasksPerTurn = 256;
 constexpr size_t kErrorTextMax = 1024;
-constexpr uint32_t kIdleTurnsPerFullTurn = 16;
-constexpr uint32_t kLooksPerIdleTurn = 4;
+/// How often a spinning endpoint looks at the wire in a turn that finds nothing, and how many such turns make a full one. A look is a
+/// system call on transports that can wake it.
+struct IdleSpin {
+  uint32_t looks;
+  uint32_t turns_per_full_turn;
+};
+constexpr IdleSpin kSpinByCalls{.looks = 1, .turns_per_full_turn = 8};
+constexpr IdleSpin kSpinInMemory{.looks = 16, .turns_per_full_turn = 4};
 
 /// Different for each endpoint and each of its lives, so that session generations do not meet again.
 uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
@@ -623,8 +629,9 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   now_ns_ = clock_.now_ns();
   size_t received = transport_.rx_burst(received_);
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
-  if (spins && received == 0 && ++idle_turns_ % kIdleTurnsPerFullTurn != 0 && nothing_to_do()) {
-    for (uint32_t i = 1; i < kLooksPerIdleTurn && received == 0; ++i) received = transport_.rx_burst(received_);
+  const IdleSpin& spin = capabilities_.wakes_on_receive ? kSpinByCalls : kSpinInMemory;
+  if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
+    for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = transport_.rx_burst(received_);
     if (received == 0) {
       in_turn_ = false;
       return 0;
