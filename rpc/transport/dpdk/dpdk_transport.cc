@@ -17,8 +17,6 @@ namespace skua::rpc::dpdk {
 namespace {
 
 constexpr size_t kPeersMax = 65'536;
-/// Software drivers copy what they send: up to this size a copy more is cheaper than memory that is attached and given back.
-constexpr uint32_t kCopiedAnyhow = 2048;
 /// Drivers here cannot wait for packets, so a sleeping endpoint looks this often.
 constexpr DurationNs kNap = 50 * kMicrosecond;
 constexpr DurationNs kLettingGo = 100 * kMillisecond;
@@ -45,9 +43,7 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
     capabilities_.needs_registration = capabilities_.needs_registration || port->uses_dma();
   }
   capabilities_.segments_max = kTxSegmentsMax;
-  const bool copies = std::none_of(ports.begin(), ports.end(), [](const Port* port) { return port->uses_dma(); });
-  capabilities_.inline_max_bytes =
-      copies ? std::max(options.inline_max_bytes, kCopiedAnyhow) : options.inline_max_bytes;
+  capabilities_.inline_max_bytes = options.inline_max_bytes;
   capabilities_.lendable_count = options.mbuf_count / (2 * options.lanes);
   capabilities_.tx_completion = true;
   capabilities_.frames = true;
