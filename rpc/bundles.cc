@@ -86,7 +86,8 @@ void Bundles::on_packet(const RxPacket& packet) {
   SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
              "the transport gave a bundle in two pieces");
   current_ = leases_.begin(packet.buffer);
-  current_lends_ = packet.buffer != kNoBuffer && endpoint_.lent_count_ < endpoint_.lent_watermark_;
+  current_is_lendable_ = packet.buffer != kNoBuffer;
+  current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
   current_from_ = packet.from;
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
   if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;
@@ -94,7 +95,6 @@ void Bundles::on_packet(const RxPacket& packet) {
 }
 
 bool Bundles::copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
-  // As for packets of version 1: without memory to copy to, lending above the watermark is the lesser evil.
   std::optional<Assembly> copy = endpoint_.allocate_for(
       endpoint_.payer_of(*endpoint_.entries_[index_of_handle(hot.handle)], current_from_), bytes.size());
   if (!copy.has_value()) return false;
@@ -184,7 +184,11 @@ void Bundles::join(SessionEntry& entry) {
   Association& a = *entry.association;
   std::byte* at = calls_.write(
       a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
-  if (at == nullptr) return;  // no room now: again
+  if (at == nullptr) {
+    // No room, or a connection that is being made.
+    entry.next_join_ns = now_ns_ + options_.connect_retry_ns / 20;
+    return;
+  }
   JoinRecord{entry.remote_generation, a.index, a.epoch, entry.session->hot().handle}.write(at);
 }
 
@@ -192,8 +196,8 @@ void Bundles::join(SessionEntry& entry) {
 void Bundles::enter(SessionEntry& entry, Association& a) {
   const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
   a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
-  // A stream loses nothing: small calls wait for their answers or deadlines.
-  if (a.session_count++ == 0) a.probe_ticks = to_ticks(is_stream_ ? kSmallTimeoutMax : options_.rto_initial_ns);
+  // A stream loses nothing: small calls are not repeated, but ask whether the peer lives as others do.
+  if (a.session_count++ == 0) a.probe_ticks = to_ticks(is_stream_ ? options_.ping_after_ns : options_.rto_initial_ns);
   entry.association = &a;
 }
 
@@ -213,7 +217,7 @@ void Bundles::leave(SessionEntry& entry) {
   hot.association = nullptr;
   if (entry.session->is_open()) entry.session->on_association_left(now_ns_);
   if (--a->session_count > 0) return;
-  calls_.discard(*a);
+  calls_.finish(*a);
   associations_.end(*a);
 }
 
@@ -248,14 +252,15 @@ void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, c
     }
     enter(entry, *a);
   }
+  std::byte* at = calls_.write(
+      *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
+  if (at == nullptr) return;  // its peer asks again; until it knows, it takes no records
+  JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
   hot.remote_handle = join.session;
   hot.association = a;
   remember(*a);
   hot.heard = to_ticks(now_ns_);
   hot.hinder(SessionHot::kNotJoined, false);
-  std::byte* at = calls_.write(
-      *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
-  if (at != nullptr) JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
 }
 
 void Bundles::on_joined(const RawRecord& record, const JoinRecord& join, Association* a) {

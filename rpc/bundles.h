@@ -82,7 +82,9 @@ class Bundles final {
     if (index >= hots_.size()) hots_.resize(index + 1, &nobody_);
     hots_[index] = &hot;
   }
-  void remove(uint32_t index) { hots_[index] = &nobody_; }
+  void remove(uint32_t index) {
+    if (index < hots_.size()) hots_[index] = &nobody_;
+  }
   /// Asks the peer to let the session join; again after a while (SessionEntry::next_join_ns).
   void join(SessionEntry& entry);
   /// Small calls in flight go on as large ones.
@@ -114,7 +116,9 @@ class Bundles final {
   bool keep(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
     if (bytes.empty()) return true;
     if (!current_lends_) [[unlikely]] {
-      return copy_out(hot, bytes, lease);
+      if (copy_out(hot, bytes, lease)) return true;
+      // Without memory to copy to, lending above the watermark is the lesser evil.
+      if (!current_is_lendable_) return false;
     }
     zero_copy_bytes_ += bytes.size();
     leases_.lend(current_, bytes, lease);
@@ -172,6 +176,7 @@ class Bundles final {
   // The bundle being handled.
   uint32_t current_ = kNone;
   bool current_lends_ = false;
+  bool current_is_lendable_ = false;
   PeerId current_from_ = kNoPeer;
   uint64_t zero_copy_bytes_ = 0;
 };

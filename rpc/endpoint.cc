@@ -306,6 +306,7 @@ EndpointImpl::~EndpointImpl() {
     entry->session.reset();
   }
   bundles_.send_all();
+  flush_pieces();
   transport_.abandon_tx();
   reap();
   SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
@@ -346,16 +347,19 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& re
                               CompletionFn& completion, CallId& id) {
   SessionHot& hot = bundles_.hot(session.index);
   const bool is_empty = !request;
-  const size_t in_flight = bundles_.calls().in_flight() + calls_.size();  // or more
-  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | is_empty |
-      (in_flight >= options_.calls_max)) [[unlikely]] {
+  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | is_empty)
+      [[unlikely]] {
+    return false;
+  }
+  const size_t in_flight_or_more = bundles_.calls().in_flight() + calls_.size();
+  if (in_flight_or_more >= options_.calls_max && calls_in_flight() >= options_.calls_max) [[unlikely]] {
     return false;
   }
   if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {
     return false;
   }
   id.index = session.index | kSmallCall;
-  id.generation = session.generation;
+  id.generation = hot.wire_generation;  // of this connection: the next one numbers its calls anew
   ++counters_.calls_started;
   return true;
 }
@@ -423,6 +427,8 @@ bool EndpointImpl::start_small(Session& session, Call& call) {
   // The application's completion stays in the record, which cancel() finds.
   CompletionFn completion = [this, &call](CallOutcome&& outcome) {
     call.is_small = false;
+    --small_records_;
+    --counters_.calls_completed;  // it is counted where it ends
     call.outcome = std::move(outcome);
     complete(call);
   };
@@ -430,7 +436,11 @@ bool EndpointImpl::start_small(Session& session, Call& call) {
   session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session says it anew
   call.is_small = bundles_.calls().start(session.hot(), method, call.request, call.deadline_ns - now_ns_, completion,
                                          call.small_number);
-  if (!call.is_small) completion.reset();
+  if (call.is_small) {
+    ++small_records_;
+  } else {
+    completion.reset();
+  }
   return call.is_small;
 }
 
@@ -443,8 +453,10 @@ Call& EndpointImpl::take_over(Session& session) {
 
 void EndpointImpl::cancel(CallId id) {
   if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
-    SessionEntry* entry = entry_of({id.index & ~kSmallCall, id.generation});
-    if (entry == nullptr) return;
+    const uint32_t index = id.index & ~kSmallCall;
+    if (bundles_.hot(index).wire_generation != id.generation || index >= entries_.size()) return;
+    SessionEntry* entry = entries_[index].get();
+    if (entry->state != SessionEntry::State::kOpen) return;
     entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
     run_completions();
     return;
@@ -607,10 +619,10 @@ size_t EndpointImpl::turn(size_t received) {
 }
 
 bool EndpointImpl::nothing_to_do() const {
-  return staged_count_ == 0 && bundles_.nothing_written() && ready_.empty() && parked_.empty() && in_wire_count_ == 0 &&
-         to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() && completed_.empty() &&
-         read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 && access_waiting_.empty() &&
-         loans_.awaited() == 0;
+  return staged_count_ == 0 && piece_count_ == 0 && bundles_.nothing_written() && ready_.empty() && parked_.empty() &&
+         in_wire_count_ == 0 && to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() &&
+         completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 &&
+         access_waiting_.empty() && loans_.awaited() == 0;
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
@@ -668,7 +680,7 @@ void EndpointImpl::sleep(DurationNs max_wait_ns) {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  const bool has_to_send = staged_count_ > 0 || !ready_.empty() || !bundles_.nothing_written();
+  const bool has_to_send = staged_count_ > 0 || piece_count_ > 0 || !ready_.empty() || !bundles_.nothing_written();
   return has_to_send ? now_ns_ : std::min(timers_.next(), next_access_ns());
 }
 

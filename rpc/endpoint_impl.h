@@ -279,7 +279,7 @@ class EndpointImpl final : public MemoryAccess,
   }
   Call& take_call();
   [[nodiscard]] size_t calls_in_flight() const {
-    return calls_.size() - free_calls_.size() - completing_count_ + bundles_.calls().in_flight();
+    return calls_.size() - free_calls_.size() - completing_count_ + bundles_.calls().in_flight() - small_records_;
   }
   void run_timers();
 
@@ -376,6 +376,7 @@ class EndpointImpl final : public MemoryAccess,
   std::vector<uint32_t> free_calls_;
   IntrusiveList<Call, &Call::hook> completed_;
   uint32_t completing_count_ = 0;  // calls whose completion runs
+  uint32_t small_records_ = 0;     // calls that waited, and are small ones now: counted there as well
 
   std::vector<HandlerFn> handlers_;
   std::bitset<kMethodMax> takes_one_way_;

@@ -650,8 +650,8 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
   }
   if (entry.link_lost && now_ns_ >= entry.resend_at_ns) resume(entry);
   if (now_ns_ >= entry.next_join_ns) {
-    if (!entry.session->is_quiet()) bundles_.join(entry);
     entry.next_join_ns = now_ns_ + protocol.connect_retry_ns;
+    if (!entry.session->is_quiet()) bundles_.join(entry);
   }
   next = std::min(next, entry.next_join_ns);
   if (!entry.initiator && !entry.proven) {

@@ -65,6 +65,8 @@ struct Association {
   RttEstimator rtt;
   std::unique_ptr<SentBundles> sent;  // from the first record on; none on a reliable transport
   MissingBundles missing;
+  /// Bundles that may be written again now: as many as came, so that a peer gets no more than it sends.
+  uint32_t repeats = SentBundles::kBundles;
 
   /// A bundle with these numbers came. False: it is not to be believed.
   [[nodiscard]] bool hears(Ticks stamp, uint32_t its_sequence, TimeNs now);

@@ -124,7 +124,8 @@ void CalleeHalf::on_request(const Arrival& arrival, TimeNs now) {
     if (slot.state == Slot::State::kFetching) [[unlikely]] {
       return context_.drop(DropReason::kNotReady);
     }
-    if (const Association* a = context_.hot.association; a != nullptr && a->is_stale(header.stamp, now)) [[unlikely]] {
+    if (const Association* a = context_.hot.association;
+        a != nullptr && !context_.reliable && a->is_stale(header.stamp, now)) [[unlikely]] {
       return context_.drop(DropReason::kStaleBundle);
     }
     begin_request(slot, header);

@@ -1,6 +1,7 @@
 // The called side of large messages that their receiver reads; session_caller_read.cc tells how.
 #include <algorithm>
 
+#include "rpc/protocol/association.h"
 #include "rpc/protocol/session_callee.h"
 
 namespace skua::rpc {
@@ -47,6 +48,9 @@ void CalleeHalf::on_announced_request(const Arrival& arrival, TimeNs now) {
   if (age < 0) return context_.drop(DropReason::kStaleRequest);
   // A caller that keeps to the rules waits for the end of a READ: so a slot has one at most, whatever comes.
   if (age > 0 && slot.state == Slot::State::kFetching) return context_.drop(DropReason::kNotReady);
+  if (const Association* a = context_.hot.association; age > 0 && a != nullptr && a->is_stale(header.stamp, now)) {
+    return context_.drop(DropReason::kStaleBundle);
+  }
   slot.echo_stamp = header.stamp;
   slot.echo_arrival_ns = now;
   if (age == 0) {

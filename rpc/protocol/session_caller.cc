@@ -471,6 +471,8 @@ void CallerHalf::after_progress(Slot& slot, TimeNs now) {
   return_credits(slot, std::max(slot.outstanding(), 1u));
   make_ready(slot);
   if (!is_armed_for(slot, now)) context_.arm(slot_timer_ns(slot));
+  // Small calls wait there for what came back.
+  if (!backlog_.empty()) start_backlog(now);
 }
 
 bool CallerHalf::expects(const PacketHeader& header) const {

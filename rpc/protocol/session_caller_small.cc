@@ -95,7 +95,8 @@ TimeNs CallerHalf::run_small_timers(TimeNs now) {
     if (deadline_ns <= now) {
       on_slot_timer(take_over(i, now), now);
     } else if (repeat_ns <= now) {
-      repeat(take_over(i, now), now);
+      Slot& slot = take_over(i, now);
+      if (!context_.reliable) repeat(slot, now);
     } else {
       next = std::min({next, deadline_ns, repeat_ns});
     }

@@ -67,6 +67,8 @@ class SmallCalls {
   std::byte* write(Association& association, const RecordHead& head);
   /// Sends all that has been written.
   void send_all();
+  /// Sends what has been written for it: the last.
+  void finish(Association& association);
   /// What has been written for it is not sent.
   void discard(Association& association);
   /// An sslot's call is a large one from here on.
@@ -175,6 +177,15 @@ void SmallCalls<Driver>::send_all() {
   }
   open_.clear();
   driver_.flush();
+}
+
+template <typename Driver>
+void SmallCalls<Driver>::finish(Association& a) {
+  if (a.begin != nullptr && a.records > 0 && a.remote_index != kNoAssociation) {
+    seal(a);
+    driver_.flush();
+  }
+  discard(a);
 }
 
 template <typename Driver>
@@ -302,6 +313,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     return driver_.drop(DropReason::kStaleBundle);
   }
   const Ticks now = to_ticks(driver_.now_ns());
+  if (a != nullptr) a->repeats = std::min(a->repeats + 1, SentBundles::kBundles);
   in_bundle_ = true;
   uint32_t answers = 0;
   SessionHot* answered = nullptr;
@@ -376,7 +388,8 @@ void SmallCalls<Driver>::on_missing(Association& a, const RawRecord& record, Byt
   if (bytes.size() != MissingRecord::kBytes || a.sent == nullptr) return driver_.drop(DropReason::kBadLength);
   const auto count = load_le<uint32_t>(bytes.data());
   if (count > SentBundles::kBundles) return driver_.drop(DropReason::kBadLength);
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count && a.repeats > 0; ++i) {
+    --a.repeats;
     a.sent->take(record.number + i, [&](uint32_t session, uint32_t number, bool is_answer) {
       SessionHot& hot = driver_.hot(session);
       if (hot.association == &a && hot.client != nullptr)
