@@ -143,6 +143,7 @@ TEST(BundleRecord, Write_GoldenBytesOfEachKind) {
   EXPECT_EQ(record_hex({session, 0x0b0c0d0e, 0xfff, RecordKind::kResponse, 0, 0}), "4523c1ab0e0d0c0bff2f0000");
   EXPECT_EQ(record_hex({0, 0x0b0c0d0e, 16, RecordKind::kJoin, 0, 0}), "000000000e0d0c0b10300000");
   EXPECT_EQ(record_hex({session, 0, 16, RecordKind::kJoined, 0, 0}), "4523c1ab0000000010400000");
+  EXPECT_EQ(record_hex({0, 0x01020304, MissingRecord::kBytes, RecordKind::kMissing, 0, 0}), "000000000403020104500000");
 }
 
 TEST(BundleRecord, Kinds_KeepTheirNumbers) {
@@ -150,6 +151,7 @@ TEST(BundleRecord, Kinds_KeepTheirNumbers) {
   EXPECT_EQ(static_cast<int>(RecordKind::kResponse), 2);
   EXPECT_EQ(static_cast<int>(RecordKind::kJoin), 3);
   EXPECT_EQ(static_cast<int>(RecordKind::kJoined), 4);
+  EXPECT_EQ(static_cast<int>(RecordKind::kMissing), 5);
   EXPECT_EQ(bundle_flags::kNoEcho, 1);
   EXPECT_EQ(kBundleVersion, 2);
   EXPECT_EQ(kBundleHeadBytes, 28u);
