@@ -153,10 +153,13 @@ void EndpointImpl::abandon(uint64_t cookie) {
 
 void EndpointImpl::dispatch(std::span<RxPacket> packets) {
   while (!packets.empty()) {
-    size_t taken = 1;
     if (is_bundle(packets.front().header.data()) && capabilities_.frames) [[likely]] {
       bundles_.on_packet(packets.front());
-    } else if (!is_piece(packets.front()) || (taken = take_pieces(packets)) == 0) {
+      packets = packets.subspan(1);
+      continue;
+    }
+    size_t taken = is_piece(packets.front()) ? take_pieces(packets) : 0;
+    if (taken == 0) {
       dispatch(packets.front());
       taken = 1;
     }

@@ -127,7 +127,7 @@ int add(const Settings& settings) {
   const double seconds = static_cast<double>(clock.now_ns() - begun) / 1e9;
   const rpc::RemoteMemory::Counters& counters = user->counters();
   std::printf("%llu added in %.3f s, the last made it %llu; operations: %llu by the adapter, %llu by calls\n",
-              static_cast<unsigned long long>(added.done), seconds, static_cast<unsigned long long>(added.previous + 1),
+              static_cast<unsigned long long>(added.done), seconds, static_cast<unsigned long long>(added.previous) + 1,
               static_cast<unsigned long long>(counters.direct), static_cast<unsigned long long>(counters.by_call));
   if (added.failure.ok()) return app::finish_output(kProgram);
   app::fail(kProgram, absl::StrCat(settings.times - added.done, " were not added (", added.unknown,

@@ -30,11 +30,9 @@ class OneShot {
       };
     } else {
       Held* held = std::make_unique<Held>(std::forward<F>(callable)).release();
-      std::memcpy(state_, static_cast<const void*>(&held), sizeof held);
+      ::new (state_) Held*(held);
       run_ = [](void* state, Arg* arg) {
-        Held* pointer;
-        std::memcpy(static_cast<void*>(&pointer), state, sizeof pointer);
-        const std::unique_ptr<Held> owned(pointer);
+        const std::unique_ptr<Held> owned(*std::launder(static_cast<Held**>(state)));
         if (arg != nullptr) (*owned)(std::move(*arg));
       };
     }

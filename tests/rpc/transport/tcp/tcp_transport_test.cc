@@ -212,10 +212,10 @@ TEST(TcpTransport, QueueFull_TakesFewerAndGoesOn) {
   uint64_t sent = taken;
   ASSERT_TRUE(run_until({&a, &b}, [&] {
     if (sent < 20 && a.send(to_b, sent, payload, sent + 1)) ++sent;
-    return b.received.size() == 20;
+    // Where the kernel sends without a copy, its word that it did comes after the bytes.
+    return b.received.size() == 20 && a.completed.size() == 20;
   }));
   for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(b.received[i].number, i);
-  EXPECT_EQ(a.completed.size(), 20U);
 }
 
 TEST(TcpTransport, HasRoom_TellsWhichPeerIsStuck) {
