@@ -83,6 +83,10 @@ void Bundles::refuse(SessionHot& hot, const RawRecord& record) {
 }
 
 void Bundles::on_packet(const RxPacket& packet) {
+  if (packet.payload.empty()) [[unlikely]] {  // no record fits what the header's place holds
+    if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
+    return drop(DropReason::kTooShort);
+  }
   SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
              "the transport gave a bundle in two pieces");
   current_ = leases_.begin(packet.buffer);

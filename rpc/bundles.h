@@ -89,6 +89,8 @@ class Bundles final {
   void join(SessionEntry& entry);
   /// Small calls in flight go on as large ones.
   void leave(SessionEntry& entry);
+  /// At a turn's end.
+  void bury_ended() { associations_.bury(); }
 
   // --- Calls
   [[nodiscard]] SmallCalls<Bundles>& calls() { return calls_; }

@@ -614,6 +614,7 @@ size_t EndpointImpl::turn(size_t received) {
   reap();
   flush_releases();
   bury_doomed();
+  bundles_.bury_ended();
   in_turn_ = false;
   return work;
 }

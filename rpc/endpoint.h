@@ -254,8 +254,9 @@ class Endpoint {
   /// Whether a session that claims to be of `peer` may have one of sessions_reserved. A claim: who lies is to be found
   /// out and closed.
   void keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have);
-  /// `observer` runs in each turn that received something, after its handlers and before anything is transmitted: for handlers that gather
-  /// requests to answer them together. Before the first poll().
+  /// For handlers that gather requests to answer them together: `observer` runs behind the handlers of a burst, or of a
+  /// large bundle, before their answers are sent and before a completion runs; so several times in a turn, and in a turn that
+  /// received something at least once. Before the first poll().
   void on_burst_end(absl::AnyInvocable<void()> observer);
 
   // --- Sessions ------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
 //
 // Sessions say what they want (SessionHost); packets leave when the transport has room: ready
 // sessions wait in a list, a burst of up to 32 packets is staged, and what the transport did not
-// take stays staged. Completions run at the end of the turn's receive half, so no session is
-// changed under its own feet; sessions are destroyed at the end of the turn for the same reason.
+// take stays staged. Completions of large calls run at the end of the turn's receive half, so no
+// session is changed under its own feet; those of small calls run where their bundle is read, when the
+// session has put everything down. Sessions are destroyed at the end of the turn for the same reason.
 //
 // Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit), endpoint_reads.cc (large messages that we read),
 // endpoint_memory.cc (operations on peers' memory that others start), endpoint_sessions.cc (handshake, life and death of sessions).

@@ -54,7 +54,7 @@ void Associations::retire(Association& association) {
 void Associations::end(Association& association) {
   retire(association);
   const uint32_t index = association.index;
-  all_[index].reset();
+  ended_.push_back(std::move(all_[index]));
   free_.push_back(index);
 }
 

@@ -98,7 +98,8 @@ inline bool Association::hears(Ticks stamp, uint32_t its_sequence, TimeNs now) {
   return true;
 }
 
-/// All associations of an endpoint. Their addresses stay until end().
+/// All associations of an endpoint. Their addresses stay until bury(): a bundle is compared with its association after handlers
+/// and completions ran, which may have ended it, and another one at its address would pass for it.
 class Associations {
  public:
   /// Ours to `peer`; null: there is none yet.
@@ -119,6 +120,8 @@ class Associations {
   void retire(Association& association);
   /// No session is in it.
   void end(Association& association);
+  /// Frees those that have ended. Not while a bundle is handled.
+  void bury() { ended_.clear(); }
   [[nodiscard]] size_t size() const { return all_.size() - free_.size(); }
 
  private:
@@ -126,6 +129,7 @@ class Associations {
   Association& make(uint32_t peer, uint32_t epoch);
 
   std::vector<std::unique_ptr<Association>> all_;
+  std::vector<std::unique_ptr<Association>> ended_;
   std::deque<uint32_t> free_;  // the longest free first
   absl::flat_hash_map<uint32_t, Association*> own_;
   absl::flat_hash_map<Key, Association*> accepted_;

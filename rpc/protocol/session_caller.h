@@ -180,7 +180,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   // Calls.
   void make_slots();
   /// A free sslot; there is one.
-  Slot& take_slot() { return slots_[context_.hot.take_slot()]; }
+  Slot& take_slot() { return slots_[context_.hot.take_slot(ClientSlot::State::kLarge)]; }
   void start_backlog(TimeNs now);
   /// It would fit a record of a bundle.
   [[nodiscard]] bool may_be_small(const Call& call, TimeNs now) const;

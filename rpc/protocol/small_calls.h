@@ -240,15 +240,13 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   }
   const Ticks now = to_ticks(driver_.now_ns());
   const Ticks timeout = to_ticks(timeout_ns);
-  const uint32_t index = hot.free_head;
-  ClientSlot& slot = hot.client[index];
-  hot.free_head = slot.next_free;
+  ClientSlot& slot = hot.client[hot.take_slot(ClientSlot::State::kSmall)];
   hot.credits = static_cast<int16_t>(hot.credits - hot.charge);
   ++hot.small_count;
   ++a.in_flight;
   ++in_flight_;
-  number = slot.req_num += mutant(Mutant::kReuseNumber) ? 0 : hot.window();
-  slot.state = ClientSlot::State::kSmall;
+  if (mutant(Mutant::kReuseNumber)) slot.req_num -= hot.window();
+  number = slot.req_num;
   slot.method = method;
   slot.charge = hot.charge;
   slot.sent = now;
@@ -361,8 +359,9 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     tell_missing(*a);
   }
   const auto delay = static_cast<int32_t>(now - head.echo);
-  if (answers == 0 || (head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
+  if ((head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
   a->rtt.add_sample(delay * kTickNs);
+  if (answers == 0) return;
   if (a->sent != nullptr) a->probe_ticks = to_ticks(a->rtt.probe_timeout_ns(options_, 0));
   const bool is_news = static_cast<Ticks>(delay) - answered->quiet_from >= answered->quiet_span;
   if (is_news && answered->association == a) {

@@ -103,13 +103,13 @@ struct alignas(64) SessionHot {
     hindrances = static_cast<uint16_t>(is ? hindrances | what : hindrances & ~what);
   }
   [[nodiscard]] bool has_free_slot() const { return free_head != kNoFreeSlot; }
-  /// A free sslot (there is one), with its next number, as a large call's.
-  uint32_t take_slot() {
+  /// A free sslot (there is one), with its next number.
+  uint32_t take_slot(ClientSlot::State state) {
     const uint32_t index = free_head;
     ClientSlot& slot = client[index];
     free_head = slot.next_free;
     slot.req_num += window();
-    slot.state = ClientSlot::State::kLarge;
+    slot.state = state;
     return index;
   }
   void free_slot(uint32_t index) {

@@ -96,7 +96,12 @@ void run_over_dpdk(std::string_view wire, const Load& load) {
     const std::vector<std::string> ports = (*fabric)->describe();
     return std::all_of(ports.begin(), ports.end(), [](const std::string& p) { return p.ends_with("link up"); });
   };
-  while (!is_up()) usleep(1000);
+  const SteadyClock clock;
+  const TimeNs give_up_ns = clock.now_ns() + 10 * kSecond;
+  while (!is_up()) {
+    SKUA_CHECK(clock.now_ns() < give_up_ns, "the ports have no link after ten seconds");
+    usleep(1000);
+  }
   const auto end = [&](uint16_t lane) {
     EndpointIdentity identity;
     identity.uuid.bytes = {static_cast<uint8_t>(lane + 1)};

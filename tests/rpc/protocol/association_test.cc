@@ -258,5 +258,16 @@ TEST(Associations, AsATwin) {
   }
 }
 
+/// A bundle is compared with its association after others' code ran.
+TEST(Associations, TheAddressOfOneThatEnded_IsNobodysUntilBury) {
+  Associations all;
+  const Association* ended = &all.make_own(1, 10);
+  all.end(*all.to(1));
+  for (uint32_t peer = 2; peer < 50; ++peer) EXPECT_NE(&all.make_own(peer, peer), ended);
+  EXPECT_EQ(all.find(0, 10, 1), nullptr);
+  all.bury();
+  EXPECT_EQ(all.size(), 48u);
+}
+
 }  // namespace
 }  // namespace skua::rpc

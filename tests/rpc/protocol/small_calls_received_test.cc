@@ -236,6 +236,26 @@ TEST_F(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
   EXPECT_EQ(driver_.delivered, 3);
 }
 
+/// A peer that says it misses everything gets no more than it sends, beside what is remembered.
+TEST_F(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
+  driver_.sent.clear();
+  for (uint32_t round = 0; round < 500; ++round) receive_missing(0, SentBundles::kBundles);
+  for (uint32_t round = 0; round < 500; ++round) receive_missing(a_->sequence - 1, 1);
+  EXPECT_LE(driver_.sent.size(), 500u + 500u + SentBundles::kBundles);
+  driver_.sent.clear();
+  // All in one bundle: each names what the one before had written.
+  std::vector<Record> storm;
+  for (uint32_t i = 0; i < 90; ++i) {
+    Record missing;
+    missing.head = {0, a_->sequence - 1 + i, MissingRecord::kBytes, RecordKind::kMissing};
+    missing.bytes = std::string("\x40\0\0\0", 4);
+    storm.push_back(missing);
+  }
+  receive(storm);
+  calls_.send_all();
+  EXPECT_LE(sent_again().size(), 3 * SentBundles::kBundles) << "three calls, of each repeated bundle at most";
+}
+
 TEST_F(SmallCallsLostTest, WordsOfBundlesThatWereNever_MeanNothing) {
   receive_missing(1000, 5);
   receive_missing(UINT32_MAX, 1);
@@ -398,6 +418,16 @@ TEST_F(SmallCallsReceivedTest, ABundlesEcho_IsOneSampleForAllItsAnswers) {
   EXPECT_EQ(driver_.samples[0], (std::pair<Ticks, uint32_t>{10'000, 3}));
   EXPECT_EQ(a_->rtt.srtt_ns(), 640 * kMicrosecond);
   EXPECT_EQ(a_->probe_ticks, to_ticks(a_->rtt.probe_timeout_ns(options_, 0)));
+}
+
+/// Who only answers learns the path's delay, too: how long to wait for a bundle that may be late.
+TEST_F(SmallCallsReceivedTest, AnEcho_IsASampleWithoutAnAnswer) {
+  BundleHead echoing = head(1);
+  echoing.flags = 0;
+  echoing.echo = to_ticks(driver_.now) - 10;
+  receive(echoing, encode_records({request(hots_[0], 5)}));
+  EXPECT_EQ(a_->rtt.srtt_ns(), 10 * kTickNs);
+  EXPECT_TRUE(driver_.samples.empty());
 }
 
 TEST_F(SmallCallsReceivedTest, AnEcho_OfTheFutureOrOfNothingIsNoSample) {

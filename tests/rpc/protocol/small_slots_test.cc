@@ -26,7 +26,7 @@ TEST_P(SmallSlotsTest, Make_AWindowOfFreeSlotsNumberedBeforeTheFirst) {
   std::set<uint32_t> taken;
   for (uint32_t i = 0; i < GetParam(); ++i) {
     ASSERT_TRUE(hot_.has_free_slot());
-    const uint32_t index = hot_.take_slot();
+    const uint32_t index = hot_.take_slot(ClientSlot::State::kLarge);
     EXPECT_TRUE(taken.insert(index).second);
     EXPECT_EQ(hot_.client[index].req_num, index) << "a first number is the sslot's index";
     EXPECT_EQ(hot_.client[index].state, ClientSlot::State::kLarge);
@@ -50,7 +50,7 @@ TEST_P(SmallSlotsTest, Numbers_RiseByTheWindowWithEachUse) {
       EXPECT_EQ(hot_.client[taken[which]].state, ClientSlot::State::kFree);
       taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
     } else {
-      const uint32_t index = hot_.take_slot();
+      const uint32_t index = hot_.take_slot(ClientSlot::State::kLarge);
       ASSERT_EQ(hot_.client[index].req_num, next[index]);
       next[index] += GetParam();
       taken.push_back(index);
