@@ -50,7 +50,7 @@ void Bundles::deliver(SessionHot& hot, const RawRecord& record, Lease&& request)
   }
   ++e.counters_.requests_served;
   ++e.handlers_running_;
-  e.has_gathered_ = e.gathers_;
+  e.has_gathered_ = static_cast<bool>(e.burst_end_observer_);
   e.mailbox_->hold();
   const uint32_t index = index_of_handle(hot.handle);
   handler(IncomingCall{.session = {index, hot.handle_generation},

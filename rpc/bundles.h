@@ -1,11 +1,12 @@
-// Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need of it: frames of the transport, leases of received frames,
-// associations and how sessions join them.
+// Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need of it: frames of the transport,
+// leases of received frames, associations and how sessions join them.
 //
-// Joining. Both sides agreed on version 2 when the session was opened; then its opener sends a join by a bundle, again and again until it is
-// answered (JoinRecord in rpc/wire/bundle.h). It is taken from the session's peer alone, and only with the session's generation, which only
-// the peer was told. A session leaves its association when it ends or breaks, or when the connection that it goes by ends. The two sides may
-// differ in that: an association that does not answer joins may have ended at the peer, so the session tries another one. Of a session's joins
-// the one that was sent last counts.
+// Joining. Both sides agreed on version 2 when the session was opened; then its opener sends a join by a bundle, again
+// and again until it is answered (JoinRecord in rpc/wire/bundle.h). It is taken from the session's peer alone, and only
+// with the session's generation, which only the peer was told. A session leaves its association when it ends or breaks,
+// or when the connection that it goes by ends. The two sides may differ in that: an association that does not answer
+// joins may have ended at the peer, so the session tries another one. Of a session's joins the one that was sent last
+// counts.
 #ifndef SKUA_RPC_BUNDLES_H_
 #define SKUA_RPC_BUNDLES_H_
 
@@ -126,8 +127,8 @@ class Bundles final {
     leases_.lend(current_, bytes, lease);
     return true;
   }
-  /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream a
-  /// burst is a system call, so all of them do.
+  /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
+  /// a burst is a system call, so all of them do.
   [[nodiscard]] uint32_t group_records() const { return group_records_; }
   /// Handlers gather requests, or do not.
   void gather(bool is) { group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1; }

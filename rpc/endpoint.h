@@ -75,7 +75,8 @@ struct CallId {
 using CallResult = CallOutcome;
 
 /// Runs on the endpoint's thread, exactly once per accepted call, from inside poll(), cancel() or
-/// close(); never from inside call(). Captures of up to two pointers are kept without allocating, if they are trivially copyable.
+/// close(); never from inside call(). Captures of up to two pointers are kept without allocating, if they are trivially
+/// copyable.
 using CompletionFn = OneShot<CallResult>;
 
 struct CallOptions {
@@ -200,8 +201,8 @@ struct EndpointOptions {
   bool accept_sessions = true;
   /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.
   bool bundles = true;
-  /// The wire to any peer detects damage by itself: shared memory, say. Large messages have no checksums then in sessions whose peer
-  /// says the same.
+  /// The wire to any peer detects damage by itself: shared memory, say. Large messages have no checksums then in
+  /// sessions whose peer says the same.
   bool trusted_wire = false;
   /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
   /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
@@ -255,8 +256,8 @@ class Endpoint {
   /// out and closed.
   void keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have);
   /// For handlers that gather requests to answer them together: `observer` runs behind the handlers of a burst, or of a
-  /// large bundle, before their answers are sent and before a completion runs; so several times in a turn, and in a turn that
-  /// received something at least once. Before the first poll().
+  /// large bundle, before their answers are sent and before a completion runs; so several times in a turn, and in a
+  /// turn that received something at least once. Before the first poll().
   void on_burst_end(absl::AnyInvocable<void()> observer);
 
   // --- Sessions ------------------------------------------------------------------------------------------------------

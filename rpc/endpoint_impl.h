@@ -1,6 +1,7 @@
 // The inside of an Endpoint. One turn of the loop:
 //
-//      rx_burst -> dispatch to sessions (bundles: and answers) -> link events -> mailbox tasks -> READs -> timers -> completions
+//      rx_burst -> dispatch to sessions (bundles: and answers) -> link events -> mailbox tasks -> READs -> timers ->
+//      completions
 //      -> tx_burst -> reap, release
 //
 // Sessions say what they want (SessionHost); packets leave when the transport has room: ready
@@ -9,8 +10,9 @@
 // session is changed under its own feet; those of small calls run where their bundle is read, when the
 // session has put everything down. Sessions are destroyed at the end of the turn for the same reason.
 //
-// Files: endpoint.cc (public face, calls, the loop), endpoint_packets.cc (receive and transmit), endpoint_reads.cc (large messages that we read),
-// endpoint_memory.cc (operations on peers' memory that others start), endpoint_sessions.cc (handshake, life and death of sessions).
+// Files: endpoint.cc (public face, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
+// endpoint_reads.cc (large messages that we read), endpoint_memory.cc (operations on peers' memory that others start),
+// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, bundles.cc (small calls).
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
@@ -115,8 +117,7 @@ class EndpointImpl final : public MemoryAccess,
   void adopt_thread();
   void observe_burst_end(absl::AnyInvocable<void()> observer) {
     burst_end_observer_ = std::move(observer);
-    gathers_ = static_cast<bool>(burst_end_observer_);
-    bundles_.gather(gathers_);
+    bundles_.gather(static_cast<bool>(burst_end_observer_));
   }
 
   void serve(MethodId method, HandlerFn handler, const ServeOptions& options);
@@ -272,17 +273,19 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] bool nothing_to_do() const;
   void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
-  size_t run_completions();
-  void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
+  void run_timers();
   void tell_burst_end() {
     has_gathered_ = false;
     if (burst_end_observer_) burst_end_observer_();
   }
+
+  // endpoint_calls.cc
   Call& take_call();
   [[nodiscard]] size_t calls_in_flight() const {
     return calls_.size() - free_calls_.size() - completing_count_ + bundles_.calls().in_flight() - small_records_;
   }
-  void run_timers();
+  size_t run_completions();
+  void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
 
   // endpoint_packets.cc
   [[gnu::noinline]] bool copy_out(const Arrival& arrival, Lease& lease);
@@ -361,6 +364,8 @@ class EndpointImpl final : public MemoryAccess,
   void limit_unproven();
   absl::Status on_answer(SessionEntry& entry, const SessionAnswer& answer);
   void open_session(SessionEntry& entry, const SessionTerms& terms);
+
+  // endpoint_session_ends.cc
   void break_session(SessionEntry& entry, const absl::Status& why);
   void doom(SessionEntry& entry, const absl::Status& why);
   void bury_doomed();
@@ -384,7 +389,6 @@ class EndpointImpl final : public MemoryAccess,
   uint32_t handlers_running_ = 0;
   /// Handlers have run since burst_end_observer_ did.
   bool has_gathered_ = false;
-  bool gathers_ = false;  // there is a burst_end_observer_
 
   // Memory. Order matters: leases and messages return to what is declared before them.
   ShareLeases answers_{options_.answers_limit_bytes};

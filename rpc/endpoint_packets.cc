@@ -167,8 +167,8 @@ void EndpointImpl::dispatch(std::span<RxPacket> packets) {
   }
 }
 
-/// Pieces in a row of a message of which others have come: copied and checked in one pass, for what is damaged is written over
-/// when it comes again. Returns how many packets these are; 0: the first one goes the way of all others.
+/// Pieces in a row of a message of which others have come: copied and checked in one pass, for what is damaged is
+/// written over when it comes again. Returns how many packets these are; 0: the first one goes the way of all others.
 size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const RxPacket& front = packets.front();
   PacketHeader header;
@@ -210,8 +210,8 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   return is_intact ? count : count + 1;
 }
 
-/// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody knows: whoever goes
-/// on with a session of an endpoint that was restarted is told so.
+/// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody
+/// knows: whoever goes on with a session of an endpoint that was restarted is told so.
 bool EndpointImpl::is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
   if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) != 0) return false;
   const bool is_known =

@@ -66,7 +66,8 @@ class MemoryAccess {
   /// As OneSided.
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
   virtual void close_region(uint32_t key) = 0;
-  /// As OneSided::reserve_notices(), for the peer that the session is bound to now. kNoPeer: not so. What was reserved is given back by peer.
+  /// As OneSided::reserve_notices(), for the peer that the session is bound to now. kNoPeer: not so. What was reserved
+  /// is given back by peer.
   virtual PeerId reserve_notices(SessionId session, uint32_t count) = 0;
   virtual void release_notices(PeerId peer, uint32_t count) = 0;
   /// Notices go to `observer`, from inside poll(); null: nobody. One for the endpoint.

@@ -1,29 +1,32 @@
-// Notices of remote writes without a call: the bytes that user and owner share for them, and what each of them keeps. Pure.
+// Notices of remote writes without a call: the bytes that user and owner share for them, and what each of them keeps.
+// Pure.
 //
-// A transport's WRITE with immediate data carries 32 bits to the owner's side. A notice is more: a number of the user's, and which bytes were
-// written. So each region that notices are wanted for gets a ring beside it, in the owner's memory, and a slot at the owner:
+// A transport's WRITE with immediate data carries 32 bits to the owner's side. A notice is more: a number of the
+// user's, and which bytes were written. So each region that notices are wanted for gets a ring beside it, in the
+// owner's memory, and a slot at the owner:
 //
 //    user                                                         owner
 //      WRITE the bytes -----------------------------------------> region
 //      WRITE with immediate: an entry --------------------------> ring.entry[7]  {offset, bytes, notice}
-//                            its 32 bits: slot, entry 7 --------> completion: by (peer, slot) finds the region, reads entry 7,
-//                                                                 checks it as it would a call, tells its observer,
-//      READ ring.taken when entries run short <------------------ and counts taken[7] up
+//                            its 32 bits: slot, entry 7 --------> completion: by (peer, slot) finds the region,
+//                                                                 reads entry 7, checks it as it would a call,
+//      READ ring.taken when entries run short <------------------ tells its observer and counts taken[7] up
 //
 // Both WRITEs go over one connection, which keeps their order: who hears of the entry finds the bytes in place.
 //
 //    ring     u8 taken[32] | entry[32]: u64 offset, u32 bytes, u32 notice                      little endian
 //    32 bits  entry (low 8), slot (high 24)
 //
-// Flow. An entry may be written again once it was taken. The user knows how often it used each entry, and the owner counts how
-// often it took each: where both are equal, modulo 256, the entry is free. Counted by entry, and not all together, nothing depends on the order in
-// which operations of a session are posted, nor is anything lost by one that was not posted after all. The owner's processor has no part in this but
-// its own counting. A user that has no free entry makes a call, as do all where the transport cannot do this. So nobody waits,
-// and at most 32 notices of a region wait in the owner's receive queue, where a connection has room for a few regions.
+// Flow. An entry may be written again once it was taken. The user knows how often it used each entry, and the owner
+// counts how often it took each: where both are equal, modulo 256, the entry is free. Counted by entry, and not all
+// together, nothing depends on the order in which operations of a session are posted, nor is anything lost by one that
+// was not posted after all. The owner's processor has no part in this but its own counting. A user that has no free
+// entry makes a call, as do all where the transport cannot do this. So nobody waits, and at most 32 notices of a region
+// wait in the owner's receive queue, where a connection has room for a few regions.
 //
-// Trust. An entry is the peer's word, like a call's request: bounds, right, lease and session are checked before anything is believed. The slot counts
-// only from the peer that the region was granted to. After an operation that failed the user does not know what the owner heard: it
-// uses the ring no more, and calls.
+// Trust. An entry is the peer's word, like a call's request: bounds, right, lease and session are checked before
+// anything is believed. The slot counts only from the peer that the region was granted to. After an operation that
+// failed the user does not know what the owner heard: it uses the ring no more, and calls.
 #ifndef SKUA_RPC_NOTICE_RING_H_
 #define SKUA_RPC_NOTICE_RING_H_
 

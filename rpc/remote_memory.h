@@ -5,15 +5,16 @@
 //     allocate(session, bytes, rights, lease) ----->  a region in an arena of its own, zeroed, under a random key
 //     read / write / fetch_add / compare_swap ----->  bounds, rights, session and lease are checked for each
 //     write with a notice -------------------------->  ... and the owner is told: on_notice(key, notice, offset, bytes)
-//     open(session, name, rights, lease) ---------->  the same for memory that the owner publishes: all who open it share it
+//     open(session, name, rights, lease) ---------->  the same for memory that the owner publishes: all who open it
+//                                                     share it
 //     renew, free --------------------------------->  a region ends by free, by its lease, by revoke(), or with the session
 //                                                      that allocated or opened it; its key is then worth nothing
 //
 // Two ways. Where the transport has operations on memory of its own (rpc/transport/one_sided.h) and a connection for them stands when a
 // region is granted, the grant says how the transport reaches it, and READ, WRITE and atomics are posted there: the owner's processor
-// takes no part. Writes with a notice are posted as well, from the second one on, where the transport can send one with them
-// (rpc/notice_ring.h). Everywhere else, and for what remains, they are calls of the engine. So a program written to this runs over
-// every transport.
+// takes no part. Writes with a notice are posted as well, from the second one on, where the transport can send one with
+// them (rpc/notice_ring.h). Everywhere else, and for what remains, they are calls of the engine. So a program written
+// to this runs over every transport.
 //
 //               user's side                      owner's side
 //   by calls    bounds                           session, lease, rights, bounds: for each operation
@@ -26,8 +27,8 @@
 //
 // Atomics of one region have one way, for adapters' atomics and a processor's know nothing of each other. A region that was granted for
 // direct use has the adapter's: they wait for a connection within their deadline, the owner refuses them by call (FAILED_PRECONDITION),
-// and its own std::atomic_ref on local() is not atomic towards them. Of other regions they are the processor's. Published memory has
-// the adapter's for all who open it, if the adapter has any.
+// and its own std::atomic_ref on local() is not atomic towards them. Of other regions they are the processor's.
+// Published memory has the adapter's for all who open it, if the adapter has any.
 //
 // A key belongs to the session that it was granted to, by calls. Directly it is the adapter's key and whoever is connected and knows it
 // reaches that region; it is random in part, told to one peer, and worth nothing after close. Peers are trusted not to pass it on.
@@ -44,8 +45,8 @@
 //   FAILED_PRECONDITION    an atomic by call on a region whose atomics are the adapter's
 //   and what any call can end with (DEADLINE_EXCEEDED, UNAVAILABLE, ABORTED, CANCELLED); `may_have_executed` tells the rest.
 //
-// A write with a notice that is OK is in place. The owner's observer has run, or runs in a turn soon after: it sees the bytes, or what was
-// written over them since.
+// A write with a notice that is OK is in place. The owner's observer has run, or runs in a turn soon after: it sees the
+// bytes, or what was written over them since.
 //
 // Order: operations of one session may run in any order; wait for one to complete before what depends on it is started. Reads and
 // writes of the same bytes at the same time see any mixture; atomics (8 bytes, little endian) are atomic towards each other.
@@ -138,8 +139,8 @@ class RemoteMemory {
 
   /// Asks the peer for `bytes` of zeroed memory for `lease_ns`. An error returned here: `granted` never runs.
   absl::Status allocate(SessionId session, uint64_t bytes, uint8_t rights, DurationNs lease_ns, Granted granted);
-  /// Asks the peer for the memory that it publishes under `name`; `granted` gets to know how large that is. NOT_FOUND: there is none;
-  /// PERMISSION_DENIED: not with these rights. Atomics need no handle of their own: see above.
+  /// Asks the peer for the memory that it publishes under `name`; `granted` gets to know how large that is. NOT_FOUND:
+  /// there is none; PERMISSION_DENIED: not with these rights. Atomics need no handle of their own: see above.
   absl::Status open(SessionId session, std::string_view name, uint8_t rights, DurationNs lease_ns, Granted granted);
   /// Prolongs the lease, counted from now; `granted` gets the region with its new end.
   absl::Status renew(const RemoteRegion& region, DurationNs lease_ns, Granted granted);
@@ -203,8 +204,9 @@ class RemoteMemoryHost {
   RemoteMemoryHost(const RemoteMemoryHost&) = delete;
   RemoteMemoryHost& operator=(const RemoteMemoryHost&) = delete;
 
-  /// Zeroed memory that peers may open by `name` (1 to 64 bytes) with these rights or some of them, each for a lease of its own. Returns its
-  /// key, for local() and revoke(), which ends it for all. ALREADY_EXISTS; INVALID_ARGUMENT; RESOURCE_EXHAUSTED names the bound.
+  /// Zeroed memory that peers may open by `name` (1 to 64 bytes) with these rights or some of them, each for a lease of
+  /// its own. Returns its key, for local() and revoke(), which ends it for all. ALREADY_EXISTS; INVALID_ARGUMENT;
+  /// RESOURCE_EXHAUSTED names the bound.
   absl::StatusOr<uint64_t> publish(std::string_view name, uint64_t bytes, uint8_t rights);
   /// Runs after a write with a notice is in the region.
   void on_notice(std::function<void(const Notice&)> observer);

@@ -1,4 +1,5 @@
-// What remote_memory_host.cc (requests) and remote_memory_regions.cc (how regions come and go) share; nobody else includes this.
+// What remote_memory_host.cc (requests) and remote_memory_regions.cc (how regions come and go) share; nobody else
+// includes this.
 #ifndef SKUA_RPC_REMOTE_MEMORY_HOST_IMPL_H_
 #define SKUA_RPC_REMOTE_MEMORY_HOST_IMPL_H_
 
@@ -123,8 +124,8 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   const Options options_;
   Endpoint* endpoint_;    // null once it goes,
   MemoryAccess* access_;  // and this too
-  /// With the endpoint, so that it sends from the arena without copying. Not where the transport lets peers READ what is registered:
-  /// the regions would be theirs, all of them.
+  /// With the endpoint, so that it sends from the arena without copying. Not where the transport lets peers READ what
+  /// is registered: the regions would be theirs, all of them.
   const bool registered_;
   Arena arena_;
   BufferPool buffers_;

@@ -1,4 +1,5 @@
-// What remote_memory.cc (regions that were granted) and remote_memory_operations.cc (operations on them) share; nobody else includes this.
+// What remote_memory.cc (regions that were granted) and remote_memory_operations.cc (operations on them) share; nobody
+// else includes this.
 #ifndef SKUA_RPC_REMOTE_MEMORY_IMPL_H_
 #define SKUA_RPC_REMOTE_MEMORY_IMPL_H_
 

@@ -158,7 +158,8 @@ absl::StatusOr<uint64_t> RemoteMemoryHost::Impl::publish(std::string_view name, 
   Region& region = add_region(*std::move(memory), rights);
   region.name = name;
   region.published_key = region.key;
-  // Nobody is told this key. It shows that the transport can, so that atomics are the transport's from the first one on.
+  // Nobody is told this key. It shows that the transport can, so that atomics are the transport's from the first one
+  // on.
   region.memory->is_transports = open_to_transport(region);
   published_.emplace(name, region.key);
   return region.key;

@@ -1,5 +1,5 @@
-// The process that has the table. It publishes the memory and looks at it when it likes: no code of its own runs when others read
-// or count.
+// The process that has the table. It publishes the memory and looks at it when it likes: no code of its own runs when
+// others read or count.
 #ifndef SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_KEEPER_H_
 #define SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_KEEPER_H_
 

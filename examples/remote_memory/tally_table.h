@@ -2,8 +2,8 @@
 //
 //    | count 8, little endian | name 56, zeroes behind it |      a row, on a cache line of its own
 //
-// There is nothing else in it: how many rows there are follows from the region's size. A count stands where an atomic can
-// reach it, on a multiple of 8.
+// There is nothing else in it: how many rows there are follows from the region's size. A count stands where an atomic
+// can reach it, on a multiple of 8.
 #ifndef SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_TABLE_H_
 #define SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_TABLE_H_
 

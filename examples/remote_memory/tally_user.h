@@ -2,7 +2,8 @@
 //
 //    READ the whole table --> find the row by its name --> FETCH_ADD its count, several in flight
 //
-// With an adapter that has such operations the keeper's processor does not notice; without one they are calls to its endpoint.
+// With an adapter that has such operations the keeper's processor does not notice; without one they are calls to its
+// endpoint.
 #ifndef SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_USER_H_
 #define SKUA_EXAMPLES_REMOTE_MEMORY_TALLY_USER_H_
 
@@ -23,7 +24,8 @@ class TallyUser {
  public:
   struct Added {
     uint64_t done = 0;
-    /// They may have been done or not, because the connection was lost under them: an atomic is never done again by itself.
+    /// They may have been done or not, because the connection was lost under them: an atomic is never done again by
+    /// itself.
     uint64_t unknown = 0;
     /// Why the first one that was not done was not.
     absl::Status failure;
@@ -31,7 +33,8 @@ class TallyUser {
     uint64_t previous = 0;
   };
 
-  /// `transport` and `clock` outlive it. `wait` runs one turn: poll_or_wait() of this endpoint, and of others in the same thread.
+  /// `transport` and `clock` outlive it. `wait` runs one turn: poll_or_wait() of this endpoint, and of others in the
+  /// same thread.
   TallyUser(rpc::Transport& transport, const Clock& clock, std::function<void(rpc::Endpoint&)> wait);
   ~TallyUser();
 

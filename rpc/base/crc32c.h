@@ -60,8 +60,8 @@ inline constexpr size_t kCrcLongBytes = 256;
   return crc32c_extend(0, bytes);
 }
 
-/// Copies `from` to `to`, which has room and does not overlap it, and returns crc32c_extend(crc, from): in one pass where the
-/// processor can.
+/// Copies `from` to `to`, which has room and does not overlap it, and returns crc32c_extend(crc, from): in one pass
+/// where the processor can.
 [[nodiscard]] uint32_t crc32c_copy(uint32_t crc, ByteSpan from, std::byte* to);
 
 }  // namespace skua

@@ -1,5 +1,5 @@
-// OneShot: a function that is called once, or never. Moving it copies three words, whatever it holds: completions move from their
-// caller into an sslot and out again for each call.
+// OneShot: a function that is called once, or never. Moving it copies three words, whatever it holds: completions move
+// from their caller into an sslot and out again for each call.
 #ifndef SKUA_RPC_BASE_ONE_SHOT_H_
 #define SKUA_RPC_BASE_ONE_SHOT_H_
 

@@ -3,14 +3,16 @@
 //   endpoint A  ==  association (A opened it)  ==>  endpoint B        sessions that A opened, any number
 //               <=  association (B opened it)  ==                     sessions that B opened
 //
-// Its opener makes an association when the first of its sessions to a peer joins (JoinRecord in rpc/wire/bundle.h), the acceptor when that
-// record comes; each side draws an epoch, and believes no bundle without it. The last session that leaves ends it. A connection that
-// breaks, or a session that breaks, leaves too, and joins again.
+// Its opener makes an association when the first of its sessions to a peer joins (JoinRecord in rpc/wire/bundle.h), the
+// acceptor when that record comes; each side draws an epoch, and believes no bundle without it. The last session that
+// leaves ends it. A connection that breaks, or a session that breaks, leaves too, and joins again.
 //
 // Rules that bundles need:
-//   stamps     the sender's clock when the bundle was sealed. A bundle that lies kStaleAfter behind the newest is not believed: request
-//              numbers wrap after 2^31 calls, so an older duplicate would look new. After kUnheardFor the reference itself is old.
-//   echo       the newest stamp of the other side plus the time since it came: one sample of the path's delay per bundle
+//   stamps     the sender's clock when the bundle was sealed. A bundle that lies kStaleAfter behind the newest is not
+//              believed: request numbers wrap after 2^31 calls, so an older duplicate would look new. After kUnheardFor
+//              the reference itself is old.
+//   echo       the newest stamp of the other side plus the time since it came: one sample of the path's delay per
+//              bundle
 //   sequence   counts bundles: who misses one says so (bundle_history.h)
 #ifndef SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 #define SKUA_RPC_PROTOCOL_ASSOCIATION_H_
@@ -98,8 +100,8 @@ inline bool Association::hears(Ticks stamp, uint32_t its_sequence, TimeNs now) {
   return true;
 }
 
-/// All associations of an endpoint. Their addresses stay until bury(): a bundle is compared with its association after handlers
-/// and completions ran, which may have ended it, and another one at its address would pass for it.
+/// All associations of an endpoint. Their addresses stay until bury(): a bundle is compared with its association after
+/// handlers and completions ran, which may have ended it, and another one at its address would pass for it.
 class Associations {
  public:
   /// Ours to `peer`; null: there is none yet.

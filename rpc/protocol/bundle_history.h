@@ -1,9 +1,10 @@
 // What an association remembers of its bundles, so that a lost one costs a few round trips and not a time-out.
 //
-//   SentBundles     sender: which calls and answers were in the last bundles. One that did not come is written again, as far as it is
-//                   still wanted: with the numbers it had, so that nothing runs twice.
-//   MissingBundles  receiver: gaps in the sequence. A bundle that is late closes its gap; a gap that is older than the reorder window is
-//                   told to the sender, once. If that is lost as well, the calls' own time-outs are left.
+//   SentBundles     sender: which calls and answers were in the last bundles. One that did not come is written again,
+//                   as far as it is still wanted: with the numbers it had, so that nothing runs twice.
+//   MissingBundles  receiver: gaps in the sequence. A bundle that is late closes its gap; a gap that is older than the
+//                   reorder window is told to the sender, once. If that is lost as well, the calls' own time-outs are
+//                   left.
 //
 //   sequence   10 11 12 .. 14        13 did not come: it is told when 14, or one behind it, came a reorder window ago
 #ifndef SKUA_RPC_PROTOCOL_BUNDLE_HISTORY_H_

@@ -10,8 +10,8 @@
 //      [u3-18 t=10] [u19-34 t=12] [u3 t=25] ...             u = units: request pieces 0..R-1,
 //                                                           response pieces R..R+P-1
 //
-// Units that follow each other and were sent at the same time share an entry. Units in flight are bounded by the session's
-// credits; the ring grows once to what is needed.
+// Units that follow each other and were sent at the same time share an entry. Units in flight are bounded by the
+// session's credits; the ring grows once to what is needed.
 #ifndef SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 #define SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 
@@ -48,7 +48,8 @@ class LossDetector {
   }
   void on_sent(uint32_t unit, TimeNs now) { on_sent(unit, 1, now); }
 
-  /// Units [first, end) are known to have arrived. Constant time for arrivals in order; else a scan of what is in flight.
+  /// Units [first, end) are known to have arrived. Constant time for arrivals in order; else a scan of what is in
+  /// flight.
   void on_arrived(uint32_t first, uint32_t end) {
     uint32_t left = end - first;
     for (uint32_t i = 0; i < count_ && left > 0;) {

@@ -200,8 +200,8 @@ class WantedSet {
     uint32_t count = 0;
     bool operator==(const Run&) const = default;
   };
-  /// Removes and returns the lowest index and those that follow it, 1..`count_max` and at most to the end of a word; not to be
-  /// called when empty.
+  /// Removes and returns the lowest index and those that follow it, 1..`count_max` and at most to the end of a word;
+  /// not to be called when empty.
   Run pop_lowest(uint32_t count_max) {
     while (bits_.word(low_word_) == 0) ++low_word_;
     uint64_t& word = bits_.word(low_word_);

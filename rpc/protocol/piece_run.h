@@ -1,12 +1,12 @@
 // PieceRun: pieces of one message in a row, none of which has come yet, and where their bytes go.
 //
-//    message   | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |      a burst with 3, 4, 5 of it: one look for the sslot, one mark for all of
-//    came        x   x   x           ^run^            them, one sample of the network's delay, one acknowledgement
-//                             3 .. 5
+//    message   | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |      a burst with 3, 4, 5 of it: one look for the sslot,
+//    came        x   x   x  |<- run ->|               one mark for all of them, one sample of the network's
+//                                                     delay, one acknowledgement
 //
-// Session::join() says whether a packet begins one, and changes nothing, so that it may be asked before the packet is known to be
-// intact. The bytes may be copied before that, too: what is not marked as come is written over when it comes again.
-// Session::take_run() marks what was copied and found intact.
+// Session::join() says whether a packet begins one, and changes nothing, so that it may be asked before the packet is
+// known to be intact. The bytes may be copied before that, too: what is not marked as come is written over when it
+// comes again. Session::take_run() marks what was copied and found intact.
 #ifndef SKUA_RPC_PROTOCOL_PIECE_RUN_H_
 #define SKUA_RPC_PROTOCOL_PIECE_RUN_H_
 

@@ -37,8 +37,8 @@ class ReceiveBudget {
 
   ReceiveBudget(size_t packets_max, size_t bytes_max) : packets_max_(packets_max), bytes_max_(bytes_max) {}
 
-  /// How many packets of `packet_bytes` each may be taken now, of those that are wanted. `own_packets`: what the asking session
-  /// has out; who has none may take one in any case.
+  /// How many packets of `packet_bytes` each may be taken now, of those that are wanted. `own_packets`: what the asking
+  /// session has out; who has none may take one in any case.
   [[nodiscard]] uint32_t may_take(uint32_t wanted, uint32_t packet_bytes, uint32_t own_packets) const {
     if (mutant(Mutant::kIgnoreBudget)) return wanted;
     const size_t least = own_packets == 0 ? 1 : 0;

@@ -117,15 +117,15 @@ class Session final {
     }
     caller_.tell_busy();
   }
-  /// May the packet be the first of a run (piece_run.h)? A message's first packet and those that come again are none: they are
-  /// for on_packet(). The header may be damaged still.
+  /// May the packet be the first of a run (piece_run.h)? A message's first packet and those that come again are none:
+  /// they are for on_packet(). The header may be damaged still.
   [[nodiscard]] bool join(const PacketHeader& header, PieceRun& run) const {
     if (!context_.open) return false;
     return header.type == PacketType::kRequest ? callee_.join(header, run)
                                                : header.type == PacketType::kResponse && caller_.join(header, run);
   }
-  /// The first `count` pieces of the run are in their places, intact, and nothing came to the session since it was joined.
-  /// `header`: the last one's.
+  /// The first `count` pieces of the run are in their places, intact, and nothing came to the session since it was
+  /// joined. `header`: the last one's.
   void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
     context_.last_heard_ns = now;
     context_.pinged_since_ns = 0;

@@ -63,7 +63,8 @@ class CalleeHalf final {
   /// Ends requests of which a part came and the rest did not. Returns when to come back.
   TimeNs run_timers(TimeNs now);
 
-  /// A small request comes for an sslot that is this half's: the sslot is a small call's again. False: the request is not to be run.
+  /// A small request comes for an sslot that is this half's: the sslot is a small call's again. False: the request is
+  /// not to be run.
   bool yield_slot(uint32_t number);
 
   /// What slots keep until they are used again: responses, and requests that are half there.

@@ -17,7 +17,8 @@
 // flight.
 //
 // Files: session_caller.cc (calls, and what comes in), session_caller_send.cc (credits, what goes out, timers),
-// session_caller_read.cc (large messages that their receiver reads: how), session_caller_small.cc (small calls that come here).
+// session_caller_read.cc (large messages that their receiver reads: how), session_caller_small.cc (small calls that
+// come here).
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 
@@ -279,7 +280,8 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   ReceiveBudget* const budget_;
   uint32_t pulled_ = 0;  // over all slots
 
-  // An array of terms.window, made at first use so that an idle session is small. Which are free, and the credits, is in context_.hot.
+  // An array of terms.window, made at first use so that an idle session is small. Which are free, and the credits, is
+  // in context_.hot.
   std::unique_ptr<Slot[]> slots_;
   IntrusiveList<Call, &Call::hook> backlog_;
   IntrusiveList<Slot, &Slot::ready_hook> ready_;

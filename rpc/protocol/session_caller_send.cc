@@ -241,8 +241,8 @@ bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
   return room;
 }
 
-/// Adds up to `count` units from `first` on to the set; a full one is emitted before. Returns how many: none, if there is no room
-/// for another packet.
+/// Adds up to `count` units from `first` on to the set; a full one is emitted before. Returns how many: none, if there
+/// is no room for another packet.
 uint32_t CallerHalf::add_pulls(Slot& slot, PacketSet& set, uint32_t first, uint32_t count, PacketSink& sink,
                                TimeNs now) {
   constexpr uint32_t kReach = 64 * PacketSet::kWordsMax;

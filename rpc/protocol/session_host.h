@@ -29,8 +29,9 @@ class PacketSink {
   /// `payload` (may be null) is held by the sink until the transport no longer reads it.
   virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                     size_t length) = 0;
-  /// A train: `count` pieces in a row of a message that is cut into pieces of `piece_bytes`, the first being the header's packet
-  /// index; there is room for all of them. As so many calls of emit() whose headers differ in the packet index only.
+  /// A train: `count` pieces in a row of a message that is cut into pieces of `piece_bytes`, the first being the
+  /// header's packet index; there is room for all of them. As so many calls of emit() whose headers differ in the
+  /// packet index only.
   virtual void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message,
                           uint32_t piece_bytes, uint32_t count) {
     PacketHeader piece = header;

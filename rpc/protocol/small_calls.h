@@ -1,33 +1,40 @@
-// SmallCalls: the way of small calls, which most calls are: request and answer each fit a record of a bundle, the answer is OK, and it comes.
+// SmallCalls: the way of small calls, which most calls are: request and answer each fit a record of a bundle, the
+// answer is OK, and it comes.
 //
-//   start()      sslot, number, record into the open bundle     -->   on_bundle()   sslot, handler
-//   on_bundle()  completion, sslot is free                      <--   answer()      record into the open bundle, answer is kept
+//   start()      sslot, number, record into the open bundle   -->   on_bundle()   sslot, handler
+//   on_bundle()  completion, sslot is free                    <--   answer()      the same for the answer, which is
+//                kept
 //
-// Whatever else happens is not handled here: start() and answer() say that the call has to go the way of large ones (CallerHalf, CalleeHalf),
-// and these take over a small call's sslot, under its number, when its time-out passes, when it is cancelled, and so on
-// (small_slots.h). So there is no acknowledgement here and no backlog, and of retransmission only what a lost bundle needs
-// (bundle_history.h).
+// Whatever else happens is not handled here: start() and answer() say that the call has to go the way of large ones
+// (CallerHalf, CalleeHalf), and these take over a small call's sslot, under its number, when its time-out passes, when
+// it is cancelled, and so on (small_slots.h). So there is no acknowledgement here and no backlog, and of retransmission
+// only what a lost bundle needs (bundle_history.h).
 //
-// When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with. The caller's goes when
-// it holds half of what is usually in flight to that peer, so that the two sides overlap instead of taking turns. Bundles of few records
-// are a burst's matter: their handlers' answers are gathered (Endpoint::on_burst_end) and sent at the burst's end.
+// When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with.
+// The caller's goes when it holds half of what is usually in flight to that peer, so that the two sides overlap instead
+// of taking turns. Bundles of few records are a burst's matter: their handlers' answers are gathered
+// (Endpoint::on_burst_end) and sent at the burst's end.
 //
-// A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a test's recorder another:
+// A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a
+// test's recorder another:
 //
 //   SessionHot& hot(index)                       never null: a closed one for an index that is none
 //   Association* association(index, epoch, peer) null: none
-//   bool open_frame(Association&)                room for a bundle: begin, at, end, cookie; false: the wire takes none now
+//   bool open_frame(Association&)                room for a bundle: begin, end, cookie; false: the wire takes none now
 //   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
 //   void flush()
 //   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
 //   void deliver(SessionHot&, record, Lease&&)
 //   void complete(CompletionFn&, CallOutcome&&)  its response is there
-//   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the burst's end
+//   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the
+//                                                burst's end
 //   void burst_end()                             handlers that gather requests answer them
-//   void on_join(head, record, bytes, peer)     kJoin and kJoined
-//   void arm(SessionHot&, Ticks) · make_slots(SessionHot&) · yield_slot(SessionHot&, number) · on_slot_freed(SessionHot&)
+//   void on_join(head, record, bytes, peer)      kJoin and kJoined
+//   void arm(SessionHot&, Ticks) · make_slots(SessionHot&)
+//   bool yield_slot(SessionHot&, number) · void on_slot_freed(SessionHot&)
 //   void on_larger_answer(SessionHot&, bytes)    than small calls pay for
-//   void on_late_answer(SessionHot&, record, bytes, echo) · on_sample(SessionHot&, ticks, answers, record_bytes)
+//   void on_late_answer(SessionHot&, record, bytes, echo)
+//   void on_sample(SessionHot&, ticks, answers, record_bytes)
 //   count_retransmit() · drop(reason) · now_ns() · integrity()
 #ifndef SKUA_RPC_PROTOCOL_SMALL_CALLS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_CALLS_H_

@@ -1,12 +1,14 @@
-// What a session keeps for small calls: one cache line for itself, one for each sslot of its own, half of one for each of its peer's.
+// What a session keeps for small calls: one cache line for itself, one for each sslot of its own, half of one for each
+// of its peer's.
 //
 //   SessionHot  -->  [ClientSlot] x window   [ServerSlot] x window
 //   64 bytes          64 bytes each           32 bytes each
 //
-// Both halves of a session, and the small calls (small_calls.h), use the same sslots and the same request numbers. Who has an sslot
-// is its state: kSmall (kExecuting, kResponding at the callee) is small_calls.h's, kLarge is CallerHalf's or CalleeHalf's. A small call that does not go
-// well (no answer in time, cancelled, its session breaks, an answer in packets) is taken over by its half, under its number, and goes on there.
-// That way is one way until the sslot is used again.
+// Both halves of a session, and the small calls (small_calls.h), use the same sslots and the same request numbers. Who
+// has an sslot is its state: kSmall (kExecuting, kResponding at the callee) is small_calls.h's, kLarge is CallerHalf's
+// or CalleeHalf's. A small call that does not go well (no answer in time, cancelled, its session breaks, an answer in
+// packets) is taken over by its half, under its number, and goes on there. That way is one way until the sslot is used
+// again.
 #ifndef SKUA_RPC_PROTOCOL_SMALL_SLOTS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_SLOTS_H_
 
@@ -77,8 +79,8 @@ struct alignas(64) SessionHot {
   uint16_t mask = 0;  // window - 1
   uint16_t free_head = kNoFreeSlot;
   uint16_t small_count = 0;  // sslots with small calls of ours
-  /// Quarters of credits: a packet takes four, a small call what its answer may take of one. Below 0 for a moment when small calls
-  /// become large ones.
+  /// Quarters of credits: a packet takes four, a small call what its answer may take of one. Below 0 for a moment when
+  /// small calls become large ones.
   int16_t credits = 0;
   int16_t credits_barred = 0;  // by the congestion window
   uint8_t charge = 1;          // quarters that a small call takes

@@ -68,7 +68,8 @@ struct OneSidedOperation {
   /// Atomics.
   uint64_t operand = 0;
   uint64_t expected = 0;
-  /// kWriteWithNotice: once `local` is in place so are these bytes of registered memory, there; then the peer gets the number.
+  /// kWriteWithNotice: once `local` is in place so are these bytes of registered memory, there; then the peer gets the
+  /// number.
   ByteSpan entry{};
   uint64_t entry_address = 0;
   uint32_t entry_key = 0;
@@ -110,8 +111,9 @@ class OneSided {
  public:
   virtual ~OneSided() = default;
 
-  /// The connection by which memory may be announced to `peer` and read by it, in both directions: the same number at both ends, and no
-  /// other connection's ever. 0: none, and one is asked for; or READs of messages do not get on at present, and packets do better.
+  /// The connection by which memory may be announced to `peer` and read by it, in both directions: the same number at
+  /// both ends, and no other connection's ever. 0: none, and one is asked for; or READs of messages do not get on at
+  /// present, and packets do better.
   [[nodiscard]] virtual uint64_t connection(PeerId peer) = 0;
   /// A connection stands, fast or slow. If not, it is asked for.
   [[nodiscard]] virtual bool ready(PeerId peer) { return connection(peer) != 0; }
@@ -125,8 +127,8 @@ class OneSided {
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
   /// When this returns nobody reaches it any more under that key; operations that are under way fail, having run or not.
   virtual void close_region(uint32_t key) = 0;
-  /// From now on so many notices more from `peer` can wait here to be reaped. False: that is too many for this peer or for all, no connection
-  /// stands, or there are none; then nobody may be told to send any.
+  /// From now on so many notices more from `peer` can wait here to be reaped. False: that is too many for this peer or
+  /// for all, no connection stands, or there are none; then nobody may be told to send any.
   virtual bool reserve_notices(PeerId /*peer*/, uint32_t /*count*/) { return false; }
   virtual void release_notices(PeerId /*peer*/, uint32_t /*count*/) {}
   /// May be an operation's `local` or `entry`.

@@ -63,8 +63,8 @@ struct Capabilities {
   uint32_t payload_max_bytes = 0;
   /// Gather segments per packet that are sent without copying; more are coalesced by copying.
   uint32_t segments_max = 1;
-  /// Payloads up to this size are copied rather than gathered: cheaper than a second segment. The engine itself writes pieces of
-  /// large messages that are no larger into frames, where there are frames.
+  /// Payloads up to this size are copied rather than gathered: cheaper than a second segment. The engine itself writes
+  /// pieces of large messages that are no larger into frames, where there are frames.
   uint32_t inline_max_bytes = 0;
   /// Received buffers that may be lent at once before the wire runs dry.
   uint32_t lendable_count = 0;

@@ -182,8 +182,8 @@ struct RecordHead {
   }
 };
 
-/// The same as it lies in the packet: fields are taken out of words where they are used, because what is stored in parts cannot be
-/// loaded as a whole at once.
+/// The same as it lies in the packet: fields are taken out of words where they are used, because what is stored in
+/// parts cannot be loaded as a whole at once.
 struct RawRecord {
   uint32_t session;
   uint32_t number;

@@ -14,11 +14,11 @@
 //            16 uuid, u64 incarnation, 16 cluster id of the answering endpoint
 //            u16 length + text (why refused)
 //
-// A flag is a bit of a version byte above the version. An endpoint that knows none takes the byte for a high version and answers
-// with its own, which has no flags: so a flag in an answer is agreed.
+// A flag is a bit of a version byte above the version. An endpoint that knows none takes the byte for a high version
+// and answers with its own, which has no flags: so a flag in an answer is agreed.
 //
-//   trusted wire   the sender knows that the wire between the two detects damage by itself: packets of the session are to have no
-//                  checksums. Bundles have them all the same: their sessions need not agree.
+//   trusted wire   the sender knows that the wire between the two detects damage by itself: packets of the session are
+//                  to have no checksums. Bundles have them all the same: their sessions need not agree.
 //
 // Every value in an answer is at most the offer's: a side never gets more than it asked for.
 #ifndef SKUA_RPC_WIRE_HANDSHAKE_H_

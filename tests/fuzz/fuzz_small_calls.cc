@@ -1,6 +1,6 @@
-// Two endpoints with a session, and bundles in the name of either of them: of a living association, with any records. The
-// input is a script (fuzz_input.h): calls, answers, cancels, sessions that end and begin, time, and bundles that are made, damaged, or
-// sent once more.
+// Two endpoints with a session, and bundles in the name of either of them: of a living association, with any records.
+// The input is a script (fuzz_input.h): calls, answers, cancels, sessions that end and begin, time, and bundles that
+// are made, damaged, or sent once more.
 //
 //     caller  <== association ==>  server
 //        ^                           ^

@@ -6,7 +6,8 @@
 //   call_instructions jumbo requests 20     the same in frames of 9,000 bytes
 //   call_instructions trusted requests 20   the same over memif without checksums
 //
-// Prints how many calls (packets, of large messages) were counted, and the time of each. tests/perf/instructions.py runs it.
+// Prints how many calls (packets, of large messages) were counted, and the time of each. tests/perf/instructions.py
+// runs it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,8 +114,8 @@ void run_over_dpdk(std::string_view wire, const Load& load) {
   const std::unique_ptr<Transport> client = end(0);
   const std::unique_ptr<Transport> server = end(1);
   Pair pair(*client, *server, 1, wire == "trusted");
-  // Both lanes poll both ports. Whoever receives the large message takes all that there is, and nothing is left for the other
-  // one, who would have to hand it over.
+  // Both lanes poll both ports. Whoever receives the large message takes all that there is, and nothing is left for the
+  // other one, who would have to hand it over.
   if (is_memif) (load.kind == "responses" ? pair.client_polls : pair.server_polls) = 4;
   run(pair, load);
 }

@@ -1,5 +1,6 @@
-// A scripted load on a perfect network: which calls are made, when and over what session, and what their handlers do follows from the seed
-// alone. So does each call's outcome, whatever way its messages go: with bundles, without, or with them at some nodes only.
+// A scripted load on a perfect network: which calls are made, when and over what session, and what their handlers do
+// follows from the seed alone. So does each call's outcome, whatever way its messages go: with bundles, without, or
+// with them at some nodes only.
 #ifndef SKUA_TESTS_SIM_SCRIPT_WORLD_H_
 #define SKUA_TESTS_SIM_SCRIPT_WORLD_H_
 

@@ -1,6 +1,7 @@
 // SpareFrames: mbufs to write frames into, taken from the pool a burst at a time, or from what was received and read.
 //
-// The frame that was received last is the next one to be sent: the processor has its memory at hand, and the pool is not asked.
+// The frame that was received last is the next one to be sent: the processor has its memory at hand, and the pool is
+// not asked.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_SPARE_FRAMES_H_
 #define SKUA_RPC_TRANSPORT_DPDK_SPARE_FRAMES_H_
 
@@ -37,7 +38,8 @@ class SpareFrames {
     if (count_ == spare_.size()) return rte_pktmbuf_free(frame);
     spare_[count_++] = frame;
   }
-  /// Takes a received frame that nobody reads any longer. False: it is none that can be written again as it is, or enough are here.
+  /// Takes a received frame that nobody reads any longer. False: it is none that can be written again as it is, or
+  /// enough are here.
   [[nodiscard]] bool recycle(rte_mbuf* frame) {
     const bool is_plain =
         frame->pool == pool_ && frame->nb_segs == 1 && rte_mbuf_refcnt_read(frame) == 1 && RTE_MBUF_DIRECT(frame);

@@ -12,8 +12,8 @@
 // many packets that asked have come so far. The stream is in order, so that a count names them all. The count is that
 // of the connection.
 //
-// What holds. A segment that brings a notice acknowledges all that the peer's TCP had by then, and the engine had read its
-// bytes from there. So before this side reads the notice, its kernel has forgotten the bytes and will not send them
+// What holds. A segment that brings a notice acknowledges all that the peer's TCP had by then, and the engine had read
+// its bytes from there. So before this side reads the notice, its kernel has forgotten the bytes and will not send them
 // again. What may remain is a segment that was being sent again already, in the queue of a device. The peer's TCP drops
 // such bytes as old ones, whatever they are by then. If the checksum is computed while the memory changes, the segment
 // is dropped for that, and new bytes in it are sent again. The pages stay the kernel's by its own count, also if they

@@ -12,9 +12,9 @@
 // A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair, and knows the other
 // end's once it is bound to it.
 //
-// Notices (WRITE with immediate data) take what was posted to receive, without memory. So much is posted by a connection as was reserved for its peer;
-// a notice's place is posted again when it was reaped, so that no peer has more of them waiting here. The id of such a work
-// request is the peer and the connection's serial number.
+// Notices (WRITE with immediate data) take what was posted to receive, without memory. So much is posted by a
+// connection as was reserved for its peer; a notice's place is posted again when it was reaped, so that no peer has
+// more of them waiting here. The id of such a work request is the peer and the connection's serial number.
 //
 // Memory: registered for connected queue pairs when it is first used so, region by region (device.h). Peers reach none
 // of it but through windows (rc_memory.cc), a memory window of type 2 for each loan:
@@ -144,7 +144,8 @@ class RcConnections final : public OneSided {
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
-  /// A work request at the device. Of a window's: the cookie is the window's number. Of a READ of a message: how large it is.
+  /// A work request at the device. Of a window's: the cookie is the window's number. Of a READ of a message: how large
+  /// it is.
   struct Slot {
     using Kind = OneSidedCompletion::Kind;
     Kind kind = Kind::kOperation;

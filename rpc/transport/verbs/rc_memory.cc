@@ -1,4 +1,5 @@
-// Memory of RcConnections: regions that are registered and opened, and windows, which are lent to peers (rc_connections.h has the states).
+// Memory of RcConnections: regions that are registered and opened, and windows, which are lent to peers
+// (rc_connections.h has the states).
 #include <utility>
 
 #include "rpc/transport/verbs/rc_connections.h"

@@ -1,13 +1,14 @@
-// ReadProgress: whether READs of messages get on over one connection, and for how long messages are to go in packets if they do not.
-// Pure: time is an argument.
+// ReadProgress: whether READs of messages get on over one connection, and for how long messages are to go in packets if
+// they do not. Pure: time is an argument.
 //
-// An adapter repeats all since the packet that was lost (go-back-n), and waits for timeouts of its own in between. Over a wire that
-// loses one packet in a hundred large READs hardly get on, while the engine, which repeats the missing packet alone, does. And a peer that is
-// cut off costs seconds until the adapter says so.
+// An adapter repeats all since the packet that was lost (go-back-n), and waits for timeouts of its own in between. Over
+// a wire that loses one packet in a hundred large READs hardly get on, while the engine, which repeats the missing
+// packet alone, does. And a peer that is cut off costs seconds until the adapter says so.
 //
-//    READs under way, none ends for 250 ms: stalled      the owner ends the connection, so that they fail and their messages go
-//                                                        in packets, and holds READs back:
-//    held back for 1 s, after the next stall 2 s, ... 32 s      then they get another try; 16 MiB without a stall forget the stalls before
+//    READs under way, none ends for 250 ms: stalled      the owner ends the connection, so that they fail and their
+//                                                        messages go in packets, and holds READs back:
+//    held back for 1 s, after the next stall 2 s, ... 32 s      then they get another try; 16 MiB without a stall
+//                                                               forget the stalls before
 #ifndef SKUA_RPC_TRANSPORT_VERBS_READ_PROGRESS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_READ_PROGRESS_H_
 

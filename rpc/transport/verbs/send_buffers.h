@@ -1,4 +1,5 @@
-// SendBuffers: which memory each slot of a send ring sends from, and which of it somebody is writing a frame into. Pure.
+// SendBuffers: which memory each slot of a send ring sends from, and which of it somebody is writing a frame into.
+// Pure.
 //
 //    slots    0 1 2 3 ...    each has a buffer        take()              somebody writes
 //    spares   s s s          no slot has them   ----------------> out  ---------------------+
@@ -6,8 +7,8 @@
 //               |  +------------------------------------------------+                       |
 //               +---- the slot's own buffer, for it ----------------- exchange(slot) <------+
 //
-// A slot that sends a frame gives its own buffer for it. So a frame needs no copy and no record of when it was sent: its memory is
-// free when the slot is. There are as many spares as there may be frames out.
+// A slot that sends a frame gives its own buffer for it. So a frame needs no copy and no record of when it was sent:
+// its memory is free when the slot is. There are as many spares as there may be frames out.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_SEND_BUFFERS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_SEND_BUFFERS_H_
 

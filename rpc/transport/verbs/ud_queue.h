@@ -9,8 +9,9 @@
 //   A completion costs, so only some packets ask for one; it stands for all before it. Each quarter of the ring asks, and the last packet
 //   of a post that has tokens before it: so no token waits for later traffic.
 //
-//   Frames are written in memory of the same kind, which no slot has meanwhile; a slot that sends one changes its own memory for it
-//   (send_buffers.h). Each that is being written has a slot kept for it, so that it is never in want of one.
+//   Frames are written in memory of the same kind, which no slot has meanwhile; a slot that sends one changes its own
+//   memory for it (send_buffers.h). Each that is being written has a slot kept for it, so that it is never in want of
+//   one.
 //
 // Receive: each buffer is free, posted or lent. There are more of them than the ring holds: while some are lent the ring is full all
 // the same. They are posted again in whatever order they come back.
@@ -86,7 +87,8 @@ class UdQueue {
   /// The next slot: `room` is its own registered memory, for a whole packet. Only with send_room(); then fill in
   /// request.{num_sge, wr.ud} and pieces, and call commit().
   SendSlot& next_slot(std::byte*& room);
-  /// Memory for a whole packet and kFrameSlack, to be written until one of the two below. Only with send_room(). Nothing: kFramesMax are out.
+  /// Memory for a whole packet and kFrameSlack, to be written until one of the two below. Only with send_room().
+  /// Nothing: kFramesMax are out.
   [[nodiscard]] std::optional<uint32_t> take_frame() { return buffers_.take(); }
   [[nodiscard]] std::byte* frame_at(uint32_t frame) const { return memory_.data() + frame * slot_bytes_; }
   void give_back_frame(uint32_t frame) { buffers_.give_back(frame); }

@@ -1,5 +1,5 @@
-// Large messages between two endpoints: trains out of frames or of the application's memory, runs in bursts, and what damage,
-// loss and disorder do to them.
+// Large messages between two endpoints: trains out of frames or of the application's memory, runs in bursts, and what
+// damage, loss and disorder do to them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

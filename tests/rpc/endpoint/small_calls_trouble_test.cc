@@ -1,4 +1,5 @@
-// Small calls when something stands in their way: a peer that hangs, credits that others have, no memory, an id of a connection that is over.
+// Small calls when something stands in their way: a peer that hangs, credits that others have, no memory, an id of a
+// connection that is over.
 #include "tests/rpc/endpoint/small_calls_net.h"
 
 namespace skua::rpc::testing {

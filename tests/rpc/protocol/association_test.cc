@@ -103,7 +103,8 @@ TEST(Association, Hears_CountsTheSequence) {
   EXPECT_EQ(association.expected_sequence, 6u) << "one that comes late";
 }
 
-/// The twin keeps 64-bit times, in which nothing wraps: what was sent more than kStaleAfter before the newest is not heard.
+/// The twin keeps 64-bit times, in which nothing wraps: what was sent more than kStaleAfter before the newest is not
+/// heard.
 TEST(Association, Hears_AsATwinThatDoesNotWrap) {
   Rng rng(5);
   Association association;

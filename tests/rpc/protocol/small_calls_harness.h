@@ -1,4 +1,5 @@
-// SmallCalls over a driver that records: what is written into bundles, when these are sealed, and what becomes of what comes in.
+// SmallCalls over a driver that records: what is written into bundles, when these are sealed, and what becomes of what
+// comes in.
 #ifndef SKUA_TESTS_RPC_PROTOCOL_SMALL_CALLS_HARNESS_H_
 #define SKUA_TESTS_RPC_PROTOCOL_SMALL_CALLS_HARNESS_H_
 

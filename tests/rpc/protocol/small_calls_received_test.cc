@@ -102,7 +102,8 @@ TEST_F(SmallCallsReceivedTest, Answer_NothingHappensWhereItIsNotForHere) {
   EXPECT_TRUE(answer(hots_[0], 5, "a")) << "what hinders calls does not hinder answers";
 }
 
-/// Answers leave with the bundle that brought their requests: at its end if it is large, at the burst's end if it is not.
+/// Answers leave with the bundle that brought their requests: at its end if it is large, at the burst's end if it is
+/// not.
 TEST_F(SmallCallsReceivedTest, Answers_LeaveWhenTheReceivedBundleIsDone) {
   driver_.handler = [&](SessionHot& hot, uint32_t number, const std::string& bytes) {
     EXPECT_TRUE(answer(hot, number, "to " + bytes));

@@ -1,4 +1,5 @@
-// Frames over connections: what the engine writes arrives as it was written, in order with packets, or its connection broke.
+// Frames over connections: what the engine writes arrives as it was written, in order with packets, or its connection
+// broke.
 #include <algorithm>
 
 #include "gtest/gtest.h"

@@ -1,5 +1,5 @@
-// Two verbs transports on one device that know each other. Runs where there are two Soft-RoCE links as tests/vm makes them: rxe0 with
-// 10.77.0.1 and an MTU of 4096, rxe1 with 10.78.0.1 and an MTU of 1024.
+// Two verbs transports on one device that know each other. Runs where there are two Soft-RoCE links as tests/vm makes
+// them: rxe0 with 10.77.0.1 and an MTU of 4096, rxe1 with 10.78.0.1 and an MTU of 1024.
 #ifndef SKUA_TESTS_RPC_TRANSPORT_VERBS_VERBS_PAIR_H_
 #define SKUA_TESTS_RPC_TRANSPORT_VERBS_VERBS_PAIR_H_
 

@@ -1,0 +1,323 @@
+// Calls: how they begin, end and are answered. Both ways of one are here: Endpoint::call() tries the small calls'
+// (rpc/bundles.h) and then the large ones' (rpc/protocol/session_caller.h), an answer goes back the way that its sslot
+// knows.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/check.h"
+#include "rpc/endpoint.h"
+#include "rpc/endpoint_impl.h"
+
+namespace skua::rpc {
+namespace {
+
+constexpr DurationNs kTimeoutMax = 3600 * kSecond;
+constexpr size_t kErrorTextMax = 1024;
+
+}  // namespace
+
+// --- ReplyToken ------------------------------------------------------------------------------------------------------
+
+ReplyToken& ReplyToken::operator=(ReplyToken&& other) noexcept {
+  if (this != &other) {
+    if (mailbox_ != nullptr) dropped();
+    mailbox_ = std::exchange(other.mailbox_, nullptr);
+    session_ = other.session_;
+    slot_ = other.slot_;
+    req_num_ = other.req_num_;
+  }
+  return *this;
+}
+
+void ReplyToken::dropped() {
+  fail(absl::InternalError("the handler dropped its reply token"));
+}
+
+void ReplyToken::reply(MessagePtr message) {
+  answer(absl::OkStatus(), std::move(message));
+}
+
+void ReplyToken::fail(const absl::Status& status) {
+  SKUA_CHECK(!status.ok(), "fail() takes an error; use reply() for success");
+  answer(status, MessagePtr());
+}
+
+std::optional<Lease> ReplyToken::reserve(size_t bytes) {
+  SKUA_CHECK(mailbox_ != nullptr && mailbox_->on_owner_thread(),
+             "reserve() is for the endpoint's thread, before the answer");
+  EndpointImpl* endpoint = mailbox_->endpoint();
+  return endpoint == nullptr ? std::optional<Lease>() : endpoint->reserve_answer(session_, bytes);
+}
+
+namespace {
+
+/// A token's hold on its mailbox, on the way through it.
+class TokenHold {
+ public:
+  explicit TokenHold(EndpointMailbox* mailbox) : mailbox_(mailbox) {}
+  TokenHold(TokenHold&& other) noexcept : mailbox_(std::exchange(other.mailbox_, nullptr)) {}
+  TokenHold& operator=(TokenHold&&) = delete;
+  ~TokenHold() {
+    if (mailbox_ != nullptr) mailbox_->let_go();
+  }
+  [[nodiscard]] EndpointMailbox* mailbox() const { return mailbox_; }
+
+ private:
+  EndpointMailbox* mailbox_;
+};
+
+}  // namespace
+
+void ReplyToken::answer(const absl::Status& status, MessagePtr&& message) {
+  SKUA_CHECK(mailbox_ != nullptr, "a reply token answers once; this one was used or moved from");
+  EndpointMailbox* mailbox = std::exchange(mailbox_, nullptr);
+  if (mailbox->on_owner_thread()) {
+    EndpointImpl* endpoint = mailbox->endpoint();
+    mailbox->let_go();
+    if (endpoint == nullptr) return;
+    endpoint->handler_done();
+    endpoint->answer(session_, slot_, req_num_, status, std::move(message));
+    return;
+  }
+  answer_from_afar(mailbox, status, std::move(message));
+}
+
+void ReplyToken::answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message) {
+  TokenHold hold(mailbox);
+  // The hold travels with the answer; the endpoint may be gone, then nobody waits for the answer either.
+  static_cast<void>(mailbox->post_waiting([hold = std::move(hold), session = session_, slot = slot_, req_num = req_num_,
+                                           status, message = std::move(message)]() mutable {
+    EndpointImpl* endpoint = hold.mailbox()->endpoint();
+    if (endpoint == nullptr) return;
+    endpoint->handler_done();
+    endpoint->answer(session, slot, req_num, status, std::move(message));
+  }));
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+namespace {
+/// Of CallId::index: the call is a small one, of the session with the rest of the bits; `number` is its request number.
+constexpr uint32_t kSmallCall = 1u << 31;
+}  // namespace
+
+bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& request, const CallOptions& options,
+                              CompletionFn& completion, CallId& id) {
+  SessionHot& hot = bundles_.hot(session.index);
+  const bool is_empty = !request;
+  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | is_empty)
+      [[unlikely]] {
+    return false;
+  }
+  const size_t in_flight_or_more = bundles_.calls().in_flight() + calls_.size();
+  if (in_flight_or_more >= options_.calls_max && calls_in_flight() >= options_.calls_max) [[unlikely]] {
+    return false;
+  }
+  if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {
+    return false;
+  }
+  id.index = session.index | kSmallCall;
+  id.generation = hot.wire_generation;  // of this connection: the next one numbers its calls anew
+  ++counters_.calls_started;
+  return true;
+}
+
+absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr&& request,
+                                          const CallOptions& options, CompletionFn&& completion) {
+  if (CallId id; call_small(session, method, request, options, completion, id)) [[likely]] {
+    return id;
+  }
+  if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
+  SessionEntry* entry = entry_of(session);
+  if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
+  if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
+  if (options.timeout_ns <= 0 || options.timeout_ns > kTimeoutMax) {
+    return absl::InvalidArgumentError("a call's timeout must be above 0 and at most one hour");
+  }
+  if (!request) request = make_message();
+  if (request->size() > options_.protocol.message_max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
+  }
+  // A call whose completion runs is over, though its record is not free yet.
+  if (calls_in_flight() >= options_.calls_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
+  }
+  Call& call = take_call();
+  call.request = std::move(request);
+  call.method = method;
+  call.one_way = options.one_way;
+  call.sent = false;
+  call.deadline_ns = now_ns_ + options.timeout_ns;
+  call.session_index = session.index;
+  call.slot = kNoSlot;
+  call.is_small = false;
+  if (absl::Status status = entry->session->start(call, now_ns_); !status.ok()) {
+    call.request.reset();
+    free_calls_.push_back(call.pool_index);
+    return status;
+  }
+  call.completion = std::move(completion);
+  ++counters_.calls_started;
+  return CallId{call.pool_index, call.pool_generation};
+}
+
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
+                                      const CallOptions& options, CompletionFn completion) {
+  impl_->enter(options.now_ns);
+  return impl_->call(session, method, std::move(request), options, std::move(completion));
+}
+
+/// An empty record; it may be one more than there were.
+Call& EndpointImpl::take_call() {
+  if (free_calls_.empty()) {
+    calls_.push_back(std::make_unique<Call>());
+    calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
+    return *calls_.back();
+  }
+  Call& call = *calls_[free_calls_.back()];
+  free_calls_.pop_back();
+  return call;
+}
+
+bool EndpointImpl::start_small(Session& session, Call& call) {
+  // The application's completion stays in the record, which cancel() finds.
+  CompletionFn completion = [this, &call](CallOutcome&& outcome) {
+    call.is_small = false;
+    --small_records_;
+    --counters_.calls_completed;  // it is counted where it ends
+    call.outcome = std::move(outcome);
+    complete(call);
+  };
+  const auto method = static_cast<uint8_t>(call.method);
+  session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session says it anew
+  call.is_small = bundles_.calls().start(session.hot(), method, call.request, call.deadline_ns - now_ns_, completion,
+                                         call.small_number);
+  if (call.is_small) {
+    ++small_records_;
+  } else {
+    completion.reset();
+  }
+  return call.is_small;
+}
+
+Call& EndpointImpl::take_over(Session& session) {
+  bundles_.calls().give_up(session.hot());
+  Call& call = take_call();
+  call.session_index = session.address().local_index;
+  return call;
+}
+
+void EndpointImpl::cancel(CallId id) {
+  if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
+    const uint32_t index = id.index & ~kSmallCall;
+    if (bundles_.hot(index).wire_generation != id.generation || index >= entries_.size()) return;
+    SessionEntry* entry = entries_[index].get();
+    if (entry->state != SessionEntry::State::kOpen) return;
+    entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
+    run_completions();
+    return;
+  }
+  if (id.index >= calls_.size()) return;
+  Call& call = *calls_[id.index];
+  if (call.pool_generation != id.generation || call.session_index == UINT32_MAX) return;
+  entries_[call.session_index]->session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
+  run_completions();
+}
+
+size_t EndpointImpl::run_completions() {
+  size_t count = 0;
+  while (Call* call = completed_.pop_front()) {
+    ++count;
+    ++counters_.calls_completed;
+    call->request.reset();
+    // In place: a new call that it makes gets another record.
+    ++completing_count_;
+    if (call->completion) call->completion(std::move(call->outcome));
+    --completing_count_;
+    call->outcome.response.reset();
+    if (!call->outcome.status.ok()) call->outcome.status = absl::OkStatus();
+    call->outcome.from_peer = call->outcome.may_have_executed = false;
+    ++call->pool_generation;
+    free_calls_.push_back(call->pool_index);
+  }
+  return count;
+}
+
+// --- Handlers --------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code,
+                          const std::string& text) {
+  ++counters_.requests_refused;
+  MessagePtr message = make_message();
+  message->append_copy(as_byte_span(text));
+  session.respond(request.slot, request.req_num, code, true, std::move(message), now_ns_);
+}
+
+void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
+  if (request.method >= kMethodMax || !handlers_[request.method]) {
+    return refuse(session, request, absl::StatusCode::kUnimplemented,
+                  absl::StrCat("no handler for method ", request.method));
+  }
+  if (handlers_running_ >= options_.handlers_max) {
+    return refuse(session, request, absl::StatusCode::kResourceExhausted,
+                  absl::StrCat("the peer runs handlers_max (", options_.handlers_max, ") requests: try again later"));
+  }
+  ++counters_.requests_served;
+  has_gathered_ = static_cast<bool>(burst_end_observer_);
+  const SessionEntry& entry = *entries_[session.address().local_index];
+  if (!request.one_way) {
+    ++handlers_running_;
+    mailbox_->hold();
+  }
+  IncomingCall call{.session = {entry.index, entry.handle_generation},
+                    .method = request.method,
+                    .one_way = request.one_way,
+                    .deadline_ns = request.deadline_ns,
+                    .received_ns = now_ns_,
+                    .request = std::move(request.request),
+                    .reply = ReplyToken(request.one_way ? nullptr : mailbox_.get(),
+                                        {entry.index, entry.wire_generation}, request.slot, request.req_num)};
+  handlers_[call.method](std::move(call));
+}
+
+MessagePtr EndpointImpl::error_message(const absl::Status& status) {
+  MessagePtr message = make_message();
+  message->append_copy(
+      as_byte_span(std::string_view(status.message().data(), status.message().size()).substr(0, kErrorTextMax)));
+  return message;
+}
+
+void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+                          MessagePtr&& message) {
+  if (status.ok()) [[likely]] {
+    SessionHot& hot = bundles_.hot(wire_session.index);
+    if (!message) message = make_message();
+    const bool is_life = hot.wire_generation == wire_session.generation;
+    if (is_life && bundles_.calls().answer(hot, req_num, message)) [[likely]] {
+      return;
+    }
+  }
+  SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
+  if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
+      entry->wire_generation != wire_session.generation) {
+    ++counters_.stale_replies;
+    return;
+  }
+  absl::StatusCode code = absl::StatusCode::kOk;
+  if (!status.ok()) [[unlikely]] {
+    code = status.code();
+    message = error_message(status);
+  }
+  if (!entry->session->respond(slot, req_num, code, false, std::move(message), now_ns_)) ++counters_.stale_replies;
+}
+
+std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {
+  const SessionEntry& entry = *entries_[wire_session.index];
+  // Of a session that is gone the answer goes nowhere, and at once.
+  if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
+  return answers_.take(payer_of(entry, entry.peer), bytes);
+}
+
+}  // namespace skua::rpc

@@ -1,0 +1,239 @@
+// How sessions break, come back and end: what a peer, the transport's links and time tell of them. endpoint_sessions.cc
+// has the picture.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
+#include "rpc/endpoint_impl.h"
+#include "rpc/protocol/mutants.h"
+
+namespace skua::rpc {
+namespace {
+
+using State = SessionEntry::State;
+
+std::string describe(const EndpointIdentity& who) {
+  return absl::StrCat(who.uuid.to_string(), " incarnation ", who.incarnation);
+}
+
+}  // namespace
+
+// --- Breaking and ending ---------------------------------------------------------------------------------------------
+
+void EndpointImpl::on_unknown_session(const Arrival& arrival, PeerId from) {
+  // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
+  for (auto& entry : entries_) {
+    if (entry->state != State::kOpen || from != entry->peer || entry->remote_index != arrival.header.session_index ||
+        entry->remote_generation != arrival.header.session_generation) {
+      continue;
+    }
+    break_session(*entry,
+                  absl::AbortedError(absl::StrCat("the peer ", describe(entry->identity),
+                                                  " restarted or gave the session up: the request may have executed")));
+    return;
+  }
+  count_drop(DropReason::kUnknownSession);
+}
+
+void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
+  ++counters_.sessions_broken;
+  entry.session->ready_hook.unlink();
+  entry.session->interrupt(why, now_ns_);
+  bundles_.leave(entry);
+  if (!entry.initiator) return doom(entry, why);
+  renew_generation(entry);
+  entry.nonce = secret();
+  entry.state = State::kConnecting;
+  entry.connecting_since_ns = entry.next_attempt_ns = now_ns_;
+  entry.attempts = 0;
+  timers_.set(entry.index, now_ns_);
+  notify(entry, SessionEvent::Kind::kBroken, why);
+}
+
+void EndpointImpl::close(SessionId session) {
+  SessionEntry* entry = entry_of(session);
+  if (entry == nullptr) return;
+  if (entry->state == State::kOpen && entry->peer != kUnbound) {
+    PacketHeader header;
+    header.type = PacketType::kDisconnect;
+    header.session_index = entry->remote_index;
+    header.session_generation = entry->remote_generation;
+    send_control(entry->peer, header, {});
+  }
+  doom(*entry, absl::CancelledError("the session was closed"));
+}
+
+void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
+  if (entry.state == State::kDoomed) return;
+  entry.state = State::kDoomed;
+  --session_count_;
+  entry.session->ready_hook.unlink();
+  entry.session->abort_all(why, now_ns_);
+  bundles_.leave(entry);
+  timers_.set(entry.index, kTimeNever);
+  if (entry.initiator) {
+    if (const auto count = dialled_.find(entry.peer); --count->second == 0) dialled_.erase(count);
+  } else {
+    accepted_.erase({entry.nonce, entry.identity.uuid});
+    uncount(entry);  // its packets may still be on their way to the peer
+  }
+  doomed_.push_back(entry.index);
+  notify(entry, SessionEvent::Kind::kClosed, why);
+}
+
+void EndpointImpl::bury_doomed() {
+  if (doomed_.empty()) return;
+  run_completions();
+  for (uint32_t index : std::exchange(doomed_, {})) {
+    SessionEntry& entry = *entries_[index];
+    entry.session->ready_hook.unlink();
+    bundles_.remove(index);
+    entry.session.reset();
+    entry.state = State::kFree;
+    free_entries_.push_back(index);
+  }
+}
+
+void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why) {
+  if (!session_observer_) return;
+  session_observer_({kind, {entry.index, entry.handle_generation}, entry.identity, why});
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+size_t EndpointImpl::handle_links() {
+  const size_t count = transport_.poll_links(link_events_);
+  for (size_t i = 0; i < count; ++i) on_link(link_events_[i]);
+  return count;
+}
+
+void EndpointImpl::on_link(const LinkEvent& event) {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    SessionEntry& entry = *entries_[i];
+    if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed) continue;
+    if (event.kind == LinkEvent::Kind::kRefused && absl::IsOutOfRange(event.why)) {
+      // Packets of that size alone: what is not open yet will ask for less.
+      const bool fits = entry.state != State::kOpen ||
+                        entry.session->terms().payload_bytes <= transport_.payload_max_bytes(entry.peer);
+      if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
+    } else if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
+      break_session(entry, event.why);
+    } else if (event.kind == LinkEvent::Kind::kRefused) {
+      entry.session->abort_all(event.why, now_ns_);
+    } else if (event.kind == LinkEvent::Kind::kDown) {
+      // Repeat what was in flight when the link stands again, or after a pause (which makes the
+      // transport try).
+      entry.link_lost = true;
+      entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
+      timers_.set_earlier(entry.index, entry.resend_at_ns);
+      if (!entry.initiator) {
+        entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
+        timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
+        if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
+      } else if (capabilities_.connected && entry.state == State::kOpen) {
+        entry.session->go_quiet();
+        bundles_.leave(entry);
+        if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
+      }
+      if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, event.why);
+    } else if (entry.state == State::kOpen) {
+      entry.link_down_ns = kTimeNever;
+      const bool another_life =
+          entry.identity.uuid == event.identity.uuid && entry.identity.incarnation != event.identity.incarnation;
+      if (another_life) {
+        break_session(entry, absl::AbortedError(absl::StrCat("the peer restarted: it was ", describe(entry.identity),
+                                                             ", now incarnation ", event.identity.incarnation,
+                                                             "; the request may have executed")));
+      } else if (entry.link_lost) {
+        resume(entry);
+      }
+    }
+  }
+}
+
+// --- Timers ----------------------------------------------------------------------------------------------------------
+
+void EndpointImpl::arm_timer(Session& session, TimeNs when) {
+  timers_.set_earlier(session.address().local_index, when);
+}
+
+void EndpointImpl::run_entry_timer(SessionEntry& entry) {
+  TimeNs next = kTimeNever;
+  if (entry.state == State::kOpen) {
+    next = run_open_timer(entry);
+  } else if (entry.state == State::kConnecting || entry.state == State::kAwaitingAnswer) {
+    next = run_connecting_timer(entry);
+  }
+  if (entry.state != State::kDoomed) timers_.set_earlier(entry.index, next);
+}
+
+TimeNs EndpointImpl::run_connecting_timer(SessionEntry& entry) {
+  const ProtocolOptions& protocol = options_.protocol;
+  TimeNs next = entry.session->on_timer(now_ns_);
+  const bool overdue = now_ns_ - entry.connecting_since_ns >= protocol.connect_timeout_ns;
+  if (overdue && entry.session->outstanding_calls() > 0) {
+    entry.session->abort_all(
+        absl::UnavailableError(absl::StrCat("no answer to ", entry.attempts, " attempts to open the session in ",
+                                            (now_ns_ - entry.connecting_since_ns) / kMillisecond,
+                                            " ms: is the peer running and reachable?")),
+        now_ns_);
+  }
+  if (entry.state == State::kConnecting && now_ns_ >= entry.next_attempt_ns) {
+    entry.offer_due = true;
+    offers_due_.push_back(entry.index);
+    entry.next_attempt_ns = now_ns_ + (overdue ? 10 : 1) * protocol.connect_retry_ns;
+  }
+  if (entry.state == State::kConnecting) next = std::min(next, entry.next_attempt_ns);
+  return std::min(next, now_ns_ + protocol.connect_timeout_ns);
+}
+
+TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
+  const ProtocolOptions& protocol = options_.protocol;
+  TimeNs next = entry.session->on_timer(now_ns_);
+  if (entry.session->peer_silent(now_ns_)) {
+    break_session(entry,
+                  absl::UnavailableError(absl::StrCat("the peer ", describe(entry.identity), " has been silent for ",
+                                                      (now_ns_ - entry.session->last_heard_ns()) / kMillisecond,
+                                                      " ms: it is down or cut off; the request may have executed")));
+    return now_ns_;
+  }
+  if (entry.link_lost && now_ns_ >= entry.resend_at_ns) resume(entry);
+  if (now_ns_ >= entry.next_join_ns) {
+    entry.next_join_ns = now_ns_ + protocol.connect_retry_ns;
+    if (!entry.session->is_quiet()) bundles_.join(entry);
+  }
+  next = std::min(next, entry.next_join_ns);
+  if (!entry.initiator && !entry.proven) {
+    const TimeNs given_up_ns = entry.connecting_since_ns + protocol.unproven_after_ns;
+    if (now_ns_ >= given_up_ns) {
+      doom(entry, absl::UnavailableError("the peer opened the session and never used it"));
+      return kTimeNever;
+    }
+    next = std::min(next, given_up_ns);
+  }
+  // Whoever opened the session makes the connection again, if anybody is there.
+  if (entry.link_down_ns != kTimeNever) {
+    const TimeNs given_up_ns = entry.link_down_ns + protocol.abandoned_after_ns;
+    if (now_ns_ >= given_up_ns) {
+      doom(entry, absl::UnavailableError("the peer's connection broke, and was not made again"));
+      return kTimeNever;
+    }
+    next = std::min(next, given_up_ns);
+  }
+  const DurationNs silence = now_ns_ - entry.session->last_heard_ns();
+  if (!entry.initiator && silence >= protocol.idle_timeout_ns) {
+    doom(entry, absl::UnavailableError("the peer has been silent for the idle timeout"));
+    return kTimeNever;
+  }
+  const DurationNs ping_every = entry.initiator ? protocol.idle_timeout_ns / 3 : protocol.idle_timeout_ns;
+  if (entry.initiator && silence >= ping_every) {
+    entry.session->send_ping();
+    next = std::min(next, now_ns_ + ping_every);
+  } else {
+    next = std::min(next, entry.session->last_heard_ns() + ping_every);
+  }
+  return std::min(next, entry.resend_at_ns);
+}
+
+}  // namespace skua::rpc
