@@ -101,7 +101,7 @@ class Surroundings final : public SessionHost, public PacketSink, public LeaseOw
   void count_retransmit() override {}
   void count_copied(size_t) override {}
 
-  [[nodiscard]] bool has_room() const override { return room > 0; }
+  [[nodiscard]] uint32_t room_packets() const override { return static_cast<uint32_t>(room); }
   void emit(const Session&, const PacketHeader&, const MessagePtr& payload, size_t offset, size_t length) override {
     SKUA_CHECK(room-- > 0, "emitted without room");
     if (length == 0) return;

@@ -17,6 +17,9 @@ TcpOptions wire_options(size_t side, uint16_t version_max) {
   options.listen_ip = TunWire::kAddresses[side];
   options.version_max = version_max;
   options.zero_copy_above_bytes = 10'000;
+  // The wire loses SYNs too, and the kernel writes each again a second later, then two, then four. A dial that is given
+  // up takes its packets with it: nothing would write them again.
+  options.connect_timeout_ns = 60 * kSecond;
   // A tun device copies what it is given.
   options.zero_copy_though_copied = true;
   return options;
@@ -37,7 +40,7 @@ class Exchange {
   /// `drops`: see TunWire.
   void run(size_t packets, const std::function<bool(size_t, std::string_view)>& drops) {
     sides_[0].peer = sides_[0].node->resolve(*sides_[1].node);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (!is_done(packets)) {
       for (size_t side = 0; side < 2; ++side) {
         wire_.enter(side);
@@ -48,7 +51,8 @@ class Exchange {
       if (sides_[1].peer == kNoPeer && !sides_[1].node->received.empty()) {
         sides_[1].peer = sides_[1].node->received[0].from;
       }
-      ASSERT_LT(std::chrono::steady_clock::now(), end) << "packets do not arrive";
+      ASSERT_LT(std::chrono::steady_clock::now(), end)
+          << "packets do not arrive" << state(sides_[0]) << state(sides_[1]);
     }
     wire_.leave();
     for (size_t side = 0; side < 2; ++side) check(sides_[side], sides_[1 - side]);
@@ -87,6 +91,15 @@ class Exchange {
       return static_cast<size_t>(std::count_if(side.node->received.begin(), side.node->received.end(),
                                                [](const Received& got) { return !got.is_bundle; })) == packets;
     });
+  }
+  static std::string state(const Side& side) {
+    std::string out = " [received " + std::to_string(side.node->received.size()) + ", sent " +
+                      std::to_string(side.sent.size()) + ", links";
+    for (const LinkEvent& event : side.node->links) {
+      out += event.kind == LinkEvent::Kind::kDown ? " down: " : " up ";
+      out += event.why.ToString();
+    }
+    return out + "]";
   }
   static void check(const Side& to, const Side& from) {
     size_t next = 0;
