@@ -22,8 +22,14 @@ void FrameLeases::end(uint32_t id) {
 void FrameLeases::return_lease(uint64_t cookie) {
   endpoint_.check_thread();
   const auto id = static_cast<uint32_t>(cookie);
-  if (--frames_[id].count > 0) return;
-  --endpoint_.lent_count_;  // while a frame is being handled it has a count of its own
+  if (--frames_[id].count == 0) [[unlikely]] {
+    end_lent(id);
+  }
+}
+
+/// While a frame is being handled it has a count of its own: it was lent.
+void FrameLeases::end_lent(uint32_t id) {
+  --endpoint_.lent_count_;
   end(id);
 }
 
@@ -41,11 +47,12 @@ Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOpt
 
 // Inline, and in front of who uses them: each small call comes through here.
 
-void Bundles::deliver(SessionHot& hot, const RawRecord& record, Lease&& request) {
+void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
   EndpointImpl& e = endpoint_;
   HandlerFn& handler = e.handlers_[record.method()];
   const uint32_t slot = record.number & hot.mask;
   if (!handler || e.handlers_running_ >= e.options_.handlers_max) [[unlikely]] {
+    Lease(request).reset();
     return refuse(hot, record);
   }
   ++e.counters_.requests_served;
@@ -58,23 +65,24 @@ void Bundles::deliver(SessionHot& hot, const RawRecord& record, Lease&& request)
                        .one_way = false,
                        .deadline_ns = now_ns_ + time_of_code(record.time()),
                        .received_ns = now_ns_,
-                       .request = std::move(request),
+                       .request = Lease(request),
                        .reply = ReplyToken(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number)});
 }
 
-void Bundles::complete(CompletionFn& completion, CallOutcome&& outcome) {
+void Bundles::complete(CompletionFn& completion, LeaseParts response) {
+  CallOutcome outcome{
+      .status = absl::OkStatus(), .response = Lease(response), .from_peer = true, .may_have_executed = true};
   // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
   if (endpoint_.has_gathered_) [[unlikely]] {
     burst_end();
   }
   ++endpoint_.counters_.calls_completed;
   if (!completion) return;
-  outcome.from_peer = outcome.may_have_executed = true;
   completion(std::move(outcome));
 }
 
 /// As a large call's request is refused: with an answer that says why.
-void Bundles::refuse(SessionHot& hot, const RawRecord& record) {
+void Bundles::refuse(SessionHot& hot, RawRecord record) {
   ArrivedRequest arrived;
   arrived.slot = record.number & hot.mask;
   arrived.req_num = record.number;
@@ -98,15 +106,14 @@ void Bundles::on_packet(const RxPacket& packet) {
   endpoint_.counters_.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
 }
 
-bool Bundles::copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
+LeaseParts Bundles::copy_out(const SessionHot& hot, ByteSpan bytes) {
   std::optional<Assembly> copy = endpoint_.allocate_for(
       endpoint_.payer_of(*endpoint_.entries_[index_of_handle(hot.handle)], current_from_), bytes.size());
-  if (!copy.has_value()) return false;
+  if (!copy.has_value()) return {};
   copy_bytes(copy->data, bytes);
   endpoint_.counters_.rx_copied_bytes += bytes.size();
   ++endpoint_.counters_.leases_copied_out;
-  lease = std::move(copy->lease);
-  return true;
+  return copy->lease.leak();
 }
 
 void Bundles::flush() {
@@ -146,7 +153,7 @@ void Bundles::on_slot_freed(SessionHot& hot) {
 }
 
 /// The call goes on as a large one meanwhile; its answer is none the worse.
-void Bundles::on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo) {
+void Bundles::on_late_answer(SessionHot& hot, RawRecord record, ByteSpan bytes, Ticks echo) {
   Arrival arrival;
   arrival.header.type = PacketType::kResponse;
   arrival.header.session_index = index_of_handle(hot.handle);
@@ -225,7 +232,7 @@ void Bundles::leave(SessionEntry& entry) {
   associations_.end(*a);
 }
 
-void Bundles::on_join(const BundleHead& head, const RawRecord& record, ByteSpan bytes, PeerId from) {
+void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from) {
   if (record.kind() > static_cast<uint32_t>(RecordKind::kJoined)) return drop(DropReason::kBadType);
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
@@ -234,7 +241,7 @@ void Bundles::on_join(const BundleHead& head, const RawRecord& record, ByteSpan 
   on_joined(record, join, associations_.find(head.association, head.epoch, from));
 }
 
-void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, const JoinRecord& join, PeerId from) {
+void Bundles::on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from) {
   if (record.number >= endpoint_.entries_.size()) return drop(DropReason::kUnknownSession);
   SessionEntry& entry = *endpoint_.entries_[record.number];
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
@@ -267,7 +274,7 @@ void Bundles::on_join_request(const BundleHead& head, const RawRecord& record, c
   hot.hinder(SessionHot::kNotJoined, false);
 }
 
-void Bundles::on_joined(const RawRecord& record, const JoinRecord& join, Association* a) {
+void Bundles::on_joined(RawRecord record, const JoinRecord& join, Association* a) {
   SessionHot& joined = hot(index_of_handle(record.session));
   const bool is_session = &joined != &nobody_ && joined.handle == record.session;
   if (a == nullptr || !a->is_ours || !is_session) return drop(DropReason::kUnknownAssociation);

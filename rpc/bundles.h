@@ -37,9 +37,9 @@ class FrameLeases final : public LeaseOwner {
     frames_[id] = {buffer, 1};
     return id;
   }
-  void lend(uint32_t id, ByteSpan piece, Lease& lease) {
+  [[nodiscard]] LeaseParts lend(uint32_t id, ByteSpan piece) {
     ++frames_[id].count;
-    lease.fill(piece, this, id);
+    return {piece, this, id};
   }
   /// True: pieces of it are still lent.
   bool drop(uint32_t id) {
@@ -56,6 +56,7 @@ class FrameLeases final : public LeaseOwner {
   };
   void grow();
   void end(uint32_t id);
+  [[gnu::noinline]] void end_lent(uint32_t id);
 
   EndpointImpl& endpoint_;
   std::vector<Frame> frames_;
@@ -116,15 +117,16 @@ class Bundles final {
     if (out_count_ == out_.size()) flush();
   }
   void flush();
-  bool keep(const SessionHot& hot, ByteSpan bytes, Lease& lease) {
+  bool keep(const SessionHot& hot, ByteSpan bytes, LeaseParts& parts) {
     if (bytes.empty()) return true;
     if (!current_lends_) [[unlikely]] {
-      if (copy_out(hot, bytes, lease)) return true;
+      parts = copy_out(hot, bytes);
+      if (parts.owner != nullptr) return true;
       // Without memory to copy to, lending above the watermark is the lesser evil.
       if (!current_is_lendable_) return false;
     }
     zero_copy_bytes_ += bytes.size();
-    leases_.lend(current_, bytes, lease);
+    parts = leases_.lend(current_, bytes);
     return true;
   }
   /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
@@ -132,16 +134,16 @@ class Bundles final {
   [[nodiscard]] uint32_t group_records() const { return group_records_; }
   /// Handlers gather requests, or do not.
   void gather(bool is) { group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1; }
-  inline void deliver(SessionHot& hot, const RawRecord& record, Lease&& request);
-  inline void complete(CompletionFn& completion, CallOutcome&& outcome);
+  [[gnu::always_inline]] inline void deliver(SessionHot& hot, RawRecord record, LeaseParts request);
+  [[gnu::always_inline]] inline void complete(CompletionFn& completion, LeaseParts response);
   void burst_end();
-  void on_join(const BundleHead& head, const RawRecord& record, ByteSpan bytes, PeerId from);
+  void on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from);
   void arm(SessionHot& hot, Ticks by);
   void make_slots(SessionHot& hot);
   bool yield_slot(SessionHot& hot, uint32_t number);
   void on_slot_freed(SessionHot& hot);
   void on_larger_answer(SessionHot& hot, uint32_t bytes);
-  void on_late_answer(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
+  void on_late_answer(SessionHot& hot, RawRecord record, ByteSpan bytes, Ticks echo);
   void on_sample(SessionHot& hot, Ticks delay, uint32_t answers, uint32_t record_bytes);
   void count_retransmit();
   void drop(DropReason reason);
@@ -153,11 +155,12 @@ class Bundles final {
   static constexpr uint32_t kGatheredRecords = 8;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
-  void refuse(SessionHot& hot, const RawRecord& record);
-  bool copy_out(const SessionHot& hot, ByteSpan bytes, Lease& lease);
+  void refuse(SessionHot& hot, RawRecord record);
+  /// Nobody's: there is no memory.
+  LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
-  void on_join_request(const BundleHead& head, const RawRecord& record, const JoinRecord& join, PeerId from);
-  void on_joined(const RawRecord& record, const JoinRecord& join, Association* association);
+  void on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from);
+  void on_joined(RawRecord record, const JoinRecord& join, Association* association);
   void enter(SessionEntry& entry, Association& association);
   void remember(Association& association);
 

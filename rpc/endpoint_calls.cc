@@ -33,7 +33,15 @@ void ReplyToken::dropped() {
   fail(absl::InternalError("the handler dropped its reply token"));
 }
 
+/// Most answers are small, and are given on the endpoint's thread.
 void ReplyToken::reply(MessagePtr message) {
+  if (mailbox_ != nullptr && mailbox_->on_owner_thread()) [[likely]] {
+    EndpointImpl* endpoint = mailbox_->endpoint();
+    if (endpoint != nullptr && endpoint->answer_small(session_, req_num_, message)) [[likely]] {
+      std::exchange(mailbox_, nullptr)->let_go_here();
+      return endpoint->handler_done();
+    }
+  }
   answer(absl::OkStatus(), std::move(message));
 }
 
@@ -122,11 +130,8 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& re
   return true;
 }
 
-absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, MessagePtr&& request,
-                                          const CallOptions& options, CompletionFn&& completion) {
-  if (CallId id; call_small(session, method, request, options, completion, id)) [[likely]] {
-    return id;
-  }
+absl::StatusOr<CallId> EndpointImpl::call_large(SessionId session, MethodId method, MessagePtr& request,
+                                                const CallOptions& options, CompletionFn& completion) {
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
   SessionEntry* entry = entry_of(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
@@ -165,8 +170,12 @@ absl::StatusOr<CallId> EndpointImpl::call(SessionId session, MethodId method, Me
 
 absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, MessagePtr request,
                                       const CallOptions& options, CompletionFn completion) {
-  impl_->enter(options.now_ns);
-  return impl_->call(session, method, std::move(request), options, std::move(completion));
+  EndpointImpl& impl = *impl_;
+  impl.enter(options.now_ns);
+  if (CallId id; impl.call_small(session, method, request, options, completion, id)) [[likely]] {
+    return id;
+  }
+  return impl.call_large(session, method, request, options, completion);
 }
 
 /// An empty record; it may be one more than there were.
@@ -289,16 +298,17 @@ MessagePtr EndpointImpl::error_message(const absl::Status& status) {
   return message;
 }
 
+bool EndpointImpl::answer_small(SessionId wire_session, uint32_t req_num, MessagePtr& message) {
+  SessionHot& hot = bundles_.hot(wire_session.index);
+  if (!message) [[unlikely]] {
+    message = make_message();
+  }
+  return hot.wire_generation == wire_session.generation && bundles_.calls().answer(hot, req_num, message);
+}
+
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                           MessagePtr&& message) {
-  if (status.ok()) [[likely]] {
-    SessionHot& hot = bundles_.hot(wire_session.index);
-    if (!message) message = make_message();
-    const bool is_life = hot.wire_generation == wire_session.generation;
-    if (is_life && bundles_.calls().answer(hot, req_num, message)) [[likely]] {
-      return;
-    }
-  }
+  if (status.ok() && answer_small(wire_session, req_num, message)) return;
   SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {

@@ -133,15 +133,17 @@ class EndpointImpl final : public MemoryAccess,
     return alive && entry.handle_generation == session.generation ? &entry : nullptr;
   }
 
-  /// Inline: nobody but Endpoint::call() calls these.
+  /// False: the call is not a small one; nothing has happened. Inline: nobody but Endpoint::call() calls this.
   [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, MessagePtr& request,
                                                 const CallOptions& options, CompletionFn& completion, CallId& id);
-  [[gnu::always_inline]] inline absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr&& request,
-                                                            const CallOptions& options, CompletionFn&& completion);
+  [[gnu::noinline]] absl::StatusOr<CallId> call_large(SessionId session, MethodId method, MessagePtr& request,
+                                                      const CallOptions& options, CompletionFn& completion);
   void cancel(CallId call);
-  /// Answers a request; counts it as stale if the session or slot has moved on.
-  inline void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
-                     MessagePtr&& message);
+  /// Answers OK. False: the answer is not a small one; nothing has happened.
+  [[gnu::always_inline]] inline bool answer_small(SessionId wire_session, uint32_t req_num, MessagePtr& message);
+  /// Answers a request, whatever with; counts it as stale if the session or slot has moved on.
+  void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
+              MessagePtr&& message);
   std::optional<Lease> reserve_answer(SessionId wire_session, size_t bytes);
   [[gnu::noinline]] MessagePtr error_message(const absl::Status& status);
   void handler_done() { --handlers_running_; }

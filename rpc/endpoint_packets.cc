@@ -74,7 +74,11 @@ bool EndpointImpl::copy_out(const Arrival& arrival, Lease& lease) {
 bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
   if (bundles_.in_packet()) [[unlikely]] {
-    return bundles_.keep(entries_[arrival.header.session_index]->session->hot(), arrival.payload, lease);
+    LeaseParts parts;
+    const SessionHot& hot = entries_[arrival.header.session_index]->session->hot();
+    const bool is_kept = bundles_.keep(hot, arrival.payload, parts);
+    lease = Lease(parts);
+    return is_kept;
   }
   if (current_->placed) {
     current_kept_ = true;

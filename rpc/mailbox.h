@@ -51,6 +51,8 @@ class EndpointMailbox final : public Mailbox {
       self_.reset();
     }
   }
+  /// The same where it is known that this is the endpoint's thread, and that the endpoint lives.
+  void let_go_here() { --held_here_; }
   /// Null once closed. Thread: the endpoint's.
   [[nodiscard]] EndpointImpl* endpoint() const { return endpoint_; }
   void wake();

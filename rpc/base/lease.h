@@ -23,6 +23,14 @@ class LeaseOwner {
   ~LeaseOwner() = default;
 };
 
+/// What a lease is made of, on its way to whoever holds it: plain words, which stay in registers. Whoever has them makes
+/// a lease of them, once.
+struct LeaseParts {
+  ByteSpan bytes;
+  LeaseOwner* owner = nullptr;
+  uint64_t cookie = 0;
+};
+
 /// Move-only. Thread: destroyed on the thread of the endpoint that lent it, and before that
 /// endpoint (both checked).
 class Lease {
@@ -30,6 +38,7 @@ class Lease {
   Lease() = default;
   /// Bytes that nobody waits for if `owner` is null.
   Lease(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) : bytes_(bytes), owner_(owner), cookie_(cookie) {}
+  explicit Lease(const LeaseParts& parts) : Lease(parts.bytes, parts.owner, parts.cookie) {}
   Lease(Lease&& other) noexcept
       : bytes_(std::exchange(other.bytes_, {})), owner_(std::exchange(other.owner_, nullptr)), cookie_(other.cookie_) {}
   Lease& operator=(Lease&& other) noexcept {
@@ -53,6 +62,8 @@ class Lease {
     owner_ = owner;
     cookie_ = cookie;
   }
+  /// Empties it without giving the bytes back.
+  [[nodiscard]] LeaseParts leak() { return {std::exchange(bytes_, {}), std::exchange(owner_, nullptr), cookie_}; }
   void reset() {
     if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->return_lease(cookie_);
     bytes_ = {};

@@ -40,23 +40,32 @@ void Message::release_bodies() {
 }
 
 void MessagePtr::free(Message* message) {
-  message->clear();
-  if (message->pool_ != nullptr) {
-    message->pool_->recycle(message);
-  } else {
-    delete message;
+  MessagePool* pool = message->pool_;
+  if (message->body_count_ > 0 || pool == nullptr || !pool->recycle(message)) [[unlikely]] {
+    return free_slowly(message);
   }
+  message->head_size_ = 0;
+}
+
+/// Bodies' owners are told before the message is anybody's again: they may make messages.
+void MessagePtr::free_slowly(Message* message) {
+  message->clear();
+  MessagePool* pool = message->pool_;
+  if (pool != nullptr && pool->recycle(message)) return;
+  if (pool != nullptr) --pool->made_count_;
+  delete message;
 }
 
 MessagePool::~MessagePool() {
-  SKUA_CHECK(outstanding_count_ == 0, "a message outlives its pool");
+  SKUA_CHECK(outstanding_count() == 0, "a message outlives its pool");
   while (free_ != nullptr) delete std::exchange(free_, free_->next_free_);
 }
 
-Message* MessagePool::make_new() {
+MessagePtr MessagePool::make_new() {
   auto* message = new Message;
   message->pool_ = this;
-  return message;
+  ++made_count_;
+  return MessagePtr(message);
 }
 
 bool SharedBody::attach(Message& message) {

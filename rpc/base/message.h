@@ -160,6 +160,7 @@ class MessagePtr {
   }
   /// Apart, so that dropping one of several holds stays a few instructions.
   static void free(Message* message);
+  static void free_slowly(Message* message);
 
   Message* message_ = nullptr;
 };
@@ -175,33 +176,34 @@ class MessagePool {
   MessagePool& operator=(const MessagePool&) = delete;
 
   [[nodiscard]] MessagePtr make() {
-    ++outstanding_count_;
-    if (free_ == nullptr) return MessagePtr(make_new());
+    if (free_ == nullptr) [[unlikely]] {
+      return make_new();
+    }
     Message* message = free_;
     free_ = message->next_free_;
     --free_count_;
     return MessagePtr(message);
   }
-  [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
+  [[nodiscard]] size_t outstanding_count() const { return made_count_ - free_count_; }
 
  private:
   friend class MessagePtr;
-  Message* make_new();
-  void recycle(Message* message) {
-    --outstanding_count_;
-    if (free_count_ == kept_max_) {
-      delete message;
-      return;
+  MessagePtr make_new();
+  /// False: it keeps enough.
+  bool recycle(Message* message) {
+    if (free_count_ == kept_max_) [[unlikely]] {
+      return false;
     }
     ++free_count_;
     message->next_free_ = free_;
     free_ = message;
+    return true;
   }
 
   const size_t kept_max_;
   Message* free_ = nullptr;
   size_t free_count_ = 0;
-  size_t outstanding_count_ = 0;
+  size_t made_count_ = 0;  // that exist: free, or out
 };
 
 /// Memory with an atomic use count, for one body that several messages send at once.

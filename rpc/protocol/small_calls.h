@@ -23,9 +23,9 @@
 //   bool open_frame(Association&)                room for a bundle: begin, end, cookie; false: the wire takes none now
 //   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
 //   void flush()
-//   bool keep(SessionHot&, bytes, Lease&)        of the bundle being handled; false: no memory
-//   void deliver(SessionHot&, record, Lease&&)
-//   void complete(CompletionFn&, CallOutcome&&)  its response is there
+//   bool keep(SessionHot&, bytes, LeaseParts&)   of the bundle being handled; false: no memory
+//   void deliver(SessionHot&, record, LeaseParts)
+//   void complete(CompletionFn&, LeaseParts)     its response is there
 //   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the
 //                                                burst's end
 //   void burst_end()                             handlers that gather requests answer them
@@ -108,7 +108,7 @@ class SmallCalls {
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
   void tell_missing(Association& association);
-  void on_missing(Association& association, const RawRecord& record, ByteSpan bytes);
+  void on_missing(Association& association, RawRecord record, ByteSpan bytes);
   void repeat_request(SessionHot& hot, uint32_t number);
   void repeat_answer(SessionHot& hot, uint32_t number);
   /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
@@ -390,7 +390,7 @@ void SmallCalls<Driver>::tell_missing(Association& a) {
 
 /// What was in them is written again, as far as it is wanted still, and a small call's still.
 template <typename Driver>
-void SmallCalls<Driver>::on_missing(Association& a, const RawRecord& record, ByteSpan bytes) {
+void SmallCalls<Driver>::on_missing(Association& a, RawRecord record, ByteSpan bytes) {
   if (bytes.size() != MissingRecord::kBytes || a.sent == nullptr) return driver_.drop(DropReason::kBadLength);
   const auto count = load_le<uint32_t>(bytes.data());
   if (count > SentBundles::kBundles) return driver_.drop(DropReason::kBadLength);
@@ -458,12 +458,12 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, B
   if (slot.req_num != record.number || slot.state != ClientSlot::State::kSmall) [[unlikely]] {
     return driver_.on_late_answer(hot, record, bytes, echo);
   }
-  CallOutcome outcome;
-  if (!driver_.keep(hot, bytes, outcome.response)) [[unlikely]] {
+  LeaseParts response;
+  if (!driver_.keep(hot, bytes, response)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
   }
   // Everything is put down before anybody else's code runs: a body's release, the completion.
-  MessagePtr request = MessagePtr::adopt(std::exchange(slot.request, nullptr));
+  Message* request = std::exchange(slot.request, nullptr);
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);
   hot.credits = static_cast<int16_t>(hot.credits + slot.charge);
@@ -474,8 +474,8 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, B
   if ((hot.hindrances & SessionHot::kBusy) != 0) [[unlikely]] {
     driver_.on_slot_freed(hot);
   }
-  request.reset();
-  driver_.complete(completion, std::move(outcome));
+  MessagePtr::adopt(request).reset();
+  driver_.complete(completion, response);
 }
 
 template <typename Driver>
@@ -489,17 +489,17 @@ void SmallCalls<Driver>::on_request(SessionHot& hot, const RawRecord& record, By
   } else if (const auto age = static_cast<int32_t>(record.number - slot.req_num); age <= 0) [[unlikely]] {
     return driver_.drop(age == 0 ? DropReason::kDuplicate : DropReason::kStaleRequest);
   }
-  Lease request;
+  LeaseParts request;
   if (!driver_.keep(hot, bytes, request)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);
   }
-  MessagePtr released = MessagePtr::adopt(std::exchange(slot.response, nullptr));
+  Message* released = std::exchange(slot.response, nullptr);
   slot.req_num = record.number;
   slot.state = ServerSlot::State::kExecuting;
   slot.method = record.method();
   slot.request_bytes = static_cast<uint16_t>(record.bytes());
-  released.reset();
-  driver_.deliver(hot, record, std::move(request));
+  MessagePtr::adopt(released).reset();
+  driver_.deliver(hot, record, request);
 }
 
 }  // namespace skua::rpc

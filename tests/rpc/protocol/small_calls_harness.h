@@ -68,20 +68,23 @@ class RecordingDriver final : public LeaseOwner {
     sent.insert(sent.end(), written.begin(), written.end());
     written.clear();
   }
-  bool keep(SessionHot&, ByteSpan bytes, Lease& lease) {
+  bool keep(SessionHot&, ByteSpan bytes, LeaseParts& parts) {
     if (keep_fails) return false;
-    if (!bytes.empty()) lease.fill(bytes, this, static_cast<uint64_t>(++kept));
+    if (!bytes.empty()) parts = {bytes, this, static_cast<uint64_t>(++kept)};
     return true;
   }
   void return_lease(uint64_t) override { --kept; }
-  void deliver(SessionHot& session, const RawRecord& record, Lease&& request) {
+  void deliver(SessionHot& session, RawRecord record, LeaseParts parts) {
+    const Lease request(parts);
     ++delivered;
     const std::string bytes(as_string_view(request.bytes()));
     requests.emplace_back(record.number, bytes);
     last_time = record.time();
     if (handler) handler(session, record.number, bytes);
   }
-  void complete(CompletionFn& completion, CallOutcome&& outcome) { completion(std::move(outcome)); }
+  void complete(CompletionFn& completion, LeaseParts response) {
+    completion({.status = absl::OkStatus(), .response = Lease(response)});
+  }
   [[nodiscard]] uint32_t group_records() const { return groups_of; }
   void burst_end() {
     ++burst_ends;
