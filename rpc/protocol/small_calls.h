@@ -334,6 +334,8 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
       }
       continue;
     }
+    // With many sessions the next one's line is far: it comes while this record is handled.
+    __builtin_prefetch(&driver_.hot(index_of_handle(reader.next_session())), 1);
     SessionHot& hot = driver_.hot(index_of_handle(record.session));
     const bool is_life = hot.handle == record.session || mutant(Mutant::kAnyLife);
     if (!is_life || a == nullptr || hot.association != a) [[unlikely]] {

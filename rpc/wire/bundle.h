@@ -236,6 +236,10 @@ class RecordReader {
     head = RecordHead::read(at);
     return true;
   }
+  /// The session that the next record names, which may not fit; UINT32_MAX: there is none.
+  [[nodiscard]] uint32_t next_session() const {
+    return left_ > 0 && static_cast<size_t>(end_ - at_) >= kRecordHeadBytes ? load_le<uint32_t>(at_) : UINT32_MAX;
+  }
   /// Once next() is false: the records do not end where the bundle does.
   [[nodiscard]] bool is_malformed() const { return left_ != 0 || at_ != end_; }
 

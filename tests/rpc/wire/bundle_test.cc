@@ -364,6 +364,21 @@ TEST(RecordReader, Next_LendsWhatLiesInTheBundle) {
   EXPECT_FALSE(reader.next(head, bytes)) << "and again";
 }
 
+TEST(RecordReader, NextSession_IsTheNextRecords) {
+  const std::string bundle = two_record_bundle(false);
+  RecordReader reader(as_byte_span(bundle), 2);
+  RecordHead head;
+  ByteSpan bytes;
+  for (const auto& record : two_records()) {
+    EXPECT_EQ(reader.next_session(), record.head.session);
+    ASSERT_TRUE(reader.next(head, bytes));
+  }
+  EXPECT_EQ(reader.next_session(), UINT32_MAX);
+  // More are said than there are.
+  RecordReader cut(as_byte_span(bundle).first(kBundleHeadBytes + kRecordHeadBytes - 1), 1);
+  EXPECT_EQ(cut.next_session(), UINT32_MAX);
+}
+
 TEST(RecordReader, NoRecords) {
   const std::string bundle = seal(BundleHead(), false, "");
   EXPECT_EQ(records_of(bundle, 0), (RecordsRead{{}, false}));
