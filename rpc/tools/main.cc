@@ -220,6 +220,7 @@ int run_raw(const Settings& settings, bool reflect, app::StopSignal& signal) {
   const TimeNs begun = clock.now_ns() + test.warm_up_ns;
   const TimeNs end = begun + test.duration_ns;
   bool measuring = false;
+  uint32_t since_pause = 0;
   fabric->ping_raw(
       test.outstanding, test.request_bytes,
       [&] {
@@ -228,9 +229,13 @@ int run_raw(const Settings& settings, bool reflect, app::StopSignal& signal) {
         return now >= end || signal.wait_for(0).has_value();
       },
       [&](DurationNs round_trip_ns) {
-        if (!measuring) return;
+        if (!measuring) return DurationNs{0};
         ++result.calls;
-        result.latency_ns.record(static_cast<uint64_t>(round_trip_ns));
+        const bool is_first = test.idle_ns > 0 && since_pause++ == 0;
+        (is_first ? result.after_idle_ns : result.latency_ns).record(static_cast<uint64_t>(round_trip_ns));
+        if (since_pause <= kCallsBetweenPauses) return DurationNs{0};
+        since_pause = 0;
+        return test.idle_ns;
       });
   result.elapsed_ns = clock.now_ns() - begun;
   std::fputs((settings.json ? json_report("raw", test, result) : text_report("raw", test, result)).c_str(), stdout);
@@ -324,6 +329,8 @@ void add_raw(app::Program& program, Settings& settings, app::StopSignal& signal)
   command.add_bool("reflect", reflect.get(), "Send back what comes, until stopped: the other end of the test.");
   command.add_size("size", &own->test.request_bytes, "Bytes of a frame.").range(64, 9000);
   command.add_int("outstanding", &own->test.outstanding, "Frames in flight.").range(1, 4096).unit("frames");
+  command.add_duration("idle", &own->test.idle_ns, "Pause so long, then measure one frame apart, again and again.")
+      .range(0, kDurationMax);
   add_times(command, own->test);
   command.action([own, reflect, &settings, &signal] {
     own->json = settings.json;

@@ -19,7 +19,6 @@ namespace {
 
 constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
 constexpr uint32_t kSessionsMax = 1u << 16;
-constexpr uint32_t kCallsBetweenPauses = 1000;
 constexpr uint32_t kTimedEvery = 8;
 /// One session.
 constexpr DurationNs kConnectWithin = 10 * kSecond;

@@ -38,6 +38,9 @@ struct TransportChoice {
   bool trusted_wire = false;
 };
 
+/// Of tests that pause (TestOptions::idle_ns): so many calls in a row follow the first, for comparison.
+inline constexpr uint32_t kCallsBetweenPauses = 1000;
+
 /// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.
 class TransportSource {
  public:

@@ -32,7 +32,7 @@ class Fabric final : public DpdkFabric {
   [[nodiscard]] std::vector<std::string> describe() const override;
   void reflect_raw(const std::function<bool()>& until) override;
   void ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
-                const std::function<void(DurationNs)>& round_trip) override;
+                const std::function<DurationNs(DurationNs)>& round_trip) override;
 
  private:
   explicit Fabric(DpdkOptions options) : options_(std::move(options)) {}
@@ -149,7 +149,7 @@ void Fabric::reflect_raw(const std::function<bool()>& until) {
 }
 
 void Fabric::ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
-                      const std::function<void(DurationNs)>& round_trip) {
+                      const std::function<DurationNs(DurationNs)>& round_trip) {
   adopt_thread();
   Port& port = *ports_.front();
   for (DurationNs waited = 0; !port.link_up() && waited < kLinkWait; waited += kMillisecond) rte_delay_us_sleep(1000);
@@ -159,8 +159,10 @@ void Fabric::ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::fun
   const double ns_per_cycle = 1e9 / static_cast<double>(rte_get_tsc_hz());
   std::array<rte_mbuf*, kBurstMax> burst;
   uint32_t due = outstanding;
+  uint64_t next_send_cycles = 0;
   for (uint64_t turn = 0; turn % 1024 != 0 || !until(); ++turn) {
-    const auto wanted = static_cast<uint16_t>(std::min<size_t>(due, kBurstMax));
+    const bool pauses = next_send_cycles != 0 && rte_rdtsc() < next_send_cycles;
+    const auto wanted = static_cast<uint16_t>(pauses ? 0 : std::min<size_t>(due, kBurstMax));
     if (wanted > 0 && rte_pktmbuf_alloc_bulk(pools_.frames, burst.data(), wanted) == 0) {
       const uint64_t now = rte_rdtsc();
       for (uint16_t i = 0; i < wanted; ++i) {
@@ -177,7 +179,8 @@ void Fabric::ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::fun
     const uint64_t now = rte_rdtsc();
     for (uint16_t i = 0; i < count; ++i) {
       const auto sent_at = load_le<uint64_t>(rte_pktmbuf_mtod_offset(burst.at(i), const std::byte*, headers.size()));
-      round_trip(static_cast<DurationNs>(static_cast<double>(now - sent_at) * ns_per_cycle));
+      const auto pause_ns = round_trip(static_cast<DurationNs>(static_cast<double>(now - sent_at) * ns_per_cycle));
+      if (pause_ns > 0) next_send_cycles = now + static_cast<uint64_t>(static_cast<double>(pause_ns) / ns_per_cycle);
     }
     due += count;
     rte_pktmbuf_free_bulk(burst.data(), count);

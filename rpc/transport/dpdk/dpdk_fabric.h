@@ -79,9 +79,9 @@ class DpdkFabric {
   /// so: the floor that skua-perf's `raw` mode measures. No transport may be alive. Thread: the caller's.
   virtual void reflect_raw(const std::function<bool()>& until) = 0;
   /// The other end of reflect_raw(): keeps `outstanding` frames of `frame_bytes` in flight on the first port and calls
-  /// round_trip(ns) for each that comes back.
+  /// round_trip(ns) for each that comes back. No frame is sent for as long afterwards as round_trip() says.
   virtual void ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
-                        const std::function<void(DurationNs)>& round_trip) = 0;
+                        const std::function<DurationNs(DurationNs)>& round_trip) = 0;
 };
 
 }  // namespace skua::rpc
