@@ -191,6 +191,8 @@ EndpointImpl::EndpointImpl(Transport& transport, const Clock& clock, const Endpo
       rng_(seed_of(options_.simulation_seed, clock.now_ns(), transport.local_descriptor().identity)) {
   check_options(options_);
   handlers_.resize(kMethodMax);
+  serve_rehearsals();
+  if (options_.rehearsal_interval_ns > 0 && options_.spin_ns == kTimeNever) next_rehearsal_ns_ = 0;
   mailbox_->keep_alive(mailbox_);
   now_ns_ = clock_.now_ns();
   transport_.set_placer(this);
@@ -251,6 +253,7 @@ void EndpointImpl::adopt_thread() {
 
 void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {
   SKUA_CHECK(method < kMethodMax, "method ids are below 256");
+  SKUA_CHECK(method != kRehearsalMethod, "method 254 is the engine's own");
   SKUA_CHECK(!handler || !handlers_[method], "a method has one handler");
   handlers_[method] = std::move(handler);
   takes_one_way_[method] = options.one_way;
@@ -275,6 +278,9 @@ void EndpointImpl::run_timers() {
     if (entries_[index]->state != SessionEntry::State::kFree) run_entry_timer(*entries_[index]);
   }
   if (now_ns_ >= task_due_ns_) run_task();
+  if (now_ns_ >= next_rehearsal_ns_) [[unlikely]] {
+    rehearse();
+  }
 }
 
 size_t EndpointImpl::poll() {

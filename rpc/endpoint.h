@@ -55,6 +55,8 @@ class MemoryAccess;
 /// Names what kind of request a message is; served by handlers. Below kMethodMax.
 using MethodId = uint16_t;
 inline constexpr MethodId kMethodMax = 256;
+/// The engine's own (EndpointOptions::rehearsal_interval_ns).
+inline constexpr MethodId kRehearsalMethod = kMethodMax - 2;
 
 /// A session, by index and generation: using one that was closed is refused, never confused with a
 /// newer one.
@@ -197,6 +199,9 @@ struct EndpointOptions {
   /// poll_or_wait() spins this long after the last work before it sleeps, as long as that mostly pays (spin_policy.h);
   /// kTimeNever: never sleep (`busy` polling).
   DurationNs spin_ns = 50 * kMicrosecond;
+  /// Without calls of the application's, an endpoint that never sleeps makes a small one of its own to one of its peers
+  /// in turn so often, so that the processors of both keep at hand what a call needs. 0: never.
+  DurationNs rehearsal_interval_ns = 10 * kMillisecond;
   /// Accept sessions opened by peers.
   bool accept_sessions = true;
   /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.

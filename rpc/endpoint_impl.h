@@ -12,7 +12,8 @@
 //
 // Files: endpoint.cc (public face, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
 // endpoint_reads.cc (large messages that we read), endpoint_memory.cc (operations on peers' memory that others start),
-// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, bundles.cc (small calls).
+// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, bundles.cc (small calls),
+// endpoint_rehearsal.cc.
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
@@ -289,6 +290,10 @@ class EndpointImpl final : public MemoryAccess,
   size_t run_completions();
   void refuse(Session& session, const ArrivedRequest& request, absl::StatusCode code, const std::string& text);
 
+  // endpoint_rehearsal.cc
+  void serve_rehearsals();
+  void rehearse();
+
   // endpoint_packets.cc
   [[gnu::noinline]] bool copy_out(const Arrival& arrival, Lease& lease);
   void dispatch(std::span<RxPacket> packets);
@@ -385,6 +390,10 @@ class EndpointImpl final : public MemoryAccess,
   IntrusiveList<Call, &Call::hook> completed_;
   uint32_t completing_count_ = 0;  // calls whose completion runs
   uint32_t small_records_ = 0;     // calls that waited, and are small ones now: counted there as well
+
+  TimeNs next_rehearsal_ns_ = kTimeNever;
+  uint64_t calls_at_rehearsal_ = 0;
+  uint32_t rehearsed_ = 0;  // the session that was last
 
   std::vector<HandlerFn> handlers_;
   std::bitset<kMethodMax> takes_one_way_;
