@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
 #include "rpc/endpoint_impl.h"
-#include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
 namespace {
@@ -220,19 +219,12 @@ EndpointImpl::~EndpointImpl() {
   session_observer_ = nullptr;
   burst_end_observer_ = nullptr;
   mailbox_->detach();
-  for (size_t i = 0; i < staged_count_; ++i) {
-    if (staged_[i].token != kNoToken) let_go(staged_[i].token);
-  }
   for (auto& entry : entries_) {
     if (entry->session != nullptr) entry->session->ready_hook.unlink();
     entry->session.reset();
   }
   bundles_.send_all();
-  flush_pieces();
-  transport_.abandon_tx();
-  reap();
-  SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),
-             "the transport keeps memory that it was told to let go");
+  stage_.end();
   SKUA_CHECK(lent_count_ == 0, "a lease outlives its endpoint");
   flush_releases();
   transport_.set_placer(nullptr);
@@ -311,7 +303,7 @@ size_t EndpointImpl::turn(size_t received) {
   run_timers();
   work += run_completions();
   work += transmit();
-  reap();
+  stage_.reap();
   flush_releases();
   bury_doomed();
   bundles_.bury_ended();
@@ -320,10 +312,10 @@ size_t EndpointImpl::turn(size_t received) {
 }
 
 bool EndpointImpl::nothing_to_do() const {
-  return staged_count_ == 0 && piece_count_ == 0 && bundles_.nothing_written() && ready_.empty() && parked_.empty() &&
-         in_wire_count_ == 0 && to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() &&
-         completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 &&
-         access_waiting_.empty() && loans_.awaited() == 0;
+  return stage_.nothing_staged() && stage_.in_wire_count() == 0 && bundles_.nothing_written() && ready_.empty() &&
+         parked_.empty() && to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() && completed_.empty() &&
+         read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 && access_waiting_.empty() &&
+         loans_.awaited() == 0;
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
@@ -381,7 +373,7 @@ void EndpointImpl::sleep(DurationNs max_wait_ns) {
 }
 
 TimeNs EndpointImpl::next_timer_ns() const {
-  const bool has_to_send = staged_count_ > 0 || piece_count_ > 0 || !ready_.empty() || !bundles_.nothing_written();
+  const bool has_to_send = !stage_.nothing_staged() || !ready_.empty() || !bundles_.nothing_written();
   return has_to_send ? now_ns_ : std::min(timers_.next(), next_access_ns());
 }
 

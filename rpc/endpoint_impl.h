@@ -4,16 +4,15 @@
 //      completions
 //      -> tx_burst -> reap, release
 //
-// Sessions say what they want (SessionHost); packets leave when the transport has room: ready
-// sessions wait in a list, a burst of up to 32 packets is staged, and what the transport did not
-// take stays staged. Completions of large calls run at the end of the turn's receive half, so no
-// session is changed under its own feet; those of small calls run where their bundle is read, when the
+// Sessions say what they want (SessionHost); packets leave when the transport has room: ready sessions wait in a list,
+// and fill one burst after another (TransmitStage). Completions of large calls run at the end of the turn's receive
+// half, so no session is changed under its own feet; those of small calls run where their bundle is read, when the
 // session has put everything down. Sessions are destroyed at the end of the turn for the same reason.
 //
 // Files: endpoint.cc (public face, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
 // endpoint_reads.cc (large messages that we read), endpoint_memory.cc (operations on peers' memory that others start),
-// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, bundles.cc (small calls),
-// endpoint_rehearsal.cc.
+// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, endpoint_rehearsal.cc, bundles.cc (small calls),
+// transmit_stage.cc (packets of a burst).
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
@@ -44,6 +43,7 @@
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/timer_heap.h"
+#include "rpc/transmit_stage.h"
 #include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
@@ -96,11 +96,7 @@ struct SessionEntry {
   std::unique_ptr<Session> session;
 };
 
-class EndpointImpl final : public MemoryAccess,
-                           private SessionHost,
-                           private PacketSink,
-                           private RxPlacer,
-                           private PeerUse {
+class EndpointImpl final : public MemoryAccess, private SessionHost, private RxPlacer, private PeerUse {
  public:
   EndpointImpl(Transport& transport, const Clock& clock, const EndpointOptions& options);
   ~EndpointImpl() override;
@@ -249,19 +245,6 @@ class EndpointImpl final : public MemoryAccess,
   void count_retransmit() override { ++counters_.retransmits; }
   void count_copied(size_t bytes) override { counters_.rx_copied_bytes += bytes; }
 
-  /// False: its peer takes nothing now, or is not known now.
-  [[nodiscard]] bool has_room_for(const Session& session) {
-    return session.route() != kNoPeer && transport_.has_room(session.route());
-  }
-
-  // PacketSink.
-  [[nodiscard]] uint32_t room_packets() const override { return static_cast<uint32_t>(kBurstMax - staged_count_); }
-  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-            size_t length) override;
-
-  void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message, uint32_t piece_bytes,
-                  uint32_t count) override;
-
   // RxPlacer.
   Placement place(PeerId from, ByteSpan header, size_t payload_bytes) override;
   void abandon(uint64_t cookie) override;
@@ -308,22 +291,9 @@ class EndpointImpl final : public MemoryAccess,
   [[nodiscard]] static bool is_lost_peer(const SessionEntry& entry, PeerId from);
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
-  /// Packets of the session have checksums.
-  [[nodiscard]] bool seals(const Session& session) const { return !capabilities_.integrity && session.is_sealed(); }
-  [[gnu::always_inline]] inline void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
-                                           size_t offset, size_t length, bool sealed);
-  /// Ends a staged packet's hold on its message.
-  static void let_go(TxToken token) {
-    MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
-  }
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
   size_t transmit();
   void send_offers();
-  [[nodiscard]] bool write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
-                                 size_t length);
-  size_t flush_staged();
-  void flush_pieces();
-  void reap();
   void release_buffer(RxBufferId buffer) {
     to_release_[to_release_count_++] = buffer;
     if (to_release_count_ == to_release_.size()) flush_releases();
@@ -422,14 +392,7 @@ class EndpointImpl final : public MemoryAccess,
   std::array<RxPacket, kBurstMax / 2> received_;
   std::array<LinkEvent, 8> link_events_;
 
-  // Transmit. A staged packet's token is a hold on its message.
-  std::array<TxPacket, kBurstMax> staged_;
-  size_t staged_count_ = 0;
-  /// Pieces of large messages, written into frames of the wire's.
-  std::array<TxFrame, kBurstMax> pieces_;
-  size_t piece_count_ = 0;
-  bool flushing_ = false;     // released bodies may call us from inside
-  size_t in_wire_count_ = 0;  // messages whose token has not come back
+  TransmitStage stage_{transport_, counters_};
 
   // Large messages that their receivers read; null where the transport cannot.
   OneSided* const one_sided_;

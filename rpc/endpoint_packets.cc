@@ -14,16 +14,9 @@ bool is_piece(const RxPacket& packet) {
          !packet.placed;
 }
 
-/// Takes `bytes` off the front of what the spans hold.
-void skip(std::span<ByteSpan>& rest, size_t bytes) {
-  for (; bytes > 0 && bytes >= rest.front().size(); rest = rest.subspan(1)) bytes -= rest.front().size();
-  if (bytes > 0) rest.front() = rest.front().subspan(bytes);
-}
-
 }  // namespace
 
 static_assert(kPacketHeaderBytes == kHeaderBytes, "transports carry exactly the wire's header");
-static_assert(kTxSegmentsMax == Message::kBodiesMax + 1, "a whole message fits one packet's segments");
 
 // --- Lent memory -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +180,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const auto first = internal::HeaderWords::load(front.header.data());
   constexpr uint64_t kBytesAndIndex = (uint64_t{1} << 48) - 1;
   const auto count_max = static_cast<uint32_t>(std::min<size_t>(packets.size(), run.count_max));
-  const bool sealed = seals(*entry->session);
+  const bool sealed = !capabilities_.integrity && entry->session->is_sealed();
   uint32_t count = 0;
   bool is_intact = true;
   for (; count < count_max; ++count) {
@@ -306,123 +299,17 @@ void EndpointImpl::mark_ready(Session& session) {
 }
 
 PacketSink* EndpointImpl::express(const Session& session) {
-  // Not past sessions that wait for the wire, not to a peer that takes nothing now (its packets would hold up the burst), and not
-  // from a body's release while the burst is being counted off.
-  if (flushing_ || !ready_.empty() || !has_room_for(session)) return nullptr;
-  return has_room() || flush_staged() > 0 ? this : nullptr;
-}
-
-void EndpointImpl::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                         size_t length, bool sealed) {
-  SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
-  TxPacket& packet = staged_[staged_count_++];
-  packet.peer = peer;
-  packet.done = false;
-  packet.payload_bytes = static_cast<uint32_t>(length);
-  size_t segments = 0;
-  packet.token = kNoToken;
-  if (length > 0) {
-    segments = payload->slice(offset, length, packet.segments);
-    packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
-  }
-  packet.segment_count = static_cast<uint8_t>(segments);
-  if (sealed) {
-    encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
-  } else {
-    encode_header(header, packet.header.data());
-  }
-}
-
-void EndpointImpl::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                        size_t length) {
-  stage(session.route(), header, payload, offset, length, seals(session));
-}
-
-/// Where the wire copies anyhow, pieces are written into its frames: nothing is held, and nothing comes back.
-void EndpointImpl::emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message,
-                              uint32_t piece_bytes, uint32_t count) {
-  const bool in_frames = capabilities_.frames && piece_bytes <= capabilities_.inline_max_bytes;
-  PacketHeader piece = header;
-  size_t offset = size_t{header.packet_index} * piece_bytes;
-  const size_t end = std::min(message->size(), offset + size_t{count} * piece_bytes);
-  std::array<ByteSpan, kTxSegmentsMax> segments;
-  std::span<ByteSpan> rest;
-  if (in_frames) rest = std::span(segments).first(message->slice(offset, end - offset, segments));
-  for (; offset < end; ++piece.packet_index) {
-    const size_t length = std::min<size_t>(piece_bytes, end - offset);
-    const bool is_written = in_frames && write_piece(session, piece, rest, length);
-    if (!is_written) emit(session, piece, message, offset, length);
-    if (in_frames) skip(rest, length);
-    offset += length;
-  }
-}
-
-/// False: there is no frame for it. `rest` begins with the piece's bytes.
-bool EndpointImpl::write_piece(const Session& session, const PacketHeader& header, std::span<const ByteSpan> rest,
-                               size_t length) {
-  if (piece_count_ == pieces_.size()) flush_pieces();
-  TxFrame frame = transport_.take_frame(session.route());
-  if (frame.bytes == nullptr) return false;
-  if (frame.room < kHeaderBytes + length) [[unlikely]] {
-    transport_.send_frames({&frame, 1});  // back, as it is
-    return false;
-  }
-  frame.size = static_cast<uint32_t>(kHeaderBytes + length);
-  const internal::HeaderWords words = internal::words_of(header);
-  words.store(frame.bytes);
-  std::byte* to = frame.bytes + kHeaderBytes;
-  const bool sealed = seals(session);
-  uint32_t crc = sealed ? words.crc(nullptr, 0) : 0;
-  for (size_t left = length; left > 0; rest = rest.subspan(1)) {
-    const ByteSpan part = rest.front().first(std::min(left, rest.front().size()));
-    if (sealed) {
-      crc = crc32c_copy(crc, part, to);
-    } else {
-      copy_bytes(to, part);
-    }
-    to += part.size();
-    left -= part.size();
-  }
-  store_le(frame.bytes + internal::kCrcOffset, crc);
-  pieces_[piece_count_++] = frame;
-  counters_.tx_copied_bytes += length;
-  return true;
-}
-
-void EndpointImpl::flush_pieces() {
-  if (piece_count_ == 0) return;
-  counters_.packets_sent += piece_count_;
-  transport_.send_frames(std::span(pieces_).first(std::exchange(piece_count_, 0)));
+  // Not past sessions that wait for the wire, and not from a body's release while a burst is being counted off.
+  if (stage_.is_flushing() || !ready_.empty()) return nullptr;
+  return stage_.make_room_for(session.route()) ? &stage_ : nullptr;
 }
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
   // Control packets are repeated by whoever needs them; one that finds no room is as good as lost.
-  if (!transport_.has_room(peer) || (!has_room() && flush_staged() == 0)) return;
+  if (!stage_.make_room_for(peer)) return;
   MessagePtr message = make_message();
   message->append_copy(payload);
-  stage(peer, header, message, 0, payload.size(), !capabilities_.integrity);
-}
-
-size_t EndpointImpl::flush_staged() {
-  flush_pieces();
-  if (staged_count_ == 0) return 0;
-  flushing_ = true;
-  const size_t taken = transport_.tx_burst(std::span(staged_).first(staged_count_));
-  for (size_t i = 0; i < taken; ++i) {
-    if (staged_[i].token == kNoToken) continue;
-    if (staged_[i].done || mutant(Mutant::kFreeBeforeTxDone)) {
-      let_go(staged_[i].token);
-    } else {
-      ++in_wire_count_;  // until reap()
-    }
-  }
-  counters_.packets_sent += taken;
-  if (taken < staged_count_) {
-    std::copy(staged_.begin() + taken, staged_.begin() + staged_count_, staged_.begin());
-  }
-  staged_count_ -= taken;
-  flushing_ = false;
-  return taken;
+  stage_.stage_control(peer, header, message);
 }
 
 void EndpointImpl::send_offers() {
@@ -442,7 +329,7 @@ size_t EndpointImpl::transmit() {
   if (!offers_due_.empty()) send_offers();
   for (Session* session = parked_.empty() ? nullptr : &parked_.front(); session != nullptr;) {
     Session* next = parked_.next(*session);
-    if (has_room_for(*session)) {
+    if (stage_.takes(session->route())) {
       session->ready_hook.unlink();
       ready_.push_back(*session);
     }
@@ -451,34 +338,21 @@ size_t EndpointImpl::transmit() {
   while (!ready_.empty()) {
     Session& session = ready_.front();
     session.ready_hook.unlink();
-    if (!has_room_for(session)) {
+    if (!stage_.takes(session.route())) {
       parked_.push_back(session);
       continue;
     }
     // One burst each, in turn.
-    if (session.transmit(*this, now_ns_)) ready_.push_back(session);
-    if (!has_room()) {
-      const size_t taken = flush_staged();
+    if (session.transmit(stage_, now_ns_)) ready_.push_back(session);
+    if (!stage_.has_room()) {
+      const size_t taken = stage_.flush();
       sent += taken;
       if (taken == 0) return sent;
     }
   }
-  sent += flush_staged();
+  sent += stage_.flush();
   bundles_.send_all();
   return sent;
-}
-
-void EndpointImpl::reap() {
-  if (!capabilities_.tx_completion || in_wire_count_ == 0) return;
-  std::array<TxToken, kBurstMax> tokens;
-  while (const size_t count = transport_.reap(tokens)) {
-    for (size_t i = 0; i < count; ++i) {
-      if (mutant(Mutant::kFreeBeforeTxDone)) continue;
-      --in_wire_count_;
-      let_go(tokens[i]);
-    }
-    if (count < tokens.size()) break;
-  }
 }
 
 }  // namespace skua::rpc

@@ -1,0 +1,100 @@
+// TransmitStage: the packets of a burst between the sessions that emit them and the transport that sends them.
+//
+//      sessions: emit()       +---- staged: up to a burst ----+  flush()      done on return: its hold ends
+//      control packets   ---> | TxPacket, TxPacket, ...       | --------->  /
+//                             |                               |             \  else in the wire, until reap()
+//      sessions: emit_train() +---- pieces: up to a burst ----+  flush()
+//      where the wire copies  | TxFrame, TxFrame, ...         | --------->  the transport's again
+//                             +-------------------------------+
+//
+// A staged packet holds its message: its token is the hold. What the transport does not take stays staged, in order.
+// A piece of a large message is written into a frame of the transport's where the wire copies anyhow: nothing is held,
+// and nothing comes back. Pieces leave in front of packets that are staged.
+//
+// Of a session the stage knows its peer, and whether its packets have checksums. Which session is next, and to which
+// peers sessions wait, is the endpoint's.
+#ifndef SKUA_RPC_TRANSMIT_STAGE_H_
+#define SKUA_RPC_TRANSMIT_STAGE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "rpc/base/message.h"
+#include "rpc/endpoint.h"
+#include "rpc/protocol/session_host.h"
+#include "rpc/transport/transport.h"
+
+namespace skua::rpc {
+
+/// Thread: the endpoint's, which owns it. `transport` and `counters` outlive it.
+class TransmitStage final : public PacketSink {
+ public:
+  TransmitStage(Transport& transport, EndpointCounters& counters)
+      : transport_(transport), capabilities_(transport.capabilities()), counters_(counters) {}
+  TransmitStage(const TransmitStage&) = delete;
+  TransmitStage& operator=(const TransmitStage&) = delete;
+
+  // --- PacketSink
+  [[nodiscard]] uint32_t room_packets() const override { return static_cast<uint32_t>(kBurstMax - staged_count_); }
+  void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
+            size_t length) override;
+  void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message, uint32_t piece_bytes,
+                  uint32_t count) override;
+
+  /// Stages a packet of the endpoint's own, whose payload is all of `message`. There must be room.
+  void stage_control(PeerId peer, const PacketHeader& header, const MessagePtr& message);
+
+  /// False: the peer takes nothing now, or is kNoPeer. A packet for it would hold up the burst.
+  [[nodiscard]] bool takes(PeerId peer) { return peer != kNoPeer && transport_.has_room(peer); }
+  /// The peer takes a packet, and the stage has room for one; what is staged is sent if need be.
+  [[nodiscard]] bool make_room_for(PeerId peer) { return takes(peer) && (has_room() || flush() > 0); }
+
+  /// Gives all to the transport. Returns how many staged packets that took; pieces do not count.
+  size_t flush() { return nothing_staged() || is_flushing_ ? 0 : flush_all(); }
+  /// Ends the holds of packets that the transport has read.
+  void reap() {
+    if (in_wire_count_ > 0) reap_tokens();
+  }
+  /// The endpoint ends: what is staged is thrown away, and the transport lets go of all that it was given. Frames of
+  /// the transport's that others have written must have been sent.
+  void end();
+
+  /// From inside flush(): the release of a message's body may call the endpoint.
+  [[nodiscard]] bool is_flushing() const { return is_flushing_; }
+  [[nodiscard]] bool nothing_staged() const { return staged_count_ == 0 && piece_count_ == 0; }
+  /// Packets whose hold ends with reap().
+  [[nodiscard]] size_t in_wire_count() const { return in_wire_count_; }
+
+ private:
+  [[gnu::always_inline]] inline void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
+                                           size_t offset, size_t length, bool sealed);
+  /// Packets of the session have checksums.
+  [[nodiscard]] bool seals(const Session& session) const;
+  [[nodiscard]] bool write_piece(PeerId peer, const PacketHeader& header, std::span<const ByteSpan> rest, size_t length,
+                                 bool sealed);
+  size_t flush_all();
+  void flush_pieces();
+  void reap_tokens();
+  /// Ends a packet's hold on its message.
+  static void let_go(TxToken token) {
+    if (token != kNoToken)
+      MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
+  }
+
+  Transport& transport_;
+  /// The transport's, by value: looked at for every packet.
+  const Capabilities capabilities_;
+  EndpointCounters& counters_;
+  std::array<TxPacket, kBurstMax> staged_;
+  size_t staged_count_ = 0;
+  std::array<TxFrame, kBurstMax> pieces_;
+  size_t piece_count_ = 0;
+  bool is_flushing_ = false;
+  size_t in_wire_count_ = 0;
+};
+
+}  // namespace skua::rpc
+
+#endif  // SKUA_RPC_TRANSMIT_STAGE_H_
