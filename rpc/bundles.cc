@@ -108,7 +108,7 @@ void Bundles::on_packet(const RxPacket& packet) {
 
 LeaseParts Bundles::copy_out(const SessionHot& hot, ByteSpan bytes) {
   std::optional<Assembly> copy = endpoint_.allocate_for(
-      endpoint_.payer_of(*endpoint_.entries_[index_of_handle(hot.handle)], current_from_), bytes.size());
+      endpoint_.payer_of(endpoint_.sessions_[index_of_handle(hot.handle)], current_from_), bytes.size());
   if (!copy.has_value()) return {};
   copy_bytes(copy->data, bytes);
   endpoint_.counters_.rx_copied_bytes += bytes.size();
@@ -129,7 +129,7 @@ void Bundles::burst_end() {
 }
 
 Session& Bundles::session_of(const SessionHot& hot) {
-  return *endpoint_.entries_[index_of_handle(hot.handle)]->session;
+  return *endpoint_.sessions_[index_of_handle(hot.handle)].session;
 }
 
 void Bundles::arm(SessionHot& hot, Ticks by) {
@@ -242,8 +242,8 @@ void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, 
 }
 
 void Bundles::on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from) {
-  if (record.number >= endpoint_.entries_.size()) return drop(DropReason::kUnknownSession);
-  SessionEntry& entry = *endpoint_.entries_[record.number];
+  if (endpoint_.sessions_.at(record.number) == nullptr) return drop(DropReason::kUnknownSession);
+  SessionEntry& entry = endpoint_.sessions_[record.number];
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
   if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
   // As any packet that names the session's generation, a join says where the session's peer is.
@@ -278,7 +278,7 @@ void Bundles::on_joined(RawRecord record, const JoinRecord& join, Association* a
   SessionHot& joined = hot(index_of_handle(record.session));
   const bool is_session = &joined != &nobody_ && joined.handle == record.session;
   if (a == nullptr || !a->is_ours || !is_session) return drop(DropReason::kUnknownAssociation);
-  SessionEntry& entry = *endpoint_.entries_[index_of_handle(record.session)];
+  SessionEntry& entry = endpoint_.sessions_[index_of_handle(record.session)];
   if (entry.state != SessionEntry::State::kOpen || entry.association != a || entry.wire_generation != join.generation) {
     return drop(DropReason::kOldGeneration);
   }

@@ -160,7 +160,7 @@ TimeNs Endpoint::now_ns() const {
   return impl_->now_ns_;
 }
 size_t Endpoint::session_count() const {
-  return impl_->session_count_;
+  return impl_->session_count();
 }
 bool Endpoint::is_short_of_sessions() const {
   return impl_->is_short_of_sessions();
@@ -206,12 +206,10 @@ EndpointImpl::~EndpointImpl() {
   mailbox_->close();
   absl::AnyInvocable<void()> task;
   while (mailbox_->take(task)) task = nullptr;
-  for (auto& entry : entries_) {
-    if (entry->session != nullptr) {
-      entry->session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
-      bundles_.leave(*entry);
-    }
-  }
+  sessions_.for_each([this](SessionEntry& entry) {
+    entry.session->abort_all(absl::CancelledError("the endpoint is shutting down"), now_ns_);
+    bundles_.leave(entry);
+  });
   end_reads();
   run_completions();
   task_ = nullptr;
@@ -219,10 +217,10 @@ EndpointImpl::~EndpointImpl() {
   session_observer_ = nullptr;
   burst_end_observer_ = nullptr;
   mailbox_->detach();
-  for (auto& entry : entries_) {
-    if (entry->session != nullptr) entry->session->ready_hook.unlink();
-    entry->session.reset();
-  }
+  sessions_.for_each([](SessionEntry& entry) {
+    entry.session->ready_hook.unlink();
+    entry.session.reset();
+  });
   bundles_.send_all();
   stage_.end();
   SKUA_CHECK(lent_count_ == 0, "a lease outlives its endpoint");
@@ -267,7 +265,7 @@ size_t EndpointImpl::run_mailbox() {
 void EndpointImpl::run_timers() {
   uint32_t index;
   while (timers_.pop_due(now_ns_, index)) {
-    if (entries_[index]->state != SessionEntry::State::kFree) run_entry_timer(*entries_[index]);
+    if (SessionEntry& entry = sessions_[index]; entry.state != SessionEntry::State::kFree) run_entry_timer(entry);
   }
   if (now_ns_ >= task_due_ns_) run_task();
   if (now_ns_ >= next_rehearsal_ns_) [[unlikely]] {
@@ -313,15 +311,16 @@ size_t EndpointImpl::turn(size_t received) {
 
 bool EndpointImpl::nothing_to_do() const {
   return stage_.nothing_staged() && stage_.in_wire_count() == 0 && bundles_.nothing_written() && ready_.empty() &&
-         parked_.empty() && to_release_count_ == 0 && offers_due_.empty() && doomed_.empty() && completed_.empty() &&
-         read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 && access_waiting_.empty() &&
-         loans_.awaited() == 0;
+         parked_.empty() && to_release_count_ == 0 && offers_due_.empty() && !sessions_.has_doomed() &&
+         completed_.empty() && read_pulls_.size() == 0 && mailbox_->empty() && access_in_flight_ == 0 &&
+         access_waiting_.empty() && loans_.awaited() == 0;
 }
 
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
   in_turn_ = true;
-  // Who does not spin, sleeps first and looks at the wire only when that has something: no fruitless receive in each round.
+  // Who does not spin, sleeps first and looks at the wire only when that has something: no fruitless receive in each
+  // round.
   const DurationNs spin_ns = capabilities_.wakes_on_receive ? spin_policy_.spin_ns() : options_.spin_ns;
   const bool spins = spin_ns > 0 || !capabilities_.wakes_on_receive;
   bool slept = false;
@@ -380,12 +379,11 @@ TimeNs EndpointImpl::next_timer_ns() const {
 Endpoint::Balance EndpointImpl::balance() const {
   Endpoint::Balance out;
   Session::Retained retained;
-  for (const auto& entry : entries_) {
-    if (entry->session == nullptr) continue;
-    out.credits_missing += entry->session->credits_missing();
-    retained.responses += entry->session->retained().responses;
-    retained.requests += entry->session->retained().requests;
-  }
+  sessions_.for_each([&](const SessionEntry& entry) {
+    out.credits_missing += entry.session->credits_missing();
+    retained.responses += entry.session->retained().responses;
+    retained.requests += entry.session->retained().requests;
+  });
   out.calls = calls_in_flight();
   out.credits_missing += receive_budget_.packets_out();
   out.handlers = handlers_running_;

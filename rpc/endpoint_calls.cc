@@ -133,7 +133,7 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& re
 absl::StatusOr<CallId> EndpointImpl::call_large(SessionId session, MethodId method, MessagePtr& request,
                                                 const CallOptions& options, CompletionFn& completion) {
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");
-  SessionEntry* entry = entry_of(session);
+  SessionEntry* entry = sessions_.find(session);
   if (entry == nullptr) return absl::NotFoundError("the session is closed: open a new one with connect()");
   if (method >= kMethodMax) return absl::InvalidArgumentError("method ids are below 256");
   if (options.timeout_ns <= 0 || options.timeout_ns > kTimeoutMax) {
@@ -221,8 +221,8 @@ Call& EndpointImpl::take_over(Session& session) {
 void EndpointImpl::cancel(CallId id) {
   if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
     const uint32_t index = id.index & ~kSmallCall;
-    if (bundles_.hot(index).wire_generation != id.generation || index >= entries_.size()) return;
-    SessionEntry* entry = entries_[index].get();
+    SessionEntry* entry = sessions_.at(index);
+    if (bundles_.hot(index).wire_generation != id.generation || entry == nullptr) return;
     if (entry->state != SessionEntry::State::kOpen) return;
     entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
     run_completions();
@@ -231,7 +231,7 @@ void EndpointImpl::cancel(CallId id) {
   if (id.index >= calls_.size()) return;
   Call& call = *calls_[id.index];
   if (call.pool_generation != id.generation || call.session_index == UINT32_MAX) return;
-  entries_[call.session_index]->session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
+  sessions_[call.session_index].session->cancel(call, absl::CancelledError("cancelled by the caller"), now_ns_);
   run_completions();
 }
 
@@ -275,7 +275,7 @@ void EndpointImpl::deliver(Session& session, ArrivedRequest&& request) {
   }
   ++counters_.requests_served;
   has_gathered_ = static_cast<bool>(burst_end_observer_);
-  const SessionEntry& entry = *entries_[session.address().local_index];
+  const SessionEntry& entry = sessions_[session.address().local_index];
   if (!request.one_way) {
     ++handlers_running_;
     mailbox_->hold();
@@ -309,7 +309,7 @@ bool EndpointImpl::answer_small(SessionId wire_session, uint32_t req_num, Messag
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                           MessagePtr&& message) {
   if (status.ok() && answer_small(wire_session, req_num, message)) return;
-  SessionEntry* entry = wire_session.index < entries_.size() ? entries_[wire_session.index].get() : nullptr;
+  SessionEntry* entry = sessions_.at(wire_session.index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {
     ++counters_.stale_replies;
@@ -324,7 +324,7 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
 }
 
 std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {
-  const SessionEntry& entry = *entries_[wire_session.index];
+  const SessionEntry& entry = sessions_[wire_session.index];
   // Of a session that is gone the answer goes nowhere, and at once.
   if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
   return answers_.take(payer_of(entry, entry.peer), bytes);

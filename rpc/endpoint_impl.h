@@ -11,23 +11,20 @@
 //
 // Files: endpoint.cc (public face, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
 // endpoint_reads.cc (large messages that we read), endpoint_memory.cc (operations on peers' memory that others start),
-// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, endpoint_rehearsal.cc, bundles.cc (small calls),
-// transmit_stage.cc (packets of a burst).
+// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, endpoint_rehearsal.cc. Parts that are classes of
+// their own: SessionTable (who is there), TransmitStage (packets of a burst), Bundles (small calls), Loans, ReadPulls.
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/spin_policy.h"
@@ -43,58 +40,11 @@
 #include "rpc/protocol/receive_budget.h"
 #include "rpc/protocol/session.h"
 #include "rpc/protocol/timer_heap.h"
+#include "rpc/session_table.h"
 #include "rpc/transmit_stage.h"
 #include "rpc/transport/one_sided.h"
 
 namespace skua::rpc {
-
-/// The peer of a session that is not bound to one: no packet comes from there.
-inline constexpr PeerId kUnbound = kNoPeer - 1;
-
-/// One session as the endpoint sees it: how it came to be, who is at the other end, and the
-/// protocol's part.
-struct SessionEntry {
-  enum class State : uint8_t {
-    kFree,
-    kConnecting,      // we send offers until an answer comes
-    kAwaitingAnswer,  // the offer travels by another way
-    kOpen,
-    kDoomed,  // closed; destroyed at the end of the turn
-  };
-
-  State state = State::kFree;
-  bool initiator = false;
-  bool was_open = false;
-  bool offer_due = false;
-  bool link_lost = false;
-  uint32_t index = 0;
-  uint32_t handle_generation = 0;
-  uint32_t wire_generation = 0;
-  uint32_t attempts = 0;
-  uint32_t remote_index = 0;  // of the offer or answer
-  uint32_t remote_generation = 0;
-  uint64_t nonce = 0;         // the offer's
-  uint64_t offer_source = 0;  // whoever carried the offer said where it came from
-  /// Whose packets are taken. Accepted sessions have none before their first packet, and while their connection is broken: then a
-  /// packet that names the session's generation, which only the peer was told, says where it is.
-  PeerId peer = kUnbound;
-  PeerId claimed = kNoPeer;  // where an offer says that it is, if the transport needs to know
-  uint64_t host = 0;         // the bound peer's
-  bool proven = false;       // a packet of it came
-  EndpointIdentity identity;
-  TimeNs connecting_since_ns = 0;
-  TimeNs next_attempt_ns = 0;
-  TimeNs resend_at_ns = kTimeNever;
-  TimeNs link_down_ns = kTimeNever;    // when the connection broke, if it was not made again since
-  std::string answer;                  // accepted sessions: given again to a repeated offer
-  uint8_t version = kProtocolVersion;  // that both speak
-  uint32_t life = 0;                   // of the index, as records name it
-  Association* association = nullptr;  // that the session is in, or asked to join
-  TimeNs next_join_ns = kTimeNever;    // when it asks (again)
-  uint32_t joins_unanswered = 0;       // in this association
-  Ticks join_stamp = 0;                // accepted ones: the opener's clock when it asked to join
-  std::unique_ptr<Session> session;
-};
 
 class EndpointImpl final : public MemoryAccess, private SessionHost, private RxPlacer, private PeerUse {
  public:
@@ -123,12 +73,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::Status finish_connect(SessionId session, ByteSpan answer);
   std::string accept_offer(ByteSpan offer, PeerId from, uint64_t source);
   void close(SessionId session);
-  [[nodiscard]] const SessionEntry* find(SessionId session) const {
-    if (session.index >= entries_.size()) return nullptr;
-    const SessionEntry& entry = *entries_[session.index];
-    const bool alive = entry.state != SessionEntry::State::kFree && entry.state != SessionEntry::State::kDoomed;
-    return alive && entry.handle_generation == session.generation ? &entry : nullptr;
-  }
+  [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
 
   /// False: the call is not a small one; nothing has happened. Inline: nobody but Endpoint::call() calls this.
   [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, MessagePtr& request,
@@ -151,9 +96,8 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] TimeNs next_timer_ns() const;
   [[nodiscard]] Endpoint::Balance balance() const;
 
-  [[nodiscard]] bool is_short_of_sessions() const {
-    return session_count_ >= options_.sessions_max - std::min(options_.sessions_reserved, options_.sessions_max);
-  }
+  [[nodiscard]] size_t session_count() const { return sessions_.size(); }
+  [[nodiscard]] bool is_short_of_sessions() const { return sessions_.is_short(); }
 
   MessagePtr make_message() override { return messages_.make(); }
 
@@ -182,7 +126,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have_reserved_;
   absl::AnyInvocable<void()> burst_end_observer_;
   TimeNs now_ns_ = 0;
-  size_t session_count_ = 0;
 
  private:
   friend class Bundles;
@@ -250,9 +193,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void abandon(uint64_t cookie) override;
 
   // PeerUse.
-  [[nodiscard]] bool is_used(PeerId peer) const override {
-    return dialled_.contains(peer) || accepted_from_.contains(peer);
-  }
+  [[nodiscard]] bool is_used(PeerId peer) const override { return sessions_.is_used(peer); }
 
   // endpoint.cc
   size_t turn(size_t received);
@@ -282,9 +223,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void dispatch(std::span<RxPacket> packets);
   void dispatch(RxPacket& packet);
   [[nodiscard]] size_t take_pieces(std::span<RxPacket> packets);
-  [[nodiscard]] SessionEntry* entry_for(const PacketHeader& header) {
-    return header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
-  }
   [[nodiscard]] bool is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const;
   void dispatch_aside(const Arrival& arrival, PeerId from);
   void tell_unknown(const PacketHeader& header, PeerId from);
@@ -315,13 +253,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] TimeNs next_access_ns() const;
 
   // endpoint_sessions.cc
-  SessionEntry* entry_of(SessionId session) {
-    return find(session) == nullptr ? nullptr : entries_[session.index].get();
-  }
   /// For generations and nonces, which nobody may guess, not even from earlier ones.
   [[nodiscard]] uint64_t secret();
-  void renew_generation(SessionEntry& entry);
-  absl::StatusOr<SessionEntry*> new_entry(PeerId peer, bool initiator, const EndpointIdentity& identity = {});
+  /// Gives a new entry its session.
+  void make_session(SessionEntry& entry);
+  absl::StatusOr<SessionEntry*> dial(const Descriptor& peer, SessionEntry::State state);
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
   [[nodiscard]] uint8_t version_max(const SessionEntry& entry) const;
@@ -335,7 +271,6 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   bool bind(SessionEntry& entry, PeerId from);
   /// The same for a session that may have lost its connection before.
   bool bind_again(SessionEntry& entry, PeerId from);
-  void uncount(const SessionEntry& entry);
   void unbind(SessionEntry& entry);
   void resume(SessionEntry& entry);
   void limit_unproven();
@@ -348,7 +283,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void bury_doomed();
   void on_unknown_session(const Arrival& arrival, PeerId from);
   size_t handle_links();
-  void on_link(const LinkEvent& event);
+  /// Rare, and not in the way of turns that have none.
+  [[gnu::noinline]] void on_link(const LinkEvent& event);
+  void on_link(SessionEntry& entry, const LinkEvent& event);
+  void on_link_down(SessionEntry& entry, const absl::Status& why);
+  void on_link_up(SessionEntry& entry, const EndpointIdentity& who);
   void run_entry_timer(SessionEntry& entry);
   TimeNs run_connecting_timer(SessionEntry& entry);
   TimeNs run_open_timer(SessionEntry& entry);
@@ -412,19 +351,11 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
       options_.protocol.receive_budget_bytes};
   SpinPolicy spin_policy_;
   Rng rng_;
-  absl::flat_hash_map<PeerId, uint32_t> dialled_;               // our own sessions, by peer
-  absl::flat_hash_map<PeerId, uint32_t> accepted_from_;         // sessions bound, by peer
-  absl::flat_hash_map<uint64_t, uint32_t> accepted_from_host_;  // and by host
-  std::vector<std::unique_ptr<SessionEntry>> entries_;
-  std::vector<uint32_t> free_entries_;
-  absl::flat_hash_map<std::pair<PeerId, uint32_t>, uint32_t> bound_;  // accepted: (peer, its session index) -> entry
-  std::map<std::pair<uint64_t, Uuid>, uint32_t> accepted_;            // the offer's nonce and sender -> entry
-  std::deque<SessionId> unproven_;                                    // accepted, without a packet yet; some have ended
+  SessionTable sessions_{options_, [this] { return secret(); }};
   IntrusiveList<Session, &Session::ready_hook> ready_;
   /// Ready, but their peer takes nothing now: one stopped peer must not hold up the others.
   IntrusiveList<Session, &Session::ready_hook> parked_;
   std::vector<uint32_t> offers_due_;
-  std::vector<uint32_t> doomed_;
   TimerHeap timers_;
   TimeNs last_work_ns_ = 0;
   bool slept_since_work_ = false;

@@ -1,7 +1,8 @@
-// Operations on peers' memory that others start (rpc/memory_access.h): from waiting for a connection to their completion.
+// Operations on peers' memory that others start (rpc/memory_access.h): from waiting for a connection to their
+// completion.
 //
-// They share the transport's completions with the endpoint's own READs of large messages: the highest bit of a cookie tells them
-// apart, the rest is the operation's address.
+// They share the transport's completions with the endpoint's own READs of large messages: the highest bit of a cookie
+// tells them apart, the rest is the operation's address.
 #include <algorithm>
 
 #include "rpc/base/check.h"
@@ -83,7 +84,7 @@ void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
 /// The operation is the transport's now. Not if there is no connection or no room, nor for what is over.
 bool EndpointImpl::try_to_post(Operation& operation) {
   if (operation.only_connect || life_of(operation.session) != operation.life) return false;
-  const PeerId peer = entries_[operation.session.index]->peer;
+  const PeerId peer = sessions_[operation.session.index].peer;
   if (peer == kUnbound || !one_sided_->ready(peer)) return false;
   operation.what.peer = peer;
   operation.what.cookie = kAccessCookie | reinterpret_cast<uintptr_t>(&operation);

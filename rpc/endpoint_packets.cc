@@ -55,7 +55,7 @@ void EndpointImpl::flush_releases() {
 bool EndpointImpl::copy_out(const Arrival& arrival, Lease& lease) {
   const ByteSpan payload = arrival.payload;
   std::optional<Assembly> copy =
-      allocate_for(payer_of(*entries_[arrival.header.session_index], current_->from), payload.size());
+      allocate_for(payer_of(sessions_[arrival.header.session_index], current_->from), payload.size());
   if (!copy.has_value()) return false;
   copy_bytes(copy->data, payload);
   counters_.rx_copied_bytes += payload.size();
@@ -68,7 +68,7 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   if (arrival.payload.empty()) return true;
   if (bundles_.in_packet()) [[unlikely]] {
     LeaseParts parts;
-    const SessionHot& hot = entries_[arrival.header.session_index]->session->hot();
+    const SessionHot& hot = sessions_[arrival.header.session_index].session->hot();
     const bool is_kept = bundles_.keep(hot, arrival.payload, parts);
     lease = Lease(parts);
     return is_kept;
@@ -97,7 +97,7 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
 }
 
 std::optional<Assembly> EndpointImpl::assemble(const Session& session, size_t bytes) {
-  const SessionEntry& entry = *entries_[session.address().local_index];
+  const SessionEntry& entry = sessions_[session.address().local_index];
   return allocate_for(payer_of(entry, entry.peer), bytes);
 }
 
@@ -123,17 +123,17 @@ RxPlacer::Placement EndpointImpl::place(PeerId from, ByteSpan header, size_t pay
   const DecodedHeader decoded = decode_header(header);
   if (!decoded.ok || decoded.header.message_bytes != payload_bytes) return {};
   const PacketHeader& h = decoded.header;
-  if (h.session_index >= entries_.size()) return {};
-  const SessionEntry& entry = *entries_[h.session_index];
-  if (entry.state != SessionEntry::State::kOpen || entry.wire_generation != h.session_generation ||
-      (entry.peer != from && !is_lost_peer(entry, from)) || !entry.session->expects(h)) {
+  const SessionEntry* entry = sessions_.at(h.session_index);
+  if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
+      entry->wire_generation != h.session_generation || (entry->peer != from && !is_lost_peer(*entry, from)) ||
+      !entry->session->expects(h)) {
     return {};
   }
-  const Payer payer = payer_of(entry, from);
+  const Payer payer = payer_of(*entry, from);
   absl::StatusOr<Buffer> buffer =
       pool_leases_.shares().may_take(payer, payload_bytes) ? buffers_.allocate(payload_bytes) : Buffer();
   if (!buffer.ok() || buffer->data() == nullptr) {
-    entry.session->on_unplaceable(h, now_ns_);
+    entry->session->on_unplaceable(h, now_ns_);
     return {};
   }
   Placement out;
@@ -171,7 +171,7 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   PacketHeader header;
   PieceRun run;
   if (!decode_header(front.header, header)) return 0;
-  const SessionEntry* entry = entry_for(header);
+  const SessionEntry* entry = sessions_.at(header.session_index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != header.session_generation || entry->peer != front.from ||
       !entry->session->join(header, run)) {
@@ -222,7 +222,7 @@ void EndpointImpl::dispatch(RxPacket& packet) {
   Arrival arrival;
   if (!decode_header(packet.header, arrival.header)) [[unlikely]] {
     count_drop(decode_header(packet.header).reason);
-  } else if (SessionEntry* entry = entry_for(arrival.header);
+  } else if (SessionEntry* entry = sessions_.at(arrival.header.session_index);
              !capabilities_.integrity && !verify_checksum(packet.header, packet.payload) &&
              !is_unsealed(packet, arrival.header, entry)) [[unlikely]] {
     count_drop(DropReason::kBadChecksum);
@@ -274,7 +274,7 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
       header.type == PacketType::kUnknownSession) {
     return dispatch_control(arrival, from);
   }
-  SessionEntry* entry = entry_for(header);
+  SessionEntry* entry = sessions_.at(header.session_index);
   const bool known = entry != nullptr && entry->wire_generation == header.session_generation &&
                      (entry->state == SessionEntry::State::kOpen || entry->state == SessionEntry::State::kConnecting ||
                       entry->state == SessionEntry::State::kAwaitingAnswer);
@@ -286,7 +286,8 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
     if (!bind_again(*entry, from)) return tell_unknown(header, from);
     if (is_for_session(header.type)) return entry->session->on_packet(arrival, now_ns_);
   }
-  // Whoever has seen a session's packets knows its numbers: they prove nothing. Not answered, because the answer would end a session.
+  // Whoever has seen a session's packets knows its numbers: they prove nothing. Not answered, because the answer would
+  // end a session.
   if (entry->peer != from) return count_drop(DropReason::kForeignSender);
   if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
   doom(*entry, absl::UnavailableError("the peer closed the session"));  // what is left: kDisconnect
@@ -314,7 +315,7 @@ void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpa
 
 void EndpointImpl::send_offers() {
   for (uint32_t index : std::exchange(offers_due_, {})) {
-    SessionEntry& entry = *entries_[index];
+    SessionEntry& entry = sessions_[index];
     if (!std::exchange(entry.offer_due, false) || entry.state != SessionEntry::State::kConnecting) continue;
     PacketHeader header;
     header.type = PacketType::kConnect;

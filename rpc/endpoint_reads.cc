@@ -9,7 +9,7 @@
 namespace skua::rpc {
 
 Announcement EndpointImpl::announce(const MessageOwner& owner, const MessagePtr& message) {
-  const Session& session = *entries_[owner.session_index]->session;
+  const Session& session = *sessions_[owner.session_index].session;
   if (one_sided_ == nullptr || session.route() == kNoPeer) return {};
   // The announcement is one packet, and its bytes are a message's head.
   const size_t bytes_max = std::min<size_t>(Message::kHeadMax, session.terms().payload_bytes);
@@ -17,12 +17,12 @@ Announcement EndpointImpl::announce(const MessageOwner& owner, const MessagePtr&
 }
 
 EndpointImpl::Fetch EndpointImpl::fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) {
-  const PeerId peer = entries_[owner.session_index]->peer;
+  const PeerId peer = sessions_[owner.session_index].peer;
   if (one_sided_ == nullptr) return Fetch::kImpossible;
   const uint64_t connection = one_sided_->connection(peer);
   // What was announced over a connection that is over may be something else by now.
   if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
-  std::optional<Assembly> assembly = assemble(*entries_[owner.session_index]->session, message_bytes);
+  std::optional<Assembly> assembly = assemble(*sessions_[owner.session_index].session, message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
   copy_bytes(assembly->data, list.head);
   counters_.rx_copied_bytes += list.head.size();
@@ -75,7 +75,7 @@ void EndpointImpl::on_one_sided(const OneSidedCompletion& completion) {
   if (completion.kind != OneSidedCompletion::Kind::kOperation) {
     const std::optional<MessageOwner> owner = loans_.on_completion(completion);
     if (!owner.has_value()) return;
-    const SessionEntry& entry = *entries_[owner->session_index];
+    const SessionEntry& entry = sessions_[owner->session_index];
     if (entry.state == SessionEntry::State::kOpen && entry.session != nullptr) entry.session->on_lent(*owner, now_ns_);
     return;
   }
@@ -90,7 +90,7 @@ void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
   } else {
     ++counters_.reads_failed;
   }
-  const SessionEntry& entry = *entries_[finished.owner.session_index];
+  const SessionEntry& entry = sessions_[finished.owner.session_index];
   if (entry.state != SessionEntry::State::kOpen || entry.session == nullptr) return;
   entry.session->on_fetched(finished.owner, finished.ok, std::move(finished.message), now_ns_);
 }
@@ -98,9 +98,9 @@ void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
 /// The endpoint ends: devices must neither read nor write its memory when it is gone.
 void EndpointImpl::end_reads() {
   if (one_sided_ == nullptr) return;
-  for (const auto& entry : entries_) {
-    if (entry->session != nullptr && entry->peer != kUnbound) one_sided_->sever(entry->peer);
-  }
+  sessions_.for_each([this](const SessionEntry& entry) {
+    if (entry.peer != kUnbound) one_sided_->sever(entry.peer);
+  });
   read_pulls_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
   loans_.for_each_peer([this](PeerId peer) { one_sided_->sever(peer); });
   std::array<OneSidedCompletion, kBurstMax> completions;

@@ -31,9 +31,9 @@ void EndpointImpl::rehearse() {
   next_rehearsal_ns_ = now_ns_ + options_.rehearsal_interval_ns;
   // Calls of the application do the same, and better.
   if (std::exchange(calls_at_rehearsal_, counters_.calls_started) != counters_.calls_started) return;
-  for (uint32_t i = 0; i < kLooksPerRehearsal && i < entries_.size(); ++i) {
-    if (++rehearsed_ >= entries_.size()) rehearsed_ = 0;
-    const SessionEntry& entry = *entries_[rehearsed_];
+  for (uint32_t i = 0; i < kLooksPerRehearsal && i < sessions_.index_end(); ++i) {
+    if (++rehearsed_ >= sessions_.index_end()) rehearsed_ = 0;
+    const SessionEntry& entry = sessions_[rehearsed_];
     if (!entry.initiator || entry.state != SessionEntry::State::kOpen) continue;
     MessagePtr request = make_message();
     static_cast<void>(request->append_head(kLine));

@@ -1,10 +1,8 @@
 // How sessions break, come back and end: what a peer, the transport's links and time tell of them. endpoint_sessions.cc
 // has the picture.
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/base/status.h"
 #include "rpc/endpoint_impl.h"
 #include "rpc/protocol/mutants.h"
 
@@ -22,18 +20,12 @@ std::string describe(const EndpointIdentity& who) {
 // --- Breaking and ending ---------------------------------------------------------------------------------------------
 
 void EndpointImpl::on_unknown_session(const Arrival& arrival, PeerId from) {
-  // The echo names the peer's ids; which of our sessions has them? Rare enough to look through all.
-  for (auto& entry : entries_) {
-    if (entry->state != State::kOpen || from != entry->peer || entry->remote_index != arrival.header.session_index ||
-        entry->remote_generation != arrival.header.session_generation) {
-      continue;
-    }
-    break_session(*entry,
-                  absl::AbortedError(absl::StrCat("the peer ", describe(entry->identity),
-                                                  " restarted or gave the session up: the request may have executed")));
-    return;
-  }
-  count_drop(DropReason::kUnknownSession);
+  // The echo names the peer's ids. Rare enough to look through all sessions.
+  SessionEntry* entry = sessions_.find_open(from, arrival.header.session_index, arrival.header.session_generation);
+  if (entry == nullptr) return count_drop(DropReason::kUnknownSession);
+  break_session(*entry,
+                absl::AbortedError(absl::StrCat("the peer ", describe(entry->identity),
+                                                " restarted or gave the session up: the request may have executed")));
 }
 
 void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
@@ -42,8 +34,7 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
   entry.session->interrupt(why, now_ns_);
   bundles_.leave(entry);
   if (!entry.initiator) return doom(entry, why);
-  renew_generation(entry);
-  entry.nonce = secret();
+  sessions_.renew(entry);
   entry.state = State::kConnecting;
   entry.connecting_since_ns = entry.next_attempt_ns = now_ns_;
   entry.attempts = 0;
@@ -52,7 +43,7 @@ void EndpointImpl::break_session(SessionEntry& entry, const absl::Status& why) {
 }
 
 void EndpointImpl::close(SessionId session) {
-  SessionEntry* entry = entry_of(session);
+  SessionEntry* entry = sessions_.find(session);
   if (entry == nullptr) return;
   if (entry->state == State::kOpen && entry->peer != kUnbound) {
     PacketHeader header;
@@ -66,38 +57,26 @@ void EndpointImpl::close(SessionId session) {
 
 void EndpointImpl::doom(SessionEntry& entry, const absl::Status& why) {
   if (entry.state == State::kDoomed) return;
-  entry.state = State::kDoomed;
-  --session_count_;
+  sessions_.end(entry);
   entry.session->ready_hook.unlink();
   entry.session->abort_all(why, now_ns_);
   bundles_.leave(entry);
   timers_.set(entry.index, kTimeNever);
-  if (entry.initiator) {
-    if (const auto count = dialled_.find(entry.peer); --count->second == 0) dialled_.erase(count);
-  } else {
-    accepted_.erase({entry.nonce, entry.identity.uuid});
-    uncount(entry);  // its packets may still be on their way to the peer
-  }
-  doomed_.push_back(entry.index);
   notify(entry, SessionEvent::Kind::kClosed, why);
 }
 
 void EndpointImpl::bury_doomed() {
-  if (doomed_.empty()) return;
+  if (!sessions_.has_doomed()) return;
   run_completions();
-  for (uint32_t index : std::exchange(doomed_, {})) {
-    SessionEntry& entry = *entries_[index];
+  sessions_.bury([this](SessionEntry& entry) {
     entry.session->ready_hook.unlink();
-    bundles_.remove(index);
-    entry.session.reset();
-    entry.state = State::kFree;
-    free_entries_.push_back(index);
-  }
+    bundles_.remove(entry.index);
+  });
 }
 
 void EndpointImpl::notify(const SessionEntry& entry, SessionEvent::Kind kind, const absl::Status& why) {
   if (!session_observer_) return;
-  session_observer_({kind, {entry.index, entry.handle_generation}, entry.identity, why});
+  session_observer_({kind, entry.handle(), entry.identity, why});
 }
 
 // --- Links -----------------------------------------------------------------------------------------------------------
@@ -109,46 +88,58 @@ size_t EndpointImpl::handle_links() {
 }
 
 void EndpointImpl::on_link(const LinkEvent& event) {
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    SessionEntry& entry = *entries_[i];
-    if (entry.peer != event.peer || entry.state == State::kFree || entry.state == State::kDoomed) continue;
-    if (event.kind == LinkEvent::Kind::kRefused && absl::IsOutOfRange(event.why)) {
-      // Packets of that size alone: what is not open yet will ask for less.
-      const bool fits = entry.state != State::kOpen ||
-                        entry.session->terms().payload_bytes <= transport_.payload_max_bytes(entry.peer);
-      if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
-    } else if (event.kind == LinkEvent::Kind::kRefused && entry.state == State::kOpen) {
-      break_session(entry, event.why);
-    } else if (event.kind == LinkEvent::Kind::kRefused) {
-      entry.session->abort_all(event.why, now_ns_);
-    } else if (event.kind == LinkEvent::Kind::kDown) {
-      // Repeat what was in flight when the link stands again, or after a pause (which makes the
-      // transport try).
-      entry.link_lost = true;
-      entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
-      timers_.set_earlier(entry.index, entry.resend_at_ns);
-      if (!entry.initiator) {
-        entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
-        timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
-        if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
-      } else if (capabilities_.connected && entry.state == State::kOpen) {
-        entry.session->go_quiet();
-        bundles_.leave(entry);
-        if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
+  sessions_.for_each([&](SessionEntry& entry) {
+    if (entry.peer == event.peer && entry.is_alive()) on_link(entry, event);
+  });
+}
+
+void EndpointImpl::on_link(SessionEntry& entry, const LinkEvent& event) {
+  const bool is_open = entry.state == State::kOpen;
+  switch (event.kind) {
+    case LinkEvent::Kind::kRefused:
+      if (absl::IsOutOfRange(event.why)) {
+        // Packets of that size alone: what is not open yet will ask for less.
+        const bool fits = !is_open || entry.session->terms().payload_bytes <= transport_.payload_max_bytes(entry.peer);
+        if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
+      } else if (is_open) {
+        break_session(entry, event.why);
+      } else {
+        entry.session->abort_all(event.why, now_ns_);
       }
-      if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, event.why);
-    } else if (entry.state == State::kOpen) {
-      entry.link_down_ns = kTimeNever;
-      const bool another_life =
-          entry.identity.uuid == event.identity.uuid && entry.identity.incarnation != event.identity.incarnation;
-      if (another_life) {
-        break_session(entry, absl::AbortedError(absl::StrCat("the peer restarted: it was ", describe(entry.identity),
-                                                             ", now incarnation ", event.identity.incarnation,
-                                                             "; the request may have executed")));
-      } else if (entry.link_lost) {
-        resume(entry);
-      }
-    }
+      return;
+    case LinkEvent::Kind::kDown: return on_link_down(entry, event.why);
+    case LinkEvent::Kind::kUp:
+      if (is_open) on_link_up(entry, event.identity);
+      return;
+  }
+}
+
+/// What was in flight is repeated when the link stands again, or after a pause (which makes the transport try).
+void EndpointImpl::on_link_down(SessionEntry& entry, const absl::Status& why) {
+  entry.link_lost = true;
+  entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
+  timers_.set_earlier(entry.index, entry.resend_at_ns);
+  if (!entry.initiator) {
+    entry.link_down_ns = std::min(entry.link_down_ns, now_ns_);
+    timers_.set_earlier(entry.index, entry.link_down_ns + options_.protocol.abandoned_after_ns);
+    if (capabilities_.connected && !mutant(Mutant::kKeepBinding)) unbind(entry);
+  } else if (capabilities_.connected && entry.state == State::kOpen) {
+    entry.session->go_quiet();
+    bundles_.leave(entry);
+    if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
+  }
+  if (entry.state == State::kOpen) notify(entry, SessionEvent::Kind::kLinkLost, why);
+}
+
+void EndpointImpl::on_link_up(SessionEntry& entry, const EndpointIdentity& who) {
+  entry.link_down_ns = kTimeNever;
+  const bool another_life = entry.identity.uuid == who.uuid && entry.identity.incarnation != who.incarnation;
+  if (another_life) {
+    break_session(entry, absl::AbortedError(absl::StrCat("the peer restarted: it was ", describe(entry.identity),
+                                                         ", now incarnation ", who.incarnation,
+                                                         "; the request may have executed")));
+  } else if (entry.link_lost) {
+    resume(entry);
   }
 }
 

@@ -12,10 +12,11 @@
 // A new connection of the same session gets new wire generations on both sides, so that nothing of
 // the old one is believed.
 //
-// Who is at the other end. What an offer says of its sender (identity, descriptor) proves nothing, and changes nothing of other
-// sessions. An accepted session is bound to a peer of the transport by a packet that names its index and generation: only who
-// got the answer knows them. Until then it is unproven: there are few of these, for a short time. A session whose connection
-// broke is bound anew in the same way. An offer that comes as a packet of a known peer binds its session at once.
+// Who is at the other end. What an offer says of its sender (identity, descriptor) proves nothing, and changes nothing
+// of other sessions. An accepted session is bound to a peer of the transport by a packet that names its index and
+// generation: only who got the answer knows them. Until then it is unproven: there are few of these, for a short time.
+// A session whose connection broke is bound anew in the same way. An offer that comes as a packet of a known peer binds
+// its session at once.
 #include <algorithm>
 #include <bit>
 
@@ -23,7 +24,6 @@
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 #include "rpc/endpoint_impl.h"
-#include "rpc/protocol/mutants.h"
 
 namespace skua::rpc {
 namespace {
@@ -42,58 +42,11 @@ SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId pee
 
 // --- Opening -------------------------------------------------------------------------------------------------------
 
-/// `identity`: whom an accepted one claims to be of.
-absl::StatusOr<SessionEntry*> EndpointImpl::new_entry(PeerId peer, bool initiator, const EndpointIdentity& identity) {
-  const bool for_all = initiator || (may_have_reserved_ && may_have_reserved_(identity));
-  if (session_count_ >= options_.sessions_max || (is_short_of_sessions() && !for_all)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the endpoint holds ", session_count_, " sessions (sessions_max of ", options_.sessions_max,
-                     options_.sessions_reserved > 0
-                         ? absl::StrCat(", the last ", options_.sessions_reserved, " of them kept for nodes")
-                         : std::string(),
-                     "): close some or raise the limit"));
-  }
-  if (free_entries_.empty()) {
-    entries_.push_back(std::make_unique<SessionEntry>());
-    entries_.back()->index = static_cast<uint32_t>(entries_.size() - 1);
-    entries_.back()->wire_generation = static_cast<uint32_t>(secret());
-    free_entries_.push_back(entries_.back()->index);
-  }
-  SessionEntry& entry = *entries_[free_entries_.back()];
-  free_entries_.pop_back();
-  ++session_count_;
-  ++entry.handle_generation;
-  renew_generation(entry);
-  entry.initiator = initiator;
-  entry.was_open = entry.offer_due = entry.link_lost = entry.proven = false;
-  entry.claimed = kNoPeer;
-  entry.attempts = 0;
-  entry.nonce = secret();
-  entry.peer = peer;
-  entry.identity = {};
-  entry.connecting_since_ns = now_ns_;
-  entry.next_attempt_ns = now_ns_;
-  entry.resend_at_ns = entry.link_down_ns = kTimeNever;
-  entry.answer.clear();
-  if (initiator) ++dialled_[peer];
-  entry.version = kProtocolVersion;
-  entry.next_join_ns = kTimeNever;
-  entry.session = std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol, entry.index,
-                                            &receive_budget_, peer == kUnbound ? kNoPeer : peer);
-  SessionHot& hot = entry.session->hot();
-  hot.handle = session_handle(entry.index, entry.life);
-  hot.handle_generation = entry.handle_generation;
-  if (entry.index < kRecordSessionsMax) bundles_.add(hot);
-  return &entry;
-}
-
-/// Later than the one before, for whoever has to tell them apart, by steps that nobody can guess: who had the session's index before knows
-/// that one.
-void EndpointImpl::renew_generation(SessionEntry& entry) {
-  ++entry.life;
-  if (entry.session != nullptr) entry.session->hot().handle = session_handle(entry.index, entry.life);
-  if (mutant(Mutant::kReuseGeneration)) return;
-  entry.wire_generation += 1 + static_cast<uint32_t>(secret() >> 40);
+void EndpointImpl::make_session(SessionEntry& entry) {
+  const PeerId route = entry.peer == kUnbound ? kNoPeer : entry.peer;
+  SessionTable::attach(entry, std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol,
+                                                        entry.index, &receive_budget_, route));
+  if (entry.index < kRecordSessionsMax) bundles_.add(entry.session->hot());
 }
 
 SessionTerms EndpointImpl::own_terms() const {
@@ -140,28 +93,31 @@ std::string EndpointImpl::make_offer(SessionEntry& entry) {
   return offer.encode();
 }
 
-absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
+absl::StatusOr<SessionEntry*> EndpointImpl::dial(const Descriptor& peer, State state) {
   absl::StatusOr<PeerId> id = transport_.resolve(peer);
   if (!id.ok()) return id.status();
-  absl::StatusOr<SessionEntry*> entry = new_entry(*id, true);
-  if (!entry.ok()) return entry.status();
-  (*entry)->state = State::kConnecting;
+  absl::StatusOr<SessionEntry*> entry = sessions_.add_dialled(*id, now_ns_);
+  if (!entry.ok()) return entry;
+  make_session(**entry);
+  (*entry)->state = state;
   timers_.set((*entry)->index, now_ns_);
-  return SessionId{(*entry)->index, (*entry)->handle_generation};
+  return entry;
+}
+
+absl::StatusOr<SessionId> EndpointImpl::connect(const Descriptor& peer) {
+  absl::StatusOr<SessionEntry*> entry = dial(peer, State::kConnecting);
+  if (!entry.ok()) return entry.status();
+  return (*entry)->handle();
 }
 
 absl::StatusOr<Endpoint::Offer> EndpointImpl::begin_connect(const Descriptor& peer) {
-  absl::StatusOr<PeerId> id = transport_.resolve(peer);
-  if (!id.ok()) return id.status();
-  absl::StatusOr<SessionEntry*> entry = new_entry(*id, true);
+  absl::StatusOr<SessionEntry*> entry = dial(peer, State::kAwaitingAnswer);
   if (!entry.ok()) return entry.status();
-  (*entry)->state = State::kAwaitingAnswer;
-  timers_.set((*entry)->index, now_ns_);
-  return Endpoint::Offer{{(*entry)->index, (*entry)->handle_generation}, make_offer(**entry)};
+  return Endpoint::Offer{(*entry)->handle(), make_offer(**entry)};
 }
 
 absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
-  SessionEntry* entry = entry_of(session);
+  SessionEntry* entry = sessions_.find(session);
   if (entry == nullptr) return absl::NotFoundError("the session was closed before its answer came");
   if (entry->state != State::kAwaitingAnswer) return absl::FailedPreconditionError("the session awaits no answer");
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(bytes);
@@ -265,11 +221,9 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   }
   absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return refuse(descriptor.status());
-  const auto key = std::make_pair(offer.nonce, descriptor->identity.uuid);
-  if (const auto again = accepted_.find(key); again != accepted_.end()) {
-    SessionEntry& old = *entries_[again->second];
-    if (old.remote_index == offer.session_index && old.remote_generation == offer.session_generation) {
-      *accepted = &old;  // a repeated offer gets the answer again
+  if (SessionEntry* old = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid); old != nullptr) {
+    if (old->remote_index == offer.session_index && old->remote_generation == offer.session_generation) {
+      *accepted = old;  // a repeated offer gets the answer again
       return answer;
     }
     return refuse(absl::AbortedError("the offer has the number of another one"));
@@ -287,17 +241,19 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
     if (!resolved.ok()) return refuse(resolved.status());
     claimed = *resolved;
   }
-  absl::StatusOr<SessionEntry*> made = new_entry(from == kNoPeer ? kUnbound : from, false, descriptor->identity);
+  absl::StatusOr<SessionEntry*> made =
+      sessions_.add_accepted({.nonce = offer.nonce,
+                              .identity = descriptor->identity,
+                              .remote_index = offer.session_index,
+                              .remote_generation = offer.session_generation,
+                              .offer_source = source,
+                              // A connection's number ends with it: the session is bound anew by whatever comes next.
+                              .claimed = capabilities_.connected ? kNoPeer : claimed,
+                              .may_have_reserved = may_have_reserved_ && may_have_reserved_(descriptor->identity)},
+                             now_ns_);
   if (!made.ok()) return refuse(made.status());
   SessionEntry& entry = **made;
-  // A connection's number ends with it: the session is bound anew by whatever comes next.
-  entry.claimed = capabilities_.connected ? kNoPeer : claimed;
-  entry.identity = descriptor->identity;
-  entry.nonce = offer.nonce;
-  entry.offer_source = source;
-  entry.remote_index = offer.session_index;
-  entry.remote_generation = offer.session_generation;
-  accepted_[key] = entry.index;
+  make_session(entry);
 
   answer.version = common_version(offer.version_max, version_max(entry));
   entry.version = version_of(answer.version);
@@ -307,10 +263,8 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   answer.session_index = entry.index;
   answer.session_generation = entry.wire_generation;
   if (from != kNoPeer) {
-    entry.peer = kUnbound;
     SKUA_CHECK(bind(entry, from), "make_way() made none");
   } else {
-    unproven_.push_back({entry.index, entry.handle_generation});
     timers_.set_earlier(entry.index, now_ns_ + options_.protocol.unproven_after_ns);
   }
   open_session(entry, answer.terms);
@@ -320,27 +274,16 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
 
 absl::Status EndpointImpl::make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                                     uint32_t remote_generation) {
-  if (const auto found = bound_.find({from, remote_index}); found != bound_.end()) {
-    SessionEntry& old = *entries_[found->second];
-    if (old.identity.uuid == identity.uuid && identity.incarnation < old.identity.incarnation) {
+  if (SessionEntry* old = sessions_.find_bound(from, remote_index); old != nullptr) {
+    if (old->identity.uuid == identity.uuid && identity.incarnation < old->identity.incarnation) {
       return absl::AbortedError("the offer is from an earlier life of the endpoint");
     }
-    if (old.identity == identity && static_cast<int32_t>(remote_generation - old.remote_generation) < 0) {
+    if (old->identity == identity && static_cast<int32_t>(remote_generation - old->remote_generation) < 0) {
       return absl::AbortedError("the offer is older than the session that stands");
     }
-    doom(old, absl::UnavailableError("the peer opened the session anew"));
+    doom(*old, absl::UnavailableError("the peer opened the session anew"));
   }
-  const auto held = accepted_from_.find(from);
-  if (held != accepted_from_.end() && held->second >= options_.sessions_per_peer_max) {
-    return absl::ResourceExhaustedError(absl::StrCat("the peer holds sessions_per_peer_max (", held->second,
-                                                     ") sessions of this endpoint: close some"));
-  }
-  const auto neighbours = accepted_from_host_.find(transport_.host_of(from));
-  if (neighbours != accepted_from_host_.end() && neighbours->second >= options_.sessions_per_host_max) {
-    return absl::ResourceExhaustedError(absl::StrCat("the peer's host holds sessions_per_host_max (",
-                                                     neighbours->second, ") sessions of this endpoint: close some"));
-  }
-  return absl::OkStatus();
+  return sessions_.room_for(from, transport_.host_of(from));
 }
 
 bool EndpointImpl::bind(SessionEntry& entry, PeerId from) {
@@ -350,14 +293,8 @@ bool EndpointImpl::bind(SessionEntry& entry, PeerId from) {
     doom(entry, way);
     return false;
   }
-  entry.peer = from;
-  entry.proven = true;
   entry.link_down_ns = kTimeNever;
-  entry.session->set_route(from);
-  entry.host = transport_.host_of(from);
-  ++accepted_from_[from];
-  ++accepted_from_host_[entry.host];
-  bound_[{from, entry.remote_index}] = entry.index;
+  sessions_.bind(entry, from, transport_.host_of(from));
   return true;
 }
 
@@ -383,35 +320,17 @@ void EndpointImpl::resume(SessionEntry& entry) {
   if (!entry.initiator || !capabilities_.connected) entry.session->on_link_lost(now_ns_);
 }
 
-/// The session is none of its peer's any more.
-void EndpointImpl::uncount(const SessionEntry& entry) {
-  if (entry.peer == kUnbound) return;
-  if (const auto count = accepted_from_.find(entry.peer); --count->second == 0) accepted_from_.erase(count);
-  if (const auto count = accepted_from_host_.find(entry.host); --count->second == 0) accepted_from_host_.erase(count);
-  const auto bound = bound_.find({entry.peer, entry.remote_index});
-  if (bound != bound_.end() && bound->second == entry.index) bound_.erase(bound);
-}
-
 /// The connection broke: packets with the session's numbers may come from elsewhere.
 void EndpointImpl::unbind(SessionEntry& entry) {
   bundles_.leave(entry);
-  uncount(entry);
-  entry.peer = kUnbound;
-  entry.session->set_route(kNoPeer);
+  sessions_.unbind(entry);
 }
 
-/// Offers cost their senders nothing, so the sessions that nobody has used yet are few: the oldest makes room for the next.
-/// Makes room for one more. Of the source that has most of them the oldest goes: who floods loses its own.
+/// Makes room for one more that nobody has used yet.
 void EndpointImpl::limit_unproven() {
-  std::erase_if(unproven_, [this](SessionId id) { return find(id) == nullptr || entries_[id.index]->proven; });
-  if (unproven_.size() < options_.sessions_unproven_max) return;
-  absl::flat_hash_map<uint64_t, size_t> by_source;
-  size_t most = 0;
-  for (const SessionId id : unproven_) most = std::max(most, ++by_source[entries_[id.index]->offer_source]);
-  const auto victim = std::find_if(unproven_.begin(), unproven_.end(),
-                                   [&](SessionId id) { return by_source[entries_[id.index]->offer_source] == most; });
-  doom(*entries_[victim->index], absl::ResourceExhaustedError("the peer did not use the session, others wait"));
-  unproven_.erase(victim);
+  SessionEntry* excess = sessions_.excess_unproven();
+  if (excess == nullptr) return;
+  doom(*excess, absl::ResourceExhaustedError("the peer did not use the session, others wait"));
 }
 
 /// Its session takes the packets of another peer. It may be the same one, whose old connection broke without our
@@ -419,10 +338,8 @@ void EndpointImpl::limit_unproven() {
 bool EndpointImpl::is_bound_elsewhere(const SessionOffer& offer, PeerId from) const {
   const absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return false;
-  const auto made = accepted_.find({offer.nonce, descriptor->identity.uuid});
-  if (made == accepted_.end()) return false;
-  const PeerId bound = entries_[made->second]->peer;
-  return bound != kUnbound && bound != from;
+  const SessionEntry* made = sessions_.find_accepted(offer.nonce, descriptor->identity.uuid);
+  return made != nullptr && made->peer != kUnbound && made->peer != from;
 }
 
 void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
@@ -447,7 +364,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     return send_control(from, header, as_byte_span(answer));
   }
   const PacketHeader& header = arrival.header;
-  SessionEntry* entry = header.session_index < entries_.size() ? entries_[header.session_index].get() : nullptr;
+  SessionEntry* entry = sessions_.at(header.session_index);
   if (entry == nullptr || entry->wire_generation != header.session_generation) {
     return count_drop(DropReason::kUnknownSession);
   }
