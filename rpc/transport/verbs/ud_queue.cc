@@ -276,20 +276,23 @@ size_t UdQueue::reap(std::span<TxToken> tokens) {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-size_t UdQueue::poll_received(std::span<Received> out) {
+std::span<const UdQueue::Received> UdQueue::poll_received(size_t count_max) {
+  if (stash_at_ == stash_count_) {
+    const auto wanted = static_cast<int>(std::min(count_max, stash_.size()));
+    const int found = ibv_poll_cq(receive_queue_, wanted, stash_.data());
+    if (found == 0) return {};
+    keep_stash(found);
+  }
   size_t count = 0;
-  while (stash_at_ < stash_count_ && count < out.size()) accept(stash_[stash_at_++], out, count);
-  if (count == out.size()) return count;
-  std::array<ibv_wc, kBurstMax> completions;
-  const size_t wanted = std::min(completions.size(), out.size() - count);
-  const int found = ibv_poll_cq(receive_queue_, static_cast<int>(wanted), completions.data());
-  for (int i = 0; i < found; ++i) accept(completions.at(static_cast<size_t>(i)), out, count);
-  if (found < 0) in_error_ = true;
-  return count;
+  while (stash_at_ < stash_count_ && count < count_max) {
+    if (accept(stash_[stash_at_++], received_[count])) ++count;
+  }
+  return std::span(received_).first(count);
 }
 
-void UdQueue::accept(const ibv_wc& completion, std::span<Received> out, size_t& count) {
-  if (completion.wr_id >> 32 != epoch_) return;
+/// False: nothing was received, and the buffer is free again or none of this life's.
+bool UdQueue::accept(const ibv_wc& completion, Received& out) {
+  if (completion.wr_id >> 32 != epoch_) return false;
   const auto index = static_cast<uint32_t>(completion.wr_id);
   SKUA_CHECK(index < buffer_count() && states_[index] == BufferState::kPosted,
              "a buffer was filled that was not posted");
@@ -298,14 +301,21 @@ void UdQueue::accept(const ibv_wc& completion, std::span<Received> out, size_t& 
   if (completion.status != IBV_WC_SUCCESS) {
     in_error_ = true;
     give_back(index);
-    return;
+    return false;
   }
-  Received& received = out[count++];
-  received.buffer = index;
-  received.source_qp = completion.src_qp;
-  received.source_lid = completion.slid;
-  received.has_grh = (completion.wc_flags & IBV_WC_GRH) != 0;
-  received.bytes = {buffer_at(index) + kReceivePad, completion.byte_len};
+  out.buffer = index;
+  out.source_qp = completion.src_qp;
+  out.source_lid = completion.slid;
+  out.has_grh = (completion.wc_flags & IBV_WC_GRH) != 0;
+  out.bytes = {buffer_at(index) + kReceivePad, completion.byte_len};
+  return true;
+}
+
+/// What ibv_poll_cq() found: below 0 an error.
+void UdQueue::keep_stash(int found) {
+  stash_at_ = 0;
+  stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
+  if (found < 0) in_error_ = true;
 }
 
 void UdQueue::give_back(uint32_t buffer) {
@@ -316,7 +326,7 @@ void UdQueue::give_back(uint32_t buffer) {
 
 void UdQueue::refill() {
   const uint32_t missing = std::min(receive_depth_ - posted_buffers_, free_buffers());
-  if (in_error_ || missing == 0 || (missing < kRefillBatch && posted_buffers_ > receive_depth_ / 2)) return;
+  if (in_error_ || missing == 0 || (missing < kRefillBatch && !is_short_of_buffers())) return;
   for (uint32_t i = 0; i < missing; ++i) {
     const uint32_t index = free_.back();
     free_.pop_back();
@@ -335,9 +345,7 @@ void UdQueue::refill() {
 
 bool UdQueue::idle() {
   if (stash_at_ < stash_count_) return false;
-  const int found = ibv_poll_cq(receive_queue_, static_cast<int>(stash_.size()), stash_.data());
-  stash_at_ = 0;
-  stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
+  keep_stash(ibv_poll_cq(receive_queue_, static_cast<int>(stash_.size()), stash_.data()));
   const uint64_t completed = completed_;
   poll_sent();
   return stash_count_ == 0 && completed == completed_ && !in_error_;

@@ -119,11 +119,13 @@ class UdQueue {
     /// With the network header, kGrhBytes.
     ByteSpan bytes;
   };
-  /// What arrived; each buffer is lent until give_back().
-  size_t poll_received(std::span<Received> out);
+  /// What arrived, at most kBurstMax; each buffer is lent until give_back(). The records are valid until the next call.
+  std::span<const Received> poll_received(size_t count_max);
   void give_back(uint32_t buffer);
   /// Posts free buffers as far as the ring has room.
   void refill();
+  /// refill() must not wait for a better moment.
+  [[nodiscard]] bool is_short_of_buffers() const { return posted_buffers_ <= receive_depth_ / 2; }
   [[nodiscard]] uint32_t buffer_count() const { return static_cast<uint32_t>(states_.size()); }
   [[nodiscard]] bool is_lent(uint32_t buffer) const {
     return buffer < states_.size() && states_[buffer] == BufferState::kLent;
@@ -157,7 +159,8 @@ class UdQueue {
   absl::Status make_pair(const UdQueueOptions& options);
   absl::Status to_ready();
   void drop_completions();
-  void accept(const ibv_wc& completion, std::span<Received> out, size_t& count);
+  void keep_stash(int found);
+  bool accept(const ibv_wc& completion, Received& out);
   void on_sent(const ibv_wc& completion);
   [[nodiscard]] std::byte* buffer_at(uint32_t index) const { return receive_memory_ + size_t{index} * receive_stride_; }
 
@@ -198,10 +201,12 @@ class UdQueue {
   std::vector<ibv_recv_wr> requests_;
   std::vector<ibv_sge> request_pieces_;
 
-  // Taken from the device by idle(), for the next poll_received().
+  // Taken from the device; idle() leaves them to the next poll_received().
   std::array<ibv_wc, kBurstMax> stash_;
   size_t stash_count_ = 0;
   size_t stash_at_ = 0;
+  // Members, because an endpoint that spins polls in vain most of the time: making these anew would be most of a poll.
+  std::array<Received, kBurstMax> received_;
 };
 
 }  // namespace skua::rpc::verbs

@@ -317,25 +317,25 @@ void VerbsTransport::abandon_tx() {
 
 size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
   if (connections_ != nullptr) connections_->renew_notice_room();
-  std::array<UdQueue::Received, kBurstMax> received;
-  const size_t wanted = std::min(packets.size(), received.size());
-  const size_t count = queue_->poll_received(std::span(received).first(wanted));
-  if (count == 0) {
+  const std::span<const UdQueue::Received> received = queue_->poll_received(packets.size());
+  if (received.empty()) {
     if (queue_->in_error()) recover(clock_.now_ns());
+    queue_->refill();
     return 0;
   }
   size_t filled = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const Fate fate = accept(received[i], packets[filled]);
+  for (const UdQueue::Received& one : received) {
+    const Fate fate = accept(one, packets[filled]);
     if (fate == Fate::kEngine) {
       ++filled;
       continue;
     }
-    queue_->give_back(received[i].buffer);
+    queue_->give_back(one.buffer);
     if (fate == Fate::kDropped) ++counters_.rx_dropped;
   }
   counters_.rx_packets += filled;
-  queue_->refill();
+  // Answers do not wait for buffers being posted: release() and a poll in vain see to that.
+  if (queue_->is_short_of_buffers()) queue_->refill();
   return filled;
 }
 
