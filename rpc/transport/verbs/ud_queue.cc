@@ -1,7 +1,9 @@
 #include "rpc/transport/verbs/ud_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
@@ -12,8 +14,6 @@ namespace {
 constexpr size_t kLine = 64;
 /// Puts the engine's header, behind the network's, on a cache line of its own.
 constexpr size_t kReceivePad = kLine - kGrhBytes;
-/// Fewer than this are not worth a call of their own.
-constexpr uint32_t kRefillBatch = 16;
 constexpr uint32_t kQkeyMask = 0x7fffffff;
 constexpr uint32_t kPsnMask = 0xffffff;
 
@@ -48,7 +48,7 @@ UdQueue::~UdQueue() {
 absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
   const ibv_device_attr& limits = device_.limits();
   const auto depth_max = static_cast<uint32_t>(std::min(limits.max_qp_wr, limits.max_cqe / 2));
-  const uint32_t send_depth = std::min(options.send_depth, depth_max);
+  const uint32_t send_depth = std::bit_floor(std::min(options.send_depth, depth_max));
   receive_depth_ = std::min(options.receive_depth, depth_max);
   if (send_depth < 2 * kBurstMax || receive_depth_ < 2 * kBurstMax) {
     return absl::InvalidArgumentError(absl::StrCat(device_.name(), ": send and receive queues hold at least ",
@@ -70,11 +70,23 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
   memory_key_ = registration->key;
   receive_memory_ = memory_.data() + send_bytes;
   slots_.resize(send_depth);
+  slot_mask_ = send_depth - 1;
   states_.assign(size_t{2} * receive_depth_, BufferState::kFree);
   for (auto i = static_cast<uint32_t>(states_.size()); i-- > 0;) free_.push_back(i);
-  requests_.resize(receive_depth_);
-  request_pieces_.resize(receive_depth_);
+  free_.reserve(states_.size());
+  prepare_receive_requests();
   return absl::OkStatus();
+}
+
+/// All that does not change when a buffer is posted again.
+void UdQueue::prepare_receive_requests() {
+  receive_requests_.resize(states_.size());
+  for (uint32_t i = 0; i < buffer_count(); ++i) {
+    ReceiveRequest& one = receive_requests_[i];
+    one.piece = {reinterpret_cast<uintptr_t>(buffer_at(i) + kReceivePad),
+                 static_cast<uint32_t>(kGrhBytes + device_.mtu_bytes()), memory_key_};
+    one.request = {0, nullptr, &one.piece, 1};
+  }
 }
 
 absl::Status UdQueue::make_pair(const UdQueueOptions& options) {
@@ -188,24 +200,6 @@ void UdQueue::fail_for_test() {
 
 // --- Send ------------------------------------------------------------------------------------------------------------
 
-uint32_t UdQueue::send_room() {
-  // Slots without a token need nobody to reap them.
-  while (reaped_ < completed_ && slots_[reaped_ % slots_.size()].token == kNoToken) ++reaped_;
-  return static_cast<uint32_t>(slots_.size() - (built_ - reaped_) - buffers_.out_count());
-}
-
-UdQueue::SendSlot& UdQueue::next_slot(std::byte*& room) {
-  const size_t index = built_ % slots_.size();
-  room = frame_at(buffers_.of_slot(index));
-  return slots_[index];
-}
-
-UdQueue::SendSlot& UdQueue::next_slot_of(uint32_t frame) {
-  const size_t index = built_ % slots_.size();
-  buffers_.exchange(index, frame);
-  return slots_[index];
-}
-
 void UdQueue::commit(SendSlot& slot, uint32_t packet_bytes, TxToken token) {
   slot.token = token;
   ibv_send_wr& request = slot.request;
@@ -226,19 +220,17 @@ void UdQueue::commit(SendSlot& slot, uint32_t packet_bytes, TxToken token) {
   }
 }
 
-void UdQueue::post() {
-  if (posted_ == built_) return;
-  const size_t depth = slots_.size();
-  ibv_send_wr& last = slots_[(built_ - 1) % depth].request;
+void UdQueue::post_built() {
+  ibv_send_wr& last = slot_at(built_ - 1).request;
   if (token_unsignalled_) {
     last.send_flags |= IBV_SEND_SIGNALED;
     signalled_ = built_;
     token_unsignalled_ = false;
   }
-  for (uint64_t i = posted_; i + 1 < built_; ++i) slots_[i % depth].request.next = &slots_[(i + 1) % depth].request;
+  for (uint64_t i = posted_; i + 1 < built_; ++i) slot_at(i).request.next = &slot_at(i + 1).request;
   ibv_send_wr* first_refused = nullptr;
   // What is refused counts as lost; restart() completes it.
-  if (!in_error_ && ibv_post_send(pair_, &slots_[posted_ % depth].request, &first_refused) != 0) in_error_ = true;
+  if (!in_error_ && ibv_post_send(pair_, &slot_at(posted_).request, &first_refused) != 0) in_error_ = true;
   posted_ = built_;
 }
 
@@ -266,7 +258,7 @@ size_t UdQueue::reap(std::span<TxToken> tokens) {
   poll_sent();
   size_t count = 0;
   for (; reaped_ < completed_ && count < tokens.size(); ++reaped_) {
-    const TxToken token = slots_[reaped_ % slots_.size()].token;
+    const TxToken token = slot_at(reaped_).token;
     if (token == kNoToken) continue;
     tokens[count++] = token;
     --tokens_waiting_;
@@ -276,15 +268,10 @@ size_t UdQueue::reap(std::span<TxToken> tokens) {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-std::span<const UdQueue::Received> UdQueue::poll_received(size_t count_max) {
-  if (stash_at_ == stash_count_) {
-    const auto wanted = static_cast<int>(std::min(count_max, stash_.size()));
-    const int found = ibv_poll_cq(receive_queue_, wanted, stash_.data());
-    if (found == 0) return {};
-    keep_stash(found);
-  }
+std::span<const UdQueue::Received> UdQueue::take_stashed(size_t count_max) {
+  const size_t wanted = std::min(count_max, received_.size());
   size_t count = 0;
-  while (stash_at_ < stash_count_ && count < count_max) {
+  while (stash_at_ < stash_count_ && count < wanted) {
     if (accept(stash_[stash_at_++], received_[count])) ++count;
   }
   return std::span(received_).first(count);
@@ -318,27 +305,22 @@ void UdQueue::keep_stash(int found) {
   if (found < 0) in_error_ = true;
 }
 
-void UdQueue::give_back(uint32_t buffer) {
-  SKUA_CHECK(is_lent(buffer), "a receive buffer was given back that is not lent");
-  states_[buffer] = BufferState::kFree;
-  free_.push_back(buffer);
-}
-
-void UdQueue::refill() {
-  const uint32_t missing = std::min(receive_depth_ - posted_buffers_, free_buffers());
-  if (in_error_ || missing == 0 || (missing < kRefillBatch && !is_short_of_buffers())) return;
-  for (uint32_t i = 0; i < missing; ++i) {
+void UdQueue::post_buffers(uint32_t count) {
+  if (in_error_) return;
+  // Those given back last, of which the cache still knows most.
+  ibv_recv_wr* first = nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
     const uint32_t index = free_.back();
     free_.pop_back();
     states_[index] = BufferState::kPosted;
-    request_pieces_[i] = {reinterpret_cast<uintptr_t>(buffer_at(index) + kReceivePad),
-                          static_cast<uint32_t>(kGrhBytes + device_.mtu_bytes()), memory_key_};
-    requests_[i] = {request_id(epoch_, index), i + 1 < missing ? &requests_[i + 1] : nullptr, &request_pieces_[i], 1};
+    ibv_recv_wr& request = receive_requests_[index].request;
+    request.wr_id = request_id(epoch_, index);
+    request.next = std::exchange(first, &request);
   }
-  posted_buffers_ += missing;
+  posted_buffers_ += count;
   ibv_recv_wr* first_refused = nullptr;
   // Those refused count as posted until restart() takes them back.
-  if (ibv_post_recv(pair_, requests_.data(), &first_refused) != 0) in_error_ = true;
+  if (ibv_post_recv(pair_, first, &first_refused) != 0) in_error_ = true;
 }
 
 // --- Sleep -----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 #include "rpc/memory/arena.h"
 #include "rpc/transport/transport.h"
@@ -45,7 +47,7 @@
 namespace skua::rpc::verbs {
 
 struct UdQueueOptions {
-  /// Packets on their way to the device.
+  /// Packets on their way to the device, at most: the power of two that fits.
   uint32_t send_depth = 256;
   /// Buffers posted, and as many more to lend.
   uint32_t receive_depth = 512;
@@ -100,7 +102,9 @@ class UdQueue {
   /// `packet_bytes`: of all pieces. kNoToken: nobody waits for it.
   void commit(SendSlot& slot, uint32_t packet_bytes, TxToken token);
   /// Hands what was committed to the device, as one list.
-  void post();
+  void post() {
+    if (posted_ != built_) post_built();
+  }
   /// Tokens whose memory the device no longer reads.
   size_t reap(std::span<TxToken> tokens);
   /// All tokens are done, or can be after reap().
@@ -120,10 +124,16 @@ class UdQueue {
     ByteSpan bytes;
   };
   /// What arrived, at most kBurstMax; each buffer is lent until give_back(). The records are valid until the next call.
-  std::span<const Received> poll_received(size_t count_max);
+  std::span<const Received> poll_received(size_t count_max) {
+    if (stash_at_ == stash_count_ && !fetch_received(count_max)) return {};
+    return take_stashed(count_max);
+  }
   void give_back(uint32_t buffer);
   /// Posts free buffers as far as the ring has room.
-  void refill();
+  void refill() {
+    const uint32_t missing = std::min(receive_depth_ - posted_buffers_, free_buffers());
+    if (missing >= kRefillBatch || (missing > 0 && is_short_of_buffers())) post_buffers(missing);
+  }
   /// refill() must not wait for a better moment.
   [[nodiscard]] bool is_short_of_buffers() const { return posted_buffers_ <= receive_depth_ / 2; }
   [[nodiscard]] uint32_t buffer_count() const { return static_cast<uint32_t>(states_.size()); }
@@ -153,14 +163,33 @@ class UdQueue {
 
  private:
   enum class BufferState : uint8_t { kFree, kPosted, kLent };
+  struct ReceiveRequest {
+    ibv_recv_wr request;
+    ibv_sge piece;
+  };
+  /// Fewer than this are not worth a call of their own.
+  static constexpr uint32_t kRefillBatch = 16;
 
   UdQueue(Device& device, CompletionChannel& channel, Rng rng) : device_(device), channel_(channel), rng_(rng) {}
   absl::Status make_memory(const UdQueueOptions& options);
   absl::Status make_pair(const UdQueueOptions& options);
   absl::Status to_ready();
   void drop_completions();
+  void prepare_receive_requests();
+  void post_built();
+  [[nodiscard]] SendSlot& slot_at(uint64_t number) { return slots_[number & slot_mask_]; }
+  /// False: there is nothing.
+  bool fetch_received(size_t count_max) {
+    const auto wanted = static_cast<int>(std::min(count_max, stash_.size()));
+    const int found = ibv_poll_cq(receive_queue_, wanted, stash_.data());
+    if (found == 0) return false;
+    keep_stash(found);
+    return true;
+  }
   void keep_stash(int found);
+  std::span<const Received> take_stashed(size_t count_max);
   bool accept(const ibv_wc& completion, Received& out);
+  void post_buffers(uint32_t count);
   void on_sent(const ibv_wc& completion);
   [[nodiscard]] std::byte* buffer_at(uint32_t index) const { return receive_memory_ + size_t{index} * receive_stride_; }
 
@@ -185,7 +214,8 @@ class UdQueue {
   size_t receive_stride_ = 0;
 
   SendBuffers buffers_{0, 0};
-  std::vector<SendSlot> slots_;
+  std::vector<SendSlot> slots_;  // a power of two
+  uint64_t slot_mask_ = 0;
   uint64_t built_ = 0;
   uint64_t posted_ = 0;
   uint64_t completed_ = 0;
@@ -198,8 +228,7 @@ class UdQueue {
   uint32_t posted_buffers_ = 0;
   std::vector<BufferState> states_;
   std::vector<uint32_t> free_;
-  std::vector<ibv_recv_wr> requests_;
-  std::vector<ibv_sge> request_pieces_;
+  std::vector<ReceiveRequest> receive_requests_;  // by buffer
 
   // Taken from the device; idle() leaves them to the next poll_received().
   std::array<ibv_wc, kBurstMax> stash_;
@@ -208,6 +237,30 @@ class UdQueue {
   // Members, because an endpoint that spins polls in vain most of the time: making these anew would be most of a poll.
   std::array<Received, kBurstMax> received_;
 };
+
+// Inline: each packet comes through here.
+
+inline uint32_t UdQueue::send_room() {
+  // Slots without a token need nobody to reap them.
+  while (reaped_ < completed_ && slot_at(reaped_).token == kNoToken) ++reaped_;
+  return static_cast<uint32_t>(slots_.size() - (built_ - reaped_) - buffers_.out_count());
+}
+
+inline UdQueue::SendSlot& UdQueue::next_slot(std::byte*& room) {
+  room = frame_at(buffers_.of_slot(built_ & slot_mask_));
+  return slot_at(built_);
+}
+
+inline UdQueue::SendSlot& UdQueue::next_slot_of(uint32_t frame) {
+  buffers_.exchange(built_ & slot_mask_, frame);
+  return slot_at(built_);
+}
+
+inline void UdQueue::give_back(uint32_t buffer) {
+  SKUA_CHECK(is_lent(buffer), "a receive buffer was given back that is not lent");
+  states_[buffer] = BufferState::kFree;
+  free_.push_back(buffer);
+}
 
 }  // namespace skua::rpc::verbs
 

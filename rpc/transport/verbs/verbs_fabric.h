@@ -31,7 +31,7 @@ struct VerbsOptions {
   uint8_t traffic_class = 0;
   /// Packet buffers that each worker keeps posted; as many more can be lent.
   uint32_t receive_depth = 512;
-  /// Packets that each worker may have under way to the device.
+  /// Packets that each worker may have under way to the device; rounded down to a power of two.
   uint32_t send_depth = 256;
   /// Payloads (and pieces of them) up to this size are copied behind the header rather than gathered.
   uint32_t inline_max_bytes = 256;

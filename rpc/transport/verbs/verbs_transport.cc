@@ -318,11 +318,15 @@ void VerbsTransport::abandon_tx() {
 size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
   if (connections_ != nullptr) connections_->renew_notice_room();
   const std::span<const UdQueue::Received> received = queue_->poll_received(packets.size());
-  if (received.empty()) {
-    if (queue_->in_error()) recover(clock_.now_ns());
-    queue_->refill();
-    return 0;
+  if (!received.empty()) return accept_all(received, packets);
+  if (queue_->in_error()) [[unlikely]] {
+    recover(clock_.now_ns());
   }
+  queue_->refill();
+  return 0;
+}
+
+size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets) {
   size_t filled = 0;
   for (const UdQueue::Received& one : received) {
     const Fate fate = accept(one, packets[filled]);
@@ -379,7 +383,10 @@ void VerbsTransport::release(std::span<const RxBufferId> buffers) {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 size_t VerbsTransport::poll_links(std::span<LinkEvent> events) {
-  if (++turns_ % kTurnsPerLook != 0 && events_.empty()) return 0;
+  return ++turns_ % kTurnsPerLook != 0 && events_.empty() ? 0 : look_at_links(events);
+}
+
+size_t VerbsTransport::look_at_links(std::span<LinkEvent> events) {
   if (const TimeNs now = clock_.now_ns(); now >= next_watch_ns_) {
     next_watch_ns_ = now + kWatchEvery;
     now_ns_ = now;

@@ -120,8 +120,10 @@ class VerbsTransport final : public Transport, private RcHost {
   // RX.
   enum class Fate : uint8_t { kEngine, kOwn, kDropped };
   Fate accept(const UdQueue::Received& received, RxPacket& out);
+  size_t accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets);
 
   // Links.
+  size_t look_at_links(std::span<LinkEvent> events);
   void recover(TimeNs now);
   void watch(TimeNs now);
   void report_unresolved();
