@@ -36,7 +36,8 @@ void declare_verbs_settings(VerbsSettings& settings, Declare&& declare) {
           "DSCP and ECN bits (0 to 255) of packets, as the switches want them for RDMA.");
   declare("verbs-receive-packets", &settings.receive_packets,
           "Packet buffers that each worker keeps posted; as many more can be lent.");
-  declare("verbs-send-packets", &settings.send_packets, "Packets that each worker may have under way to the device.");
+  declare("verbs-send-packets", &settings.send_packets,
+          "Packets that each worker may have under way to the device; rounded down to a power of two.");
 }
 
 }  // namespace skua::rpc
