@@ -242,8 +242,9 @@ void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, 
 }
 
 void Bundles::on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from) {
-  if (endpoint_.sessions_.at(record.number) == nullptr) return drop(DropReason::kUnknownSession);
-  SessionEntry& entry = endpoint_.sessions_[record.number];
+  SessionEntry* named = endpoint_.sessions_.at(record.number);
+  if (named == nullptr) return drop(DropReason::kUnknownSession);
+  SessionEntry& entry = *named;
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
   if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
   // As any packet that names the session's generation, a join says where the session's peer is.

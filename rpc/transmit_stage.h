@@ -79,8 +79,8 @@ class TransmitStage final : public PacketSink {
   void reap_tokens();
   /// Ends a packet's hold on its message.
   static void let_go(TxToken token) {
-    if (token != kNoToken)
-      MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
+    if (token == kNoToken) return;
+    MessagePtr::adopt(reinterpret_cast<Message*>(token)).reset();  // NOLINT(performance-no-int-to-ptr)
   }
 
   Transport& transport_;

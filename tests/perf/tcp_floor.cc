@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kMeasurement = std::chrono::seconds(2);
+constexpr long kInFlightBytesMax = 65'536;
 constexpr size_t kReceiveBytes = size_t{1} << 18;
 
 bool pin(int processor) {
@@ -98,8 +99,9 @@ int main(int argc, char** argv) {
   const int there = std::atoi(argv[2]);
   const long block_bytes = std::atol(argv[3]);
   const int in_flight = std::atoi(argv[4]);
-  if (block_bytes < 1 || block_bytes > 65'536 || in_flight < 1 || in_flight > 16) {
-    std::fputs("tcp_floor: blocks have 1 to 65536 bytes, 1 to 16 are in flight\n", stderr);
+  // What is in flight must fit into the kernel's buffers: both ends could wait for room in them otherwise.
+  if (block_bytes < 1 || in_flight < 1 || in_flight > 64 || block_bytes > kInFlightBytesMax / in_flight) {
+    std::fputs("tcp_floor: 1 to 64 blocks are in flight, with 1 to 65536 bytes together\n", stderr);
     return 2;
   }
   std::array<int, 2> ends{};
