@@ -166,9 +166,11 @@ TimeNs Session::run_due_timers(TimeNs now) {
   return std::min(halves, run_liveness(now));
 }
 
-/// Asks whether the peer lives if it is silent for long although something is expected of it.
+/// Asks whether the peer lives if it is silent for long although something is expected of it. A call may end before
+/// that, unheard: the question is asked all the same, until there is an answer or the peer is taken for gone.
 TimeNs Session::run_liveness(TimeNs now) {
-  if (!caller_.is_waiting()) return kTimeNever;
+  const bool is_unheard = context_.last_heard_ns < caller_.waiting_since_ns() || context_.pinged_since_ns != 0;
+  if (!caller_.is_waiting() && !is_unheard) return kTimeNever;
   const TimeNs silent_since = std::max(context_.last_heard_ns, caller_.waiting_since_ns());
   const DurationNs patience = context_.options.ping_after_ns;
   if (now - silent_since >= patience && now - last_ping_ns_ >= patience) {
@@ -181,7 +183,7 @@ TimeNs Session::run_liveness(TimeNs now) {
 
 bool Session::peer_silent(TimeNs now) const {
   // Counted from the first ping that got no answer: a process that was stopped itself has asked nobody yet.
-  return context_.open && caller_.is_waiting() && context_.pinged_since_ns != 0 &&
+  return context_.open && context_.pinged_since_ns != 0 &&
          now - context_.pinged_since_ns >= context_.options.peer_timeout_ns - context_.options.ping_after_ns;
 }
 

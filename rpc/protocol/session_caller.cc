@@ -105,7 +105,7 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
                                                    " bytes; this session carries at most ",
                                                    context_.terms.message_max_bytes));
   }
-  if (active_count_ == 0) waiting_since_ns_ = now;
+  if (active_count_ == 0) begin_waiting(now);
   // A small call that cannot start now waits for its turn as one: as a large one it would take the credits of four.
   const bool waits = may_be_small(call, now) && (!waiting_.empty() || !has_credit_for_small());
   if (context_.open && backlog_.empty() && !waits) {
@@ -178,16 +178,21 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   slot.settled.reset(slot.request_pieces);
   slot.in_flight.reset();
   slot.lost.clear();
-  if (active_count_++ == 0) {
-    waiting_since_ns_ = now;
-    context_.pinged_since_ns = 0;
-  }
+  if (active_count_++ == 0) begin_waiting(now);
   if (PacketSink* sink = held_back ? nullptr : express_for(slot); sink != nullptr) {
     emit_request_pieces(slot, slot.next_unit++, 1, *sink, now);
   } else if (!held_back) {
     make_ready(slot);
   }
   arm_for(slot, now);
+}
+
+/// Calls that ended without an answer belong to the silence: whoever makes short calls one after the other would not
+/// notice otherwise that the peer is gone.
+void CallerHalf::begin_waiting(TimeNs now) {
+  if (context_.last_heard_ns < waiting_since_ns_) return;
+  waiting_since_ns_ = now;
+  context_.pinged_since_ns = 0;
 }
 
 /// on_timer() comes before a timer of a slot that made progress now can be due.

@@ -106,7 +106,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   [[nodiscard]] uint32_t lingering_slots() const { return lingering_count_; }
   /// Something is expected from the peer.
   [[nodiscard]] bool is_waiting() const { return active_count_ + lingering_count_ > 0; }
-  /// Since when, without a break; liveness counts from here or from what was heard last.
+  /// Since when, or since which call that ended unheard before; liveness counts from here or from what was heard last.
   [[nodiscard]] TimeNs waiting_since_ns() const { return waiting_since_ns_; }
   [[nodiscard]] uint32_t credits_missing() const {
     return context_.open && !context_.reliable
@@ -185,6 +185,8 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void start_backlog(TimeNs now);
   /// It would fit a record of a bundle.
   [[nodiscard]] bool may_be_small(const Call& call, TimeNs now) const;
+  /// A call is in flight where none was.
+  void begin_waiting(TimeNs now);
   [[gnu::always_inline]] inline void assign(Slot& slot, Call& call, TimeNs now);
   void complete(Call& call, CallOutcome&& outcome);
   void fail(Slot& slot, CallOutcome&& outcome, TimeNs now);

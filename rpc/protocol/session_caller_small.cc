@@ -50,10 +50,7 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   slot.in_flight.reset();
   slot.in_flight.on_sent(0, slot.last_progress_ns);
   slot.lost.clear();
-  if (active_count_++ == 0) {
-    waiting_since_ns_ = now;
-    context_.pinged_since_ns = 0;
-  }
+  if (active_count_++ == 0) begin_waiting(now);
   arm_for(slot, now);
   return slot;
 }

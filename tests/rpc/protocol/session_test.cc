@@ -550,9 +550,54 @@ TEST(Session, PeerSilent_NotBecauseOfAPingLongAgo) {
   harness.fate = [](const Flight&) { return Harness::Fate{}; };
   harness.client.call("x", kSecond);
   harness.run(2 * kSecond);  // a ping was lost, the call has ended
+  harness.fate = nullptr;
   harness.run(100 * kSecond);
+  harness.fate = [](const Flight&) { return Harness::Fate{}; };
   harness.client.call("y", 60 * kSecond);
   harness.run(kSecond);
+  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
+}
+
+TEST(Session, PeerSilent_ThoughNoCallWaitsSoLong) {
+  for (const bool reliable : {false, true}) {
+    for (const DurationNs pause : {kMillisecond, 2 * kSecond}) {
+      Harness harness({.reliable = reliable});
+      harness.serve(1);
+      harness.client.call("x");
+      harness.run(kSecond);
+      harness.fate = [](const Flight&) { return Harness::Fate{}; };
+      const TimeNs began_ns = harness.now;
+      while (!harness.client.session->peer_silent(harness.now)) {
+        ASSERT_LT(harness.now - began_ns, 9 * kSecond);
+        TestCall& call = harness.client.call("y", 100 * kMillisecond);
+        ASSERT_TRUE(harness.run_until([&] { return call.done(); }));
+        harness.run(pause);
+      }
+      EXPECT_GE(harness.now - began_ns, 4 * kSecond);
+    }
+  }
+}
+
+TEST(Session, PeerSilent_ThoughTheCallIsOver) {
+  Harness harness;
+  harness.fate = [](const Flight&) { return Harness::Fate{}; };
+  harness.client.call("x", kSecond);
+  harness.run(4 * kSecond);
+  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
+  harness.run(2 * kSecond);
+  EXPECT_TRUE(harness.client.session->peer_silent(harness.now));
+}
+
+TEST(Session, Ping_NotAgainOnceItIsAnswered) {
+  Harness harness;
+  harness.fate = [](const Flight&) { return Harness::Fate{}; };
+  harness.client.call("x", kSecond);
+  harness.run(2 * kSecond);
+  harness.fate = nullptr;
+  harness.run(10 * kSecond);
+  const size_t pings = count_of(harness, PacketType::kPing);
+  harness.run(100 * kSecond);
+  EXPECT_EQ(count_of(harness, PacketType::kPing), pings);
   EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
 }
 
