@@ -62,6 +62,9 @@ void check_settings(const app::Program& program, const TestOptions& test) {
     status = absl::InvalidArgumentError(
         absl::StrCat("--active-sessions ", test.active_sessions, " is more than --sessions ", test.sessions));
   }
+  if (status.ok() && test.endpoints > 1 && test.idle_ns > 0) {
+    status = absl::InvalidArgumentError("--idle is for one endpoint: leave --endpoints at 1");
+  }
   if (!status.ok()) app::fail_usage(kProgram, text_of(status));
 }
 
@@ -139,10 +142,10 @@ int print_result(const Settings& settings, const TestResult& result, bool stoppe
 }
 
 int run_test(const Settings& settings, app::StopSignal& signal, const RunClient& run_one, const Report& report) {
-  // Without a server to go to, both ends run here, each on a lane of its own.
+  // Without a server to go to, both ends run here, the server's on the lane after those of the endpoints that call.
   const bool alone = settings.server.empty();
   absl::StatusOr<std::unique_ptr<TransportSource>> source =
-      TransportSource::open(settings.test.transport, alone ? uint16_t{2} : uint16_t{1});
+      TransportSource::open(settings.test.transport, static_cast<uint16_t>(settings.test.endpoints + (alone ? 1 : 0)));
   if (!source.ok()) fail(source.status());
   std::atomic<bool> stop_server = false;
   std::thread own_server;
@@ -153,7 +156,7 @@ int run_test(const Settings& settings, app::StopSignal& signal, const RunClient&
     if (!listener.ok()) app::fail(kProgram, text_of(listener.status()));
     target = bound_address(*listener);
     own_server = std::thread([&] {
-      static_cast<void>(serve_all(*listener, {**source, 1, "127.0.0.1"}, true, stop_server));
+      static_cast<void>(serve_all(*listener, {**source, settings.test.endpoints, "127.0.0.1"}, true, stop_server));
     });
   }
   absl::StatusOr<TestResult> result = stopped_early();
@@ -262,8 +265,18 @@ app::Command& add_test(app::Program& program, Settings& settings, app::StopSigna
   add_transport_options(command, *own);
   command.add_size("size", &own->test.request_bytes, "Bytes of a request (at least 4).").range(4, 16 << 20);
   command.add_size("response-size", &own->test.response_bytes, "Bytes of a response.").range(0, 16 << 20);
-  command.add_int("outstanding", &own->test.outstanding, "Calls in flight.").range(1, 4096).unit("calls");
-  command.add_int("sessions", &own->test.sessions, "Sessions to open.").range(1, 60'000).unit("sessions");
+  command.add_int("outstanding", &own->test.outstanding, "Calls in flight, for each endpoint.")
+      .range(1, 4096)
+      .unit("calls");
+  command
+      .add_int("endpoints", &own->test.endpoints,
+               "Endpoints that call, as so many clients would; one thread polls them in turn, and never sleeps if "
+               "there are several.")
+      .range(1, 64)
+      .unit("endpoints");
+  command.add_int("sessions", &own->test.sessions, "Sessions to open, for each endpoint.")
+      .range(1, 60'000)
+      .unit("sessions");
   command.add_int("active-sessions", &own->test.active_sessions, "How many of them carry the calls; 0: all.")
       .range(0, 60'000)
       .unit("sessions");

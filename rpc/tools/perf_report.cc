@@ -24,6 +24,7 @@ std::string text_report(const std::string& mode, const TestOptions& options, con
   std::string out = absl::StrFormat("%s over %s: request %u B, response %u B, %u outstanding, %s polling, %.1f s\n",
                                     mode, options.transport.name, options.request_bytes, options.response_bytes,
                                     options.outstanding, options.busy ? "busy" : "adaptive", result.seconds());
+  if (options.endpoints > 1) absl::StrAppendFormat(&out, "  endpoints    %u, each of them so\n", options.endpoints);
   absl::StrAppendFormat(&out, "  calls        %u (%.0f per second), %u failed\n", result.calls,
                         result.calls_per_second(), result.failed);
   absl::StrAppendFormat(&out, "  goodput      %.3f Gbit/s requests, %.3f Gbit/s responses\n",
@@ -73,6 +74,7 @@ std::string json_report(const std::string& mode, const TestOptions& options, con
         {"p99", microseconds(h.percentile(99))},
         {"p99_9", microseconds(h.percentile(99.9))},
         {"max", microseconds(h.max())}}},
+      {"endpoints", options.endpoints},
       {"sessions", options.sessions},
       {"active_sessions", options.active_sessions},
       {"after_idle_us",

@@ -1,6 +1,7 @@
 #include "rpc/tools/perf_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -78,21 +79,23 @@ class Client {
     store_le(body_.data(), options.response_bytes);
   }
 
-  /// Runs for the time given, or until told to stop, and waits for what is in flight.
-  void run(DurationNs duration_ns, bool measure) {
+  /// Starts the first calls; each that ends starts another until `stop_at_ns`, or until told to stop.
+  void begin(TimeNs stop_at_ns, bool measure) {
     result_ = TestResult();
     measuring_ = measure;
-    const TimeNs begun = clock_.now_ns();
-    stop_at_ns_ = begun + duration_ns;
-    if (options_.idle_ns > 0) {
-      while (clock_.now_ns() < stop_at_ns_ && result_.failed == 0 && !stop_) pause_then_call();
-    } else {
-      for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
-      while (in_flight_ > 0) endpoint_.poll_or_wait(kIdleWait);
-    }
-    result_.elapsed_ns = clock_.now_ns() - begun;
+    stop_at_ns_ = stop_at_ns;
+    for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
   }
 
+  /// Instead of begin(): pauses and calls in turn until then.
+  void run_with_pauses(TimeNs stop_at_ns, bool measure) {
+    result_ = TestResult();
+    measuring_ = measure;
+    stop_at_ns_ = stop_at_ns;
+    while (clock_.now_ns() < stop_at_ns_ && result_.failed == 0 && !stop_) pause_then_call();
+  }
+
+  [[nodiscard]] bool is_calling() const { return in_flight_ > 0; }
   TestResult take_result() { return std::move(result_); }
 
  private:
@@ -173,6 +176,137 @@ absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const C
     }
   }
   return sessions;
+}
+
+/// The sum of several endpoints' results.
+void add(TestResult& total, const TestResult& more) {
+  total.calls += more.calls;
+  if (total.failed == 0) total.first_failure = more.first_failure;
+  total.failed += more.failed;
+  total.latency_ns.add(more.latency_ns);
+  total.after_idle_ns.add(more.after_idle_ns);
+  total.engine.packets_sent += more.engine.packets_sent;
+  total.engine.retransmits += more.engine.retransmits;
+  total.engine.rx_copied_bytes += more.engine.rx_copied_bytes;
+  total.engine.rx_zero_copy_bytes += more.engine.rx_zero_copy_bytes;
+  total.transport.rx_dropped += more.transport.rx_dropped;
+  total.transport.tx_copied_bytes += more.transport.tx_copied_bytes;
+  total.transport.tx_zero_copy_bytes += more.transport.tx_zero_copy_bytes;
+  total.transport.rx_copied_bytes += more.transport.rx_copied_bytes;
+  total.transport.rx_zero_copy_bytes += more.transport.rx_zero_copy_bytes;
+}
+
+/// An endpoint that calls, and all that it needs.
+class Caller {
+ public:
+  static absl::StatusOr<std::unique_ptr<Caller>> open(const Place& place, const Descriptor& peer,
+                                                      const TestOptions& options, const std::atomic<bool>& stop) {
+    absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
+    if (!transport.ok()) return transport.status();
+    std::unique_ptr<Caller> caller(new Caller(*std::move(transport), place, options));
+    if (!caller->body_.status().ok()) return caller->body_.status();
+    absl::StatusOr<std::vector<SessionId>> sessions =
+        open_sessions(caller->endpoint_, caller->clock_, peer, options.sessions, stop);
+    if (!sessions.ok()) return sessions.status();
+    caller->sessions_ = *std::move(sessions);
+    const uint32_t active =
+        options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
+    std::vector<SessionId> calling;
+    calling.reserve(active);
+    for (uint32_t i = 0; i < active; ++i) calling.push_back(caller->sessions_[size_t{i} * options.sessions / active]);
+    caller->client_.emplace(caller->endpoint_, caller->clock_, std::move(calling), caller->body_.bytes(), options,
+                            stop);
+    return caller;
+  }
+
+  Endpoint& endpoint() { return endpoint_; }
+  Client& client() { return *client_; }
+
+  /// From now on counters count.
+  void look() {
+    engine_before_ = endpoint_.counters();
+    wire_before_ = transport_->counters();
+  }
+
+  /// Since look().
+  TestResult take_result() {
+    TestResult result = client_->take_result();
+    const EndpointCounters& engine = endpoint_.counters();
+    const TransportCounters& wire = transport_->counters();
+    result.engine.packets_sent = engine.packets_sent - engine_before_.packets_sent;
+    result.engine.retransmits = engine.retransmits - engine_before_.retransmits;
+    result.engine.rx_copied_bytes = engine.rx_copied_bytes - engine_before_.rx_copied_bytes;
+    result.engine.rx_zero_copy_bytes = engine.rx_zero_copy_bytes - engine_before_.rx_zero_copy_bytes;
+    result.transport.rx_dropped = wire.rx_dropped - wire_before_.rx_dropped;
+    result.transport.tx_copied_bytes =
+        wire.tx_copied_bytes - wire_before_.tx_copied_bytes + engine.tx_copied_bytes - engine_before_.tx_copied_bytes;
+    result.transport.tx_zero_copy_bytes = wire.tx_zero_copy_bytes - wire_before_.tx_zero_copy_bytes;
+    result.transport.rx_copied_bytes = wire.rx_copied_bytes - wire_before_.rx_copied_bytes;
+    result.transport.rx_zero_copy_bytes = wire.rx_zero_copy_bytes - wire_before_.rx_zero_copy_bytes;
+    return result;
+  }
+
+  void close() {
+    for (const SessionId session : sessions_) {
+      endpoint_.close(session);
+      endpoint_.poll();
+    }
+  }
+
+ private:
+  Caller(std::unique_ptr<Transport> transport, const Place& place, const TestOptions& options)
+      : transport_(std::move(transport)),
+        body_(*transport_, std::max<size_t>(options.request_bytes, sizeof options.response_bytes), 'q'),
+        endpoint_(*transport_, clock_, endpoint_options(place.source.choice(), options.busy)) {}
+
+  const std::unique_ptr<Transport> transport_;
+  const TscClock clock_;
+  const Source body_;
+  Endpoint endpoint_;
+  std::vector<SessionId> sessions_;
+  std::optional<Client> client_;
+  EndpointCounters engine_before_;
+  TransportCounters wire_before_;
+};
+
+using Callers = std::vector<std::unique_ptr<Caller>>;
+
+/// As many as the options say. A thread that opens one polls those that are open already.
+absl::StatusOr<Callers> open_callers(const Place& place, const Descriptor& peer, const TestOptions& options,
+                                     const std::atomic<bool>& stop) {
+  Callers callers;
+  for (uint16_t i = 0; i < options.endpoints; ++i) {
+    absl::StatusOr<std::unique_ptr<Caller>> caller =
+        Caller::open({place.source, static_cast<uint16_t>(place.lane + i), place.listen_host}, peer, options, stop);
+    if (!caller.ok()) return caller.status();
+    callers.push_back(*std::move(caller));
+    for (const std::unique_ptr<Caller>& open : callers) open->endpoint().poll();
+  }
+  return callers;
+}
+
+/// Runs for the time given, or until told to stop, and waits for what is in flight. How long that took.
+DurationNs run_callers(Callers& callers, const TestOptions& options, DurationNs duration_ns, bool measure) {
+  const TscClock clock;
+  const TimeNs begun = clock.now_ns();
+  if (options.idle_ns > 0) {
+    callers.front()->client().run_with_pauses(begun + duration_ns, measure);
+    return clock.now_ns() - begun;
+  }
+  for (std::unique_ptr<Caller>& caller : callers) caller->client().begin(begun + duration_ns, measure);
+  if (callers.size() == 1) {
+    Caller& only = *callers.front();
+    while (only.client().is_calling()) only.endpoint().poll_or_wait(kIdleWait);
+  } else {
+    for (bool calling = true; calling;) {
+      calling = false;
+      for (std::unique_ptr<Caller>& caller : callers) {
+        caller->endpoint().poll();
+        calling = calling || caller->client().is_calling();
+      }
+    }
+  }
+  return clock.now_ns() - begun;
 }
 
 }  // namespace
@@ -265,42 +399,15 @@ absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place,
     return status;
   absl::StatusOr<Descriptor> peer = receive_reply(control);
   if (!peer.ok()) return peer.status();
-  absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
-  if (!transport.ok()) return transport.status();
-  const TscClock clock;
-  const Source body(**transport, std::max<size_t>(options.request_bytes, sizeof options.response_bytes), 'q');
-  if (!body.status().ok()) return body.status();
-  Endpoint endpoint(**transport, clock, endpoint_options(place.source.choice(), options.busy));
-  absl::StatusOr<std::vector<SessionId>> sessions = open_sessions(endpoint, clock, *peer, options.sessions, stop);
-  if (!sessions.ok()) return sessions.status();
-  const uint32_t active =
-      options.active_sessions == 0 ? options.sessions : std::min(options.active_sessions, options.sessions);
-  std::vector<SessionId> calling;
-  calling.reserve(active);
-  for (uint32_t i = 0; i < active; ++i) calling.push_back((*sessions)[size_t{i} * options.sessions / active]);
-  Client client(endpoint, clock, std::move(calling), body.bytes(), options, stop);
-  client.run(options.warm_up_ns, false);
+  absl::StatusOr<Callers> callers = open_callers(place, *peer, options, stop);
+  if (!callers.ok()) return callers.status();
+  run_callers(*callers, options, options.warm_up_ns, false);
   if (stop) return stopped_early();
-  const EndpointCounters before = endpoint.counters();
-  const TransportCounters wire_before = (*transport)->counters();
-  client.run(options.duration_ns, true);
-  TestResult result = client.take_result();
-  const EndpointCounters& after = endpoint.counters();
-  result.engine.packets_sent = after.packets_sent - before.packets_sent;
-  result.engine.retransmits = after.retransmits - before.retransmits;
-  result.engine.rx_copied_bytes = after.rx_copied_bytes - before.rx_copied_bytes;
-  result.engine.rx_zero_copy_bytes = after.rx_zero_copy_bytes - before.rx_zero_copy_bytes;
-  const TransportCounters& wire = (*transport)->counters();
-  result.transport.rx_dropped = wire.rx_dropped - wire_before.rx_dropped;
-  result.transport.tx_copied_bytes =
-      wire.tx_copied_bytes - wire_before.tx_copied_bytes + after.tx_copied_bytes - before.tx_copied_bytes;
-  result.transport.tx_zero_copy_bytes = wire.tx_zero_copy_bytes - wire_before.tx_zero_copy_bytes;
-  result.transport.rx_copied_bytes = wire.rx_copied_bytes - wire_before.rx_copied_bytes;
-  result.transport.rx_zero_copy_bytes = wire.rx_zero_copy_bytes - wire_before.rx_zero_copy_bytes;
-  for (const SessionId session : *sessions) {
-    endpoint.close(session);
-    endpoint.poll();
-  }
+  for (std::unique_ptr<Caller>& caller : *callers) caller->look();
+  TestResult result;
+  result.elapsed_ns = run_callers(*callers, options, options.duration_ns, true);
+  for (std::unique_ptr<Caller>& caller : *callers) add(result, caller->take_result());
+  for (std::unique_ptr<Caller>& caller : *callers) caller->close();
   return result;
 }
 

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""GETs of values of about 1 KB over a memif pair, over calls of the same sizes by the engine alone, alternating.
+
+usage: tests/perf/get_ratio.py [--runs N] [--outstanding N] [--records N] [MEASURE]...
+
+  library     GETs per second by the client library (get_rate), values of 1,024 bytes
+  ycsb        GETs per second by skua-ycsb, rows of one field of 1,000 bytes (1,014 with its name and lengths)
+
+One skuad with one worker on one processor, one client thread on the other, both never asleep. The other side of the ratio is `skua-perf rate`
+on such a pair with requests and answers of those sizes and as many outstanding. Each run starts a cluster anew and fills it; keys
+are drawn at random. Prints one line a run and the median ratios by state of the machine: see dpdk_ratios.py for what does not count.
+
+Examples:
+  tests/perf/get_ratio.py
+  tests/perf/get_ratio.py --runs 3 --outstanding 64 library
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import time
+
+import memif_pair as pair
+
+CONTROL = '127.0.0.1:18540'
+GRPC = '127.0.0.1:18541'
+DATA = '127.0.0.1:18542'
+ADDRESS = '10.77.0.2/24'
+TABLE = 'usertable'
+SECONDS = 3
+VALUE_BYTES = 1024
+FIELD_BYTES = 1000
+REQUEST_BYTES = 48  # 32 of header, and the key
+START_WITHIN_S = 30
+CALM_NS = 5_000_000  # of half a second
+WAITED_MS_MAX = 30  # of 3 s
+RUNS_PER_RATIO_MAX = 3
+
+
+def program(name):
+    return os.path.join(pair.BIN, name)
+
+
+def device(cluster):
+    return pair.memif('client', cluster.socket, 0)
+
+
+class Cluster(pair.Pair):
+    """A control plane and one node, whose worker has one end of the pair."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.log = os.path.join(self.folder, 'log')
+        with open(self.log, 'wb') as log:
+            self.start(program('skua-control'), '--listen-address', CONTROL, '--data-dir', f'{self.folder}/control', stdout=log,
+                       stderr=log)
+            self.node = self.start(
+                'taskset', '-c', str(pair.SERVER_CORE), program('skuad'), '--control-address', CONTROL, '--data-dir',
+                f'{self.folder}/node', '--grpc-address', GRPC, '--data-address', DATA, '--polling', 'busy', '--transport', 'dpdk',
+                '--dpdk-devices', pair.memif('server', self.socket, 0), '--dpdk-addresses', '10.77.0.1/24', stdout=log, stderr=log)
+        deadline = time.monotonic() + START_WITHIN_S
+        create = [program('skuactl'), '--control-address', CONTROL, 'table', 'create', TABLE, '--shards', '1', '--if-not-exists']
+        while subprocess.run(create, capture_output=True, check=False).returncode != 0:
+            if time.monotonic() > deadline:
+                self.fail('the cluster does not start')
+            time.sleep(0.1)
+        return self
+
+    def threads(self):
+        """How long each thread of the node ran and waited for a processor, in nanoseconds; that which ran most comes last."""
+        found = []
+        for task in os.listdir(f'/proc/{self.node.pid}/task'):
+            with open(f'/proc/{self.node.pid}/task/{task}/schedstat', encoding='ascii') as figures:
+                found.append(tuple(int(word) for word in figures.read().split()[:2]))
+        return sorted(found)
+
+    def worker(self):
+        return self.threads()[-1]
+
+    def others_ran_ns(self):
+        return sum(ran for ran, _ in self.threads()[:-1])
+
+    def wait_for_calm(self):
+        """Until what was written is in RocksDB, whose threads share the worker's processor."""
+        deadline = time.monotonic() + START_WITHIN_S
+        ran = self.others_ran_ns()
+        while time.monotonic() < deadline:
+            time.sleep(0.5)
+            before, ran = ran, self.others_ran_ns()
+            if ran - before < CALM_NS:
+                return
+        self.fail('the node does not come to rest')
+
+    def fail(self, what, *texts):
+        with open(self.log, encoding='utf-8', errors='replace') as log:
+            pair.fail('\n'.join([what, *texts, log.read()[-2000:]]))
+
+    def client(self, name, *words):
+        """What a program on the client's processor prints."""
+        done = subprocess.run(['taskset', '-c', str(pair.CLIENT_CORE), program(name), *words], capture_output=True, text=True,
+                              check=False, timeout=100)
+        if done.returncode != 0:
+            self.fail(f'{name} failed', done.stdout[-2000:], done.stderr[-2000:])
+        return done.stdout
+
+
+def library(cluster, options):
+    """Loads the table; the function returned reads from it: GETs per second."""
+    words = [device(cluster), ADDRESS, CONTROL, TABLE, str(options.records), str(VALUE_BYTES), str(options.outstanding)]
+    cluster.client('get_rate', *words, '0')
+    return lambda: json.loads(cluster.client('get_rate', *words, str(SECONDS)))['gets_per_second']
+
+
+def ycsb(cluster, options):
+    words = ['skua', '-P', os.path.join(pair.ROOT, 'ycsb/workloads/workloadc'), '-p', f'recordcount={options.records}', '-p',
+             'fieldcount=1', '-p', f'fieldlength={FIELD_BYTES}', '-p', f'skua.control={CONTROL}', '-p', 'skua.spin=1000000',
+             '-p', 'requestdistribution=uniform', '-p', 'skua.transport=dpdk', '-threads', '1', '-inflight',
+             str(options.outstanding), '-p', f'skua.dpdk.devices={device(cluster)}', '-p', f'skua.dpdk.addresses={ADDRESS}']
+    cluster.client('skua-ycsb', 'load', *words, '-p', 'skua.durability=memory')
+
+    def read():
+        text = cluster.client('skua-ycsb', 'run', *words, '-p', 'operationcount=0', '-p', f'maxexecutiontime={SECONDS}')
+        if 'Return=OK' not in text:
+            cluster.fail('skua-ycsb read nothing', text)
+        return float(re.search(r'Throughput\(ops/sec\), ([\d.]+)', text)[1])
+    return read
+
+
+def gets(prepare, options):
+    """GETs per second, and for how many milliseconds the worker waited for its processor meanwhile."""
+    with Cluster() as cluster:
+        read = prepare(cluster, options)
+        cluster.wait_for_calm()
+        before = cluster.worker()
+        rate = read()
+        return rate, (cluster.worker()[1] - before[1]) / 1e6
+
+
+MEASURES = {'library': (library, VALUE_BYTES), 'ycsb': (ycsb, FIELD_BYTES + 14)}
+
+
+def measure(name, options):
+    """Prints `--runs` ratios of one state, and their median; those of the other state as well, if there are some."""
+    prepare, value_bytes = MEASURES[name]
+    ratios = {'near': [], 'far': []}
+    for run in range(1, RUNS_PER_RATIO_MAX * options.runs + 1):
+        before_ns = pair.distance_ns()
+        echo = pair.skua('rate', '--size', str(REQUEST_BYTES), '--response-size', str(value_bytes), '--outstanding',
+                         str(options.outstanding), seconds=SECONDS)
+        rate, waited = gets(prepare, options)
+        after_ns = pair.distance_ns()
+        state = pair.state_of(after_ns)
+        ratio = rate / echo['calls_per_second']
+        words = f'{state}, {before_ns} and {after_ns} ns'
+        if pair.state_of(before_ns) != state:
+            words += ': not counted, the state changed'
+        elif max(waited, echo['waited_ms']) > WAITED_MS_MAX:
+            words += f': not counted, a thread waited {max(waited, echo["waited_ms"]):.0f} ms for its processor'
+        else:
+            ratios[state].append(ratio)
+        print(f'{name:7} {run}: {rate:9.0f} GETs/s, {echo["calls_per_second"]:9.0f} calls/s, ratio {ratio:.3f}   {words}', flush=True)
+        if max(map(len, ratios.values())) == options.runs:
+            break
+    for state, found in ratios.items():
+        if found:
+            print(f'{name:7} {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
+                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
+    if not any(ratios.values()):
+        print(f'{name:7} no run counts: is the machine busy with something else?', flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage=argparse.SUPPRESS)
+    parser.add_argument('--runs', type=int, default=5)
+    parser.add_argument('--outstanding', type=int, default=32)
+    parser.add_argument('--records', type=int, default=100_000)
+    parser.add_argument('measures', nargs='*', metavar='MEASURE')
+    options = parser.parse_args()
+    for name in options.measures:
+        if name not in MEASURES:
+            pair.fail(f'unknown measure {name}; there are: {", ".join(MEASURES)}')
+    pair.check_host(with_testpmd=False)
+    for name in options.measures or MEASURES:
+        measure(name, options)
+
+
+if __name__ == '__main__':
+    main()
