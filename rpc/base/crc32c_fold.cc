@@ -1,7 +1,5 @@
 #include "rpc/base/crc32c_fold.h"
 
-#include <array>
-
 #include "rpc/base/crc32c.h"
 
 #if defined(__x86_64__)
@@ -20,7 +18,7 @@ constexpr int64_t shift_by(uint32_t n) {
   return static_cast<int64_t>(uint64_t{power} << 32);
 }
 
-#define SKUA_FOLD_TARGET "avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2"
+#define SKUA_FOLD_TARGET "avx512f,avx512bw,avx512vl,avx512vbmi2,vpclmulqdq,pclmul,sse4.2"
 #define SKUA_FOLDS __attribute__((target(SKUA_FOLD_TARGET), always_inline)) inline
 
 /// Both halves of 128 bits `bits` further on.
@@ -50,63 +48,94 @@ SKUA_FOLDS __m512i fold(__m512i what, __m512i by, __m512i into) {
 }  // namespace
 
 bool can_fold_crc32c() {
-  static const bool can = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+  static const bool can = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vbmi2") != 0 &&
                           __builtin_cpu_supports("vpclmulqdq") != 0;
   return can;
 }
 
 namespace {
 
-/// Copies to `to` on the way if kCopies.
+template <int kWhich>
+SKUA_FOLDS __m128i quarter(__m512i of) {
+  return _mm512_maskz_extracti32x4_epi32(0xf, of, kWhich);
+}
+/// The remainder of 128 bits.
+SKUA_FOLDS uint32_t reduce(__m128i what) {
+  const uint64_t low = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(what)));
+  return static_cast<uint32_t>(_mm_crc32_u64(low, static_cast<uint64_t>(_mm_extract_epi64(what, 1))));
+}
+
+/// The first bytes with the state before added.
+SKUA_FOLDS __m512i begin(uint32_t crc, __mmask64 there, __m512i first) {
+  const __m512i state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc)));
+  return _mm512_xor_si512(first, _mm512_maskz_expand_epi8(there, state));
+}
+
+/// The CRC of `d` and `bytes` behind it, which are whole registers. Copies them to `to` on the way if kCopies.
 template <bool kCopies>
-SKUA_FOLDS uint32_t fold_all(uint32_t crc, ByteSpan bytes, [[maybe_unused]] std::byte* to) {
+SKUA_FOLDS uint32_t fold_all(__m512i d, ByteSpan bytes, [[maybe_unused]] std::byte* to) {
   static constexpr Shift kByStride = shift_of(2048);
-  static constexpr Shift kByRegister = shift_of(512);
-  // The four quarters of a register, added up where the last one stands.
+  // The four registers, and the four quarters of one, added up where the last one stands.
+  static constexpr Shift kByThree = shift_of(1536);
+  static constexpr Shift kByTwo = shift_of(1024);
+  static constexpr Shift kByOne = shift_of(512);
   static constexpr Shift kBy384 = shift_of(384);
   static constexpr Shift kBy256 = shift_of(256);
   static constexpr Shift kBy128 = shift_of(128);
   const std::byte* p = bytes.data();
-  size_t left = bytes.size();
-
-  __m512i all = take<kCopies>(p, 0, to);
-  __m512i b = take<kCopies>(p, 64, to);
-  __m512i c = take<kCopies>(p, 128, to);
-  __m512i d = take<kCopies>(p, 192, to);
-  // The state before is added to the first bytes.
-  all = _mm512_xor_si512(all, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
+  const __m512i none = _mm512_setzero_si512();
+  __m512i a = none;
+  __m512i b = none;
+  __m512i c = none;
+  size_t at = 0;
+  // The first of the groups of four has one to four.
+  for (; at < bytes.size() % 256; at += 64) {
+    a = b;
+    b = c;
+    c = d;
+    d = take<kCopies>(p, at, to);
+  }
   const __m512i by_stride = four(kByStride);
-  size_t at = 256;
-  for (; at + 256 <= left; at += 256) {
-    all = fold(all, by_stride, take<kCopies>(p, at, to));
+  for (; at < bytes.size(); at += 256) {
+    a = fold(a, by_stride, take<kCopies>(p, at, to));
     b = fold(b, by_stride, take<kCopies>(p, at + 64, to));
     c = fold(c, by_stride, take<kCopies>(p, at + 128, to));
     d = fold(d, by_stride, take<kCopies>(p, at + 192, to));
   }
-  const __m512i by = four(kByRegister);
-  all = fold(fold(fold(all, by, b), by, c), by, d);
-  for (; at + 64 <= left; at += 64) all = fold(all, by, take<kCopies>(p, at, to));
-
+  const __m512i sum = _mm512_xor_si512(fold(a, four(kByThree), fold(b, four(kByTwo), none)), fold(c, four(kByOne), d));
   const __m512i by_place =
       _mm512_set_epi64(0, 0, kBy128.high, kBy128.low, kBy256.high, kBy256.low, kBy384.high, kBy384.low);
-  const __m512i last = _mm512_maskz_mov_epi64(0xc0, all);
-  alignas(64) std::array<uint64_t, 8> sum;
-  _mm512_store_si512(sum.data(), fold(all, by_place, last));
-  uint64_t state = _mm_crc32_u64(0, sum[0] ^ sum[2] ^ sum[4] ^ sum[6]);
-  state = _mm_crc32_u64(state, sum[1] ^ sum[3] ^ sum[5] ^ sum[7]);
-  // Fewer than 64 bytes are left.
-  const ByteSpan rest(p + at, left - at);
-  if constexpr (kCopies) copy_bytes(to + at, rest);
-  return crc32c_extend(~static_cast<uint32_t>(state), rest);
+  const __m512i placed = fold(sum, by_place, _mm512_maskz_mov_epi64(0xc0, sum));
+  return ~reduce(_mm_xor_si128(_mm_xor_si128(quarter<0>(placed), quarter<1>(placed)),
+                               _mm_xor_si128(quarter<2>(placed), quarter<3>(placed))));
 }
 
 }  // namespace
 
+/// What is more than whole registers comes first, behind zeros.
 __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes) {
-  return fold_all<false>(crc, bytes, nullptr);
+  size_t odd = bytes.size() % 64;
+  if (odd > 0 && odd < sizeof(crc)) [[unlikely]] {  // too few to add the state to
+    crc = crc32c_extend(crc, bytes.first(odd));
+    bytes = bytes.subspan(odd);
+    odd = 0;
+  }
+  if (odd == 0) odd = 64;
+  const size_t zeros = 64 - odd;
+  const __mmask64 there = ~uint64_t{0} << zeros;
+  const __m512i first = _mm512_maskz_loadu_epi8(there, bytes.data() - zeros);  // reads no byte that is masked
+  return fold_all<false>(begin(crc, there, first), bytes.subspan(odd), nullptr);
 }
+
+/// In order: what is more than whole registers comes last. Loads that reach below `from` would wait for the stores of
+/// the piece before, where the two are whole pages apart.
 __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_copy_folding(uint32_t crc, ByteSpan from, std::byte* to) {
-  return fold_all<true>(crc, from, to);
+  const size_t whole = from.size() & ~size_t{63};
+  const __m512i first = begin(crc, ~uint64_t{0}, take<true>(from.data(), 0, to));
+  crc = fold_all<true>(first, from.first(whole).subspan(64), to + 64);
+  copy_bytes(to + whole, from.subspan(whole));
+  return crc32c_extend(crc, from.subspan(whole));
 }
 
 #undef SKUA_FOLD_TARGET
