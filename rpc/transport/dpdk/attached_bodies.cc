@@ -1,10 +1,8 @@
 #include "rpc/transport/dpdk/attached_bodies.h"
 
-#include <array>
-
 namespace skua::rpc::dpdk {
 
-AttachedBodies::AttachedBodies(rte_mempool* pool) : pool_(pool), records_(std::make_unique<Record[]>(kRecords)) {
+AttachedBodies::AttachedBodies(rte_mempool* pool) : mbufs_(pool), records_(std::make_unique<Record[]>(kRecords)) {
   for (Record& record : std::span(records_.get(), kRecords)) {
     record.owner = this;
     record.shared.free_cb = &AttachedBodies::on_segment_freed;
@@ -14,34 +12,15 @@ AttachedBodies::AttachedBodies(rte_mempool* pool) : pool_(pool), records_(std::m
   }
 }
 
-AttachedBodies::Outcome AttachedBodies::attach(rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token) {
-  std::array<rte_mbuf*, kTxSegmentsMax> bodies;
-  if (free_ == nullptr) return Outcome::kNoRecord;
-  if (rte_pktmbuf_alloc_bulk(pool_, bodies.data(), static_cast<unsigned>(pieces.size())) != 0) return Outcome::kNoMbufs;
-  Record* record = free_;
-  free_ = record->next;
-  ++in_use_;
-  record->token = token;
-  rte_mbuf_ext_refcnt_set(&record->shared, static_cast<uint16_t>(pieces.size()));
-  rte_mbuf* last = frame;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const ByteSpan piece = pieces[i];
-    auto* address = const_cast<std::byte*>(piece.data());
-    rte_pktmbuf_attach_extbuf(bodies[i], address, reinterpret_cast<uintptr_t>(address),
-                              static_cast<uint16_t>(piece.size()), &record->shared);
-    bodies[i]->data_off = 0;
-    bodies[i]->data_len = static_cast<uint16_t>(piece.size());
-    frame->pkt_len += static_cast<uint32_t>(piece.size());
-    last->next = bodies[i];
-    last = bodies[i];
-  }
-  frame->nb_segs = static_cast<uint16_t>(1 + pieces.size());
-  return Outcome::kAttached;
-}
-
 void AttachedBodies::on_segment_freed(void* /*address*/, void* opaque) {
   auto* record = static_cast<Record*>(opaque);
-  std::atomic<Record*>& list = record->owner->freed_;
+  AttachedBodies& owner = *record->owner;
+  if (in_call_ == &owner) [[likely]] {
+    record->next = owner.read_;
+    owner.read_ = record;
+    return;
+  }
+  std::atomic<Record*>& list = owner.freed_;
   record->next = list.load(std::memory_order_relaxed);
   while (!list.compare_exchange_weak(record->next, record, std::memory_order_release, std::memory_order_relaxed)) {
   }

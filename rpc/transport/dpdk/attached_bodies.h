@@ -5,7 +5,10 @@
 //                  copied                  the driver reads the application's memory
 //
 //   All attached mbufs of a packet share one record. The driver frees each when it has read it; the last one's callback puts the
-//   record on a list (from whatever thread that happens on), and reap() returns its token: never before.
+//   record on a list, and reap() returns its token: never before.
+//
+//   A driver that copies frees inside the lane's own call, which may put the record on the lane's own list. Any other thread, and
+//   any other call, puts it on a list for all: an atomic step, which would wait there for all that the copy has just stored.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_ATTACHED_BODIES_H_
 #define SKUA_RPC_TRANSPORT_DPDK_ATTACHED_BODIES_H_
 
@@ -18,6 +21,7 @@
 #include <span>
 
 #include "rpc/base/bytes.h"
+#include "rpc/transport/dpdk/spare_frames.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {
@@ -30,9 +34,40 @@ class AttachedBodies {
   AttachedBodies(const AttachedBodies&) = delete;
   AttachedBodies& operator=(const AttachedBodies&) = delete;
 
-  enum class Outcome : uint8_t { kAttached, kNoRecord, kNoMbufs };
-  /// Chains the pieces (at most kTxSegmentsMax) behind `frame`, whose lengths are set. Else nothing has changed.
-  Outcome attach(rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token);
+  /// While it lives, the calling thread, the lane's, is in a call to the driver. One at a time.
+  class InCall {
+   public:
+    explicit InCall(const AttachedBodies& bodies) { in_call_ = &bodies; }
+    ~InCall() { in_call_ = nullptr; }
+    InCall(const InCall&) = delete;
+    InCall& operator=(const InCall&) = delete;
+  };
+
+  /// Chains the pieces (at most kTxSegmentsMax) behind `frame`, whose lengths are set. False: there is no record, or there
+  /// are not enough mbufs, and nothing has changed.
+  [[nodiscard]] bool attach(rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token) {
+    if (free_ == nullptr || !mbufs_.reserve(pieces.size())) return false;
+    Record* record = free_;
+    free_ = record->next;
+    ++in_use_;
+    record->token = token;
+    rte_mbuf_ext_refcnt_set(&record->shared, static_cast<uint16_t>(pieces.size()));
+    rte_mbuf* last = frame;
+    uint32_t bytes = 0;
+    for (const ByteSpan piece : pieces) {
+      rte_mbuf* body = mbufs_.take();
+      auto* address = const_cast<std::byte*>(piece.data());
+      rte_pktmbuf_attach_extbuf(body, address, reinterpret_cast<uintptr_t>(address),
+                                static_cast<uint16_t>(piece.size()), &record->shared);
+      body->data_len = static_cast<uint16_t>(piece.size());
+      bytes += static_cast<uint32_t>(piece.size());
+      last->next = body;
+      last = body;
+    }
+    frame->pkt_len += bytes;
+    frame->nb_segs = static_cast<uint16_t>(1 + pieces.size());
+    return true;
+  }
   /// Tokens of packets that are no longer read; returns how many were written.
   size_t reap(std::span<TxToken> tokens);
 
@@ -55,10 +90,13 @@ class AttachedBodies {
 
   static void on_segment_freed(void* address, void* record);
 
-  rte_mempool* pool_;
+  /// Whose lane's call the thread is in.
+  static inline thread_local constinit const AttachedBodies* in_call_ = nullptr;
+
+  SpareFrames mbufs_;
   std::unique_ptr<Record[]> records_;
   Record* free_ = nullptr;
-  Record* read_ = nullptr;  // taken from freed_, for reap()
+  Record* read_ = nullptr;  // for reap(): freed inside our own calls, or taken from freed_
   size_t in_use_ = 0;
   alignas(64) std::atomic<Record*> freed_ = nullptr;
 };

@@ -70,14 +70,12 @@ void DpdkTransport::adopt() {
 // --- Transmit --------------------------------------------------------------------------------------------------------
 
 bool DpdkTransport::refill_spares() {
-  if (spares_.refill()) return true;
+  if (spares_.reserve(1)) return true;
   for (Line& line : lines_) line.reclaim();
-  return spares_.refill();
+  return spares_.reserve(1);
 }
 
-bool DpdkTransport::may_gather(const Port& port, ByteSpan piece) const {
-  if (!port.gathers()) return false;
-  if (!port.uses_dma()) return true;
+bool DpdkTransport::is_mapped(ByteSpan piece) const {
   return std::any_of(regions_.begin(), regions_.end(), [&](const MutableByteSpan& region) {
     return piece.data() >= region.data() && piece.data() + piece.size() <= region.data() + region.size();
   });
@@ -99,8 +97,9 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
   const bool whole_is_small = packet.payload_bytes <= options_.inline_max_bytes;
   for (; segment < packet.segment_count; ++segment) {
     const ByteSpan piece = packet.segments[segment];
-    if (!whole_is_small && piece.size() > options_.inline_max_bytes && may_gather(lines_[peer.port].port(), piece))
+    if (!whole_is_small && piece.size() > options_.inline_max_bytes && may_gather(lines_[peer.port].port(), piece)) {
       break;
+    }
     std::memcpy(at, piece.data(), piece.size());
     at += piece.size();
     copied += piece.size();
@@ -111,7 +110,8 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
   packet.done = segment == packet.segment_count;
   if (!packet.done) {
     const std::span pieces = std::span(packet.segments).subspan(segment, packet.segment_count - segment);
-    if (!attach(peer, frame, pieces, packet.token)) {
+    if (!bodies_.attach(frame, pieces, packet.token) && !attach_after_reclaiming(peer, frame, pieces, packet.token))
+        [[unlikely]] {
       // No records or mbufs left to attach with: copy the rest.
       for (const ByteSpan piece : pieces) {
         std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(piece.size())), piece.data(), piece.size());
@@ -126,17 +126,15 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
   return frame;
 }
 
-bool DpdkTransport::attach(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token) {
-  AttachedBodies::Outcome outcome = bodies_.attach(frame, pieces, token);
-  if (outcome == AttachedBodies::Outcome::kNoMbufs) {
-    line_of(peer).reclaim();
-    outcome = bodies_.attach(frame, pieces, token);
-  }
-  return outcome == AttachedBodies::Outcome::kAttached;
+bool DpdkTransport::attach_after_reclaiming(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces,
+                                            TxToken token) {
+  line_of(peer).reclaim();
+  return bodies_.attach(frame, pieces, token);
 }
 
 size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
   adopt();
+  const AttachedBodies::InCall in_call(bodies_);
   for (Line& line : lines_) {
     line.flush();
     // Drivers give memory back lazily, so they are asked.

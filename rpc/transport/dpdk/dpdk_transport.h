@@ -74,8 +74,12 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   [[gnu::noinline]] bool refill_spares();
   [[gnu::noinline]] bool make_room(Line& line);
   rte_mbuf* build(const Peer& peer, TxPacket& packet);
-  bool attach(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token);
-  [[nodiscard]] bool may_gather(const Port& port, ByteSpan piece) const;
+  [[gnu::noinline]] bool attach_after_reclaiming(const Peer& peer, rte_mbuf* frame, std::span<const ByteSpan> pieces,
+                                                 TxToken token);
+  [[nodiscard]] bool may_gather(const Port& port, ByteSpan piece) const {
+    return port.gathers() && (!port.uses_dma() || is_mapped(piece));
+  }
+  [[nodiscard]] bool is_mapped(ByteSpan piece) const;
   void send_small(Line& line, ByteSpan frame);
 
   // RX.

@@ -25,10 +25,12 @@ class SpareFrames {
   SpareFrames& operator=(const SpareFrames&) = delete;
 
   [[nodiscard]] bool empty() const { return count_ == 0; }
-  /// While it is empty. False: the pool has too few.
-  bool refill() {
-    if (rte_pktmbuf_alloc_bulk(pool_, spare_.data(), kBurstMax) != 0) return false;
-    count_ = kBurstMax;
+  /// At least `count` are here, at most kBurstMax. False: the pool has too few.
+  bool reserve(size_t count) { return count_ >= count || refill(); }
+  /// While fewer than kBurstMax are here. False: the pool has too few.
+  [[gnu::noinline]] bool refill() {
+    if (rte_pktmbuf_alloc_bulk(pool_, spare_.data() + count_, kBurstMax) != 0) return false;
+    count_ += kBurstMax;
     return true;
   }
   /// An empty mbuf, the caller's. Not while there is none.
