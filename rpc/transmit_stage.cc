@@ -10,6 +10,19 @@
 namespace skua::rpc {
 namespace {
 
+/// Added to the third word of a header: the next packet_index.
+constexpr uint64_t kNextIndex = uint64_t{1} << 32;
+
+/// The first `bytes` of what the spans hold, into `out`; returns how many spans these are.
+size_t cut(std::span<const ByteSpan> rest, size_t bytes, std::array<ByteSpan, kTxSegmentsMax>& out) {
+  size_t count = 0;
+  for (; bytes > 0; rest = rest.subspan(1)) {
+    out[count] = rest.front().first(std::min(bytes, rest.front().size()));
+    bytes -= out[count++].size();
+  }
+  return count;
+}
+
 /// Takes `bytes` off the front of what the spans hold.
 void skip(std::span<ByteSpan>& rest, size_t bytes) {
   for (; bytes > 0 && bytes >= rest.front().size(); rest = rest.subspan(1)) bytes -= rest.front().size();
@@ -26,8 +39,8 @@ bool TransmitStage::seals(const Session& session) const {
 
 // --- Staging ---------------------------------------------------------------------------------------------------------
 
-void TransmitStage::stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload, size_t offset,
-                          size_t length, bool sealed) {
+void TransmitStage::stage(PeerId peer, const internal::HeaderWords& header, const MessagePtr& payload,
+                          std::span<const ByteSpan> rest, size_t length, bool sealed) {
   SKUA_CHECK(has_room(), "a packet was emitted without room in the burst");
   TxPacket& packet = staged_[staged_count_++];
   packet.peer = peer;
@@ -36,24 +49,27 @@ void TransmitStage::stage(PeerId peer, const PacketHeader& header, const Message
   size_t segments = 0;
   packet.token = kNoToken;
   if (length > 0) {
-    segments = payload->slice(offset, length, packet.segments);
+    segments = cut(rest, length, packet.segments);
     packet.token = reinterpret_cast<uintptr_t>(MessagePtr(payload).leak());
   }
   packet.segment_count = static_cast<uint8_t>(segments);
-  if (sealed) {
-    encode_sealed_header(header, packet.segments.data(), segments, packet.header.data());
-  } else {
-    encode_header(header, packet.header.data());
-  }
+  header.store(packet.header.data());
+  const uint32_t crc = sealed ? header.crc(packet.segments.data(), segments) : 0;
+  store_le(packet.header.data() + internal::kCrcOffset, crc);
 }
 
 void TransmitStage::emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                          size_t length) {
-  stage(session.route(), header, payload, offset, length, seals(session));
+  std::array<ByteSpan, kTxSegmentsMax> segments;
+  const size_t count = length == 0 ? 0 : payload->slice(offset, length, segments);
+  stage(session.route(), internal::words_of(header), payload, std::span(segments).first(count), length, seals(session));
 }
 
 void TransmitStage::stage_control(PeerId peer, const PacketHeader& header, const MessagePtr& message) {
-  stage(peer, header, message, 0, message->size(), !capabilities_.integrity);
+  std::array<ByteSpan, kTxSegmentsMax> segments;
+  const size_t count = message->slice(0, message->size(), segments);
+  stage(peer, internal::words_of(header), message, std::span(segments).first(count), message->size(),
+        !capabilities_.integrity);
 }
 
 // --- Pieces ----------------------------------------------------------------------------------------------------------
@@ -63,24 +79,24 @@ void TransmitStage::emit_train(const Session& session, const PacketHeader& heade
   const bool in_frames = capabilities_.frames && piece_bytes <= capabilities_.inline_max_bytes;
   const PeerId peer = session.route();
   const bool sealed = seals(session);
-  PacketHeader piece = header;
+  // As words, for a field that was just written could not be read as a part of one without a wait.
+  internal::HeaderWords piece = internal::words_of(header);
   size_t offset = size_t{header.packet_index} * piece_bytes;
   const size_t end = std::min(message->size(), offset + size_t{count} * piece_bytes);
   std::array<ByteSpan, kTxSegmentsMax> segments;
-  std::span<ByteSpan> rest;
-  if (in_frames) rest = std::span(segments).first(message->slice(offset, end - offset, segments));
-  for (; offset < end; ++piece.packet_index) {
+  std::span<ByteSpan> rest = std::span(segments).first(message->slice(offset, end - offset, segments));
+  for (; offset < end; piece.third += kNextIndex) {
     const size_t length = std::min<size_t>(piece_bytes, end - offset);
     const bool is_written = in_frames && write_piece(peer, piece, rest, length, sealed);
-    if (!is_written) stage(peer, piece, message, offset, length, sealed);
-    if (in_frames) skip(rest, length);
+    if (!is_written) stage(peer, piece, message, rest, length, sealed);
+    skip(rest, length);
     offset += length;
   }
 }
 
 /// False: there is no frame for it. `rest` begins with the piece's bytes.
-bool TransmitStage::write_piece(PeerId peer, const PacketHeader& header, std::span<const ByteSpan> rest, size_t length,
-                                bool sealed) {
+bool TransmitStage::write_piece(PeerId peer, const internal::HeaderWords& header, std::span<const ByteSpan> rest,
+                                size_t length, bool sealed) {
   if (piece_count_ == pieces_.size()) flush_pieces();
   TxFrame frame = transport_.take_frame(peer);
   if (frame.bytes == nullptr) return false;
@@ -89,10 +105,9 @@ bool TransmitStage::write_piece(PeerId peer, const PacketHeader& header, std::sp
     return false;
   }
   frame.size = static_cast<uint32_t>(kHeaderBytes + length);
-  const internal::HeaderWords words = internal::words_of(header);
-  words.store(frame.bytes);
+  header.store(frame.bytes);
   std::byte* to = frame.bytes + kHeaderBytes;
-  uint32_t crc = sealed ? words.crc(nullptr, 0) : 0;
+  uint32_t crc = sealed ? header.crc(nullptr, 0) : 0;
   for (size_t left = length; left > 0; rest = rest.subspan(1)) {
     const ByteSpan part = rest.front().first(std::min(left, rest.front().size()));
     if (sealed) {

@@ -25,6 +25,7 @@
 #include "rpc/endpoint.h"
 #include "rpc/protocol/session_host.h"
 #include "rpc/transport/transport.h"
+#include "rpc/wire/packet_header.h"
 
 namespace skua::rpc {
 
@@ -68,12 +69,13 @@ class TransmitStage final : public PacketSink {
   [[nodiscard]] size_t in_wire_count() const { return in_wire_count_; }
 
  private:
-  [[gnu::always_inline]] inline void stage(PeerId peer, const PacketHeader& header, const MessagePtr& payload,
-                                           size_t offset, size_t length, bool sealed);
+  /// `rest` begins with the payload.
+  [[gnu::always_inline]] inline void stage(PeerId peer, const internal::HeaderWords& header, const MessagePtr& payload,
+                                           std::span<const ByteSpan> rest, size_t length, bool sealed);
   /// Packets of the session have checksums.
   [[nodiscard]] bool seals(const Session& session) const;
-  [[nodiscard]] bool write_piece(PeerId peer, const PacketHeader& header, std::span<const ByteSpan> rest, size_t length,
-                                 bool sealed);
+  [[nodiscard]] bool write_piece(PeerId peer, const internal::HeaderWords& header, std::span<const ByteSpan> rest,
+                                 size_t length, bool sealed);
   size_t flush_all();
   void flush_pieces();
   void reap_tokens();
