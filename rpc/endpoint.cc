@@ -44,6 +44,7 @@ void check_options(const EndpointOptions& options) {
              "0 < ping_after_ns < peer_timeout_ns");
   SKUA_CHECK(protocol.connect_retry_ns > 0 && protocol.connect_timeout_ns > 0 && protocol.idle_timeout_ns >= 3,
              "connect and idle times must be above 0");
+  SKUA_CHECK(protocol.kept_question_ns > 0, "kept_question_ns must be above 0");
 }
 
 }  // namespace

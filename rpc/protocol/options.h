@@ -120,6 +120,9 @@ struct ProtocolOptions {
   DurationNs abandoned_after_ns = 25 * kSecond;
   /// For the rest of a request whose first packets have come, and as much again per 10 MiB of it.
   DurationNs request_timeout_ns = 10 * kSecond;
+  /// An answer that is kept for this long with memory of the application's is asked for, and again after twice the time,
+  /// up to 64 times as long: session_callee_kept.cc. Longer than callers usually take to use an sslot again.
+  DurationNs kept_question_ns = kSecond;
   /// Accepted sessions that no packet came for are freed after this long.
   DurationNs unproven_after_ns = 25 * kSecond;
 };

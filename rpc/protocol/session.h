@@ -137,7 +137,8 @@ class Session final {
   bool transmit(PacketSink& sink, TimeNs now);
   /// Deadlines, probes and liveness. Returns when to come back; kTimeNever if nothing is pending.
   TimeNs on_timer(TimeNs now);
-  /// Nothing was heard for peer_timeout although calls were waiting, and the peer was asked whether it lives.
+  /// Nothing was heard for peer_timeout although calls were waiting or answers are kept, and the peer was asked whether
+  /// it lives.
   [[nodiscard]] bool peer_silent(TimeNs now) const;
   [[nodiscard]] TimeNs last_heard_ns() const { return context_.last_heard_ns; }
   void send_ping();

@@ -12,7 +12,8 @@ using enum PacketType;
 }  // namespace
 
 void CalleeHalf::open() {
-  half_due_ns_ = kTimeNever;
+  half_due_ns_ = question_due_ns_ = kTimeNever;
+  asked_ns_ = 0;
   slots_.reset();
 }
 
@@ -91,6 +92,7 @@ void CalleeHalf::take_over(uint32_t index) {
     slot.response = MessagePtr::adopt(std::exchange(small.response, nullptr));
     slot.response_pieces = 1;
     slot.wanted.reset(1);
+    keep_in_mind(slot, context_.last_heard_ns);
   }
   small.state = ServerSlot::State::kLarge;
 }
@@ -243,8 +245,12 @@ void CalleeHalf::deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&
   context_.host.deliver(context_.session, std::move(arrived));
 }
 
-/// Whoever begins a request and does not end it holds memory for it. Returns when to look again.
 TimeNs CalleeHalf::run_timers(TimeNs now) {
+  return std::min(run_half_timers(now), run_questions(now));
+}
+
+/// Whoever begins a request and does not end it holds memory for it. Returns when to look again.
+TimeNs CalleeHalf::run_half_timers(TimeNs now) {
   if (now < half_due_ns_) return half_due_ns_;
   half_due_ns_ = kTimeNever;
   for (uint32_t i = 0; slots_ != nullptr && i < context_.terms.window; ++i) {
@@ -320,6 +326,7 @@ bool CalleeHalf::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode
   }
   slot.wanted.reset(slot.response_pieces);
   slot.ack_due = false;
+  keep_in_mind(slot, now);
   // As requests do: the first packet goes out at once where nothing holds it back.
   const bool held_back = context_.reliable || !ready_.empty() || slot.announced.pending();
   PacketSink* sink = held_back ? nullptr : context_.host.express(context_.session);
@@ -348,6 +355,7 @@ void CalleeHalf::on_pull(const Arrival& arrival, TimeNs now) {
   if (slot.state != Slot::State::kResponding) return context_.drop(DropReason::kDuplicate);
   if ((header.flags & packet_flags::kByRead) != 0 && slot.announced) respond_in_packets(slot);
   if (set.end() > slot.response_pieces) return context_.drop(DropReason::kBadLength);
+  keep_in_mind(slot, now);
   slot.wanted.insert(set);
   make_ready(slot);
 }
@@ -390,8 +398,6 @@ bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
       const WantedSet::Run run = slot.wanted.pop_lowest(sink.room_packets());
       emit_response_pieces(slot, run.first, run.count, sink, now);
     }
-    slot.ack_due = false;
-    return true;
   }
   if (!slot.ack_due) return true;
   if (!sink.has_room()) return false;

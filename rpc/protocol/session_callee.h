@@ -6,9 +6,10 @@
 //
 // Request number n uses slot n % window, so a slot sees rising numbers, and new (run it), same (a duplicate: answer
 // again, never run again) and old (drop) can be told apart. A slot keeps its last response, and runs no timer for its
-// caller, but for requests that came in part.
+// caller, but for requests that came in part, and for responses that keep the application's memory.
 //
-// Files: session_callee.cc, session_callee_read.cc (messages that are read by their receiver).
+// Files: session_callee.cc, session_callee_read.cc (messages that are read by their receiver), session_callee_kept.cc
+// (responses that are kept long).
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
 
@@ -60,7 +61,8 @@ class CalleeHalf final {
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
 
-  /// Ends requests of which a part came and the rest did not. Returns when to come back.
+  /// Ends requests of which a part came and the rest did not; asks for responses that are kept long. Returns when to
+  /// come back.
   TimeNs run_timers(TimeNs now);
 
   /// A small request comes for an sslot that is this half's: the sslot is a small call's again. False: the request is
@@ -72,6 +74,8 @@ class CalleeHalf final {
   [[nodiscard]] size_t retained_requests() const;
   /// The peer may be reading a response.
   [[nodiscard]] bool is_announcing() const;
+  /// It was asked about a response, and has said nothing since.
+  [[nodiscard]] bool is_asking() const { return asked_ns_ > context_.last_heard_ns; }
 
  private:
   struct Slot {
@@ -100,6 +104,9 @@ class CalleeHalf final {
     bool release_wanted = false;      // its caller gave up, and waits for us to stop reading
     bool released_due = false;
     uint32_t released_req_num = 0;
+    // session_callee_kept.cc
+    TimeNs question_ns = kTimeNever;  // when to ask for the response
+    uint32_t questions = 0;           // without an answer
 
     /// What the response's time stamp says: the request's, later by the time it was held here.
     [[nodiscard]] Ticks echo(TimeNs now) const { return echo_stamp + to_ticks(now - echo_arrival_ns); }
@@ -111,6 +118,7 @@ class CalleeHalf final {
       response.reset();
       if (announced) announced.reset();
       packets_wanted = release_wanted = false;
+      question_ns = kTimeNever;
       state = State::kReleased;
     }
   };
@@ -137,6 +145,7 @@ class CalleeHalf final {
   void mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   inline void deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now);
   void on_duplicate_request(Slot& slot);
+  TimeNs run_half_timers(TimeNs now);
   void refuse_for_memory(Slot& slot, TimeNs now);
   void refuse(Slot& slot, absl::StatusCode code, std::string_view text, TimeNs now);
 
@@ -155,8 +164,14 @@ class CalleeHalf final {
   void respond_in_packets(Slot& slot);
   void on_read_release(const PacketHeader& header);
 
+  // Responses that are kept long: session_callee_kept.cc.
+  void keep_in_mind(Slot& slot, TimeNs now);
+  TimeNs run_questions(TimeNs now);
+
   SessionContext& context_;
-  TimeNs half_due_ns_ = kTimeNever;  // of requests that came in part
+  TimeNs half_due_ns_ = kTimeNever;      // of requests that came in part
+  TimeNs question_due_ns_ = kTimeNever;  // of responses that are kept, or before
+  TimeNs asked_ns_ = 0;
   // An array of terms.window, made at first use so that an idle session is small.
   std::unique_ptr<Slot[]> slots_;
   IntrusiveList<Slot, &Slot::ready_hook> ready_;

@@ -307,7 +307,7 @@ void CallerHalf::observe_packet_size(const Slot& slot, const PacketHeader& heade
 
 void CallerHalf::on_ack(const Arrival& arrival, TimeNs now) {
   Slot* slot = slot_for(arrival.header);
-  if (slot == nullptr) return;
+  if (slot == nullptr) return release_if_over(arrival.header.req_num);
   if ((arrival.header.flags & packet_flags::kByRead) != 0 && slot->announced) return send_in_packets(*slot, now);
   PacketSet set;
   if (!PacketSet::decode(arrival.payload, set) || set.base > std::min(slot->next_unit, slot->request_pieces)) {

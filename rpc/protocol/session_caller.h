@@ -206,6 +206,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     context_.drop(DropReason::kUnexpectedResponse);
     return nullptr;
   }
+  void release_if_over(uint32_t number);
   void accept_response_piece(Slot& slot, const Arrival& arrival, TimeNs now);
   [[nodiscard]] bool begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const;
   void mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);

@@ -173,6 +173,21 @@ bool CallerHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
   return emit_pulls(slot, sink, now);
 }
 
+/// The callee asks for the response (session_callee_kept.cc), or an ack comes late: then this does no harm.
+void CallerHalf::release_if_over(uint32_t number) {
+  if (!context_.open || context_.hot.client == nullptr) return;
+  const ClientSlot& shared = context_.hot.client[context_.slot_of(number)];
+  const auto age = static_cast<int32_t>(number - shared.req_num);
+  // A number that was never used, or one whose memory is in use still: its release comes in time.
+  if (age > 0 || (age == 0 && shared.state != ClientSlot::State::kFree)) return;
+  if (slots_ == nullptr) make_slots();
+  Slot& slot = slots_[context_.slot_of(number)];
+  if (slot.release_due) return;
+  slot.release_due = true;
+  slot.release_req_num = number;
+  make_ready(slot);
+}
+
 /// A run of pieces that nobody paces, or one.
 void CallerHalf::emit_request_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now) {
   const Call& call = *slot.call;
