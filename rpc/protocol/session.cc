@@ -170,8 +170,7 @@ TimeNs Session::run_due_timers(TimeNs now) {
 /// that, unheard: the question is asked all the same, until there is an answer or the peer is taken for gone.
 TimeNs Session::run_liveness(TimeNs now) {
   const bool is_unheard = context_.last_heard_ns < caller_.waiting_since_ns() || context_.pinged_since_ns != 0;
-  const bool is_asked = callee_.is_asking() && !context_.reliable;
-  if (!caller_.is_waiting() && !is_unheard && !is_asked) return kTimeNever;
+  if (!caller_.is_waiting() && !is_unheard && !callee_.is_asking()) return kTimeNever;
   const TimeNs silent_since = std::max(context_.last_heard_ns, caller_.waiting_since_ns());
   const DurationNs patience = context_.options.ping_after_ns;
   if (now - silent_since >= patience && now - last_ping_ns_ >= patience) {

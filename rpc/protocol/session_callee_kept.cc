@@ -16,8 +16,10 @@
 // each response that is kept, further and further apart, is all that such a caller costs.
 //
 // The ping is for the session. A peer that has closed it says that there is no such session, so a lost disconnect ends
-// here; a peer that says nothing at all for peer_timeout is gone, as one that answers no call is (Session::run_liveness;
-// not on a reliable transport, where the connection's end tells, and a connection may be made again).
+// here; a peer that says nothing at all for peer_timeout is gone, as one that answers no call is (Session::run_liveness).
+//
+// Not on a reliable transport. A release is lost there only with its connection, whose end tells. And a caller there
+// does not probe: an ack by a new connection would let it wait for a response that was lost with the old one.
 #include <algorithm>
 
 #include "rpc/protocol/session.h"
@@ -31,7 +33,7 @@ constexpr uint32_t kQuestionDoublings = 6;
 
 /// The response was asked for just now: it is not the time for questions.
 void CalleeHalf::keep_in_mind(Slot& slot, TimeNs now) {
-  if (slot.response->body_count() == 0) return;
+  if (context_.reliable || slot.response->body_count() == 0) return;
   slot.questions = 0;
   slot.question_ns = now + context_.options.kept_question_ns;
   if (slot.question_ns >= question_due_ns_) return;
