@@ -212,10 +212,11 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionKept, ::testing::Bool(),
 /// A caller on a stream does not probe: after an ack by a new connection it would wait for ever for the response that was
 /// lost with the old one.
 TEST(SessionKeptByStream, IsNotAskedFor) {
+  // For longer than the harness keeps responses.
+  const std::string memory(4000, 'm');
+  int released = 0;
   Harness harness(
       {.terms = {.window = 4, .credits = 8, .message_max_bytes = 100'000, .payload_bytes = 5000}, .reliable = true});
-  int released = 0;
-  const std::string memory(4000, 'm');
   harness.server.handler = [&](ArrivedRequest&& request) {
     MessagePtr response = harness.server.messages.make();
     ASSERT_TRUE(response->add_body(as_byte_span(memory), &release_body, &released));
