@@ -33,7 +33,7 @@ constexpr uint64_t kBetweenLooks = 64;
 
 [[noreturn]] void fail(const std::string& what, const absl::Status& status) {
   std::fprintf(stderr, "get_rate: %s: %s\n", what.c_str(), status.ToString().c_str());
-  std::exit(1);
+  std::exit(1);  // NOLINT(concurrency-mt-unsafe): nobody else ends the program
 }
 
 void check(const std::string& what, const absl::Status& status) {
