@@ -37,6 +37,7 @@ NODES = 3
 GAP_LIMIT_S = 4
 LOAD_LIMIT_PER_CPU = 4
 LEASE_S = 0.4
+CALM_S = 2
 
 
 def node_name(index):
@@ -267,9 +268,24 @@ def stopped_primary(world):
     wait_for("it to be a member again", lambda: primary in world.cluster.probe()[2])
 
 
+def calm_views(world):
+    """The views, once all nodes are members and nothing has changed for a while: who has just come back may be slow at first."""
+    seen, since = None, 0
+
+    def is_calm():
+        nonlocal seen, since
+        views = world.cluster.views()
+        if views != seen or any(len(members) < NODES for _, _, members in views.values()):
+            seen, since = views, time.monotonic()
+        return time.monotonic() - since > CALM_S
+
+    wait_for("views that stay", is_calm)
+    return seen
+
+
 def cut_from_control(world):
     """The primary and the control plane do not hear each other: nothing happens."""
-    before = world.cluster.views()
+    before = calm_views(world)
     primary = before["probe", 0][1]
     world.place.cut(node_name(primary), "control")
     time.sleep(world.lasts(6, 40))
@@ -331,7 +347,7 @@ def cut_from_all_backups(world):
 
 def killed_control(world):
     """No control plane: nothing happens."""
-    before = world.cluster.views()
+    before = calm_views(world)
     world.cluster.processes["control"].kill9()
     time.sleep(world.lasts(5, 60))
     world.cluster.start_control()
