@@ -70,7 +70,8 @@ struct TestOptions {
   /// Sessions to open, and how many of them (spread evenly) carry the calls; 0: all.
   uint32_t sessions = 1;
   uint32_t active_sessions = 0;
-  /// Endpoints that call, each with its own transport, sessions and outstanding calls; one thread polls them in turn. Above 1 it spins.
+  /// Endpoints that call, each with its own transport, sessions and outstanding calls; one thread polls them in turn.
+  /// Above 1 it spins.
   uint16_t endpoints = 1;
   /// Above 0: after each such pause, in which nothing is sent, one call is measured apart.
   DurationNs idle_ns = 0;
@@ -105,8 +106,8 @@ struct Place {
 /// Serves one client until it closes `control` or `stop` is set. Thread: the caller's polls.
 absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop);
 
-/// Runs one test against the server behind `control`, on the source's lanes from `place.lane` on, one for each endpoint. When `stop` is set it ends early, with what was measured till
-/// then; CANCELLED: nothing was.
+/// Runs one test against the server behind `control`, on the source's lanes from `place.lane` on, one for each endpoint.
+/// When `stop` is set it ends early, with what was measured till then; CANCELLED: nothing was.
 absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options,
                                       const std::atomic<bool>& stop);
 

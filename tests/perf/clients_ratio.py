@@ -18,11 +18,9 @@ Examples:
 """
 
 import argparse
-import statistics
 
 import memif_pair as pair
 
-WAITED_MS_MAX = 30  # of 3 s
 RUNS_PER_RATIO_MAX = 3
 
 
@@ -40,26 +38,16 @@ def measure(clients, wanted):
         sessions = rate('--outstanding', str(clients), '--sessions', str(clients))
         alone = rate('--outstanding', '1')
         after_ns = pair.distance_ns()
-        state = pair.state_of(after_ns)
         waited_ms = max(report['waited_ms'] for report in (one, many, sessions, alone))
-        words = f'{state}, {before_ns} and {after_ns} ns'
-        if pair.state_of(before_ns) != state:
-            words += ': not counted, the state changed'
-        elif waited_ms > WAITED_MS_MAX:
-            words += f': not counted, a thread waited {waited_ms:.0f} ms for its processor'
-        else:
+        state, counts, words = pair.judge(before_ns, after_ns, waited_ms)
+        if counts:
             ratios[state].append(many['calls_per_second'] / one['calls_per_second'])
         million = [report['calls_per_second'] / 1e6 for report in (many, one, sessions, alone)]
         print(f'{clients:3} clients {run}: {million[0]:6.2f} million calls/s, one with as many {million[1]:6.2f}, ratio '
               f'{million[0] / million[1]:.3f}; sessions {million[2]:6.2f}, alone {million[3]:6.2f}   {words}', flush=True)
         if max(map(len, ratios.values())) == wanted:
             break
-    for state, found in ratios.items():
-        if found:
-            print(f'{clients:3} clients {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
-                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
-    if not any(ratios.values()):
-        print(f'{clients:3} clients: no run counts: is the machine busy with something else?', flush=True)
+    pair.print_medians(f'{clients:3} clients', ratios)
 
 
 def main():

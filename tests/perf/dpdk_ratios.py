@@ -22,14 +22,12 @@ Examples:
 """
 
 import argparse
-import statistics
 
 import memif_pair as pair
 
 MTU_1024 = 1010  # frames of 1,024 bytes
 
 
-WAITED_MS_MAX = 30  # of 3 s
 RUNS_PER_RATIO_MAX = 3
 
 
@@ -74,23 +72,13 @@ def measure(name, wanted):
         before_ns = pair.distance_ns()
         ours, bare, unit, bare_unit, waited_ms = MEASURES[name]()
         after_ns = pair.distance_ns()
-        state = pair.state_of(after_ns)
-        words = f'{state}, {before_ns} and {after_ns} ns'
-        if pair.state_of(before_ns) != state:
-            words += ': not counted, the state changed'
-        elif waited_ms > WAITED_MS_MAX:
-            words += f': not counted, a thread waited {waited_ms:.0f} ms for its processor'
-        else:
+        state, counts, words = pair.judge(before_ns, after_ns, waited_ms)
+        if counts:
             ratios[state].append(ours / bare)
         print(f'{name:9} {run}: {ours:12.2f} {unit:8} bare {bare:12.2f} {bare_unit:10} ratio {ours / bare:.3f}   {words}', flush=True)
         if max(map(len, ratios.values())) == wanted:
             break
-    for state, found in ratios.items():
-        if found:
-            print(f'{name:9} {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
-                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
-    if not any(ratios.values()):
-        print(f'{name:9} no run counts: is the machine busy with something else?', flush=True)
+    pair.print_medians(f'{name:9}', ratios)
     print(flush=True)
 
 

@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import time
 
@@ -36,7 +35,6 @@ FIELD_BYTES = 1000
 REQUEST_BYTES = 48  # 32 of header, and the key
 START_WITHIN_S = 30
 CALM_NS = 5_000_000  # of half a second
-WAITED_MS_MAX = 30  # of 3 s
 RUNS_PER_RATIO_MAX = 3
 
 
@@ -152,24 +150,14 @@ def measure(name, options):
                          str(options.outstanding), seconds=SECONDS)
         rate, waited = gets(prepare, options)
         after_ns = pair.distance_ns()
-        state = pair.state_of(after_ns)
         ratio = rate / echo['calls_per_second']
-        words = f'{state}, {before_ns} and {after_ns} ns'
-        if pair.state_of(before_ns) != state:
-            words += ': not counted, the state changed'
-        elif max(waited, echo['waited_ms']) > WAITED_MS_MAX:
-            words += f': not counted, a thread waited {max(waited, echo["waited_ms"]):.0f} ms for its processor'
-        else:
+        state, counts, words = pair.judge(before_ns, after_ns, max(waited, echo['waited_ms']))
+        if counts:
             ratios[state].append(ratio)
         print(f'{name:7} {run}: {rate:9.0f} GETs/s, {echo["calls_per_second"]:9.0f} calls/s, ratio {ratio:.3f}   {words}', flush=True)
         if max(map(len, ratios.values())) == options.runs:
             break
-    for state, found in ratios.items():
-        if found:
-            print(f'{name:7} {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
-                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
-    if not any(ratios.values()):
-        print(f'{name:7} no run counts: is the machine busy with something else?', flush=True)
+    pair.print_medians(f'{name:7}', ratios)
 
 
 def main():

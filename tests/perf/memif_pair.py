@@ -54,6 +54,30 @@ def state_of(nanoseconds):
     return 'near' if nanoseconds < NEAR_BELOW_NS else 'far'
 
 
+WAITED_MS_MAX = 30  # of 3 s
+
+
+def judge(before_ns, after_ns, waited_ms):
+    """The machine's state in a run, whether the run counts, and words for both."""
+    state = state_of(after_ns)
+    words = f'{state}, {before_ns} and {after_ns} ns'
+    if state_of(before_ns) != state:
+        return state, False, words + ': not counted, the state changed'
+    if waited_ms > WAITED_MS_MAX:
+        return state, False, words + f': not counted, a thread waited {waited_ms:.0f} ms for its processor'
+    return state, True, words
+
+
+def print_medians(name, ratios):
+    """`ratios`: state -> those of its runs that count."""
+    for state, found in ratios.items():
+        if found:
+            print(f'{name} {state}: median ratio {statistics.median(found):.3f} of {len(found)}  '
+                  f'({min(found):.3f} to {max(found):.3f})', flush=True)
+    if not any(ratios.values()):
+        print(f'{name}: no run counts: is the machine busy with something else?', flush=True)
+
+
 class Waits:
     """Watches how long the threads of processes waited for their processor, while others had it."""
 
