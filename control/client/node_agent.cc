@@ -95,11 +95,12 @@ class NodeAgent::Impl {
     findings.uuid = options_.node.uuid;
     findings.incarnation = options_.node.incarnation;
     findings.instance = options_.node.instance;
-    auto request = findings.empty() ? nullptr : std::make_shared<const v1::ReportReplicasRequest>(to_proto(findings));
+    auto request = std::make_shared<const v1::ReportReplicasRequest>(to_proto(findings));
     {
       std::lock_guard lock(mutex_);
       findings_ = std::move(request);
-      if (findings_ != nullptr) send_now_ = true;
+      have_findings_ = !findings.empty();
+      send_now_ = true;
     }
     changed_.notify_all();
   }
@@ -239,13 +240,18 @@ class NodeAgent::Impl {
 
   absl::Status report_findings() {
     std::shared_ptr<const v1::ReportReplicasRequest> findings;
+    bool any = false;
     {
       std::lock_guard lock(mutex_);
       findings = findings_;
+      any = have_findings_;
     }
-    if (findings == nullptr) return absl::OkStatus();
+    // That there are none any more is said until it was heard: else what was said before counts until it is too old.
+    if (!any && !findings_stand_) return absl::OkStatus();
+    findings_stand_ = true;
     v1::ReportReplicasReply reply;
     const absl::Status status = call(&v1::Membership::Stub::ReportReplicas, *findings, reply);
+    if (status.ok()) findings_stand_ = any;
     // A control plane that cannot act on findings must still hear that the node is alive.
     const bool identity = status.code() == absl::StatusCode::kNotFound ||
                           status.code() == absl::StatusCode::kFailedPrecondition ||
@@ -391,6 +397,9 @@ class NodeAgent::Impl {
   std::optional<Registration> untold_;
   bool told_ = false;
   std::shared_ptr<const v1::ReportReplicasRequest> findings_;
+  bool have_findings_ = false;
+  /// The control plane may hold findings of this node. Only the agent's thread.
+  bool findings_stand_ = false;
   bool send_now_ = false;
   bool stopping_ = false;
   grpc::ClientContext* context_ = nullptr;

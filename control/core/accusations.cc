@@ -125,7 +125,26 @@ std::map<std::string, bool> ViewHistory::former_members(const ViewContext& conte
   return former;
 }
 
-void Accusations::note(const ViewContext& context, const std::string& accuser, const Suspicion& suspicion) {
+bool Accusations::note(const ViewContext& context, const std::string& accuser,
+                       const std::vector<Suspicion>& suspicions) {
+  Accused noted;
+  for (const Suspicion& suspicion : suspicions) note(context, accuser, suspicion, noted);
+  const bool withdrew = withdraw(accuser, noted);
+  return withdrew || !noted.empty();
+}
+
+bool Accusations::withdraw(const std::string& accuser, const Accused& still) {
+  size_t withdrawn = 0;
+  for (auto& [shard, of_shard] : shards_) {
+    for (auto& [accused, accusers] : of_shard.accused) {
+      if (!still.contains({shard, accused})) withdrawn += accusers.erase(accuser);
+    }
+  }
+  return withdrawn > 0;
+}
+
+void Accusations::note(const ViewContext& context, const std::string& accuser, const Suspicion& suspicion,
+                       Accused& noted) {
   for (const ShardAtEpoch& at : suspicion.shards) {
     const auto found = context.state.shards.find(at.shard);
     if (found == context.state.shards.end() || found->second.epoch != at.epoch) continue;
@@ -142,6 +161,7 @@ void Accusations::note(const ViewContext& context, const std::string& accuser, c
         of_shard.accused[suspicion.accused].try_emplace(accuser, Times{context.now, context.now}).first->second;
     times.last = context.now;
     times.reason = cut_text(suspicion.reason, kReasonBytesMax);
+    noted.insert({at.shard, suspicion.accused});
   }
 }
 

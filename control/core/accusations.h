@@ -2,7 +2,8 @@
 // after a restart.
 //
 // An accusation is about one shard in one epoch. It counts while it is repeated and the epoch is the
-// record's; any change of the view ends it. How it is judged:
+// record's. Any change of the view ends it, and so does a report of the accuser that does not have it: the accused
+// answers again, and what had to wait is not done to a member that works. How it is judged:
 //
 //   the primary is accused                                                     it is
 //   ----------------------------------------------------------------------    ---------------------------
@@ -27,6 +28,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "control/core/events.h"
 #include "control/core/replica_placement.h"
@@ -77,9 +80,9 @@ class ViewHistory {
 
 class Accusations {
  public:
-  /// `accuser` must be the registered process of its node. Ignores what is not about the current epoch of
-  /// a shard that both are part of.
-  void note(const ViewContext& context, const std::string& accuser, const Suspicion& suspicion);
+  /// All that `accuser`, which must be the registered process of its node, suspects now. Ignores what is not about the
+  /// current epoch of a shard that both are part of. True if an accusation stands or was withdrawn.
+  bool note(const ViewContext& context, const std::string& accuser, const std::vector<Suspicion>& suspicions);
   void prune(const ViewContext& context);
   /// What was said of `accused` has been acted upon within the epoch.
   void forget(const ShardKey& shard, const std::string& accused);
@@ -111,6 +114,11 @@ class Accusations {
   [[nodiscard]] std::optional<ShardAssignment> judge_backup(const ViewContext& context, const ViewHistory& history,
                                                             const ShardAssignment& record, const std::string& accused,
                                                             const std::map<std::string, Times>& accusers) const;
+
+  /// Whom the accuser accuses, by shard.
+  using Accused = std::set<std::pair<ShardKey, std::string>>;
+  void note(const ViewContext& context, const std::string& accuser, const Suspicion& suspicion, Accused& noted);
+  [[nodiscard]] bool withdraw(const std::string& accuser, const Accused& still);
 
   std::map<ShardKey, OfShard> shards_;
 };

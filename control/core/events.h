@@ -121,8 +121,8 @@ struct Doubt {
   uint64_t last_index = 0;
 };
 
-/// What a node's replicas noticed. Repeat it until the shard map shows that it was acted upon: nothing
-/// of it is stored.
+/// What a node's replicas noticed, all of it. Repeat it until the shard map shows that it was acted upon: nothing
+/// of it is stored. A suspicion that the node's next report does not have is withdrawn.
 struct ReplicaReport {
   std::string uuid;
   uint64_t incarnation = 0;

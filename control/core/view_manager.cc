@@ -271,7 +271,7 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
   for (const Doubt& doubt : report.doubts) {
     if (doubts_.note(context, report.uuid, doubt)) touch();
   }
-  for (const Suspicion& suspicion : report.suspicions) accusations_.note(context, report.uuid, suspicion);
+  if (accusations_.note(context, report.uuid, report.suspicions)) touch();
   for (const CaughtUp& fact : report.caught_up) {
     const ShardAssignment* record = record_at(context, fact.shard);
     if (record == nullptr || find_learner(*record, fact.learner) == nullptr) continue;
@@ -285,7 +285,7 @@ void ViewManager::note(const ViewContext& context, const ReplicaReport& report) 
     if (learner == nullptr || fact.join == 0 || learner->join != fact.join) continue;
     ready_[fact.shard.shard] = {fact.shard.epoch, fact.learner, fact.join};
   }
-  if (!report.suspicions.empty() || !report.caught_up.empty() || !report.join_ready.empty()) touch();
+  if (!report.caught_up.empty() || !report.join_ready.empty()) touch();
 }
 
 std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::vector<std::string>* reasons) {

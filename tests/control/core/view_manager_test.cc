@@ -277,6 +277,22 @@ TEST(Backup, TheSecondHasTimeToSpeakBeforeAPrimaryThatHearsNobodyIsAlone) {
   }
 }
 
+TEST(Backup, ThatAnswersAgainStaysAlthoughItsRemovalWasDue) {
+  for (const bool answers_again : {true, false}) {
+    ReplicatedCluster cluster(3);
+    const uint64_t p = cluster.primary();
+    const uint64_t a = cluster.backup(0);
+    const uint64_t b = cluster.backup(1);
+    cluster.accuse(p, a);
+    cluster.pass(4 * kSecond);
+    cluster.accuse(p, b);  // too soon after the other one
+    EXPECT_TRUE(cluster.members().contains(b));
+    if (answers_again) cluster.step(cluster.report(p));
+    cluster.pass(2 * kSecond);
+    EXPECT_EQ(cluster.members().contains(b), answers_again);
+  }
+}
+
 TEST(Backup, OnlyOneHealthyMemberIsEjectedAtATime) {
   ReplicatedCluster cluster(3);
   const uint64_t p = cluster.primary();
