@@ -27,7 +27,7 @@ find_program(SKUA_MOLD mold)
 add_library(skua_flags INTERFACE)
 target_include_directories(skua_flags INTERFACE ${PROJECT_SOURCE_DIR})
 # -pthread for every target alike (gRPC asks for it): precompiled headers are shared between them.
-target_compile_options(skua_flags INTERFACE -Wall -Wextra -Wconversion -Werror -fno-omit-frame-pointer -pthread)
+target_compile_options(skua_flags INTERFACE -Wall -Wextra -Wconversion -Werror -pthread)
 target_link_libraries(skua_flags INTERFACE Threads::Threads)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(skua_flags INTERFACE -msse4.2)

@@ -10,27 +10,21 @@ namespace skua::rpc {
 // --- Received frames -------------------------------------------------------------------------------------------------
 
 void FrameLeases::grow() {
-  free_.push_back(static_cast<uint32_t>(frames_.size()));
-  frames_.emplace_back();
+  free_.push_back(static_cast<uint32_t>(lent_.size()));
+  buffers_.push_back(kNoBuffer);
+  lent_.push_back(0);
+  counts_ = lent_.data();
 }
 
 void FrameLeases::end(uint32_t id) {
-  if (frames_[id].buffer != kNoBuffer) endpoint_.release_buffer(frames_[id].buffer);
+  if (buffers_[id] != kNoBuffer) endpoint_.release_buffer(buffers_[id]);
   free_.push_back(id);
 }
 
-void FrameLeases::return_lease(uint64_t cookie) {
-  endpoint_.check_thread();
-  const auto id = static_cast<uint32_t>(cookie);
-  if (--frames_[id].count == 0) [[unlikely]] {
-    end_lent(id);
-  }
-}
-
 /// While a frame is being handled it has a count of its own: it was lent.
-void FrameLeases::end_lent(uint32_t id) {
+void FrameLeases::return_lease(uint64_t cookie) {
   --endpoint_.lent_count_;
-  end(id);
+  end(static_cast<uint32_t>(cookie));
 }
 
 Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options)
@@ -53,25 +47,28 @@ void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
   const uint32_t slot = record.number & hot.mask;
   if (!handler || e.handlers_running_ >= e.options_.handlers_max) [[unlikely]] {
     Lease(request).reset();
-    return refuse(hot, record);
+    return refuse(hot, record.number, record.method());
   }
   ++e.counters_.requests_served;
   ++e.handlers_running_;
   e.has_gathered_ = static_cast<bool>(e.burst_end_observer_);
   e.mailbox_->hold();
   const uint32_t index = index_of_handle(hot.handle);
-  handler(IncomingCall{.session = {index, hot.handle_generation},
-                       .method = record.method(),
-                       .one_way = false,
-                       .deadline_ns = now_ns_ + time_of_code(record.time()),
-                       .received_ns = now_ns_,
-                       .request = Lease(request),
-                       .reply = ReplyToken(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number)});
+  // One by one: as an aggregate the record would be cleared first.
+  IncomingCall call;
+  call.session = {index, hot.handle_generation};
+  call.method = record.method();
+  call.deadline_ns = now_ns_ + time_of(record.time());
+  call.received_ns = now_ns_;
+  call.request.fill(request.bytes, request.owner, request.cookie);
+  call.reply.fill(e.mailbox_.get(), {index, hot.wire_generation}, slot, record.number);
+  handler(std::move(call));
 }
 
 void Bundles::complete(CompletionFn& completion, LeaseParts response) {
-  CallOutcome outcome{
-      .status = absl::OkStatus(), .response = Lease(response), .from_peer = true, .may_have_executed = true};
+  CallOutcome outcome;
+  outcome.response.fill(response.bytes, response.owner, response.cookie);
+  outcome.from_peer = outcome.may_have_executed = true;
   // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
   if (endpoint_.has_gathered_) [[unlikely]] {
     burst_end();
@@ -82,11 +79,11 @@ void Bundles::complete(CompletionFn& completion, LeaseParts response) {
 }
 
 /// As a large call's request is refused: with an answer that says why.
-void Bundles::refuse(SessionHot& hot, RawRecord record) {
+void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   ArrivedRequest arrived;
-  arrived.slot = record.number & hot.mask;
-  arrived.req_num = record.number;
-  arrived.method = record.method();
+  arrived.slot = number & hot.mask;
+  arrived.req_num = number;
+  arrived.method = method;
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
@@ -233,7 +230,6 @@ void Bundles::leave(SessionEntry& entry) {
 }
 
 void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, PeerId from) {
-  if (record.kind() > static_cast<uint32_t>(RecordKind::kJoined)) return drop(DropReason::kBadType);
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
   if (record.is(RecordKind::kJoin)) return on_join_request(head, record, join, from);

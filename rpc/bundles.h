@@ -11,6 +11,7 @@
 #define SKUA_RPC_BUNDLES_H_
 
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "rpc/base/lease.h"
@@ -27,39 +28,38 @@ struct SessionEntry;
 /// Received frames that are lent in pieces: a frame goes back when its last piece does. Thread: the endpoint's.
 class FrameLeases final : public LeaseOwner {
  public:
-  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
+  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint) { adopt_thread(); }
 
   /// The frame that is being handled; drop() ends that.
   uint32_t begin(RxBufferId buffer) {
     if (free_.empty()) grow();
     const uint32_t id = free_.back();
     free_.pop_back();
-    frames_[id] = {buffer, 1};
+    buffers_[id] = buffer;
+    lent_[id] = 1;
     return id;
   }
   [[nodiscard]] LeaseParts lend(uint32_t id, ByteSpan piece) {
-    ++frames_[id].count;
+    ++lent_[id];
     return {piece, this, id};
   }
   /// True: pieces of it are still lent.
   bool drop(uint32_t id) {
-    if (--frames_[id].count > 0) return true;
+    if (--lent_[id] > 0) return true;
     end(id);
     return false;
   }
   void return_lease(uint64_t cookie) override;
+  void adopt_thread() { thread_ = this_thread_mark(); }
 
  private:
-  struct Frame {
-    RxBufferId buffer = kNoBuffer;
-    uint32_t count = 0;
-  };
   void grow();
   void end(uint32_t id);
-  [[gnu::noinline]] void end_lent(uint32_t id);
 
   EndpointImpl& endpoint_;
-  std::vector<Frame> frames_;
+  // By frame: its buffer, and how many pieces of it are lent, and one while it is being handled.
+  std::vector<RxBufferId> buffers_;
+  std::vector<uint32_t> lent_;
   std::vector<uint32_t> free_;
 };
 
@@ -78,14 +78,19 @@ class Bundles final {
   }
   [[nodiscard]] bool nothing_written() const { return calls_.nothing_written() && out_count_ == 0; }
 
+  void adopt_thread() { leases_.adopt_thread(); }
+
   // --- Sessions
   void add(SessionHot& hot) {
     const uint32_t index = index_of_handle(hot.handle);
-    if (index >= hots_.size()) hots_.resize(index + 1, &nobody_);
+    if (index > hots_mask_) {
+      hots_mask_ = std::bit_ceil(index + 1) - 1;
+      hots_.resize(size_t{hots_mask_} + 1, &nobody_);
+    }
     hots_[index] = &hot;
   }
   void remove(uint32_t index) {
-    if (index < hots_.size()) hots_[index] = &nobody_;
+    if (index <= hots_mask_) hots_[index] = &nobody_;
   }
   /// Asks the peer to let the session join; again after a while (SessionEntry::next_join_ns).
   void join(SessionEntry& entry);
@@ -99,7 +104,10 @@ class Bundles final {
   [[nodiscard]] const SmallCalls<Bundles>& calls() const { return calls_; }
 
   // --- Driver of SmallCalls
-  [[nodiscard]] SessionHot& hot(uint32_t index) { return index < hots_.size() ? *hots_[index] : nobody_; }
+  /// Of an index that is none it may be another session's: whoever was told the index looks at `handle`.
+  [[nodiscard]] SessionHot& hot(uint32_t index) { return *hots_[index & hots_mask_]; }
+  /// The same of a handle, whose index is in its low bits.
+  [[nodiscard]] SessionHot& hot_of(uint32_t handle) { return hot(handle); }
   [[nodiscard]] Association* association(uint32_t index, uint32_t epoch, PeerId peer) {
     return associations_.find(index, epoch, peer);
   }
@@ -155,7 +163,15 @@ class Bundles final {
   static constexpr uint32_t kGatheredRecords = 8;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
-  void refuse(SessionHot& hot, RawRecord record);
+  /// time_of_code(): most requests have the code of the one before.
+  [[nodiscard]] DurationNs time_of(uint8_t code) {
+    if (code != time_code_) [[unlikely]] {
+      time_code_ = code;
+      time_ns_ = time_of_code(code);
+    }
+    return time_ns_;
+  }
+  void refuse(SessionHot& hot, uint32_t number, uint8_t method);
   /// Nobody's: there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
@@ -172,7 +188,9 @@ class Bundles final {
   const bool is_stream_;
   uint32_t group_records_ = 1;
   SessionHot nobody_;
-  std::vector<SessionHot*> hots_;
+  // By index, a power of two of them: the index needs no bound, only a mask.
+  std::vector<SessionHot*> hots_{&nobody_};
+  uint32_t hots_mask_ = 0;
   Associations associations_;
   FrameLeases leases_;
   SmallCalls<Bundles> calls_;
@@ -185,6 +203,9 @@ class Bundles final {
   bool current_is_lendable_ = false;
   PeerId current_from_ = kNoPeer;
   uint64_t zero_copy_bytes_ = 0;
+  // Of the last request.
+  DurationNs time_ns_ = 0;
+  uint8_t time_code_ = 0;
 };
 
 }  // namespace skua::rpc

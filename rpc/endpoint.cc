@@ -240,6 +240,7 @@ uint64_t EndpointImpl::secret() {
 
 void EndpointImpl::adopt_thread() {
   mailbox_->set_owner();
+  bundles_.adopt_thread();
 }
 
 void EndpointImpl::serve(MethodId method, HandlerFn handler, const ServeOptions& options) {

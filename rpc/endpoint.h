@@ -109,6 +109,8 @@ class ReplyToken {
   /// Answers OK with `message` (may be null: empty). On another thread the answer travels through
   /// the endpoint's mailbox, waiting for room there if need be.
   void reply(MessagePtr message);
+  /// The same with a copy of `bytes`. Of few bytes (64) this costs no message.
+  void reply(ByteSpan bytes);
   /// Answers with an error; its message is sent along (the first 1,024 bytes).
   void fail(const absl::Status& status);
   /// A part of what the caller's answers may take of memory (EndpointOptions::answers_limit_bytes), for an answer
@@ -123,6 +125,15 @@ class ReplyToken {
   friend class EndpointImpl;
   ReplyToken(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num)
       : mailbox_(mailbox), session_(session), slot_(slot), req_num_(req_num) {}
+  /// The same for one that is empty.
+  void fill(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num) {
+    mailbox_ = mailbox;
+    session_ = session;
+    slot_ = slot;
+    req_num_ = req_num;
+  }
+  template <typename Sent>
+  [[gnu::always_inline]] inline bool reply_small(Sent response);
   inline void answer(const absl::Status& status, MessagePtr&& message);
   void answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message);
   void dropped();
@@ -309,6 +320,9 @@ class Endpoint {
   /// never. Errors: INVALID_ARGUMENT (size, timeout), NOT_FOUND (session closed),
   /// RESOURCE_EXHAUSTED (which bound).
   absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
+                              CompletionFn completion);
+  /// The same with a copy of `request`. Of few bytes (64) this costs no message.
+  absl::StatusOr<CallId> call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
                               CompletionFn completion);
   /// Completes the call with CANCELLED if it is still in flight. The request's memory is released
   /// when the transport lets go.

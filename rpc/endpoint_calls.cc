@@ -35,14 +35,30 @@ void ReplyToken::dropped() {
 
 /// Most answers are small, and are given on the endpoint's thread.
 void ReplyToken::reply(MessagePtr message) {
-  if (mailbox_ != nullptr && mailbox_->on_owner_thread()) [[likely]] {
-    EndpointImpl* endpoint = mailbox_->endpoint();
-    if (endpoint != nullptr && endpoint->answer_small(session_, req_num_, message)) [[likely]] {
-      std::exchange(mailbox_, nullptr)->let_go_here();
-      return endpoint->handler_done();
-    }
+  if (message && reply_small(SentMessage(message))) [[likely]] {
+    return;
   }
   answer(absl::OkStatus(), std::move(message));
+}
+
+void ReplyToken::reply(ByteSpan bytes) {
+  if (bytes.size() <= FewBytes::kMax && reply_small(SentBytes(bytes))) [[likely]] {
+    return;
+  }
+  const bool has_pool = mailbox_ != nullptr && mailbox_->on_owner_thread() && mailbox_->endpoint() != nullptr;
+  MessagePtr message = has_pool ? mailbox_->endpoint()->make_message() : MessagePtr::make();
+  message->append_copy(bytes);
+  reply(std::move(message));
+}
+
+template <typename Sent>
+bool ReplyToken::reply_small(Sent response) {
+  if (mailbox_ == nullptr || !mailbox_->on_owner_thread()) return false;
+  EndpointImpl* endpoint = mailbox_->endpoint();
+  if (endpoint == nullptr || !endpoint->answer_small(session_, req_num_, response)) return false;
+  std::exchange(mailbox_, nullptr)->let_go_here();
+  endpoint->handler_done();
+  return true;
 }
 
 void ReplyToken::fail(const absl::Status& status) {
@@ -109,16 +125,15 @@ namespace {
 constexpr uint32_t kSmallCall = 1u << 31;
 }  // namespace
 
-bool EndpointImpl::call_small(SessionId session, MethodId method, MessagePtr& request, const CallOptions& options,
+template <typename Sent>
+bool EndpointImpl::call_small(SessionId session, MethodId method, Sent request, const CallOptions& options,
                               CompletionFn& completion, CallId& id) {
   SessionHot& hot = bundles_.hot(session.index);
-  const bool is_empty = !request;
-  if ((hot.handle_generation != session.generation) | (method >= kMethodMax) | options.one_way | is_empty)
-      [[unlikely]] {
+  const bool is_other = (index_of_handle(hot.handle) != session.index) | (hot.handle_generation != session.generation);
+  if (is_other | (method >= kMethodMax) | options.one_way) [[unlikely]] {
     return false;
   }
-  const size_t in_flight_or_more = bundles_.calls().in_flight() + calls_.size();
-  if (in_flight_or_more >= options_.calls_max && calls_in_flight() >= options_.calls_max) [[unlikely]] {
+  if (bundles_.calls().in_flight() >= small_calls_max_ && calls_in_flight() >= options_.calls_max) [[unlikely]] {
     return false;
   }
   if (!bundles_.calls().start(hot, static_cast<uint8_t>(method), request, options.timeout_ns, completion, id.number)) {
@@ -172,10 +187,30 @@ absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, Messag
                                       const CallOptions& options, CompletionFn completion) {
   EndpointImpl& impl = *impl_;
   impl.enter(options.now_ns);
-  if (CallId id; impl.call_small(session, method, request, options, completion, id)) [[likely]] {
+  CallId id;
+  if (request && impl.call_small(session, method, SentMessage(request), options, completion, id)) [[likely]] {
     return id;
   }
   return impl.call_large(session, method, request, options, completion);
+}
+
+absl::StatusOr<CallId> Endpoint::call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
+                                      CompletionFn completion) {
+  EndpointImpl& impl = *impl_;
+  impl.enter(options.now_ns);
+  const bool are_few = request.size() <= FewBytes::kMax;
+  if (CallId id; are_few && impl.call_small(session, method, SentBytes(request), options, completion, id)) [[likely]] {
+    return id;
+  }
+  return impl.call_copied({session, method, &options, &completion}, request);
+}
+
+absl::StatusOr<CallId> EndpointImpl::call_copied(const CopiedCall& call, ByteSpan request) {
+  MessagePtr message = make_message();
+  message->append_copy(request);
+  CallId id;
+  if (call_small(call.session, call.method, SentMessage(message), *call.options, *call.completion, id)) return id;
+  return call_large(call.session, call.method, message, *call.options, *call.completion);
 }
 
 /// An empty record; it may be one more than there were.
@@ -183,6 +218,7 @@ Call& EndpointImpl::take_call() {
   if (free_calls_.empty()) {
     calls_.push_back(std::make_unique<Call>());
     calls_.back()->pool_index = static_cast<uint32_t>(calls_.size() - 1);
+    small_calls_max_ -= std::min(small_calls_max_, 1u);
     return *calls_.back();
   }
   Call& call = *calls_[free_calls_.back()];
@@ -201,8 +237,8 @@ bool EndpointImpl::start_small(Session& session, Call& call) {
   };
   const auto method = static_cast<uint8_t>(call.method);
   session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session says it anew
-  call.is_small = bundles_.calls().start(session.hot(), method, call.request, call.deadline_ns - now_ns_, completion,
-                                         call.small_number);
+  call.is_small = bundles_.calls().start(session.hot(), method, SentMessage(call.request), call.deadline_ns - now_ns_,
+                                         completion, call.small_number);
   if (call.is_small) {
     ++small_records_;
   } else {
@@ -222,8 +258,8 @@ void EndpointImpl::cancel(CallId id) {
   if ((id.index & kSmallCall) != 0 && id.index != UINT32_MAX) {
     const uint32_t index = id.index & ~kSmallCall;
     SessionEntry* entry = sessions_.at(index);
-    if (bundles_.hot(index).wire_generation != id.generation || entry == nullptr) return;
-    if (entry->state != SessionEntry::State::kOpen) return;
+    if (entry == nullptr || entry->state != SessionEntry::State::kOpen) return;
+    if (entry->session->hot().wire_generation != id.generation) return;
     entry->session->cancel_small(id.number, absl::CancelledError("cancelled by the caller"), now_ns_);
     run_completions();
     return;
@@ -298,17 +334,18 @@ MessagePtr EndpointImpl::error_message(const absl::Status& status) {
   return message;
 }
 
-bool EndpointImpl::answer_small(SessionId wire_session, uint32_t req_num, MessagePtr& message) {
+template <typename Sent>
+bool EndpointImpl::answer_small(SessionId wire_session, uint32_t req_num, Sent response) {
   SessionHot& hot = bundles_.hot(wire_session.index);
-  if (!message) [[unlikely]] {
-    message = make_message();
-  }
-  return hot.wire_generation == wire_session.generation && bundles_.calls().answer(hot, req_num, message);
+  return hot.wire_generation == wire_session.generation && bundles_.calls().answer(hot, req_num, response);
 }
 
 void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
                           MessagePtr&& message) {
-  if (status.ok() && answer_small(wire_session, req_num, message)) return;
+  if (status.ok()) {
+    if (!message) message = make_message();
+    if (answer_small(wire_session, req_num, SentMessage(message))) return;
+  }
   SessionEntry* entry = sessions_.at(wire_session.index);
   if (entry == nullptr || entry->state != SessionEntry::State::kOpen ||
       entry->wire_generation != wire_session.generation) {

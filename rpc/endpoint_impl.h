@@ -76,13 +76,24 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
 
   /// False: the call is not a small one; nothing has happened. Inline: nobody but Endpoint::call() calls this.
-  [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, MessagePtr& request,
+  template <typename Sent>
+  [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, Sent request,
                                                 const CallOptions& options, CompletionFn& completion, CallId& id);
   [[gnu::noinline]] absl::StatusOr<CallId> call_large(SessionId session, MethodId method, MessagePtr& request,
                                                       const CallOptions& options, CompletionFn& completion);
+  /// Endpoint::call() of bytes that no sslot can keep. The arguments come together: on the stack, one by one, they
+  /// would cost the calls that need none of this.
+  struct CopiedCall {
+    SessionId session;
+    MethodId method;
+    const CallOptions* options;
+    CompletionFn* completion;
+  };
+  [[gnu::noinline]] absl::StatusOr<CallId> call_copied(const CopiedCall& call, ByteSpan request);
   void cancel(CallId call);
   /// Answers OK. False: the answer is not a small one; nothing has happened.
-  [[gnu::always_inline]] inline bool answer_small(SessionId wire_session, uint32_t req_num, MessagePtr& message);
+  template <typename Sent>
+  [[gnu::always_inline]] inline bool answer_small(SessionId wire_session, uint32_t req_num, Sent response);
   /// Answers a request, whatever with; counts it as stale if the session or slot has moved on.
   void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
               MessagePtr&& message);
@@ -260,7 +271,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   absl::StatusOr<SessionEntry*> dial(const Descriptor& peer, SessionEntry::State state);
   [[nodiscard]] SessionTerms own_terms() const;
   [[nodiscard]] SessionTerms common_terms(const SessionTerms& offered) const;
-  [[nodiscard]] uint8_t version_max(const SessionEntry& entry) const;
+  [[nodiscard]] uint8_t version_max() const;
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
   [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
@@ -296,6 +307,8 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   // Calls.
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<uint32_t> free_calls_;
+  /// So many small calls are within calls_max, whatever the records of large ones are doing.
+  uint32_t small_calls_max_ = options_.calls_max;
   IntrusiveList<Call, &Call::hook> completed_;
   uint32_t completing_count_ = 0;  // calls whose completion runs
   uint32_t small_records_ = 0;     // calls that waited, and are small ones now: counted there as well

@@ -39,7 +39,7 @@ void EndpointImpl::rehearse() {
     static_cast<void>(request->append_head(kLine));
     CompletionFn done = [this](CallOutcome&&) { --counters_.calls_completed; };
     CallId id;
-    if (!call_small(entry.handle(), kRehearsalMethod, request, {}, done, id)) continue;
+    if (!call_small(entry.handle(), kRehearsalMethod, SentMessage(request), {}, done, id)) continue;
     --counters_.calls_started;
     return;
   }

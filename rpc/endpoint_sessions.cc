@@ -46,7 +46,7 @@ void EndpointImpl::make_session(SessionEntry& entry) {
   const PeerId route = entry.peer == kUnbound ? kNoPeer : entry.peer;
   SessionTable::attach(entry, std::make_unique<Session>(static_cast<SessionHost&>(*this), options_.protocol,
                                                         entry.index, &receive_budget_, route));
-  if (entry.index < kRecordSessionsMax) bundles_.add(entry.session->hot());
+  bundles_.add(entry.session->hot());
 }
 
 SessionTerms EndpointImpl::own_terms() const {
@@ -74,8 +74,8 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
 }
 
 /// With flags. Bundles need frames of the transport, and records name few sessions.
-uint8_t EndpointImpl::version_max(const SessionEntry& entry) const {
-  const bool bundles = capabilities_.frames && options_.bundles && entry.index < kRecordSessionsMax;
+uint8_t EndpointImpl::version_max() const {
+  const bool bundles = capabilities_.frames && options_.bundles;
   const uint8_t version = bundles ? kBundleVersion : kProtocolVersion;
   return options_.trusted_wire ? version | version_flags::kTrustedWire : version;
 }
@@ -83,7 +83,7 @@ uint8_t EndpointImpl::version_max(const SessionEntry& entry) const {
 std::string EndpointImpl::make_offer(SessionEntry& entry) {
   SessionOffer offer;
   offer.version_min = kProtocolVersion;
-  offer.version_max = version_max(entry);
+  offer.version_max = version_max();
   offer.terms = fit_path(own_terms(), transport_, entry.peer);
   offer.session_index = entry.index;
   offer.session_generation = entry.wire_generation;
@@ -135,7 +135,7 @@ absl::Status EndpointImpl::finish_connect(SessionId session, ByteSpan bytes) {
 
 absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& answer) {
   const bool is_version =
-      version_of(answer.version) > 0 && answer.version == common_version(answer.version, version_max(entry));
+      version_of(answer.version) > 0 && answer.version == common_version(answer.version, version_max());
   if (!is_version || answer.terms != common_terms(answer.terms)) {
     count_drop(DropReason::kMalformedHandshake);
     return absl::InvalidArgumentError("the answer grants more than the offer asked for, or terms that contradict");
@@ -255,7 +255,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   SessionEntry& entry = **made;
   make_session(entry);
 
-  answer.version = common_version(offer.version_max, version_max(entry));
+  answer.version = common_version(offer.version_max, version_max());
   entry.version = version_of(answer.version);
   entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   answer.terms = common_terms(offer.terms);

@@ -85,6 +85,9 @@ absl::StatusOr<SessionEntry*> SessionTable::take(bool may_have_reserved, TimeNs 
                          : std::string(),
                      "): close some or raise the limit"));
   }
+  if (free_.empty() && entries_.size() == kRecordSessionsMax) {
+    return absl::ResourceExhaustedError("all session numbers are in use, or were a moment ago: close sessions");
+  }
   if (free_.empty()) {
     entries_.push_back(std::make_unique<SessionEntry>());
     entries_.back()->index = static_cast<uint32_t>(entries_.size() - 1);

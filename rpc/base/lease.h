@@ -11,16 +11,31 @@
 
 #include "rpc/base/bytes.h"
 #include "rpc/base/check.h"
+#include "rpc/base/thread_mark.h"
 
 namespace skua::rpc {
 
 /// Who takes lent memory back. Thread: the endpoint's.
 class LeaseOwner {
  public:
+  /// A lease ends.
+  void give_back(uint64_t cookie) {
+    if (counts_ != nullptr) [[likely]] {
+      SKUA_CHECK(thread_ == this_thread_mark(), "a lease was given back on another thread than its endpoint's");
+      if (--counts_[cookie] > 0) return;
+    }
+    return_lease(cookie);
+  }
+  /// All leases with this cookie have ended.
   virtual void return_lease(uint64_t cookie) = 0;
 
  protected:
   ~LeaseOwner() = default;
+
+  /// Of an owner whose leases share cookies: how many there are of each, and the thread that may end them. It is a
+  /// count and no call then, but for the last one.
+  uint32_t* counts_ = nullptr;
+  const void* thread_ = nullptr;
 };
 
 /// What a lease is made of, on its way to whoever holds it: plain words, which stay in registers. Whoever has them makes
@@ -65,7 +80,7 @@ class Lease {
   /// Empties it without giving the bytes back.
   [[nodiscard]] LeaseParts leak() { return {std::exchange(bytes_, {}), std::exchange(owner_, nullptr), cookie_}; }
   void reset() {
-    if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->return_lease(cookie_);
+    if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->give_back(cookie_);
     bytes_ = {};
   }
 

@@ -72,6 +72,15 @@ class Message {
   [[nodiscard]] size_t body_count() const { return body_count_; }
   [[nodiscard]] ByteSpan body(size_t index) const { return bodies_[index].bytes; }
 
+  /// Writes all of the message, size() bytes.
+  void copy_to(std::byte* to) const {
+    std::array<ByteSpan, kBodiesMax + 1> pieces;
+    const size_t count = slice(0, size(), pieces);
+    for (size_t i = 0; i < count; ++i) {
+      copy_bytes(to, pieces[i]);
+      to += pieces[i].size();
+    }
+  }
   /// Cuts [offset, offset + length) of the message into pieces; returns how many (at most
   /// kBodiesMax + 1).
   size_t slice(size_t offset, size_t length, std::array<ByteSpan, kBodiesMax + 1>& out) const {

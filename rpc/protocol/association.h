@@ -47,6 +47,7 @@ struct Association {
   bool was_heard = false;
   uint32_t in_flight = 0;  // small calls of ours
   uint32_t depth = 0;      // the most of them of late
+  uint32_t goal = 0;       // records: a bundle of so many is sent at once
   Ticks probe_ticks = 0;   // how long a small call waits for its answer before it is repeated
 
   // Who it is between.

@@ -22,7 +22,7 @@ void CalleeHalf::interrupt() {
   for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
     ServerSlot& small = context_.hot.server()[i];
     if (small.state != ServerSlot::State::kLarge) small.state = ServerSlot::State::kIdle;
-    small.release();
+    small.response.release();
   }
 }
 
@@ -46,7 +46,7 @@ size_t CalleeHalf::retained_responses() const {
     count += (slots_[i].response ? 1 : 0) + (slots_[i].announced ? 1 : 0);
   }
   for (uint32_t i = 0; context_.hot.client != nullptr && i < context_.terms.window; ++i) {
-    count += context_.hot.server()[i].response != nullptr ? 1 : 0;
+    count += context_.hot.server()[i].response.message != nullptr ? 1 : 0;
   }
   return count;
 }
@@ -89,7 +89,7 @@ void CalleeHalf::take_over(uint32_t index) {
     slot.state = Slot::State::kExecuting;
   } else if (small.state == ServerSlot::State::kResponding) {
     slot.state = Slot::State::kResponding;
-    slot.response = MessagePtr::adopt(std::exchange(small.response, nullptr));
+    slot.response = context_.take_message(small.response, small.few);
     slot.response_pieces = 1;
     slot.wanted.reset(1);
     keep_in_mind(slot, context_.last_heard_ns);

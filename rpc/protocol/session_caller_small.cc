@@ -26,7 +26,7 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   if (const Association* a = context_.hot.association; a != nullptr && !rtt_.has_sample()) rtt_ = a->rtt;
   Call& call = context_.host.take_over(context_.session);
   small.state = ClientSlot::State::kLarge;
-  call.request = MessagePtr::adopt(std::exchange(small.request, nullptr));
+  call.request = context_.take_message(small.request, small.few);
   call.completion = std::move(small.completion);
   call.method = small.method;
   call.one_way = false;

@@ -57,6 +57,13 @@ struct SessionContext {
   }
   void drop(DropReason reason) const { host.count_drop(reason); }
 
+  /// What an sslot kept of a small call, as a message: the one that it held, or one with a copy of the bytes.
+  [[nodiscard]] MessagePtr take_message(Kept& kept, const FewBytes& few) const {
+    if (kept.message != nullptr) return MessagePtr::adopt(std::exchange(kept.message, nullptr));
+    MessagePtr message = host.make_message();
+    message->append_copy(ByteSpan(few.at).first(kept.few_count));
+    return message;
+  }
   [[nodiscard]] uint32_t pieces_of(size_t bytes) const {
     if (bytes <= terms.payload_bytes) return 1;
     return static_cast<uint32_t>((bytes + terms.payload_bytes - 1) / terms.payload_bytes);

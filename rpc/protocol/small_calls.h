@@ -18,7 +18,7 @@
 // A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a
 // test's recorder another:
 //
-//   SessionHot& hot(index)                       never null: a closed one for an index that is none
+//   SessionHot& hot(index), hot_of(handle)       never null: a closed one, or another one, for an index that is none
 //   Association* association(index, epoch, peer) null: none
 //   bool open_frame(Association&)                room for a bundle: begin, end, cookie; false: the wire takes none now
 //   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
@@ -50,6 +50,7 @@
 #include "rpc/protocol/association.h"
 #include "rpc/protocol/mutants.h"
 #include "rpc/protocol/options.h"
+#include "rpc/protocol/small_sent.h"
 #include "rpc/protocol/small_slots.h"
 #include "rpc/wire/bundle.h"
 
@@ -64,11 +65,14 @@ class SmallCalls {
 
   SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
 
-  /// Starts a call, and writes its number. False: the call is not for here; nothing has happened.
-  [[gnu::always_inline]] inline bool start(SessionHot& hot, uint8_t method, MessagePtr& request, DurationNs timeout_ns,
+  /// Starts a call, and writes its number. False: the call is not for here; nothing has happened. `request` and
+  /// `response`: SentMessage or SentBytes.
+  template <typename Sent>
+  [[gnu::always_inline]] inline bool start(SessionHot& hot, uint8_t method, Sent request, DurationNs timeout_ns,
                                            CompletionFn& completion, uint32_t& number);
   /// Answers OK. False: not from here; nothing has happened.
-  [[gnu::always_inline]] inline bool answer(SessionHot& hot, uint32_t number, MessagePtr& response);
+  template <typename Sent>
+  [[gnu::always_inline]] inline bool answer(SessionHot& hot, uint32_t number, Sent response);
   void on_bundle(ByteSpan bundle, uint32_t from);
   /// A record that is no call's. Null: there is no room.
   std::byte* write(Association& association, const RecordHead& head);
@@ -89,26 +93,30 @@ class SmallCalls {
   [[nodiscard]] bool nothing_written() const { return open_.empty(); }
 
  private:
-  static constexpr size_t kWholeVectors = 32;
-  static_assert(kWholeVectors <= Message::kHeadMax);
-
   /// Room for `bytes` in the association's bundle; null: none.
   [[gnu::always_inline]] inline std::byte* room(Association& association, uint32_t bytes);
   bool next_bundle(Association& association, uint32_t bytes);
   void seal(Association& association);
-  static inline void copy(const Message& from, uint32_t bytes, std::byte* to);
-  /// time_code(), which is mostly asked for the same time-out again.
-  uint8_t code_of(DurationNs timeout_ns) {
-    if (timeout_ns != coded_ns_) [[unlikely]] {
-      coded_ns_ = timeout_ns;
-      code_ = time_code(timeout_ns);
-    }
-    return code_;
+  static void set_depth(Association& a, uint32_t depth) {
+    a.depth = depth;
+    a.goal = std::min(depth / 2, kBundleRecordsMax);
+  }
+  /// Most calls have the time-out of the one before. False: it is not one for here.
+  bool learn_timeout(DurationNs timeout_ns) {
+    if (timeout_ns <= 0 || timeout_ns > kSmallTimeoutMax) return false;
+    timeout_ns_ = timeout_ns;
+    timeout_ticks_ = to_ticks(timeout_ns);
+    timeout_code_ = time_code(timeout_ns);
+    return true;
   }
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
+  /// By value: a reference would keep the caller's out of registers.
+  void on_other(const BundleHead& head, RawRecord record, ByteSpan bytes, uint32_t from);
   void tell_missing(Association& association);
   void on_missing(Association& association, RawRecord record, ByteSpan bytes);
+  /// False: there is no room.
+  bool write_again(SessionHot& hot, const Kept& kept, const FewBytes& few, const RecordHead& head);
   void repeat_request(SessionHot& hot, uint32_t number);
   void repeat_answer(SessionHot& hot, uint32_t number);
   /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
@@ -118,8 +126,10 @@ class SmallCalls {
   const ProtocolOptions& options_;
   uint32_t in_flight_ = 0;
   bool in_bundle_ = false;
-  uint8_t code_ = 0;
-  DurationNs coded_ns_ = 0;
+  // Of the last call: what it is in ticks, and in a record.
+  DurationNs timeout_ns_ = 0;
+  Ticks timeout_ticks_ = 0;
+  uint8_t timeout_code_ = 0;
   std::vector<Association*> open_;  // those with a bundle that is being written
 };
 
@@ -180,7 +190,7 @@ void SmallCalls<Driver>::send_all() {
     a->is_open = false;
     if (a->begin == nullptr) continue;
     seal(*a);
-    a->depth -= (a->depth - a->in_flight) / 4;
+    set_depth(*a, a->depth - (a->depth - a->in_flight) / 4);
   }
   open_.clear();
   driver_.flush();
@@ -211,33 +221,20 @@ std::byte* SmallCalls<Driver>::write(Association& a, const RecordHead& head) {
   return at + kRecordHeadBytes;
 }
 
-/// Whole vectors where that is cheaper: both sides have room behind.
-template <typename Driver>
-void SmallCalls<Driver>::copy(const Message& from, uint32_t bytes, std::byte* to) {
-  if (from.body_count() == 0) [[likely]] {
-    const std::byte* head = from.head().data();
-    if (bytes <= kWholeVectors) return static_cast<void>(std::memcpy(to, head, kWholeVectors));
-    return static_cast<void>(std::memcpy(to, head, bytes));
-  }
-  std::array<ByteSpan, Message::kBodiesMax + 1> pieces;
-  const size_t count = from.slice(0, bytes, pieces);
-  for (size_t i = 0; i < count; ++i) {
-    copy_bytes(to, pieces[i]);
-    to += pieces[i].size();
-  }
-}
-
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
 template <typename Driver>
-bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& request, DurationNs timeout_ns,
+template <typename Sent>
+bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, Sent request, DurationNs timeout_ns,
                                CompletionFn& completion, uint32_t& number) {
-  const size_t size = request->size();
+  const size_t size = request.size();
   const uint32_t hindered = hot.hindrances & ~uint32_t{SessionHot::kUnarmed};
   if ((hindered != 0) | (hot.free_head == kNoFreeSlot) | (hot.credits - hot.credits_barred < hot.charge) |
-      (size > kRecordBytesMax) | (static_cast<uint64_t>(timeout_ns) - 1 >= static_cast<uint64_t>(kSmallTimeoutMax)))
-      [[unlikely]] {
+      (size > kRecordBytesMax)) [[unlikely]] {
     return false;
+  }
+  if (timeout_ns != timeout_ns_) [[unlikely]] {
+    if (!learn_timeout(timeout_ns)) return false;
   }
   Association& a = *hot.association;
   const auto bytes = static_cast<uint32_t>(size);
@@ -246,7 +243,7 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
     return false;
   }
   const Ticks now = to_ticks(driver_.now_ns());
-  const Ticks timeout = to_ticks(timeout_ns);
+  const Ticks timeout = timeout_ticks_;
   ClientSlot& slot = hot.client[hot.take_slot(ClientSlot::State::kSmall)];
   hot.credits = static_cast<int16_t>(hot.credits - hot.charge);
   ++hot.small_count;
@@ -259,16 +256,17 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
   slot.sent = now;
   slot.deadline = now + timeout;
   if (a.sent != nullptr) a.sent->add(index_of_handle(hot.handle), number, false);
-  RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kRequest, method, code_of(timeout_ns));
-  copy(*request, bytes, at + kRecordHeadBytes);
-  slot.request = request.leak();
+  RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kRequest, method, timeout_code_);
+  request.put(at + kRecordHeadBytes, bytes, slot.request, slot.few);
   slot.completion.fill(completion);
   const Ticks by = now + std::min(a.probe_ticks, timeout);
   if ((static_cast<int32_t>(hot.due - by) > 0) | ((hot.hindrances & SessionHot::kUnarmed) != 0)) [[unlikely]] {
     driver_.arm(hot, by);
   }
-  a.depth = std::max(a.depth, a.in_flight);
-  if (a.records >= std::min(a.depth / 2, kBundleRecordsMax)) {
+  if (a.in_flight > a.depth) [[unlikely]] {
+    set_depth(a, a.in_flight);
+  }
+  if (a.records >= a.goal) {
     const bool at_once = a.records >= driver_.group_records() || !in_bundle_;
     seal(a);
     if (at_once) driver_.flush();
@@ -277,12 +275,13 @@ bool SmallCalls<Driver>::start(SessionHot& hot, uint8_t method, MessagePtr& requ
 }
 
 template <typename Driver>
-bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& response) {
+template <typename Sent>
+bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, Sent response) {
   if ((hot.hindrances & SessionHot::kCannotAnswer) != 0 || hot.client == nullptr) [[unlikely]] {
     return false;
   }
   ServerSlot& slot = hot.server()[number & hot.mask];
-  const size_t size = response->size();
+  const size_t size = response.size();
   if ((slot.req_num != number) | (slot.state != ServerSlot::State::kExecuting) | (size > kRecordBytesMax))
       [[unlikely]] {
     return false;
@@ -295,9 +294,8 @@ bool SmallCalls<Driver>::answer(SessionHot& hot, uint32_t number, MessagePtr& re
   }
   if (a.sent != nullptr) a.sent->add(index_of_handle(hot.handle), number, true);
   RawRecord::write(at, hot.remote_handle, number, bytes, RecordKind::kResponse, 0, 0);
-  copy(*response, bytes, at + kRecordHeadBytes);
+  response.put(at + kRecordHeadBytes, bytes, slot.response, slot.few);
   slot.state = ServerSlot::State::kResponding;
-  slot.response = response.leak();
   if (mutant(Mutant::kForgetAnswer)) slot.req_num -= hot.window();
   return true;
 }
@@ -322,23 +320,23 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   in_bundle_ = true;
   uint32_t answers = 0;
   SessionHot* answered = nullptr;
+  // Only compared with. A bundle without an association has records of no session.
+  const SessionHot* before = nullptr;
+  const void* theirs = a != nullptr ? static_cast<const void*>(a) : this;
   RecordReader reader(bundle, head.records);
   RawRecord record;
   ByteSpan bytes;
   while (reader.next(record, bytes) || (mutant(Mutant::kBelieveCut) && take_cut(bundle, record, bytes))) {
-    if (record.kind() > static_cast<uint32_t>(RecordKind::kResponse)) [[unlikely]] {
-      if (record.is(RecordKind::kMissing)) {
-        if (a = driver_.association(head.association, head.epoch, from); a != nullptr) on_missing(*a, record, bytes);
-      } else {
-        driver_.on_join(head, record, bytes, from);
-      }
+    if (!record.is_call()) [[unlikely]] {
+      on_other(head, record, bytes, from);
       continue;
     }
+    SessionHot& hot = driver_.hot_of(record.session);
     // With many sessions the next one's line is far: it comes while this record is handled.
-    __builtin_prefetch(&driver_.hot(index_of_handle(reader.next_session())), 1);
-    SessionHot& hot = driver_.hot(index_of_handle(record.session));
+    if (&hot != before) __builtin_prefetch(&driver_.hot_of(reader.next_session()), 1);
+    before = &hot;
     const bool is_life = hot.handle == record.session || mutant(Mutant::kAnyLife);
-    if (!is_life || a == nullptr || hot.association != a) [[unlikely]] {
+    if (!is_life || hot.association != theirs) [[unlikely]] {
       driver_.drop(is_life ? DropReason::kForeignSender : DropReason::kOldGeneration);
       continue;
     }
@@ -347,10 +345,8 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
       ++answers;
       answered = &hot;
       on_response(hot, record, bytes, head.echo);
-    } else if (record.is(RecordKind::kRequest)) [[likely]] {
-      on_request(hot, record, bytes);
     } else {
-      driver_.drop(DropReason::kBadType);
+      on_request(hot, record, bytes);
     }
   }
   if (reader.is_malformed()) [[unlikely]] {
@@ -377,6 +373,16 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     driver_.on_sample(*answered, static_cast<Ticks>(delay), answers,
                       static_cast<uint32_t>(bundle.size() / head.records));
   }
+}
+
+/// Completions of the records before may have ended the association.
+template <typename Driver>
+[[gnu::noinline]] void SmallCalls<Driver>::on_other(const BundleHead& head, RawRecord record, ByteSpan bytes,
+                                                    uint32_t from) {
+  if (record.is(RecordKind::kJoin) || record.is(RecordKind::kJoined)) return driver_.on_join(head, record, bytes, from);
+  if (!record.is(RecordKind::kMissing)) return driver_.drop(DropReason::kBadType);
+  Association* a = driver_.association(head.association, head.epoch, from);
+  if (a != nullptr) on_missing(*a, record, bytes);
 }
 
 template <typename Driver>
@@ -407,37 +413,39 @@ void SmallCalls<Driver>::on_missing(Association& a, RawRecord record, ByteSpan b
 }
 
 template <typename Driver>
+bool SmallCalls<Driver>::write_again(SessionHot& hot, const Kept& kept, const FewBytes& few, const RecordHead& head) {
+  std::byte* at = write(*hot.association, head);
+  if (at == nullptr) return false;
+  kept.message != nullptr ? kept.message->copy_to(at) : copy_bytes(at, ByteSpan(few.at).first(head.bytes));
+  const bool is_answer = head.kind == RecordKind::kResponse;
+  hot.association->sent->add(index_of_handle(hot.handle), head.number, is_answer);
+  driver_.count_retransmit();
+  return true;
+}
+
+template <typename Driver>
 void SmallCalls<Driver>::repeat_request(SessionHot& hot, uint32_t number) {
   ClientSlot& slot = hot.client[number & hot.mask];
   if (slot.req_num != number || slot.state != ClientSlot::State::kSmall) return;
   const Ticks now = to_ticks(driver_.now_ns());
   const auto left = static_cast<int32_t>(slot.deadline - now);
-  const auto size = static_cast<uint16_t>(slot.request->size());
-  std::byte* at = left <= 0 ? nullptr
-                            : write(*hot.association, {.session = hot.remote_handle,
-                                                       .number = number,
-                                                       .bytes = size,
-                                                       .kind = RecordKind::kRequest,
-                                                       .method = slot.method,
-                                                       .time = time_code(left * kTickNs)});
-  if (at == nullptr) return;
-  copy(*slot.request, size, at);
-  hot.association->sent->add(index_of_handle(hot.handle), number, false);
-  slot.sent = now;
-  driver_.count_retransmit();
+  if (left <= 0) return;
+  const RecordHead head{.session = hot.remote_handle,
+                        .number = number,
+                        .bytes = slot.request.size(),
+                        .kind = RecordKind::kRequest,
+                        .method = slot.method,
+                        .time = time_code(left * kTickNs)};
+  if (write_again(hot, slot.request, slot.few, head)) slot.sent = now;
 }
 
 template <typename Driver>
 void SmallCalls<Driver>::repeat_answer(SessionHot& hot, uint32_t number) {
   const ServerSlot& slot = hot.server()[number & hot.mask];
   if (slot.req_num != number || slot.state != ServerSlot::State::kResponding) return;
-  const auto size = static_cast<uint16_t>(slot.response->size());
-  std::byte* at = write(*hot.association,
-                        {.session = hot.remote_handle, .number = number, .bytes = size, .kind = RecordKind::kResponse});
-  if (at == nullptr) return;
-  copy(*slot.response, size, at);
-  hot.association->sent->add(index_of_handle(hot.handle), number, true);
-  driver_.count_retransmit();
+  const RecordHead head{
+      .session = hot.remote_handle, .number = number, .bytes = slot.response.size(), .kind = RecordKind::kResponse};
+  static_cast<void>(write_again(hot, slot.response, slot.few, head));
 }
 
 template <typename Driver>
@@ -465,7 +473,7 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, B
     return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
   }
   // Everything is put down before anybody else's code runs: a body's release, the completion.
-  Message* request = std::exchange(slot.request, nullptr);
+  Message* request = std::exchange(slot.request.message, nullptr);
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);
   hot.credits = static_cast<int16_t>(hot.credits + slot.charge);
@@ -495,7 +503,7 @@ void SmallCalls<Driver>::on_request(SessionHot& hot, const RawRecord& record, By
   if (!driver_.keep(hot, bytes, request)) [[unlikely]] {
     return driver_.drop(DropReason::kNoMemory);
   }
-  Message* released = std::exchange(slot.response, nullptr);
+  Message* released = std::exchange(slot.response.message, nullptr);
   slot.req_num = record.number;
   slot.state = ServerSlot::State::kExecuting;
   slot.method = record.method();

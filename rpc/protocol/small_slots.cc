@@ -22,8 +22,8 @@ void SmallSlots::clear() {
   if (hot_ == nullptr) return;
   const uint32_t window = hot_->window();
   for (uint32_t i = 0; i < window; ++i) {
-    MessagePtr::adopt(std::exchange(hot_->client[i].request, nullptr)).reset();
-    hot_->server()[i].release();
+    hot_->client[i].request.release();
+    hot_->server()[i].response.release();
   }
   std::destroy_n(hot_->server(), window);
   std::destroy_n(hot_->client, window);

@@ -1,8 +1,11 @@
 // What a session keeps for small calls: one cache line for itself, one for each sslot of its own, half of one for each
-// of its peer's.
+// of its peer's; and one more for each where calls are given as bytes.
 //
-//   SessionHot  -->  [ClientSlot] x window   [ServerSlot] x window
-//   64 bytes          64 bytes each           32 bytes each
+//   SessionHot  -->  [ClientSlot] x window            [ServerSlot] x window
+//   64 bytes          64 bytes each, and 64 of data     32 bytes each, and 64 of data
+//
+// What was sent is kept until it is known to have come: as a message, or, if it was given as a few bytes, in the sslot
+// itself (FewBytes), which costs no message.
 //
 // Both halves of a session, and the small calls (small_calls.h), use the same sslots and the same request numbers. Who
 // has an sslot is its state: kSmall (kExecuting, kResponding at the callee) is small_calls.h's, kLarge is CallerHalf's
@@ -12,6 +15,7 @@
 #ifndef SKUA_RPC_PROTOCOL_SMALL_SLOTS_H_
 #define SKUA_RPC_PROTOCOL_SMALL_SLOTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -29,6 +33,23 @@ inline constexpr uint16_t kNoFreeSlot = UINT16_MAX;
 /// Calls with longer time-outs are large ones: sslots of small calls keep times in 32-bit ticks.
 inline constexpr DurationNs kSmallTimeoutMax = 60 * kSecond;
 
+/// A request or answer that was given as bytes.
+struct FewBytes {
+  static constexpr size_t kMax = 64;
+  std::byte at[kMax];
+};
+
+/// What an sslot keeps of what was sent.
+struct Kept {
+  Message* message = nullptr;  // a hold (MessagePtr::leak()); null: the bytes are in `few`
+  uint8_t few_count = 0;
+
+  void release() { MessagePtr::adopt(std::exchange(message, nullptr)).reset(); }
+  [[nodiscard]] uint16_t size() const {
+    return message != nullptr ? static_cast<uint16_t>(message->size()) : few_count;
+  }
+};
+
 /// One request of ours.
 struct alignas(64) ClientSlot {
   enum class State : uint8_t { kFree, kSmall, kLarge };
@@ -41,10 +62,11 @@ struct alignas(64) ClientSlot {
   uint8_t charge = 0;  // quarters of credits
   Ticks sent = 0;
   Ticks deadline = 0;
-  Message* request = nullptr;  // a hold (MessagePtr::leak())
+  Kept request;
   CompletionFn completion;
+  FewBytes few;
 };
-static_assert(sizeof(ClientSlot) == 64);
+static_assert(sizeof(ClientSlot) == 128 && offsetof(ClientSlot, few) == 64);
 
 /// One request of the peer's.
 struct alignas(32) ServerSlot {
@@ -54,11 +76,10 @@ struct alignas(32) ServerSlot {
   State state = State::kIdle;
   uint8_t method = 0;
   uint16_t request_bytes = 0;
-  Message* response = nullptr;  // a hold; kResponding: kept for a repeated request
-
-  void release() { MessagePtr::adopt(std::exchange(response, nullptr)).reset(); }
+  Kept response;  // kResponding: for a repeated request
+  FewBytes few;
 };
-static_assert(sizeof(ServerSlot) == 32);
+static_assert(sizeof(ServerSlot) == 96);
 
 /// What a small call needs of its session. Thread: the endpoint's. The session owns it; its address stays.
 struct alignas(64) SessionHot {

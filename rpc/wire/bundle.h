@@ -196,6 +196,7 @@ struct RawRecord {
   [[nodiscard]] uint32_t kind() const { return rest >> 12 & 15; }
   [[nodiscard]] uint8_t method() const { return static_cast<uint8_t>(rest >> 16); }
   [[nodiscard]] uint8_t time() const { return static_cast<uint8_t>(rest >> 24); }
+  [[nodiscard]] bool is_call() const { return kind() - 1 <= 1; }
   [[nodiscard]] bool is(RecordKind what) const { return kind() == static_cast<uint32_t>(what); }
   /// A request's or answer's, in front of its bytes.
   static void write(std::byte* to, uint32_t session, uint32_t number, uint32_t bytes, RecordKind kind, uint8_t method,
@@ -211,21 +212,22 @@ struct RawRecord {
 class RecordReader {
  public:
   RecordReader(ByteSpan bundle, uint16_t records)
-      : at_(bundle.data() + kBundleHeadBytes), end_(bundle.data() + bundle.size()), left_(records) {}
+      : at_(bundle.data() + kBundleHeadBytes), room_(bundle.size() - kBundleHeadBytes), left_(records) {}
 
   /// False: there are no more, or the next one does not fit (then is_malformed()).
   [[nodiscard]] bool next(RawRecord& record, ByteSpan& bytes) {
     if (left_ == 0) return false;
-    if (static_cast<size_t>(end_ - at_) < kRecordHeadBytes) [[unlikely]] {
+    if (room_ < kRecordHeadBytes) [[unlikely]] {
       return false;
     }
     record = RawRecord::read(at_);
-    const std::byte* payload = at_ + kRecordHeadBytes;
-    if (static_cast<size_t>(end_ - payload) < record.bytes()) [[unlikely]] {
+    const size_t behind_head = room_ - kRecordHeadBytes;
+    if (behind_head < record.bytes()) [[unlikely]] {
       return false;
     }
-    bytes = ByteSpan(payload, record.bytes());
-    at_ = payload + record.bytes();
+    bytes = ByteSpan(at_ + kRecordHeadBytes, record.bytes());
+    at_ += kRecordHeadBytes + record.bytes();
+    room_ = behind_head - record.bytes();
     --left_;
     return true;
   }
@@ -238,14 +240,14 @@ class RecordReader {
   }
   /// The session that the next record names, which may not fit; UINT32_MAX: there is none.
   [[nodiscard]] uint32_t next_session() const {
-    return left_ > 0 && static_cast<size_t>(end_ - at_) >= kRecordHeadBytes ? load_le<uint32_t>(at_) : UINT32_MAX;
+    return left_ > 0 && room_ >= kRecordHeadBytes ? load_le<uint32_t>(at_) : UINT32_MAX;
   }
   /// Once next() is false: the records do not end where the bundle does.
-  [[nodiscard]] bool is_malformed() const { return left_ != 0 || at_ != end_; }
+  [[nodiscard]] bool is_malformed() const { return left_ != 0 || room_ != 0; }
 
  private:
   const std::byte* at_;
-  const std::byte* end_;
+  size_t room_;  // bytes from there on
   uint32_t left_;
 };
 

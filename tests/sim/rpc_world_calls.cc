@@ -101,9 +101,26 @@ void World::handle(Node& node, IncomingCall&& call) {
   node.deferred.push_back(std::move(deferred));
 }
 
+namespace {
+
+/// What is given as bytes in every other call: as many as sslots keep, and some more.
+using Few = std::array<std::byte, 128>;
+
+bool may_be_bytes(const Message& message) {
+  return message.size() <= sizeof(Few);
+}
+ByteSpan bytes_of(const Message& message, Few& few) {
+  message.copy_to(few.data());
+  return ByteSpan(few).first(message.size());
+}
+
+}  // namespace
+
 void World::reply(ReplyToken token, uint64_t call_id, uint32_t response_bytes, Endpoint& endpoint) {
   MessagePtr message = endpoint.make_message();
   append_pattern(*message, call_id + 1, response_bytes);
+  Few few;
+  if (call_id % 2 == 0 && may_be_bytes(*message)) return token.reply(bytes_of(*message, few));
   token.reply(std::move(message));
 }
 
@@ -229,9 +246,12 @@ void World::start_call(Node& from, Lane lane, MethodId method, DurationNs timeou
        .deadline_ns = now() + call_options.timeout_ns,
        .handle = {}});
   ++open_calls_;
+  const auto done = [this, id](CallResult&& result) { on_complete(id, std::move(result)); };
+  Few few;
   absl::StatusOr<CallId> started =
-      from.endpoint->call(*session, method, std::move(request), call_options,
-                          [this, id](CallResult&& result) { on_complete(id, std::move(result)); });
+      id % 2 == 0 && may_be_bytes(*request)
+          ? from.endpoint->call(*session, method, bytes_of(*request, few), call_options, done)
+          : from.endpoint->call(*session, method, std::move(request), call_options, done);
   if (started.ok()) {
     calls_[id].handle = *started;
     ++result_.calls;

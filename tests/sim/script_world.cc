@@ -169,8 +169,10 @@ class ScriptWorld {
   }
 
   void answer(Endpoint& endpoint, ReplyToken& reply, uint32_t id) {
+    const std::string bytes = filled(id + 1000, script_[id].response_bytes);
+    if (!script_[id].as_body && id % 2 == 0) return reply.reply(as_byte_span(bytes));
     MessagePtr message = endpoint.make_message();
-    fill(*message, filled(id + 1000, script_[id].response_bytes), script_[id].as_body);
+    fill(*message, bytes, script_[id].as_body);
     reply.reply(std::move(message));
   }
 

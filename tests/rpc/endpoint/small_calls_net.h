@@ -86,7 +86,7 @@ class SmallCallsNet : public ::testing::Test {
   void echo(Endpoint&, IncomingCall&& call) {
     ++served_;
     last_caller_ = call.session;
-    if (!call.one_way) call.reply.reply(MessagePtr::copy_of(call.request.bytes()));
+    if (!call.one_way) answer(call.reply, call.request.bytes());
   }
   /// The session has joined, and has its sslots.
   void join() {
@@ -153,21 +153,29 @@ class SmallCallsNet : public ::testing::Test {
 
   Ended& call(MethodId method, std::string_view text, const CallOptions& options = {.timeout_ns = 5 * kSecond}) {
     Ended& ended = ended_.emplace_back();
-    const absl::StatusOr<CallId> id = caller_->call(session_, method, MessagePtr::copy_of(as_byte_span(text)), options,
-                                                    [&ended](CallResult&& result) {
-                                                      ++ended.completions;
-                                                      ended.status = result.status;
-                                                      ended.bytes = as_string_view(result.response.bytes());
-                                                      ended.from_peer = result.from_peer;
-                                                      ended.may_have_executed = result.may_have_executed;
-                                                      ended.lease = std::move(result.response);
-                                                    });
+    CompletionFn completion = [&ended](CallResult&& result) {
+      ++ended.completions;
+      ended.status = result.status;
+      ended.bytes = as_string_view(result.response.bytes());
+      ended.from_peer = result.from_peer;
+      ended.may_have_executed = result.may_have_executed;
+      ended.lease = std::move(result.response);
+    };
+    const ByteSpan bytes = as_byte_span(text);
+    const absl::StatusOr<CallId> id =
+        as_bytes() ? caller_->call(session_, method, bytes, options, std::move(completion))
+                   : caller_->call(session_, method, MessagePtr::copy_of(bytes), options, std::move(completion));
     if (id.ok()) {
       last_id_ = *id;
     } else {
       ended.status = id.status();
     }
     return ended;
+  }
+  /// Every other message is given as bytes.
+  bool as_bytes() { return std::exchange(as_bytes_, !as_bytes_); }
+  void answer(ReplyToken& reply, ByteSpan bytes) {
+    as_bytes() ? reply.reply(bytes) : reply.reply(MessagePtr::copy_of(bytes));
   }
   bool echoes(std::string_view text) {
     Ended& ended = call(kEcho, text);
@@ -186,7 +194,7 @@ class SmallCallsNet : public ::testing::Test {
   }
   void answer_held(std::string_view text = "late") {
     while (!held_.empty()) {
-      held_.front().reply.reply(MessagePtr::copy_of(as_byte_span(text)));
+      answer(held_.front().reply, as_byte_span(text));
       held_.pop_front();
     }
   }
@@ -219,6 +227,7 @@ class SmallCallsNet : public ::testing::Test {
   SessionId session_;
   SessionId last_caller_;
   CallId last_id_;
+  bool as_bytes_ = false;
   std::deque<Ended> ended_;
   std::deque<IncomingCall> held_;
   int served_ = 0;

@@ -40,6 +40,7 @@ class RecordingDriver final : public LeaseOwner {
  public:
   // --- The driver that SmallCalls wants
   SessionHot& hot(uint32_t index) { return sessions.contains(index) ? *sessions[index] : nobody; }
+  SessionHot& hot_of(uint32_t handle) { return hot(index_of_handle(handle)); }
   Association* association(uint32_t index, uint32_t epoch, uint32_t peer) {
     return associations.find(index, epoch, peer);
   }
@@ -174,20 +175,25 @@ class SmallCallsHarness : public ::testing::Test {
 
   /// The number; 0xffffffff: not from here.
   uint32_t start(SessionHot& hot, std::string_view text = "request", DurationNs timeout_ns = kSecond) {
-    MessagePtr request = MessagePtr::copy_of(as_byte_span(text));
+    const bool as_bytes = as_bytes_ && text.size() <= FewBytes::kMax;
+    MessagePtr request = as_bytes ? MessagePtr() : MessagePtr::copy_of(as_byte_span(text));
     CompletionFn completion = [this](CallOutcome&& outcome) {
       completed_.emplace_back(as_string_view(outcome.response.bytes()));
       if (on_complete_) std::exchange(on_complete_, nullptr)();
     };
     uint32_t number = UINT32_MAX;
-    const bool started = calls_.start(hot, kMethod, request, timeout_ns, completion, number);
-    EXPECT_NE(started, static_cast<bool>(request)) << "the message is taken if, and only if, the call began";
+    const bool started = as_bytes
+                             ? calls_.start(hot, kMethod, SentBytes(as_byte_span(text)), timeout_ns, completion, number)
+                             : calls_.start(hot, kMethod, SentMessage(request), timeout_ns, completion, number);
+    EXPECT_EQ(!started && !as_bytes, static_cast<bool>(request))
+        << "the message is taken if, and only if, the call began";
     EXPECT_NE(started, static_cast<bool>(completion));
     return started ? number : UINT32_MAX;
   }
   bool answer(SessionHot& hot, uint32_t number, std::string_view text) {
+    if (as_bytes_ && text.size() <= FewBytes::kMax) return calls_.answer(hot, number, SentBytes(as_byte_span(text)));
     MessagePtr response = MessagePtr::copy_of(as_byte_span(text));
-    const bool answered = calls_.answer(hot, number, response);
+    const bool answered = calls_.answer(hot, number, SentMessage(response));
     EXPECT_NE(answered, static_cast<bool>(response));
     return answered;
   }
@@ -228,6 +234,7 @@ class SmallCallsHarness : public ::testing::Test {
   Calls calls_{driver_, options_};
   Association* a_ = nullptr;
   SessionHot hots_[4];
+  bool as_bytes_ = false;  // requests and answers are given as bytes, if an sslot can keep them
   std::vector<std::string> completed_;
   std::function<void()> on_complete_;  // in the next completion
   std::deque<std::string> received_;

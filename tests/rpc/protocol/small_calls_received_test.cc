@@ -16,13 +16,28 @@ TEST_F(SmallCallsReceivedTest, ARequest_IsDeliveredAndItsAnswerKept) {
   EXPECT_EQ(hots_[0].server()[0].state, ServerSlot::State::kExecuting);
   ASSERT_TRUE(answer(hots_[0], 0, "answer"));
   EXPECT_EQ(hots_[0].server()[0].state, ServerSlot::State::kResponding);
-  EXPECT_EQ(as_string_view(hots_[0].server()[0].response->head()), "answer");
+  EXPECT_EQ(as_string_view(hots_[0].server()[0].response.message->head()), "answer");
   EXPECT_FALSE(answer(hots_[0], 0, "again"));
   EXPECT_EQ(driver_.sent.size(), 0u) << "it waits for the others of its burst";
   calls_.send_all();
   ASSERT_EQ(driver_.sent.size(), 1u);
   EXPECT_EQ(driver_.sent[0].records.at(0).head,
             (RecordHead{hots_[0].remote_handle, 0, 6, RecordKind::kResponse, 0, 0}));
+}
+
+TEST_F(SmallCallsReceivedTest, AnAnswerOfFewBytes_IsKept) {
+  as_bytes_ = true;
+  for (uint32_t size = 0; size <= FewBytes::kMax; ++size) {
+    const std::string text(size, static_cast<char>('0' + size));
+    receive({request(hots_[0], size * kWindow)});
+    ASSERT_TRUE(answer(hots_[0], size * kWindow, text));
+    calls_.send_all();
+    EXPECT_EQ(driver_.sent.back().records.at(0).bytes, text);
+    const ServerSlot& slot = hots_[0].server()[0];
+    EXPECT_EQ(slot.response.message, nullptr);
+    ASSERT_EQ(slot.response.size(), size);
+    EXPECT_EQ(as_string_view(ByteSpan(slot.few.at).first(size)), text);
+  }
 }
 
 TEST_F(SmallCallsReceivedTest, ARequestThatComesTwice_RunsOnce) {
@@ -48,7 +63,7 @@ TEST_F(SmallCallsReceivedTest, TheNextRequest_LetsGoOfTheAnswerBefore) {
   static const std::string kBody = "body";
   ASSERT_TRUE(response->add_body(
       as_byte_span(kBody), [](void* count) { ++*static_cast<int*>(count); }, &released));
-  ASSERT_TRUE(calls_.answer(hots_[0], 5, response));
+  ASSERT_TRUE(calls_.answer(hots_[0], 5, SentMessage(response)));
   calls_.send_all();
   EXPECT_EQ(released, 0) << "the request may come again, as a packet";
   receive({request(hots_[0], 5 + kWindow)});
@@ -156,9 +171,11 @@ TEST_F(SmallCallsReceivedTest, WhereABurstCostsNothing_EveryBundleIsAnsweredAtOn
 
 // --- Lost bundles ----------------------------------------------------------------------------------------------------
 
-class SmallCallsLostTest : public SmallCallsHarness {
+/// Whether requests and answers are given as bytes.
+class SmallCallsLostTest : public SmallCallsHarness, public ::testing::WithParamInterface<bool> {
  protected:
   SmallCallsLostTest() {
+    as_bytes_ = GetParam();
     a_->sent = std::make_unique<SentBundles>();
     numbers_ = {start(hots_[0], "one"), start(hots_[1], "two"), start(hots_[0], "three")};
     calls_.send_all();
@@ -183,7 +200,10 @@ class SmallCallsLostTest : public SmallCallsHarness {
   std::vector<uint32_t> numbers_;
 };
 
-TEST_F(SmallCallsLostTest, Requests_AreWrittenAgainUnderTheirNumbers) {
+INSTANTIATE_TEST_SUITE_P(Given, SmallCallsLostTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "AsBytes" : "AsMessages"; });
+
+TEST_P(SmallCallsLostTest, Requests_AreWrittenAgainUnderTheirNumbers) {
   driver_.now += 300 * kMillisecond;
   receive_missing(0, 2);
   EXPECT_EQ(sent_again(), (std::vector<std::string>{"one", "two"}));
@@ -196,7 +216,7 @@ TEST_F(SmallCallsLostTest, Requests_AreWrittenAgainUnderTheirNumbers) {
   EXPECT_EQ(hots_[0].credits, 98) << "they are paid for";
 }
 
-TEST_F(SmallCallsLostTest, Requests_ThatAreOverOrLargeAreNot) {
+TEST_P(SmallCallsLostTest, Requests_ThatAreOverOrLargeAreNot) {
   receive({response(hots_[0], numbers_[0])});
   hots_[1].client[numbers_[1] & hots_[1].mask].state = ClientSlot::State::kLarge;
   calls_.give_up(hots_[1]);
@@ -204,26 +224,26 @@ TEST_F(SmallCallsLostTest, Requests_ThatAreOverOrLargeAreNot) {
   EXPECT_EQ(sent_again(), std::vector<std::string>{"three"});
 }
 
-TEST_F(SmallCallsLostTest, Requests_WithoutTimeLeftAreNot) {
+TEST_P(SmallCallsLostTest, Requests_WithoutTimeLeftAreNot) {
   driver_.now += kSecond;
   receive_missing(0, 3);
   EXPECT_TRUE(sent_again().empty());
 }
 
-TEST_F(SmallCallsLostTest, ABundle_IsWrittenAgainOnce) {
+TEST_P(SmallCallsLostTest, ABundle_IsWrittenAgainOnce) {
   receive_missing(0, 1);
   receive_missing(0, 1);
   EXPECT_EQ(sent_again(), std::vector<std::string>{"one"});
 }
 
-TEST_F(SmallCallsLostTest, WhatWasWrittenAgain_MayBeLostAgain) {
+TEST_P(SmallCallsLostTest, WhatWasWrittenAgain_MayBeLostAgain) {
   receive_missing(0, 1);
   const uint32_t sequence = driver_.sent.at(0).head.sequence;
   receive_missing(sequence, 1);
   EXPECT_EQ(sent_again(), (std::vector<std::string>{"one", "one"}));
 }
 
-TEST_F(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
+TEST_P(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
   const uint32_t sequence = a_->sequence;
   receive({request(hots_[0], 7), request(hots_[0], 8)});
   ASSERT_TRUE(answer(hots_[0], 7, "answer 7"));
@@ -238,7 +258,7 @@ TEST_F(SmallCallsLostTest, Answers_AreGivenAgainWithoutRunningAgain) {
 }
 
 /// A peer that says it misses everything gets no more than it sends, beside what is remembered.
-TEST_F(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
+TEST_P(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
   // Each fills a bundle, and so does each repetition.
   const uint32_t first = a_->sequence;
   while (start(hots_[0], std::string(900, 'x')) != UINT32_MAX || start(hots_[1], std::string(900, 'x')) != UINT32_MAX) {
@@ -263,7 +283,7 @@ TEST_F(SmallCallsLostTest, NoMoreIsWrittenAgain_ThanComes) {
   EXPECT_EQ(driver_.sent.size(), 10u) << "one for each that comes";
 }
 
-TEST_F(SmallCallsLostTest, WordsOfBundlesThatWereNever_MeanNothing) {
+TEST_P(SmallCallsLostTest, WordsOfBundlesThatWereNever_MeanNothing) {
   receive_missing(1000, 5);
   receive_missing(UINT32_MAX, 1);
   receive_missing(0, 0);
@@ -274,7 +294,7 @@ TEST_F(SmallCallsLostTest, WordsOfBundlesThatWereNever_MeanNothing) {
   EXPECT_TRUE(sent_again().empty());
 }
 
-TEST_F(SmallCallsLostTest, AGap_IsToldAfterTheReorderWindow) {
+TEST_P(SmallCallsLostTest, AGap_IsToldAfterTheReorderWindow) {
   BundleHead next = head(1);
   next.sequence = 0;
   receive(next, encode_records({request(hots_[0], 0)}));

@@ -148,12 +148,29 @@ TEST_F(SmallCallsTest, Start_BodiesAreCopiedBehindTheHead) {
   ASSERT_TRUE(request->add_body(as_byte_span(two), nullptr, nullptr));
   CompletionFn completion = [](CallOutcome&&) {};
   uint32_t number = 0;
-  ASSERT_TRUE(calls_.start(hots_[0], kMethod, request, kSecond, completion, number));
+  ASSERT_TRUE(calls_.start(hots_[0], kMethod, SentMessage(request), kSecond, completion, number));
   EXPECT_EQ(driver_.sent.at(0).records.at(0).bytes, head + one + two);
   for (const size_t size : {0u, 1u, 31u, 32u, 33u, 256u}) {
     ASSERT_NE(start(hots_[0], std::string(size, 'h')), UINT32_MAX);
     calls_.send_all();
     EXPECT_EQ(driver_.sent.back().records.at(0).bytes, std::string(size, 'h'));
+  }
+}
+
+TEST_F(SmallCallsTest, Start_FewBytesAreCopiedAndKept) {
+  as_bytes_ = true;
+  for (size_t size = 0; size <= FewBytes::kMax; ++size) {
+    std::string text(size, '\0');
+    for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>('0' + i);
+    const uint32_t number = start(hots_[0], text);
+    ASSERT_NE(number, UINT32_MAX);
+    calls_.send_all();
+    EXPECT_EQ(driver_.sent.back().records.at(0).bytes, text);
+    const ClientSlot& slot = hots_[0].client[number & hots_[0].mask];
+    EXPECT_EQ(slot.request.message, nullptr);
+    ASSERT_EQ(slot.request.size(), size);
+    EXPECT_EQ(as_string_view(ByteSpan(slot.few.at).first(size)), text);
+    receive({response(hots_[0], number)});
   }
 }
 

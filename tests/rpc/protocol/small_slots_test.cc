@@ -62,8 +62,8 @@ TEST_P(SmallSlotsTest, Numbers_RiseByTheWindowWithEachUse) {
 TEST_P(SmallSlotsTest, Clear_LetsGoOfWhatTheSlotsHold) {
   MessagePool pool(4);
   slots_.make(hot_);
-  hot_.client[0].request = pool.make().leak();
-  hot_.server()[GetParam() - 1].response = pool.make().leak();
+  hot_.client[0].request.message = pool.make().leak();
+  hot_.server()[GetParam() - 1].response.message = pool.make().leak();
   bool was_kept = false;
   hot_.client[0].completion = [lease = std::make_shared<bool>(true), &was_kept](CallOutcome&&) { was_kept = *lease; };
   EXPECT_EQ(pool.outstanding_count(), 2u);
