@@ -129,15 +129,15 @@ MessagePtr Endpoint::make_message() {
   impl_->check_thread();
   return impl_->make_message();
 }
-void Endpoint::cancel(CallId call) {
+void Endpoint::cancel(CallId call) noexcept {
   impl_->enter();
   impl_->cancel(call);
 }
-size_t Endpoint::poll() {
+size_t Endpoint::poll() noexcept {
   impl_->check_thread();
   return impl_->poll();
 }
-size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) {
+size_t Endpoint::poll_or_wait(DurationNs max_wait_ns) noexcept {
   impl_->check_thread();
   return impl_->poll_or_wait(max_wait_ns);
 }

@@ -14,6 +14,8 @@
 //
 // Time. Every call has a deadline. poll() reads the clock once per turn.
 //
+// Exceptions. What a handler, a completion or an observer throws ends the program.
+//
 // Outcomes of a call, as absl::Status codes:
 //   OK                    the handler's answer is in CallResult::response
 //   any                   the handler's own status (CallResult::from_peer is true)
@@ -326,14 +328,14 @@ class Endpoint {
                               CompletionFn completion);
   /// Completes the call with CANCELLED if it is still in flight. The request's memory is released
   /// when the transport lets go.
-  void cancel(CallId call);
+  void cancel(CallId call) noexcept;
 
   // --- The loop ------------------------------------------------------------------------------------------------------
   /// One turn: mailbox, receive, timers, transmit. Never blocks. Returns the amount of work done
   /// (0: idle).
-  size_t poll();
+  size_t poll() noexcept;
   /// poll(), and when idle for up to spin_ns sleeps until traffic, a timer, a posted task or `max_wait_ns`.
-  size_t poll_or_wait(DurationNs max_wait_ns);
+  size_t poll_or_wait(DurationNs max_wait_ns) noexcept;
   /// Between turns: sends what is ready to be sent, which else the next turn does.
   void transmit();
   /// When poll() must run next even without traffic; kTimeNever if nothing is pending.

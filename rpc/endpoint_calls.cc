@@ -145,6 +145,13 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, Sent request, 
   return true;
 }
 
+bool EndpointImpl::call_small(SessionId session, MethodId method, ByteSpan bytes, CompletionFn& completion) {
+  MessagePtr request = make_message();
+  request->append_copy(bytes);
+  CallId id;
+  return call_small(session, method, SentMessage(request), {}, completion, id);
+}
+
 absl::StatusOr<CallId> EndpointImpl::call_large(SessionId session, MethodId method, MessagePtr& request,
                                                 const CallOptions& options, CompletionFn& completion) {
   if (shutting_down_) return absl::CancelledError("the endpoint is shutting down");

@@ -79,6 +79,8 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   template <typename Sent>
   [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, Sent request,
                                                 const CallOptions& options, CompletionFn& completion, CallId& id);
+  /// The same for the engine's own calls: a message with a copy of `bytes`.
+  bool call_small(SessionId session, MethodId method, ByteSpan bytes, CompletionFn& completion);
   [[gnu::noinline]] absl::StatusOr<CallId> call_large(SessionId session, MethodId method, MessagePtr& request,
                                                       const CallOptions& options, CompletionFn& completion);
   /// Endpoint::call() of bytes that no sslot can keep. The arguments come together: on the stack, one by one, they

@@ -35,11 +35,8 @@ void EndpointImpl::rehearse() {
     if (++rehearsed_ >= sessions_.index_end()) rehearsed_ = 0;
     const SessionEntry& entry = sessions_[rehearsed_];
     if (!entry.initiator || entry.state != SessionEntry::State::kOpen) continue;
-    MessagePtr request = make_message();
-    static_cast<void>(request->append_head(kLine));
     CompletionFn done = [this](CallOutcome&&) { --counters_.calls_completed; };
-    CallId id;
-    if (!call_small(entry.handle(), kRehearsalMethod, SentMessage(request), {}, done, id)) continue;
+    if (!call_small(entry.handle(), kRehearsalMethod, kLine, done)) continue;
     --counters_.calls_started;
     return;
   }

@@ -358,7 +358,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   }
   in_bundle_ = false;
   // Behind what others wait for. Handlers and completions may have closed anything: the association is looked up again.
-  if (a != nullptr) a = driver_.association(head.association, head.epoch, from);
+  a = driver_.association(head.association, head.epoch, from);
   if (a == nullptr) return;
   if (!a->missing.empty()) [[unlikely]] {
     tell_missing(*a);
