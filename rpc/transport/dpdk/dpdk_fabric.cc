@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,8 @@ class Fabric final : public DpdkFabric {
   void reflect_raw(const std::function<bool()>& until) override;
   void ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
                 const std::function<DurationNs(DurationNs)>& round_trip) override;
+  void answer_raw(std::span<const std::string> first, const std::function<bool()>& until,
+                  const std::function<size_t(MutableByteSpan frame, size_t bytes)>& answer) override;
 
  private:
   explicit Fabric(DpdkOptions options) : options_(std::move(options)) {}
@@ -184,6 +187,40 @@ void Fabric::ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::fun
     }
     due += count;
     rte_pktmbuf_free_bulk(burst.data(), count);
+  }
+}
+
+void Fabric::answer_raw(std::span<const std::string> first, const std::function<bool()>& until,
+                        const std::function<size_t(MutableByteSpan frame, size_t bytes)>& answer) {
+  adopt_thread();
+  Port& port = *ports_.front();
+  for (const std::string& frame : first) {
+    rte_mbuf* packet = rte_pktmbuf_alloc(pools_.frames);
+    if (packet == nullptr) break;
+    std::memcpy(rte_pktmbuf_append(packet, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+    if (port.send(0, &packet, 1) == 0) rte_pktmbuf_free(packet);
+  }
+  std::array<rte_mbuf*, kBurstMax> burst;
+  for (uint64_t turn = 0; turn % 1024 != 0 || !until(); ++turn) {
+    const uint16_t count = port.receive(0, burst.data(), kBurstMax);
+    size_t sending = 0;
+    size_t ended = count;  // from here on: packets that are not sent
+    for (uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst.at(i), void*));
+    while (sending < ended) {
+      rte_mbuf* packet = burst.at(sending);
+      const MutableByteSpan room(rte_pktmbuf_mtod(packet, std::byte*),
+                                 size_t{packet->data_len} + rte_pktmbuf_tailroom(packet));
+      const size_t bytes = packet->nb_segs > 1 ? 0 : answer(room, packet->data_len);
+      if (bytes == 0) {
+        std::swap(burst.at(sending), burst.at(--ended));
+        continue;
+      }
+      packet->data_len = static_cast<uint16_t>(bytes);
+      packet->pkt_len = static_cast<uint32_t>(bytes);
+      ++sending;
+    }
+    const uint16_t sent = sending == 0 ? uint16_t{0} : port.send(0, burst.data(), static_cast<uint16_t>(sending));
+    if (sent < count) rte_pktmbuf_free_bulk(burst.data() + sent, static_cast<unsigned>(count - sent));
   }
 }
 

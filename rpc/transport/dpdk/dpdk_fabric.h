@@ -17,10 +17,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rpc/base/bytes.h"
 #include "rpc/base/clock.h"
 #include "rpc/transport/transport.h"
 
@@ -82,6 +84,11 @@ class DpdkFabric {
   /// round_trip(ns) for each that comes back. No frame is sent for as long afterwards as round_trip() says.
   virtual void ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
                         const std::function<DurationNs(DurationNs)>& round_trip) = 0;
+  /// For generators of load, which stand for clients that cost next to nothing: sends the frames `first` by the first port, then
+  /// gives each frame that comes to `answer(frame, bytes)`, which may write another one over it and says how long that is; 0: none
+  /// is sent. `frame` has all the room there is.
+  virtual void answer_raw(std::span<const std::string> first, const std::function<bool()>& until,
+                          const std::function<size_t(MutableByteSpan frame, size_t bytes)>& answer) = 0;
 };
 
 }  // namespace skua::rpc
