@@ -87,7 +87,7 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
-void Bundles::on_packet(const RxPacket& packet) {
+void Bundles::on_packet(const RxPacket& packet, bool others_follow) {
   if (packet.payload.empty()) [[unlikely]] {  // no record fits what the header's place holds
     if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
     return drop(DropReason::kTooShort);
@@ -98,7 +98,10 @@ void Bundles::on_packet(const RxPacket& packet) {
   current_is_lendable_ = packet.buffer != kNoBuffer;
   current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
   current_from_ = packet.from;
+  waits_for_others_ = others_follow && ++waiting_count_ < kBundlesPerGroup;
+  if (!waits_for_others_) waiting_count_ = 0;
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
+  waits_for_others_ = false;
   if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;
   endpoint_.counters_.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
 }

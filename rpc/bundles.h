@@ -10,6 +10,7 @@
 #ifndef SKUA_RPC_BUNDLES_H_
 #define SKUA_RPC_BUNDLES_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>
@@ -70,8 +71,9 @@ class Bundles final {
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
-  /// A received bundle; its buffer is the transport's again when all leases of it are gone.
-  void on_packet(const RxPacket& packet);
+  /// A received bundle; its buffer is the transport's again when all leases of it are gone. `others_follow`: in
+  /// the burst that it is of, a packet of another peer is next.
+  void on_packet(const RxPacket& packet, bool others_follow);
   [[nodiscard]] bool in_packet() const { return current_ != kNone; }
   void send_all() {
     if (!calls_.nothing_written() || out_count_ > 0) calls_.send_all();
@@ -138,10 +140,14 @@ class Bundles final {
     return true;
   }
   /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
-  /// a burst is a system call, so all of them do.
-  [[nodiscard]] uint32_t group_records() const { return group_records_; }
+  /// a burst is a system call, so all of them do. Where many peers have a call or two each, what they get leaves
+  /// together, some packets at a time.
+  [[nodiscard]] uint32_t group_records() const { return waits_for_others_ ? few_records_ : group_records_; }
   /// Handlers gather requests, or do not.
-  void gather(bool is) { group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1; }
+  void gather(bool is) {
+    group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1;
+    few_records_ = std::max(group_records_, kFewRecords);
+  }
   [[gnu::always_inline]] inline void deliver(SessionHot& hot, RawRecord record, LeaseParts request);
   [[gnu::always_inline]] inline void complete(CompletionFn& completion, LeaseParts response);
   void burst_end();
@@ -161,6 +167,9 @@ class Bundles final {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kGatheredRecords = 8;
+  /// Bundles of fewer records wait for those behind them in the burst, so many at a time.
+  static constexpr uint32_t kFewRecords = 4;
+  static constexpr uint32_t kBundlesPerGroup = 8;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
   /// time_of_code(): most requests have the code of the one before.
@@ -187,6 +196,9 @@ class Bundles final {
   const bool integrity_;
   const bool is_stream_;
   uint32_t group_records_ = 1;
+  uint32_t few_records_ = kFewRecords;
+  uint32_t waiting_count_ = 0;     // bundles that were handled since the last group was complete
+  bool waits_for_others_ = false;  // the bundle that is being handled, if it has few records
   SessionHot nobody_;
   // By index, a power of two of them: the index needs no bound, only a mask.
   std::vector<SessionHot*> hots_{&nobody_};

@@ -75,8 +75,12 @@ class Tap final : public Transport {
   std::vector<std::byte> last_;  // from its Ethernet header on, which lacks the lengths
 };
 
-uint16_t load_be16(const std::byte* from) { return __builtin_bswap16(load_le<uint16_t>(from)); }
-void store_be16(std::byte* to, uint32_t value) { store_le(to, __builtin_bswap16(static_cast<uint16_t>(value))); }
+uint16_t load_be16(const std::byte* from) {
+  return __builtin_bswap16(load_le<uint16_t>(from));
+}
+void store_be16(std::byte* to, uint32_t value) {
+  store_le(to, __builtin_bswap16(static_cast<uint16_t>(value)));
+}
 
 /// What is left of a client.
 struct alignas(64) BareClient {
@@ -204,8 +208,8 @@ class BareClients {
   }
 
   void report() const {
-    const auto [least, most] = std::minmax_element(
-        clients_.begin(), clients_.end(), [](const auto& a, const auto& b) { return a.answers < b.answers; });
+    const auto [least, most] = std::minmax_element(clients_.begin(), clients_.end(),
+                                                   [](const auto& a, const auto& b) { return a.answers < b.answers; });
     if (least->answers * 2 < most->answers) fail("a client got no more answers: a packet was lost or refused");
     const double seconds = static_cast<double>(ended_ns_ - began_ns_) / 1e9;
     std::printf("{\"calls\": %llu, \"seconds\": %.3f, \"calls_per_second\": %.0f, \"others\": %llu}\n",
@@ -219,7 +223,8 @@ class BareClients {
     const std::byte* bundle = frame.data() + kHeadersBytes;
     const std::byte* record = bundle + kBundleHeadBytes;
     if (index >= clients_.size() || (load_le<uint32_t>(bundle) & 0xff) != BundleHead::kVersionAndType ||
-        RawRecord::read(record).number != clients_[index].number || !RawRecord::read(record).is(RecordKind::kResponse)) {
+        RawRecord::read(record).number != clients_[index].number ||
+        !RawRecord::read(record).is(RecordKind::kResponse)) {
       ++others_;
       return 0;
     }
@@ -272,15 +277,21 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace skua::rpc;  // NOLINT(google-build-using-namespace)
   Arguments arguments;
-  if (argc < 2 || argc % 2 != 0) fail("usage: bare_clients HOST:PORT --device D --address A [--clients N] [--seconds S]");
+  if (argc < 2 || argc % 2 != 0)
+    fail("usage: bare_clients HOST:PORT --device D --address A [--clients N] [--seconds S]");
   arguments.server = argv[1];
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
-    if (name == "--device") arguments.device = argv[i + 1];
-    else if (name == "--address") arguments.address = argv[i + 1];
-    else if (name == "--clients") arguments.clients = static_cast<uint16_t>(std::clamp(std::atoi(argv[i + 1]), 1, 64));
-    else if (name == "--seconds") arguments.seconds = std::atof(argv[i + 1]);
-    else fail("no such option: " + std::string(name));
+    if (name == "--device")
+      arguments.device = argv[i + 1];
+    else if (name == "--address")
+      arguments.address = argv[i + 1];
+    else if (name == "--clients")
+      arguments.clients = static_cast<uint16_t>(std::clamp(std::atoi(argv[i + 1]), 1, 64));
+    else if (name == "--seconds")
+      arguments.seconds = std::atof(argv[i + 1]);
+    else
+      fail("no such option: " + std::string(name));
   }
   return run(arguments);
 }
