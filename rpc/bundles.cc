@@ -98,8 +98,7 @@ void Bundles::on_packet(const RxPacket& packet, bool others_follow) {
   current_is_lendable_ = packet.buffer != kNoBuffer;
   current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
   current_from_ = packet.from;
-  waits_for_others_ = others_follow && ++waiting_count_ < kBundlesPerGroup;
-  if (!waits_for_others_) waiting_count_ = 0;
+  waits_for_others_ = others_follow;
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
   waits_for_others_ = false;
   if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;

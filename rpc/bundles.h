@@ -141,7 +141,7 @@ class Bundles final {
   }
   /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
   /// a burst is a system call, so all of them do. Where many peers have a call or two each, what they get leaves
-  /// together, some packets at a time.
+  /// together, at the end of what was received together.
   [[nodiscard]] uint32_t group_records() const { return waits_for_others_ ? few_records_ : group_records_; }
   /// Handlers gather requests, or do not.
   void gather(bool is) {
@@ -167,9 +167,8 @@ class Bundles final {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kGatheredRecords = 8;
-  /// Bundles of fewer records wait for those behind them in the burst, so many at a time.
+  /// Bundles of fewer records wait for those behind them in the burst.
   static constexpr uint32_t kFewRecords = 4;
-  static constexpr uint32_t kBundlesPerGroup = 8;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
   /// time_of_code(): most requests have the code of the one before.
@@ -197,7 +196,6 @@ class Bundles final {
   const bool is_stream_;
   uint32_t group_records_ = 1;
   uint32_t few_records_ = kFewRecords;
-  uint32_t waiting_count_ = 0;     // bundles that were handled since the last group was complete
   bool waits_for_others_ = false;  // the bundle that is being handled, if it has few records
   SessionHot nobody_;
   // By index, a power of two of them: the index needs no bound, only a mask.
