@@ -40,16 +40,23 @@ inline constexpr size_t kCrcLongBytes = 256;
     state = _mm_crc32_u64(state, load_le<uint64_t>(p + 16));
     state = _mm_crc32_u64(state, load_le<uint64_t>(p + 24));
   }
-  left &= 31;
-  if (left == 0) return ~static_cast<uint32_t>(state);
-  for (; left >= 8; p += 8, left -= 8) state = _mm_crc32_u64(state, load_le<uint64_t>(p));
+  // What is left has a bit of its size for each power of two: no loops.
+  if ((left & 16) != 0) {
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p));
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p + 8));
+    p += 16;
+  }
+  if ((left & 8) != 0) {
+    state = _mm_crc32_u64(state, load_le<uint64_t>(p));
+    p += 8;
+  }
   auto tail = static_cast<uint32_t>(state);
-  if (left >= 4) {
+  if ((left & 7) == 0) return ~tail;
+  if ((left & 4) != 0) {
     tail = _mm_crc32_u32(tail, load_le<uint32_t>(p));
     p += 4;
-    left -= 4;
   }
-  for (; left > 0; ++p, --left) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(*p));
+  for (left &= 3; left > 0; ++p, --left) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(*p));
   return ~tail;
 #else
   return internal::crc32c_extend_portable(crc, bytes);

@@ -27,6 +27,7 @@
 #ifndef SKUA_RPC_WIRE_BUNDLE_H_
 #define SKUA_RPC_WIRE_BUNDLE_H_
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -91,21 +92,63 @@ struct BundleHead {
   return load_le<uint32_t>(bundle + 4);
 }
 
+namespace internal {
+
+/// A head as words, but for the field of its checksum: what was just stored in parts cannot be loaded as a whole at
+/// once, so the checksum is made of what was stored.
+struct BundleWords {
+  uint32_t first;  // version to records
+  uint64_t ids;    // association, epoch
+  uint64_t times;  // time stamp, echo
+  uint32_t sequence;
+
+  [[nodiscard]] static BundleWords read(const std::byte* from) {
+    return {load_le<uint32_t>(from), load_le<uint64_t>(from + 8), load_le<uint64_t>(from + 16),
+            load_le<uint32_t>(from + 24)};
+  }
+  void write(std::byte* to) const {
+    store_le(to, first);
+    store_le(to + 8, ids);
+    store_le(to + 16, times);
+    store_le(to + 24, sequence);
+  }
+  /// Of the bundle with this head, of which only the records are read.
+  [[nodiscard]] uint32_t crc(ByteSpan bundle) const {
+    const ByteSpan records = bundle.subspan(kBundleHeadBytes);
+#if defined(__SSE4_2__)
+    uint64_t state = _mm_crc32_u32(UINT32_MAX, first);
+    state = _mm_crc32_u64(state, ids);
+    state = _mm_crc32_u64(state, times);
+    if (records.size() >= sizeof(uint32_t)) [[likely]] {
+      const uint64_t last = sequence | uint64_t{load_le<uint32_t>(records.data())} << 32;
+      return crc32c_extend(~static_cast<uint32_t>(_mm_crc32_u64(state, last)), records.subspan(sizeof(uint32_t)));
+    }
+    const uint32_t crc = ~_mm_crc32_u32(static_cast<uint32_t>(state), sequence);
+#else
+    std::array<std::byte, kBundleHeadBytes> bytes;
+    write(bytes.data());
+    const uint32_t crc = crc32c_extend(crc32c(ByteSpan(bytes).first(4)), ByteSpan(bytes).subspan(8));
+#endif
+    return crc32c_extend(crc, records);
+  }
+};
+
+}  // namespace internal
+
 /// Over a whole bundle, without the field of it.
 [[nodiscard]] inline uint32_t bundle_crc(ByteSpan bundle) {
-  return crc32c_extend(crc32c(bundle.first(4)), bundle.subspan(8));
+  return internal::BundleWords::read(bundle.data()).crc(bundle);
 }
 
 /// Writes the head of a bundle whose records are there. `integrity`: what the wire detects itself.
 inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan bundle) {
-  std::byte* at = bundle.data();
-  store_le(at, uint32_t{BundleHead::kVersionAndType} | uint32_t{head.flags} << 8 | uint32_t{head.records} << 16);
-  store_le(at + 8, head.association);
-  store_le(at + 12, head.epoch);
-  store_le(at + 16, head.stamp);
-  store_le(at + 20, head.echo);
-  store_le(at + 24, head.sequence);
-  store_le(at + 4, integrity ? static_cast<uint32_t>(bundle.size()) : bundle_crc(bundle));
+  const internal::BundleWords words{
+      .first = uint32_t{BundleHead::kVersionAndType} | uint32_t{head.flags} << 8 | uint32_t{head.records} << 16,
+      .ids = uint64_t{head.association} | uint64_t{head.epoch} << 32,
+      .times = uint64_t{head.stamp} | uint64_t{head.echo} << 32,
+      .sequence = head.sequence};
+  words.write(bundle.data());
+  store_le(bundle.data() + 4, integrity ? static_cast<uint32_t>(bundle.size()) : words.crc(bundle));
 }
 
 /// False: `why` says why it is to be dropped. Checks size, version, type, and length or checksum; nothing else is to be
@@ -115,24 +158,23 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
     why = DropReason::kTooShort;
     return false;
   }
-  const std::byte* at = bundle.data();
-  const auto first = load_le<uint32_t>(at);
-  if ((first & 0xff) != BundleHead::kVersionAndType) [[unlikely]] {
-    why = (first >> 4 & 15) == kBundleVersion ? DropReason::kBadType : DropReason::kBadVersion;
+  const auto words = internal::BundleWords::read(bundle.data());
+  if ((words.first & 0xff) != BundleHead::kVersionAndType) [[unlikely]] {
+    why = (words.first >> 4 & 15) == kBundleVersion ? DropReason::kBadType : DropReason::kBadVersion;
     return false;
   }
-  const auto seal = load_le<uint32_t>(at + 4);
-  if (integrity ? seal != bundle.size() : seal != bundle_crc(bundle)) [[unlikely]] {
+  const auto seal = load_le<uint32_t>(bundle.data() + 4);
+  if (integrity ? seal != bundle.size() : seal != words.crc(bundle)) [[unlikely]] {
     why = integrity ? DropReason::kBadLength : DropReason::kBadChecksum;
     return false;
   }
-  out.flags = static_cast<uint8_t>(first >> 8);
-  out.records = static_cast<uint16_t>(first >> 16);
-  out.association = load_le<uint32_t>(at + 8);
-  out.epoch = load_le<uint32_t>(at + 12);
-  out.stamp = load_le<uint32_t>(at + 16);
-  out.echo = load_le<uint32_t>(at + 20);
-  out.sequence = load_le<uint32_t>(at + 24);
+  out.flags = static_cast<uint8_t>(words.first >> 8);
+  out.records = static_cast<uint16_t>(words.first >> 16);
+  out.association = static_cast<uint32_t>(words.ids);
+  out.epoch = static_cast<uint32_t>(words.ids >> 32);
+  out.stamp = static_cast<uint32_t>(words.times);
+  out.echo = static_cast<uint32_t>(words.times >> 32);
+  out.sequence = words.sequence;
   return true;
 }
 
