@@ -87,7 +87,32 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
-void Bundles::on_packet(const RxPacket& packet, bool others_follow) {
+/// In a burst of many peers, what the packets behind need comes while the one in front of them is handled: a step each
+/// of a chain of pointers, from the farthest packet to the next. Session, its association and sslot, the answer that
+/// the sslot kept; of the first record, which is mostly the only one then.
+void Bundles::look_ahead(std::span<const RxPacket> behind) const {
+  const auto hot_of = [this](const RxPacket& packet) -> const SessionHot& {
+    return packet.payload.empty() ? nobody_
+                                  : hot(index_of_handle(load_le<uint32_t>(packet.header.data() + kBundleHeadBytes)));
+  };
+  const auto slot_of = [](const RxPacket& packet, const SessionHot& hot) {
+    return hot.server() + (load_le<uint32_t>(packet.payload.data()) & hot.mask);
+  };
+  asm volatile("");  // else compilers see no effect, and no call
+  if (behind.size() > 2) __builtin_prefetch(&hot_of(behind[2]), 1);
+  if (behind.size() > 1) {
+    const SessionHot& hot = hot_of(behind[1]);
+    const auto* association = reinterpret_cast<const std::byte*>(hot.association);
+    for (size_t i = 0; i < sizeof(Association); i += 64) __builtin_prefetch(association + i, 1);
+    if (hot.client != nullptr) __builtin_prefetch(slot_of(behind[1], hot), 1);
+  }
+  if (const SessionHot& hot = hot_of(behind[0]); hot.client != nullptr) {
+    __builtin_prefetch(slot_of(behind[0], hot)->response.message, 1);
+  }
+}
+
+void Bundles::on_packet(std::span<const RxPacket> burst) {
+  const RxPacket& packet = burst.front();
   if (packet.payload.empty()) [[unlikely]] {  // no record fits what the header's place holds
     if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
     return drop(DropReason::kTooShort);
@@ -98,7 +123,8 @@ void Bundles::on_packet(const RxPacket& packet, bool others_follow) {
   current_is_lendable_ = packet.buffer != kNoBuffer;
   current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
   current_from_ = packet.from;
-  waits_for_others_ = others_follow;
+  waits_for_others_ = burst.size() > 1 && burst[1].from != packet.from;
+  if (waits_for_others_) look_ahead(burst.subspan(1));
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
   waits_for_others_ = false;
   if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <span>
 #include <vector>
 
 #include "rpc/base/lease.h"
@@ -71,9 +72,9 @@ class Bundles final {
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
-  /// A received bundle; its buffer is the transport's again when all leases of it are gone. `others_follow`: in
-  /// the burst that it is of, a packet of another peer is next.
-  void on_packet(const RxPacket& packet, bool others_follow);
+  /// The first packet of a burst, a bundle; its buffer is the transport's again when all leases of it are gone. Those
+  /// behind it are looked at only.
+  void on_packet(std::span<const RxPacket> burst);
   [[nodiscard]] bool in_packet() const { return current_ != kNone; }
   void send_all() {
     if (!calls_.nothing_written() || out_count_ > 0) calls_.send_all();
@@ -107,6 +108,7 @@ class Bundles final {
 
   // --- Driver of SmallCalls
   /// Of an index that is none it may be another session's: whoever was told the index looks at `handle`.
+  [[nodiscard]] const SessionHot& hot(uint32_t index) const { return *hots_[index & hots_mask_]; }
   [[nodiscard]] SessionHot& hot(uint32_t index) { return *hots_[index & hots_mask_]; }
   /// The same of a handle, whose index is in its low bits.
   [[nodiscard]] SessionHot& hot_of(uint32_t handle) { return hot(handle); }
@@ -179,6 +181,7 @@ class Bundles final {
     }
     return time_ns_;
   }
+  [[gnu::noinline]] void look_ahead(std::span<const RxPacket> behind) const;
   void refuse(SessionHot& hot, uint32_t number, uint8_t method);
   /// Nobody's: there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);

@@ -151,8 +151,7 @@ void EndpointImpl::abandon(uint64_t cookie) {
 void EndpointImpl::dispatch(std::span<RxPacket> packets) {
   while (!packets.empty()) {
     if (is_bundle(packets.front().header.data()) && capabilities_.frames) [[likely]] {
-      const bool others_follow = packets.size() > 1 && packets[1].from != packets.front().from;
-      bundles_.on_packet(packets.front(), others_follow);
+      bundles_.on_packet(packets);
       packets = packets.subspan(1);
       continue;
     }
