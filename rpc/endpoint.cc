@@ -279,7 +279,7 @@ size_t EndpointImpl::poll() {
   SKUA_CHECK(!in_turn_, "poll() was called from a handler or completion");
   in_turn_ = true;
   now_ns_ = clock_.now_ns();
-  return turn(transport_.rx_burst(received_));
+  return turn(receive());
 }
 
 /// The clock was read before the wire was looked at: what has come does not wait for it.
@@ -289,6 +289,8 @@ size_t EndpointImpl::turn(size_t received) {
   if (capabilities_.connected) work += handle_links();
   if (received > 0) {
     counters_.packets_received += received;
+    const bool are_many_peers = received > 1 && received_[0].from != received_[1].from;
+    receive_max_ = are_many_peers ? kBurstMax : kBurstMax / 2;
     dispatch(std::span(received_).first(received));
     tell_burst_end();
     bundles_.send_all();
@@ -333,11 +335,11 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
     if (slept) sleep(max_wait_ns);
   }
   now_ns_ = clock_.now_ns();
-  size_t received = transport_.rx_burst(received_);
+  size_t received = receive();
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
   const IdleSpin& spin = capabilities_.wakes_on_receive ? kSpinByCalls : kSpinInMemory;
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
-    for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = transport_.rx_burst(received_);
+    for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
     if (received == 0) {
       in_turn_ = false;
       return 0;

@@ -209,6 +209,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] bool is_used(PeerId peer) const override { return sessions_.is_used(peer); }
 
   // endpoint.cc
+  size_t receive() { return transport_.rx_burst(std::span(received_).first(receive_max_)); }
   size_t turn(size_t received);
   [[nodiscard]] bool nothing_to_do() const;
   void sleep(DurationNs max_wait_ns);
@@ -342,8 +343,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   // Receive: the packet being dispatched.
   RxPacket* current_ = nullptr;
   bool current_kept_ = false;
-  /// Half a burst: its answers leave while the next half arrives.
-  std::array<RxPacket, kBurstMax / 2> received_;
+  std::array<RxPacket, kBurstMax> received_;
+  /// How many are taken at a time. Half a burst: its answers leave while the next half arrives. A burst where many
+  /// peers send little: it is all that comes together, and looking at the wire has its price.
+  size_t receive_max_ = kBurstMax / 2;
   std::array<LinkEvent, 8> link_events_;
 
   TransmitStage stage_{transport_, counters_};
