@@ -297,14 +297,17 @@ size_t EndpointImpl::turn(size_t received) {
   }
   // Whatever can wait comes behind what others wait for.
   if (!capabilities_.connected) work += handle_links();
-  work += run_mailbox();
-  if (const size_t read = run_reads(); read > 0) {
-    tell_burst_end();
-    work += read;
+  // Mostly there is nothing of the rest, and a look at it is cheaper than a call.
+  if (!mailbox_->empty()) work += run_mailbox();
+  if (one_sided_ != nullptr) {
+    if (const size_t read = run_reads(); read > 0) {
+      tell_burst_end();
+      work += read;
+    }
   }
-  run_timers();
-  work += run_completions();
-  work += transmit();
+  if (has_due_timer()) run_timers();
+  if (!completed_.empty()) work += run_completions();
+  if (has_to_transmit()) work += transmit();
   stage_.reap();
   flush_releases();
   bury_doomed();

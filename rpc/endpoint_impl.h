@@ -214,6 +214,9 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   [[nodiscard]] bool nothing_to_do() const;
   void sleep(DurationNs max_wait_ns);
   size_t run_mailbox();
+  [[nodiscard]] bool has_due_timer() const {
+    return now_ns_ >= std::min({timers_.next(), task_due_ns_, next_rehearsal_ns_});
+  }
   void run_timers();
   void tell_burst_end() {
     has_gathered_ = false;
@@ -244,6 +247,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void dispatch_control(const Arrival& arrival, PeerId from);
   void discard_current();
   void send_control(PeerId peer, const PacketHeader& header, ByteSpan payload);
+  [[nodiscard]] bool has_to_transmit() const {
+    return !bundles_.nothing_written() || !ready_.empty() || !stage_.nothing_staged() || !parked_.empty() ||
+           !offers_due_.empty();
+  }
   size_t transmit();
   void send_offers();
   void release_buffer(RxBufferId buffer) {
