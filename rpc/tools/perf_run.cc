@@ -199,9 +199,12 @@ void add(TestResult& total, const TestResult& more) {
 /// An endpoint that calls, and all that it needs.
 class Caller {
  public:
+  /// `beside`: one that the same thread polls; null: none.
   static absl::StatusOr<std::unique_ptr<Caller>> open(const Place& place, const Descriptor& peer,
-                                                      const TestOptions& options, const std::atomic<bool>& stop) {
-    absl::StatusOr<std::unique_ptr<Transport>> transport = place.source.make(place.lane, "");
+                                                      const TestOptions& options, const Caller* beside,
+                                                      const std::atomic<bool>& stop) {
+    absl::StatusOr<std::unique_ptr<Transport>> transport =
+        place.source.make(place.lane, "", beside == nullptr ? nullptr : beside->transport_.get());
     if (!transport.ok()) return transport.status();
     std::unique_ptr<Caller> caller(new Caller(*std::move(transport), place, options));
     if (!caller->body_.status().ok()) return caller->body_.status();
@@ -277,7 +280,8 @@ absl::StatusOr<Callers> open_callers(const Place& place, const Descriptor& peer,
   Callers callers;
   for (uint16_t i = 0; i < options.endpoints; ++i) {
     absl::StatusOr<std::unique_ptr<Caller>> caller =
-        Caller::open({place.source, static_cast<uint16_t>(place.lane + i), place.listen_host}, peer, options, stop);
+        Caller::open({place.source, static_cast<uint16_t>(place.lane + i), place.listen_host}, peer, options,
+                     callers.empty() ? nullptr : callers.front().get(), stop);
     if (!caller.ok()) return caller.status();
     callers.push_back(*std::move(caller));
     for (const std::unique_ptr<Caller>& open : callers) open->endpoint().poll();
@@ -337,21 +341,24 @@ absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const Tra
   return source;
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, const std::string& listen_host) {
-  absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host);
+absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, const std::string& listen_host,
+                                                                 const Transport* beside) {
+  // One that loses packets is around another one, which the next cannot stand beside.
+  absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host, choice_.loss == 0 ? beside : nullptr);
   if (!wire.ok() || choice_.loss == 0) return wire;
   FaultOptions faults;
   faults.loss = choice_.loss;
   return std::make_unique<FaultyTransport>(*std::move(wire), faults);
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t lane, const std::string& listen_host) {
+absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make_plain(uint16_t lane, const std::string& listen_host,
+                                                                       const Transport* beside) {
   std::random_device entropy;
   Rng rng((uint64_t{entropy()} << 32) ^ entropy());
   EndpointIdentity self;
   for (uint8_t& byte : self.uuid.bytes) byte = static_cast<uint8_t>(rng.next());
   self.incarnation = 1;
-  if (dpdk_ != nullptr) return dpdk_->make_transport(lane, self);
+  if (dpdk_ != nullptr) return dpdk_->make_transport(lane, self, beside);
   if (verbs_ != nullptr) return verbs_->make_transport(self);
   TcpOptions options;
   options.listen_ip = listen_host;

@@ -47,15 +47,18 @@ class TransportSource {
   /// For up to `lanes` transports at a time. INVALID_ARGUMENT names the transports there are, or what is wrong with the settings.
   static absl::StatusOr<std::unique_ptr<TransportSource>> open(const TransportChoice& choice, uint16_t lanes);
 
-  /// `listen_host`: where a transport that listens does so; empty: it only dials.
-  absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host);
+  /// `listen_host`: where a transport that listens does so; empty: it only dials. `beside`: one that was made here, which the same
+  /// thread polls; null: none.
+  absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host,
+                                                  const Transport* beside = nullptr);
   [[nodiscard]] const TransportChoice& choice() const { return choice_; }
   /// Null unless the transport is dpdk.
   [[nodiscard]] DpdkFabric* dpdk() const { return dpdk_.get(); }
 
  private:
   explicit TransportSource(TransportChoice choice) : choice_(std::move(choice)) {}
-  absl::StatusOr<std::unique_ptr<Transport>> make_plain(uint16_t lane, const std::string& listen_host);
+  absl::StatusOr<std::unique_ptr<Transport>> make_plain(uint16_t lane, const std::string& listen_host,
+                                                        const Transport* beside);
 
   const TransportChoice choice_;
   std::unique_ptr<DpdkFabric> dpdk_;

@@ -29,7 +29,8 @@ class Fabric final : public DpdkFabric {
   static absl::StatusOr<std::unique_ptr<DpdkFabric>> start(const DpdkOptions& options);
   ~Fabric() override;
 
-  absl::StatusOr<std::unique_ptr<Transport>> make_transport(uint16_t lane, const EndpointIdentity& self) override;
+  absl::StatusOr<std::unique_ptr<Transport>> make_transport(uint16_t lane, const EndpointIdentity& self,
+                                                            const Transport* beside) override;
   [[nodiscard]] std::vector<std::string> describe() const override;
   void reflect_raw(const std::function<bool()>& until) override;
   void ping_raw(uint32_t outstanding, uint32_t frame_bytes, const std::function<bool()>& until,
@@ -115,7 +116,8 @@ Fabric::~Fabric() {
   rte_mempool_free(pools_.attached);
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> Fabric::make_transport(uint16_t lane, const EndpointIdentity& self) {
+absl::StatusOr<std::unique_ptr<Transport>> Fabric::make_transport(uint16_t lane, const EndpointIdentity& self,
+                                                                  const Transport* beside) {
   if (lane >= options_.lanes) {
     return absl::InvalidArgumentError(absl::StrCat("lane ", lane, " of ", options_.lanes));
   }
@@ -123,7 +125,8 @@ absl::StatusOr<std::unique_ptr<Transport>> Fabric::make_transport(uint16_t lane,
   std::vector<Port*> ports;
   ports.reserve(ports_.size());
   for (auto& port : ports_) ports.push_back(port.get());
-  return std::make_unique<DpdkTransport>(ports, pools_, options_, lane, self);
+  return std::make_unique<DpdkTransport>(ports, pools_, options_, lane, self,
+                                         static_cast<const DpdkTransport*>(beside));
 }
 
 std::vector<std::string> Fabric::describe() const {

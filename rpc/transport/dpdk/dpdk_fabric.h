@@ -72,7 +72,13 @@ class DpdkFabric {
   virtual ~DpdkFabric() = default;
 
   /// The transport of worker number `lane`, which must not have one alive. `self.uuid` must not be zero. The fabric outlives it.
-  virtual absl::StatusOr<std::unique_ptr<Transport>> make_transport(uint16_t lane, const EndpointIdentity& self) = 0;
+  /// `beside`: another one of this fabric, which the same thread polls and destroys. Where the two share queues they share bursts as
+  /// well; what one sends may then wait until the other is polled. Null: a thread of its own.
+  virtual absl::StatusOr<std::unique_ptr<Transport>> make_transport(uint16_t lane, const EndpointIdentity& self,
+                                                                    const Transport* beside) = 0;
+  absl::StatusOr<std::unique_ptr<Transport>> make_transport(uint16_t lane, const EndpointIdentity& self) {
+    return make_transport(lane, self, nullptr);
+  }
 
   /// For people: "net_memif0 (driver net_memif): 10.77.0.1/24, MTU 1500, 1 queue, link up".
   [[nodiscard]] virtual std::vector<std::string> describe() const = 0;

@@ -21,15 +21,28 @@ constexpr size_t kPeersMax = 65'536;
 constexpr DurationNs kNap = 50 * kMicrosecond;
 constexpr DurationNs kLettingGo = 100 * kMillisecond;
 
+/// That of `beside`, where the lane can share its bursts, or one of its own.
+std::shared_ptr<LaneGroup> group_of(const std::vector<Port*>& ports, const DpdkOptions& options, uint16_t lane,
+                                    const std::shared_ptr<LaneGroup>& beside) {
+  if (beside == nullptr || !beside->shares_queues_with(lane)) {
+    return std::make_shared<LaneGroup>(ports, lane, options.lanes);
+  }
+  beside->join(lane);
+  return beside;
+}
+
 }  // namespace
 
 DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options,
-                             uint16_t lane, const EndpointIdentity& self)
+                             uint16_t lane, const EndpointIdentity& self, const DpdkTransport* beside)
     : options_(options),
       lane_(lane),
       udp_port_(static_cast<uint16_t>(options.udp_port + lane)),
       self_(self),
       peers_(kPeersMax),
+      group_(group_of(ports, options, lane, beside == nullptr ? nullptr : beside->group_)),
+      lines_(group_->lines()),
+      watches_(ports.size()),
       spares_(pools.frames),
       bodies_(pools.attached),
       paths_(*this),
@@ -38,7 +51,6 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
   SKUA_CHECK(wake_fd_ >= 0, "no file descriptor for the transport's wake-up");
   capabilities_.payload_max_bytes = UINT32_MAX;
   for (Port* port : ports) {
-    lines_.emplace_back(*port, lane);
     capabilities_.payload_max_bytes = std::min(capabilities_.payload_max_bytes, payload_bytes_of(*port, port->mtu()));
     capabilities_.needs_registration = capabilities_.needs_registration || port->uses_dma();
   }
@@ -51,6 +63,7 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
 
 DpdkTransport::~DpdkTransport() {
   abandon_tx();
+  group_->leave(lane_);
   close(wake_fd_);
 }
 
@@ -203,7 +216,11 @@ void DpdkTransport::send_frames(std::span<const TxFrame> frames) {
   }
   counters_.tx_packets += sent;
   counters_.tx_bytes += bytes - sent * kPacketHeaderBytes;
-  for (; touched != 0; touched &= touched - 1) lines_[static_cast<size_t>(std::countr_zero(touched))].flush();
+  const bool may_wait = group_->may_wait();
+  for (; touched != 0; touched &= touched - 1) {
+    Line& line = lines_[static_cast<size_t>(std::countr_zero(touched))];
+    if (!may_wait || line.has_burst()) line.flush();
+  }
 }
 
 /// False: the driver takes nothing, and what would come next is dropped.
@@ -236,22 +253,39 @@ void DpdkTransport::abandon_tx() {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-size_t DpdkTransport::rx_burst(std::span<RxPacket> packets) {
-  adopt();
+size_t DpdkTransport::look(std::span<RxPacket> packets) {
   std::array<rte_mbuf*, kBurstMax> received;
   const size_t room_max = std::min(packets.size(), received.size());
   size_t filled = 0;
   for (size_t i = 0; i < lines_.size() && filled < room_max; ++i) {
     Line& line = lines_[next_line_];
     if (++next_line_ == lines_.size()) next_line_ = 0;
-    size_t count = line.receive(received.data(), static_cast<uint16_t>(room_max - filled));
+    const size_t wanted = group_->is_shared() ? received.size() : room_max - filled;
+    size_t count = line.receive(received.data(), static_cast<uint16_t>(wanted));
     if (count > 0) filled += accept(line, received.data(), count, packets.subspan(filled));
-    if (options_.lanes == 1 || filled == room_max) continue;
+    if (group_->has_all_lanes() || filled == room_max) continue;
     count = rte_ring_sc_dequeue_burst(line.port().inbox(lane_), reinterpret_cast<void**>(received.data()),
                                       static_cast<unsigned>(room_max - filled), nullptr);
     if (count > 0) filled += accept(line, received.data(), count, packets.subspan(filled));
   }
   return filled;
+}
+
+/// What another lane of the group found for this one.
+size_t DpdkTransport::receive_own(std::span<RxPacket> packets) {
+  std::array<rte_mbuf*, kBurstMax> received;
+  const uint32_t count =
+      group_->take(lane_, received.data(), static_cast<uint32_t>(std::min(packets.size(), received.size())));
+  return count == 0 ? 0 : accept(lines_.front(), received.data(), count, packets);
+}
+
+size_t DpdkTransport::rx_burst(std::span<RxPacket> packets) {
+  adopt();
+  if (group_->is_shared()) {
+    if (const size_t filled = receive_own(packets); filled > 0 || !group_->should_look()) return filled;
+    for (Line& line : lines_) line.flush();
+  }
+  return look(packets);
 }
 
 size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::span<RxPacket> out) {
@@ -278,6 +312,10 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
       }
       continue;
     }
+    if (filled == out.size()) [[unlikely]] {
+      keep_for_later(packet);
+      continue;
+    }
     RxPacket& rx = out[filled++];
     rx.from = peers_.find(parsed.source);
     rx.placed = false;
@@ -292,6 +330,13 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
   counters_.rx_bytes += bytes;
   counters_.rx_zero_copy_bytes += bytes;
   return filled;
+}
+
+/// A lane of a group takes a whole burst off the device, whatever it was asked for.
+void DpdkTransport::keep_for_later(rte_mbuf* packet) {
+  if (group_->give(lane_, packet)) return;
+  ++counters_.rx_dropped;
+  rte_pktmbuf_free(packet);
 }
 
 void DpdkTransport::not_for_engine(Line& line, rte_mbuf* packet) {
@@ -325,6 +370,7 @@ void DpdkTransport::send_small(Line& line, ByteSpan frame) {
 bool DpdkTransport::hand_over(Line& line, rte_mbuf* packet, uint16_t to_port) {
   const int lane = to_port - options_.udp_port;
   if (lane < 0 || lane >= options_.lanes || lane == lane_) return false;
+  if (group_->inbox(static_cast<size_t>(lane)) != nullptr) return group_->give(static_cast<size_t>(lane), packet);
   return rte_ring_mp_enqueue(line.port().inbox(static_cast<uint16_t>(lane)), packet) == 0;
 }
 
@@ -357,6 +403,7 @@ void DpdkTransport::unregister_region(MutableByteSpan region) {
 }
 
 void DpdkTransport::wait(DurationNs timeout_ns) {
+  for (Line& line : lines_) line.flush();
   const timespec time{0, std::min(timeout_ns, kNap)};
   pollfd wake{wake_fd_, POLLIN, 0};
   if (ppoll(&wake, 1, &time, nullptr) > 0) {

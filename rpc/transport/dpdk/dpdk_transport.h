@@ -8,16 +8,21 @@
 // RX: an mbuf is lent as it is, its address being the RxBufferId, until release() frees it.
 //
 // What a driver does not take at once waits in a short queue per port; when that is full, tx_burst takes no more.
+//
+// Several lanes may be one thread's: they share bursts (lane_group.h).
 #ifndef SKUA_RPC_TRANSPORT_DPDK_DPDK_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_DPDK_DPDK_TRANSPORT_H_
 
 #include <rte_mbuf.h>
 
+#include <memory>
 #include <vector>
 
 #include "rpc/base/rng.h"
 #include "rpc/transport/dpdk/attached_bodies.h"
+#include "rpc/transport/dpdk/lane_group.h"
 #include "rpc/transport/dpdk/line.h"
+#include "rpc/transport/dpdk/link_watch.h"
 #include "rpc/transport/dpdk/path_search.h"
 #include "rpc/transport/dpdk/peers.h"
 #include "rpc/transport/dpdk/port.h"
@@ -38,8 +43,9 @@ inline constexpr char kTransportName[] = "dpdk";
 
 class DpdkTransport final : public Transport, private PathSearch::Wire {
  public:
+  /// `beside`: a lane that the same thread polls; null: there is none.
   DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
-                const EndpointIdentity& self);
+                const EndpointIdentity& self, const DpdkTransport* beside);
   ~DpdkTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
@@ -83,7 +89,10 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   void send_small(Line& line, ByteSpan frame);
 
   // RX.
+  [[gnu::noinline]] size_t receive_own(std::span<RxPacket> packets);
+  [[gnu::always_inline]] inline size_t look(std::span<RxPacket> packets);
   size_t accept(Line& line, rte_mbuf** packets, size_t count, std::span<RxPacket> out);
+  void keep_for_later(rte_mbuf* packet);
   void not_for_engine(Line& line, rte_mbuf* packet);
   bool hand_over(Line& line, rte_mbuf* packet, uint16_t to_port);
 
@@ -104,7 +113,9 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   Capabilities capabilities_;
   TransportCounters counters_;
   Peers peers_;
-  std::vector<Line> lines_;
+  const std::shared_ptr<LaneGroup> group_;
+  std::vector<Line>& lines_;  // the group's: one for each port
+  std::vector<LinkWatch> watches_;
   size_t next_line_ = 0;
   TimeNs now_ns_ = 1;  // coarse; of the last look at the links; never 0, which would mean: never
   uint64_t next_watch_tsc_ = 0;

@@ -76,8 +76,8 @@ size_t DpdkTransport::poll_links(std::span<LinkEvent> events) {
 
 void DpdkTransport::watch(size_t line_index) {
   Line& line = lines_[line_index];
-  const LinkWatch::Due due = line.watch.look(line.port().link_up(), now_ns_);
-  if (!line.watch.is_down()) return;
+  const LinkWatch::Due due = watches_[line_index].look(line.port().link_up(), now_ns_);
+  if (!watches_[line_index].is_down()) return;
   line.drop();
   if (due.restart && lane_ == 0) static_cast<void>(line.port().restart());
   if (due.complaint) complain(line_index);
@@ -88,7 +88,7 @@ void DpdkTransport::complain(size_t line_index) {
   for (PeerId id = 0; id < peers_.size() && events_.size() < kLinkEventsMax; ++id) {
     if (peers_.at(id).port != line_index) continue;
     refuse(id, absl::UnavailableError(absl::StrCat("DPDK port ", line.port().name(), " has had no link for ",
-                                                   line.watch.down_ns(now_ns_) / kMillisecond,
+                                                   watches_[line_index].down_ns(now_ns_) / kMillisecond,
                                                    " ms: is the other end there, the cable in, the interface up?")));
   }
 }
@@ -121,7 +121,7 @@ void DpdkTransport::note_room(PeerId id) {
 }
 
 bool DpdkTransport::has_link(PeerId peer) const {
-  return !lines_[peers_.at(peer).port].watch.is_down();
+  return !watches_[peers_.at(peer).port].is_down();
 }
 
 void DpdkTransport::ask(PeerId to, const PathProbe& probe) {

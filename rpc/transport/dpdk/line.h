@@ -1,4 +1,4 @@
-// Line: one of the fabric's ports as a lane sends by it. What the driver does not take at once waits here, in order.
+// Line: one of the fabric's ports as a lane, or a group of lanes, sends by it. What the driver does not take at once waits here, in order.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_LINE_H_
 #define SKUA_RPC_TRANSPORT_DPDK_LINE_H_
 
@@ -8,13 +8,12 @@
 #include <array>
 #include <cstdint>
 
-#include "rpc/transport/dpdk/link_watch.h"
 #include "rpc/transport/dpdk/port.h"
 #include "rpc/transport/transport.h"
 
 namespace skua::rpc::dpdk {
 
-/// Thread: the lane's.
+/// Thread: the lanes'.
 class Line {
  public:
   static constexpr uint16_t kPendingMax = 2 * kBurstMax;
@@ -43,7 +42,10 @@ class Line {
   /// Asks the driver to give back what it has sent.
   void reclaim() { port_->reclaim(queue_); }
 
-  LinkWatch watch;
+  /// It sends and receives by this lane's queue.
+  [[nodiscard]] bool is_of(uint16_t lane) const { return port_->queue_of(lane) == queue_; }
+  /// A burst of frames waits.
+  [[nodiscard]] bool has_burst() const { return pending_count_ >= kBurstMax; }
 
  private:
   Port* port_;
