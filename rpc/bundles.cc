@@ -108,6 +108,7 @@ void Bundles::look_ahead(std::span<const RxPacket> behind) const {
   }
   if (const SessionHot& hot = hot_of(behind[0]); hot.client != nullptr) {
     __builtin_prefetch(slot_of(behind[0], hot)->response.message, 1);
+    if (hot.association != nullptr) __builtin_prefetch(hot.association->sent.get(), 1);
   }
 }
 

@@ -128,8 +128,9 @@ class Client {
     --in_flight_;
     if (!result.status.ok()) return fail(result.status);
     ++result_.calls;
-    // Of many in flight some are timed: looking at the clock is a good part of what a small call costs.
-    const bool timed = index % kTimedEvery == 0;
+    // Of many in flight, or many that call, some are timed: looking at the clock is a good part of what a small call
+    // costs.
+    const bool timed = (options_.endpoints > 1 ? index + result_.calls : index) % kTimedEvery == 0;
     const TimeNs now = timed ? clock_.now_ns() : endpoint_.now_ns();
     Histogram& latency = first_after_pause_ ? result_.after_idle_ns : result_.latency_ns;
     if (timed && measuring_) latency.record(static_cast<uint64_t>(now - started_[index]));

@@ -21,6 +21,11 @@ constexpr size_t kPeersMax = 65'536;
 constexpr DurationNs kNap = 50 * kMicrosecond;
 constexpr DurationNs kLettingGo = 100 * kMillisecond;
 
+void prefetch(const Peer& peer) {
+  rte_prefetch0(&peer);
+  rte_prefetch0(reinterpret_cast<const std::byte*>(&peer) + 64);
+}
+
 /// That of `beside`, where the lane can share its bursts, or one of its own.
 std::shared_ptr<LaneGroup> group_of(const std::vector<Port*>& ports, const DpdkOptions& options, uint16_t lane,
                                     const std::shared_ptr<LaneGroup>& beside) {
@@ -318,6 +323,7 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
     }
     RxPacket& rx = out[filled++];
     rx.from = peers_.find(parsed.source);
+    if (count > 1 && rx.from != kNoPeer) prefetch(peers_.at(rx.from));  // for the answer
     rx.placed = false;
     const std::byte* header = frame.data() + parsed.payload_offset;
     rx.header = ByteSpan(header, kPacketHeaderBytes);
