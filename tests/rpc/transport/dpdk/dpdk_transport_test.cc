@@ -17,7 +17,7 @@
 namespace skua::rpc {
 namespace {
 
-constexpr uint16_t kLanes = 2;
+constexpr uint16_t kLanes = 5;
 /// More than the device's ring holds (1,023), so that both can run out.
 constexpr uint32_t kMbufs = 2047;
 
@@ -352,6 +352,146 @@ TEST_F(DpdkClaimTest, OfAnAddressInUse_ChangesNothing) {
 TEST_F(DpdkClaimTest, OfAnAddressThatNoSessionUses_IsTaken) {
   EXPECT_EQ(sender_->resolve_claimed(claim_).value(), to_receiver_);
   EXPECT_EQ(next_hop(), kWrongMac);
+}
+
+// --- Lanes of one thread ---------------------------------------------------------------------------------------------
+
+/// Three lanes that share bursts. The others are the far side; all have the one queue of the device.
+class DpdkGroupTest : public DpdkTransportTest {
+ protected:
+  static constexpr size_t kGroup = 3;
+
+  void SetUp() override {
+    DpdkTransportTest::SetUp();
+    if (IsSkipped()) return;
+    for (size_t i = 0; i < kGroup; ++i) {
+      const auto lane = static_cast<uint16_t>(2 + i);
+      lanes_[i] = (*fabric())->make_transport(lane, identity_of(static_cast<uint8_t>(10 + i)), lanes_[0].get()).value();
+      to_lane_[i] = sender_->resolve(lanes_[i]->local_descriptor()).value();
+      to_sender_[i] = lanes_[i]->resolve(sender_->local_descriptor()).value();
+    }
+  }
+
+  void send_to(size_t lane, const std::string& text) {
+    const TxFrame frame = write_frame(sender_->take_frame(to_lane_[lane]), text);
+    sender_->send_frames(std::span(&frame, 1));
+  }
+  void send_from(size_t lane, const std::string& text) {
+    const TxFrame frame = write_frame(lanes_[lane]->take_frame(to_sender_[lane]), text);
+    lanes_[lane]->send_frames(std::span(&frame, 1));
+  }
+  /// What one call brings.
+  static std::vector<std::string> receive(Transport& transport, size_t count_max = kBurstMax) {
+    std::array<RxPacket, kBurstMax> burst;
+    const size_t count = transport.rx_burst(std::span(burst).first(count_max));
+    std::vector<std::string> out;
+    for (size_t i = 0; i < count; ++i) {
+      out.emplace_back(as_string_view(burst[i].payload));
+      transport.release(std::span(&burst[i].buffer, 1));
+    }
+    return out;
+  }
+
+  std::array<std::unique_ptr<Transport>, kGroup> lanes_;
+  std::array<PeerId, kGroup> to_lane_{};
+  std::array<PeerId, kGroup> to_sender_{};
+};
+
+using Strings = std::vector<std::string>;
+
+TEST_F(DpdkGroupTest, OneLooksForAll) {
+  send_to(1, "b");
+  send_to(0, "a");
+  send_to(2, "c");
+  EXPECT_EQ(receive(*lanes_[0]), Strings{"a"});
+  EXPECT_EQ(receive(*receiver_), Strings{}) << "the device is empty";
+  EXPECT_EQ(receive(*lanes_[1]), Strings{"b"});
+  EXPECT_EQ(receive(*lanes_[2]), Strings{"c"});
+  EXPECT_EQ(receive(*lanes_[0]), Strings{});
+}
+
+TEST_F(DpdkGroupTest, Frames_WaitForTheLastLaneThatHasPackets) {
+  send_to(0, "to a");
+  send_to(1, "to b");
+  EXPECT_EQ(receive(*lanes_[0]), Strings{"to a"});
+  send_from(0, "from a");
+  EXPECT_EQ(receive(*sender_), Strings{}) << "the second lane has a packet";
+  EXPECT_EQ(receive(*lanes_[1]), Strings{"to b"});
+  send_from(1, "from b");
+  EXPECT_EQ(receive(*sender_), (Strings{"from a", "from b"}));
+}
+
+TEST_F(DpdkGroupTest, WithoutPackets_FramesLeaveAtOnce) {
+  send_from(2, "now");
+  EXPECT_EQ(receive(*sender_), Strings{"now"});
+}
+
+TEST_F(DpdkGroupTest, WhatWaits_LeavesWhenALaneLooksOrSleeps) {
+  send_to(0, "to a");
+  send_to(1, "to b");
+  EXPECT_EQ(receive(*lanes_[0]), Strings{"to a"});
+  send_from(0, "first");
+  EXPECT_EQ(receive(*sender_), Strings{});
+  lanes_[2]->wait(1);
+  EXPECT_EQ(receive(*sender_), Strings{"first"});
+  send_from(0, "second");
+  EXPECT_EQ(receive(*sender_), Strings{});
+  // The lane that looks finds what it has just sent, which is another one's, and hands it over.
+  EXPECT_EQ(receive(*lanes_[2]), Strings{});
+  EXPECT_EQ(receive(*sender_), Strings{"second"});
+  EXPECT_EQ(receive(*lanes_[1]), Strings{"to b"});
+}
+
+TEST_F(DpdkGroupTest, AFullBurst_DoesNotWait) {
+  send_to(0, "to a");
+  send_to(1, "to b");
+  EXPECT_EQ(receive(*lanes_[0]), Strings{"to a"});
+  for (size_t i = 0; i < kBurstMax; ++i) send_from(0, "x");
+  EXPECT_EQ(receive(*sender_).size(), kBurstMax);
+  EXPECT_EQ(receive(*lanes_[1]), Strings{"to b"});
+}
+
+TEST_F(DpdkGroupTest, MoreThanAskedFor_ComesLaterInOrder) {
+  Strings sent;
+  for (int i = 0; i < 20; ++i) sent.push_back(std::to_string(i));
+  for (const std::string& text : sent) send_to(0, text);
+  send_to(1, "b");
+  Strings got;
+  for (int i = 0; i < 5; ++i) {
+    const Strings some = receive(*lanes_[0], 4);
+    EXPECT_EQ(some.size(), 4u);
+    got.insert(got.end(), some.begin(), some.end());
+  }
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(receive(*lanes_[1]), Strings{"b"});
+}
+
+/// A lane that is not polled holds up none of the others, and loses what it has no room for.
+TEST_F(DpdkGroupTest, ALaneThatIsNotPolled_HoldsUpNobody) {
+  size_t others = 0;
+  for (int i = 0; i < 600; ++i) {
+    send_to(1, "ignored");
+    if (i % 2 == 0) send_to(0, "taken");
+    others += receive(*lanes_[0]).size();
+  }
+  for (int i = 0; i < 20; ++i) others += receive(*lanes_[0]).size();
+  EXPECT_EQ(others, 300u);
+  EXPECT_GT(lanes_[0]->counters().rx_dropped, 0u);
+  send_from(0, "still");
+  for (size_t i = 0; i < 2 * kGroup; ++i) static_cast<void>(receive(*lanes_[0]));
+  EXPECT_EQ(receive(*sender_), Strings{"still"});
+}
+
+TEST_F(DpdkGroupTest, ALaneThatEnds_LeavesTheOthers) {
+  send_to(0, "to a");
+  send_to(1, "to b");
+  EXPECT_EQ(receive(*lanes_[0]), Strings{"to a"});
+  lanes_[1].reset();  // with its packet
+  send_from(0, "at once");
+  EXPECT_EQ(receive(*sender_), Strings{"at once"});
+  lanes_[0].reset();
+  send_from(2, "the last one");
+  EXPECT_EQ(receive(*sender_), Strings{"the last one"});
 }
 
 TEST_F(DpdkTransportTest, MakeTransport_OnlyForLanesThereAre) {
