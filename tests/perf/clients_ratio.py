@@ -3,12 +3,18 @@
 
 usage: tests/perf/clients_ratio.py [--runs N] [CLIENTS]...
 
-32-byte calls per second of CLIENTS endpoints (64), which one thread polls in turn: each has its own lane of the device, and so an address
-of its own and packets of its own, which hold one call each. Two processors have no room for as many threads; so the client's processor
-polls them all and hands each the packets that came for it through the one queue pair. Two controls go with it:
+32-byte calls per second of CLIENTS clients (64), each with its own lane of the device, and so an address of its own and packets of
+its own, which hold one call each. Two processors have no room for as many threads; so the client's processor does the work of all, in
+two ways:
+
+  clients     a loop stands for them that costs next to nothing (bare_clients.cc): what the server can do
+  endpoints   an endpoint for each, polled in turn by one thread: what 64 of them on one processor can do
+
+Controls go with it:
 
   sessions    one endpoint with CLIENTS sessions, one call outstanding in each: its calls share packets
   alone       one endpoint with one call outstanding: what a round trip costs with nothing to overlap it
+  frames      bare frames of the same size, as many in flight, sent back by a loop (skua-perf raw): what device and machine leave room for
 
 Prints one line a run and the median ratios by state of the machine: see dpdk_ratios.py for what does not count.
 
@@ -22,6 +28,7 @@ import argparse
 import memif_pair as pair
 
 RUNS_PER_RATIO_MAX = 3
+FRAME_BYTES = 114  # a bundle of one request of 32 bytes
 
 
 def rate(*words):
@@ -29,25 +36,32 @@ def rate(*words):
 
 
 def measure(clients, wanted):
-    """Prints `wanted` ratios of one state, and their median; those of the other state as well, if there are some."""
-    ratios = {'near': [], 'far': []}
+    """Prints `wanted` ratios of one state, and their medians; those of the other state as well, if there are some."""
+    names = ('clients', 'endpoints', 'clients over bare frames')
+    ratios = {name: {'near': [], 'far': []} for name in names}
     for run in range(1, RUNS_PER_RATIO_MAX * wanted + 1):
         before_ns = pair.distance_ns()
         one = rate('--outstanding', str(clients))
+        bare = pair.bare_clients(clients)
         many = rate('--outstanding', '1', '--endpoints', str(clients))
         sessions = rate('--outstanding', str(clients), '--sessions', str(clients))
         alone = rate('--outstanding', '1')
+        frames = pair.skua('raw', '--outstanding', str(clients), '--size', str(FRAME_BYTES))
         after_ns = pair.distance_ns()
-        waited_ms = max(report['waited_ms'] for report in (one, many, sessions, alone))
-        state, counts, words = pair.judge(before_ns, after_ns, waited_ms)
+        reports = (bare, many, one, sessions, alone, frames)
+        state, counts, words = pair.judge(before_ns, after_ns, max(report['waited_ms'] for report in reports))
+        million = [report['calls_per_second'] / 1e6 for report in reports]
         if counts:
-            ratios[state].append(many['calls_per_second'] / one['calls_per_second'])
-        million = [report['calls_per_second'] / 1e6 for report in (many, one, sessions, alone)]
-        print(f'{clients:3} clients {run}: {million[0]:6.2f} million calls/s, one with as many {million[1]:6.2f}, ratio '
-              f'{million[0] / million[1]:.3f}; sessions {million[2]:6.2f}, alone {million[3]:6.2f}   {words}', flush=True)
-        if max(map(len, ratios.values())) == wanted:
+            found = (million[0] / million[2], million[1] / million[2], million[0] / million[5])
+            for name, ratio in zip(names, found):
+                ratios[name][state].append(ratio)
+        print(f'{clients:3} clients {run}: {million[0]:6.2f} million calls/s, endpoints {million[1]:6.2f}, one with as many '
+              f'{million[2]:6.2f}, ratios {million[0] / million[2]:.3f} and {million[1] / million[2]:.3f}; sessions '
+              f'{million[3]:6.2f}, alone {million[4]:6.2f}, frames {million[5]:6.2f}   {words}', flush=True)
+        if max(map(len, ratios['clients'].values())) == wanted:
             break
-    pair.print_medians(f'{clients:3} clients', ratios)
+    for name in names:
+        pair.print_medians(f'{clients:3} {name}', ratios[name])
 
 
 def main():

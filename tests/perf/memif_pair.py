@@ -131,36 +131,60 @@ class Pair:
         return process
 
 
+def words_of(pair, role, address, core, program, buffer_bytes=0):
+    """A program's own words, and those that name its end of the pair."""
+    common = ['taskset', '-c', str(core), os.path.join(BIN, program)]
+    names = ('--device', '--address') if program == 'bare_clients' else ('--dpdk-devices', '--dpdk-addresses')
+    return common, [names[0], memif(role, pair.socket, buffer_bytes), names[1], address]
+
+
+def start_server(pair, serving, server=(), buffer_bytes=0):
+    """A skua-perf server, when it can be dialled."""
+    program, device = words_of(pair, 'server', '10.77.0.1/24', SERVER_CORE, 'skua-perf', buffer_bytes)
+    other = pair.start(*program, *serving, '--transport', 'dpdk', *device, *server, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not os.path.exists(pair.socket):
+        if other.poll() is not None or time.monotonic() > deadline:
+            fail(f'the server did not start: {other.communicate()[1].strip()}')
+        time.sleep(0.05)
+    if serving[0] != 'raw':
+        time.sleep(0.3)
+    return other
+
+
+def report_of(pair, name, words, other):
+    """What the client prints, with the longest time that a thread of either end waited for its processor ('waited_ms')."""
+    client = pair.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waits = Waits()
+    while client.poll() is None:
+        waits.look(client, other)
+        time.sleep(0.1)
+    out, err = client.communicate()
+    if client.returncode != 0:
+        fail(f'{name} failed: {err.strip()}')
+    return {**json.loads(out), 'waited_ms': waits.longest_ms}
+
+
 def skua(mode, *arguments, server=(), buffer_bytes=0, seconds=3):
     """One skua-perf test; the report as a dictionary, with the longest time that a thread of either end waited for its processor
     ('waited_ms'). `server`: more arguments for the other end."""
-    def words(role, address, core):
-        common = ['taskset', '-c', str(core), os.path.join(BIN, 'skua-perf')]
-        return common, ['--transport', 'dpdk', '--dpdk-devices', memif(role, pair.socket, buffer_bytes),
-                        '--dpdk-addresses', address]
     with Pair() as pair:
-        program, device = words('server', '10.77.0.1/24', SERVER_CORE)
         serving = ['raw', '--reflect'] if mode == 'raw' else ['server', '--listen', CONTROL]
-        other = pair.start(*program, *serving, *device, *server, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 20
-        while not os.path.exists(pair.socket):
-            if other.poll() is not None or time.monotonic() > deadline:
-                fail(f'the server did not start: {other.communicate()[1].strip()}')
-            time.sleep(0.05)
-        if mode != 'raw':
-            time.sleep(0.3)
-        program, device = words('client', '10.77.0.2/24', CLIENT_CORE)
+        other = start_server(pair, serving, server, buffer_bytes)
+        program, device = words_of(pair, 'client', '10.77.0.2/24', CLIENT_CORE, 'skua-perf', buffer_bytes)
         target = [] if mode == 'raw' else [CONTROL]
-        client = pair.start(*program, mode, *target, *device, '--duration', f'{seconds}s', '--output', 'json', *arguments,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        waits = Waits()
-        while client.poll() is None:
-            waits.look(client, other)
-            time.sleep(0.1)
-        out, err = client.communicate()
-        if client.returncode != 0:
-            fail(f'skua-perf {mode} failed: {err.strip()}')
-        return {**json.loads(out), 'waited_ms': waits.longest_ms}
+        return report_of(pair, f'skua-perf {mode}',
+                         [*program, mode, *target, '--transport', 'dpdk', *device, '--duration', f'{seconds}s',
+                          '--output', 'json', *arguments], other)
+
+
+def bare_clients(clients, seconds=3):
+    """Calls of clients that cost next to nothing, to a skua-perf server; as skua() reports."""
+    with Pair() as pair:
+        other = start_server(pair, ['server', '--listen', CONTROL])
+        program, device = words_of(pair, 'client', '10.77.0.2/24', CLIENT_CORE, 'bare_clients')
+        return report_of(pair, 'bare_clients',
+                         [*program, CONTROL, *device, '--clients', str(clients), '--seconds', str(seconds)], other)
 
 
 def skua_crowd(crowd_size, crowd, bystander, seconds=3):
