@@ -104,7 +104,11 @@ void Bundles::look_ahead(std::span<const RxPacket> behind) const {
     const SessionHot& hot = hot_of(behind[1]);
     const auto* association = reinterpret_cast<const std::byte*>(hot.association);
     for (size_t i = 0; i < sizeof(Association); i += 64) __builtin_prefetch(association + i, 1);
-    if (hot.client != nullptr) __builtin_prefetch(slot_of(behind[1], hot), 1);
+    if (hot.client != nullptr) {
+      const ServerSlot* slot = slot_of(behind[1], hot);
+      __builtin_prefetch(slot, 1);
+      __builtin_prefetch(slot->few.at + FewBytes::kMax / 2, 1);
+    }
   }
   if (const SessionHot& hot = hot_of(behind[0]); hot.client != nullptr) {
     __builtin_prefetch(slot_of(behind[0], hot)->response.message, 1);
