@@ -15,6 +15,7 @@
 #include "kvstore/engine/rocksdb_background.h"
 #include "kvstore/engine/rocksdb_internal.h"
 #include "kvstore/engine/rocksdb_memtables.h"
+#include "kvstore/memory/prefetch.h"
 
 namespace skua::kv::internal {
 namespace {
@@ -30,13 +31,11 @@ constexpr uint64_t kNoFlush = UINT64_MAX;
 
 /// So many effects ahead are fetched into the cache while a table is written.
 constexpr size_t kPrefetchEffects = 8;
-constexpr size_t kCacheLineBytes = 64;
+constexpr size_t kPrefetchValueBytes = 256;
 
 void prefetch(const AppliedEffect& effect) {
   __builtin_prefetch(effect.key.data());
-  if (!effect.value) return;
-  const size_t bytes = std::min<size_t>(effect.value->size(), 4 * kCacheLineBytes);
-  for (size_t at = 0; at < bytes; at += kCacheLineBytes) __builtin_prefetch(effect.value->data() + at);
+  if (effect.value) prefetch_bytes(*effect.value, kPrefetchValueBytes);
 }
 
 void release_slice(void* slice) {

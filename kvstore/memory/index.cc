@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "kvstore/memory/mutants.h"
+#include "kvstore/memory/prefetch.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -227,6 +228,7 @@ void Index::grow() {
 
 /// Fetches the bucket whose turn it is `ahead` splits from now, and the items of the one half as far away.
 void Index::prefetch_split(size_t ahead) const {
+  keep_prefetches();
   const size_t next = bucket_count_ - round_buckets_;
   if (next + ahead >= round_buckets_) return;
   __builtin_prefetch(&buckets_[next + ahead]);

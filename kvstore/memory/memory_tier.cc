@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/limits.h"
 #include "kvstore/memory/mutants.h"
+#include "kvstore/memory/prefetch.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {
@@ -230,7 +231,10 @@ void MemoryTier::get_batch(std::span<const ItemKey> keys, uint64_t now, std::spa
   for (size_t at = 0; at < keys.size(); at += slots.size()) {
     const size_t count = std::min(slots.size(), keys.size() - at);
     index_.find_batch(keys.subspan(at, count), std::span(slots).first(count));
-    for (size_t i = 0; i < count; ++i) finish_lookup(keys[at + i], slots[i], now, out[at + i]);
+    for (size_t i = 0; i < count; ++i) {
+      finish_lookup(keys[at + i], slots[i], now, out[at + i]);
+      if (at + i < kValuesAhead) prefetch_bytes(out[at + i].value.bytes());  // they come while the others are finished
+    }
   }
 }
 

@@ -93,6 +93,9 @@ class MemoryTier {
     kTooLarge,      ///< larger than item_bytes_max(); nothing was done
   };
 
+  /// See get_batch.
+  static constexpr size_t kValuesAhead = 4;
+
   enum class Found : uint8_t { kHit, kAbsent, kMiss };
 
   /// What a miss saw, for fill_from_disk. The durable tier is to be read after the miss. A miss may share the read that
@@ -184,8 +187,13 @@ class MemoryTier {
   [[nodiscard]] size_t batch_bytes_max() const { return arena_->region_count() / 2 * arena_->region_bytes(); }
 
   [[nodiscard]] Lookup get(const ItemKey& key, uint64_t now);
-  /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
+  /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`. The first kValuesAhead values
+  /// are on their way into the cache then. Whoever copies values fetches the one kValuesAhead further (prefetch.h) before each
+  /// copy: fewer would come too late, and with many at a time the processor cannot do other work meanwhile.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
+
+  /// Begins to fetch what a get_batch of this key to come looks at first.
+  void prefetch_bucket(const ItemKey& key) const { index_.prefetch(key.hash); }
 
   /// Brings what puts or gets of these keys will touch into the cache: for a burst of puts, before the first of them.
   void prefetch(std::span<const ItemKey> keys);

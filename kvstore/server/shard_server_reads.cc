@@ -2,6 +2,7 @@
 #include <span>
 #include <utility>
 
+#include "kvstore/memory/prefetch.h"
 #include "kvstore/server/shard_server.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
@@ -49,16 +50,20 @@ void ShardServer::on_get(IncomingCall&& call) {
 void ShardServer::gather(HeldShard& shard, const GetRequest& request, IncomingCall&& call, bool confirmed) {
   const size_t i = gathered_count_++;
   gathered_keys_[i] = WorkerEngine::item_key(*shard.engine, request.key);
+  engine_->expect(gathered_keys_[i]);
   gathered_[i] = {&shard, std::move(call), request.wants_ttl, confirmed};  // the key stays where it is
   if (gathered_count_ == gathered_.size()) answer_gathered();
 }
 
-/// A lookup waits for memory two or three times; those of a burst wait together. Nothing that removes a shard runs in between.
+/// A lookup waits for memory two or three times; those of a burst wait together. A value comes into the cache while the
+/// answers before it are written. Nothing that removes a shard runs in between.
 void ShardServer::answer_gathered() {
   const size_t count = std::exchange(gathered_count_, 0);
   if (count == 0) return;
   engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
+  constexpr size_t kAhead = MemoryTier::kValuesAhead;
   for (size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) prefetch_bytes(gathered_found_[i + kAhead].value.bytes());
     answer_get(gathered_[i], gathered_keys_[i], gathered_found_[i]);
     gathered_found_[i].value.reset();
     gathered_[i].call.request.reset();

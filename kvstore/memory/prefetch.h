@@ -1,0 +1,53 @@
+// Bytes that are going to be copied, fetched into the processor's cache before.
+//
+//    cache lines   |.......|.......|.......|.......|
+//    bytes             ##################                they begin and end anywhere in a line
+//
+// Lines come side by side, so a copy waits for one line that was left out as long as for all of them. The last one counts.
+#ifndef SKUA_KVSTORE_MEMORY_PREFETCH_H_
+#define SKUA_KVSTORE_MEMORY_PREFETCH_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+inline constexpr size_t kCacheLineBytes = 64;
+/// What a longer run has behind, the processor fetches by itself: it sees the line after line.
+inline constexpr size_t kPrefetchBytesMax = 2048;
+
+/// Neighbouring lines, the first one's address a multiple of kCacheLineBytes.
+struct CacheLines {
+  uintptr_t first = 0;
+  size_t count = 0;
+};
+
+/// Those that the bytes lie in.
+[[nodiscard]] inline CacheLines lines_of(ByteSpan bytes) {
+  if (bytes.empty()) return {};
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = begin / kCacheLineBytes * kCacheLineBytes;
+  return {first, (begin + bytes.size() - 1 - first) / kCacheLineBytes + 1};
+}
+
+/// For a function that does nothing but fetch. GCC takes such a function for one without any effect and drops calls of it
+/// that it does not inline early; a statement that it does not see into, of no instructions, keeps them.
+[[gnu::always_inline]] inline void keep_prefetches() {
+  asm volatile("");
+}
+
+/// Begins to fetch the bytes, `bytes_max` of them at most. Returns at once; never faults.
+inline void prefetch_bytes(ByteSpan bytes, size_t bytes_max = kPrefetchBytesMax) {
+  keep_prefetches();
+  const CacheLines lines = lines_of(bytes.first(std::min(bytes.size(), bytes_max)));
+  for (size_t i = 0; i < lines.count; ++i) {
+    __builtin_prefetch(reinterpret_cast<const void*>(lines.first + i * kCacheLineBytes));
+  }
+}
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_MEMORY_PREFETCH_H_
