@@ -82,8 +82,10 @@ void write_write(ByteWriter& writer, const WriteReply& reply) {
 }  // namespace
 
 void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
-  writer.write(HeaderBytes{kReplyFormat, head.status, flags, static_cast<uint32_t>(count), head.version, head.epoch,
-                           head.map_revision, head.index});
+  // As whole words: a HeaderBytes put together of smaller ones is copied in other widths, and waits for them.
+  const uint64_t first = uint64_t{kReplyFormat} | static_cast<uint64_t>(head.status) << 8 | uint64_t{flags} << 16 |
+                         static_cast<uint64_t>(count) << 32;
+  writer.write(std::array{first, head.version, head.epoch, head.map_revision, head.index});
 }
 
 absl::Status malformed_reply(const char* what, size_t size) {

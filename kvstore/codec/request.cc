@@ -130,14 +130,17 @@ absl::StatusOr<Route> decode_route(ByteSpan bytes) {
   return route;
 }
 
-absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
+namespace {
+
+absl::Status read_get(ByteSpan bytes, GetRequest& request) {
   ByteReader reader(bytes);
   RequestHeader header;
   if (absl::Status status = read_request_header(Method::kGet, bytes, kGetAtLeast | kGetWantsTtl, reader, header);
       !status.ok()) {
     return status;
   }
-  GetRequest request{.route = header.route, .wants_ttl = (header.flags & kGetWantsTtl) != 0};
+  request.route = header.route;
+  request.wants_ttl = (header.flags & kGetWantsTtl) != 0;
   if ((header.flags & kGetAtLeast) != 0) {
     request.at_least_index = reader.read<uint64_t>();
     if (request.at_least_index == 0) return malformed_request(Method::kGet, "it asks for index 0", bytes.size());
@@ -146,7 +149,15 @@ absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
   if (!reader.complete() || header.count != 0) {
     return malformed_request(Method::kGet, "its length disagrees with its key's", bytes.size());
   }
-  if (absl::Status status = check_key(request.key); !status.ok()) return status;
+  return check_key(request.key);
+}
+
+}  // namespace
+
+/// Read into its place: a copy in other widths than the fields were just written in waits until they are in the cache.
+absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
+  absl::StatusOr<GetRequest> request(absl::in_place);
+  if (absl::Status status = read_get(bytes, *request); !status.ok()) request = std::move(status);
   return request;
 }
 

@@ -1,5 +1,7 @@
 #include "kvstore/codec/request_header.h"
 
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/row.h"
 
@@ -8,16 +10,14 @@ namespace {
 
 /// The header as it lies in the request (little endian, no gaps): read and written in one go, for each request does it.
 struct HeaderBytes {
-  uint32_t table_id;
-  uint32_t shard;
-  uint64_t epoch;
-  uint64_t map_revision;
+  Route route;
   uint8_t format;
   uint8_t flags;
   uint16_t key_bytes;
   uint32_t count;
 };
 static_assert(sizeof(HeaderBytes) == kRequestHeaderBytes);
+static_assert(offsetof(HeaderBytes, format) == offsetof(Route, map_revision) + sizeof(uint64_t));
 
 }  // namespace
 
@@ -36,15 +36,17 @@ MutationRules rules_of(Method method) {
 }
 
 void write_request_header(ByteWriter& writer, const RequestHeader& header) {
-  writer.write(HeaderBytes{header.route.table_id, header.route.shard, header.route.epoch, header.route.map_revision,
-                           kRequestFormat, header.flags, header.key_bytes, header.count});
+  writer.write(HeaderBytes{header.route, kRequestFormat, header.flags, header.key_bytes, header.count});
 }
 
 absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
                                  RequestHeader& header) {
   if (bytes.size() < kRequestHeaderBytes) return malformed_request(method, "shorter than its header", bytes.size());
   const auto read = reader.read<HeaderBytes>();
-  header = {{read.table_id, read.shard, read.epoch, read.map_revision}, read.flags, read.key_bytes, read.count};
+  header.route = read.route;  // one by one: see decode_get
+  header.flags = read.flags;
+  header.key_bytes = read.key_bytes;
+  header.count = read.count;
   if (read.format != kRequestFormat) {
     return absl::InvalidArgumentError(absl::StrCat(method_name(method), " request has format ", read.format,
                                                    "; this build reads format ", kRequestFormat));

@@ -270,8 +270,8 @@ class WorkerEngine {
   [[nodiscard]] MemoryTier::Lookup get(const EngineShard& shard, std::string_view key);
   /// The key will be in a get_batch soon: what it looks at first is fetched into the cache meanwhile.
   void expect(const ItemKey& key) const { memory_->prefetch_bucket(key); }
-  /// The same as get for many keys, of any shards, with their cache misses overlapping. `out` is as long as `keys`. Its values:
-  /// see MemoryTier::get_batch.
+  /// Like get for many keys, of any shards, with their cache misses overlapping. `out` is as long as `keys`. What to do
+  /// with its values: see MemoryTier::get_batch.
   void get_batch(std::span<const ItemKey> keys, std::span<MemoryTier::Lookup> out);
   [[nodiscard]] static ItemKey item_key(const EngineShard& shard, std::string_view key);
   /// Reads what was a miss in memory; ends in fetch_done.

@@ -187,9 +187,10 @@ class MemoryTier {
   [[nodiscard]] size_t batch_bytes_max() const { return arena_->region_count() / 2 * arena_->region_bytes(); }
 
   [[nodiscard]] Lookup get(const ItemKey& key, uint64_t now);
-  /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`. The first kValuesAhead values
-  /// are on their way into the cache then. Whoever copies values fetches the one kValuesAhead further (prefetch.h) before each
-  /// copy: fewer would come too late, and with many at a time the processor cannot do other work meanwhile.
+  /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
+  ///
+  /// The first kValuesAhead values are on their way into the cache then. Whoever copies values fetches the one that is
+  /// kValuesAhead further before each copy (prefetch.h): fewer come too late, many keep the processor from other work.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
 
   /// Begins to fetch what a get_batch of this key to come looks at first.

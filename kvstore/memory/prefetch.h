@@ -3,7 +3,7 @@
 //    cache lines   |.......|.......|.......|.......|
 //    bytes             ##################                they begin and end anywhere in a line
 //
-// Lines come side by side, so a copy waits for one line that was left out as long as for all of them. The last one counts.
+// Lines come side by side: a copy waits for one line that was left out as long as for all of them. The last one counts.
 #ifndef SKUA_KVSTORE_MEMORY_PREFETCH_H_
 #define SKUA_KVSTORE_MEMORY_PREFETCH_H_
 
@@ -33,8 +33,8 @@ struct CacheLines {
   return {first, (begin + bytes.size() - 1 - first) / kCacheLineBytes + 1};
 }
 
-/// For a function that does nothing but fetch. GCC takes such a function for one without any effect and drops calls of it
-/// that it does not inline early; a statement that it does not see into, of no instructions, keeps them.
+/// For a function that does nothing but fetch. GCC takes such a function for one without any effect and drops calls of
+/// it that it does not inline early; a statement that it does not see into, of no instructions, keeps them.
 [[gnu::always_inline]] inline void keep_prefetches() {
   asm volatile("");
 }
