@@ -257,7 +257,7 @@ TEST(PeerLinksTest, Full_IsToldAndSoIsRoom) {
   EXPECT_EQ(world.node(0).links().counters().dropped_full, 1U);
   EXPECT_FALSE(world.node(0).links().has_room(PeerNode::address(1), 1));
   ASSERT_TRUE(world.run_until([&] { return world.node(1).tokens.size() == 8; }));
-  for (auto& token : world.node(1).tokens) token.reply({});
+  for (auto& token : world.node(1).tokens) token.reply(rpc::MessagePtr());
   world.node(1).tokens.clear();
   world.node(1).leases.clear();
   ASSERT_TRUE(world.run_until([&] { return !world.node(0).room.empty(); }));
