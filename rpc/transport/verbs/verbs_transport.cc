@@ -73,6 +73,7 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   capabilities_.needs_registration = true;
   capabilities_.loopback = true;
   capabilities_.wakes_on_receive = true;
+  capabilities_.receives_in_memory = true;
   capabilities_.frames = true;
   now_ns_ = clock_.now_ns();
   // Without READs everything goes in packets.
@@ -201,7 +202,7 @@ void VerbsTransport::send_own(PeerId to, ByteSpan datagram) {
   queue_->post();
 }
 
-void VerbsTransport::address_request(UdQueue::SendSlot& slot, const Peer& peer) {
+inline void VerbsTransport::address_request(UdQueue::SendSlot& slot, const Peer& peer) {
   slot.request.wr.ud.ah = peer.handle->get();
   slot.request.wr.ud.remote_qpn = peer.address.qp_number;
   slot.request.wr.ud.remote_qkey = peer.address.qkey;
@@ -267,6 +268,16 @@ TxFrame VerbsTransport::take_frame(PeerId to) {
   return out;
 }
 
+inline void VerbsTransport::build(const Peer& peer, const TxFrame& frame) {
+  UdQueue::SendSlot& slot = queue_->next_slot_of(static_cast<uint32_t>(frame.cookie));
+  slot.pieces[0] = {reinterpret_cast<uintptr_t>(frame.bytes), frame.size, queue_->slot_key()};
+  slot.request.num_sge = 1;
+  address_request(slot, peer);
+  queue_->commit(slot, frame.size, kNoToken);
+  ++counters_.tx_packets;
+  counters_.tx_bytes += frame.size - kPacketHeaderBytes;
+}
+
 void VerbsTransport::send_frames(std::span<const TxFrame> frames) {
   for (const TxFrame& frame : frames) {
     SKUA_CHECK(queue_->is_frame(frame.cookie), "a frame was sent that is not out");
@@ -286,16 +297,6 @@ void VerbsTransport::send_frames(std::span<const TxFrame> frames) {
     build(peer, frame);
   }
   queue_->post();
-}
-
-void VerbsTransport::build(const Peer& peer, const TxFrame& frame) {
-  UdQueue::SendSlot& slot = queue_->next_slot_of(static_cast<uint32_t>(frame.cookie));
-  slot.pieces[0] = {reinterpret_cast<uintptr_t>(frame.bytes), frame.size, queue_->slot_key()};
-  slot.request.num_sge = 1;
-  address_request(slot, peer);
-  queue_->commit(slot, frame.size, kNoToken);
-  ++counters_.tx_packets;
-  counters_.tx_bytes += frame.size - kPacketHeaderBytes;
 }
 
 size_t VerbsTransport::reap(std::span<TxToken> tokens) {
@@ -326,6 +327,37 @@ size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
   return 0;
 }
 
+inline VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
+  if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
+    ++stats_.rx_short;
+    return Fate::kDropped;
+  }
+  Source source{0, received.source_lid, received.source_qp};
+  if (received.has_grh) {
+    const std::optional<Source> parsed =
+        parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
+    if (!parsed.has_value()) {
+      ++stats_.rx_bad_network_header;
+      return Fate::kDropped;
+    }
+    source = *parsed;
+  }
+  out.from = peers_.find(source);
+  const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
+  if (ConnectMessage::is_one(datagram)) [[unlikely]] {
+    accept_own(out.from, datagram);
+    return Fate::kOwn;
+  }
+  out.placed = false;
+  out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
+  out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
+  out.buffer = received.buffer;
+  out.placement = 0;
+  counters_.rx_bytes += out.payload.size();
+  counters_.rx_zero_copy_bytes += out.payload.size();
+  return Fate::kEngine;
+}
+
 size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets) {
   size_t filled = 0;
   for (const UdQueue::Received& one : received) {
@@ -343,36 +375,9 @@ size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, s
   return filled;
 }
 
-VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
-  if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
-    ++stats_.rx_short;
-    return Fate::kDropped;
-  }
-  Source source{0, received.source_lid, received.source_qp};
-  if (received.has_grh) {
-    const std::optional<Source> parsed =
-        parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
-    if (!parsed.has_value()) {
-      ++stats_.rx_bad_network_header;
-      return Fate::kDropped;
-    }
-    source = *parsed;
-  }
-  out.from = peers_.find(source);
-  const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
-  if (ConnectMessage::is_one(datagram)) {
-    ++stats_.rx_own;
-    if (connections_ != nullptr) connections_->on_datagram(out.from, datagram, clock_.now_ns());
-    return Fate::kOwn;
-  }
-  out.placed = false;
-  out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
-  out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
-  out.buffer = received.buffer;
-  out.placement = 0;
-  counters_.rx_bytes += out.payload.size();
-  counters_.rx_zero_copy_bytes += out.payload.size();
-  return Fate::kEngine;
+void VerbsTransport::accept_own(PeerId from, ByteSpan datagram) {
+  ++stats_.rx_own;
+  if (connections_ != nullptr) connections_->on_datagram(from, datagram, clock_.now_ns());
 }
 
 void VerbsTransport::release(std::span<const RxBufferId> buffers) {

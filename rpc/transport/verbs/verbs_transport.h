@@ -120,6 +120,7 @@ class VerbsTransport final : public Transport, private RcHost {
   // RX.
   enum class Fate : uint8_t { kEngine, kOwn, kDropped };
   Fate accept(const UdQueue::Received& received, RxPacket& out);
+  void accept_own(PeerId from, ByteSpan datagram);
   size_t accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets);
 
   // Links.
