@@ -32,7 +32,7 @@ constexpr DurationNs kLettingGo = 5 * kMillisecond;
 
 absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device, AddressResolver& resolver,
                                                                   const VerbsOptions& options,
-                                                                  const EndpointIdentity& self, Rng rng) {
+                                                                  const EndpointIdentity& self, Rng rng, RcHub* hub) {
   UdQueueOptions queue_options;
   queue_options.send_depth = options.send_depth;
   queue_options.receive_depth = options.receive_depth;
@@ -42,12 +42,12 @@ absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device
   absl::StatusOr<std::unique_ptr<UdQueue>> queue = UdQueue::create(device, **channel, queue_options, rng.fork(1));
   if (!queue.ok()) return queue.status();
   return std::make_unique<VerbsTransport>(device, resolver, options, self, *std::move(channel), *std::move(queue),
-                                          rng.fork(2));
+                                          rng.fork(2), hub);
 }
 
 VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options,
                                const EndpointIdentity& self, std::unique_ptr<CompletionChannel> channel,
-                               std::unique_ptr<UdQueue> queue, Rng rng)
+                               std::unique_ptr<UdQueue> queue, Rng rng, RcHub* hub)
     : device_(device),
       resolver_(resolver),
       inline_max_bytes_(
@@ -78,7 +78,7 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   now_ns_ = clock_.now_ns();
   // Without READs everything goes in packets.
   absl::StatusOr<std::unique_ptr<RcConnections>> connections =
-      RcConnections::create(*this, device_, resolver_, *channel_, rng);
+      RcConnections::create(*this, device_, resolver_, *channel_, hub, rng);
   if (connections.ok()) connections_ = *std::move(connections);
   capabilities_.one_sided = connections_ != nullptr;
 }
@@ -317,7 +317,10 @@ void VerbsTransport::abandon_tx() {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
-  if (connections_ != nullptr) connections_->renew_notice_room();
+  if (connections_ != nullptr) {
+    connections_->renew_notice_room();
+    connections_->look_into_inbox();
+  }
   const std::span<const UdQueue::Received> received = queue_->poll_received(packets.size());
   if (!received.empty()) return accept_all(received, packets);
   if (queue_->in_error()) [[unlikely]] {
@@ -344,7 +347,7 @@ inline VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& rece
   }
   out.from = peers_.find(source);
   const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
-  if (ConnectMessage::is_one(datagram)) [[unlikely]] {
+  if (ConnectMessage::is_one(datagram) || JoinMessage::is_one(datagram)) [[unlikely]] {
     accept_own(out.from, datagram);
     return Fate::kOwn;
   }
@@ -474,6 +477,12 @@ void VerbsTransport::unregister_region(MutableByteSpan region) {
 }
 
 void VerbsTransport::wait(DurationNs timeout_ns) {
+  if (connections_ != nullptr) connections_->begin_sleep();
+  sleep(timeout_ns);
+  if (connections_ != nullptr) connections_->end_sleep();
+}
+
+void VerbsTransport::sleep(DurationNs timeout_ns) {
   // Who sleeps has few turns: each looks at the links.
   turns_ = kTurnsPerLook - 1;
   if (queue_->in_error()) recover(clock_.now_ns());
@@ -492,13 +501,17 @@ void VerbsTransport::wait(DurationNs timeout_ns) {
     if (!idle || (connections_ != nullptr && !connections_->idle())) return;
   }
   const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
-  std::array<pollfd, 2> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{channel_->fd(), POLLIN, 0}};
-  if (ppoll(ready.data(), queue_->in_error() ? 1 : 2, &time, nullptr) <= 0) return;
+  // poll() ignores what is below 0.
+  const int shared_fd = connections_ != nullptr ? connections_->sleep_fd() : -1;
+  const int own_fd = queue_->in_error() ? -1 : channel_->fd();
+  std::array<pollfd, 3> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{own_fd, POLLIN, 0}, pollfd{shared_fd, POLLIN, 0}};
+  if (ppoll(ready.data(), ready.size(), &time, nullptr) <= 0) return;
   if (ready[0].revents != 0) {
     eventfd_t value;
     eventfd_read(wake_fd_, &value);
   }
   if (ready[1].revents != 0) channel_->disarm();
+  if (ready[2].revents != 0) connections_->on_sleep_event();
 }
 
 void VerbsTransport::wake() {
