@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMailboxTasksPerTurn = 256;
 /// How often a spinning endpoint looks at the wire in a turn that finds nothing, and how many such turns make a full
-/// one. A look is a system call on transports that can wake it.
+/// one. A look is a system call on some transports.
 struct IdleSpin {
   uint32_t looks;
   uint32_t turns_per_full_turn;
@@ -340,7 +340,7 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   now_ns_ = clock_.now_ns();
   size_t received = receive();
   // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
-  const IdleSpin& spin = capabilities_.wakes_on_receive ? kSpinByCalls : kSpinInMemory;
+  const IdleSpin& spin = capabilities_.receives_in_memory ? kSpinInMemory : kSpinByCalls;
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
     for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
     if (received == 0) {

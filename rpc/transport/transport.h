@@ -86,6 +86,8 @@ struct Capabilities {
   bool loopback = false;
   /// wait() really sleeps until traffic arrives; otherwise it can only sleep for a fixed time.
   bool wakes_on_receive = false;
+  /// rx_burst() that finds nothing is some loads of memory, no system call.
+  bool receives_in_memory = false;
   /// take_frame() gives frames, and frames of peers are received.
   bool frames = false;
 };

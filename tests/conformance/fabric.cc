@@ -109,13 +109,18 @@ FabricKind dpdk_kind(const char* name, const FaultOptions& faults) {
           }};
 }
 
+/// Which process a host is of.
+enum class VerbsProcesses : uint8_t { kOneForAll, kOneForEach };
+
 class VerbsTestFabric : public Fabric {
  public:
-  VerbsTestFabric(std::unique_ptr<VerbsFabric> fabric, const FaultOptions& faults)
-      : fabric_(std::move(fabric)), faults_(faults) {}
+  VerbsTestFabric(std::unique_ptr<VerbsFabric> fabric, const FaultOptions& faults, VerbsProcesses processes)
+      : fabric_(std::move(fabric)), faults_(faults), processes_(processes) {}
 
   std::unique_ptr<Transport> make_transport(uint32_t host) override {
-    auto transport = fabric_->make_transport(identity_of(host, ++incarnations_[host]));
+    std::unique_ptr<VerbsFabric>& own = fabrics_[host];
+    if (processes_ == VerbsProcesses::kOneForEach && own == nullptr) own = VerbsFabric::start({}).value();
+    auto transport = (own != nullptr ? own : fabric_)->make_transport(identity_of(host, ++incarnations_[host]));
     SKUA_CHECK(transport.ok(), std::string(transport.status().message()).c_str());
     if (faults_.loss == 0) return *std::move(transport);
     return std::make_unique<FaultyTransport>(*std::move(transport), faults_);
@@ -126,14 +131,16 @@ class VerbsTestFabric : public Fabric {
  private:
   const std::unique_ptr<VerbsFabric> fabric_;
   const FaultOptions faults_;
+  const VerbsProcesses processes_;
+  std::map<uint32_t, std::unique_ptr<VerbsFabric>> fabrics_;
   SteadyClock clock_;
   std::map<uint32_t, uint64_t> incarnations_;
 };
 
-FabricKind verbs_kind(const char* name, const FaultOptions& faults) {
-  return {name, [faults](std::string& why_not) -> std::unique_ptr<Fabric> {
+FabricKind verbs_kind(const char* name, const FaultOptions& faults, VerbsProcesses processes) {
+  return {name, [faults, processes](std::string& why_not) -> std::unique_ptr<Fabric> {
             absl::StatusOr<std::unique_ptr<VerbsFabric>> fabric = VerbsFabric::start({});
-            if (fabric.ok()) return std::make_unique<VerbsTestFabric>(*std::move(fabric), faults);
+            if (fabric.ok()) return std::make_unique<VerbsTestFabric>(*std::move(fabric), faults, processes);
             why_not = std::string(fabric.status().message());
             return nullptr;
           }};
@@ -165,8 +172,9 @@ std::vector<FabricKind> all_fabrics() {
       dpdk_kind("DpdkRingLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}),
   };
   if (!describe_verbs_ports().empty()) {
-    kinds.push_back(verbs_kind("Verbs", {}));
-    kinds.push_back(verbs_kind("VerbsLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}));
+    kinds.push_back(verbs_kind("Verbs", {}, VerbsProcesses::kOneForAll));
+    kinds.push_back(verbs_kind("VerbsShared", {}, VerbsProcesses::kOneForEach));
+    kinds.push_back(verbs_kind("VerbsLossy", {.loss = 0.1, .duplicate = 0.1, .seed = 7}, VerbsProcesses::kOneForEach));
   }
   return kinds;
 }

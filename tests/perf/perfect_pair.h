@@ -40,6 +40,7 @@ class WireTransport final : public Transport {
     capabilities_.lendable_count = kWirePackets / 2;
     capabilities_.integrity = integrity;
     capabilities_.frames = true;
+    capabilities_.receives_in_memory = true;
   }
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }

@@ -64,6 +64,7 @@ DpdkTransport::DpdkTransport(const std::vector<Port*>& ports, const SharedPools&
   capabilities_.lendable_count = options.mbuf_count / (2 * options.lanes);
   capabilities_.tx_completion = true;
   capabilities_.frames = true;
+  capabilities_.receives_in_memory = true;
 }
 
 DpdkTransport::~DpdkTransport() {

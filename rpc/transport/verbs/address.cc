@@ -9,10 +9,6 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-constexpr std::array<uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-constexpr size_t kIpv4InGrh = 20;
-constexpr size_t kIpv4SourceAt = 12;
-constexpr size_t kSourceGidAt = 8;
 /// 0 and 1 are the subnet manager's, the all-ones number is multicast's.
 constexpr uint32_t kQpNumberMin = 2;
 constexpr uint32_t kQpNumberMax = 0xfffffe;
@@ -32,10 +28,6 @@ const char* to_string(Network network) {
     case Network::kRoceV2: return "RoCE v2";
   }
   return "unknown";
-}
-
-bool Gid::is_ipv4() const {
-  return std::equal(kIpv4Prefix.begin(), kIpv4Prefix.end(), bytes.begin());
 }
 
 std::string Gid::to_string() const {
@@ -99,22 +91,6 @@ bool needs_grh(const EndpointAddress& from, const EndpointAddress& to) {
 Source source_of(const EndpointAddress& peer, const EndpointAddress& self) {
   if (!needs_grh(peer, self)) return {0, peer.lid, peer.qp_number};
   return {peer.gid.prefix(), peer.gid.interface(), peer.qp_number};
-}
-
-std::optional<Source> parse_grh(ByteSpan grh, uint32_t source_qp, Network network, const Gid& self) {
-  if (grh.size() < kGrhBytes) return std::nullopt;
-  Gid source;
-  const bool ipv4 = network == Network::kRoceV2 && self.is_ipv4();
-  const std::byte* header = grh.data() + (ipv4 ? kIpv4InGrh : 0);
-  const auto version = std::to_integer<uint8_t>(header[0] >> 4);
-  if (version != (ipv4 ? 4 : 6)) return std::nullopt;
-  if (ipv4) {
-    std::copy(kIpv4Prefix.begin(), kIpv4Prefix.end(), source.bytes.begin());
-    std::memcpy(source.bytes.data() + kIpv4Prefix.size(), header + kIpv4SourceAt, 4);
-  } else {
-    std::memcpy(source.bytes.data(), header + kSourceGidAt, source.bytes.size());
-  }
-  return Source{source.prefix(), source.interface(), source_qp};
 }
 
 }  // namespace skua::rpc::verbs

@@ -2,7 +2,7 @@
 //
 //   Device --- ibv_context, port, GID
 //     +-- domain of packets: UdQueue per endpoint (ud_queue.h), and their memory
-//     +-- domain of connected queue pairs: RcQueue per peer (rc_queue.h), and memory of no use to peers: what READs fill, WRITEs
+//     +-- domain of connected queue pairs: RcQueue (rc_queue.h) per peer or process, and memory of no use to peers: what READs fill, WRITEs
 //     |   come from, and windows open a part of for one peer (rc_connections.h)
 //     +-- AddressResolver      address handles, made on a thread of its own (address_resolver.h)
 //

@@ -1,7 +1,5 @@
 #include "rpc/transport/verbs/rc_connections.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +10,7 @@ namespace {
 
 constexpr uint32_t kPsnMask = 0xffffff;
 /// A neighbour that the kernel was asked for is known to it for longer than this.
-constexpr DurationNs kWayKnownFor = 10 * kSecond;
+constexpr DurationNs kAddressKnownFor = 10 * kSecond;
 /// After an attempt that failed.
 constexpr DurationNs kConnectAgainAfter = 200 * kMillisecond;
 constexpr DurationNs kLookEvery = 2 * kMillisecond;
@@ -25,8 +23,16 @@ constexpr size_t kConnectionsMax = 4096;
 // --- Making ----------------------------------------------------------------------------------------------------------
 
 RcConnections::RcConnections(RcHost& host, Device& device, AddressResolver& resolver, CompletionChannel& channel,
-                             Rng rng)
-    : host_(host), device_(device), resolver_(resolver), channel_(channel), rng_(rng), slots_(kSlots) {
+                             RcHub* hub, Rng rng)
+    : host_(host),
+      device_(device),
+      resolver_(resolver),
+      channel_(channel),
+      rng_(rng),
+      hub_(hub),
+      inbox_([&host] { host.wake(); }, 2 * size_t{RcHub::kOwnerDepth}),
+      slots_(kSlots) {
+  mail_.reserve(2 * size_t{RcHub::kOwnerDepth});
   for (auto i = static_cast<uint32_t>(kSlots); i-- > 0;) free_.push_back(i);
   done_.reserve(3 * kSlots + 2 * kWindowsMax + kNoticesMax);
   to_invalidate_.reserve(kWindowsMax);
@@ -34,21 +40,25 @@ RcConnections::RcConnections(RcHost& host, Device& device, AddressResolver& reso
 
 absl::StatusOr<std::unique_ptr<RcConnections>> RcConnections::create(RcHost& host, Device& device,
                                                                      AddressResolver& resolver,
-                                                                     CompletionChannel& channel, Rng rng) {
+                                                                     CompletionChannel& channel, RcHub* hub, Rng rng) {
   if (device.limits().max_qp_rd_atom <= 0) return absl::UnimplementedError("the device has no READs");
-  std::unique_ptr<RcConnections> out(new RcConnections(host, device, resolver, channel, rng));
+  std::unique_ptr<RcConnections> out(new RcConnections(host, device, resolver, channel, hub, rng));
   // Room for what ended queue pairs left as well.
   absl::StatusOr<ibv_cq*> queue = channel.make_queue(2 * (kSlots + kNoticesMax));
   if (!queue.ok()) return queue.status();
   out->completions_ = *queue;
+  if (hub != nullptr) out->owner_ = hub->add_owner(out->inbox_);
   return out;
 }
 
 RcConnections::~RcConnections() {
-  for (PeerId peer = 0; peer < connections_.size(); ++peer) {
-    if (connections_[peer] != nullptr) sever(peer);
+  for (Way way = 0; way < connections_.size(); ++way) {
+    if (connections_[way] != nullptr) sever_way(way);
   }
+  end_broken();
   connections_.clear();
+  // Nothing of ours is under way on any pair.
+  if (owner_ != 0) hub_->remove_owner(owner_);
   for (const Window& window : windows_) {
     if (window.window != nullptr) ibv_dealloc_mw(window.window);
   }
@@ -64,20 +74,38 @@ size_t RcConnections::queue_pairs() const {
 
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
-RcConnections::Connection& RcConnections::at(PeerId peer) {
-  if (peer >= connections_.size()) connections_.resize(size_t{peer} + 1);
-  if (connections_[peer] == nullptr) connections_[peer] = std::make_unique<Connection>();
-  return *connections_[peer];
+size_t RcConnections::shared_ways() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(connections_, [](const auto& c) { return c != nullptr && shared_number(*c) != 0; }));
+}
+
+RcConnections::Connection& RcConnections::at(Way way) {
+  if (way >= connections_.size()) connections_.resize(size_t{way} + 1);
+  if (connections_[way] == nullptr) connections_[way] = std::make_unique<Connection>();
+  return *connections_[way];
 }
 
 uint64_t RcConnections::connection(PeerId peer) {
-  const Connection& connection = at(peer);
+  if (owner_ != 0) {
+    Connection& share = at(shared_way(peer));
+    if (const uint64_t number = shared_number(share); number != 0) {
+      PeerProgress& progress = share.pair->progress();
+      return progress.was_held() && progress.is_held(clock_.now_ns()) ? 0 : number;
+    }
+    if (const TimeNs now = clock_.now_ns(); now >= share.alone_until_ns) {
+      ask_to_join(peer, share, now);
+      // One that stands for other reasons does meanwhile.
+      const Connection* own = find(own_way(peer));
+      if (own == nullptr || !own->handshake.ready()) return 0;
+    }
+  }
+  const Connection& connection = at(own_way(peer));
   if (connection.progress.was_held() && connection.progress.is_held(clock_.now_ns())) return 0;
   return ready(peer) ? connection.handshake.connection() : 0;
 }
 
 bool RcConnections::ready(PeerId peer) {
-  Connection& connection = at(peer);
+  Connection& connection = at(own_way(peer));
   if (connection.handshake.ready()) return !connection.broken;
   const TimeNs now = clock_.now_ns();
   if (!connection.handshake.running() && now >= connection.not_before_ns) start(peer, connection, now);
@@ -85,22 +113,22 @@ bool RcConnections::ready(PeerId peer) {
 }
 
 /// The kernel knows where the peer is. If not, it is being asked, elsewhere.
-bool RcConnections::find_way(PeerId peer, Connection& connection, TimeNs now) {
-  if (connection.way_known_ns != 0 && now - connection.way_known_ns < kWayKnownFor) return true;
-  if (connection.way == nullptr) {
-    const EndpointAddress& address = host_.address_of(peer);
-    absl::StatusOr<std::shared_ptr<AddressHandle>> way =
+bool RcConnections::find_address(Way way, Connection& connection, TimeNs now) {
+  if (connection.address_known_ns != 0 && now - connection.address_known_ns < kAddressKnownFor) return true;
+  if (connection.address == nullptr) {
+    const EndpointAddress& address = host_.address_of(peer_of(way));
+    absl::StatusOr<std::shared_ptr<AddressHandle>> handle =
         resolver_.resolve(address, needs_grh(host_.own_address(), address), 0);
-    if (way.ok()) {
-      connection.way = *std::move(way);
+    if (handle.ok()) {
+      connection.address = *std::move(handle);
     } else {
       connection.not_before_ns = now + kConnectAgainAfter;
     }
   }
-  if (connection.way == nullptr || connection.way->pending()) return false;
-  const bool found = connection.way->get() != nullptr;
-  connection.way.reset();
-  if (found) connection.way_known_ns = now;
+  if (connection.address == nullptr || connection.address->pending()) return false;
+  const bool found = connection.address->get() != nullptr;
+  connection.address.reset();
+  if (found) connection.address_known_ns = now;
   if (!found) connection.not_before_ns = now + kConnectAgainAfter;
   return found;
 }
@@ -108,13 +136,13 @@ bool RcConnections::find_way(PeerId peer, Connection& connection, TimeNs now) {
 void RcConnections::start(PeerId peer, Connection& connection, TimeNs now) {
   // A queue pair can be connected to itself nowhere that we know of: packets do.
   if (host_.address_of(peer) == host_.own_address()) return;
-  if (!find_way(peer, connection, now)) {
-    if (connection.way != nullptr) keep_waiting(peer, connection);
+  if (!find_address(own_way(peer), connection, now)) {
+    if (connection.address != nullptr) keep_waiting(own_way(peer), connection);
     return;
   }
   connection.handshake.begin(now);
-  if (make_queue(connection, now)) run_timer(peer, connection, now);
-  keep_waiting(peer, connection);
+  if (make_queue(connection, now)) run_timer(own_way(peer), connection, now);
+  keep_waiting(own_way(peer), connection);
 }
 
 bool RcConnections::make_queue(Connection& connection, TimeNs now) {
@@ -130,32 +158,43 @@ bool RcConnections::make_queue(Connection& connection, TimeNs now) {
   return false;
 }
 
-bool RcConnections::bind(PeerId peer, Connection& connection, const ConnectMessage& message, TimeNs now) {
+/// Where its queue pairs are.
+RcQueue::Remote RcConnections::place_of(PeerId peer) const {
   const EndpointAddress& address = host_.address_of(peer);
-  RcQueue::Remote remote;
-  remote.address = resolver_.attributes(address, needs_grh(host_.own_address(), address));
+  RcQueue::Remote out;
+  out.address = resolver_.attributes(address, needs_grh(host_.own_address(), address));
+  out.mtu_bytes = address.mtu_bytes;
+  return out;
+}
+
+bool RcConnections::bind(PeerId peer, Connection& connection, const ConnectMessage& message, TimeNs now) {
+  RcQueue::Remote remote = place_of(peer);
   remote.qp_number = message.qp_number;
   remote.psn = message.psn;
   remote.reads_served = message.reads_served;
-  remote.mtu_bytes = address.mtu_bytes;
   if (connection.queue->bind(remote).ok()) {
     post_notice_room(peer, connection);
     return true;
   }
-  end(peer, connection);
+  end(own_way(peer), connection);
   connection.not_before_ns = now + kConnectAgainAfter;
   return false;
 }
 
 void RcConnections::on_datagram(PeerId from, ByteSpan datagram, TimeNs now) {
+  if (JoinMessage::is_one(datagram)) return on_join(from, datagram, now);
+  on_connect(from, datagram, now);
+}
+
+void RcConnections::on_connect(PeerId from, ByteSpan datagram, TimeNs now) {
   const std::optional<ConnectMessage> message = ConnectMessage::decode(datagram);
   if (!message.has_value() || from == kNoPeer) {
     ++stats_.bad_messages;
     return;
   }
-  Connection& connection = at(from);
-  if (message->state != ConnectMessage::State::kClosed && !find_way(from, connection, now)) {
-    if (connection.way != nullptr) keep_waiting(from, connection);
+  Connection& connection = at(own_way(from));
+  if (message->state != ConnectMessage::State::kClosed && !find_address(own_way(from), connection, now)) {
+    if (connection.address != nullptr) keep_waiting(own_way(from), connection);
     return;  // the peer says it again
   }
   const bool was_ready = connection.handshake.ready();
@@ -164,39 +203,46 @@ void RcConnections::on_datagram(PeerId from, ByteSpan datagram, TimeNs now) {
     if (was_ready) ++stats_.broken;
     // end() ends the handshake too, which is that of the new queue pair already.
     const RcHandshake renewed = connection.handshake;
-    end(from, connection);
+    end(own_way(from), connection);
     connection.handshake = renewed;
   }
   if (action.renew && !make_queue(connection, now)) return;
   if (action.bind && !bind(from, connection, *message, now)) return;
   if (connection.handshake.ready() && !was_ready) ++stats_.connected;
   if (action.answer) send(from, connection);
-  if (connection.handshake.running() && !connection.handshake.ready()) keep_waiting(from, connection);
+  if (connection.handshake.running() && !connection.handshake.ready()) keep_waiting(own_way(from), connection);
 }
 
-void RcConnections::keep_waiting(PeerId peer, Connection& connection) {
+void RcConnections::keep_waiting(Way way, Connection& connection) {
   if (connection.waiting) return;
   connection.waiting = true;
-  waiting_.push_back(peer);
+  waiting_.push_back(way);
 }
 
-void RcConnections::run_timer(PeerId peer, Connection& connection, TimeNs now) {
+void RcConnections::run_timer(Way way, Connection& connection, TimeNs now) {
+  const PeerId peer = peer_of(way);
+  if (is_shared(way)) return run_join_timer(peer, connection, now);
   RcHandshake& handshake = connection.handshake;
-  if (!handshake.running() && connection.way != nullptr && !connection.way->pending()) start(peer, connection, now);
+  if (!handshake.running() && connection.address != nullptr && !connection.address->pending())
+    start(peer, connection, now);
   if (!handshake.running() || handshake.ready()) return;
   if (handshake.due(now)) return send(peer, connection);
   if (handshake.running()) return;
-  end(peer, connection);  // nobody answers
+  end(way, connection);  // nobody answers
   connection.not_before_ns = now + kConnectAgainAfter;
+}
+
+bool RcConnections::is_waiting(Way way, const Connection& connection) {
+  if (connection.address != nullptr) return true;
+  return is_shared(way) ? connection.joining : connection.handshake.running() && !connection.handshake.ready();
 }
 
 void RcConnections::run_timers(TimeNs now) {
   for (size_t i = 0; i < waiting_.size();) {
-    const PeerId peer = waiting_[i];
-    Connection& connection = *connections_[peer];
-    run_timer(peer, connection, now);
-    const bool goes_on = connection.way != nullptr || (connection.handshake.running() && !connection.handshake.ready());
-    if (goes_on) {
+    const Way way = waiting_[i];
+    Connection& connection = *connections_[way];
+    run_timer(way, connection, now);
+    if (is_waiting(way, connection)) {
       ++i;
       continue;
     }
@@ -208,10 +254,10 @@ void RcConnections::run_timers(TimeNs now) {
 
 TimeNs RcConnections::next_timer_ns() const {
   TimeNs next = reads_in_flight_ > 0 ? clock_.now_ns() + ReadProgress::kStalledAfter / 4 : kTimeNever;
-  for (const PeerId peer : waiting_) {
-    const Connection& connection = *connections_[peer];
-    if (connection.way != nullptr) return clock_.now_ns() + kLookEvery;
-    next = std::min(next, connection.handshake.next_due_ns());
+  for (const Way way : waiting_) {
+    const Connection& connection = *connections_[way];
+    if (connection.address != nullptr) return clock_.now_ns() + kLookEvery;
+    next = std::min(next, is_shared(way) ? connection.schedule.next_due_ns() : connection.handshake.next_due_ns());
   }
   return next;
 }
@@ -229,7 +275,8 @@ void RcConnections::send(PeerId peer, const Connection& connection, bool closed)
 
 // --- Ending ----------------------------------------------------------------------------------------------------------
 
-void RcConnections::end(PeerId peer, Connection& connection) {
+void RcConnections::end(Way way, Connection& connection) {
+  if (is_shared(way)) return leave(way, connection);
   // What was told to have arrived is told here, too: nothing more arrives, and what has is taken.
   if (connection.notices_posted > 0) {
     connection.ending = true;
@@ -238,52 +285,72 @@ void RcConnections::end(PeerId peer, Connection& connection) {
     connection.ending = false;
     connection.notices_posted = 0;
   }
-  close_windows(peer);
+  close_windows(way);
   connection.queue.reset();
   connection.handshake.end();
   // What completed before it ended has completed; the rest may or may not have run.
   poll();
-  for (uint32_t i = 0; connection.in_flight > 0 && i < slots_.size(); ++i) {
-    if (slots_[i].peer == peer) free_slot(i, false);
-  }
-  end_windows(peer);
+  free_slots_of(way, connection);
+  end_windows(way);
 }
 
-void RcConnections::mark_broken(PeerId peer) {
-  Connection* connection = find(peer);
-  if (connection == nullptr || connection->broken || connection->ending || connection->queue == nullptr) return;
+void RcConnections::mark_broken(Way way) {
+  Connection* connection = find(way);
+  if (connection == nullptr || connection->broken) return;
+  if (connection->ending) {
+    connection->failed = true;
+    return;
+  }
+  if (connection->queue == nullptr && connection->pair == nullptr) return;
   connection->broken = true;
-  broken_.push_back(peer);
+  broken_.push_back(way);
 }
 
 void RcConnections::end_broken() {
   while (!broken_.empty()) {
-    const PeerId peer = broken_.back();
+    const Way way = broken_.back();
     broken_.pop_back();
-    Connection& connection = *connections_[peer];
+    Connection& connection = *connections_[way];
     connection.broken = false;
-    if (connection.queue == nullptr) continue;
+    if (connection.queue == nullptr && connection.pair == nullptr) continue;
     ++stats_.broken;
-    send(peer, connection, true);
-    end(peer, connection);
+    if (connection.pair != nullptr) {
+      // For all who share it.
+      say_closed(peer_of(way), connection, hub_->end(*connection.pair));
+    } else {
+      send(peer_of(way), connection, true);
+    }
+    end(way, connection);
   }
 }
 
 void RcConnections::sever(PeerId peer) {
-  Connection* connection = find(peer);
-  if (connection == nullptr) return;
-  if (connection->queue != nullptr) {
-    ++stats_.severed;
-    send(peer, *connection, true);
-  }
-  end(peer, *connection);
+  sever_way(own_way(peer));
+  sever_way(shared_way(peer));
   end_broken();
 }
 
-void RcConnections::forget(PeerId peer) {
-  Connection* connection = find(peer);
+void RcConnections::sever_way(Way way) {
+  Connection* connection = find(way);
   if (connection == nullptr) return;
-  end(peer, *connection);
+  if (connection->queue != nullptr || connection->pair != nullptr) ++stats_.severed;
+  if (is_shared(way)) {
+    say_closed(peer_of(way), *connection, std::nullopt);
+  } else {
+    send(peer_of(way), *connection, true);
+  }
+  end(way, *connection);
+}
+
+void RcConnections::forget(PeerId peer) {
+  forget_way(own_way(peer));
+  forget_way(shared_way(peer));
+}
+
+void RcConnections::forget_way(Way way) {
+  Connection* connection = find(way);
+  if (connection == nullptr) return;
+  end(way, *connection);
   end_broken();
   const bool waiting = connection->waiting;
   const bool renewing = connection->renewing;
@@ -298,12 +365,18 @@ void RcConnections::forget(PeerId peer) {
 void RcConnections::give_up_stalled(TimeNs now) {
   if (reads_in_flight_ == 0) return;
   poll();  // nothing is stalled that waits here
-  for (PeerId peer = 0; peer < connections_.size(); ++peer) {
-    Connection* connection = connections_[peer].get();
-    if (connection == nullptr || connection->broken || !connection->progress.is_stalled(now)) continue;
-    connection->progress.hold_back(now);
+  for (Way way = 0; way < connections_.size(); ++way) {
+    Connection* connection = connections_[way].get();
+    if (connection == nullptr || connection->broken) continue;
+    if (connection->pair != nullptr) {
+      if (!connection->pair->progress().give_up_stalled(now)) continue;
+    } else if (connection->progress.is_stalled(now)) {
+      connection->progress.hold_back(now);
+    } else {
+      continue;
+    }
     ++stats_.stalled;
-    mark_broken(peer);
+    mark_broken(way);
   }
 }
 
@@ -312,183 +385,19 @@ void RcConnections::watch() {
   for (size_t i = 0; i < std::min(kWatchedAtOnce, connections_.size()); ++i) {
     watch_next_ = (watch_next_ + 1) % connections_.size();
     const Connection* connection = connections_[watch_next_].get();
-    if (connection == nullptr || connection->queue == nullptr || !connection->queue->in_error()) continue;
-    mark_broken(static_cast<PeerId>(watch_next_));
+    if (connection == nullptr || (connection->queue == nullptr && connection->pair == nullptr)) continue;
+    const bool fails = connection->pair != nullptr ? connection->pair->in_error() : connection->queue->in_error();
+    if (fails) mark_broken(static_cast<Way>(watch_next_));
   }
+  if (owner_ != 0) hub_->sweep(clock_.now_ns());
   end_broken();
 }
 
 void RcConnections::fail_for_test(PeerId peer) {
-  if (Connection* connection = find(peer); connection != nullptr && connection->queue != nullptr) {
-    connection->queue->fail();
+  if (Connection* own = find(own_way(peer)); own != nullptr && own->queue != nullptr) own->queue->fail();
+  if (Connection* share = find(shared_way(peer)); share != nullptr && share->pair != nullptr) {
+    share->pair->fail_for_test();
   }
-}
-
-// --- Operations ------------------------------------------------------------------------------------------------------
-
-size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
-  Batch batch;
-  size_t taken = 0;
-  for (; taken < operations.size(); ++taken) {
-    if (done_count() >= kSlots) break;  // they are to be reaped first
-    const OneSidedOperation& operation = operations[taken];
-    const Connection* connection = find(operation.peer);
-    const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
-    const bool works =
-        stands && (operation.connection == 0 || operation.connection == connection->handshake.connection());
-    const RegionTable::Region* region = works ? local_region(operation.local) : nullptr;
-    const bool has_entry = operation.kind == OneSidedOperation::Kind::kWriteWithNotice;
-    const uint32_t local_key = region == nullptr ? 0 : region->key;
-    const RegionTable::Region* entry = works && has_entry ? local_region(operation.entry) : region;
-    if (region == nullptr || entry == nullptr) {
-      ++stats_.operations_failed;
-      done_.push_back({operation.cookie, false});
-      continue;
-    }
-    if (batch.count > 0 && (batch.peer != operation.peer || batch.count >= kBurstMax)) flush(batch);
-    if (!add(batch, operation, local_key, entry->key)) break;
-  }
-  flush(batch);
-  return taken;
-}
-
-uint32_t RcConnections::take_slot(PeerId peer, Slot::Kind kind, uint64_t cookie) {
-  const uint32_t index = free_.back();
-  free_.pop_back();
-  Slot& slot = slots_[index];
-  slot.kind = kind;
-  slot.cookie = cookie;
-  slot.peer = peer;
-  ++connections_[peer]->in_flight;
-  return index;
-}
-
-ibv_send_wr& RcConnections::add_request(Batch& batch, ByteSpan bytes, uint32_t local_key) {
-  ibv_send_wr& request = batch.requests[batch.count];
-  ibv_sge& piece = batch.pieces[batch.count];
-  if (batch.count > 0) batch.requests[batch.count - 1].next = &request;
-  ++batch.count;
-  piece = {reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), local_key};
-  request = {};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  return request;
-}
-
-bool RcConnections::add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key, uint32_t entry_key) {
-  Connection& connection = *connections_[operation.peer];
-  if (!has_room(connection)) return false;
-  const uint32_t index = take_slot(operation.peer, Slot::Kind::kOperation, operation.cookie);
-  batch.peer = operation.peer;
-  ibv_send_wr& request = add_request(batch, operation.local, local_key);
-  request.wr_id = request_id(index);
-  request.send_flags = IBV_SEND_SIGNALED;
-  using Kind = OneSidedOperation::Kind;
-  if (operation.kind == Kind::kRead && operation.connection != 0) {
-    slots_[index].read_bytes = static_cast<uint32_t>(operation.local.size());
-    connection.progress.on_post(clock_.now_ns());
-    ++reads_in_flight_;
-  }
-  if (operation.kind == Kind::kWriteWithNotice) {
-    // The connection keeps their order. One completes for both: where the first one fails, so does the second.
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = 0;
-    request.wr.rdma.remote_addr = operation.address;
-    request.wr.rdma.rkey = operation.key;
-    ibv_send_wr& notice = add_request(batch, operation.entry, entry_key);
-    notice.wr_id = request.wr_id;
-    notice.send_flags = IBV_SEND_SIGNALED;
-    notice.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    notice.imm_data = htonl(operation.number);
-    notice.wr.rdma.remote_addr = operation.entry_address;
-    notice.wr.rdma.rkey = operation.entry_key;
-    return true;
-  }
-  if (operation.kind == Kind::kRead || operation.kind == Kind::kWrite) {
-    request.opcode = operation.kind == Kind::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = operation.address;
-    request.wr.rdma.rkey = operation.key;
-    return true;
-  }
-  const bool add = operation.kind == Kind::kFetchAdd;
-  request.opcode = add ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
-  request.wr.atomic.remote_addr = operation.address;
-  request.wr.atomic.rkey = operation.key;
-  request.wr.atomic.compare_add = add ? operation.operand : operation.expected;
-  request.wr.atomic.swap = operation.operand;
-  return true;
-}
-
-void RcConnections::flush(Batch& batch) {
-  if (batch.count == 0) return;
-  // What is refused completes with the connection, which is over.
-  if (!connections_[batch.peer]->queue->post(batch.requests.data())) mark_broken(batch.peer);
-  batch.count = 0;
-}
-
-size_t RcConnections::poll() {
-  std::array<ibv_wc, kBurstMax> completions;
-  size_t total = 0;
-  for (;;) {
-    const int count = ibv_poll_cq(completions_, static_cast<int>(completions.size()), completions.data());
-    for (int i = 0; i < count; ++i) on_completion(completions.at(static_cast<size_t>(i)));
-    if (count > 0) total += static_cast<size_t>(count);
-    if (count < static_cast<int>(completions.size())) return total;
-  }
-}
-
-void RcConnections::on_completion(const ibv_wc& completion) {
-  const auto index = static_cast<uint32_t>(completion.wr_id);
-  if ((index & kNoticeMark) != 0) return on_notice(completion);
-  if (index >= slots_.size() || slots_[index].peer == kNoPeer || slots_[index].epoch != completion.wr_id >> 32) return;
-  const bool ok = completion.status == IBV_WC_SUCCESS;
-  const PeerId peer = slots_[index].peer;
-  free_slot(index, ok);
-  if (!ok) mark_broken(peer);
-}
-
-void RcConnections::free_slot(uint32_t index, bool ok) {
-  Slot& slot = slots_[index];
-  Connection& connection = *connections_[slot.peer];
-  --connection.in_flight;
-  if (const uint32_t bytes = std::exchange(slot.read_bytes, 0); bytes > 0) {
-    connection.progress.on_end(ok ? bytes : 0, clock_.now_ns());
-    --reads_in_flight_;
-  }
-  slot.peer = kNoPeer;
-  ++slot.epoch;
-  free_.push_back(index);
-  if (slot.kind != Slot::Kind::kOperation) return on_window_done(slot.kind, static_cast<uint32_t>(slot.cookie), ok);
-  if (!ok) ++stats_.operations_failed;
-  done_.push_back({slot.cookie, ok});
-}
-
-size_t RcConnections::reap(std::span<OneSidedCompletion> completions) {
-  const bool may_complete = free_.size() < slots_.size() || notices_reserved_ > 0;
-  if (done_count() < completions.size() && may_complete) poll();
-  if (!broken_.empty()) end_broken();
-  if (!to_invalidate_.empty()) invalidate_waiting();
-  const size_t count = std::min(completions.size(), done_count());
-  std::copy_n(done_.begin() + static_cast<std::ptrdiff_t>(done_at_), count, completions.begin());
-  done_at_ += count;
-  for (const OneSidedCompletion& completion : completions.first(count)) {
-    if (completion.kind != OneSidedCompletion::Kind::kNotice) continue;
-    Connection* connection = find(completion.peer);
-    if (connection == nullptr || connection->notices_waiting == 0) continue;
-    --connection->notices_waiting;
-    if (!std::exchange(connection->renewing, true)) to_renew_.push_back(completion.peer);
-  }
-  if (done_at_ == done_.size() || done_at_ >= kSlots) {
-    done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(done_at_));
-    done_at_ = 0;
-  }
-  return count;
-}
-
-bool RcConnections::idle() {
-  poll();
-  if (!broken_.empty()) end_broken();
-  return done_count() == 0;
 }
 
 }  // namespace skua::rpc::verbs

@@ -1,16 +1,21 @@
-// RcConnections: operations on peers' memory over connected queue pairs, one for each peer that they are wanted with.
+// RcConnections: an endpoint's operations on peers' memory over connected queue pairs.
 //
-//    ready(peer) ------> address asked for anew (it may have moved; on a thread that may wait) --> RcHandshake --> RcQueue
+// With each peer there are two ways at most (Way): a connection of the endpoint's own, one for each peer, made by
+// rc_handshake.h, for remote memory; and a share of the queue pair between both processes (rc_hub.h), for messages that
+// are announced and READ. Messages take the first one with peers of the same process, and with those that know of no
+// sharing.
+//
+//    ready(peer) -> address asked for anew (it may have moved; on a thread that may wait) -> RcHandshake -> RcQueue
 //    post(operations) -> slot per operation -> RcQueue of the peer ---+
 //    reap() <----------- one completion queue for all of them <-------+
 //
-// A work request's id is its slot and the slot's epoch, which counts its uses: what is still heard of an earlier use, also after its
-// queue pair is gone, is ignored. Any error ends a connection (the device gives the queue pair up), and all its operations with
-// it; the peer is told by a datagram, and the next ready() of either side makes a new one. Datagrams' queue pair and sessions
-// know nothing of all this.
+// A work request's id is its slot and the slot's epoch, which counts its uses: what is still heard of an earlier use,
+// also after its queue pair is gone, is ignored. Any error ends a connection (the device gives the queue pair up), and
+// all its operations with it; the peer is told by a datagram, and the next ready() of either side makes a new one.
+// Datagrams' queue pair and sessions know nothing of all this.
 //
-// A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair, and knows the other
-// end's once it is bound to it.
+// A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair,
+// and knows the other end's once it is bound to it.
 //
 // Notices (WRITE with immediate data) take what was posted to receive, without memory. So much is posted by a
 // connection as was reserved for its peer; a notice's place is posted again when it was reaped, so that no peer has
@@ -41,6 +46,9 @@
 #include "rpc/transport/verbs/completion_channel.h"
 #include "rpc/transport/verbs/memory_registry.h"
 #include "rpc/transport/verbs/rc_handshake.h"
+#include "rpc/transport/verbs/rc_hub.h"
+#include "rpc/transport/verbs/rc_join.h"
+#include "rpc/transport/verbs/rc_pair.h"
 #include "rpc/transport/verbs/rc_queue.h"
 #include "rpc/transport/verbs/read_progress.h"
 
@@ -55,6 +63,8 @@ class RcHost {
   /// A datagram of the transport's own; it may be lost.
   virtual void send_own(PeerId peer, ByteSpan datagram) = 0;
   [[nodiscard]] virtual const RegionTable& regions() const = 0;
+  /// Ends the transport's sleep. Thread: any.
+  virtual void wake() = 0;
 };
 
 /// Thread: the transport's.
@@ -76,9 +86,9 @@ class RcConnections final : public OneSided {
   static constexpr size_t kWindowsMax = 1024;
   static constexpr size_t kWindowsPerPeerMax = kWindowsMax / 4;
 
-  /// `host`, `device`, `resolver` and `channel` outlive it.
+  /// `host`, `device`, `resolver`, `channel` and `hub` outlive it. `hub`: null where pairs are not shared.
   static absl::StatusOr<std::unique_ptr<RcConnections>> create(RcHost& host, Device& device, AddressResolver& resolver,
-                                                               CompletionChannel& channel, Rng rng);
+                                                               CompletionChannel& channel, RcHub* hub, Rng rng);
   ~RcConnections() override;
 
   // OneSided.
@@ -110,12 +120,29 @@ class RcConnections final : public OneSided {
   void renew_notice_room() {
     if (!to_renew_.empty()) renew_all();
   }
-  /// To be asked after the channel was armed. False: there is something to reap.
+  /// Takes in what other threads brought, and ends what they found to be over.
+  void look_into_inbox() {
+    if (!inbox_.has_mail()) return;
+    take_mail();
+    end_broken();
+  }
+  /// Between these two other threads wake this one if they have something for it.
+  void begin_sleep();
+  void end_sleep() { inbox_.set_sleeping(false); }
+  /// What to sleep on besides the channel, -1: nothing; and what to do when it is readable.
+  [[nodiscard]] int sleep_fd() const { return shared_in_flight_ > 0 ? hub_->fd() : -1; }
+  void on_sleep_event() { hub_->on_event(); }
+  /// To be asked after the channel was armed and begin_sleep(). False: there is something to reap.
   bool idle();
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
   [[nodiscard]] size_t operations_in_flight() const { return slots_.size() - free_.size(); }
+  /// This endpoint's own.
   [[nodiscard]] size_t queue_pairs() const;
+  /// Peers with which messages go by the pair of both processes.
+  [[nodiscard]] size_t shared_ways() const;
+  /// Null where pairs are not shared.
+  [[nodiscard]] const RcHub* hub() const { return owner_ != 0 ? hub_ : nullptr; }
   void fail_for_test(PeerId peer);
 
  private:
@@ -125,13 +152,30 @@ class RcConnections final : public OneSided {
   /// Of all peers.
   static constexpr uint32_t kNoticesMax = 2048;
 
+  /// One of the ways to a peer.
+  using Way = uint32_t;
+  static constexpr Way kNoWay = UINT32_MAX;
+  static Way own_way(PeerId peer) { return 2 * peer; }
+  static Way shared_way(PeerId peer) { return 2 * peer + 1; }
+  static bool is_shared(Way way) { return way % 2 == 1; }
+  static PeerId peer_of(Way way) { return way / 2; }
+
   struct Connection {
+    /// Of queue pairs; of a share: of the two endpoints.
     RcHandshake handshake;
     std::unique_ptr<RcQueue> queue;
+    /// A share: what is joined, and the number of that.
+    std::shared_ptr<RcPair> pair;
+    uint64_t number = 0;
+    uint64_t process = 0;  // the peer's, which it says; 0: not heard yet
+    TimeNs process_since_ns = 0;
+    JoinSchedule schedule;
+    bool joining = false;
+    TimeNs alone_until_ns = 0;  // no share with this peer
     ReadProgress progress;
     /// Being resolved, or null. Its only use is that the kernel knows the neighbour afterwards.
-    std::shared_ptr<AddressHandle> way;
-    TimeNs way_known_ns = 0;
+    std::shared_ptr<AddressHandle> address;
+    TimeNs address_known_ns = 0;
     TimeNs not_before_ns = 0;
     uint32_t in_flight = 0;
     uint32_t windows = 0;  // lent to the peer, or to whom its id stood for before
@@ -141,6 +185,7 @@ class RcConnections final : public OneSided {
     uint32_t notices_waiting = 0;  // in done_
     bool renewing = false;         // in to_renew_
     bool ending = false;
+    bool failed = false;   // something did while it was ending
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
@@ -150,7 +195,7 @@ class RcConnections final : public OneSided {
     using Kind = OneSidedCompletion::Kind;
     Kind kind = Kind::kOperation;
     uint64_t cookie = 0;
-    PeerId peer = kNoPeer;
+    Way way = kNoWay;
     uint32_t epoch = 0;
     uint32_t read_bytes = 0;
   };
@@ -161,7 +206,8 @@ class RcConnections final : public OneSided {
     bool posted = false;  // kEnding: the device knows
     ibv_mw* window = nullptr;
     uint32_t key = 0;
-    PeerId peer = kNoPeer;
+    Way way = kNoWay;
+    bool with_pair = false;  // a shared pair's, until it lets go or closes it
     uint64_t cookie = 0;
   };
   /// Work requests on their way to one peer's queue pair.
@@ -170,45 +216,74 @@ class RcConnections final : public OneSided {
     std::array<ibv_send_wr, kBurstMax + 1> requests;
     std::array<ibv_sge, kBurstMax + 1> pieces;
     size_t count = 0;
-    PeerId peer = kNoPeer;
+    Way way = kNoWay;
   };
 
-  RcConnections(RcHost& host, Device& device, AddressResolver& resolver, CompletionChannel& channel, Rng rng);
+  RcConnections(RcHost& host, Device& device, AddressResolver& resolver, CompletionChannel& channel, RcHub* hub,
+                Rng rng);
 
   // Connecting.
-  Connection& at(PeerId peer);
-  [[nodiscard]] Connection* find(PeerId peer) {
-    return peer < connections_.size() ? connections_[peer].get() : nullptr;
-  }
-  bool find_way(PeerId peer, Connection& connection, TimeNs now);
+  Connection& at(Way way);
+  [[nodiscard]] Connection* find(Way way) { return way < connections_.size() ? connections_[way].get() : nullptr; }
+  bool find_address(Way way, Connection& connection, TimeNs now);
   void start(PeerId peer, Connection& connection, TimeNs now);
   bool make_queue(Connection& connection, TimeNs now);
+  [[nodiscard]] RcQueue::Remote place_of(PeerId peer) const;
   bool bind(PeerId peer, Connection& connection, const ConnectMessage& message, TimeNs now);
-  void keep_waiting(PeerId peer, Connection& connection);
-  void run_timer(PeerId peer, Connection& connection, TimeNs now);
+  void on_connect(PeerId from, ByteSpan datagram, TimeNs now);
+  void keep_waiting(Way way, Connection& connection);
+  void run_timer(Way way, Connection& connection, TimeNs now);
+  [[nodiscard]] static bool is_waiting(Way way, const Connection& connection);
   void send(PeerId peer, const Connection& connection, bool closed = false);
-  /// Ends the queue pair, and completes its operations.
-  void end(PeerId peer, Connection& connection);
-  void mark_broken(PeerId peer);
+  /// Ends the queue pair, or leaves it, and completes its operations.
+  void end(Way way, Connection& connection);
+  void mark_broken(Way way);
   void give_up_stalled(TimeNs now);
   void end_broken();
+  void sever_way(Way way);
+  void forget_way(Way way);
 
-  // Operating.
-  bool add(Batch& batch, const OneSidedOperation& operation, uint32_t local_key, uint32_t entry_key);
+  // Sharing (rc_shared.cc).
+  [[nodiscard]] static uint64_t shared_number(const Connection& connection) {
+    const bool stands = connection.pair != nullptr && !connection.broken && !connection.pair->is_over();
+    return stands ? connection.number : 0;
+  }
+  void ask_to_join(PeerId peer, Connection& connection, TimeNs now);
+  bool join_if_ready(PeerId peer, Connection& connection, TimeNs now);
+  void run_join_timer(PeerId peer, Connection& connection, TimeNs now);
+  void on_join(PeerId from, ByteSpan datagram, TimeNs now);
+  bool hear_process(PeerId from, Connection& connection, const JoinMessage& message, TimeNs now);
+  void say(PeerId peer, const Connection& connection, TimeNs now);
+  void say_closed(PeerId peer, const Connection& connection, const std::optional<ConnectMessage>& pair);
+  void leave(Way way, Connection& connection);
+  void close_shared_windows(Way way, const Connection& connection, bool all);
+  void take_mail();
+
+  // Operating (rc_operations.cc).
+  [[nodiscard]] Way way_of(const OneSidedOperation& operation);
+  bool add(Batch& batch, Way way, const OneSidedOperation& operation, uint32_t local_key, uint32_t entry_key);
   static ibv_send_wr& add_request(Batch& batch, ByteSpan bytes, uint32_t local_key);
   void post_notice_room(PeerId peer, Connection& connection);
   void on_notice(const ibv_wc& completion);
   void renew_all();
   void flush(Batch& batch);
-  size_t poll();
+  static bool post_to(Connection& connection, ibv_send_wr* first) {
+    return connection.pair != nullptr ? connection.pair->post(first) : connection.queue->post(first);
+  }
+  size_t poll(bool must = false);
   void on_completion(const ibv_wc& completion);
   void free_slot(uint32_t index, bool ok);
+  void free_slots_of(Way way, const Connection& connection);
   [[nodiscard]] size_t done_count() const { return done_.size() - done_at_; }
-  [[nodiscard]] bool has_room(const Connection& connection) const {
-    return !free_.empty() && connection.in_flight < RcQueue::kDepth;
+  [[nodiscard]] bool has_room(Way way, const Connection& connection) const {
+    if (free_.empty()) return false;
+    if (!is_shared(way)) return connection.in_flight < RcQueue::kDepth;
+    return connection.in_flight < RcPair::kUserDepth && shared_in_flight_ < RcHub::kOwnerDepth;
   }
-  uint32_t take_slot(PeerId peer, Slot::Kind kind, uint64_t cookie);
-  [[nodiscard]] uint64_t request_id(uint32_t slot) const { return uint64_t{slots_[slot].epoch} << 32 | slot; }
+  uint32_t take_slot(Way way, Slot::Kind kind, uint64_t cookie);
+  [[nodiscard]] uint64_t request_id(uint32_t slot) const {
+    return uint64_t{slots_[slot].epoch} << 32 | uint64_t{owner_} << RcHub::kOwnerShift | slot;
+  }
   /// The region that holds [bytes], registered for connected queue pairs; null: there is none.
   const RegionTable::Region* local_region(ByteSpan bytes);
 
@@ -218,8 +293,8 @@ class RcConnections final : public OneSided {
   void on_window_done(Slot::Kind kind, uint32_t number, bool ok);
   void invalidate(uint32_t number);
   void invalidate_waiting();
-  void close_windows(PeerId peer);
-  void end_windows(PeerId peer);
+  void close_windows(Way way);
+  void end_windows(Way way);
   void finish_window(uint32_t number);
 
   RcHost& host_;
@@ -230,9 +305,15 @@ class RcConnections final : public OneSided {
   const SteadyClock clock_;
   ibv_cq* completions_ = nullptr;
 
-  std::vector<std::unique_ptr<Connection>> connections_;  // by PeerId
-  std::vector<PeerId> waiting_;                           // for a handshake or a way
-  std::vector<PeerId> broken_;
+  RcHub* const hub_;
+  RcInbox inbox_;
+  uint32_t owner_ = 0;  // the hub's number for this endpoint; 0: nothing is shared
+  std::vector<ibv_wc> mail_;
+  uint32_t shared_in_flight_ = 0;
+
+  std::vector<std::unique_ptr<Connection>> connections_;  // by Way
+  std::vector<Way> waiting_;                              // for a handshake or an address
+  std::vector<Way> broken_;
   size_t watch_next_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;

@@ -51,15 +51,18 @@ void RcConnections::close_region(uint32_t key) {
 
 std::optional<Loan> RcConnections::lend(PeerId peer, ByteSpan bytes, uint64_t cookie) {
   if (!device_.has_windows()) return std::nullopt;
-  Connection* connection = find(peer);
+  // By whichever connection() gave the number of.
+  const Connection* share = find(shared_way(peer));
+  const Way way = share != nullptr && shared_number(*share) != 0 ? shared_way(peer) : own_way(peer);
+  Connection* connection = find(way);
   const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
-  if (!stands || !has_room(*connection) || connection->windows == kWindowsPerPeerMax) return std::nullopt;
+  if (!stands || !has_room(way, *connection) || connection->windows == kWindowsPerPeerMax) return std::nullopt;
   const RegionTable::Region* region = local_region(bytes);
   if (region == nullptr) return std::nullopt;
   const std::optional<uint32_t> number = take_window();
   if (!number.has_value()) return std::nullopt;
   Window& window = windows_[*number];
-  window.peer = peer;
+  window.way = way;
   window.cookie = cookie;
   ++connection->windows;
   bind(*number, *region, bytes);
@@ -88,7 +91,7 @@ void RcConnections::bind(uint32_t number, const RegionTable::Region& region, Byt
   window.state = Window::State::kLending;
   window.key = ibv_inc_rkey(window.key);
   ibv_send_wr request{};
-  request.wr_id = request_id(take_slot(window.peer, Slot::Kind::kLent, number));
+  request.wr_id = request_id(take_slot(window.way, Slot::Kind::kLent, number));
   request.opcode = IBV_WR_BIND_MW;
   request.send_flags = IBV_SEND_SIGNALED;
   request.bind_mw.mw = window.window;
@@ -97,8 +100,17 @@ void RcConnections::bind(uint32_t number, const RegionTable::Region& region, Byt
   request.bind_mw.bind_info.addr = reinterpret_cast<uintptr_t>(bytes.data());
   request.bind_mw.bind_info.length = bytes.size();
   request.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+  Connection& connection = *connections_[window.way];
+  bool posted = false;
+  if (connection.pair != nullptr) {
+    const RcPair::Bind bound = connection.pair->bind(&request, window.window);
+    window.with_pair = bound != RcPair::Bind::kOver;
+    posted = bound == RcPair::Bind::kPosted;
+  } else {
+    posted = connection.queue->post(&request);
+  }
   // What is refused completes with the connection, which is over.
-  if (!connections_[window.peer]->queue->post(&request)) mark_broken(window.peer);
+  if (!posted) mark_broken(window.way);
 }
 
 void RcConnections::take_back(uint64_t loan) {
@@ -115,16 +127,17 @@ void RcConnections::take_back(uint64_t loan) {
 
 void RcConnections::invalidate(uint32_t number) {
   Window& window = windows_[number];
-  Connection& connection = *connections_[window.peer];
-  if (connection.broken || connection.queue == nullptr) return;  // end_windows() comes
-  if (!has_room(connection)) return to_invalidate_.push_back(number);
+  Connection& connection = *connections_[window.way];
+  const bool is_over = connection.queue == nullptr && connection.pair == nullptr;
+  if (connection.broken || connection.ending || is_over) return;  // end_windows() comes
+  if (!has_room(window.way, connection)) return to_invalidate_.push_back(number);
   window.posted = true;
   ibv_send_wr request{};
-  request.wr_id = request_id(take_slot(window.peer, Slot::Kind::kTakenBack, number));
+  request.wr_id = request_id(take_slot(window.way, Slot::Kind::kTakenBack, number));
   request.opcode = IBV_WR_LOCAL_INV;
   request.send_flags = IBV_SEND_SIGNALED;
   request.invalidate_rkey = window.key;
-  if (!connection.queue->post(&request)) mark_broken(window.peer);
+  if (!post_to(connection, &request)) mark_broken(window.way);
 }
 
 void RcConnections::invalidate_waiting() {
@@ -134,7 +147,7 @@ void RcConnections::invalidate_waiting() {
     const Window& window = windows_[number];
     // Those whose connection ended are done with, and may be in use again.
     if (window.state != Window::State::kEnding || window.posted) continue;
-    if (has_room(*connections_[window.peer])) {
+    if (has_room(window.way, *connections_[window.way])) {
       invalidate(number);
     } else {
       to_invalidate_[kept++] = number;
@@ -152,16 +165,20 @@ void RcConnections::on_window_done(Slot::Kind kind, uint32_t number, bool ok) {
   }
   done_.push_back({window.cookie, ok, kind});
   // The next BIND_MW names the window by the key that the device knows.
-  if (ok && window.window != nullptr) window.window->rkey = window.key;
+  if (ok && window.with_pair) {
+    connections_[window.way]->pair->on_bound(window.window, window.key);
+  } else if (ok && window.window != nullptr) {
+    window.window->rkey = window.key;
+  }
   window.state = ok ? Window::State::kLent : Window::State::kDead;
   if (std::exchange(window.end_wanted, false)) take_back(number);
 }
 
 /// The connection is about to end: nobody reaches anything by it any more.
-void RcConnections::close_windows(PeerId peer) {
-  RcQueue* queue = connections_[peer]->queue.get();
+void RcConnections::close_windows(Way way) {
+  RcQueue* queue = connections_[way]->queue.get();
   for (Window& window : windows_) {
-    if (window.peer != peer || window.window == nullptr) continue;
+    if (window.way != way || window.window == nullptr) continue;
     // A device may keep a queue pair for as long as a window is bound by it.
     if (queue != nullptr) std::exchange(queue, nullptr)->fail();
     ibv_dealloc_mw(std::exchange(window.window, nullptr));
@@ -169,10 +186,10 @@ void RcConnections::close_windows(PeerId peer) {
 }
 
 /// The connection has ended, and all its work requests with it.
-void RcConnections::end_windows(PeerId peer) {
+void RcConnections::end_windows(Way way) {
   for (uint32_t number = 0; number < windows_.size(); ++number) {
     Window& window = windows_[number];
-    if (window.peer != peer) continue;
+    if (window.way != way) continue;
     const bool ending = window.state == Window::State::kEnding;
     window.state = Window::State::kDead;
     if (ending) finish_window(number);
@@ -184,8 +201,11 @@ void RcConnections::finish_window(uint32_t number) {
   done_.push_back({window.cookie, true, OneSidedCompletion::Kind::kTakenBack});
   window.state = Window::State::kFree;
   window.posted = false;
-  --connections_[window.peer]->windows;
-  window.peer = kNoPeer;
+  Connection& connection = *connections_[window.way];
+  --connection.windows;
+  // A pair that ended took the window with it.
+  if (std::exchange(window.with_pair, false) && !connection.pair->let_go(window.window)) window.window = nullptr;
+  window.way = kNoWay;
   free_windows_.push_back(number);
 }
 

@@ -9,7 +9,7 @@ namespace skua::rpc::verbs {
 
 bool RcConnections::reserve_notices(PeerId peer, uint32_t count) {
   if (!ready(peer)) return false;
-  Connection& connection = *connections_[peer];
+  Connection& connection = *connections_[own_way(peer)];
   if (connection.notices_reserved + count > RcQueue::kNotices || notices_reserved_ + count > kNoticesMax) return false;
   connection.notices_reserved += count;
   notices_reserved_ += count;
@@ -19,7 +19,7 @@ bool RcConnections::reserve_notices(PeerId peer, uint32_t count) {
 
 /// What is posted stays so as long as the connection.
 void RcConnections::release_notices(PeerId peer, uint32_t count) {
-  Connection* connection = find(peer);
+  Connection* connection = find(own_way(peer));
   if (connection == nullptr) return;
   count = std::min(count, connection->notices_reserved);
   connection->notices_reserved -= count;
@@ -29,14 +29,14 @@ void RcConnections::release_notices(PeerId peer, uint32_t count) {
 void RcConnections::post_notice_room(PeerId peer, Connection& connection) {
   const uint64_t id = uint64_t{connection.serial} << 32 | kNoticeMark | peer;
   while (connection.notices_posted + connection.notices_waiting < connection.notices_reserved) {
-    if (!connection.queue->post_notice_room(id)) return mark_broken(peer);
+    if (!connection.queue->post_notice_room(id)) return mark_broken(own_way(peer));
     ++connection.notices_posted;
   }
 }
 
 void RcConnections::renew_all() {
   for (const PeerId peer : to_renew_) {
-    Connection& connection = *connections_[peer];
+    Connection& connection = *connections_[own_way(peer)];
     connection.renewing = false;
     if (connection.queue != nullptr && !connection.broken) post_notice_room(peer, connection);
   }
@@ -45,10 +45,10 @@ void RcConnections::renew_all() {
 
 void RcConnections::on_notice(const ibv_wc& completion) {
   const PeerId peer = static_cast<uint32_t>(completion.wr_id) & ~kNoticeMark;
-  Connection* connection = find(peer);
+  Connection* connection = find(own_way(peer));
   if (connection == nullptr || connection->queue == nullptr || connection->serial != completion.wr_id >> 32) return;
   --connection->notices_posted;
-  if (completion.status != IBV_WC_SUCCESS) return mark_broken(peer);
+  if (completion.status != IBV_WC_SUCCESS) return mark_broken(own_way(peer));
   // What else takes room for a notice is nothing that we know of, and costs its sender that room.
   if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM) return;
   ++connection->notices_waiting;

@@ -20,14 +20,15 @@ ibv_mtu mtu_of(uint16_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RcQueue>> RcQueue::create(Device& device, ibv_cq* completions, uint32_t psn) {
+absl::StatusOr<std::unique_ptr<RcQueue>> RcQueue::create(Device& device, ibv_cq* completions, uint32_t psn,
+                                                         const Depths& depths, int rights) {
   std::unique_ptr<RcQueue> out(new RcQueue(device, psn));
   ibv_qp_init_attr wanted{};
   wanted.send_cq = completions;
   wanted.recv_cq = completions;
   wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = 2 * kDepth;
-  wanted.cap.max_recv_wr = kNotices;
+  wanted.cap.max_send_wr = depths.send;
+  wanted.cap.max_recv_wr = depths.receive;
   wanted.cap.max_send_sge = 1;
   wanted.cap.max_recv_sge = 1;
   out->pair_ = ibv_create_qp(device.remote_domain(), &wanted);
@@ -36,8 +37,8 @@ absl::StatusOr<std::unique_ptr<RcQueue>> RcQueue::create(Device& device, ibv_cq*
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_INIT;
   to.port_num = device.port();
-  to.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                       (device.limits().atomic_cap == IBV_ATOMIC_NONE ? 0 : IBV_ACCESS_REMOTE_ATOMIC);
+  if (device.limits().atomic_cap == IBV_ATOMIC_NONE) rights &= ~IBV_ACCESS_REMOTE_ATOMIC;
+  to.qp_access_flags = static_cast<unsigned>(rights);
   const int what = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   if (const int error = ibv_modify_qp(out->pair_, &to, what)) {
     return failed(device.name(), "ibv_modify_qp (RC, INIT)", error);

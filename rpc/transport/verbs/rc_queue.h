@@ -1,4 +1,4 @@
-// RcQueue: one connected queue pair (RC), for READ, WRITE and atomics between this endpoint and one peer.
+// RcQueue: one connected queue pair (RC), for READ, WRITE and atomics between this endpoint, or process, and a peer.
 //
 //    made: INIT --bind(peer's)--> RTR, RTS: works --failure--> ERROR: of no use any more, destroyed
 //
@@ -17,7 +17,7 @@
 
 namespace skua::rpc::verbs {
 
-/// Thread: the transport's.
+/// Thread: its owner's.
 class RcQueue {
  public:
   /// Operations on their way to the device, each of up to two work requests.
@@ -35,8 +35,20 @@ class RcQueue {
     uint16_t mtu_bytes = 0;
   };
 
-  /// `completions` outlives it. `psn`: one that nobody guesses.
-  static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn);
+  struct Depths {
+    /// Work requests on their way to the device.
+    uint32_t send = 2 * kDepth;
+    uint32_t receive = kNotices;
+  };
+  static constexpr int kAllRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+  /// `completions` outlives it. `psn`: one that nobody guesses. `rights`: what the peer may do by it at most; atomics
+  /// where the device has them.
+  static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn,
+                                                         const Depths& depths, int rights);
+  static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn) {
+    return create(device, completions, psn, Depths(), kAllRights);
+  }
   /// When it returns the device uses no memory for it, neither here nor for the peer; completions may still lie in their queue.
   ~RcQueue();
   RcQueue(const RcQueue&) = delete;

@@ -12,17 +12,11 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr size_t kLine = 64;
-/// Puts the engine's header, behind the network's, on a cache line of its own.
-constexpr size_t kReceivePad = kLine - kGrhBytes;
 constexpr uint32_t kQkeyMask = 0x7fffffff;
 constexpr uint32_t kPsnMask = 0xffffff;
 
 size_t round_up(size_t bytes, size_t to) {
   return (bytes + to - 1) / to * to;
-}
-
-uint64_t request_id(uint32_t epoch, uint32_t index) {
-  return uint64_t{epoch} << 32 | index;
 }
 
 }  // namespace
@@ -200,40 +194,6 @@ void UdQueue::fail_for_test() {
 
 // --- Send ------------------------------------------------------------------------------------------------------------
 
-void UdQueue::commit(SendSlot& slot, uint32_t packet_bytes, TxToken token) {
-  slot.token = token;
-  ibv_send_wr& request = slot.request;
-  request.wr_id = request_id(epoch_, static_cast<uint32_t>(built_));
-  request.next = nullptr;
-  request.sg_list = slot.pieces.data();
-  request.opcode = IBV_WR_SEND;
-  request.send_flags = packet_bytes <= inline_max_bytes_ ? IBV_SEND_INLINE : 0;
-  ++built_;
-  if (token != kNoToken) {
-    ++tokens_waiting_;
-    token_unsignalled_ = true;
-  }
-  if (built_ - signalled_ >= slots_.size() / 4) {
-    request.send_flags |= IBV_SEND_SIGNALED;
-    signalled_ = built_;
-    token_unsignalled_ = false;
-  }
-}
-
-void UdQueue::post_built() {
-  ibv_send_wr& last = slot_at(built_ - 1).request;
-  if (token_unsignalled_) {
-    last.send_flags |= IBV_SEND_SIGNALED;
-    signalled_ = built_;
-    token_unsignalled_ = false;
-  }
-  for (uint64_t i = posted_; i + 1 < built_; ++i) slot_at(i).request.next = &slot_at(i + 1).request;
-  ibv_send_wr* first_refused = nullptr;
-  // What is refused counts as lost; restart() completes it.
-  if (!in_error_ && ibv_post_send(pair_, &slot_at(posted_).request, &first_refused) != 0) in_error_ = true;
-  posted_ = built_;
-}
-
 void UdQueue::poll_sent() {
   if (completed_ == signalled_) return;
   std::array<ibv_wc, kBurstMax> completions;
@@ -268,43 +228,6 @@ size_t UdQueue::reap(std::span<TxToken> tokens) {
 
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
-std::span<const UdQueue::Received> UdQueue::take_stashed(size_t count_max) {
-  const size_t wanted = std::min(count_max, received_.size());
-  size_t count = 0;
-  while (stash_at_ < stash_count_ && count < wanted) {
-    if (accept(stash_[stash_at_++], received_[count])) ++count;
-  }
-  return std::span(received_).first(count);
-}
-
-/// False: nothing was received, and the buffer is free again or none of this life's.
-bool UdQueue::accept(const ibv_wc& completion, Received& out) {
-  if (completion.wr_id >> 32 != epoch_) return false;
-  const auto index = static_cast<uint32_t>(completion.wr_id);
-  SKUA_CHECK(index < buffer_count() && states_[index] == BufferState::kPosted,
-             "a buffer was filled that was not posted");
-  --posted_buffers_;
-  states_[index] = BufferState::kLent;
-  if (completion.status != IBV_WC_SUCCESS) {
-    in_error_ = true;
-    give_back(index);
-    return false;
-  }
-  out.buffer = index;
-  out.source_qp = completion.src_qp;
-  out.source_lid = completion.slid;
-  out.has_grh = (completion.wc_flags & IBV_WC_GRH) != 0;
-  out.bytes = {buffer_at(index) + kReceivePad, completion.byte_len};
-  return true;
-}
-
-/// What ibv_poll_cq() found: below 0 an error.
-void UdQueue::keep_stash(int found) {
-  stash_at_ = 0;
-  stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
-  if (found < 0) in_error_ = true;
-}
-
 void UdQueue::post_buffers(uint32_t count) {
   if (in_error_) return;
   // Those given back last, of which the cache still knows most.
@@ -314,7 +237,7 @@ void UdQueue::post_buffers(uint32_t count) {
     free_.pop_back();
     states_[index] = BufferState::kPosted;
     ibv_recv_wr& request = receive_requests_[index].request;
-    request.wr_id = request_id(epoch_, index);
+    request.wr_id = request_id(index);
     request.next = std::exchange(first, &request);
   }
   posted_buffers_ += count;

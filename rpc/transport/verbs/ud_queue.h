@@ -167,6 +167,8 @@ class UdQueue {
     ibv_recv_wr request;
     ibv_sge piece;
   };
+  /// Puts the engine's header, behind the network's, on a cache line of its own.
+  static constexpr size_t kReceivePad = 64 - kGrhBytes;
   /// Fewer than this are not worth a call of their own.
   static constexpr uint32_t kRefillBatch = 16;
 
@@ -191,6 +193,8 @@ class UdQueue {
   bool accept(const ibv_wc& completion, Received& out);
   void post_buffers(uint32_t count);
   void on_sent(const ibv_wc& completion);
+  /// A work request's, of this life of the queue.
+  [[nodiscard]] uint64_t request_id(uint32_t index) const { return uint64_t{epoch_} << 32 | index; }
   [[nodiscard]] std::byte* buffer_at(uint32_t index) const { return receive_memory_ + size_t{index} * receive_stride_; }
 
   Device& device_;
@@ -260,6 +264,77 @@ inline void UdQueue::give_back(uint32_t buffer) {
   SKUA_CHECK(is_lent(buffer), "a receive buffer was given back that is not lent");
   states_[buffer] = BufferState::kFree;
   free_.push_back(buffer);
+}
+
+inline void UdQueue::commit(SendSlot& slot, uint32_t packet_bytes, TxToken token) {
+  slot.token = token;
+  ibv_send_wr& request = slot.request;
+  request.wr_id = request_id(static_cast<uint32_t>(built_));
+  request.next = nullptr;
+  request.sg_list = slot.pieces.data();
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = packet_bytes <= inline_max_bytes_ ? IBV_SEND_INLINE : 0;
+  ++built_;
+  if (token != kNoToken) {
+    ++tokens_waiting_;
+    token_unsignalled_ = true;
+  }
+  if (built_ - signalled_ >= slots_.size() / 4) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    signalled_ = built_;
+    token_unsignalled_ = false;
+  }
+}
+
+inline void UdQueue::post_built() {
+  ibv_send_wr& last = slot_at(built_ - 1).request;
+  if (token_unsignalled_) {
+    last.send_flags |= IBV_SEND_SIGNALED;
+    signalled_ = built_;
+    token_unsignalled_ = false;
+  }
+  for (uint64_t i = posted_; i + 1 < built_; ++i) slot_at(i).request.next = &slot_at(i + 1).request;
+  ibv_send_wr* first_refused = nullptr;
+  // What is refused counts as lost; restart() completes it.
+  if (!in_error_ && ibv_post_send(pair_, &slot_at(posted_).request, &first_refused) != 0) in_error_ = true;
+  posted_ = built_;
+}
+
+/// False: nothing was received, and the buffer is free again or none of this life's.
+inline bool UdQueue::accept(const ibv_wc& completion, Received& out) {
+  if (completion.wr_id >> 32 != epoch_) return false;
+  const auto index = static_cast<uint32_t>(completion.wr_id);
+  SKUA_CHECK(index < buffer_count() && states_[index] == BufferState::kPosted,
+             "a buffer was filled that was not posted");
+  --posted_buffers_;
+  states_[index] = BufferState::kLent;
+  if (completion.status != IBV_WC_SUCCESS) {
+    in_error_ = true;
+    give_back(index);
+    return false;
+  }
+  out.buffer = index;
+  out.source_qp = completion.src_qp;
+  out.source_lid = completion.slid;
+  out.has_grh = (completion.wc_flags & IBV_WC_GRH) != 0;
+  out.bytes = {buffer_at(index) + kReceivePad, completion.byte_len};
+  return true;
+}
+
+inline std::span<const UdQueue::Received> UdQueue::take_stashed(size_t count_max) {
+  const size_t wanted = std::min(count_max, received_.size());
+  size_t count = 0;
+  while (stash_at_ < stash_count_ && count < wanted) {
+    if (accept(stash_[stash_at_++], received_[count])) ++count;
+  }
+  return std::span(received_).first(count);
+}
+
+/// What ibv_poll_cq() found: below 0 an error.
+inline void UdQueue::keep_stash(int found) {
+  stash_at_ = 0;
+  stash_count_ = found > 0 ? static_cast<size_t>(found) : 0;
+  if (found < 0) in_error_ = true;
 }
 
 }  // namespace skua::rpc::verbs

@@ -6,6 +6,7 @@
 #include "rpc/base/rng.h"
 #include "rpc/transport/verbs/address_resolver.h"
 #include "rpc/transport/verbs/device.h"
+#include "rpc/transport/verbs/rc_hub.h"
 #include "rpc/transport/verbs/verbs_transport.h"
 
 namespace skua::rpc {
@@ -15,21 +16,28 @@ namespace {
 class Fabric final : public VerbsFabric {
  public:
   Fabric(VerbsOptions options, std::unique_ptr<Device> device)
-      : options_(std::move(options)), device_(std::move(device)), resolver_(*device_, options_.traffic_class) {}
+      : options_(std::move(options)),
+        device_(std::move(device)),
+        resolver_(*device_, options_.traffic_class),
+        hub_(*device_, Rng(seed())) {}
 
   absl::StatusOr<std::unique_ptr<Transport>> make_transport(const EndpointIdentity& self) override {
     if (self.uuid.is_zero()) return absl::InvalidArgumentError("an endpoint needs a uuid");
-    std::random_device entropy;
-    const uint64_t seed = (uint64_t{entropy()} << 32) ^ entropy();
-    return VerbsTransport::create(*device_, resolver_, options_, self, Rng(seed));
+    return VerbsTransport::create(*device_, resolver_, options_, self, Rng(seed()), &hub_);
   }
   [[nodiscard]] std::string describe() const override { return device_->describe(); }
 
  private:
+  static uint64_t seed() {
+    std::random_device entropy;
+    return (uint64_t{entropy()} << 32) ^ entropy();
+  }
+
   const VerbsOptions options_;
   // Destroyed from the last to the first.
   const std::unique_ptr<Device> device_;
   AddressResolver resolver_;
+  RcHub hub_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 //                  |
 //                  +-- transport of worker 0: its own queue pair, rings and completion channel
 //                  +-- transport of worker 1: ...
+//                  +-- connected queue pairs with other processes, for all of them (rc_hub.h)
 //
 // InfiniBand and RoCE adapters, and Soft-RoCE (rdma_rxe) over any network interface, through libibverbs alone.
 // docs/transports.md says more.

@@ -32,7 +32,7 @@ constexpr DurationNs kLettingGo = 5 * kMillisecond;
 
 absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device, AddressResolver& resolver,
                                                                   const VerbsOptions& options,
-                                                                  const EndpointIdentity& self, Rng rng) {
+                                                                  const EndpointIdentity& self, Rng rng, RcHub* hub) {
   UdQueueOptions queue_options;
   queue_options.send_depth = options.send_depth;
   queue_options.receive_depth = options.receive_depth;
@@ -42,12 +42,12 @@ absl::StatusOr<std::unique_ptr<Transport>> VerbsTransport::create(Device& device
   absl::StatusOr<std::unique_ptr<UdQueue>> queue = UdQueue::create(device, **channel, queue_options, rng.fork(1));
   if (!queue.ok()) return queue.status();
   return std::make_unique<VerbsTransport>(device, resolver, options, self, *std::move(channel), *std::move(queue),
-                                          rng.fork(2));
+                                          rng.fork(2), hub);
 }
 
 VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options,
                                const EndpointIdentity& self, std::unique_ptr<CompletionChannel> channel,
-                               std::unique_ptr<UdQueue> queue, Rng rng)
+                               std::unique_ptr<UdQueue> queue, Rng rng, RcHub* hub)
     : device_(device),
       resolver_(resolver),
       inline_max_bytes_(
@@ -73,11 +73,12 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   capabilities_.needs_registration = true;
   capabilities_.loopback = true;
   capabilities_.wakes_on_receive = true;
+  capabilities_.receives_in_memory = true;
   capabilities_.frames = true;
   now_ns_ = clock_.now_ns();
   // Without READs everything goes in packets.
   absl::StatusOr<std::unique_ptr<RcConnections>> connections =
-      RcConnections::create(*this, device_, resolver_, *channel_, rng);
+      RcConnections::create(*this, device_, resolver_, *channel_, hub, rng);
   if (connections.ok()) connections_ = *std::move(connections);
   capabilities_.one_sided = connections_ != nullptr;
 }
@@ -201,7 +202,7 @@ void VerbsTransport::send_own(PeerId to, ByteSpan datagram) {
   queue_->post();
 }
 
-void VerbsTransport::address_request(UdQueue::SendSlot& slot, const Peer& peer) {
+inline void VerbsTransport::address_request(UdQueue::SendSlot& slot, const Peer& peer) {
   slot.request.wr.ud.ah = peer.handle->get();
   slot.request.wr.ud.remote_qpn = peer.address.qp_number;
   slot.request.wr.ud.remote_qkey = peer.address.qkey;
@@ -267,6 +268,16 @@ TxFrame VerbsTransport::take_frame(PeerId to) {
   return out;
 }
 
+inline void VerbsTransport::build(const Peer& peer, const TxFrame& frame) {
+  UdQueue::SendSlot& slot = queue_->next_slot_of(static_cast<uint32_t>(frame.cookie));
+  slot.pieces[0] = {reinterpret_cast<uintptr_t>(frame.bytes), frame.size, queue_->slot_key()};
+  slot.request.num_sge = 1;
+  address_request(slot, peer);
+  queue_->commit(slot, frame.size, kNoToken);
+  ++counters_.tx_packets;
+  counters_.tx_bytes += frame.size - kPacketHeaderBytes;
+}
+
 void VerbsTransport::send_frames(std::span<const TxFrame> frames) {
   for (const TxFrame& frame : frames) {
     SKUA_CHECK(queue_->is_frame(frame.cookie), "a frame was sent that is not out");
@@ -288,16 +299,6 @@ void VerbsTransport::send_frames(std::span<const TxFrame> frames) {
   queue_->post();
 }
 
-void VerbsTransport::build(const Peer& peer, const TxFrame& frame) {
-  UdQueue::SendSlot& slot = queue_->next_slot_of(static_cast<uint32_t>(frame.cookie));
-  slot.pieces[0] = {reinterpret_cast<uintptr_t>(frame.bytes), frame.size, queue_->slot_key()};
-  slot.request.num_sge = 1;
-  address_request(slot, peer);
-  queue_->commit(slot, frame.size, kNoToken);
-  ++counters_.tx_packets;
-  counters_.tx_bytes += frame.size - kPacketHeaderBytes;
-}
-
 size_t VerbsTransport::reap(std::span<TxToken> tokens) {
   return queue_->tokens_waiting() ? queue_->reap(tokens) : 0;
 }
@@ -316,7 +317,10 @@ void VerbsTransport::abandon_tx() {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
-  if (connections_ != nullptr) connections_->renew_notice_room();
+  if (connections_ != nullptr) {
+    connections_->renew_notice_room();
+    connections_->look_into_inbox();
+  }
   const std::span<const UdQueue::Received> received = queue_->poll_received(packets.size());
   if (!received.empty()) return accept_all(received, packets);
   if (queue_->in_error()) [[unlikely]] {
@@ -324,6 +328,37 @@ size_t VerbsTransport::rx_burst(std::span<RxPacket> packets) {
   }
   queue_->refill();
   return 0;
+}
+
+inline VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
+  if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
+    ++stats_.rx_short;
+    return Fate::kDropped;
+  }
+  Source source{0, received.source_lid, received.source_qp};
+  if (received.has_grh) {
+    const std::optional<Source> parsed =
+        parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
+    if (!parsed.has_value()) {
+      ++stats_.rx_bad_network_header;
+      return Fate::kDropped;
+    }
+    source = *parsed;
+  }
+  out.from = peers_.find(source);
+  const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
+  if (ConnectMessage::is_one(datagram) || JoinMessage::is_one(datagram)) [[unlikely]] {
+    accept_own(out.from, datagram);
+    return Fate::kOwn;
+  }
+  out.placed = false;
+  out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
+  out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
+  out.buffer = received.buffer;
+  out.placement = 0;
+  counters_.rx_bytes += out.payload.size();
+  counters_.rx_zero_copy_bytes += out.payload.size();
+  return Fate::kEngine;
 }
 
 size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets) {
@@ -343,36 +378,9 @@ size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, s
   return filled;
 }
 
-VerbsTransport::Fate VerbsTransport::accept(const UdQueue::Received& received, RxPacket& out) {
-  if (received.bytes.size() < kGrhBytes + kPacketHeaderBytes) {
-    ++stats_.rx_short;
-    return Fate::kDropped;
-  }
-  Source source{0, received.source_lid, received.source_qp};
-  if (received.has_grh) {
-    const std::optional<Source> parsed =
-        parse_grh(received.bytes.first(kGrhBytes), received.source_qp, address_.network, address_.gid);
-    if (!parsed.has_value()) {
-      ++stats_.rx_bad_network_header;
-      return Fate::kDropped;
-    }
-    source = *parsed;
-  }
-  out.from = peers_.find(source);
-  const ByteSpan datagram = received.bytes.subspan(kGrhBytes);
-  if (ConnectMessage::is_one(datagram)) {
-    ++stats_.rx_own;
-    if (connections_ != nullptr) connections_->on_datagram(out.from, datagram, clock_.now_ns());
-    return Fate::kOwn;
-  }
-  out.placed = false;
-  out.header = received.bytes.subspan(kGrhBytes, kPacketHeaderBytes);
-  out.payload = received.bytes.subspan(kGrhBytes + kPacketHeaderBytes);
-  out.buffer = received.buffer;
-  out.placement = 0;
-  counters_.rx_bytes += out.payload.size();
-  counters_.rx_zero_copy_bytes += out.payload.size();
-  return Fate::kEngine;
+void VerbsTransport::accept_own(PeerId from, ByteSpan datagram) {
+  ++stats_.rx_own;
+  if (connections_ != nullptr) connections_->on_datagram(from, datagram, clock_.now_ns());
 }
 
 void VerbsTransport::release(std::span<const RxBufferId> buffers) {
@@ -469,6 +477,12 @@ void VerbsTransport::unregister_region(MutableByteSpan region) {
 }
 
 void VerbsTransport::wait(DurationNs timeout_ns) {
+  if (connections_ != nullptr) connections_->begin_sleep();
+  sleep(timeout_ns);
+  if (connections_ != nullptr) connections_->end_sleep();
+}
+
+void VerbsTransport::sleep(DurationNs timeout_ns) {
   // Who sleeps has few turns: each looks at the links.
   turns_ = kTurnsPerLook - 1;
   if (queue_->in_error()) recover(clock_.now_ns());
@@ -487,13 +501,17 @@ void VerbsTransport::wait(DurationNs timeout_ns) {
     if (!idle || (connections_ != nullptr && !connections_->idle())) return;
   }
   const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
-  std::array<pollfd, 2> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{channel_->fd(), POLLIN, 0}};
-  if (ppoll(ready.data(), queue_->in_error() ? 1 : 2, &time, nullptr) <= 0) return;
+  // poll() ignores what is below 0.
+  const int shared_fd = connections_ != nullptr ? connections_->sleep_fd() : -1;
+  const int own_fd = queue_->in_error() ? -1 : channel_->fd();
+  std::array<pollfd, 3> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{own_fd, POLLIN, 0}, pollfd{shared_fd, POLLIN, 0}};
+  if (ppoll(ready.data(), ready.size(), &time, nullptr) <= 0) return;
   if (ready[0].revents != 0) {
     eventfd_t value;
     eventfd_read(wake_fd_, &value);
   }
   if (ready[1].revents != 0) channel_->disarm();
+  if (ready[2].revents != 0) connections_->on_sleep_event();
 }
 
 void VerbsTransport::wake() {

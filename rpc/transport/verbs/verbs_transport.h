@@ -32,6 +32,7 @@
 #include "rpc/transport/verbs/device.h"
 #include "rpc/transport/verbs/memory_registry.h"
 #include "rpc/transport/verbs/rc_connections.h"
+#include "rpc/transport/verbs/rc_hub.h"
 #include "rpc/transport/verbs/ud_queue.h"
 #include "rpc/transport/verbs/verbs_fabric.h"
 
@@ -59,11 +60,12 @@ class VerbsTransport final : public Transport, private RcHost {
     uint64_t rx_own = 0;
   };
 
+  /// `device`, `resolver` and `hub` outlive it; `hub`: null where connected queue pairs are not shared.
   static absl::StatusOr<std::unique_ptr<Transport>> create(Device& device, AddressResolver& resolver,
                                                            const VerbsOptions& options, const EndpointIdentity& self,
-                                                           Rng rng);
+                                                           Rng rng, RcHub* hub = nullptr);
   VerbsTransport(Device& device, AddressResolver& resolver, const VerbsOptions& options, const EndpointIdentity& self,
-                 std::unique_ptr<CompletionChannel> channel, std::unique_ptr<UdQueue> queue, Rng rng);
+                 std::unique_ptr<CompletionChannel> channel, std::unique_ptr<UdQueue> queue, Rng rng, RcHub* hub);
   ~VerbsTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
@@ -120,7 +122,10 @@ class VerbsTransport final : public Transport, private RcHost {
   // RX.
   enum class Fate : uint8_t { kEngine, kOwn, kDropped };
   Fate accept(const UdQueue::Received& received, RxPacket& out);
+  void accept_own(PeerId from, ByteSpan datagram);
   size_t accept_all(std::span<const UdQueue::Received> received, std::span<RxPacket> packets);
+
+  void sleep(DurationNs timeout_ns);
 
   // Links.
   size_t look_at_links(std::span<LinkEvent> events);

@@ -61,7 +61,12 @@ struct Host {
 
 class VerbsLoad : public testing::Test {
  protected:
-  VerbsLoad() : fabric_(VerbsFabric::start({}).value()), server_(*fabric_, 1, clock_), client_(*fabric_, 2, clock_) {
+  /// Of one process or of two, which share a queue pair for READs.
+  explicit VerbsLoad(bool two_processes = false)
+      : fabric_(VerbsFabric::start({}).value()),
+        other_fabric_(two_processes ? VerbsFabric::start({}).value() : nullptr),
+        server_(two_processes ? *other_fabric_ : *fabric_, 1, clock_),
+        client_(*fabric_, 2, clock_) {
     server_.endpoint.serve(
         kEcho, [this](IncomingCall&& call) { call.reply.reply(server_.message(call.request.bytes().size())); });
     session_ = client_.endpoint.connect(server_.endpoint.local_descriptor()).value();
@@ -91,6 +96,7 @@ class VerbsLoad : public testing::Test {
     return completed_ >= count;
   }
 
+  void fail_connected_queues();
   void expect_nothing_left() {
     // Nothing is left behind: neither calls nor buffers.
     const TimeNs limit = clock_.now_ns() + kPatience;
@@ -113,6 +119,7 @@ class VerbsLoad : public testing::Test {
 
   const SteadyClock clock_;
   const std::unique_ptr<VerbsFabric> fabric_;
+  const std::unique_ptr<VerbsFabric> other_fabric_;
   Host server_;
   Host client_;
   SessionId session_;
@@ -145,7 +152,7 @@ TEST_F(VerbsLoad, QueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
   expect_nothing_left();
 }
 
-TEST_F(VerbsLoad, ConnectedQueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
+void VerbsLoad::fail_connected_queues() {
   // READs have begun on both sides.
   const TimeNs limit = clock_.now_ns() + kPatience;
   while ((client_.endpoint.counters().rx_read_bytes == 0 || server_.endpoint.counters().rx_read_bytes == 0) &&
@@ -176,6 +183,20 @@ TEST_F(VerbsLoad, ConnectedQueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes
   EXPECT_GT(client_.wire().connections()->stats().broken, 0u);
   EXPECT_EQ(client_.wire().stats().restarts + server_.wire().stats().restarts, 0u) << "datagrams are not disturbed";
   expect_nothing_left();
+}
+
+TEST_F(VerbsLoad, ConnectedQueuesFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
+  fail_connected_queues();
+}
+
+class VerbsSharedLoad : public VerbsLoad {
+ protected:
+  VerbsSharedLoad() : VerbsLoad(true) {}
+};
+
+TEST_F(VerbsSharedLoad, SharedQueuePairsFailUnderLoad_SessionsGoOnAndEveryCallCompletes) {
+  fail_connected_queues();
+  EXPECT_EQ(client_.wire().connections()->queue_pairs(), 0u) << "messages went by shared ones";
 }
 
 }  // namespace
