@@ -111,7 +111,7 @@ class ReplyToken {
   /// Answers OK with `message` (may be null: empty). On another thread the answer travels through
   /// the endpoint's mailbox, waiting for room there if need be.
   void reply(MessagePtr message);
-  /// The same with a copy of `bytes`. Of few bytes (64) this costs no message.
+  /// The same with a copy of `bytes`. Up to kFewBytesMax of them cost no message.
   void reply(ByteSpan bytes);
   /// Answers with an error; its message is sent along (the first 1,024 bytes).
   void fail(const absl::Status& status);
@@ -323,7 +323,7 @@ class Endpoint {
   /// RESOURCE_EXHAUSTED (which bound).
   absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
                               CompletionFn completion);
-  /// The same with a copy of `request`. Of few bytes (64) this costs no message.
+  /// The same with a copy of `request`. Up to kFewBytesMax bytes cost no message.
   absl::StatusOr<CallId> call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
                               CompletionFn completion);
   /// Completes the call with CANCELLED if it is still in flight. The request's memory is released

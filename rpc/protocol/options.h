@@ -16,6 +16,8 @@ namespace skua::rpc {
 /// Largest window a session can have: slots are arrays indexed by req_num % window.
 inline constexpr uint16_t kWindowMax = 1024;
 inline constexpr uint32_t kCreditsMax = 4096;
+/// Requests and answers of so many bytes, given as bytes, need no message: sslots have room for a copy.
+inline constexpr size_t kFewBytesMax = 64;
 /// Packet indices are 16 bits.
 inline constexpr uint32_t kPacketsPerMessageMax = UINT16_MAX;
 

@@ -62,6 +62,8 @@ class SmallCalls {
  public:
   /// Records in a caller's bundle.
   static constexpr uint32_t kBundleRecordsMax = 16;
+  /// Of bundles without answers, so few are a sample of the round trip.
+  static constexpr uint32_t kSampleEvery = 8;
 
   SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
 
@@ -357,12 +359,13 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     send_all();
   }
   in_bundle_ = false;
-  // Behind what others wait for. Handlers and completions may have closed anything: the association is looked up again.
-  a = driver_.association(head.association, head.epoch, from);
+  // Behind what others wait for. Handlers and completions may have ended the association, whose memory stays so long.
   if (a == nullptr) return;
   if (!a->missing.empty()) [[unlikely]] {
-    tell_missing(*a);
+    if (driver_.association(head.association, head.epoch, from) == a) tell_missing(*a);
   }
+  // Who only answers needs the time for nothing but the reorder window.
+  if (answers == 0 && a->rtt.has_sample() && head.sequence % kSampleEvery != 0) return;
   const auto delay = static_cast<int32_t>(now - head.echo);
   if ((head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
   a->rtt.add_sample(delay * kTickNs);

@@ -1,8 +1,8 @@
-// What a session keeps for small calls: one cache line for itself, one for each sslot of its own, half of one for each
-// of its peer's; and one more for each where calls are given as bytes.
+// What a session keeps for small calls: one cache line for itself, one for each sslot of its own, one for each of its
+// peer's; and one more where calls are given as bytes, or answers as more than forty.
 //
-//   SessionHot  -->  [ClientSlot] x window            [ServerSlot] x window
-//   64 bytes          64 bytes each, and 64 of data     32 bytes each, and 64 of data
+//   SessionHot  -->  [ClientSlot] x window             [ServerSlot] x window
+//   64 bytes          64 bytes each, and 64 of data     24 bytes each, and 64 of data
 //
 // What was sent is kept until it is known to have come: as a message, or, if it was given as a few bytes, in the sslot
 // itself (FewBytes), which costs no message.
@@ -23,6 +23,7 @@
 
 #include "rpc/base/message.h"
 #include "rpc/protocol/call.h"
+#include "rpc/protocol/options.h"
 #include "rpc/wire/packet_header.h"
 
 namespace skua::rpc {
@@ -35,7 +36,7 @@ inline constexpr DurationNs kSmallTimeoutMax = 60 * kSecond;
 
 /// A request or answer that was given as bytes.
 struct FewBytes {
-  static constexpr size_t kMax = 64;
+  static constexpr size_t kMax = kFewBytesMax;
   std::byte at[kMax];
 };
 
@@ -69,7 +70,7 @@ struct alignas(64) ClientSlot {
 static_assert(sizeof(ClientSlot) == 128 && offsetof(ClientSlot, few) == 64);
 
 /// One request of the peer's.
-struct alignas(32) ServerSlot {
+struct alignas(64) ServerSlot {
   enum class State : uint8_t { kIdle, kExecuting, kResponding, kLarge };
 
   uint32_t req_num = 0;
@@ -79,7 +80,7 @@ struct alignas(32) ServerSlot {
   Kept response;  // kResponding: for a repeated request
   FewBytes few;
 };
-static_assert(sizeof(ServerSlot) == 96);
+static_assert(sizeof(ServerSlot) == 128 && offsetof(ServerSlot, few) == 24);
 
 /// What a small call needs of its session. Thread: the endpoint's. The session owns it; its address stays.
 struct alignas(64) SessionHot {

@@ -111,17 +111,22 @@ class Client {
   }
 
   void start(uint32_t index, TimeNs now) {
-    MessagePtr request = endpoint_.make_message();
-    fill(*request, body_, body_.size());
     started_[index] = now;
-    absl::StatusOr<CallId> call = endpoint_.call(sessions_[next_session_], kEchoSize, std::move(request), {},
-                                                 [this, index](CallResult&& result) { done(index, result); });
+    const absl::StatusOr<CallId> call = send([this, index](CallResult&& result) { done(index, result); });
     if (++next_session_ == sessions_.size()) next_session_ = 0;
     if (call.ok()) {
       ++in_flight_;
     } else {
       fail(call.status());
     }
+  }
+
+  absl::StatusOr<CallId> send(CompletionFn completion) {
+    const SessionId session = sessions_[next_session_];
+    if (body_.size() <= kFewBytesMax) return endpoint_.call(session, kEchoSize, body_, {}, std::move(completion));
+    MessagePtr request = endpoint_.make_message();
+    fill(*request, body_, body_.size());
+    return endpoint_.call(session, kEchoSize, std::move(request), {}, std::move(completion));
   }
 
   void done(uint32_t index, const CallResult& result) {
@@ -385,6 +390,7 @@ absl::Status serve_client(const Socket& control, const Place& place, const std::
     if (!reader.ok() || wanted > source.bytes().size()) {
       return call.reply.fail(absl::InvalidArgumentError("the request does not follow the test's plan"));
     }
+    if (wanted <= kFewBytesMax) return call.reply.reply(source.bytes().first(wanted));
     MessagePtr response = endpoint.make_message();
     fill(*response, source.bytes(), wanted);
     call.reply.reply(std::move(response));
