@@ -7,6 +7,7 @@
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/failure_text.h"
 #include "kvstore/client/limits.h"
+#include "rpc/base/check.h"
 #include "rpc/base/status.h"
 
 namespace skua::kv {
@@ -126,20 +127,15 @@ absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Rou
   return absl::InternalError("no such method");
 }
 
-absl::Status ClientCore::encode(Operation& operation, const Route& route, const RequestId& id, rpc::Message& message) {
-  HeadBuffer buffer;
-  const bool is_batch = operation.method == Method::kBatch;
-  const ByteSpan body = is_batch ? operation.batch->ops.ops().bytes() : as_byte_span(operation.body());
-  const absl::StatusOr<ByteSpan> head = encode_head(operation, route, id, body, buffer);
-  if (!head.ok()) return head.status();
-  message.append_copy(*head);
-  if (body.empty()) return absl::OkStatus();
-  if (message.body_count() == 0 && message.append_head(body)) return absl::OkStatus();
+rpc::MessagePtr ClientCore::message_of(Operation& operation, ByteSpan head, ByteSpan body) {
+  rpc::MessagePtr message = endpoint_->make_message();
+  message->append_copy(head);
+  if (body.empty() || (message->body_count() == 0 && message->append_head(body))) return message;
   // Sent from the operation's memory, which is not reused before the message lets go of it.
   OperationPool::hold(operation);
-  if (message.add_body(body, &OperationPool::drop_body, &operation)) return absl::OkStatus();
-  OperationPool::drop(operation);
-  return absl::InternalError("a request has too many pieces");
+  const bool added = message->add_body(body, &OperationPool::drop_body, &operation);
+  SKUA_CHECK(added, "a request is a head and a body");
+  return message;
 }
 
 void ClientCore::send(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
@@ -153,20 +149,25 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
   DurationNs left_ns = operation.deadline_ns - operation.attempt_ns;
   if (left_ns <= 0) return expire(operation);
   if (operation.spreads) left_ns = std::min(left_ns, kReadPatienceNs << std::min(operation.failed_attempts, 10u));
-  rpc::MessagePtr message = endpoint_->make_message();
   const Route told{table.id, operation.shard, route.epoch, routes_.revision()};
   RequestId id;
   if (operation.is_write()) {
     id = lanes_.identify(operation, table.id, operation.shard, static_cast<uint32_t>(table.shards.size()));
   }
   operation.table_id = table.id;
-  absl::Status status = encode(operation, told, id, *message);
-  if (!status.ok()) return fail(operation, status.code(), std_view(status.message()), false);
+  const bool is_batch = operation.method == Method::kBatch;
+  const ByteSpan body = is_batch ? operation.batch->ops.ops().bytes() : as_byte_span(operation.body());
+  HeadBuffer buffer;
+  const absl::StatusOr<ByteSpan> head = encode_head(operation, told, id, body, buffer);
+  if (!head.ok()) return fail(operation, head.status().code(), std_view(head.status().message()), false);
   sessions_->call_started(operation.target);
+  const auto method = static_cast<rpc::MethodId>(operation.method);
+  const rpc::CallOptions options{.timeout_ns = left_ns, .now_ns = operation.attempt_ns};
+  rpc::CompletionFn done = [this, &operation](rpc::CallResult&& result) { on_result(operation, std::move(result)); };
   const absl::StatusOr<rpc::CallId> call =
-      endpoint_->call(operation.session, static_cast<rpc::MethodId>(operation.method), std::move(message),
-                      {.timeout_ns = left_ns, .now_ns = operation.attempt_ns},
-                      [this, &operation](rpc::CallResult&& result) { on_result(operation, std::move(result)); });
+      body.empty() && head->size() <= rpc::kFewBytesMax
+          ? endpoint_->call(operation.session, method, *head, options, std::move(done))
+          : endpoint_->call(operation.session, method, message_of(operation, *head, body), options, std::move(done));
   if (call.ok()) {
     operation.call = *call;
     return calls_.push_back(operation);

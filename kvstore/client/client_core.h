@@ -138,7 +138,7 @@ class ClientCore final : private SessionHost {
   bool may_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
   absl::StatusOr<ByteSpan> encode_head(Operation& operation, const Route& route, const RequestId& id, ByteSpan body,
                                        HeadBuffer& buffer);
-  absl::Status encode(Operation& operation, const Route& route, const RequestId& id, rpc::Message& message);
+  rpc::MessagePtr message_of(Operation& operation, ByteSpan head, ByteSpan body);
   void send(Operation& operation, const TableRoutes& table, const ShardRoute& route);
   void on_result(Operation& operation, rpc::CallResult&& result);
   void on_get_reply(Operation& operation, rpc::Lease&& lease);
