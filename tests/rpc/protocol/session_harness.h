@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
@@ -201,6 +202,10 @@ class Harness {
   std::function<Fate(const Flight&)> fate;
   /// All packets that were sent, in order.
   std::vector<Flight> sent;
+  [[nodiscard]] size_t sent_count(PacketType type) const {
+    return static_cast<size_t>(
+        std::count_if(sent.begin(), sent.end(), [type](const Flight& flight) { return flight.header.type == type; }));
+  }
   std::map<std::string, int> runs;  // request -> times its handler ran
   Side client{*this, false, setup.client_budget};
   Side server{*this, true};

@@ -1,5 +1,5 @@
-// Sessions on a wire that behaves: sizes, statuses, slots, backlog, liveness. Loss is in
-// session_loss_test.cc, endings in session_end_test.cc, lies in session_hostile_test.cc.
+// Sessions on a wire that behaves: sizes, statuses, slots, backlog. Loss is in session_loss_test.cc, silence in
+// session_liveness_test.cc, endings in session_end_test.cc, lies in session_hostile_test.cc.
 #include "rpc/protocol/session.h"
 
 #include <gtest/gtest.h>
@@ -14,12 +14,6 @@ using testing::Harness;
 using testing::message_of;
 using testing::pattern;
 using testing::TestCall;
-
-size_t count_of(const Harness& harness, PacketType type) {
-  size_t out = 0;
-  for (const Flight& flight : harness.sent) out += flight.header.type == type ? 1 : 0;
-  return out;
-}
 
 // Around one packet, around the bitmap's inline word, around a pull's reach.
 constexpr size_t kSizes[] = {0, 1, 99, 100, 101, 199, 200, 201, 6400, 6401, 25'600, 25'700, 60'000};
@@ -70,8 +64,8 @@ TEST(Session, Call_LargeResponseIsPulledInRanges) {
   TestCall& call = harness.client.call(pattern(1, 10));
   harness.run(400 * kMillisecond);
   ASSERT_TRUE(call.done());
-  EXPECT_EQ(count_of(harness, PacketType::kResponse), 20u);
-  EXPECT_LT(count_of(harness, PacketType::kPull), 20u);  // one pull names several
+  EXPECT_EQ(harness.sent_count(PacketType::kResponse), 20u);
+  EXPECT_LT(harness.sent_count(PacketType::kPull), 20u);  // one pull names several
   for (const Flight& flight : harness.sent) {
     if (flight.header.type != PacketType::kResponse) continue;
     EXPECT_EQ(flight.header.message_bytes, 2000u);
@@ -86,7 +80,7 @@ TEST(Session, Call_ResponseAboveAPageIsReleasedInAPacketOfItsOwn) {
     TestCall& call = harness.client.call(pattern(1, 10));
     harness.run(400 * kMillisecond);
     ASSERT_TRUE(call.done());
-    EXPECT_EQ(count_of(harness, PacketType::kRelease), response > 4096 ? 1u : 0u);
+    EXPECT_EQ(harness.sent_count(PacketType::kRelease), response > 4096 ? 1u : 0u);
     EXPECT_EQ(harness.server.session->retained().responses, response > 4096 ? 0u : 1u);
     harness.expect_rest();
   }
@@ -492,135 +486,6 @@ TEST(Session, Rtt_TheHandlersTimeIsNotInIt) {
     ASSERT_TRUE(harness.run_until([&] { return call.done(); }));
   }
   EXPECT_NEAR(static_cast<double>(harness.client.session->rtt().srtt_ns()), 128'000, 1'000);
-}
-
-// --- Liveness --------------------------------------------------------------------------------------------------------
-
-TEST(Session, Ping_OnlyWhileCallsWaitAndNothingIsHeard) {
-  Harness harness;
-  harness.serve(1);
-  harness.client.call("x");
-  harness.run(30 * kSecond);
-  EXPECT_EQ(count_of(harness, PacketType::kPing), 0u);  // quiet
-  harness.server.handler = nullptr;
-  harness.client.call("slow", 60 * kSecond);
-  harness.run(20 * kSecond);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-  EXPECT_EQ(count_of(harness, PacketType::kPing), count_of(harness, PacketType::kPong));
-}
-
-TEST(Session, Ping_OnARepliableTransportWithoutProbes) {
-  Harness harness({.reliable = true});
-  harness.client.call("slow", 60 * kSecond);
-  harness.run(10 * kSecond);
-  EXPECT_GE(count_of(harness, PacketType::kPing), 10u);
-  EXPECT_EQ(count_of(harness, PacketType::kPing), count_of(harness, PacketType::kPong));
-  EXPECT_EQ(count_of(harness, PacketType::kRequest), 1u);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-}
-
-TEST(Session, PeerSilent_AfterTheTimeoutAndNotBefore) {
-  for (const bool reliable : {false, true}) {
-    Harness harness({.reliable = reliable});
-    harness.fate = [](const Flight&) { return Harness::Fate{}; };
-    harness.client.call("x", 60 * kSecond);
-    harness.run(4 * kSecond);
-    EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-    harness.run(2 * kSecond);
-    EXPECT_TRUE(harness.client.session->peer_silent(harness.now));
-    EXPECT_GE(count_of(harness, PacketType::kPing), 5u);
-  }
-}
-
-TEST(Session, PeerSilent_CountsFromTheCallNotFromTheLastWord) {
-  Harness harness;
-  harness.serve(1);
-  harness.client.call("x");
-  harness.run(100 * kSecond);  // nobody has anything to say
-  harness.fate = [](const Flight&) { return Harness::Fate{}; };
-  harness.client.call("y", 60 * kSecond);
-  harness.run(4 * kSecond);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-  harness.run(2 * kSecond);
-  EXPECT_TRUE(harness.client.session->peer_silent(harness.now));
-}
-
-TEST(Session, PeerSilent_NotBecauseOfAPingLongAgo) {
-  Harness harness;
-  harness.fate = [](const Flight&) { return Harness::Fate{}; };
-  harness.client.call("x", kSecond);
-  harness.run(2 * kSecond);  // a ping was lost, the call has ended
-  harness.fate = nullptr;
-  harness.run(100 * kSecond);
-  harness.fate = [](const Flight&) { return Harness::Fate{}; };
-  harness.client.call("y", 60 * kSecond);
-  harness.run(kSecond);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-}
-
-TEST(Session, PeerSilent_ThoughNoCallWaitsSoLong) {
-  for (const bool reliable : {false, true}) {
-    for (const DurationNs pause : {kMillisecond, 2 * kSecond}) {
-      Harness harness({.reliable = reliable});
-      harness.serve(1);
-      harness.client.call("x");
-      harness.run(kSecond);
-      harness.fate = [](const Flight&) { return Harness::Fate{}; };
-      const TimeNs began_ns = harness.now;
-      while (!harness.client.session->peer_silent(harness.now)) {
-        ASSERT_LT(harness.now - began_ns, 9 * kSecond);
-        TestCall& call = harness.client.call("y", 100 * kMillisecond);
-        ASSERT_TRUE(harness.run_until([&] { return call.done(); }));
-        harness.run(pause);
-      }
-      EXPECT_GE(harness.now - began_ns, 4 * kSecond);
-    }
-  }
-}
-
-TEST(Session, PeerSilent_ThoughTheCallIsOver) {
-  Harness harness;
-  harness.fate = [](const Flight&) { return Harness::Fate{}; };
-  harness.client.call("x", kSecond);
-  harness.run(4 * kSecond);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-  harness.run(2 * kSecond);
-  EXPECT_TRUE(harness.client.session->peer_silent(harness.now));
-}
-
-TEST(Session, Ping_NotAgainOnceItIsAnswered) {
-  Harness harness;
-  harness.fate = [](const Flight&) { return Harness::Fate{}; };
-  harness.client.call("x", kSecond);
-  harness.run(2 * kSecond);
-  harness.fate = nullptr;
-  harness.run(10 * kSecond);
-  const size_t pings = count_of(harness, PacketType::kPing);
-  harness.run(100 * kSecond);
-  EXPECT_EQ(count_of(harness, PacketType::kPing), pings);
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-}
-
-TEST(Session, PeerSilent_NotForTimeInWhichWeDidNotRun) {
-  Harness harness;
-  harness.serve(1);
-  harness.client.call("x", 60 * kSecond);
-  harness.transmit();
-  harness.now += 30 * kSecond;  // the process was stopped; the answer waits in the socket
-  static_cast<void>(harness.client.session->on_timer(harness.now));
-  EXPECT_FALSE(harness.client.session->peer_silent(harness.now));
-  harness.run(kSecond);
-  EXPECT_TRUE(harness.client.calls[0].done());
-}
-
-TEST(Session, SendPing_IsAnswered) {
-  Harness harness;
-  harness.client.session->send_ping();
-  harness.run(100 * kMillisecond);
-  ASSERT_EQ(harness.sent.size(), 2u);
-  EXPECT_EQ(harness.sent[0].header.type, PacketType::kPing);
-  EXPECT_EQ(harness.sent[1].header.type, PacketType::kPong);
-  EXPECT_GT(harness.client.session->last_heard_ns(), kSecond);
 }
 
 // --- What a stream transport asks ------------------------------------------------------------------------------------
