@@ -42,10 +42,12 @@ struct CacheLines {
 /// Begins to fetch the bytes, `bytes_max` of them at most. Returns at once; never faults.
 inline void prefetch_bytes(ByteSpan bytes, size_t bytes_max = kPrefetchBytesMax) {
   keep_prefetches();
-  const CacheLines lines = lines_of(bytes.first(std::min(bytes.size(), bytes_max)));
-  for (size_t i = 0; i < lines.count; ++i) {
-    __builtin_prefetch(reinterpret_cast<const void*>(lines.first + i * kCacheLineBytes));
-  }
+  bytes = bytes.first(std::min(bytes.size(), bytes_max));
+  const size_t lines = lines_of(bytes).count;
+  if (lines == 0) return;
+  // A byte of each; of the last line the last byte, before which a step of a line may end.
+  for (size_t i = 0; i + 1 < lines; ++i) __builtin_prefetch(bytes.data() + i * kCacheLineBytes);
+  __builtin_prefetch(&bytes.back());
 }
 
 }  // namespace skua::kv

@@ -75,6 +75,9 @@ ibv_context* open_device(const char* name) {
 }
 
 /// A UD queue pair with its memory, on port 1.
+/// A plain number: the library's macro combines it with one of another enumeration.
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
+
 class Queue {
  public:
   explicit Queue(const char* device) {
@@ -84,7 +87,7 @@ class Queue {
     received_ = ibv_create_cq(context_, 2 * kReceiveDepth, nullptr, nullptr, 0);
     sent_ = ibv_create_cq(context_, 2 * kSendDepth, nullptr, nullptr, 0);
     memory_.resize(kMemoryBytes);
-    registration_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+    registration_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), kAccess);
     check(received_ != nullptr && sent_ != nullptr && registration_ != nullptr, "ibv_reg_mr");
     ibv_qp_init_attr wanted{};
     wanted.send_cq = sent_;
