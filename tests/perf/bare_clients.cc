@@ -134,7 +134,7 @@ struct Arguments {
 
 [[noreturn]] void fail(const std::string& text) {
   std::fprintf(stderr, "bare_clients: %s\n", text.c_str());
-  std::exit(2);
+  std::exit(2);  // NOLINT(concurrency-mt-unsafe): nobody else ends the program
 }
 
 /// Until `done()`, or fails.

@@ -58,7 +58,7 @@ struct Meeting {
 
 [[noreturn]] void stop(const char* what) {
   std::fprintf(stderr, "verbs_floor: %s does not work\n", what);
-  std::exit(1);
+  std::exit(1);  // NOLINT(concurrency-mt-unsafe): nobody else ends the program
 }
 
 void check(bool ok, const char* what) {
@@ -74,10 +74,10 @@ ibv_context* open_device(const char* name) {
   return nullptr;
 }
 
-/// A UD queue pair with its memory, on port 1.
 /// A plain number: the library's macro combines it with one of another enumeration.
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
 
+/// A UD queue pair with its memory, on port 1.
 class Queue {
  public:
   explicit Queue(const char* device) {
