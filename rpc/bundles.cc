@@ -103,8 +103,9 @@ void Bundles::look_ahead(std::span<const RxPacket> behind) const {
   if (behind.size() > 2) __builtin_prefetch(&hot_of(behind[2]), 1);
   if (behind.size() > 1) {
     const SessionHot& hot = hot_of(behind[1]);
-    const auto* association = reinterpret_cast<const std::byte*>(hot.association);
-    for (size_t i = 0; i < sizeof(Association); i += 64) __builtin_prefetch(association + i, 1);
+    if (const auto* association = reinterpret_cast<const std::byte*>(hot.association); association != nullptr) {
+      for (size_t i = 0; i < sizeof(Association); i += 64) __builtin_prefetch(association + i, 1);
+    }
     if (hot.client != nullptr) {
       const ServerSlot* slot = slot_of(behind[1], hot);
       __builtin_prefetch(slot, 1);

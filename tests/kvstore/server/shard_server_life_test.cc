@@ -267,8 +267,8 @@ TEST_F(RocksdbServerTest, Remove_DoesNotWaitForAValueOnItsWay) {
   const auto answer = world_->send(Method::kGet, encoded_get(kRoute, "large"));
   // The read may be over between two looks at the server: the answer is counted, the pending request may never be seen.
   world_->wait_for([&] {
-    const auto& answers = world_->server().stats().requests.answers[static_cast<size_t>(Method::kGet)];
-    return answers[static_cast<size_t>(KvStatus::kOk)] == 1;
+    const RequestStats stats = world_->server().stats().requests;
+    return stats.answers[static_cast<size_t>(Method::kGet)][static_cast<size_t>(KvStatus::kOk)] == 1;
   });
   EXPECT_EQ(world_->server().stats().pending_requests, 0u);
   EXPECT_TRUE(answer->bytes.empty()) << "it has a million bytes to go";
