@@ -89,8 +89,8 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
 
 /// In a burst of many peers, what the packets behind need comes while the one in front of them is handled: a step each
 /// of a chain of pointers, from the farthest packet to the next. Session, its association and sslot, the answer that
-/// the sslot kept; of the first record, which is mostly the only one then. What the packets say is not believed: no more
-/// than a prefetch comes of it.
+/// the sslot kept; of the first record, which is mostly the only one then. What the packets say is not believed: only
+/// prefetches come of it.
 void Bundles::look_ahead(std::span<const RxPacket> behind) const {
   const auto hot_of = [this](const RxPacket& packet) -> const SessionHot& {
     if (packet.payload.size() < sizeof(uint32_t)) return nobody_;

@@ -97,9 +97,10 @@ class NodeAgent {
   /// Copies of shards that the node is making, all of them. Go out with every heartbeat.
   void set_copies(std::vector<CopyReport> copies);
 
-  /// What the node's replicas notice of others, all of it; replaces what was said before, here and in the control plane. Goes
-  /// out at once and again with every heartbeat; nothing, when nothing is left to say, goes out until it was heard. The
-  /// node's identity is filled in here. Acting on it is the control plane's: watch the shard map.
+  /// What the node's replicas notice of others, all of it; replaces what was said before, here and in the control
+  /// plane. Goes out at once and again with every heartbeat. An empty report takes everything back, and goes out until
+  /// the control plane has heard it. The node's identity is filled in here. Acting on it is the control plane's: watch
+  /// the shard map.
   void set_findings(ReplicaReport findings);
 
   /// Takes the node out of the cluster for good and ends the agent. FAILED_PRECONDITION while it

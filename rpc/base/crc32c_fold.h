@@ -8,8 +8,8 @@
 //      |  R  | ...  D bits ... |  S  |      becomes      |  S + lo(R) K(D + 64) + hi(R) K(D)  |,      K(n) = x^n mod P
 //
 // K(n) has 32 bits and lo and hi have 64, so both products fit 128 bits: two instructions fold 64 bytes. What is left
-// at the end, 16 bytes, goes through the processor's CRC instruction. Zeros in front of a message change nothing, so the
-// first register is filled up with them, and the end of a message is no case of its own.
+// at the end, 16 bytes, goes through the processor's CRC instruction. Zeros in front of a message change nothing, so
+// the first register is filled up with them, and the end of a message is no case of its own.
 //
 // Bits are reflected: the first byte's lowest bit is the highest power. The product of two reflected words is x times
 // that of what they stand for, so the constants are x^(n-1) mod P.

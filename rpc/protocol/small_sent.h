@@ -1,5 +1,5 @@
-// What small calls send: a message, which the sslot then holds, or a few bytes, of which it keeps a copy. Either is written
-// to the record once, and is there to be written again until the peer is known to have it.
+// What small calls send: a message, which the sslot then holds, or a few bytes, of which it keeps a copy. Either is
+// written to the record once, and is there to be written again until the peer is known to have it.
 #ifndef SKUA_RPC_PROTOCOL_SMALL_SENT_H_
 #define SKUA_RPC_PROTOCOL_SMALL_SENT_H_
 

@@ -2,7 +2,7 @@
 // peer's; and one more where calls are given as bytes, or answers as more than forty.
 //
 //   SessionHot  -->  [ClientSlot] x window             [ServerSlot] x window
-//   64 bytes          64 bytes each, and 64 of data     24 bytes each, and 64 of data
+//   64 bytes          64 bytes each, and 64 of data     24 bytes each, and 64 of data, from a line's begin on
 //
 // What was sent is kept until it is known to have come: as a message, or, if it was given as a few bytes, in the sslot
 // itself (FewBytes), which costs no message.

@@ -47,8 +47,8 @@ class TransportSource {
   /// For up to `lanes` transports at a time. INVALID_ARGUMENT names the transports there are, or what is wrong with the settings.
   static absl::StatusOr<std::unique_ptr<TransportSource>> open(const TransportChoice& choice, uint16_t lanes);
 
-  /// `listen_host`: where a transport that listens does so; empty: it only dials. `beside`: one that was made here, which the same
-  /// thread polls; null: none.
+  /// `listen_host`: where a transport that listens does so; empty: it only dials. `beside`: one that was made here, which
+  /// the same thread polls; null: none.
   absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host,
                                                   const Transport* beside = nullptr);
   [[nodiscard]] const TransportChoice& choice() const { return choice_; }
