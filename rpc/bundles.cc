@@ -9,22 +9,28 @@ namespace skua::rpc {
 
 // --- Received frames -------------------------------------------------------------------------------------------------
 
-void FrameLeases::grow() {
-  free_.push_back(static_cast<uint32_t>(lent_.size()));
+uint32_t FrameLeases::take() {
+  if (!free_.empty()) {
+    const uint32_t id = free_.back();
+    free_.pop_back();
+    return id;
+  }
   buffers_.push_back(kNoBuffer);
   lent_.push_back(0);
   counts_ = lent_.data();
+  return static_cast<uint32_t>(lent_.size() - 1);
 }
 
-void FrameLeases::end(uint32_t id) {
-  if (buffers_[id] != kNoBuffer) endpoint_.release_buffer(buffers_[id]);
-  free_.push_back(id);
+void FrameLeases::release(RxBufferId buffer) {
+  if (buffer != kNoBuffer) endpoint_.release_buffer(buffer);
 }
 
 /// While a frame is being handled it has a count of its own: it was lent.
 void FrameLeases::return_lease(uint64_t cookie) {
   --endpoint_.lent_count_;
-  end(static_cast<uint32_t>(cookie));
+  const auto id = static_cast<uint32_t>(cookie);
+  release(buffers_[id]);
+  free_.push_back(id);
 }
 
 Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOptions& options)
@@ -87,54 +93,52 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
-/// In a burst of many peers, what the packets behind need comes while the one in front of them is handled: a step each
-/// of a chain of pointers, from the farthest packet to the next. Session, its association and sslot, the answer that
-/// the sslot kept; of the first record, which is mostly the only one then. What the packets say is not believed: only
-/// prefetches come of it.
-void Bundles::look_ahead(std::span<const RxPacket> behind) const {
-  const auto hot_of = [this](const RxPacket& packet) -> const SessionHot& {
-    if (packet.payload.size() < sizeof(uint32_t)) return nobody_;
-    return hot(index_of_handle(load_le<uint32_t>(packet.header.data() + kBundleHeadBytes)));
-  };
-  const auto slot_of = [](const RxPacket& packet, const SessionHot& hot) {
-    return hot.server() + (load_le<uint32_t>(packet.payload.data()) & hot.mask);
-  };
-  asm volatile("");  // else compilers see no effect, and no call
-  if (behind.size() > 2) __builtin_prefetch(&hot_of(behind[2]), 1);
-  if (behind.size() > 1) {
-    const SessionHot& hot = hot_of(behind[1]);
-    if (const auto* association = reinterpret_cast<const std::byte*>(hot.association); association != nullptr) {
-      for (size_t i = 0; i < sizeof(Association); i += 64) __builtin_prefetch(association + i, 1);
-    }
-    if (hot.client != nullptr) {
-      const ServerSlot* slot = slot_of(behind[1], hot);
-      __builtin_prefetch(slot, 1);
-      __builtin_prefetch(slot->few.at + FewBytes::kMax / 2, 1);
-    }
+/// Sessions first; the rest of a chain of pointers follows step by step (fetch_for).
+void Bundles::look_ahead(std::span<const RxPacket> burst) {
+  for (size_t i = 0; i < burst.size(); ++i) {
+    const RxPacket& packet = burst[i];
+    const uint32_t session = index_of_handle(load_le<uint32_t>(packet.header.data() + kBundleHeadBytes));
+    ahead_[i].session = session;
+    ahead_[i].number = packet.payload.size() >= sizeof(uint32_t) ? load_le<uint32_t>(packet.payload.data()) : 0;
+    __builtin_prefetch(&hot(session), 1);
   }
-  if (const SessionHot& hot = hot_of(behind[0]); hot.client != nullptr) {
-    __builtin_prefetch(slot_of(behind[0], hot)->response.message, 1);
+}
+
+/// What the packet's session points at, for the packet that is two behind the one that is handled now; and what that
+/// points at in turn for the one that is next.
+void Bundles::fetch_for(size_t at, size_t count) const {
+  if (at + 2 < count) {
+    const SessionHot& hot = this->hot(ahead_[at + 2].session);
+    if (hot.association != nullptr) {
+      __builtin_prefetch(hot.association, 1);
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(hot.association) + 64, 1);
+    }
+    if (hot.client != nullptr) __builtin_prefetch(hot.server() + (ahead_[at + 2].number & hot.mask), 1);
+  }
+  if (at + 1 < count) {
+    const SessionHot& hot = this->hot(ahead_[at + 1].session);
     if (hot.association != nullptr) __builtin_prefetch(hot.association->sent.get(), 1);
   }
 }
 
-void Bundles::on_packet(std::span<const RxPacket> burst) {
-  const RxPacket& packet = burst.front();
+void Bundles::on_packet(std::span<const RxPacket> burst, size_t at, bool of_many) {
+  const RxPacket& packet = burst[at];
   if (packet.payload.empty()) [[unlikely]] {  // no record fits what the header's place holds
     if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
     return drop(DropReason::kTooShort);
   }
   SKUA_CHECK(packet.header.data() + packet.header.size() == packet.payload.data(),
              "the transport gave a bundle in two pieces");
-  current_ = leases_.begin(packet.buffer);
+  if (of_many) fetch_for(at, burst.size());
+  leases_.begin(packet.buffer);
+  in_packet_ = true;
   current_is_lendable_ = packet.buffer != kNoBuffer;
   current_lends_ = current_is_lendable_ && endpoint_.lent_count_ < endpoint_.lent_watermark_;
   current_from_ = packet.from;
-  waits_for_others_ = burst.size() > 1 && burst[1].from != packet.from;
-  if (waits_for_others_) look_ahead(burst.subspan(1));
+  waits_for_others_ = of_many && at + 1 < burst.size();
   calls_.on_bundle({packet.header.data(), packet.header.size() + packet.payload.size()}, packet.from);
-  waits_for_others_ = false;
-  if (leases_.drop(std::exchange(current_, kNone))) ++endpoint_.lent_count_;
+  in_packet_ = false;
+  if (leases_.end()) ++endpoint_.lent_count_;
   endpoint_.counters_.rx_zero_copy_bytes += std::exchange(zero_copy_bytes_, 0);
 }
 

@@ -30,39 +30,42 @@ struct SessionEntry;
 /// Received frames that are lent in pieces: a frame goes back when its last piece does. Thread: the endpoint's.
 class FrameLeases final : public LeaseOwner {
  public:
-  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint) { adopt_thread(); }
+  explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint), current_(take()) { adopt_thread(); }
 
-  /// The frame that is being handled; drop() ends that.
-  uint32_t begin(RxBufferId buffer) {
-    if (free_.empty()) grow();
-    const uint32_t id = free_.back();
-    free_.pop_back();
-    buffers_[id] = buffer;
-    lent_[id] = 1;
-    return id;
+  /// The frame that is being handled; end() ends that.
+  void begin(RxBufferId buffer) {
+    current_buffer_ = buffer;
+    lent_[current_] = 1;
   }
-  [[nodiscard]] LeaseParts lend(uint32_t id, ByteSpan piece) {
-    ++lent_[id];
-    return {piece, this, id};
+  [[nodiscard]] LeaseParts lend(ByteSpan piece) {
+    ++lent_[current_];
+    return {piece, this, current_};
   }
   /// True: pieces of it are still lent.
-  bool drop(uint32_t id) {
-    if (--lent_[id] > 0) return true;
-    end(id);
+  [[nodiscard]] bool end() {
+    if (--lent_[current_] > 0) {
+      buffers_[current_] = current_buffer_;
+      current_ = take();
+      return true;
+    }
+    release(current_buffer_);
     return false;
   }
   void return_lease(uint64_t cookie) override;
   void adopt_thread() { thread_ = this_thread_mark(); }
 
  private:
-  void grow();
-  void end(uint32_t id);
+  [[gnu::noinline]] uint32_t take();
+  void release(RxBufferId buffer);
 
   EndpointImpl& endpoint_;
-  // By frame: its buffer, and how many pieces of it are lent, and one while it is being handled.
+  // By number: a frame's buffer, and how many pieces of it are lent, and one while it is being handled.
   std::vector<RxBufferId> buffers_;
   std::vector<uint32_t> lent_;
   std::vector<uint32_t> free_;
+  // Of the frame that is being handled, or will be.
+  uint32_t current_;
+  RxBufferId current_buffer_ = kNoBuffer;
 };
 
 /// Thread: the endpoint's, which owns it.
@@ -72,10 +75,12 @@ class Bundles final {
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
-  /// The first packet of a burst, a bundle; its buffer is the transport's again when all leases of it are gone. Those
-  /// behind it are looked at only.
-  void on_packet(std::span<const RxPacket> burst);
-  [[nodiscard]] bool in_packet() const { return current_ != kNone; }
+  /// Before the packets of a burst of many peers are handled: what they need of memory is fetched ahead.
+  void look_ahead(std::span<const RxPacket> burst);
+  /// The packet at that place of a burst, a bundle; its buffer is the transport's again when all leases of it are gone.
+  /// `of_many`: look_ahead() has seen the burst.
+  void on_packet(std::span<const RxPacket> burst, size_t at, bool of_many);
+  [[nodiscard]] bool in_packet() const { return in_packet_; }
   void send_all() {
     if (!calls_.nothing_written() || out_count_ > 0) calls_.send_all();
   }
@@ -138,7 +143,7 @@ class Bundles final {
       if (!current_is_lendable_) return false;
     }
     zero_copy_bytes_ += bytes.size();
-    parts = leases_.lend(current_, bytes);
+    parts = leases_.lend(bytes);
     return true;
   }
   /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
@@ -167,7 +172,6 @@ class Bundles final {
   [[nodiscard]] bool integrity() const { return integrity_; }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kGatheredRecords = 8;
   /// Bundles of fewer records wait for those behind them in the burst.
   static constexpr uint32_t kFewRecords = 4;
@@ -181,7 +185,7 @@ class Bundles final {
     }
     return time_ns_;
   }
-  [[gnu::noinline]] void look_ahead(std::span<const RxPacket> behind) const;
+  [[gnu::always_inline]] inline void fetch_for(size_t at, size_t count) const;
   void refuse(SessionHot& hot, uint32_t number, uint8_t method);
   /// Nobody's: there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
@@ -207,11 +211,18 @@ class Bundles final {
   Associations associations_;
   FrameLeases leases_;
   SmallCalls<Bundles> calls_;
+  /// What a packet of a burst of many peers will need: who its first record, mostly its only one, is for. A claim: only
+  /// prefetches come of it.
+  struct Ahead {
+    uint32_t session = 0;  // index of its handle
+    uint32_t number = 0;
+  };
+  std::array<Ahead, kBurstMax> ahead_;
   // Frames that are written, and not sent yet.
   std::array<TxFrame, kBurstMax> out_;
   size_t out_count_ = 0;
   // The bundle being handled.
-  uint32_t current_ = kNone;
+  bool in_packet_ = false;
   bool current_lends_ = false;
   bool current_is_lendable_ = false;
   PeerId current_from_ = kNoPeer;

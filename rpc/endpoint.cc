@@ -289,8 +289,6 @@ size_t EndpointImpl::turn(size_t received) {
   if (capabilities_.connected) work += handle_links();
   if (received > 0) {
     counters_.packets_received += received;
-    const bool are_many_peers = received > 1 && received_[0].from != received_[1].from;
-    receive_max_ = are_many_peers ? kBurstMax : kBurstMax / 2;
     dispatch(std::span(received_).first(received));
     tell_burst_end();
     bundles_.send_all();

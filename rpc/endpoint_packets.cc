@@ -149,18 +149,21 @@ void EndpointImpl::abandon(uint64_t cookie) {
 // --- Receive ---------------------------------------------------------------------------------------------------------
 
 void EndpointImpl::dispatch(std::span<RxPacket> packets) {
-  while (!packets.empty()) {
-    if (is_bundle(packets.front().header.data()) && capabilities_.frames) [[likely]] {
-      bundles_.on_packet(packets);
-      packets = packets.subspan(1);
+  const bool are_many_peers = packets.size() > 1 && packets[0].from != packets[1].from;
+  receive_max_ = are_many_peers ? kBurstMax : kBurstMax / 2;
+  if (are_many_peers) bundles_.look_ahead(packets);
+  const bool has_frames = capabilities_.frames;
+  for (size_t at = 0; at < packets.size();) {
+    if (has_frames && is_bundle(packets[at].header.data())) [[likely]] {
+      bundles_.on_packet(packets, at++, are_many_peers);
       continue;
     }
-    size_t taken = is_piece(packets.front()) ? take_pieces(packets) : 0;
+    size_t taken = is_piece(packets[at]) ? take_pieces(packets.subspan(at)) : 0;
     if (taken == 0) {
-      dispatch(packets.front());
+      dispatch(packets[at]);
       taken = 1;
     }
-    packets = packets.subspan(taken);
+    at += taken;
   }
 }
 

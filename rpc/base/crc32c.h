@@ -26,7 +26,7 @@ inline constexpr size_t kCrcLongBytes = 256;
 
 /// Extends `crc` (0 for the first piece) over `bytes`: crc32c_extend(crc32c(a), b) == crc32c(a followed by b). Check value:
 /// crc32c("123456789") == 0xe3069283.
-[[nodiscard]] inline uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes) {
+[[nodiscard, gnu::always_inline]] inline uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes) {
 #if defined(__SSE4_2__)
   if (bytes.size() >= internal::kCrcLongBytes) [[unlikely]] {
     return internal::crc32c_extend_long(crc, bytes);

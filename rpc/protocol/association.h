@@ -31,8 +31,8 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's.
-struct Association {
+/// What each bundle needs lies in its first two lines. Thread: the endpoint's.
+struct alignas(64) Association {
   static constexpr DurationNs kStaleAfter = 500 * kMillisecond;
   static constexpr DurationNs kUnheardFor = 60 * kSecond;
 
@@ -48,11 +48,9 @@ struct Association {
   uint32_t in_flight = 0;  // small calls of ours
   uint32_t depth = 0;      // the most of them of late
   uint32_t goal = 0;       // records: a bundle of so many is sent at once
-  Ticks probe_ticks = 0;   // how long a small call waits for its answer before it is repeated
 
   // Who it is between.
   uint32_t peer = 0;  // the transport's PeerId
-  uint32_t index = 0;
   uint32_t epoch = 0;
   uint32_t remote_index = kNoAssociation;
   uint32_t remote_epoch = 0;
@@ -63,13 +61,15 @@ struct Association {
   uint32_t expected_sequence = 0;  // of the next one to come
   Ticks newest = 0;                // stamp from the other side
   Ticks newest_came = 0;
-  TimeNs heard_ns = 0;
-  uint32_t session_count = 0;
-  RttEstimator rtt;
-  std::unique_ptr<SentBundles> sent;  // from the first record on; none on a reliable transport
-  MissingBundles missing;
   /// Bundles that may be written again now: as many as came, so that a peer gets no more than it sends.
   uint32_t repeats = SentBundles::kBundles;
+  TimeNs heard_ns = 0;
+  std::unique_ptr<SentBundles> sent;  // from the first record on; none on a reliable transport
+  Ticks probe_ticks = 0;              // how long a small call waits for its answer before it is repeated
+  uint32_t index = 0;
+  MissingBundles missing;
+  RttEstimator rtt;
+  uint32_t session_count = 0;
 
   /// A bundle with these numbers came. False: it is not to be believed.
   [[nodiscard]] bool hears(Ticks stamp, uint32_t its_sequence, TimeNs now);

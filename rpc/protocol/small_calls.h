@@ -192,7 +192,7 @@ void SmallCalls<Driver>::send_all() {
     a->is_open = false;
     if (a->begin == nullptr) continue;
     seal(*a);
-    set_depth(*a, a->depth - (a->depth - a->in_flight) / 4);
+    if (a->depth != a->in_flight) set_depth(*a, a->depth - (a->depth - a->in_flight) / 4);
   }
   open_.clear();
   driver_.flush();
@@ -365,7 +365,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     if (driver_.association(head.association, head.epoch, from) == a) tell_missing(*a);
   }
   // Who only answers needs the time for nothing but the reorder window.
-  if (answers == 0 && a->rtt.has_sample() && head.sequence % kSampleEvery != 0) return;
+  if (answers == 0 && head.sequence % kSampleEvery != 0 && a->rtt.has_sample()) return;
   const auto delay = static_cast<int32_t>(now - head.echo);
   if ((head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
   a->rtt.add_sample(delay * kTickNs);

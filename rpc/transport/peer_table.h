@@ -102,7 +102,7 @@ class PeerTable {
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
  private:
-  struct Cached {
+  struct alignas(32) Cached {
     Source source;
     PeerId id = kNoPeer;
   };

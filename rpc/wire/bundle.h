@@ -113,7 +113,7 @@ struct BundleWords {
     store_le(to + 24, sequence);
   }
   /// Of the bundle with this head, of which only the records are read.
-  [[nodiscard]] uint32_t crc(ByteSpan bundle) const {
+  [[nodiscard, gnu::always_inline]] uint32_t crc(ByteSpan bundle) const {
     const ByteSpan records = bundle.subspan(kBundleHeadBytes);
 #if defined(__SSE4_2__)
     uint64_t state = _mm_crc32_u32(UINT32_MAX, first);

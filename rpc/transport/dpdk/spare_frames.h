@@ -46,7 +46,12 @@ class SpareFrames {
     const bool is_plain =
         frame->pool == pool_ && frame->nb_segs == 1 && rte_mbuf_refcnt_read(frame) == 1 && RTE_MBUF_DIRECT(frame);
     if (!is_plain || count_ == spare_.size()) return false;
-    rte_pktmbuf_reset(frame);
+    // What rte_pktmbuf_reset() does, as far as anybody looks at it of a frame that is sent.
+    frame->data_off = RTE_PKTMBUF_HEADROOM;
+    frame->ol_flags = 0;
+    frame->tx_offload = 0;
+    frame->pkt_len = 0;
+    frame->data_len = 0;
     spare_[count_++] = frame;
     return true;
   }
