@@ -3,7 +3,7 @@
 
 #include "rpc/base/check.h"
 #include "rpc/endpoint_impl.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/endpoint_impl.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 namespace {

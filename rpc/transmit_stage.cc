@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rpc/base/check.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/client/channel.h"
-#include "control/client/limits.h"
+#include "control/client/control_client_limits.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
 

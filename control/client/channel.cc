@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "absl/strings/str_split.h"
-#include "control/client/limits.h"
+#include "control/client/control_client_limits.h"
 #include "control/proto/redirect.h"
 
 namespace skua::control {

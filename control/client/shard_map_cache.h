@@ -17,7 +17,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "control/client/limits.h"
+#include "control/client/control_client_limits.h"
 #include "control/core/shard_map.h"
 #include "rpc/base/clock.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/identity_rules.h"
-#include "control/core/limits.h"
 #include "control/core/placement.h"
 #include "control/core/replica_placement.h"
 #include "control/core/table_names.h"

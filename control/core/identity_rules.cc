@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
 
 namespace skua::control {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 
 namespace skua::control {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/identity_rules.h"
-#include "control/core/limits.h"
 #include "control/core/uuid.h"
 
 namespace skua::control {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/text.h"
 #include "rpc/base/nearest_name.h"
 #include "rpc/base/printable.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/rebalance.h"
 #include "control/core/shard_repair.h"
 #include "control/core/text.h"

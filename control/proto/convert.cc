@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 
 namespace skua::control {
 namespace {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "control/server/controller_limits.h"
 #include "control/server/grpc_listener.h"
-#include "control/server/limits.h"
 
 namespace skua::control {
 namespace {

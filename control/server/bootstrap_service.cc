@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/server/peer_host.h"
 
 namespace skua::control {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/identity_rules.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/proto/convert.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 

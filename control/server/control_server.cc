@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
 #include "control/server/control_services.h"
 #include "control/server/grpc_listener.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/server/controller.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/server/node_probe.h"
 #include "control/server/state_store.h"
 #include "control/store/election.h"

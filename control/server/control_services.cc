@@ -13,7 +13,7 @@
 #include "control/proto/redirect.h"
 #include "control/proto/requests.h"
 #include "control/server/cluster_status.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/server/peer_host.h"
 
 namespace skua::control {

@@ -10,7 +10,7 @@
 #include "control/core/identity_rules.h"
 #include "control/core/text.h"
 #include "control/proto/redirect.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "control/core/shard_map.h"
 #include "control/proto/control.pb.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 

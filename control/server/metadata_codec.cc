@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/view_rules.h"
 #include "control/proto/metadata.pb.h"
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/uuid.h"
 #include "control/proto/bootstrap.grpc.pb.h"
 #include "control/proto/convert.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 namespace {

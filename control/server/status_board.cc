@@ -1,7 +1,7 @@
 #include "control/server/status_board.h"
 
 #include "absl/strings/str_cat.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "control/core/table_names.h"
 #include "kvstore/client/client_core.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/client/failure_text.h"
-#include "kvstore/client/limits.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 

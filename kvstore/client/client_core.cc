@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "rpc/base/check.h"
 #include "rpc/base/status.h"
 

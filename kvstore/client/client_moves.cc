@@ -29,7 +29,7 @@
 // Operations that wait for a session with A to be opened are routed anew by the same map (take_map): opening one with a
 // node that hangs takes as long as gRPC's deadline.
 #include "kvstore/client/client_core.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 
 namespace skua::kv {
 

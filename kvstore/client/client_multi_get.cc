@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kvstore/client/client_core.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/codec/key_hash.h"
 #include "kvstore/codec/text.h"
 

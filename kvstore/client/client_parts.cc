@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kvstore/client/client_core.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 
 namespace skua::kv {
 

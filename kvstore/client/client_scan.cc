@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_core.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/codec/text.h"
 
 namespace skua::kv {

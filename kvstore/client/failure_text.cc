@@ -3,8 +3,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kvstore/client/limits.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/client/client_limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
 #include "rpc/base/status.h"
 

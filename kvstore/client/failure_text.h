@@ -16,7 +16,7 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
-#include "kvstore/codec/status.h"
+#include "kvstore/types/status.h"
 
 namespace skua::kv {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 
 namespace skua::kv {
 

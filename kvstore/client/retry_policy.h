@@ -23,7 +23,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kvstore/codec/status.h"
+#include "kvstore/types/status.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"
 

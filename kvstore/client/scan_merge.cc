@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 
 namespace skua::kv {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/client/retry_policy.h"
 #include "rpc/base/status.h"
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 
 namespace skua::kv {
 

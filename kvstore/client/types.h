@@ -30,7 +30,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/codec/durability.h"
+#include "kvstore/types/durability.h"
 #include "rpc/base/lease.h"
 #include "rpc/protocol/traffic_settings.h"
 

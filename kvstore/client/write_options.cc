@@ -1,7 +1,7 @@
 #include "kvstore/client/write_options.h"
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 
 namespace skua::kv {
 

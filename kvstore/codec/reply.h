@@ -34,9 +34,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/codec/limits.h"
 #include "kvstore/codec/request.h"
-#include "kvstore/codec/status.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/types/status.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {

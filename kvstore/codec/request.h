@@ -31,7 +31,7 @@
 // Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so that a sender hands
 // them to the RPC engine as a body span and nobody copies them. Decoding yields views into the received bytes, which
 // must outlive the struct and be contiguous. A decoder accepts exactly what the encoder can make: nothing missing,
-// nothing left over, reserved bits zero, each size within limits.h.
+// nothing left over, reserved bits zero, each size within size_limits.h.
 //
 // Errors of all functions here: INVALID_ARGUMENT naming the request, the field, the limit and the actual size.
 // Thread: any; everything is pure.
@@ -46,8 +46,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/codec/durability.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/types/durability.h"
+#include "kvstore/types/mutation.h"
+#include "kvstore/types/request_id.h"
 #include "rpc/base/bytes.h"
 
 namespace skua::kv {
@@ -66,33 +68,6 @@ struct Route {
   uint64_t map_revision = 0;
 
   friend bool operator==(const Route&, const Route&) = default;
-};
-
-/// When a mutation happens at all.
-struct Condition {
-  enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2 };
-  Kind kind = Kind::kNone;
-  uint64_t version = 0;  ///< kIfVersion: the version the key must have; else 0
-
-  static Condition none() { return {}; }
-  static Condition if_version(uint64_t version) { return {Kind::kIfVersion, version}; }
-  static Condition if_absent() { return {Kind::kIfAbsent, 0}; }
-  friend bool operator==(const Condition&, const Condition&) = default;
-};
-
-/// Which mutation of which client this is, the same in each repetition: a shard that has executed it answers the
-/// repetition with the first answer.
-///
-///   seq        1    2    3    4    5    6       one counter for all mutations of a client, over all shards
-///              done done  -   done  -    -
-///                         ^ first_incomplete   of those in this request's shard, the client has been told all below,
-///                                              so nobody asks for them again
-struct RequestId {
-  uint64_t client_id = 0;         ///< random, of one instance of the client library; 0: at most once is not wanted
-  uint64_t seq = 0;               ///< 1 or more
-  uint64_t first_incomplete = 0;  ///< at most seq
-
-  friend bool operator==(const RequestId&, const RequestId&) = default;
 };
 
 struct GetRequest {

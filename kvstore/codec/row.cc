@@ -7,7 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
 
 namespace skua::kv {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/exit.h"
 #include "app/file.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "kvstore/codec/text.h"
 #include "rpc/base/printable.h"
 #include "rpc/base/status.h"

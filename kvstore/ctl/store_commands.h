@@ -4,7 +4,7 @@
 
 #include "app/data_dir.h"
 #include "kvstore/ctl/output.h"
-#include "kvstore/engine/offline_store.h"
+#include "kvstore/storage/offline_store.h"
 
 namespace skua::kv::ctl {
 

@@ -12,7 +12,7 @@
 #include "app/signals.h"
 #include "app/value_text.h"
 #include "control/client/admin_client.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "kvstore/codec/text.h"
 #include "kvstore/ctl/cluster_print.h"
 #include "kvstore/ctl/commands.h"

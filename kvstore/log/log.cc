@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/log/mutants.h"
+#include "kvstore/log/log_mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {

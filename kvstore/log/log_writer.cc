@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "kvstore/log/gather_policy.h"
-#include "kvstore/log/mutants.h"
+#include "kvstore/log/log_mutants.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/mpsc_ring.h"
 #include "rpc/base/short_slices.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kvstore/log/mutants.h"
+#include "kvstore/log/log_mutants.h"
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {

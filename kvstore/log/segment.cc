@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kvstore/log/mutants.h"
+#include "kvstore/log/log_mutants.h"
 #include "rpc/base/crc32c.h"
 
 namespace skua::kv {

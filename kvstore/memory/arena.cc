@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/memory/mutants.h"
+#include "kvstore/memory/memory_mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kvstore/memory/mutants.h"
+#include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/prefetch.h"
 #include "rpc/base/check.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/limits.h"
-#include "kvstore/memory/mutants.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/prefetch.h"
 #include "rpc/base/check.h"
 

@@ -51,11 +51,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore/engine/pinned_value.h"
 #include "kvstore/memory/arena.h"
 #include "kvstore/memory/dirty_list.h"
 #include "kvstore/memory/index.h"
 #include "kvstore/memory/item.h"
+#include "kvstore/types/pinned_value.h"
 #include "rpc/base/bytes.h"
 #include "rpc/memory/arena.h"
 

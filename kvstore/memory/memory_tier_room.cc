@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
+#include "kvstore/memory/memory_mutants.h"
 #include "kvstore/memory/memory_tier.h"
-#include "kvstore/memory/mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/mutants.h"
+#include "kvstore/replication/replication_mutants.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore/replication/mutants.h"
 #include "kvstore/replication/replica.h"
+#include "kvstore/replication/replication_mutants.h"
 
 namespace skua::kv {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "rpc/protocol/congestion.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "rpc/base/intrusive_list.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 
 namespace skua::rpc {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "rpc/protocol/association.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {

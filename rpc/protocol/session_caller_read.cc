@@ -22,7 +22,7 @@
 // callee says so in an ack, the caller in its pulls, each with kByRead.
 #include <algorithm>
 
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session_caller.h"
 
 namespace skua::rpc {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 #include "rpc/protocol/session.h"
 
 namespace skua::rpc {

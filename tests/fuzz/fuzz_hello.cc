@@ -5,7 +5,7 @@
 #include "rpc/transport/tcp/address.h"
 #include "rpc/transport/tcp/dialect.h"
 #include "rpc/transport/tcp/hello.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 
 namespace {
 

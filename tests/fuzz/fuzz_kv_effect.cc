@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/engine/completions.h"
-#include "kvstore/engine/effect.h"
-#include "kvstore/engine/shard_life.h"
+#include "kvstore/codec/effect.h"
+#include "kvstore/completions/completions.h"
+#include "kvstore/storage/shard_life.h"
 
 namespace {
 

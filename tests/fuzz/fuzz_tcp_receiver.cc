@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "rpc/base/check.h"
-#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/tcp/receiver.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace skua::rpc::tcp {

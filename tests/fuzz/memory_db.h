@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvstore/codec/limits.h"
-#include "kvstore/engine/evaluate.h"
-#include "kvstore/engine/shard_db.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/shard/evaluate.h"
+#include "kvstore/storage/shard_db.h"
 #include "rpc/base/check.h"
 
 namespace skua::kv::fuzz {

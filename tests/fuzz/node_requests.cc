@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kvstore/codec/batch.h"
+#include "kvstore/codec/effect.h"
 #include "kvstore/codec/request.h"
-#include "kvstore/engine/effect.h"
 #include "tests/kvstore/replication/message_codec_testing.h"
 
 namespace skua::kv::fuzz {

@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/engine/shard_life.h"
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/log/sim/sim_device.h"
-#include "kvstore/server/node.h"
+#include "kvstore/node/node.h"
+#include "kvstore/storage/shard_life.h"
 #include "rpc/base/check.h"
+#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::fuzz {
 namespace {

@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "kvstore/codec/methods.h"
-#include "kvstore/engine/reader_pool.h"
-#include "kvstore/server/shard_server.h"
-#include "kvstore/server/worker_replication.h"
+#include "kvstore/service/shard_server.h"
+#include "kvstore/storage/reader_pool.h"
+#include "kvstore/worker/worker_replication.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "rpc/wire/handshake.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "kvstore/engine/recovery.h"
-#include "kvstore/engine/rocksdb_engine.h"
-#include "kvstore/engine/worker_engine.h"
 #include "kvstore/log/posix_device.h"
+#include "kvstore/shard/worker_engine.h"
+#include "kvstore/storage/recovery.h"
+#include "kvstore/storage/rocksdb_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 

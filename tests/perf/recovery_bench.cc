@@ -17,10 +17,10 @@
 #include <memory>
 #include <string>
 
-#include "kvstore/engine/effect.h"
-#include "kvstore/engine/recovery.h"
-#include "kvstore/engine/rocksdb_engine.h"
+#include "kvstore/codec/effect.h"
 #include "kvstore/log/posix_device.h"
+#include "kvstore/storage/recovery.h"
+#include "kvstore/storage/rocksdb_engine.h"
 #include "rpc/base/check.h"
 #include "rpc/base/clock.h"
 #include "rpc/base/rng.h"

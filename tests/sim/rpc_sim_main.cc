@@ -24,7 +24,7 @@
 #include <optional>
 #include <string>
 
-#include "rpc/protocol/mutants.h"
+#include "rpc/protocol/protocol_mutants.h"
 #include "tests/sim/incast_world.h"
 #include "tests/sim/rpc_world.h"
 #include "tests/sim/script_world.h"

@@ -66,27 +66,27 @@ class TidyTest(unittest.TestCase):
         self.refused('rpc/wire/deep/x.cc', '"rpc/protocol/p.h"')
 
     def test_mains_see_more(self):
-        self.allowed('kvstore/server/main.cc', '"app/config.h"', '"rpc/transport/tcp/tcp_transport.h"')
+        self.allowed('kvstore/node/main.cc', '"app/config.h"', '"rpc/transport/tcp/tcp_transport.h"')
         self.allowed('rpc/tools/perf_main.cc', '"app/config.h"')
-        self.refused('kvstore/server/node.cc', '"app/config.h"', '"rpc/transport/tcp/tcp_transport.h"')
+        self.refused('kvstore/node/node.cc', '"app/config.h"', '"rpc/transport/tcp/tcp_transport.h"')
 
     def test_app_sees_only_base(self):
         self.allowed('app/x.cc', '"rpc/base/a.h"')
         self.refused('app/x.cc', '"rpc/endpoint.h"', '"control/core/uuid.h"')
 
     def test_single_header_of_a_folder(self):
-        self.allowed('kvstore/server/x.cc', '"control/core/shard_map.h"')
-        self.refused('kvstore/server/x.cc', '"control/core/cluster_core.h"')
+        self.allowed('kvstore/node/x.cc', '"control/core/shard_map.h"')
+        self.refused('kvstore/node/x.cc', '"control/core/cluster_core.h"')
 
     def test_nothing_includes_tests(self):
         self.refused('rpc/base/x.cc', '"tests/rpc/base/help.h"')
-        self.refused('kvstore/server/main.cc', '"tests/rpc/base/help.h"')
+        self.refused('kvstore/node/main.cc', '"tests/rpc/base/help.h"')
         self.allowed('tests/rpc/x.cc', '"tests/rpc/base/help.h"', '"kvstore/client/client_core.h"')
 
     def test_third_party_headers_stay_behind_their_wrapper(self):
         self.allowed('rpc/transport/dpdk/x.cc', '<rte_mbuf.h>')
         self.refused('rpc/transport/tcp/x.cc', '<rte_mbuf.h>', '"rte_mbuf.h"', '<infiniband/verbs.h>')
-        self.refused('kvstore/server/x.cc', '<rocksdb/db.h>')
+        self.refused('kvstore/node/x.cc', '<rocksdb/db.h>')
         self.refused('kvstore/client/x.cc', '<spdlog/spdlog.h>')
 
     def test_folder_without_a_line(self):
@@ -117,9 +117,9 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.findings(), [])
 
     def test_secrets(self):
-        self.write('kvstore/server/b.cc', 'worker.endpoint.simulation_seed ^= incarnation;\n')
+        self.write('kvstore/node/b.cc', 'worker.endpoint.simulation_seed ^= incarnation;\n')
         self.assertEqual(len(self.findings()), 1)
-        self.write('kvstore/server/b.cc', 'options.seed = 3;\n')
+        self.write('kvstore/node/b.cc', 'options.seed = 3;\n')
         self.write('tests/sim/b.cc', 'options.simulation_seed = 3;\n')
         self.assertEqual(self.findings(), [])
 

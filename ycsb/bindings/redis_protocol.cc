@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "ycsb/core/limits.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

@@ -23,8 +23,8 @@
 
 #include "rpc/base/bytes.h"
 #include "ycsb/bindings/rows.h"
-#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

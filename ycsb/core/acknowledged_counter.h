@@ -17,7 +17,7 @@
 #include <memory>
 #include <optional>
 
-#include "ycsb/core/limits.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
 #include "ycsb/core/text_values.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

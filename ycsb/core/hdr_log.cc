@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstdio>
 
-#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

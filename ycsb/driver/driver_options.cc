@@ -1,7 +1,7 @@
 #include "ycsb/driver/driver_options.h"
 
-#include "ycsb/core/limits.h"
 #include "ycsb/core/text.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

@@ -22,9 +22,9 @@
 
 #include "absl/status/status.h"
 #include "rpc/transport/tcp/hello.h"
-#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/tcp/receiver.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "rpc/transport/tcp/tx_queue.h"
 #include "rpc/transport/tcp/zero_copy.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "rpc/base/bytes.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 
 namespace skua::rpc::tcp {
 

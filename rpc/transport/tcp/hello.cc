@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/check.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 
 namespace skua::rpc::tcp {
 namespace {

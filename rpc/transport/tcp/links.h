@@ -4,7 +4,7 @@
 // epoll is edge-triggered and each socket is registered once, so the steady state makes no
 // epoll_ctl calls. What an edge said is remembered in the connection (readable, tx_blocked) until
 // acted upon. The `active` list holds the connections that rx_burst reads: those that are readable,
-// and one that has had all the traffic lately (see limits.h), which is read without asking epoll
+// and one that has had all the traffic lately (see tcp_limits.h), which is read without asking epoll
 // first, so that a ping-pong costs one recv.
 //
 // Connections are only closed from turn() and from dialling, never while a burst is being received

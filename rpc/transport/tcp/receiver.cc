@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "rpc/base/check.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 
 namespace skua::rpc::tcp {
 namespace {

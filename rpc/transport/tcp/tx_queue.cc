@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rpc/base/check.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 
 namespace skua::rpc::tcp {
 namespace {

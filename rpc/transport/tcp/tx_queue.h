@@ -23,7 +23,7 @@
 
 #include "rpc/base/bytes.h"
 #include "rpc/transport/tcp/dialect.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "rpc/transport/tcp/tx_completions.h"
 #include "rpc/transport/tcp/zero_copy.h"
 #include "rpc/transport/transport.h"

@@ -39,7 +39,7 @@
 #include <memory>
 
 #include "rpc/transport/tcp/dialect.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "rpc/transport/tcp/tx_completions.h"
 
 namespace skua::rpc::tcp {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/table_names.h"
 #include "control/core/text.h"
 #include "tests/control/core/core_fixture.h"

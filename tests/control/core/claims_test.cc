@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "tests/control/core/core_fixture.h"
 
 namespace skua::control {

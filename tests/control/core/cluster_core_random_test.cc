@@ -1,7 +1,7 @@
 // Thousands of random events against the core, with the invariants checked after each one.
 #include <gtest/gtest.h>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/shard_map.h"
 #include "rpc/base/rng.h"
 #include "tests/control/core/core_fixture.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/shard_map.h"
 #include "tests/control/core/core_fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/core/cluster_core.h"
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "control/core/shard_map.h"
 #include "control/core/view_rules.h"
 

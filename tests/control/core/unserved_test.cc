@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 #include "tests/control/core/replicated_cluster.h"
 
 namespace skua::control {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/core/limits.h"
+#include "control/core/cluster_limits.h"
 
 namespace skua::control {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "control/client/bootstrap_client.h"
 #include "control/server/bootstrap_server.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "tests/control/wait.h"
 
 namespace skua::control {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/proto/redirect.h"
 #include "control/server/controller.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "control/proto/redirect.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/wait.h"

@@ -11,7 +11,7 @@
 #include "control/proto/control.grpc.pb.h"
 #include "control/proto/convert.h"
 #include "control/server/control_server.h"
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 #include "control/store/memory_store.h"
 #include "tests/control/core/core_fixture.h"
 #include "tests/control/fake_probe.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/server/limits.h"
+#include "control/server/controller_limits.h"
 
 namespace skua::control {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "rpc/base/bytes.h"
 #include "tests/kvstore/client/threaded_cluster.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/codec/row.h"
 #include "tests/kvstore/client/client_world.h"
 

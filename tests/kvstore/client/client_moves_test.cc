@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/client/client_core.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "kvstore/codec/key_hash.h"
 #include "tests/kvstore/client/client_world.h"
 

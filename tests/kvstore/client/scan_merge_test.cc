@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/key_hash.h"
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "kvstore/client/limits.h"
+#include "kvstore/client/client_limits.h"
 #include "tests/kvstore/client/client_world.h"
 
 namespace skua::kv {

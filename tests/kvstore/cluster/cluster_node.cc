@@ -7,10 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "control/core/uuid.h"
-#include "kvstore/engine/effect.h"
-#include "kvstore/engine/recovery.h"
+#include "kvstore/codec/effect.h"
+#include "kvstore/storage/recovery.h"
 #include "rpc/base/status.h"
 #include "tests/kvstore/cluster/node_request.h"
+#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -119,7 +120,7 @@ bool ClusterNode::start() {
   return true;
 }
 
-/// As kvstore/server/node.cc: what is damaged may lack what was acknowledged.
+/// As kvstore/node/node.cc: what is damaged may lack what was acknowledged.
 void ClusterNode::disown_damaged() {
   bool lacks_some = false;
   bool alone = false;

@@ -1,5 +1,5 @@
 // A storage node: a machine whose disk outlives processes, a clock of its own, and a process with the production engine, log, memory
-// tier and replicas (kvstore/server/shard_replica.h) for all its shards on one worker. It is killed, paused and started again.
+// tier and replicas (kvstore/shard/shard_replica.h) for all its shards on one worker. It is killed, paused and started again.
 //
 //    control plane --- map ---> wanted_shards() --> open, tell views, leave, replace       cluster_node_shards.cc
 //         ^--- register, heartbeat, findings ---+                                          cluster_node_agent.cc
@@ -21,15 +21,15 @@
 #include <variant>
 #include <vector>
 
-#include "kvstore/engine/reader_pool.h"
-#include "kvstore/engine/shard_clock.h"
-#include "kvstore/server/replica_findings.h"
-#include "kvstore/server/shard_plan.h"
-#include "kvstore/server/shard_replica.h"
+#include "kvstore/node/replica_findings.h"
+#include "kvstore/node/shard_plan.h"
+#include "kvstore/shard/shard_clock.h"
+#include "kvstore/shard/shard_replica.h"
+#include "kvstore/storage/reader_pool.h"
 #include "tests/kvstore/cluster/control_process.h"
-#include "tests/kvstore/engine/crash_machine.h"
 #include "tests/kvstore/replication/oracle.h"
 #include "tests/kvstore/replication/sim_client.h"
+#include "tests/kvstore/shard/crash_machine.h"
 
 namespace skua::kv::sim {
 
@@ -227,7 +227,7 @@ class ClusterNode final : public ReplicaHost {
   control::NodeInfo info_;
   NodeId id_ = 0;
   std::map<size_t, View> views_;         // durable
-  std::map<size_t, uint64_t> unsynced_;  // durable, as kvstore/server/unsynced_shards.h
+  std::map<size_t, uint64_t> unsynced_;  // durable, as kvstore/node/unsynced_shards.h
   uint64_t boot_ = 1;                    // of the machine
   uint64_t wipes_ = 0;
 

@@ -1,4 +1,4 @@
-// Clients' requests at a node: as kvstore/server/shard_server*.cc, without sessions.
+// Clients' requests at a node: as kvstore/service/shard_server*.cc, without sessions.
 //
 // A linearizable read looks at the value first and asks may_read() afterwards, in the same epoch; if that says no, a primary asks the
 // members, and a backup (of a table that is read anywhere) sends the client there. A backup answers of keys only that are settled.

@@ -1,10 +1,11 @@
-// What the shard map asks of a node: as kvstore/server/shard_manager.cc, but for its thread and its files.
+// What the shard map asks of a node: as kvstore/node/shard_manager.cc, but for its thread and its files.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/base/status.h"
 #include "tests/kvstore/cluster/cluster_node.h"
+#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::sim {
 
@@ -175,7 +176,7 @@ void ClusterNode::closed(size_t shard) {
   reconcile();
 }
 
-// --- Copies of a shard: kvstore/server/snapshot_copy.h, without its files
+// --- Copies of a shard: kvstore/snapshot/snapshot_copy.h, without its files
 
 void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
   Held& at = held(shard);

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "control/core/cluster_core.h"
-#include "kvstore/engine/worker_engine.h"
-#include "kvstore/server/shard_replica.h"
+#include "kvstore/shard/shard_replica.h"
+#include "kvstore/shard/worker_engine.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/replication/sim_network.h"
 

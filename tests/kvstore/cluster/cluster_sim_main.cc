@@ -1,8 +1,8 @@
 // kv_cluster_sim: a whole cluster under faults of all kinds, seed by seed. See cluster_world.h, seed_runner.h.
-#include "kvstore/engine/mutants.h"
-#include "kvstore/log/mutants.h"
-#include "kvstore/memory/mutants.h"
-#include "kvstore/replication/mutants.h"
+#include "kvstore/log/log_mutants.h"
+#include "kvstore/memory/memory_mutants.h"
+#include "kvstore/replication/replication_mutants.h"
+#include "kvstore/types/engine_mutants.h"
 #include "tests/kvstore/cluster/cluster_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 

@@ -8,6 +8,7 @@
 #include "control/core/uuid.h"
 #include "control/core/view_rules.h"
 #include "rpc/base/check.h"
+#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore/codec/limits.h"
+#include "kvstore/codec/size_limits.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/codec/codec_testing.h"
 

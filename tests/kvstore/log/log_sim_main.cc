@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kvstore/log/mutants.h"
+#include "kvstore/log/log_mutants.h"
 #include "tests/kvstore/log/log_world.h"
 
 namespace skua::kv::sim {

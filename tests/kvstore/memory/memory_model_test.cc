@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kvstore/memory/mutants.h"
+#include "kvstore/memory/memory_mutants.h"
 #include "tests/kvstore/memory/memory_world.h"
 
 namespace skua::kv {

@@ -1,7 +1,7 @@
 // kv_replication_sim: a replicated store under faults of all kinds, seed by seed. See replication_world.h, seed_runner.h.
 #include <iterator>
 
-#include "kvstore/replication/mutants.h"
+#include "kvstore/replication/replication_mutants.h"
 #include "tests/kvstore/replication/replication_world.h"
 #include "tests/kvstore/replication/seed_runner.h"
 

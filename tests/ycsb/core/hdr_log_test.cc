@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "ycsb/core/limits.h"
+#include "ycsb/core/workload_limits.h"
 
 namespace skua::ycsb {
 namespace {

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "gtest/gtest.h"
-#include "rpc/transport/tcp/limits.h"
 #include "rpc/transport/tcp/socket.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "rpc/wire/bundle.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "rpc/transport/tcp/address.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {

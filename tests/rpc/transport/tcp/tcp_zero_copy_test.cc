@@ -1,7 +1,7 @@
 // Bodies that the kernel reads in place, and peers that tell what they have: over loopback, where the kernel copies in
 // truth.
 #include "gtest/gtest.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "rpc/base/rng.h"
-#include "rpc/transport/tcp/limits.h"
+#include "rpc/transport/tcp/tcp_limits.h"
 #include "tests/rpc/transport/tcp/test_node.h"
 
 namespace skua::rpc::tcp {

@@ -1,0 +1,155 @@
+#include "kvstore/codec/effect.h"
+
+#include "kvstore/codec/size_limits.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint8_t kPut = 1;
+constexpr uint8_t kDelete = 2;
+constexpr uint8_t kCompletion = 3;
+constexpr uint8_t kEntry = 4;
+constexpr uint8_t kBarrier = 5;
+constexpr uint8_t kHasExpiry = 1;
+constexpr size_t kHeadBytes = 8;
+
+/// Statuses that a batch that took effect may hold, zeros where zeros belong, and nothing changed by an absent key.
+bool sound_results(ByteSpan results) {
+  for (size_t at = 0; at < results.size(); at += kBatchResultBytes) {
+    const auto word = load_le<uint64_t>(results.data() + at);
+    const bool not_found = word == static_cast<uint64_t>(KvStatus::kNotFound);
+    if (word != static_cast<uint64_t>(KvStatus::kOk) && !not_found) return false;
+    if (not_found && load_le<int64_t>(results.data() + at + sizeof word) != 0) return false;
+  }
+  return true;
+}
+
+/// The completion that `payload` begins with, and its bytes.
+std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
+  ByteReader reader(payload);
+  if (reader.read<uint8_t>() != kCompletion || reader.read<uint8_t>() != 0) return std::nullopt;
+  const size_t results = reader.read<uint16_t>();
+  const auto zeros = reader.read<uint32_t>();
+  Completion out;
+  out.id.client_id = reader.read<uint64_t>();
+  out.id.seq = reader.read<uint64_t>();
+  out.id.first_incomplete = reader.read<uint64_t>();
+  out.value = reader.read<int64_t>();
+  out.batch_results = reader.read_bytes(results * kBatchResultBytes);
+  const bool sound = reader.ok() && zeros == 0 && results <= kBatchOpsMax && out.id.client_id != 0 && out.id.seq != 0 &&
+                     out.id.first_incomplete <= out.id.seq && sound_results(out.batch_results);
+  if (!sound) return std::nullopt;
+  bytes = payload.size() - reader.remaining();
+  return out;
+}
+
+std::optional<EntryHead> read_entry_head(ByteSpan payload) {
+  ByteReader reader(payload);
+  if (reader.read<uint64_t>() != kEntry) return std::nullopt;
+  EntryHead out;
+  out.epoch = reader.read<uint64_t>();
+  out.commit_index = reader.read<uint64_t>();
+  if (!reader.ok()) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+std::optional<ByteSpan> read_barrier(ByteSpan payload) {
+  ByteReader reader(payload);
+  if (reader.read<uint32_t>() != kBarrier) return std::nullopt;
+  const size_t bytes = reader.read<uint32_t>();
+  if (!reader.ok() || reader.remaining() != bytes) return std::nullopt;
+  return reader.read_rest();
+}
+
+void encode_entry_head(const EntryHead& entry, ByteWriter& out) {
+  out.write(uint64_t{kEntry});
+  out.write(entry.epoch);
+  out.write(entry.commit_index);
+}
+
+std::string encode_barrier(ByteSpan bytes) {
+  std::array<std::byte, kHeadBytes> head;
+  ByteWriter writer(head);
+  writer.write(uint32_t{kBarrier});
+  writer.write(static_cast<uint32_t>(bytes.size()));
+  std::string out(as_string_view(head));
+  out.append(as_string_view(bytes));
+  return out;
+}
+
+void encode_effect_head(const Effect& effect, ByteWriter& out) {
+  const bool has_expiry = effect.value && effect.expires_at != 0;
+  out.write(effect.value ? kPut : kDelete);
+  out.write(has_expiry ? kHasExpiry : uint8_t{0});
+  out.write(static_cast<uint16_t>(effect.key.size()));
+  out.write(static_cast<uint32_t>(effect.value ? effect.value->size() : 0));
+  if (has_expiry) out.write(effect.expires_at);
+}
+
+size_t encoded_bytes(const Effect& effect) {
+  const bool has_expiry = effect.value && effect.expires_at != 0;
+  return kHeadBytes + (has_expiry ? sizeof effect.expires_at : 0) + effect.key.size() +
+         (effect.value ? effect.value->size() : 0);
+}
+
+void encode_completion_head(const Completion& completion, ByteWriter& out) {
+  out.write(kCompletion);
+  out.write(uint8_t{0});
+  out.write(static_cast<uint16_t>(completion.batch_results.size() / kBatchResultBytes));
+  out.write(uint32_t{0});
+  out.write(completion.id.client_id);
+  out.write(completion.id.seq);
+  out.write(completion.id.first_incomplete);
+  out.write(completion.value);
+}
+
+void append_batch_result(const MutationResult& result, std::string& out) {
+  std::array<std::byte, kBatchResultBytes> bytes;
+  store_le(bytes.data(), static_cast<uint64_t>(result.status));
+  store_le(bytes.data() + sizeof(uint64_t), result.value);
+  out.append(as_string_view(bytes));
+}
+
+MutationResult batch_result(ByteSpan results, size_t at, uint64_t version) {
+  const std::byte* const from = results.data() + at * kBatchResultBytes;
+  MutationResult result;
+  result.status = static_cast<KvStatus>(load_le<uint64_t>(from));
+  result.version = result.status == KvStatus::kOk ? version : 0;
+  result.value = load_le<int64_t>(from + sizeof(uint64_t));
+  return result;
+}
+
+EffectReader::EffectReader(ByteSpan payload) : rest_(payload) {
+  entry_ = read_entry_head(rest_);
+  if (entry_) rest_ = rest_.subspan(kEntryHeadBytes);
+  barrier_ = read_barrier(rest_);
+  if (barrier_) rest_ = {};
+  size_t bytes = 0;
+  completion_ = read_completion(rest_, bytes);
+  rest_ = rest_.subspan(bytes);
+}
+
+std::optional<Effect> EffectReader::next() {
+  if (rest_.size() < kHeadBytes) return std::nullopt;
+  ByteReader reader(rest_);
+  const auto kind = reader.read<uint8_t>();
+  const auto flags = reader.read<uint8_t>();
+  const size_t key_bytes = reader.read<uint16_t>();
+  const size_t value_bytes = reader.read<uint32_t>();
+  const bool has_expiry = kind == kPut && flags == kHasExpiry;
+  Effect effect;
+  if (has_expiry) effect.expires_at = reader.read<uint64_t>();
+  const bool sound = (kind == kPut || (kind == kDelete && value_bytes == 0)) && (flags == 0 || has_expiry) &&
+                     (effect.expires_at != 0) == has_expiry && key_bytes >= 1 && key_bytes <= kKeyBytesMax &&
+                     value_bytes <= kValueBytesMax && reader.ok() && reader.remaining() >= key_bytes + value_bytes;
+  if (!sound) return std::nullopt;
+  effect.key = as_string_view(reader.read_bytes(key_bytes));
+  const ByteSpan value = reader.read_bytes(value_bytes);
+  if (kind == kPut) effect.value = value;
+  rest_ = reader.read_rest();
+  return effect;
+}
+
+}  // namespace skua::kv

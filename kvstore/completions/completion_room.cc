@@ -1,0 +1,142 @@
+// Who goes when a table of completions is full (completions.h).
+#include <algorithm>
+#include <limits>
+
+#include "kvstore/completions/completion_limits.h"
+#include "kvstore/completions/completions.h"
+
+namespace skua::kv {
+namespace {
+
+/// A table that follows a log cannot refuse a record. An honest primary stays near the bound; a log that leads beyond
+/// twice the bound costs whoever is the oldest.
+constexpr size_t kRecordedFactor = 2;
+
+}  // namespace
+
+uint64_t CompletionTable::floor(uint64_t now_ms) const {
+  const bool over = now_ms > floor_ms_ && now_ms - floor_ms_ > kClientSilentMsMax;
+  return over ? 0 : floor_;
+}
+
+bool CompletionTable::is_far(uint64_t seq) const {
+  return seq > floor_ && seq - floor_ > kCompletionSeqStepMax;
+}
+
+uint64_t CompletionTable::first_taken(uint64_t client_id, uint64_t now_ms) const {
+  if (const Client* known = find_client(client_id)) return known->first_incomplete;
+  const uint64_t room = std::numeric_limits<uint64_t>::max() - floor_;
+  return floor(now_ms) == 0 ? 1 : floor_ + std::min(room, kCompletionSeqMargin);
+}
+
+bool CompletionTable::can_evict(Kind kind, uint64_t now_ms) {
+  if (order(kind).empty()) return false;
+  const uint64_t last_ms = order(kind).front().last_ms;
+  return now_ms > last_ms && now_ms - last_ms >= kCompletionIdleMsMin;
+}
+
+/// Whether a record of one more client would find room.
+bool CompletionTable::has_room(uint64_t now_ms) {
+  const bool an_old_one = can_evict(Kind::kNewcomer, now_ms);
+  if (count(Kind::kNewcomer) >= limits_.newcomers_max && !an_old_one) return false;
+  return recorded_count() < limits_.clients_max || an_old_one || can_evict(Kind::kEstablished, now_ms);
+}
+
+/// They have as many places as newcomers, beside all others; or those of the far ones that these leave.
+bool CompletionTable::make_room_for_visitor(Kind kind, uint64_t now_ms) {
+  const bool far = kind == Kind::kFarVisitor;
+  const size_t max = far ? limits_.far_max - std::min(limits_.far_max, count(Kind::kFar)) : limits_.newcomers_max;
+  while (count(kind) >= max) {
+    if (order(kind).empty()) return false;
+    Client& oldest = order(kind).front();
+    if (now_ms <= oldest.heard_ms || now_ms - oldest.heard_ms < kCompletionIdleMsMin) return false;
+    oldest.heard_ms = now_ms;
+    if (oldest.under_way > 0) become(oldest, kind);
+    if (oldest.under_way == 0) erase(oldest);
+  }
+  return true;
+}
+
+/// For an attempt with a far number, of a client that is known.
+bool CompletionTable::take_far_place(Client& client, uint64_t now_ms) {
+  if (client.kind == Kind::kFar || client.kind == Kind::kFarVisitor) return true;
+  if (!make_room_for_visitor(Kind::kFarVisitor, now_ms)) return false;
+  if (is_visitor(client)) {
+    settle(client, Kind::kFarVisitor);
+  } else {
+    become(client, Kind::kFar);
+  }
+  return true;
+}
+
+/// For the first record of a client. False: there is none.
+bool CompletionTable::make_room(Kind kind, uint64_t now_ms, Changed changed) {
+  if (kind == Kind::kNewcomer && count(kind) >= limits_.newcomers_max && !evict(kind, now_ms, changed)) return false;
+  const auto is_full = [this] { return recorded_count() >= limits_.clients_max; };
+  // More than one place: so that what is too much goes.
+  if (is_full() && !evict(Kind::kNewcomer, now_ms, changed) && !evict(Kind::kEstablished, now_ms, changed))
+    return false;
+  if (is_full()) static_cast<void>(evict(Kind::kNewcomer, now_ms, changed));
+  return true;
+}
+
+bool CompletionTable::evict(Kind kind, uint64_t now_ms, Changed changed) {
+  if (!can_evict(kind, now_ms)) return false;
+  forget_for_another(order(kind).front(), now_ms, changed);
+  return true;
+}
+
+void CompletionTable::forget_for_another(Client& client, uint64_t now_ms, Changed changed) {
+  floor_ = std::max(floor_, client.recorded_seq);
+  floor_ms_ = std::max(floor_ms_, now_ms);
+  changed(kFloorClient);
+  changed(client.id);
+  let_go(client, now_ms);
+}
+
+/// Beside make_room() that found nobody, for a record that cannot be refused.
+void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
+  if (recorded_count() < kRecordedFactor * limits_.clients_max) return;
+  for (const Kind kind : {Kind::kNewcomer, Kind::kEstablished, Kind::kFar}) {
+    if (!order(kind).empty()) return forget_for_another(order(kind).front(), now_ms, changed);
+  }
+}
+
+/// After a record of `newest`.
+void CompletionTable::drop_results(Client& newest, Changed changed) {
+  while (newest.batch_bytes > limits_.client_batch_bytes_max || newest.kept() > kRecordedFactor * kIncompleteMax) {
+    told(newest, newest.results[newest.begin].seq + 1);
+  }
+  while (batch_bytes_ > limits_.batch_bytes_max && !holders_.empty() && &holders_.front() != &newest) {
+    Client& oldest = holders_.front();
+    told(oldest, oldest.results.back().seq + 1);
+    changed(oldest.id);
+  }
+}
+
+/// Of clients that were loaded, the one with the oldest record first: who is of the future would stand in the way of
+/// all others.
+void CompletionTable::bound_times(const std::vector<Client*>& clients, uint64_t latest_ms, Changed changed) {
+  for (Client* client : clients) {
+    if (client->last_ms <= latest_ms) continue;
+    client->last_ms = latest_ms;
+    changed(client->id);
+  }
+  if (floor_ms_ <= latest_ms) return;
+  floor_ms_ = latest_ms;
+  changed(kFloorClient);
+}
+
+/// The same clients: a log's records leave no more than this either.
+void CompletionTable::shed(const std::vector<Client*>& clients, Changed changed) {
+  uint64_t now_ms = 0;
+  for (Client* client : clients) {
+    now_ms = std::max(now_ms, client->last_ms);
+    const size_t kept = client->kept();
+    drop_results(*client, changed);
+    if (client->kept() != kept) changed(client->id);
+  }
+  while (recorded_count() > kRecordedFactor * limits_.clients_max) crowd_out(now_ms, changed);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,660 @@
+// skuad: the storage node. Options, the data directory, signals and the log are here; the rest is Node.
+#include <malloc.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "app/address.h"
+#include "app/config.h"
+#include "app/data_dir.h"
+#include "app/exit.h"
+#include "app/lock_file.h"
+#include "app/log.h"
+#include "app/process.h"
+#include "app/signals.h"
+#include "app/transport_options.h"
+#include "app/uuid.h"
+#include "app/value_text.h"
+#include "app/version.h"
+#include "control/proto/grpc_log.h"
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/node/data_dir_checks.h"
+#include "kvstore/node/disk_sizes.h"
+#include "kvstore/node/listening.h"
+#include "kvstore/node/machine_memory.h"
+#include "kvstore/node/memory_budget.h"
+#include "kvstore/node/node.h"
+#include "kvstore/node/node_limits.h"
+#include "kvstore/node/node_state.h"
+#include "kvstore/node/process_limits.h"
+#include "kvstore/node/storage_watch.h"
+#include "rpc/base/status.h"
+#include "rpc/protocol/traffic_settings.h"
+#include "rpc/transport/dpdk/dpdk_fabric.h"
+#include "rpc/transport/dpdk/dpdk_settings.h"
+#include "rpc/transport/tcp/tcp_transport.h"
+#include "rpc/transport/verbs/verbs_fabric.h"
+#include "rpc/transport/verbs/verbs_settings.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr const char* kProgram = "skuad";
+constexpr int64_t kFormatVersion = 1;
+/// What a node offers; a session's window is the smaller one of both ends.
+constexpr uint16_t kSessionWindow = 256;
+
+enum class Polling : uint8_t { kAdaptive, kBusy };
+enum class TransportKind : uint8_t { kTcp, kDpdk, kVerbs };
+
+const char* name_of(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::kTcp: return "tcp";
+    case TransportKind::kDpdk: return "dpdk";
+    case TransportKind::kVerbs: return "verbs";
+  }
+  return "";
+}
+
+struct Config {
+  std::string data_dir;
+  std::string control_address = "127.0.0.1:7400";
+  std::string grpc_address = "127.0.0.1:7410";
+  std::string data_address = "127.0.0.1:7420";
+  std::string advertise_host;
+  std::string zone;
+  uint32_t workers = 1;
+  Polling polling = Polling::kAdaptive;
+  DurationNs spin = 50 * kMicrosecond;
+  TransportKind transport = TransportKind::kTcp;
+  rpc::DpdkSettings dpdk;
+  rpc::VerbsSettings verbs;
+  rpc::TrafficSettings traffic;
+  int reader_threads = 2;
+  uint32_t sessions_max = 4096;
+  size_t memory = size_t{1} << 30;
+  size_t block_cache = 0;
+  size_t write_buffer = 0;
+  size_t message_memory = 0;
+  int background_threads = 2;
+  bool sync_writes = true;
+  LogOptions log_files;
+  LogIo log_io = LogIo::kAuto;
+  size_t log_segment = 0;   // 0: by the disk's size
+  size_t disk_reserve = 0;  // likewise
+  size_t copy_rate = 0;
+  bool check_config = false;
+  app::LogOptions log;
+};
+
+/// --copy-rate 0: small machines copy more slowly, so that requests are not kept from the processors and the disk.
+size_t copy_bytes_per_s() {
+  constexpr size_t kBytesPerProcessor = size_t{8} << 20;
+  return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
+}
+
+constexpr app::AddressRules kGrpcRules{.zero_port_allowed = true, .any_host_allowed = true};
+constexpr app::AddressRules kDataRules{.name_allowed = false, .zero_port_allowed = true, .any_host_allowed = true};
+
+std::optional<std::string> complain_about_zone(const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 127; });
+  return plain ? std::nullopt : std::optional<std::string>("must be one line of text");
+}
+
+std::optional<std::string> complain_about_segment(const std::string& text) {
+  const auto bytes = app::parse_size(text);
+  if (!bytes.ok() || *bytes == 0) return std::nullopt;  // what is no size is complained about elsewhere
+  if (*bytes >= int64_t{kLogSegmentBytesMin} && *bytes % int64_t{kPageBytes} == 0) return std::nullopt;
+  return "must be 0, or a multiple of 4KiB and at least 1MiB";
+}
+
+void declare_storage(app::Program& program, Config& config) {
+  program.add_size("memory", &config.memory,
+                   "Memory of the whole process, but for DPDK's. About half of it is for keys and values: what RocksDB "
+                   "does not have yet, and what was used lately.");
+  program.add_size("block-cache", &config.block_cache,
+                   "Of --memory, for RocksDB's blocks and unflushed writes. 0: three eighths, more while others leave "
+                   "theirs.");
+  program.add_size("write-buffer", &config.write_buffer,
+                   "Of --block-cache, at most three quarters: for unflushed writes. 0: half of it.");
+  program.add_int("background-threads", &config.background_threads, "Flushes and compactions at a time.")
+      .range(1, 64)
+      .unit("threads");
+  program.add_bool(
+      "sync-writes", &config.sync_writes,
+      "Sync each group of writes before it is acknowledged. Turning it off may lose the last acknowledged writes "
+      "in a power failure; of replicated tables only in one that takes all members at once.");
+  program
+      .add_size("log-segment", &config.log_segment,
+                "Size of the log's files; a multiple of 4 KiB, at least 1 MiB. A write takes at most half of one: from "
+                "40 MiB on the largest values and batches fit. 0: 64 MiB, less on a disk below 2 GiB per worker.")
+      .check(complain_about_segment);
+  program.add_choice("log-io", &config.log_io,
+                     {{"auto", LogIo::kAuto}, {"pwritev2", LogIo::kPwritev2}, {"io_uring", LogIo::kIoUring}},
+                     "How the log is written. auto: past the page cache where the file system takes it, else as "
+                     "pwritev2 does: through the page cache. io_uring: as auto, through a submission ring.");
+  program.add_size("disk-reserve", &config.disk_reserve,
+                   "Free space of the data directory's file system below which the node refuses writes other than "
+                   "deletes; it needs it for its own work. 0: 512 MiB, at most a quarter of the disk.");
+  program.add_size("copy-rate", &config.copy_rate,
+                   "Bytes per second at which shards are copied from other nodes, together; two shards are copied at a "
+                   "time, each with half of it. 0: 8 MiB for each processor, which leaves most of it to requests.");
+  program
+      .add_int("log-segments-max", &config.log_files.segments_max,
+               "Files of one worker's log; writes are refused when all are in use.")
+      .range(8, 4096)
+      .unit("files");
+}
+
+void declare_transport(app::Program& program, Config& config) {
+  program.add_choice(
+      "transport", &config.transport,
+      {{name_of(TransportKind::kTcp), TransportKind::kTcp},
+       {name_of(TransportKind::kDpdk), TransportKind::kDpdk},
+       {name_of(TransportKind::kVerbs), TransportKind::kVerbs}},
+      "What sessions run over. tcp: --data-address; dpdk: the --dpdk-* options; verbs: the --verbs-* options.");
+  app::add_dpdk_options(program, &config.dpdk);
+  app::add_verbs_options(program, &config.verbs);
+  app::add_traffic_options(program, &config.traffic);
+}
+
+void declare(app::Program& program, Config& config) {
+  program.add_string("data-dir", &config.data_dir, "Where the node keeps its identity and its data.")
+      .value_name("DIR")
+      .required();
+  program
+      .add_string("control-address", &config.control_address,
+                  "The control plane; several addresses with commas between them.")
+      .value_name("HOST:PORT")
+      .addresses();
+  program
+      .add_string("grpc-address", &config.grpc_address,
+                  "Where to listen for bootstrap and admin requests; port 0 takes a free one.")
+      .value_name("HOST:PORT")
+      .address(kGrpcRules);
+  program
+      .add_string("data-address", &config.data_address,
+                  "Where worker 0 listens for sessions, as a numeric address; worker i listens on the i-th port "
+                  "after it, or, with port 0, on a free one.")
+      .value_name("IP:PORT")
+      .address(kDataRules);
+  program
+      .add_string(
+          "advertise-host", &config.advertise_host,
+          "What others are told to dial instead of the hosts in the addresses above: an address, or a name that "
+          "they all resolve. For sessions over TCP the node itself resolves it, when it starts.")
+      .value_name("HOST")
+      .host();
+  program
+      .add_string("zone", &config.zone, "What fails together, such as a rack: replicas of a shard avoid sharing one.")
+      .check(complain_about_zone);
+  program.add_int("workers", &config.workers, "Polling threads.").range(1, 256).unit("threads");
+  program.add_choice("polling", &config.polling, {{"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}},
+                     "adaptive: spin for a while, then sleep until traffic comes. busy: never sleep.");
+  program.add_duration("spin", &config.spin,
+                       "How long adaptive polling spins after the last work, while that mostly pays.");
+  declare_transport(program, config);
+  program.add_int("reader-threads", &config.reader_threads, "Reads and scans that wait for the disk at a time.")
+      .range(1, 256)
+      .unit("threads");
+  program
+      .add_int("sessions-max", &config.sessions_max,
+               "Sessions of one worker. A sixteenth of them is kept for other nodes.")
+      .range(1, 65536)
+      .unit("sessions");
+  program.add_size("message-memory", &config.message_memory,
+                   "Of --memory, for messages of one worker that are under way. 0: an eighth, divided by --workers.");
+  declare_storage(program, config);
+  program.add_bool("check-config", &config.check_config, "Check the configuration and end.").flag_only();
+  app::add_log_options(program, &config.log);
+  program.example("skuad --data-dir /var/lib/skua", "a node of the cluster whose control plane is on this machine");
+  program.example("skuad --data-dir n1 --grpc-address 127.0.0.1:0 --data-address 127.0.0.1:0",
+                  "one of several nodes on this machine");
+  program.example(
+      "skuad --data-dir /data --control-address control:7400 --grpc-address 0.0.0.0:7410 --data-address "
+      "0.0.0.0:7420 --advertise-host node-1",
+      "a node in a container that others know as node-1");
+  program.example("skuad --data-dir n1 --transport dpdk --dpdk-devices 0000:3b:00.0 --dpdk-addresses 10.1.0.7/16",
+                  "sessions over a network card that DPDK drives");
+  program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
+}
+
+/// The options' values have been found to be addresses.
+Listening listening_of(const Config& config) {
+  const auto numeric = [](const std::string& host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
+  const app::Address grpc = app::parse_address(config.grpc_address, kGrpcRules).value_or(app::Address{});
+  Listening out{.grpc_host = numeric(grpc.host), .grpc_port = grpc.port, .workers = config.workers};
+  if (config.transport == TransportKind::kTcp) {
+    const app::Address data = app::parse_address(config.data_address, kDataRules).value_or(app::Address{});
+    out.data_host = numeric(data.host);
+    out.data_port = data.port;
+  }
+  out.advertise_host = config.advertise_host;
+  if (out.advertise_host.starts_with('['))
+    out.advertise_host = out.advertise_host.substr(1, out.advertise_host.size() - 2);
+  return out;
+}
+
+/// Connections that a worker takes: all workers' are half of the files that may be open, because logs, databases and
+/// gRPC open files, too.
+uint32_t callers_of_worker(uint32_t workers) {
+  constexpr uint64_t kFew = 64;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(app::open_files_max() / 2 / workers, kFew, rpc::TcpOptions().callers_max));
+}
+
+TransportFactory tcp_factory(const Config& config, const std::string& advertise_ip) {
+  return [base = listening_of(config), advertise_ip](
+             uint32_t worker, const rpc::EndpointIdentity& self) -> absl::StatusOr<std::unique_ptr<rpc::Transport>> {
+    rpc::TcpOptions tcp;
+    tcp.listen_ip = base.data_host;
+    tcp.listen_port = base.data_port == 0 ? uint16_t{0} : static_cast<uint16_t>(base.data_port + worker);
+    tcp.advertise_ip = advertise_ip;
+    tcp.self = self;
+    tcp.callers_max = callers_of_worker(base.workers);
+    tcp.callers_per_host_max = tcp.callers_max / 2;
+    auto transport = rpc::TcpTransport::create(std::move(tcp));
+    if (!transport.ok()) return transport.status();
+    return *std::move(transport);
+  };
+}
+
+TransportFactory dpdk_factory(rpc::DpdkFabric& fabric) {
+  return [&fabric](uint32_t worker, const rpc::EndpointIdentity& self) {
+    return fabric.make_transport(static_cast<uint16_t>(worker), self);
+  };
+}
+
+TransportFactory verbs_factory(rpc::VerbsFabric& fabric) {
+  return [&fabric](uint32_t /*worker*/, const rpc::EndpointIdentity& self) { return fabric.make_transport(self); };
+}
+
+absl::StatusOr<MemoryBudget> memory_budget(const Config& config) {
+  return split_memory({.node = config.memory,
+                       .workers = config.workers,
+                       .cache = config.block_cache,
+                       .memtables = config.write_buffer,
+                       .messages = config.message_memory});
+}
+
+/// Arenas of malloc keep what threads freed, and large blocks among small ones keep them apart: fewer arenas, and blocks from a
+/// memtable's on straight from the system and back to it. Before there are threads.
+void tame_malloc() {
+#ifdef __GLIBC__
+  constexpr int kArenasMax = 4;
+  constexpr int kMmapThreshold = 256 << 10;
+  static_cast<void>(::mallopt(M_ARENA_MAX, kArenasMax));           // NOLINT(concurrency-mt-unsafe): one thread yet
+  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, kMmapThreshold));  // NOLINT(concurrency-mt-unsafe)
+#endif
+}
+
+/// Scans of a few clients at a time.
+constexpr size_t kAnswersMin = size_t{64} << 20;
+
+rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& memory) {
+  rpc::EndpointOptions endpoint;
+  config.traffic.apply(endpoint.protocol);
+  endpoint.protocol.window = kSessionWindow;
+  endpoint.protocol.message_max_bytes = kMessageBytesMax;
+  endpoint.answers_limit_bytes = std::max(memory.messages, kAnswersMin);
+  endpoint.sessions_max = config.sessions_max;
+  endpoint.sessions_reserved = config.sessions_max / 16;
+  endpoint.sessions_per_peer_max = std::min(config.sessions_max, kSessionsPerPeerMax);
+  endpoint.sessions_per_host_max = std::max(config.sessions_max / 2, 1u);
+  endpoint.memory_limit_bytes = memory.messages;
+  endpoint.spin_ns = config.polling == Polling::kBusy ? kTimeNever : config.spin;
+  return endpoint;
+}
+
+NodeLog node_log(const app::Logger& logger) {
+  return [logger](LogSeverity severity, const std::string& line) {
+    switch (severity) {
+      case LogSeverity::kInfo: return logger.info(line);
+      case LogSeverity::kWarning: return logger.warning(line);
+      case LogSeverity::kError: return logger.error(line);
+    }
+  };
+}
+
+std::string host_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "unknown";
+}
+
+/// What starting again without a change cannot cure is a matter of usage.
+bool is_usage(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable: return true;
+    default: return false;
+  }
+}
+
+[[noreturn]] void fail(const absl::Status& status) {
+  if (is_usage(status)) app::fail_usage(kProgram, std_view(status.message()));
+  app::fail(kProgram, std_view(status.message()));
+}
+
+template <typename T>
+T value_or_fail(absl::StatusOr<T> result) {
+  if (!result.ok()) fail(result.status());
+  return *std::move(result);
+}
+
+/// Of a directory that is new to the node.
+template <typename T>
+T room_or_fail(absl::StatusOr<T> result) {
+  if (!absl::IsResourceExhausted(result.status())) return value_or_fail(std::move(result));
+  app::fail(kProgram,
+            absl::StrCat(result.status().message(),
+                         ": free space on the file system of the data directory, or give another --data-dir"));
+}
+
+void ok_or_fail(const absl::Status& status) {
+  if (!status.ok()) fail(status);
+}
+
+/// Says that the disk is full, unless `told` says so already, and waits. False: the node is to stop.
+bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl::Status& why, absl::Status& told) {
+  if (std::exchange(told, why) != why) {
+    logger.error("the disk is full, and the node cannot start: it tries again every 5 s; free space there",
+                 {{"why", std_view(why.message())}});
+  }
+  return !stop.wait_for(kReopenPauseNs).has_value();
+}
+
+absl::StatusOr<rpc::DpdkOptions> dpdk_options(const Config& config) {
+  return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
+}
+
+/// DPDK's EAL and ports; null unless sessions run over them. What DPDK lacks is for people to mend.
+std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
+  if (config.transport != TransportKind::kDpdk) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
+  if (!fabric.ok()) app::fail_usage(kProgram, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
+/// The RDMA device; null unless sessions run over it. What is missing is for people to mend.
+std::unique_ptr<rpc::VerbsFabric> start_verbs(const Config& config) {
+  if (config.transport != TransportKind::kVerbs) return nullptr;
+  absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
+      rpc::VerbsFabric::start(value_or_fail(config.verbs.to_options()));
+  if (!fabric.ok()) app::fail_usage(kProgram, std_view(fabric.status().message()));
+  return *std::move(fabric);
+}
+
+/// Why the node must end, told by one of its threads to main.
+class Ending {
+ public:
+  explicit Ending(app::StopSignal& stop) : stop_(stop) {}
+
+  void fatal(const absl::Status& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      why_ = why;
+    }
+    stop_.request_stop();
+  }
+  absl::Status why() {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ private:
+  app::StopSignal& stop_;
+  std::mutex mutex_;
+  absl::Status why_;
+};
+
+DiskSizes disk_sizes(const Config& config, uint64_t disk_bytes) {
+  DiskSizes sizes = sizes_for_disk(disk_bytes, config.workers);
+  if (config.log_segment != 0) sizes.log_segment_bytes = config.log_segment;
+  if (config.disk_reserve != 0) sizes.reserve_bytes = config.disk_reserve;
+  return sizes;
+}
+
+void size_disk(const Config& config, const MemoryBudget& memory, NodeOptions& options) {
+  const DiskSizes sizes = disk_sizes(config, value_or_fail(disk_bytes_of(config.data_dir)));
+  options.log_files = config.log_files;
+  options.log_io = config.log_io;
+  options.log_files.segment_bytes = sizes.log_segment_bytes;
+  options.log_files.group_bytes_max = std::min<size_t>(memory.log_group, options.log_files.segment_bytes / 2);
+  options.disk_reserve_bytes = sizes.reserve_bytes;
+}
+
+void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
+  const auto mib = [](size_t bytes) { return absl::StrCat(bytes >> 20, "MiB"); };
+  logger.info("memory is divided", {{"all", mib(memory.node)},
+                                    {"program", mib(memory.program)},
+                                    {"keys_and_values", mib(memory.tier)},
+                                    {"block_cache", mib(memory.cache)},
+                                    {"of_it_write_buffers", mib(memory.memtables)},
+                                    {"messages_per_worker", mib(memory.messages)},
+                                    {"log_group_per_worker", mib(memory.log_group)}});
+}
+
+/// What is there of the data directory, and held as long as the node runs.
+struct DataDir {
+  std::optional<app::DirectoryLock> lock;
+  app::DataDirIdentity identity;
+};
+
+/// Nothing: the node was told to stop meanwhile.
+std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, const app::Logger& logger,
+                                                          app::StopSignal& stop) {
+  absl::Status told;
+  while (true) {
+    auto lock = app::DirectoryLock::acquire(config.data_dir, kProgram);
+    if (!absl::IsResourceExhausted(lock.status())) return value_or_fail(std::move(lock));
+    if (!pause_for_room(logger, stop, lock.status(), told)) return std::nullopt;
+  }
+}
+
+/// Takes a directory that is there, before the addresses are tried: of a node that is started twice the directory says
+/// so, where a port would only be in use. A node that has been here waits for room. False: it was told to stop
+/// meanwhile.
+bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSignal& stop, DataDir& data) {
+  const bool known = value_or_fail(app::read_identity(config.data_dir)).has_value();
+  data.lock = known ? lock_when_there_is_room(config, logger, stop)
+                    : std::optional(room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram)));
+  if (!data.lock) return false;
+  if (!known) {
+    ok_or_fail(check_has_no_data(config.data_dir));
+    return true;
+  }
+  data.identity = value_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  static_cast<void>(value_or_fail(read_state(config.data_dir)));
+  return true;
+}
+
+/// What sessions run over: the ports, or the devices, are found to be there before the node makes or says anything.
+struct Network {
+  std::unique_ptr<rpc::DpdkFabric> dpdk;
+  std::unique_ptr<rpc::VerbsFabric> verbs;
+  std::string advertise_ip;
+};
+
+Network open_network(const Config& config, const app::Logger& logger) {
+  const Listening listening = listening_of(config);
+  Network network;
+  network.advertise_ip = value_or_fail(resolve_advertise_host(listening));
+  const std::string warning = loopback_warning(listening, network.advertise_ip);
+  if (!warning.empty()) logger.warning(warning);
+  ok_or_fail(probe_listening(listening));
+  network.dpdk = start_dpdk(config);
+  if (network.dpdk != nullptr) {
+    for (const std::string& port : network.dpdk->describe()) logger.info(port);
+  }
+  network.verbs = start_verbs(config);
+  if (network.verbs != nullptr) logger.info(network.verbs->describe());
+  return network;
+}
+
+NodeOptions node_options(const Config& config, const MemoryBudget& memory, const Network& network) {
+  NodeOptions options;
+  options.data_dir = config.data_dir;
+  options.instance = app::random_uuid();
+  options.host = host_name();
+  options.zone = config.zone;
+  options.control_address = config.control_address;
+  options.grpc_address = config.grpc_address;
+  options.advertise_host = config.advertise_host;
+  options.workers = config.workers;
+  options.reader_threads = config.reader_threads;
+  options.make_transport = network.dpdk != nullptr    ? dpdk_factory(*network.dpdk)
+                           : network.verbs != nullptr ? verbs_factory(*network.verbs)
+                                                      : tcp_factory(config, network.advertise_ip);
+  options.probe_transports = false;  // open_network() has done that
+  options.endpoint = endpoint_options(config, memory);
+  options.storage.cache_bytes = memory.cache;
+  options.storage.write_buffer_bytes = memory.memtables;
+  options.storage.background_threads = config.background_threads;
+  options.memory_bytes = memory.tier;
+  options.memory_budget = memory;
+  size_disk(config, memory, options);
+  options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
+  auto& engine = options.server.engine;
+  engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
+  engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
+  return options;
+}
+
+/// The first lines: where the node is, what it may have, and whom it belongs to.
+void log_start(const Config& config, const app::Logger& logger, const app::DataDirIdentity& identity,
+               const MemoryBudget& memory) {
+  logger.info("starting",
+              {{"version", app::version()},
+               {"node", identity.node_uuid},
+               {"cluster", identity.cluster_id.empty() ? "the first that it joins" : identity.cluster_id},
+               {"control_address", config.control_address},
+               {"grpc_address", config.grpc_address},
+               {"data_address", config.transport == TransportKind::kTcp ? config.data_address : "none: not over TCP"},
+               {"advertise_host", config.advertise_host.empty() ? "-" : config.advertise_host},
+               {"data_dir", config.data_dir},
+               {"workers", config.workers}});
+  log_memory(logger, memory);
+  if (is_in_memory(config.data_dir)) {
+    logger.warning(
+        "the data directory is on a file system in memory (tmpfs): all its data are gone when the machine stops",
+        {{"data_dir", config.data_dir}});
+  }
+}
+
+int stopped(const app::Logger& logger, const absl::Status& why) {
+  logger.info("stopped");
+  if (!why.ok()) fail(why);
+  return app::kExitOk;
+}
+
+int run_until_stopped(Node& node, const app::Logger& logger, app::StopSignal& stop, Ending& ending) {
+  const int signal = stop.wait();
+  const absl::Status why = ending.why();
+  if (signal != 0) {
+    logger.info("stopping: the process was asked to", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+  } else {
+    logger.error("stopping: the node cannot go on", {{"why", std_view(why.message())}});
+  }
+  node.stop();
+  return stopped(logger, why);
+}
+
+/// Those that are always there, and some that libraries make when there is much to do.
+size_t threads_of(const Config& config) {
+  constexpr size_t kAlways = 24;
+  constexpr size_t kSpare = 16;
+  constexpr size_t kPerWorker = 3;  // its own, its log's, its applier
+  return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
+         static_cast<size_t>(config.background_threads);
+}
+
+int serve(const Config& config, app::StopSignal& stop) {
+  const app::Logger logger(config.log);
+  const MemoryBudget memory = value_or_fail(memory_budget(config));
+  ok_or_fail(check_file_size_limit());
+  ok_or_fail(app::check_threads("a node like this", threads_of(config), ", or give fewer --workers"));
+  DataDir data;
+  const bool exists = value_or_fail(data_dir_exists(config.data_dir));
+  if (exists && !take_data_dir(config, logger, stop, data)) return stopped(logger, absl::OkStatus());
+  const std::string disk = nearest_directory(config.data_dir);
+  const uint64_t disk_bytes = value_or_fail(disk_bytes_of(disk));
+  ok_or_fail(check_disk(disk, disk_bytes, config.workers, disk_sizes(config, disk_bytes)));
+  const Network network = open_network(config, logger);  // outlives the node, whose workers use it
+  if (!data.lock) data.lock = room_or_fail(app::DirectoryLock::acquire(config.data_dir, kProgram));
+  if (data.identity.node_uuid.empty()) {
+    data.identity = room_or_fail(app::open_identity(config.data_dir, "node", kFormatVersion));
+  }
+  log_start(config, logger, data.identity, memory);
+
+  Ending ending(stop);
+  bool told_to_stop = false;
+  NodeOptions options = node_options(config, memory, network);
+  options.node_uuid = data.identity.node_uuid;
+  options.secret = data.identity.secret;
+  options.cluster_id = data.identity.cluster_id;
+  absl::Status told;
+  options.wait_for_room = [&](const absl::Status& why) {
+    told_to_stop = !pause_for_room(logger, stop, why, told);
+    return !told_to_stop;
+  };
+  options.adopt_cluster = [&](const std::string& cluster_id) {
+    return app::adopt_cluster(config.data_dir, data.identity, cluster_id);
+  };
+  options.on_fatal = [&](const absl::Status& why) { ending.fatal(why); };
+  options.log = node_log(logger.with_component("node"));
+  auto node = Node::start(std::move(options));
+  if (told_to_stop) return stopped(logger, absl::OkStatus());
+  const std::unique_ptr<Node> started = value_or_fail(std::move(node));
+  logger.info("started", {{"node", data.identity.node_uuid},
+                          {"incarnation", started->incarnation()},
+                          {"grpc_address", started->grpc_address()},
+                          {"data_dir", config.data_dir},
+                          {"workers", config.workers},
+                          {"version", app::version()}});
+  return run_until_stopped(*started, logger, stop, ending);
+}
+
+int run(int argc, const char* const* argv) {
+  app::check_process(kProgram, app::kFilesOfServer);
+  tame_malloc();
+  control::silence_grpc_log();
+  const auto stop = value_or_fail(app::StopSignal::install());
+  Config config;
+  app::Program program({.name = kProgram,
+                        .summary = "Skua storage node",
+                        .description = "Serves shards of tables to clients, from memory and RocksDB, as the control "
+                                       "plane assigns them. Waits for a control plane that is away."});
+  declare(program, config);
+  program.parse_or_exit(argc, argv);
+  ok_or_fail(app::check_transport_flags(program.selected(), name_of(config.transport)));
+  if (config.transport == TransportKind::kDpdk) static_cast<void>(value_or_fail(dpdk_options(config)));
+  if (config.transport == TransportKind::kVerbs) static_cast<void>(value_or_fail(config.verbs.to_options()));
+  static_cast<void>(value_or_fail(memory_budget(config)));
+  ok_or_fail(check_fits(config.memory, machine_memory()));
+  ok_or_fail(check_listening(listening_of(config)));
+  if (config.check_config) {
+    std::puts("the configuration is valid");
+    return app::finish_output(kProgram);
+  }
+  return serve(config, *stop);
+}
+
+}  // namespace
+}  // namespace skua::kv
+
+int main(int argc, char** argv) {
+  return skua::kv::run(argc, argv);
+}

@@ -1,0 +1,68 @@
+#include "kvstore/node/memory_watch.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+namespace skua::kv {
+namespace {
+
+constexpr auto kMemoryInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+absl::StatusOr<size_t> resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t mapped_pages = 0;
+  size_t resident_pages = 0;
+  if (!(statm >> mapped_pages >> resident_pages)) return absl::InternalError("reading /proc/self/statm");
+  return resident_pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+MemoryWatch::MemoryWatch(const MemoryBudget& budget, RocksdbEngine& engine)
+    : budget_(budget), engine_(engine), cache_bytes_(budget.cache) {
+  const auto at_start = resident_bytes();
+  if (at_start.ok() && *at_start > budget_.program) foreign_bytes_ = *at_start - budget_.program;
+  thread_ = std::thread([this] { run(); });
+}
+
+MemoryWatch::~MemoryWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_one();
+  thread_.join();
+}
+
+void MemoryWatch::run() {
+  // For people looking at top(1); a failure changes nothing.
+  static_cast<void>(pthread_setname_np(pthread_self(), "memory-watch"));
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, kMemoryInterval, [this] { return stopping_; })) {
+    lock.unlock();
+    look();
+    lock.lock();
+  }
+}
+
+void MemoryWatch::look() {
+  const auto resident = resident_bytes();
+  if (!resident.ok()) return;
+  const size_t ours = *resident - std::min(*resident, foreign_bytes_);
+  // A cache that is not full yet grows by itself.
+  const bool fills = engine_.cache_used_bytes() < cache_bytes_ / 32 * 31;
+  const size_t wanted = next_cache_bytes(budget_, ours, cache_bytes_);
+  if (wanted == cache_bytes_ || (wanted > cache_bytes_ && fills)) return;
+  engine_.set_cache_bytes(wanted);
+#ifdef __GLIBC__
+  if (wanted < cache_bytes_) ::malloc_trim(0);
+#endif
+  cache_bytes_ = wanted;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,344 @@
+#include "kvstore/node/node.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "control/core/protocol_version.h"
+#include "control/core/uuid.h"
+#include "kvstore/node/admin_service.h"
+#include "kvstore/node/node_impl.h"
+
+namespace skua::kv {
+namespace {
+
+/// "host:port" with another host.
+std::string with_host(const std::string& address, const std::string& host) {
+  if (host.empty()) return address;
+  const std::string port = address.substr(address.rfind(':'));
+  return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
+}
+
+/// Of one link to another node's worker, under way: they stand before the next heartbeat, which must not come late.
+constexpr size_t kPeerBytesMax = size_t{8} << 20;
+
+}  // namespace
+
+// --- Starting
+
+absl::Status NodeImpl::start() {
+  if (absl::Status status = prepare_data_dir(); !status.ok()) return status;
+  engine_ = make_rocksdb_engine(options_.storage);
+  if (options_.memory_budget) memory_watch_ = std::make_unique<MemoryWatch>(*options_.memory_budget, *engine_);
+  if (options_.cluster_id.empty()) {
+    // Which cluster is not known yet; that the addresses can be listened on is made sure of now.
+    if (options_.probe_transports) {
+      if (absl::Status probed = make_transports(""); !probed.ok()) return probed;
+      transports_.clear();
+    }
+  } else {
+    if (absl::Status made = make_transports(options_.cluster_id); !made.ok()) return made;
+    auto recovered = recover(options_.cluster_id);
+    if (absl::IsResourceExhausted(recovered.status())) {
+      note_no_room(recovered.status());  // registered() goes on
+    } else if (!recovered.ok()) {
+      return recovered.status();
+    } else if (absl::Status status = start_workers(options_.cluster_id, *std::move(recovered)); !status.ok()) {
+      return status;
+    }
+  }
+  if (absl::Status status = start_grpc(); !status.ok()) return status;
+  start_agent();
+  return absl::OkStatus();
+}
+
+absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    const auto identity = worker_identity(options_.node_uuid, state_.incarnation, cluster_id, i);
+    if (!identity.ok()) return identity.status();
+    auto transport = options_.make_transport(i, *identity);
+    if (!transport.ok()) return transport.status();
+    transports_.push_back(*std::move(transport));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered recovered) {
+  bootstrap_ = make_grpc_peer_bootstrap();
+  make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
+  std::vector<ShardHost*> hosts;
+  std::vector<Worker*> watched;
+  const std::lock_guard lock(mutex_);
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    WorkerOptions worker;
+    worker.index = i;
+    worker.endpoint = options_.endpoint;
+    worker.server = options_.server;
+    worker.server.engine.memory.budget_bytes = options_.memory_bytes / options_.workers;
+    worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
+    worker.links.cluster_id = cluster_id;
+    worker.links.node_uuid = options_.node_uuid;
+    worker.links.seed = mix64(state_.incarnation << 8 | i);  // of pauses only
+    worker.links.bytes_max = kPeerBytesMax;
+    worker.replication = replication_events(i);
+    worker.copying = copy_means();
+    worker.server.replica.hold_bytes = std::min(worker.server.replica.hold_bytes, options_.memory_bytes / 8);
+    worker.bootstrap = bootstrap_.get();
+    auto made = Worker::create(worker, std::move(transports_[i]), clock_, readers_, std::move(recovered.logs[i]));
+    if (!made.ok()) return made.status();
+    workers_.push_back(*std::move(made));
+    workers_.back()->on_newer_map([this] { map_cache_->hurry(); });
+    hosts.push_back(workers_.back().get());
+    watched.push_back(workers_.back().get());
+    const rpc::Descriptor& descriptor = workers_.back()->descriptor();
+    description_.workers.push_back({i, {{descriptor.transport, descriptor.encode()}}});
+    log(LogSeverity::kInfo, absl::StrCat("worker listening worker=", i, " transport=", descriptor.transport));
+  }
+  description_.cluster_id = cluster_id;
+  joined_ = true;
+  manager_ = std::make_unique<ShardManager>(
+      ShardManager::Options{.data_dir = options_.data_dir,
+                            .node_uuid = options_.node_uuid,
+                            .cluster_id = cluster_id,
+                            .state = state_,
+                            .refused = std::move(recovered.refused),
+                            .on_applied =
+                                [this](uint64_t revision) {
+                                  applied_revision_.store(revision);
+                                  agent_->set_applied_revision(revision);
+                                },
+                            .views = std::move(recovered.views),
+                            .unsynced = &*unsynced_,
+                            .log = options_.log,
+                            .ingest = [this](ShardId id, const std::string& path) { return take_copy(id, path); }},
+      *engine_, std::move(hosts));
+  watch_storage(std::move(watched));
+  return absl::OkStatus();
+}
+
+void NodeImpl::watch_storage(std::vector<Worker*> workers) {
+  StorageWatch::Options watch{.data_dir = options_.data_dir, .reserve_bytes = options_.disk_reserve_bytes};
+  watch.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
+  watch.unserved = [this] { return manager_->unserved(); };
+  watch.slow_copies = [this] { return snapshots_->slow_exports(clock_.now_ns()); };
+  watch.on_look = [this](const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
+    tell_storage(trouble, unserved);
+  };
+  watch_ = std::make_unique<StorageWatch>(std::move(watch), std::move(workers));
+}
+
+/// Of a worker's replicas, on its thread.
+ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
+  const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
+  ReplicationEvents events;
+  events.persist_view = [this](ShardId id, const View& view) { manager_->persist_view(id, view); };
+  events.allow_unsynced = [this](ShardId id) { manager_->allow_unsynced(id); };
+  events.put_in_doubt = [this](ShardId id) { manager_->put_in_doubt(id); };
+  events.restored = [this](ShardId id) {
+    findings_.restored(id);
+    manager_->restored(id);
+  };
+  events.report = [this](ShardId id, const ReplicaReport& report) { findings_.report(id, report, clock_.now_ns()); };
+  events.tick = [this] { findings_.sweep(clock_.now_ns()); };
+  events.fetch_map = [this] { map_cache_->hurry(); };
+  events.copies = [this, worker](const std::vector<CopyProgress>& copies) { tell_copies(worker, copies); };
+  events.install_copy = [this](ShardId id, const std::string& path) { manager_->replace(id, path); };
+  events.build_copy = [this](ShardId id, const std::string& path, const std::string& directory) {
+    return build_copy(id, path, directory);
+  };
+  events.log = [this](LogSeverity severity, const std::string& line) { log(severity, line); };
+  events.failed = [this, worker, name](ShardId id, const absl::Status& why) {
+    log(LogSeverity::kError, absl::StrCat("replica failed worker=", worker, " ", name(id), ": ", why.ToString()));
+  };
+  return events;
+}
+
+void NodeImpl::make_map_cache(const std::string& cluster_id) {
+  map_cache_ = std::make_unique<control::ShardMapCache>(
+      control::ShardMapCacheOptions{.control_address = options_.control_address,
+                                    .cluster_id = cluster_id,
+                                    .on_change =
+                                        [this](std::shared_ptr<const control::ShardMap> map) {
+                                          std::map<NodeId, std::string> uuids;
+                                          for (const control::MapNode& node : map->nodes)
+                                            uuids[node_id_of(node.uuid)] = node.uuid;
+                                          findings_.set_nodes(std::move(uuids));
+                                          manager_->set_map(std::move(map));
+                                        },
+                                    .on_trouble =
+                                        [this](const absl::Status& status) {
+                                          if (!status.ok())
+                                            log(LogSeverity::kWarning, absl::StrCat("shard map: ", status.message()));
+                                        }});
+}
+
+absl::Status NodeImpl::start_grpc() {
+  admin_ = make_admin_service([this] { return metrics(); });
+  auto server = control::BootstrapServer::start(options_.grpc_address, *this, {admin_.get()});
+  if (!server.ok()) return server.status();
+  grpc_ = *std::move(server);
+  advertised_address_ = with_host(grpc_->address(), options_.advertise_host);
+  log(LogSeverity::kInfo, absl::StrCat("gRPC listening address=", grpc_->address()));
+  return absl::OkStatus();
+}
+
+void NodeImpl::start_agent() {
+  control::NodeAgentOptions agent;
+  agent.control_address = options_.control_address;
+  agent.cluster_id = options_.cluster_id;
+  agent.node = {.uuid = options_.node_uuid,
+                .incarnation = state_.incarnation,
+                .instance = options_.instance,
+                .grpc_address = advertised_address_,
+                .host = options_.host,
+                .worker_count = options_.workers,
+                .versions = control::kProtocolVersions,
+                .zone = options_.zone,
+                .storage_incarnation = state_.storage_incarnation,
+                .replication_version = control::kReplicationVersion,
+                .secret = options_.secret};
+  agent.on_registered = [this](const control::Registration& registration) { registered(registration); };
+  agent.on_refused = [this](const absl::Status& status) { fatal(status); };
+  agent.on_trouble = [this](const absl::Status& status) {
+    if (status.ok()) {
+      log(LogSeverity::kInfo, absl::StrCat("control plane is there again address=", options_.control_address));
+    } else {
+      log(LogSeverity::kWarning,
+          absl::StrCat("waiting for the control plane address=", options_.control_address, ": ", status.message()));
+    }
+  };
+  agent.on_map_revision = [this](uint64_t revision) {
+    if (map_cache_ != nullptr) map_cache_->expect(revision);  // it may be that registered() gave up
+  };
+  agent.on_clock = [this](const std::string& trouble) {
+    if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
+    if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
+  };
+  {
+    const std::lock_guard lock(mutex_);  // the storage watch may run already
+    agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
+  }
+  if (joined_) {
+    follow_map();
+  } else if (!options_.cluster_id.empty()) {
+    tell_no_room();
+  }
+  agent_->start();
+}
+
+/// At the first registration and at later ones, on a thread that the agent has for it: heartbeats go on meanwhile.
+void NodeImpl::registered(const control::Registration& registration) {
+  log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
+                                       ") incarnation=", state_.incarnation));
+  {
+    const std::lock_guard lock(mutex_);
+    if (joined_ || fatal_told_) return;
+  }
+  const uint64_t registered_storage = state_.storage_incarnation;
+  if (absl::Status joined = join(registration); !joined.ok()) return fatal(joined);
+  auto recovered = recover_when_there_is_room(registration.cluster_id);
+  if (absl::IsCancelled(recovered.status())) return;
+  if (!recovered.ok()) return fatal(recovered.status());
+  if (state_.storage_incarnation != registered_storage) {
+    return fatal(absl::InternalError(
+        "replicas here are damaged, which was found after the node had registered: start it again"));
+  }
+  absl::Status started = start_workers(registration.cluster_id, *std::move(recovered));
+  if (!started.ok()) return fatal(started);
+  follow_map();
+}
+
+/// The first cluster.
+absl::Status NodeImpl::join(const control::Registration& registration) {
+  if (!options_.cluster_id.empty()) return absl::OkStatus();
+  absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
+  return adopted.ok() ? make_transports(registration.cluster_id) : adopted;
+}
+
+void NodeImpl::follow_map() {
+  manager_->start();
+  map_cache_->start();
+}
+
+void NodeImpl::fatal(const absl::Status& status) {
+  if (fatal_told_.exchange(true)) return;
+  if (options_.on_fatal) options_.on_fatal(status);
+}
+
+// --- Serving
+
+control::NodeDescription NodeImpl::describe() {
+  const std::lock_guard lock(mutex_);
+  return description_;
+}
+
+absl::StatusOr<std::string> NodeImpl::open_session(uint32_t worker, const control::TransportDescriptor&,
+                                                   const std::string& offer, const std::string& host) {
+  Worker* target = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (worker < workers_.size()) target = workers_[worker].get();
+  }
+  if (target == nullptr) return absl::NotFoundError(absl::StrCat("no worker ", worker, " (yet)"));
+  return target->accept_offer(offer, absl::HashOf(host));
+}
+
+absl::StatusOr<std::string> NodeImpl::metrics() {
+  std::vector<Worker*> workers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& worker : workers_) workers.push_back(worker.get());
+  }
+  std::vector<WorkerStats> stats;
+  for (Worker* worker : workers) {
+    auto figures = worker->stats();
+    if (!figures.ok()) return figures.status();
+    stats.push_back(*figures);
+  }
+  return format_metrics(stats);
+}
+
+// --- Stopping: the order is the head of node.h.
+
+void NodeImpl::stop() {
+  if (std::exchange(stopped_, true)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  if (grpc_ != nullptr) grpc_->shutdown();
+  // The agent may be about to start workers: once it has stopped, nobody else does.
+  if (agent_ != nullptr) agent_->stop();
+  if (map_cache_ != nullptr) map_cache_->stop();
+  if (manager_ != nullptr) manager_->stop();
+  watch_.reset();
+  for (const auto& worker : workers_) worker->drain();
+  bool synced = !workers_.empty();
+  for (const auto& worker : workers_) synced = worker->stop_engine() && synced;
+  readers_.stop();
+  if (disk_ != nullptr) disk_->stop();
+  if (builder_ != nullptr) builder_->stop();
+  snapshots_.reset();
+  for (const auto& worker : workers_) worker->stop();
+  {
+    const std::lock_guard lock(mutex_);
+    workers_.clear();
+  }
+  manager_.reset();
+  if (!synced || !unsynced_) return;
+  if (absl::Status ended = unsynced_->end_in_order(); !ended.ok()) {
+    log(LogSeverity::kWarning,
+        absl::StrCat("should the machine be started anew, replicas here will be in doubt: ", ended.message()));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Node>> Node::start(NodeOptions options) {
+  auto node = std::make_unique<NodeImpl>(std::move(options));
+  if (absl::Status status = node->start(); !status.ok()) return status;
+  return node;
+}
+
+}  // namespace skua::kv

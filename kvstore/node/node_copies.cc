@@ -1,0 +1,133 @@
+// Copies of shards, from this node and to it.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/node/node_impl.h"
+#include "kvstore/node/node_limits.h"
+#include "kvstore/storage/shard_files.h"
+
+namespace skua::kv {
+
+absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+  const auto cluster = parse_uuid(cluster_id);
+  if (!cluster.ok()) return cluster.status();
+  disk_.reset();  // of an attempt before this one
+  builder_.reset();
+  std::memcpy(cluster_.data(), cluster->bytes.data(), cluster_.size());
+  if (absl::Status finished = finish_copies(refused); !finished.ok()) return finished;
+  SnapshotSource::Options source;
+  source.directory = options_.data_dir + "/snapshots";
+  source.seed = mix64(node_id_of(options_.node_uuid)) ^ mix64(state_.incarnation);
+  source.clock = [this] { return clock_.now_ns(); };
+  auto made =
+      SnapshotSource::create(source, [this](ShardId id, const std::string& path) { return export_snapshot(id, path); });
+  if (!made.ok()) return made.status();
+  snapshots_ = *std::move(made);
+  disk_ = std::make_unique<DiskThread>(
+      DiskThread::Options{.name = "copies", .on_idle = [this] { snapshots_->sweep(clock_.now_ns()); }});
+  builder_ = std::make_unique<DiskThread>(DiskThread::Options{.name = "copies-build"});
+  return absl::OkStatus();
+}
+
+/// What a crash left of copies. One whose shard has data is not needed: it was taken, or is to be asked for again; one
+/// whose shard has none is the shard.
+absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
+  std::error_code error;
+  std::filesystem::create_directories(copies_dir(), error);
+  if (error) return files::io_error("making", copies_dir(), error);
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator it(copies_dir(), error), end; !error && it != end; it.increment(error)) {
+    found.push_back(it->path());
+  }
+  if (error) return files::io_error("listing", copies_dir(), error);
+  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  for (const auto& path : found) {
+    const std::string name = path.filename().string();
+    const auto id = files::parse_shard_name(name);
+    if (id && !std::filesystem::exists(absl::StrCat(shards, "/", name), error)) {
+      if (absl::Status ingested = take_copy(*id, path.string()); absl::IsResourceExhausted(ingested)) {
+        return ingested;
+      } else if (!ingested.ok()) {
+        refused[*id] = ingested;
+        log(LogSeverity::kError, absl::StrCat("a copy cannot be made shard ", name, ": ", ingested.ToString()));
+        continue;
+      }
+      log(LogSeverity::kInfo, absl::StrCat("a copy was made shard ", name, " after the node had stopped over it"));
+    }
+    if (absl::Status removed = files::remove_tree(path.string()); !removed.ok()) return removed;
+  }
+  return absl::OkStatus();
+}
+
+/// The copy at `path` becomes the shard's database. Builds before this one left the files of a snapshot there.
+absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
+  const std::string shards = ShardManager::shards_dir(options_.data_dir);
+  std::error_code error;
+  if (std::filesystem::exists(absl::StrCat(path, "/", kSnapshotManifestName), error)) {
+    return ingest_shard(path, cluster_, shards, id);
+  }
+  return files::rename_and_sync(path, absl::StrCat(shards, "/", files::shard_name(id)), shards);
+}
+
+absl::StatusOr<std::unique_ptr<ShardCopy>> NodeImpl::build_copy(ShardId id, const std::string& path,
+                                                                const std::string& directory) {
+  if (absl::Status ingested = ingest_shard(path, cluster_, directory, id); !ingested.ok()) return ingested;
+  return open_shard_copy(*engine_, directory, id);
+}
+
+CopyMeans NodeImpl::copy_means() {
+  CopyMeans means;
+  means.source = snapshots_.get();
+  means.disk = disk_.get();
+  means.builder = builder_.get();
+  means.slots = &copy_slots_;
+  means.copies.directory = copies_dir();
+  means.copies.pull.bytes_per_s = std::max<uint64_t>(options_.copy_bytes_per_s / kCopiesMax, 1);
+  return means;
+}
+
+/// On a reader's thread. Entries that the copy will not have are kept for as long as it is there.
+absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
+  SnapshotSource::Exported exported;
+  const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
+    Worker* const worker = workers_[index].get();
+    const auto hold = worker->hold_entries(id);
+    if (!hold.ok()) return hold.status();
+    exported.hold =
+        std::shared_ptr<void>(nullptr, [worker, id, hold = *hold](void*) { worker->release_entries(id, hold); });
+    auto manifest = export_shard(db, cluster_, path);
+    if (!manifest.ok()) return manifest.status();
+    exported.end = {manifest->index, worker->epoch_of(id, manifest->index)};
+    exported.files.push_back(kSnapshotManifestName);
+    for (SnapshotFile& file : manifest->files) exported.files.push_back(std::move(file.name));
+    log(LogSeverity::kInfo, absl::StrCat("snapshot made shard=", files::shard_name(id), " index=", manifest->index,
+                                         " files=", exported.files.size()));
+    return absl::OkStatus();
+  };
+  absl::Status made = manager_->with_db(id, make);
+  if (!made.ok()) return made;
+  return exported;
+}
+
+/// On the worker's thread.
+void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
+  const auto mib = [](uint64_t bytes) { return (bytes + (1 << 19)) >> 20; };
+  const std::lock_guard lock(mutex_);
+  copies_[worker].clear();
+  for (const CopyProgress& copy : copies) {
+    std::string text = absl::StrCat(copy.doing, ", ", mib(copy.bytes));
+    if (copy.bytes_total != 0) absl::StrAppend(&text, " of ", mib(copy.bytes_total));
+    absl::StrAppend(&text, " MiB and ", mib(copy.tail_bytes), " MiB written since, ", mib(copy.bytes_per_s), " MiB/s");
+    if (copy.started_over != 0) absl::StrAppend(&text, ", started over ", copy.started_over, " times");
+    if (!copy.trouble.empty()) absl::StrAppend(&text, "; the last request failed: ", copy.trouble);
+    copies_[worker].push_back({{copy.shard.table_id, copy.shard.shard}, std::move(text)});
+  }
+  std::vector<control::CopyReport> all;
+  for (const auto& [index, reports] : copies_) all.insert(all.end(), reports.begin(), reports.end());
+  if (agent_ != nullptr) agent_->set_copies(std::move(all));
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,156 @@
+// Node's implementation, which is in several files: node.cc starts, serves and stops; node_recovery.cc has the data
+// directory and what must be done with it before workers start; node_copies.cc has copies of shards, from here and to
+// here.
+#ifndef SKUA_KVSTORE_NODE_NODE_IMPL_H_
+#define SKUA_KVSTORE_NODE_NODE_IMPL_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/client/node_agent.h"
+#include "control/client/shard_map_cache.h"
+#include "control/server/bootstrap_server.h"
+#include "kvstore/node/memory_watch.h"
+#include "kvstore/node/node.h"
+#include "kvstore/node/node_limits.h"
+#include "kvstore/node/node_state.h"
+#include "kvstore/node/replica_findings.h"
+#include "kvstore/node/shard_manager.h"
+#include "kvstore/node/storage_watch.h"
+#include "kvstore/node/view_file.h"
+#include "kvstore/peers/peer_identity.h"
+#include "kvstore/snapshot/shard_copy.h"
+#include "kvstore/snapshot/shard_snapshot.h"
+#include "kvstore/snapshot/snapshot_copy.h"
+#include "kvstore/snapshot/snapshot_source.h"
+#include "kvstore/storage/disk_thread.h"
+#include "kvstore/worker/worker.h"
+
+namespace skua::kv {
+
+/// What must be there before workers start.
+struct Recovered {
+  std::vector<OpenLog> logs;
+  std::map<ShardId, absl::Status> refused;
+  ShardViews views;
+};
+
+class NodeImpl final : public Node, private control::SessionAcceptor {
+ public:
+  explicit NodeImpl(NodeOptions options)
+      : options_(std::move(options)), readers_({.threads = options_.reader_threads}) {}
+
+  ~NodeImpl() override { stop(); }
+
+  absl::Status start();
+  void stop() override;
+  const std::string& grpc_address() const override { return advertised_address_; }
+  uint64_t incarnation() const override { return incarnation_; }
+  uint64_t applied_revision() const override { return applied_revision_.load(); }
+  absl::StatusOr<std::string> metrics() override;
+
+ private:
+  // SessionAcceptor, on gRPC's threads.
+  control::NodeDescription describe() override;
+  std::optional<bool> is_instance(const std::string& instance) override { return instance == options_.instance; }
+  absl::StatusOr<std::string> open_session(uint32_t worker, const control::TransportDescriptor& caller,
+                                           const std::string& offer, const std::string& host) override;
+
+  absl::Status prepare_data_dir();
+  absl::Status count_start();
+  [[nodiscard]] size_t give_up_all_spares();
+  absl::Status make_transports(const std::string& cluster_id);
+  absl::StatusOr<std::vector<OpenLog>> recover_logs(const std::string& cluster_id,
+                                                    std::map<ShardId, absl::Status>& refused);
+  absl::StatusOr<OpenLog> recover_one(const std::string& directory, uint32_t number, const std::string& cluster_id,
+                                      std::map<ShardId, absl::Status>& refused);
+  absl::Status read_unsynced(const ShardViews& views);
+  absl::Status disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged);
+  absl::Status start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused);
+  absl::Status finish_copies(std::map<ShardId, absl::Status>& refused);
+  [[nodiscard]] absl::StatusOr<SnapshotSource::Exported> export_snapshot(ShardId id, const std::string& path);
+  [[nodiscard]] absl::Status take_copy(ShardId id, const std::string& path);
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardCopy>> build_copy(ShardId id, const std::string& path,
+                                                                      const std::string& directory);
+  [[nodiscard]] CopyMeans copy_means();
+  [[nodiscard]] std::string copies_dir() const { return options_.data_dir + "/copies"; }
+  absl::StatusOr<Recovered> recover(const std::string& cluster_id);
+  absl::StatusOr<Recovered> try_to_recover(const std::string& cluster_id);
+  absl::StatusOr<Recovered> recover_when_there_is_room(const std::string& cluster_id);
+  void note_no_room(const absl::Status& why);
+  void tell_no_room();
+  absl::Status start_workers(const std::string& cluster_id, Recovered recovered);
+  void watch_storage(std::vector<Worker*> workers);
+  void tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved);
+  [[nodiscard]] ReplicationEvents replication_events(uint32_t worker);
+  void make_map_cache(const std::string& cluster_id);
+  absl::Status start_grpc();
+  void start_agent();
+  void registered(const control::Registration& registration);
+  absl::Status join(const control::Registration& registration);
+  void follow_map();
+  void tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies);
+  void fatal(const absl::Status& status);
+  void log(LogSeverity severity, const std::string& line) const {
+    if (options_.log) options_.log(severity, line);
+  }
+
+  const NodeOptions options_;
+  const SteadyClock clock_;
+  NodeState state_;  // start()'s thread's, then registered()'s
+  uint64_t incarnation_ = 0;
+  std::optional<UnsyncedShards> unsynced_;
+  bool spares_given_up_ = false;  // the logs make no new ones then; as state_
+  std::string advertised_address_;
+  std::atomic<uint64_t> applied_revision_{0};
+  std::atomic<bool> fatal_told_{false};
+
+  // Declared so that what is used outlives its users: destruction goes upwards.
+  std::unique_ptr<RocksdbEngine> engine_;
+  std::unique_ptr<MemoryWatch> memory_watch_;
+  std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
+  ReaderPool readers_;
+  ReplicaFindings findings_{[this](control::ReplicaReport findings) {
+    const std::lock_guard lock(mutex_);
+    if (agent_ != nullptr) agent_->set_findings(std::move(findings));
+  }};
+  std::unique_ptr<PeerBootstrap> bootstrap_;
+  ClusterId cluster_{};
+  std::unique_ptr<SnapshotSource> snapshots_;
+  CopySlots copy_slots_{kCopiesMax};
+  std::unique_ptr<DiskThread> disk_;
+  std::unique_ptr<DiskThread> builder_;
+
+  /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster or waits for room,
+  /// joined_, stopping_ and no_room_. Workers come once and stay until stop().
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool joined_ = false;
+  bool stopped_ = false;  // start()'s and stop()'s thread's
+  bool stopping_ = false;
+  /// Listen, and wait for their workers.
+  std::vector<std::unique_ptr<rpc::Transport>> transports_;
+  std::string no_room_;  // what the control plane is told; empty: nothing is the matter
+  control::NodeDescription description_;
+  std::map<uint32_t, std::vector<control::CopyReport>> copies_;  // by worker
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<StorageWatch> watch_;
+
+  std::unique_ptr<grpc::Service> admin_;
+  std::unique_ptr<control::BootstrapServer> grpc_;
+  std::unique_ptr<control::ShardMapCache> map_cache_;
+  std::unique_ptr<control::NodeAgent> agent_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_NODE_NODE_IMPL_H_

@@ -1,0 +1,247 @@
+// What a node does with its data directory before its workers start.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/text.h"
+#include "kvstore/log/posix_device.h"
+#include "kvstore/node/node_impl.h"
+#include "kvstore/node/node_limits.h"
+#include "kvstore/storage/recovery.h"
+#include "kvstore/storage/shard_files.h"
+
+namespace skua::kv {
+
+/// Before this start is spoken of.
+absl::Status NodeImpl::count_start() {
+  auto state = read_state(options_.data_dir);
+  if (!state.ok()) return state.status();
+  state_ = *state;
+  incarnation_ = ++state_.incarnation;
+  while (true) {
+    absl::Status written = write_state(options_.data_dir, state_);
+    if (absl::IsResourceExhausted(written) && give_up_all_spares() > 0) {
+      written = write_state(options_.data_dir, state_);
+    }
+    if (!absl::IsResourceExhausted(written) || !options_.wait_for_room || !options_.wait_for_room(written)) {
+      return written;
+    }
+  }
+}
+
+/// Of all logs, none of which is open; from then on logs are opened without making any, which would take the room that
+/// the next log's recovery needs. Returns how many files went; what cannot be removed stays.
+size_t NodeImpl::give_up_all_spares() {
+  size_t removed = 0;
+  std::error_code error;
+  const std::string parent = options_.data_dir + "/log";
+  for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    auto device = open_posix_device(it->path().string(), {});
+    if (!device.ok()) continue;
+    removed += give_up_spares(**device).value_or(0);
+  }
+  if (removed == 0) return removed;
+  spares_given_up_ = true;
+  log(LogSeverity::kWarning, absl::StrCat("the disk is full: gave up ", counted(removed, "spare file"),
+                                          " of the logs, to make room for the start"));
+  return removed;
+}
+
+absl::Status NodeImpl::prepare_data_dir() {
+  if (absl::Status counted = count_start(); !counted.ok()) return counted;
+  std::error_code error;
+  std::filesystem::create_directories(ShardManager::shards_dir(options_.data_dir), error);
+  if (error) {
+    return absl::InternalError(
+        absl::StrCat("creating ", ShardManager::shards_dir(options_.data_dir), ": ", error.message()));
+  }
+  if (absl::Status status = files::remove_leftovers(ShardManager::shards_dir(options_.data_dir)); !status.ok()) {
+    return status;
+  }
+  const std::lock_guard lock(mutex_);
+  description_.node_uuid = options_.node_uuid;
+  description_.incarnation = state_.incarnation;
+  return absl::OkStatus();
+}
+
+/// Brings what the logs hold into the databases. Logs of workers that this start has not are emptied too.
+absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& cluster_id,
+                                                            std::map<ShardId, absl::Status>& refused) {
+  const std::string parent = options_.data_dir + "/log";
+  std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  if (error) return absl::InternalError(absl::StrCat("creating ", parent, ": ", error.message()));
+  std::vector<OpenLog> logs;
+  for (uint32_t i = 0;; ++i) {
+    const std::string directory = absl::StrCat(parent, "/", i);
+    if (i >= options_.workers && !std::filesystem::exists(directory, error)) return logs;
+    auto log = recover_one(directory, i, cluster_id, refused);
+    if (!log.ok()) return log.status();
+    if (i < options_.workers) {
+      logs.push_back(*std::move(log));
+    } else if (absl::Status closed = log->log->close(); !closed.ok()) {
+      return closed;
+    }
+  }
+}
+
+absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint32_t number,
+                                              const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
+  const auto node = parse_uuid(options_.node_uuid);
+  if (!node.ok()) return node.status();
+  const auto cluster = parse_uuid(cluster_id);
+  if (!cluster.ok()) return cluster.status();
+  auto device = open_posix_device(directory, {.io = options_.log_io});
+  if (!device.ok()) return device.status();
+  RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
+  // The workers' memory is not taken yet; half of it, because the segments behind the chunk are read meanwhile.
+  recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
+  recovery.log.identity.log_number = number;
+  if (spares_given_up_) recovery.log.spares_at_open = 0;
+  std::memcpy(recovery.log.identity.node_id.data(), node->bytes.data(), recovery.log.identity.node_id.size());
+  std::memcpy(recovery.log.identity.cluster_id.data(), cluster->bytes.data(), recovery.log.identity.cluster_id.size());
+  recovery.tell = [this, number](const std::string& line) {
+    log(LogSeverity::kInfo, absl::StrCat("worker=", number, " ", line));
+  };
+  const TimeNs started = clock_.now_ns();
+  auto recovered = recover_log(**device, recovery, *engine_);
+  if (!recovered.ok()) return recovered.status();
+  log(LogSeverity::kInfo,
+      absl::StrCat("log recovered worker=", number, " records=", recovered->records_replayed,
+                   " refused_shards=", recovered->refused.size(), " ms=", (clock_.now_ns() - started) / kMillisecond));
+  for (const auto& [id, why] : recovered->refused) {
+    if (absl::IsResourceExhausted(why)) {
+      return absl::ResourceExhaustedError(absl::StrCat("what the log holds of shard ", id.table_id, "-", id.shard,
+                                                       " finds no room in its database: ", why.message()));
+    }
+    log(LogSeverity::kError, absl::StrCat("shard is refused shard=", id.table_id, "-", id.shard, ": ", why.ToString()));
+    refused[id] = why;
+  }
+  return OpenLog{*std::move(device), std::move(recovered->log)};
+}
+
+/// RESOURCE_EXHAUSTED: the disk has no room for it, also without the logs' spare files. May be repeated.
+absl::StatusOr<Recovered> NodeImpl::recover(const std::string& cluster_id) {
+  auto recovered = try_to_recover(cluster_id);
+  if (!absl::IsResourceExhausted(recovered.status()) || give_up_all_spares() == 0) return recovered;
+  return try_to_recover(cluster_id);
+}
+
+absl::StatusOr<Recovered> NodeImpl::try_to_recover(const std::string& cluster_id) {
+  Recovered out;
+  if (absl::Status started = start_copying(cluster_id, out.refused); !started.ok()) return started;
+  std::map<ShardId, absl::Status> damaged;
+  auto logs = recover_logs(cluster_id, damaged);
+  if (!logs.ok()) return logs.status();
+  auto views = read_views(options_.data_dir);
+  if (!views.ok()) return views.status();
+  if (absl::Status read = read_unsynced(*views); !read.ok()) return read;
+  if (absl::Status disowned = disown_damaged(*views, damaged); !disowned.ok()) return disowned;
+  out.logs = *std::move(logs);
+  out.views = *std::move(views);
+  out.refused.merge(damaged);
+  return out;
+}
+
+/// CANCELLED: stop() came first.
+absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string& cluster_id) {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto pause = std::chrono::nanoseconds(no_room_.empty() ? 0 : kReopenPauseNs);
+      if (stop_.wait_for(lock, pause, [this] { return stopping_; }))
+        return absl::CancelledError("the node is stopping");
+    }
+    auto recovered = recover(cluster_id);
+    if (!absl::IsResourceExhausted(recovered.status())) return recovered;
+    note_no_room(recovered.status());
+    tell_no_room();
+  }
+}
+
+void NodeImpl::note_no_room(const absl::Status& why) {
+  std::string trouble =
+      absl::StrCat("the disk is full, and the node serves nothing: ", why.message(),
+                   "; free space on the file system of ", options_.data_dir,
+                   ": it is tried again every 5 s, and the node goes on by itself. What was acknowledged is kept");
+  {
+    const std::lock_guard lock(mutex_);
+    if (no_room_ == trouble) return;
+    no_room_ = trouble;
+  }
+  log(LogSeverity::kError, trouble);
+}
+
+/// The control plane, that no shard that was ever here is served.
+void NodeImpl::tell_no_room() {
+  std::map<ShardId, UnservedShard> unserved;
+  const absl::Status why = absl::ResourceExhaustedError("the disk is full");
+  if (const auto shards = engine_->list_shards(ShardManager::shards_dir(options_.data_dir)); shards.ok()) {
+    for (const ShardId id : *shards) unserved[id] = {why, true};
+  }
+  if (const auto views = read_views(options_.data_dir); views.ok()) {
+    for (const auto& [id, view] : *views) unserved[id] = {why, true};
+  }
+  std::string trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    trouble = no_room_;
+  }
+  tell_storage(trouble, unserved);
+}
+
+/// Thread: the storage watch's, and before there is one registered()'s.
+void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
+  std::vector<control::ShardRef> refs;
+  refs.reserve(unserved.size());
+  for (const auto& [id, shard] : unserved) refs.push_back({{id.table_id, id.shard}, std::string(shard.why.message())});
+  const std::lock_guard lock(mutex_);
+  if (agent_ == nullptr) return;
+  agent_->set_trouble(trouble);
+  agent_->set_unserved(std::move(refs));
+}
+
+absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
+  const auto boot = boot_number();
+  if (!boot.ok()) return boot.status();
+  auto unsynced = UnsyncedShards::read(options_.data_dir, *boot);
+  if (!unsynced.ok()) return unsynced.status();
+  unsynced_ = *std::move(unsynced);
+  size_t doubtful = 0;
+  for (const auto& [id, view] : views) doubtful += unsynced_->doubt(id) != 0 ? 1 : 0;
+  if (doubtful == 0) return absl::OkStatus();
+  log(LogSeverity::kWarning,
+      absl::StrCat("the machine was started anew without an orderly stop of the node: ", counted(doubtful, "replica"),
+                   " may lack writes of durability flush, and can lead a shard only after others have sent these"));
+  return absl::OkStatus();
+}
+
+/// Replicas whose logs or databases are damaged may lack what they have acknowledged. Others have it; so this node's
+/// storage gets another number, under which it is a member of no view, and learns what it lacks. The damaged data stay
+/// until somebody is there to learn from (ShardManager). Where this node alone holds a shard that is whole, it keeps
+/// its number: that shard would be served by nobody.
+absl::Status NodeImpl::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
+  const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
+  bool lacks_some = false;
+  for (const auto& [id, view] : views) {
+    if (damaged.contains(id)) {
+      lacks_some = lacks_some || view.mentions(self);
+    } else if (view.members.size() == 1 && view.is_member(self)) {
+      return absl::OkStatus();
+    }
+  }
+  if (!lacks_some) return absl::OkStatus();
+  NodeState next = state_;
+  ++next.storage_incarnation;
+  if (absl::Status written = write_state(options_.data_dir, next); !written.ok()) return written;
+  state_ = next;
+  log(LogSeverity::kWarning,
+      absl::StrCat("replicas here are damaged: the node learns again what it had, storage_incarnation=",
+                   state_.storage_incarnation));
+  return absl::OkStatus();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,81 @@
+#include "kvstore/node/node_state.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/storage/durable_file.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr uint64_t kFormatVersion = 1;
+
+constexpr char kName[] = "state";
+
+std::string state_path(const std::string& data_dir) {
+  return data_dir + "/" + kName;
+}
+
+/// The number in the next line "<name> = <number>"; moves `text` behind it.
+std::optional<uint64_t> take_number(std::string_view& text, std::string_view name) {
+  const std::string prefix = std::string(name) + " = ";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr == text.data() + text.size() || *parsed.ptr != '\n') return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()) + 1);
+  return value;
+}
+
+}  // namespace
+
+std::string format_state(const NodeState& state) {
+  std::string text = absl::StrCat("# Written by skuad. Do not edit.\nformat_version = ", kFormatVersion,
+                                  "\nincarnation = ", state.incarnation, "\nmap_revision = ", state.map_revision, "\n");
+  if (state.storage_incarnation != 1) {
+    absl::StrAppend(&text, "storage_incarnation = ", state.storage_incarnation, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<NodeState> parse_state(std::string_view text) {
+  if (text.starts_with("#")) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const auto version = take_number(text, "format_version");
+  if (version && *version > kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("it has format ", *version, ", this build reads format ",
+                                                      kFormatVersion, ": run the newer version of skuad"));
+  }
+  const auto incarnation = take_number(text, "incarnation");
+  const auto revision = take_number(text, "map_revision");
+  const auto storage = text.empty() ? std::optional<uint64_t>(1) : take_number(text, "storage_incarnation");
+  if (!version || !incarnation || !revision || !storage || *storage == 0 || !text.empty()) {
+    return absl::DataLossError("it cannot be understood: restore it from a backup of the data directory");
+  }
+  return NodeState{*incarnation, *revision, *storage};
+}
+
+absl::StatusOr<NodeState> read_state(const std::string& data_dir) {
+  const std::string path = state_path(data_dir);
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return NodeState{};
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file)
+    return absl::InternalError(absl::StrCat("reading ", path, " failed: is it a file that this user may read?"));
+  auto state = parse_state(text.view());
+  if (!state.ok()) return absl::Status(state.status().code(), absl::StrCat(path, ": ", state.status().message()));
+  return state;
+}
+
+absl::Status write_state(const std::string& data_dir, const NodeState& state) {
+  return replace_file(data_dir, kName, format_state(state));
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,220 @@
+#include "kvstore/node/storage_watch.h"
+
+#include <pthread.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr auto kStorageInterval = std::chrono::milliseconds(200);
+/// A shard that leaves is done sooner, unless something keeps it.
+constexpr uint64_t kLeavingMsMax = 10'000;
+/// Of a worker.
+constexpr size_t kTroubledShownMax = 3;
+
+uint64_t unix_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+}
+
+/// Of a shard that cannot be opened.
+const char* way_out(const UnservedShard& shard) {
+  if (absl::IsResourceExhausted(shard.why)) {
+    // EMFILE and ENFILE, by the system or by RocksDB.
+    if (absl::StrContains(shard.why.message(), "oo many open files")) {
+      return "; raise the limit of open files (ulimit -n 65536; systemd: LimitNOFILE=65536), or close connections: it "
+             "is tried again "
+             "every 5 s";
+    }
+    return "; free space on the disk: it is tried again every 5 s";
+  }
+  if (absl::IsDataLoss(shard.why)) {
+    return "; stop the node, see what is damaged with `skuactl store verify`, and restore the shard from a backup, or "
+           "drop its table. A replica is learnt again from others by itself";
+  }
+  return shard.tried_again ? "; it is tried again every 5 s" : "; mend that, then start the node again";
+}
+
+}  // namespace
+
+std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms) {
+  std::string all;
+  for (const LeavingShard& shard : leaving) {
+    if (now_ms < shard.since_ms + kLeavingMsMax) continue;
+    absl::StrAppend(&all, all.empty() ? "" : "; ", "shard ", shard.id.table_id, "-", shard.id.shard,
+                    " has been leaving for ", (now_ms - shard.since_ms) / 1000, " s: ", shard.waits_for);
+  }
+  return all;
+}
+
+std::string troubled_databases(const std::vector<TroubledShard>& troubled) {
+  std::string all;
+  for (size_t i = 0; i < troubled.size(); ++i) {
+    absl::StrAppend(&all, all.empty() ? "" : "; ");
+    if (i == kTroubledShownMax) {
+      absl::StrAppend(&all, "so do ", troubled.size() - i, " more shards");
+      break;
+    }
+    const TroubledShard& shard = troubled[i];
+    absl::StrAppend(&all, "shard ", shard.id.table_id, "-", shard.id.shard);
+    if (!shard.failure.ok()) {
+      absl::StrAppend(&all, " refuses writes: ", shard.failure.message(),
+                      "; look at the disk, then start the node again. What was acknowledged is kept");
+    } else {
+      absl::StrAppend(
+          &all, " cannot bring writes to its database: ", shard.held_up.message(),
+          "; it is tried again by itself, and refuses writes when memory or the log is full. Free space on the disk");
+    }
+  }
+  return all;
+}
+
+std::string unserved_shards(const std::map<ShardId, UnservedShard>& unserved) {
+  std::string all;
+  size_t shown = 0;
+  for (const auto& [id, shard] : unserved) {
+    absl::StrAppend(&all, all.empty() ? "" : "; ");
+    if (shown++ == kTroubledShownMax) {
+      absl::StrAppend(&all, "nor are ", unserved.size() - kTroubledShownMax, " more shards");
+      break;
+    }
+    absl::StrAppend(&all, "shard ", id.table_id, "-", id.shard, " is not served here: ", shard.why.message());
+    absl::StrAppend(&all, way_out(shard));
+  }
+  return all;
+}
+
+std::optional<absl::Status> GrowthGate::look(uint64_t free_bytes) {
+  const bool closes = free_bytes < (closed_ ? reserve_bytes_ + reserve_bytes_ / 8 : reserve_bytes_);
+  if (closes == std::exchange(closed_, closes)) return std::nullopt;
+  if (!closes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the disk is full: the file system of ", directory_, " has ", free_bytes >> 20, " MiB free, and the node keeps ",
+      reserve_bytes_ >> 20,
+      " MiB (--disk-reserve) for its own work. Reads and deletes go on; free space there, or add some, and "
+      "writes are taken again by themselves"));
+}
+
+absl::StatusOr<uint64_t> free_bytes_of(const std::string& path) {
+  struct statvfs about {};
+  if (::statvfs(path.c_str(), &about) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("statvfs ", path));
+  return uint64_t{about.f_bavail} * about.f_frsize;
+}
+
+absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path) {
+  struct statvfs about {};
+  if (::statvfs(path.c_str(), &about) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("statvfs ", path));
+  return uint64_t{about.f_blocks} * about.f_frsize;
+}
+
+StorageWatch::StorageWatch(Options options, std::vector<Worker*> workers)
+    : options_(std::move(options)),
+      workers_(std::move(workers)),
+      gate_(options_.data_dir, options_.reserve_bytes),
+      silent_(workers_.size()),
+      log_failures_(workers_.size()),
+      slow_leavers_(workers_.size()),
+      database_troubles_(workers_.size()),
+      held_up_(workers_.size()),
+      failed_(workers_.size()) {
+  look();
+  thread_ = std::thread([this] { run(); });
+}
+
+StorageWatch::~StorageWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_one();
+  thread_.join();
+}
+
+void StorageWatch::run() {
+  // For people looking at top(1); a failure changes nothing.
+  static_cast<void>(pthread_setname_np(pthread_self(), "storage-watch"));
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, kStorageInterval, [this] { return stopping_; })) {
+    lock.unlock();
+    look();
+    if (options_.on_look) options_.on_look(trouble(), unserved_);
+    lock.lock();
+  }
+}
+
+void StorageWatch::look() {
+  const auto free_bytes = free_bytes_of(options_.data_dir);
+  if (const auto growth = free_bytes.ok() ? gate_.look(*free_bytes) : std::nullopt) {
+    for (Worker* worker : workers_) worker->set_growth(*growth);
+    growth_ = *growth;
+    options_.log(growth->ok() ? LogSeverity::kInfo : LogSeverity::kError,
+                 growth->ok() ? "the disk has room again; writes are taken" : std::string(growth->message()));
+  }
+  if (options_.slow_copies) {
+    const std::string before = std::exchange(slow_copies_, options_.slow_copies());
+    if (before.empty() && !slow_copies_.empty()) options_.log(LogSeverity::kError, slow_copies_);
+  }
+  if (options_.unserved) unserved_ = options_.unserved();
+  const uint64_t now_ms = unix_ms();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const auto stats = workers_[i]->stats();
+    note_silence(i, stats.status());
+    if (!stats.ok()) continue;
+    slow_leavers_[i] = slow_to_leave(stats->leaving, now_ms);
+    look_at_databases(i, stats->troubled);
+    if (!log_failures_[i].empty() || stats->storage.log_health.ok()) continue;
+    log_failures_[i] =
+        absl::StrCat("log failed worker=", workers_[i]->index(), ": ", stats->storage.log_health.message(),
+                     "; the worker's shards refuse writes until the node is started again. What was "
+                     "acknowledged is kept; look at the disk first");
+    options_.log(LogSeverity::kError, log_failures_[i]);
+  }
+}
+
+/// The log hears of shards that are news, not of each attempt.
+void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled) {
+  database_troubles_[worker] = troubled_databases(troubled);
+  std::set<ShardId> held_up;
+  std::set<ShardId> failed;
+  bool is_news = false;
+  for (const TroubledShard& shard : troubled) {
+    const bool for_good = !shard.failure.ok();
+    (for_good ? failed : held_up).insert(shard.id);
+    is_news = is_news || !(for_good ? failed_ : held_up_)[worker].contains(shard.id);
+  }
+  if (is_news) options_.log(LogSeverity::kError, database_troubles_[worker]);
+  if (held_up.empty() && !held_up_[worker].empty()) {
+    options_.log(LogSeverity::kInfo,
+                 absl::StrCat("databases of worker ", workers_[worker]->index(), " take writes again"));
+    held_up_[worker].clear();
+  }
+  held_up_[worker].merge(held_up);  // one that comes and goes is told once
+  failed_[worker] = std::move(failed);
+}
+
+void StorageWatch::note_silence(size_t worker, const absl::Status& status) {
+  const std::string before =
+      std::exchange(silent_[worker], status.ok() ? std::string() : std::string(status.message()));
+  if (before.empty() && !silent_[worker].empty()) options_.log(LogSeverity::kError, silent_[worker]);
+}
+
+std::string StorageWatch::trouble() const {
+  std::string all(growth_.message());
+  if (!unserved_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", unserved_shards(unserved_));
+  if (!slow_copies_.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", slow_copies_);
+  for (const auto* troubles : {&silent_, &log_failures_, &database_troubles_, &slow_leavers_}) {
+    for (const std::string& one : *troubles) {
+      if (!one.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", one);
+    }
+  }
+  return all;
+}
+
+}  // namespace skua::kv

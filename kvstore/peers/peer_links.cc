@@ -1,0 +1,466 @@
+#include "kvstore/peers/peer_links.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_identity.h"
+#include "kvstore/peers/peer_limits.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+/// A pause begins anew for a link that stood at least this long.
+constexpr DurationNs kStoodWellNs = kSecond;
+
+std::string describe(PeerAddress peer, const std::string& uuid) {
+  return absl::StrCat("worker ", peer.worker, " of node ", uuid);
+}
+
+}  // namespace
+
+PeerLinks::PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host,
+                     const PeerLinksOptions& options)
+    : endpoint_(endpoint), bootstrap_(bootstrap), host_(host), options_(options) {
+  const auto self = worker_identity(options.node_uuid, 0, options.cluster_id, 0);
+  SKUA_CHECK(self.ok(), "a node's own uuid and its cluster's are uuids");
+  cluster_ = self->cluster_id;
+  endpoint_.serve(static_cast<rpc::MethodId>(Method::kReplicate),
+                  [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
+  endpoint_.serve(static_cast<rpc::MethodId>(Method::kVouch),
+                  [this](rpc::IncomingCall&& call) { on_vouch(std::move(call)); });
+  endpoint_.on_session_event([this](const rpc::SessionEvent& event) { on_event(event); });
+  endpoint_.keep_for([this](const rpc::EndpointIdentity& identity) { return node_of(identity).has_value(); });
+}
+
+PeerLinks::~PeerLinks() = default;
+
+// --- Nodes
+
+absl::Status PeerLinks::set_peer(const PeerInfo& info) {
+  const auto identity = worker_identity(info.uuid, info.incarnation, options_.cluster_id, 0);
+  if (!identity.ok()) return identity.status();
+  const NodeId node = node_id_of(identity->uuid);
+  Peer& peer = peers_[node];
+  const bool same_node = peer.uuid == identity->uuid;
+  if (same_node && info.incarnation < peer.info.incarnation) return absl::OkStatus();
+  const bool moved =
+      !same_node || info.incarnation != peer.info.incarnation || info.grpc_address != peer.info.grpc_address;
+  peer = {info, identity->uuid};
+  if (!moved) return absl::OkStatus();
+  for (auto it = links_.lower_bound({node, 0}); it != links_.end() && it->first.node == node; ++it) {
+    Link& link = it->second;
+    if (link.state == State::kOpen) {
+      lose(it->first, link, absl::UnavailableError(absl::StrCat("node ", info.uuid, " has been started again")));
+    }
+    reset(link);
+    link.backoff.reset();
+  }
+  return absl::OkStatus();
+}
+
+void PeerLinks::drop_peer(NodeId node) {
+  peers_.erase(node);
+  proofs_.forget_node(node);
+  auto it = links_.lower_bound({node, 0});
+  while (it != links_.end() && it->first.node == node) {
+    reset(it->second);
+    it = links_.erase(it);
+  }
+}
+
+// --- Opening
+
+void PeerLinks::open(PeerAddress peer, Link& link, TimeNs now) {
+  const PeerInfo& whom = peers_.at(peer.node).info;
+  link.state = State::kDescribing;
+  link.opening = ++openings_;
+  link.until_ns = now + 3 * kPeerBootstrapTimeoutNs;
+  bootstrap_.describe(whom.grpc_address, options_.cluster_id,
+                      [this, peer, opening = link.opening,
+                       mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
+                        // A full mailbox loses the result; the opening is then given up in time.
+                        static_cast<void>(mailbox->post(
+                            [this, peer, opening, node = std::move(node)] { on_described(peer, opening, node); }));
+                      });
+}
+
+void PeerLinks::on_described(PeerAddress peer, uint64_t opening, const absl::StatusOr<control::NodeDescription>& node) {
+  Link* link = find(peer);
+  if (link == nullptr || link->opening != opening || link->state != State::kDescribing) return;
+  if (!node.ok()) return fail(peer, *link, node.status());
+  const PeerInfo& whom = peers_.at(peer.node).info;
+  if (node->node_uuid != whom.uuid || node->incarnation != whom.incarnation) {
+    return fail(peer, *link,
+                absl::FailedPreconditionError(absl::StrCat(
+                    "node ", node->node_uuid, " incarnation ", node->incarnation, " answers at ", whom.grpc_address,
+                    ", expected is incarnation ", whom.incarnation, ": a newer map will tell")));
+  }
+  const rpc::Descriptor self = endpoint_.local_descriptor();
+  const control::TransportDescriptor* found = nullptr;
+  for (const control::WorkerDescription& worker : node->workers) {
+    if (worker.worker != peer.worker) continue;
+    for (const control::TransportDescriptor& transport : worker.transports) {
+      if (transport.kind == self.transport) found = &transport;
+    }
+  }
+  if (found == nullptr) {
+    return fail(peer, *link,
+                absl::FailedPreconditionError(absl::StrCat(
+                    "it does not speak ", self.transport, ": start all nodes of a cluster with the same --transport")));
+  }
+  const absl::StatusOr<rpc::Descriptor> descriptor = rpc::Descriptor::decode(as_byte_span(found->bytes));
+  if (!descriptor.ok()) return fail(peer, *link, descriptor.status());
+  absl::StatusOr<rpc::Endpoint::Offer> offer = endpoint_.begin_connect(*descriptor);
+  if (!offer.ok()) return fail(peer, *link, offer.status());
+  link->state = State::kAwaiting;
+  link->session = offer->session;
+
+  control::OpenSessionRequest request;
+  request.grpc_address = whom.grpc_address;
+  request.cluster_id = options_.cluster_id;
+  request.node_uuid = whom.uuid;
+  request.incarnation = whom.incarnation;
+  request.worker = peer.worker;
+  request.transport = {self.transport, self.encode()};
+  request.offer = std::move(offer->bytes);
+  bootstrap_.open_session(
+      request, [this, peer, opening, mailbox = endpoint_.mailbox()](absl::StatusOr<control::OpenSessionAnswer> answer) {
+        static_cast<void>(
+            mailbox->post([this, peer, opening, answer = std::move(answer)] { on_answered(peer, opening, answer); }));
+      });
+}
+
+void PeerLinks::on_answered(PeerAddress peer, uint64_t opening,
+                            const absl::StatusOr<control::OpenSessionAnswer>& answer) {
+  Link* link = find(peer);
+  if (link == nullptr || link->opening != opening || link->state != State::kAwaiting) return;
+  if (!answer.ok()) return fail(peer, *link, answer.status());
+  if (absl::Status status = finish_opening(peer, *link, answer->answer); !status.ok()) return fail(peer, *link, status);
+  link->state = State::kOpen;
+  link->opened_ns = endpoint_.now_ns();
+  link->last_error = absl::OkStatus();
+  ++counters_.sessions_opened;
+  tell(Notice::Kind::kReady, peer);
+}
+
+absl::Status PeerLinks::finish_opening(PeerAddress peer, Link& link, const std::string& answer) {
+  if (absl::Status status = endpoint_.finish_connect(link.session, as_byte_span(answer)); !status.ok()) return status;
+  if (!endpoint_.is_connected(link.session)) {
+    return absl::InternalError("the node's answer to the handshake is malformed: do both nodes have the same version?");
+  }
+  const PeerInfo& whom = peers_.at(peer.node).info;
+  const auto expected = worker_identity(whom.uuid, whom.incarnation, options_.cluster_id, peer.worker);
+  if (expected.ok() && endpoint_.peer_identity(link.session) == *expected) return absl::OkStatus();
+  return absl::FailedPreconditionError("another endpoint than the one that was asked for answered the handshake");
+}
+
+void PeerLinks::fail(PeerAddress peer, Link& link, const absl::Status& why) {
+  reset(link);
+  link.state = State::kFailed;
+  link.until_ns = endpoint_.now_ns() + link.backoff.next();
+  link.last_error = absl::Status(
+      why.code(),
+      absl::StrCat("cannot open a session with ", describe(peer, peers_.at(peer.node).info.uuid), ": ", why.message()));
+  ++counters_.open_failures;
+  tell(Notice::Kind::kFailed, peer, link.last_error);
+}
+
+// --- Losing
+
+void PeerLinks::lose(PeerAddress peer, Link& link, const absl::Status& why) {
+  const TimeNs now = endpoint_.now_ns();
+  // One that breaks as soon as it stands must not be opened at full speed.
+  const bool stood_well = now - link.opened_ns >= kStoodWellNs;
+  reset(link);
+  if (stood_well) {
+    link.backoff.reset();
+  } else {
+    link.state = State::kFailed;
+    link.until_ns = now + link.backoff.next();
+  }
+  link.last_error = why;
+  ++counters_.sessions_lost;
+  tell(Notice::Kind::kFailed, peer, why);
+}
+
+void PeerLinks::reset(Link& link) {
+  if (link.session != rpc::SessionId{}) to_close_.push_back(link.session);
+  link.session = {};
+  link.state = State::kClosed;
+  link.opening = 0;
+  link.requests = link.bytes = 0;
+  link.was_full = false;
+  dirty_ = true;
+}
+
+void PeerLinks::on_event(const rpc::SessionEvent& event) {
+  using Kind = rpc::SessionEvent::Kind;
+  if (event.kind == Kind::kAccepted) return on_accepted(event);
+  if (event.kind != Kind::kBroken && event.kind != Kind::kClosed && event.kind != Kind::kLinkLost) return;
+  for (auto& [peer, link] : links_) {
+    if (link.session != event.session) continue;
+    if (event.kind == Kind::kClosed) link.session = {};
+    // The engine would repair it; whoever restarted has another address and knows nothing of what was under way.
+    if (link.state == State::kOpen) return lose(peer, link, event.why);
+    return fail(peer, link, event.why);
+  }
+  if (event.kind == Kind::kClosed) proofs_.forget(event.session);
+  // One that the peer opened. When it just ends the peer has its reasons; when its connection broke the peer may be dead.
+  PeerAddress address;
+  const Peer* known = event.kind == Kind::kLinkLost ? peer_of(event.peer, address) : nullptr;
+  if (known == nullptr || known->info.incarnation != event.peer.incarnation) return;
+  // Anybody can open a session in a node's name, and let it break.
+  const PeerProofs::Proof* const proof = proofs_.find(event.session);
+  if (proof == nullptr || proof->verdict != PeerProofs::Verdict::kProven) return;
+  tell(Notice::Kind::kFailed, address, event.why);
+}
+
+void PeerLinks::tell(Notice::Kind kind, PeerAddress peer, const absl::Status& why) {
+  dirty_ = true;
+  // Several connections to one peer break together: that is one piece of news, unless there was another since.
+  for (auto it = notices_.rbegin(); it != notices_.rend(); ++it) {
+    if (it->peer != peer) continue;
+    if (it->kind == kind) return;
+    break;
+  }
+  notices_.push_back({kind, peer, why});
+}
+
+// --- Sending
+
+rpc::MessagePtr PeerLinks::make_frame(const ReplicaEnvelope& envelope, const ReplicaMessage& message) {
+  FrameBuffer buffer;
+  const auto bytes = encode_frame(envelope, message, buffer);
+  if (!bytes.ok()) {
+    ++counters_.dropped_refused;
+    return {};
+  }
+  rpc::MessagePtr made = endpoint_.make_message();
+  made->append_copy(*bytes);
+  return made;
+}
+
+PeerLinks::Link* PeerLinks::find(PeerAddress peer) {
+  const auto found = links_.find(peer);
+  return found == links_.end() ? nullptr : &found->second;
+}
+
+PeerLinks::Link& PeerLinks::want(PeerAddress to) {
+  const uint64_t seed = options_.seed + mix64(to.node + to.worker);
+  Link& link = links_.try_emplace(to, options_.pause, seed).first->second;
+  link.wanted_until_ns = endpoint_.now_ns() + options_.wanted_for_ns;
+  return link;
+}
+
+PeerLinks::Link* PeerLinks::ready_link(PeerAddress to, size_t bytes) {
+  if (closing_ || !check(to).ok()) {
+    ++counters_.dropped_unknown;
+    return nullptr;
+  }
+  Link& link = want(to);
+  if (link.state != State::kOpen) {
+    dirty_ = true;
+    ++counters_.dropped_down;
+    return nullptr;
+  }
+  if (has_room(to, bytes)) return &link;
+  link.was_full = true;
+  ++counters_.dropped_full;
+  return nullptr;
+}
+
+bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
+  const auto found = links_.find(to);
+  if (found == links_.end() || found->second.state != State::kOpen) return false;
+  const Link& link = found->second;
+  // Heartbeats must not wait for data: a node that does not get them looks silent.
+  const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
+  return link.requests == 0 || (link.requests < options_.requests_max && fits);
+}
+
+bool PeerLinks::send(PeerAddress to, rpc::MessagePtr frame) {
+  if (!frame) return false;
+  return start_call(to, Method::kReplicate, std::move(frame), options_.timeout_ns, {}, true);
+}
+
+bool PeerLinks::call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done) {
+  return start_call(to, method, std::move(request), timeout_ns, std::move(done), false);
+}
+
+bool PeerLinks::start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done,
+                           bool is_frame) {
+  const size_t bytes = request->size();
+  Link* link = ready_link(to, bytes);
+  if (link == nullptr) return false;
+  if (free_pending_.empty()) {
+    pending_.push_back(std::make_unique<Pending>());
+    free_pending_.push_back(pending_.back().get());
+  }
+  Pending* pending = free_pending_.back();
+  const auto started =
+      endpoint_.call(link->session, static_cast<rpc::MethodId>(method), std::move(request), {.timeout_ns = timeout_ns},
+                     [this, pending](rpc::CallResult&& result) { on_done(*pending, std::move(result)); });
+  if (!started.ok()) {
+    ++counters_.dropped_refused;
+    return false;
+  }
+  free_pending_.pop_back();
+  pending->to = to;
+  pending->opening = link->opening;
+  pending->bytes = bytes;
+  pending->is_frame = is_frame;
+  pending->done = std::move(done);
+  ++link->requests;
+  link->bytes += bytes;
+  ++counters_.messages_sent;
+  counters_.bytes_sent += bytes;
+  return true;
+}
+
+void PeerLinks::on_done(Pending& pending, rpc::CallResult&& result) {
+  const PeerAddress to = pending.to;
+  const bool is_frame = pending.is_frame;
+  DoneFn done = std::move(pending.done);
+  Link* link = find(to);
+  const bool current = link != nullptr && link->opening == pending.opening;
+  if (current) {
+    --link->requests;
+    link->bytes -= pending.bytes;
+    if (link->was_full && link->requests <= options_.requests_max / 2 && link->bytes <= options_.bytes_max / 2) {
+      link->was_full = false;
+      tell(Notice::Kind::kRoom, to);
+    }
+  }
+  free_pending_.push_back(&pending);
+  if (!result.status.ok()) ++counters_.requests_failed;
+  if (!is_frame) {
+    if (done) done(std::move(result));
+    return;
+  }
+  // What an earlier life of the peer answered means nothing.
+  if (current && result.status.ok() && result.response.size() > 0) on_reply(to, std::move(result.response));
+}
+
+// --- Receiving
+
+const ReplicaFrame* PeerLinks::decode(PeerAddress from, ByteSpan bytes, absl::Status& why) {
+  ReplicaFrame& frame = looks_like_append(bytes) ? append_frame_ : frame_;
+  why = decode_frame(bytes, frame);
+  if (!why.ok()) {
+    ++counters_.refused_malformed;
+    return nullptr;
+  }
+  if (frame.envelope.from != from.node) {
+    ++counters_.refused_envelope;
+    why = absl::InvalidArgumentError("the message names another node as its sender than the session does");
+    return nullptr;
+  }
+  const uint64_t storage = peers_.at(from.node).info.storage_incarnation;
+  if (storage == 0 || storage == frame.envelope.incarnation) return &frame;
+  ++counters_.refused_incarnation;
+  why = absl::FailedPreconditionError(absl::StrCat("the sender's storage is known here in incarnation ", storage,
+                                                   ", the message is of ", frame.envelope.incarnation,
+                                                   ": wait for a newer map"));
+  return nullptr;
+}
+
+void PeerLinks::on_request(rpc::IncomingCall&& call) {
+  const auto from = check(endpoint_.peer_identity(call.session));
+  if (!from.ok()) return call.reply.fail(from.status());
+  PeerProofs::Proof& proof = proof_of(call.session, *from);
+  switch (proof.verdict) {
+    case PeerProofs::Verdict::kProven: return take(*from, std::move(call));
+    case PeerProofs::Verdict::kRefused: return call.reply.fail(refused(*from));
+    case PeerProofs::Verdict::kAsking: break;
+  }
+  if (!proofs_.hold(proof, call)) {
+    call.reply.fail(absl::ResourceExhaustedError("the node that the session names is being asked: try again"));
+  }
+}
+
+void PeerLinks::take(PeerAddress from, rpc::IncomingCall&& call) {
+  absl::Status why;
+  const ReplicaFrame* frame = decode(from, call.request.bytes(), why);
+  if (frame == nullptr) return call.reply.fail(why);
+  ++counters_.messages_received;
+  host_.on_peer_message({from, *frame, std::move(call.request), std::move(call.reply)});
+}
+
+void PeerLinks::on_reply(PeerAddress from, rpc::Lease bytes) {
+  absl::Status why;
+  const ReplicaFrame* frame = decode(from, bytes.bytes(), why);
+  if (frame == nullptr) return;
+  ++counters_.replies_received;
+  host_.on_peer_message({from, *frame, std::move(bytes), {}});
+}
+
+// --- The loop
+
+TimeNs PeerLinks::tick() {
+  const TimeNs now = endpoint_.now_ns();
+  if (!dirty_ && now < due_ns_) return due_ns_;
+  dirty_ = false;
+  due_ns_ = run_proofs(now);
+  while (!to_close_.empty()) {
+    const rpc::SessionId session = to_close_.back();
+    to_close_.pop_back();
+    endpoint_.close(session);
+  }
+  for (auto it = links_.begin(); it != links_.end();) {
+    auto& [peer, link] = *it;
+    // A request under way keeps its link.
+    const TimeNs kept_until =
+        link.requests > 0 ? now + options_.kept_for_ns : link.wanted_until_ns + options_.kept_for_ns;
+    if (now >= kept_until) {
+      reset(link);
+      it = links_.erase(it);
+      continue;
+    }
+    due_ns_ = std::min({due_ns_, kept_until, run_link(peer, link, now)});
+    ++it;
+  }
+  telling_.swap(notices_);
+  for (const Notice& notice : telling_) {
+    switch (notice.kind) {
+      case Notice::Kind::kReady: host_.on_peer_ready(notice.peer); break;
+      case Notice::Kind::kFailed: host_.on_peer_failed(notice.peer, notice.why); break;
+      case Notice::Kind::kRoom: host_.on_peer_room(notice.peer); break;
+    }
+  }
+  telling_.clear();
+  return dirty_ ? now : due_ns_;
+}
+
+TimeNs PeerLinks::run_link(PeerAddress peer, Link& link, TimeNs now) {
+  if (link.state == State::kOpen) return kTimeNever;
+  const bool underway = link.state == State::kDescribing || link.state == State::kAwaiting;
+  if (underway && now >= link.until_ns) {
+    fail(peer, link, absl::DeadlineExceededError("the node's bootstrap service did not answer in time"));
+  }
+  if (link.state != State::kClosed && now < link.until_ns) return link.until_ns;
+  if (closing_ || now >= link.wanted_until_ns) return kTimeNever;
+  open(peer, link, now);
+  return link.until_ns;
+}
+
+void PeerLinks::close_all() {
+  closing_ = true;
+  proofs_.clear();
+  for (auto& [peer, link] : links_) reset(link);
+  static_cast<void>(tick());
+}
+
+bool PeerLinks::is_open(PeerAddress peer) const {
+  const auto found = links_.find(peer);
+  return found != links_.end() && found->second.state == State::kOpen;
+}
+
+absl::Status PeerLinks::last_error(PeerAddress peer) const {
+  if (absl::Status status = check(peer); !status.ok()) return status;
+  const auto found = links_.find(peer);
+  return found == links_.end() ? absl::OkStatus() : found->second.last_error;
+}
+
+}  // namespace skua::kv

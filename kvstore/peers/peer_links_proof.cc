@@ -1,0 +1,195 @@
+// The part of PeerLinks that finds out whether a session is of the node that it names (peer_proofs.h).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_limits.h"
+#include "kvstore/peers/peer_links.h"
+#include "kvstore/peers/peer_identity.h"
+
+namespace skua::kv {
+namespace {
+
+using Verdict = PeerProofs::Verdict;
+
+constexpr std::byte kYes{1};
+constexpr std::byte kNo{0};
+
+/// After a question that was not answered.
+constexpr DurationNs kAskAgainNs = 10 * kMillisecond;
+
+}  // namespace
+
+const PeerLinks::Peer* PeerLinks::peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const {
+  const auto found = peers_.find(node_id_of(identity.uuid));
+  if (found == peers_.end() || identity.cluster_id != cluster_) return nullptr;
+  const auto& theirs = identity.uuid.bytes;
+  const auto& known = found->second.uuid.bytes;
+  // worker_identity() has put the worker into the last two bytes.
+  if (!std::equal(known.begin(), known.end() - 2, theirs.begin())) return nullptr;
+  const auto worker = static_cast<uint32_t>((theirs[14] ^ known[14]) << 8 | (theirs[15] ^ known[15]));
+  address = {found->first, worker};
+  return &found->second;
+}
+
+absl::StatusOr<PeerAddress> PeerLinks::check(const rpc::EndpointIdentity& identity) {
+  PeerAddress address;
+  const Peer* peer = peer_of(identity, address);
+  if (peer == nullptr) {
+    ++counters_.refused_unknown;
+    return absl::FailedPreconditionError(absl::StrCat("this node knows no ", identity.uuid.to_string(), " of cluster ",
+                                                      identity.cluster_id.to_string(),
+                                                      ": it serves other nodes of its own cluster's map only"));
+  }
+  if (identity.incarnation != peer->info.incarnation) {
+    ++counters_.refused_incarnation;
+    return absl::FailedPreconditionError(absl::StrCat("node ", peer->info.uuid, " is known here in incarnation ",
+                                                      peer->info.incarnation, ", the session is of ",
+                                                      identity.incarnation, ": open another, or wait for a newer map"));
+  }
+  absl::Status status = check(address);
+  if (status.ok()) return address;
+  ++counters_.refused_unknown;
+  return status;
+}
+
+absl::Status PeerLinks::check(PeerAddress address) const {
+  const auto found = peers_.find(address.node);
+  if (found == peers_.end()) return absl::NotFoundError("the shard map here has no such node: wait for a newer map");
+  const PeerInfo& node = found->second.info;
+  const uint32_t workers = node.worker_count == 0 ? kPeerWorkersMax : std::min(node.worker_count, kPeerWorkersMax);
+  if (address.worker < workers) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("node ", node.uuid, " has no worker ", address.worker,
+                                                    ", by the shard map here it has at most ", workers,
+                                                    ": wait for a newer map"));
+}
+
+std::optional<PeerAddress> PeerLinks::node_of(const rpc::EndpointIdentity& identity) const {
+  PeerAddress address;
+  const Peer* peer = peer_of(identity, address);
+  if (peer == nullptr || identity.incarnation != peer->info.incarnation || !check(address).ok()) return std::nullopt;
+  return address;
+}
+
+/// The last sessions are for nodes (rpc::Endpoint::keep_for): so whoever got one by saying to be one is asked about at
+/// once.
+void PeerLinks::on_accepted(const rpc::SessionEvent& event) {
+  if (closing_ || !endpoint_.is_short_of_sessions()) return;
+  const std::optional<PeerAddress> claimed = node_of(event.peer);
+  if (claimed.has_value()) static_cast<void>(proof_of(event.session, *claimed));
+}
+
+absl::StatusOr<PeerAddress> PeerLinks::identify(rpc::SessionId session) {
+  const auto claimed = check(endpoint_.peer_identity(session));
+  if (!claimed.ok()) return claimed.status();
+  switch (proof_of(session, *claimed).verdict) {
+    case Verdict::kProven: return *claimed;
+    case Verdict::kAsking:
+      return absl::UnavailableError("the node that the session names is being asked whether it opened it: try again");
+    case Verdict::kRefused: break;
+  }
+  return refused(*claimed);
+}
+
+absl::Status PeerLinks::refused(PeerAddress claimed) {
+  ++counters_.refused_unproven;
+  const auto known = peers_.find(claimed.node);
+  return absl::PermissionDeniedError(absl::StrCat("the session says that it is of worker ", claimed.worker, " of node ",
+                                                  known == peers_.end() ? "?" : known->second.info.uuid,
+                                                  ", and that node says that it did not open it"));
+}
+
+PeerProofs::Proof& PeerLinks::proof_of(rpc::SessionId session, PeerAddress claimed) {
+  PeerProofs::Proof& proof = proofs_.of(session, claimed, endpoint_.now_ns());
+  if (proof.verdict == Verdict::kAsking) {
+    dirty_ = true;
+    // Whoever calls is there: a link to it need not wait for its pause.
+    Link& link = want(claimed);
+    const bool is_new = proof.held.empty() && !proof.is_asked && proof.ask_ns == 0;
+    if (is_new && link.state == State::kFailed) link.until_ns = endpoint_.now_ns();
+  }
+  return proof;
+}
+
+/// Asks who can be asked now, and gives up what takes too long. Returns when to call it again at the latest.
+TimeNs PeerLinks::run_proofs(TimeNs now) {
+  TimeNs next = kTimeNever;
+  std::vector<rpc::SessionId> overdue;
+  proofs_.for_each_asking([&](PeerProofs::Proof& proof) {
+    if (now >= proof.until_ns) {
+      overdue.push_back(proof.session);
+      return;
+    }
+    next = std::min(next, proof.until_ns);
+    want(proof.claimed);
+    if (proof.is_asked) return;
+    if (now >= proof.ask_ns) proof.is_asked = ask(proof);
+    if (!proof.is_asked) next = std::min(next, std::max(proof.ask_ns, now + kAskAgainNs));
+  });
+  for (const rpc::SessionId session : overdue) {
+    PeerProofs::Proof* const proof = proofs_.find(session);
+    if (endpoint_.is_short_of_sessions()) to_close_.push_back(session);
+    fail_held(*proof, absl::UnavailableError("the node that the session names did not say in time that it opened it"));
+    proofs_.forget(session);
+  }
+  return next;
+}
+
+/// False: the link does not stand, or is full.
+bool PeerLinks::ask(const PeerProofs::Proof& proof) {
+  std::array<std::byte, sizeof(uint64_t)> number;
+  if (!has_room(proof.claimed, number.size())) return false;
+  store_le(number.data(), endpoint_.session_nonce(proof.session));
+  rpc::MessagePtr question = endpoint_.make_message();
+  question->append_copy(number);
+  return start_call(
+      proof.claimed, Method::kVouch, std::move(question), kPeerProofTimeoutNs,
+      [this, session = proof.session](rpc::CallResult&& result) { on_vouched(session, std::move(result)); }, false);
+}
+
+void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {
+  PeerProofs::Proof* const proof = proofs_.find(session);
+  if (proof == nullptr || proof->verdict != Verdict::kAsking) return;
+  proof->is_asked = false;
+  // A release that cannot be asked: what the session says is all that there is.
+  const bool is_older = result.from_peer && absl::IsUnimplemented(result.status);
+  if (!result.status.ok() && !is_older) {
+    dirty_ = true;  // asked again while there is time
+    proof->ask_ns = endpoint_.now_ns() + kAskAgainNs;
+    return;
+  }
+  const ByteSpan answer = result.response.bytes();
+  const bool proven = is_older || (answer.size() == 1 && answer[0] == kYes);
+  proofs_.set(*proof, proven ? Verdict::kProven : Verdict::kRefused);
+  if (!proven) {
+    dirty_ = true;
+    if (endpoint_.is_short_of_sessions()) to_close_.push_back(session);
+    return fail_held(*proof, refused(proof->claimed));
+  }
+  for (rpc::IncomingCall& call : proofs_.take_held(*proof)) on_request(std::move(call));
+}
+
+void PeerLinks::fail_held(PeerProofs::Proof& proof, const absl::Status& why) {
+  for (rpc::IncomingCall& call : proofs_.take_held(proof)) call.reply.fail(why);
+}
+
+/// Another node asks whether a session with it is ours.
+void PeerLinks::on_vouch(rpc::IncomingCall&& call) {
+  const ByteSpan question = call.request.bytes();
+  if (question.size() != sizeof(uint64_t)) {
+    ++counters_.refused_malformed;
+    return call.reply.fail(absl::InvalidArgumentError("a question for a session has eight bytes"));
+  }
+  // A number that one node was told is worth nothing to another: the link must lead to whoever asks. Whether it is that node
+  // need not be proven: it would only be told about itself.
+  const auto asker = check(endpoint_.peer_identity(call.session));
+  if (!asker.ok()) return call.reply.fail(absl::UnavailableError(asker.status().message()));  // perhaps it is soon
+  const auto number = load_le<uint64_t>(question.data());
+  const Link* const link = find(*asker);
+  const bool is_ours = link != nullptr && link->session != rpc::SessionId{} && number != 0 &&
+                       endpoint_.session_nonce(link->session) == number;
+  rpc::MessagePtr answer = endpoint_.make_message();
+  answer->append_copy({is_ours ? &kYes : &kNo, 1});
+  call.reply.reply(std::move(answer));
+}
+
+}  // namespace skua::kv

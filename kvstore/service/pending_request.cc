@@ -1,0 +1,154 @@
+#include "kvstore/service/pending_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/service/service_limits.h"
+#include "kvstore/service/shard_server.h"
+#include "rpc/base/check.h"
+
+namespace skua::kv {
+
+bool MultiGetPage::look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+  slots.clear();
+  size_t total = 0;
+  bool all = true;
+  for (const std::string_view key : keys) {
+    Slot& slot = slots.emplace_back();
+    slot.memory = engine.get(shard, key);
+    all = all && slot.memory.found != MemoryTier::Found::kMiss;
+    total += slot.memory.value.bytes().size();
+  }
+  return all && total <= kMultiGetPollingBytesMax;
+}
+
+bool MultiGetPage::read_missing(ShardDb& db, const KeyList& keys) {
+  size_t i = 0;
+  for (const std::string_view key : keys) {
+    Slot& slot = slots[i++];
+    if (slot.memory.found != MemoryTier::Found::kMiss) continue;
+    absl::Status got = db.get(key, slot.from_disk);
+    if (got.ok() || absl::IsNotFound(got)) continue;
+    failure = std::move(got);
+    return false;
+  }
+  return true;
+}
+
+void MultiGetPage::build(uint64_t now_ms) {
+  const size_t head_bytes = multi_get_reply_head_bytes(slots.size());
+  entries.clear();
+  bytes.assign(head_bytes, '\0');
+  for (const Slot& slot : slots) {
+    const PinnedValue& value = slot.memory.found == MemoryTier::Found::kHit ? slot.memory.value : slot.from_disk;
+    MultiGetEntry entry;
+    entry.status = KvStatus::kNotFound;
+    if (value.version() != 0 && !is_expired(value.expires_at(), now_ms)) {
+      entry.status = KvStatus::kOk;
+      entry.version = value.version();
+      if (bytes.size() - head_bytes + value.bytes().size() <= kBatchBytesMax) {
+        entry.value = value.bytes();
+        bytes.append(as_string_view(value.bytes()));
+      } else {
+        entry.status = KvStatus::kResourceExhausted;
+      }
+    }
+    entries.push_back(entry);
+  }
+  // Only now, because the buffer moved while it grew.
+  ByteSpan rest = as_byte_span(bytes).subspan(head_bytes);
+  for (MultiGetEntry& entry : entries) {
+    const size_t size = entry.value.size();
+    entry.value = rest.first(size);
+    rest = rest.subspan(size);
+  }
+}
+
+void MultiGetPage::let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys) {
+  size_t i = 0;
+  for (const std::string_view key : keys) {
+    const Slot& slot = slots[i++];
+    if (slot.from_disk.version() != 0) engine.fill(shard, key, slot.from_disk, slot.memory.ticket);
+  }
+  slots.clear();
+}
+
+ByteSpan MultiGetPage::finish(const ReplyHead& head) {
+  static_cast<void>(
+      encode_multi_get_reply_head(head, entries, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))));
+  return as_byte_span(bytes);
+}
+
+void MultiGetPage::trim() {
+  failure = absl::OkStatus();
+  if (bytes.capacity() > kReplyBufferBytesKept) std::string().swap(bytes);
+}
+
+PendingRequest::PendingRequest(ShardServer& owner) : server(owner) {
+  write.context = this;
+  fetch.context = this;
+  applied.context = this;
+}
+
+void PendingRequest::run() {
+  switch (method) {
+    case Method::kMultiGet:
+      if (multi_get.read_missing(WorkerEngine::db(*shard->engine), keys)) {
+        multi_get.build(now_ms);
+      } else {
+        status = multi_get.failure;
+      }
+      break;
+    case Method::kScan: run_scan(); break;
+    default: status = absl::InternalError("not a read of many keys"); break;
+  }
+  server.read_done(*this);
+}
+
+void PendingRequest::run_scan() {
+  auto range = key_range_of(scan);
+  if (!range.ok()) {
+    status = range.status();
+    return;
+  }
+  range->now_ms = now_ms;
+  if (page == nullptr) {
+    page = std::make_unique<ScanReplyBuilder>(scan.rows_max, scan.bytes_max);
+  } else {
+    page->reset(scan.rows_max, scan.bytes_max);
+  }
+  const auto end = WorkerEngine::db(*shard->engine).scan(*range, [this](const ScanRow& row) { return page->add(row); });
+  status = end.status();
+  has_more = end.ok() && end->has_more;
+}
+
+PendingRequestPool::~PendingRequestPool() {
+  SKUA_CHECK(in_use_count_ == 0, "pending requests must come back before their server goes");
+}
+
+PendingRequest* PendingRequestPool::acquire() {
+  if (free_ == nullptr) {
+    if (all_.size() >= pending_max_) return nullptr;
+    all_.push_back(std::make_unique<PendingRequest>(server_));
+    free_ = all_.back().get();
+  }
+  ++in_use_count_;
+  PendingRequest* const pending = std::exchange(free_, free_->next);
+  pending->next = nullptr;
+  return pending;
+}
+
+void PendingRequestPool::release(PendingRequest& pending) {
+  pending.request.reset();
+  pending.fetch.value.reset();
+  pending.status = absl::OkStatus();
+  pending.multi_get.trim();
+  if (pending.page != nullptr && pending.page->capacity() > kReplyBufferBytesKept) pending.page.reset();
+  pending.shard = nullptr;
+  pending.has_more = false;
+  pending.batch.clear();
+  pending.next = std::exchange(free_, &pending);
+  --in_use_count_;
+}
+
+}  // namespace skua::kv

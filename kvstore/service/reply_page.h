@@ -1,0 +1,65 @@
+// ReplyPage: the bytes of a long reply, from when it is sent until nobody reads them any more.
+//
+//      pending request            page                      message
+//      bytes, built   ---swap---> bytes  <--- body --------- head        released: the page goes back to its pool
+//
+// A reply is kept for as long as its caller may ask for it again: until the caller says that it has it, or uses the slot for another
+// call, or its session ends. An idle caller may do none of that. So a reply holds neither its shard nor a pending request.
+#ifndef SKUA_KVSTORE_SERVICE_REPLY_PAGE_H_
+#define SKUA_KVSTORE_SERVICE_REPLY_PAGE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kvstore/codec/reply.h"
+#include "kvstore/types/pinned_value.h"
+#include "rpc/base/lease.h"
+#include "rpc/base/message.h"
+
+namespace skua::kv {
+
+class ReplyPagePool;
+
+/// What a reply's body lies in: one of the three.
+struct ReplyPage {
+  explicit ReplyPage(ReplyPagePool& owner) : pool(owner) {}
+
+  ReplyPagePool& pool;
+  std::string bytes;
+  std::unique_ptr<ScanReplyBuilder> rows;
+  PinnedValue value;
+  /// Of what the caller's replies may take; empty: so little that the number of slots bounds it.
+  rpc::Lease share;
+  ReplyPage* next_free = nullptr;
+};
+
+/// Recycles pages with their buffers, so that steady state allocates nothing. Each session has at most its window of replies, which
+/// bounds how many pages are lent. Thread: the worker's. Outlives the messages (checked).
+class ReplyPagePool {
+ public:
+  /// Of a page that comes back, buffers larger than this go back to the heap.
+  explicit ReplyPagePool(size_t buffer_bytes_kept) : buffer_bytes_kept_(buffer_bytes_kept) {}
+  ~ReplyPagePool();
+  ReplyPagePool(const ReplyPagePool&) = delete;
+  ReplyPagePool& operator=(const ReplyPagePool&) = delete;
+
+  [[nodiscard]] ReplyPage& acquire();
+  /// The page becomes the body of `message`, and comes back when the message lets go of it. `bytes` lie in the page.
+  static void lend(ReplyPage& page, ByteSpan bytes, rpc::Message& message);
+
+  [[nodiscard]] size_t lent_count() const { return lent_count_; }
+
+ private:
+  void take_back(ReplyPage& page);
+
+  const size_t buffer_bytes_kept_;
+  std::vector<std::unique_ptr<ReplyPage>> all_;
+  ReplyPage* free_ = nullptr;
+  size_t lent_count_ = 0;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_SERVICE_REPLY_PAGE_H_

@@ -1,0 +1,304 @@
+#include "kvstore/service/shard_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/service/service_limits.h"
+#include "rpc/base/check.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+
+using rpc::IncomingCall;
+using rpc::MessagePtr;
+using rpc::MethodId;
+using rpc::ReplyToken;
+
+namespace {
+
+/// The engine's clock is as exact as this.
+constexpr TimeNs kTimeStepNs = kMillisecond;
+
+uint64_t system_unix_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+}
+
+/// Goes on while the machine sleeps, as promises to peers do.
+TimeNs machine_boot_time_ns() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& endpoint, ReaderPool& readers,
+                                                                 const Options& options, OpenLog log) {
+  std::unique_ptr<ShardServer> server(new ShardServer(endpoint, readers, options));
+  if (absl::Status started = server->start(options, std::move(log)); !started.ok()) return started;
+  return server;
+}
+
+ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options)
+    : endpoint_(endpoint),
+      mailbox_(endpoint.mailbox()),
+      readers_(readers),
+      pool_(*this, options.pending_max),
+      replica_options_(options.replica),
+      replica_host_(options.replica_host),
+      unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms),
+      boot_time_ns_(options.boot_time_ns == nullptr ? &machine_boot_time_ns : options.boot_time_ns) {}
+
+absl::Status ShardServer::start(const Options& options, OpenLog log) {
+  WorkerEngine::Options engine = options.engine;
+  engine.log_wake = LogWriter::Wake::kLater;
+  engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
+  WorkerEngine::Events events;
+  // False: the endpoint is gone, and so is whoever waited.
+  events.post = [this](absl::AnyInvocable<void()> task) { static_cast<void>(mailbox_->post_waiting(std::move(task))); };
+  events.write_done = [this](WriteOp& op) { write_done(op); };
+  events.fetch_done = [this](FetchOp& op) { fetch_done(op); };
+  events.applied = [this](AppliedWait& wait) { applied(wait); };
+  events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
+  events.proposed = [this](EngineShard& shard, const ReplicaEntry& entry) {
+    replicated_.at(&shard)->replica->proposed(entry, boot_time_ns_());
+  };
+  events.log_moved = [this](EngineShard& shard, bool refused) {
+    const auto held = replicated_.find(&shard);
+    if (held != replicated_.end()) held->second->replica->log_moved(refused);
+  };
+  auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
+  if (!created.ok()) return created.status();
+  engine_ = *std::move(created);
+  const auto serve_method = [&](Method method, void (ShardServer::*handler)(IncomingCall &&)) {
+    endpoint_.serve(static_cast<MethodId>(method),
+                    [this, handler](IncomingCall&& call) { (this->*handler)(std::move(call)); });
+  };
+  endpoint_.on_burst_end([this] { answer_gathered(); });
+  serve_method(Method::kGet, &ShardServer::on_get);
+  serve_method(Method::kMultiGet, &ShardServer::on_multi_get);
+  serve_method(Method::kScan, &ShardServer::on_scan);
+  serve_method(Method::kPut, &ShardServer::on_put);
+  serve_method(Method::kDelete, &ShardServer::on_delete);
+  serve_method(Method::kPatch, &ShardServer::on_patch);
+  serve_method(Method::kAdd, &ShardServer::on_add);
+  serve_method(Method::kAppend, &ShardServer::on_append);
+  serve_method(Method::kExpire, &ShardServer::on_expire);
+  serve_method(Method::kBatch, &ShardServer::on_batch);
+  return absl::OkStatus();
+}
+
+ShardServer::~ShardServer() {
+  SKUA_CHECK(waiting_count_ == 0 && gathered_count_ == 0,
+             "stop the engine and the reader pool, and poll, before the server");
+}
+
+DurationNs ShardServer::tick() {
+  tell_time();
+  engine_->tick();
+  const DurationNs wait = replicated_.empty() ? kTimeNever : tick_replicas();
+  if (engine_->log_waits()) {
+    // Peers' logs and this one then work at the same time; the log's thread, once awake, would take the processor first.
+    endpoint_.transmit();
+    engine_->wake_log();
+  }
+  if (on_drained_ && waiting_count_ == 0) std::exchange(on_drained_, {})();
+  return wait;
+}
+
+void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {
+  draining_ = true;
+  on_drained_ = std::move(on_drained);
+  engine_->drain();
+  for (const auto& shard : shards_) retire_replica(*shard);
+}
+
+// --- The shards
+
+void ShardServer::expect(ShardId id, uint64_t epoch) {
+  if (HeldShard* held = table_.find(id); held != nullptr) {
+    held->epoch = epoch;
+    return;
+  }
+  shards_.push_back(std::make_unique<HeldShard>());
+  HeldShard& shard = *shards_.back();
+  shard.id = id;
+  shard.epoch = epoch;
+  table_.insert(id, &shard);
+}
+
+void ShardServer::serve(ShardId id, ShardDb& db) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  shard->engine = &engine_->open_shard(db, shard->epoch);
+  shard->why.clear();
+  shard->state = HeldShard::State::kServing;
+}
+
+void ShardServer::set_failed(ShardId id, std::string why) {
+  HeldShard* const shard = table_.find(id);
+  if (shard == nullptr) return;
+  shard->why = std::move(why);
+  shard->state = HeldShard::State::kFailed;
+}
+
+void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
+  HeldShard* const shard = table_.remove(id);
+  if (shard == nullptr) return;
+  retire_replica(*shard);
+  shard->on_idle = std::move(on_idle);
+  shard->removed_ms = engine_->now_ms();
+  forget_if_idle(*shard);
+}
+
+void ShardServer::forget_if_idle(HeldShard& shard) {
+  if (!shard.on_idle || shard.use_count > 0) return;
+  auto on_idle = std::move(shard.on_idle);
+  EngineShard* const engine = shard.engine;
+  replicated_.erase(engine);
+  std::erase_if(shards_, [&](const auto& held) { return held.get() == &shard; });
+  if (engine == nullptr) return on_idle();
+  engine_->close_shard(*engine, std::move(on_idle));
+}
+
+// --- What all methods share
+
+void ShardServer::tell_time() {
+  const TimeNs now = endpoint_.now_ns();
+  if (now < next_time_ns_) return;
+  next_time_ns_ = now + kTimeStepNs;
+  engine_->set_time(unix_ms_(), lived_.at(now));
+}
+
+HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
+  tell_time();
+  stats_.request_bytes += call.request.size();
+  if (call.deadline_ns <= endpoint_.now_ns()) [[unlikely]] {
+    ++stats_.deadline_expired;
+    call.reply.fail(
+        absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
+    return nullptr;
+  }
+  const absl::StatusOr<Route> route = decode_route(call.request.bytes());
+  if (!route.ok()) [[unlikely]] {
+    answer_error(call.reply, method,
+                 {KvStatus::kInvalidArgument, 0, 0, map_revision_, 0, std_view(route.status().message())});
+    return nullptr;
+  }
+  HeldShard* const shard = table_.find({route->table_id, route->shard});
+  if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing ||
+      (shard->replica != nullptr && !serves(*shard, method))) [[unlikely]] {
+    return refuse(call, method, *route, shard);
+  }
+  return shard;
+}
+
+/// WRONG_SHARD whatever the reason: it is the status that says both "certainly not executed" and "try
+/// again, perhaps elsewhere", for reads and writes alike.
+HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
+  ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, 0, {}};
+  std::string why;
+  const bool wrong = shard == nullptr || shard->epoch != route.epoch;
+  if (draining_) {
+    head.text = "the node is shutting down";
+  } else if (wrong && route.map_revision > map_revision_) {
+    head.text = "the node has not applied the shard map that the request names; try again";
+    tell_of_newer_map();
+  } else if (wrong) {
+    head.text = "this worker does not serve the shard in that epoch; refresh the shard map";
+  } else if (shard->state == HeldShard::State::kOpening) {
+    head.text = "the shard is being opened; try again";
+  } else if (shard->replica != nullptr) {
+    why = shard->replica->why_not();
+    head.text = why;
+  } else {
+    head.text = shard->why;
+  }
+  answer_error(call.reply, method, head);
+  return nullptr;
+}
+
+/// What revision a client names is its claim: the highest one of all would be the last that is heard of.
+void ShardServer::tell_of_newer_map() {
+  const TimeNs now = endpoint_.now_ns();
+  if (!newer_map_observer_ || now < next_map_hint_ns_) return;
+  next_map_hint_ns_ = now + kMapHintPauseNs;
+  newer_map_observer_();
+}
+
+void ShardServer::answer(ReplyToken& reply, Method method, KvStatus status, MessagePtr message) {
+  stats_.count(method, status);
+  stats_.reply_bytes += message->size();
+  reply.reply(std::move(message));
+}
+
+void ShardServer::answer_error(ReplyToken& reply, Method method, const ReplyHead& head) {
+  HeadBuffer buffer;
+  MessagePtr message = endpoint_.make_message();
+  message->append_copy(encode_error_reply(head, buffer));
+  answer(reply, method, head.status, std::move(message));
+}
+
+void ShardServer::answer_failure(ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why) {
+  answer_error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
+}
+
+PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard& shard) {
+  PendingRequest* const pending = pool_.acquire();
+  if (pending == nullptr) {
+    answer_error(call.reply, method,
+                 head_of(shard, KvStatus::kResourceExhausted, 0,
+                         "the worker has kPendingRequestsMax requests waiting; try again later"));
+    return nullptr;
+  }
+  pending->method = method;
+  pending->shard = &shard;
+  pending->epoch = shard.read_epoch();
+  pending->request = std::move(call.request);
+  pending->reply = std::move(call.reply);
+  ++shard.use_count;
+  return pending;
+}
+
+void ShardServer::end(PendingRequest& pending) {
+  HeldShard& shard = *pending.shard;
+  pool_.release(pending);
+  --shard.use_count;
+  forget_if_idle(shard);
+}
+
+std::vector<LeavingShard> ShardServer::leaving() const {
+  std::vector<LeavingShard> leaving;
+  for (const auto& shard : shards_) {
+    if (!shard->on_idle) continue;
+    leaving.push_back({shard->id, shard->removed_ms,
+                       absl::StrCat(shard->use_count, " requests that it has taken wait for the log or the disk")});
+  }
+  for (const ClosingShard& closing : engine_->closing_shards()) {
+    std::string waits_for = "what it was given is being written to its database";
+    if (!closing.held_up.ok()) waits_for = absl::StrCat("its database has no room: ", closing.held_up.message());
+    if (!closing.failure.ok()) {
+      waits_for = absl::StrCat("its database lacks what only a start of the node can bring there; start it again: ",
+                               closing.failure.message());
+    }
+    leaving.push_back({closing.id, closing.since_ms, std::move(waits_for)});
+  }
+  return leaving;
+}
+
+WorkerStats ShardServer::stats() const {
+  WorkerStats stats;
+  stats.shards = table_.size();
+  stats.pending_requests = pool_.in_use_count();
+  stats.requests = stats_;
+  stats.storage = engine_->counters();
+  stats.leaving = leaving();
+  stats.troubled = engine_->troubled_shards();
+  return stats;
+}
+
+}  // namespace skua::kv

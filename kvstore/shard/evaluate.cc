@@ -1,0 +1,94 @@
+#include "kvstore/shard/evaluate.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "kvstore/codec/request.h"
+#include "kvstore/codec/row.h"
+#include "kvstore/codec/size_limits.h"
+
+namespace skua::kv {
+namespace {
+
+/// kOk, or why the condition does not hold.
+KvStatus check_condition(const Condition& condition, uint64_t version) {
+  switch (condition.kind) {
+    case Condition::Kind::kNone: return KvStatus::kOk;
+    case Condition::Kind::kIfAbsent: return version == 0 ? KvStatus::kOk : KvStatus::kAlreadyExists;
+    case Condition::Kind::kIfVersion: return version == condition.version ? KvStatus::kOk : KvStatus::kVersionMismatch;
+  }
+  return KvStatus::kInvalidArgument;
+}
+
+uint64_t expiry_after(uint64_t ttl_ms, uint64_t now_ms) {
+  if (ttl_ms == 0) return 0;
+  return ttl_ms > std::numeric_limits<uint64_t>::max() - now_ms ? std::numeric_limits<uint64_t>::max()
+                                                                : now_ms + ttl_ms;
+}
+
+Evaluated evaluate_patch(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
+  if (current.version == 0 && !mutation.create_if_missing) return {{KvStatus::kNotFound, 0}};
+  scratch.clear();
+  const absl::Status status = patch_row(current.value, mutation.value, scratch);
+  if (status.ok()) return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at};
+  return {{absl::IsFailedPrecondition(status) ? KvStatus::kNotARow : KvStatus::kInvalidArgument, current.version}};
+}
+
+void write_counter(int64_t counter, std::string& out) {
+  std::array<char, 24> text;
+  out.assign(text.data(), std::to_chars(text.data(), text.data() + text.size(), counter).ptr);
+}
+
+/// Only what this service would have written itself: no leading zeros or signs.
+Evaluated evaluate_add(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
+  int64_t counter = 0;
+  if (current.version != 0) {
+    const std::string_view text = as_string_view(current.value);
+    std::from_chars(text.data(), text.data() + text.size(), counter);
+    write_counter(counter, scratch);
+    if (scratch != text) return {{KvStatus::kNotANumber, current.version}};
+  }
+  if (__builtin_add_overflow(counter, mutation.delta, &counter)) {
+    return {{KvStatus::kCounterOverflow, current.version}};
+  }
+  write_counter(counter, scratch);
+  return {{KvStatus::kOk, 0, counter}, as_byte_span(scratch), current.expires_at};
+}
+
+Evaluated evaluate_append(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
+  if (current.value.size() + mutation.value.size() > kValueBytesMax) {
+    return {{KvStatus::kInvalidArgument, current.version}};
+  }
+  scratch.assign(as_string_view(current.value));
+  scratch.append(as_string_view(mutation.value));
+  return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at};
+}
+
+/// The value is copied: what holds it may be gone before the effect is in memory.
+Evaluated evaluate_expire(const Mutation& mutation, const CurrentState& current, uint64_t now_ms,
+                          std::string& scratch) {
+  if (current.version == 0) return {{KvStatus::kNotFound, 0}};
+  scratch.assign(as_string_view(current.value));
+  return {{KvStatus::kOk, 0}, as_byte_span(scratch), expiry_after(mutation.ttl_ms, now_ms)};
+}
+
+}  // namespace
+
+Evaluated evaluate(const Mutation& mutation, const CurrentState& stored, uint64_t now_ms, std::string& scratch) {
+  if (!check_key(mutation.key).ok() || !check_value(mutation.value).ok()) return {{KvStatus::kInvalidArgument, 0}};
+  const CurrentState current = is_expired(stored.expires_at, now_ms) ? CurrentState{} : stored;
+  const KvStatus status = check_condition(mutation.condition, current.version);
+  if (status != KvStatus::kOk) return {{status, current.version}};
+  switch (mutation.kind) {
+    case Mutation::Kind::kPut: return {{KvStatus::kOk, 0}, mutation.value, expiry_after(mutation.ttl_ms, now_ms)};
+    case Mutation::Kind::kDelete: return {{current.version == 0 ? KvStatus::kNotFound : KvStatus::kOk, 0}};
+    case Mutation::Kind::kPatch: return evaluate_patch(mutation, current, scratch);
+    case Mutation::Kind::kAdd: return evaluate_add(mutation, current, scratch);
+    case Mutation::Kind::kAppend: return evaluate_append(mutation, current, scratch);
+    case Mutation::Kind::kExpire: return evaluate_expire(mutation, current, now_ms, scratch);
+  }
+  return {{KvStatus::kInvalidArgument, 0}};
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,272 @@
+#include "kvstore/snapshot/shard_snapshot.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/storage/offline_db.h"
+#include "kvstore/storage/shard_files.h"
+#include "rpc/base/bytes.h"
+#include "rpc/base/crc32c.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMagic = 0x50414e5341554b53;  // "SKUASNAP"
+constexpr size_t kFixedBytes = 56;
+constexpr size_t kFileFixedBytes = 14;
+constexpr size_t kNameBytesMax = 255;
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+/// Names come from a peer and become files of ours.
+bool is_plain_name(std::string_view name) {
+  if (name.empty() || name.size() > kNameBytesMax || name == "." || name == ".." || name == kSnapshotManifestName) {
+    return false;
+  }
+  return std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
+}
+
+bool is_table(const std::string& name) {
+  return name.ends_with(".sst") || name.ends_with(".blob");
+}
+
+/// Checksum and size of a file; what was read of it is durable afterwards if `sync`.
+absl::StatusOr<SnapshotFile> read_through(const std::string& path, bool sync) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return files::io_error("opening", path, {errno, std::generic_category()});
+  SnapshotFile file{.name = fs::path(path).filename().string()};
+  std::vector<char> piece(kPieceBytes);
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    const auto got = static_cast<size_t>(in.gcount());
+    file.crc32c = crc32c_extend(file.crc32c, as_byte_span(std::string_view(piece.data(), got)));
+    file.bytes += got;
+  }
+  if (in.bad()) return files::io_error("reading", path, std::make_error_code(std::errc::io_error));
+  if (!sync) return file;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return files::io_error("opening", path, {errno, std::generic_category()});
+  const int failed = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (failed != 0) return files::io_error("syncing", path, {failed, std::generic_category()});
+  return file;
+}
+
+absl::Status write_manifest(const std::string& directory, const SnapshotManifest& manifest) {
+  const std::string path = absl::StrCat(directory, "/", kSnapshotManifestName);
+  const std::string bytes = encode_manifest(manifest);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) return files::io_error("writing", path, {errno, std::generic_category()});
+  return read_through(path, true).status();
+}
+
+absl::StatusOr<SnapshotManifest> read_manifest(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kSnapshotManifestName);
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return absl::NotFoundError(
+        absl::StrCat(directory, " is no snapshot of a shard: it has no ", kSnapshotManifestName));
+  }
+  if (error) return files::io_error("reading", path, error);
+  if (bytes > kSnapshotFilesMax * (kFileFixedBytes + kNameBytesMax)) {
+    return absl::DataLossError(absl::StrCat(path, " is larger than any manifest"));
+  }
+  std::string text(bytes, '\0');
+  std::ifstream in(path, std::ios::binary);
+  if (!in.read(text.data(), static_cast<std::streamsize>(text.size()))) {
+    return files::io_error("reading", path, std::make_error_code(std::errc::io_error));
+  }
+  auto manifest = decode_manifest(text);
+  if (manifest.ok()) return manifest;
+  return absl::Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
+}
+
+/// Of every file of the checkpoint.
+absl::Status describe_files(const std::string& directory, SnapshotManifest& manifest) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    auto file = read_through(it->path().string(), true);
+    if (!file.ok()) return file.status();
+    manifest.files.push_back(*std::move(file));
+  }
+  if (error) return files::io_error("listing", directory, error);
+  std::ranges::sort(manifest.files, {}, &SnapshotFile::name);
+  return absl::OkStatus();
+}
+
+absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifest& manifest) {
+  if (absl::Status made = db.checkpoint(aside); !made.ok()) return made;
+  {
+    // Writes may have come before the checkpoint's flush: the database says what it has.
+    const auto copy = OfflineDb::open_at(aside, manifest.id);
+    if (!copy.ok()) return copy.status();
+    manifest.index = (*copy)->applied_index();
+  }
+  if (absl::Status described = describe_files(aside, manifest); !described.ok()) return described;
+  if (absl::Status written = write_manifest(aside, manifest); !written.ok()) return written;
+  return files::sync_directory(aside);
+}
+
+/// Tables and blobs never change, so a link is a copy; other files are small.
+absl::Status bring(const std::string& from, const std::string& to, const std::string& name) {
+  std::error_code error;
+  if (is_table(name)) {
+    fs::create_hard_link(from, to, error);
+    if (!error) return absl::OkStatus();
+  }
+  fs::copy_file(from, to, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return absl::DataLossError(absl::StrCat(from, " is in the snapshot's manifest and is missing"));
+  }
+  return error ? files::io_error("copying", absl::StrCat(from, " to ", to), error) : absl::OkStatus();
+}
+
+absl::Status check_claims(const SnapshotManifest& manifest, const std::string& path, const ClusterId& cluster_id,
+                          ShardId id) {
+  if (manifest.cluster_id != cluster_id) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is a snapshot of another cluster's shard"));
+  }
+  if (manifest.id != id) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is a snapshot of shard ", files::shard_name(manifest.id),
+                                                      ", not of ", files::shard_name(id)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ingest_aside(const std::string& path, const SnapshotManifest& manifest, const std::string& aside) {
+  std::error_code error;
+  fs::create_directory(aside, error);
+  if (error) return files::io_error("making", aside, error);
+  for (const SnapshotFile& file : manifest.files) {
+    const std::string to = absl::StrCat(aside, "/", file.name);
+    if (absl::Status brought = bring(absl::StrCat(path, "/", file.name), to, file.name); !brought.ok()) return brought;
+    const auto found = read_through(to, true);
+    if (!found.ok()) return found.status();
+    if (*found != file) {
+      return absl::DataLossError(absl::StrCat(path, "/", file.name,
+                                              " is not what the snapshot's manifest says: ", found->bytes, " bytes of ",
+                                              file.bytes, found->bytes == file.bytes ? ", with another checksum" : ""));
+    }
+  }
+  const auto db = OfflineDb::open_at(aside, manifest.id);
+  if (!db.ok()) return db.status();
+  if ((*db)->applied_index() != manifest.index) {
+    return absl::DataLossError(
+        absl::StrCat(path, " has index ", (*db)->applied_index(), ", and ", manifest.index, " in its manifest"));
+  }
+  return files::sync_directory(aside);
+}
+
+}  // namespace
+
+std::string encode_manifest(const SnapshotManifest& manifest) {
+  size_t size = kFixedBytes;
+  for (const SnapshotFile& file : manifest.files) size += kFileFixedBytes + file.name.size();
+  std::vector<std::byte> bytes(size);
+  ByteWriter writer(bytes);
+  writer.write(uint32_t{0});
+  writer.write(static_cast<uint32_t>(size));
+  writer.write(kMagic);
+  writer.write(kSnapshotFormat);
+  writer.write(manifest.id.table_id);
+  writer.write(manifest.id.shard);
+  writer.write(static_cast<uint32_t>(manifest.files.size()));
+  writer.write_bytes(manifest.cluster_id);
+  writer.write(manifest.index);
+  for (const SnapshotFile& file : manifest.files) {
+    writer.write(file.bytes);
+    writer.write(file.crc32c);
+    writer.write(static_cast<uint16_t>(file.name.size()));
+    writer.write_bytes(as_byte_span(file.name));
+  }
+  store_le(bytes.data(), crc32c(ByteSpan(bytes).subspan(sizeof(uint32_t))));
+  return std::string(as_string_view(bytes));
+}
+
+absl::StatusOr<SnapshotManifest> decode_manifest(std::string_view bytes) {
+  ByteReader reader(as_byte_span(bytes));
+  const auto crc = reader.read<uint32_t>();
+  const auto size = reader.read<uint32_t>();
+  const auto magic = reader.read<uint64_t>();
+  const auto format = reader.read<uint32_t>();
+  SnapshotManifest manifest;
+  manifest.id.table_id = reader.read<uint32_t>();
+  manifest.id.shard = reader.read<uint32_t>();
+  const auto count = reader.read<uint32_t>();
+  std::ranges::copy(reader.read_bytes(manifest.cluster_id.size()), manifest.cluster_id.begin());
+  manifest.index = reader.read<uint64_t>();
+  if (!reader.ok() || magic != kMagic || size != bytes.size() ||
+      crc32c(as_byte_span(bytes).subspan(sizeof(uint32_t))) != crc) {
+    return absl::DataLossError("the snapshot's manifest is damaged");
+  }
+  if (format != kSnapshotFormat) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the snapshot has format ", format, "; this build reads format ", kSnapshotFormat));
+  }
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < count && reader.ok() && count <= kSnapshotFilesMax; ++i) {
+    SnapshotFile file{.name = {}, .bytes = reader.read<uint64_t>(), .crc32c = reader.read<uint32_t>()};
+    const std::string_view name = as_string_view(reader.read_bytes(reader.read<uint16_t>()));
+    if (!reader.ok() || !is_plain_name(name) || !names.insert(name).second) break;
+    file.name = name;
+    manifest.files.push_back(std::move(file));
+  }
+  if (!reader.complete() || manifest.files.size() != count) {
+    return absl::DataLossError("the snapshot's manifest contradicts itself");
+  }
+  return manifest;
+}
+
+absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& cluster_id, const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return absl::AlreadyExistsError(absl::StrCat(path, " exists"));
+  const std::string parent = fs::absolute(path).parent_path().string();
+  const std::string aside = absl::StrCat(parent, "/", files::kNewPrefix, fs::path(path).filename().string());
+  const auto clean = [&] {
+    const absl::Status removed = files::remove_tree(aside);
+    // RocksDB's own way of making a directory aside.
+    return removed.ok() ? files::remove_tree(aside + ".tmp") : removed;
+  };
+  if (absl::Status cleaned = clean(); !cleaned.ok()) return cleaned;
+  SnapshotManifest manifest{.cluster_id = cluster_id, .id = db.id(), .index = 0, .files = {}};
+  absl::Status made = export_aside(db, aside, manifest);
+  if (made.ok()) made = files::rename_and_sync(aside, path, parent);
+  if (made.ok()) return manifest;
+  (void)clean();  // what is left is removed when it is next met
+  return made;
+}
+
+absl::Status ingest_shard(const std::string& path, const ClusterId& cluster_id, const std::string& shards_dir,
+                          ShardId id) {
+  const auto manifest = read_manifest(path);
+  if (!manifest.ok()) return manifest.status();
+  if (absl::Status checked = check_claims(*manifest, path, cluster_id, id); !checked.ok()) return checked;
+  const std::string name = files::shard_name(id);
+  const std::string final_path = absl::StrCat(shards_dir, "/", name);
+  std::error_code error;
+  if (fs::exists(final_path, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(final_path, " exists: a snapshot does not replace a shard; its data must be removed first"));
+  }
+  const std::string aside = absl::StrCat(shards_dir, "/", files::kIngestPrefix, name);
+  if (absl::Status cleaned = files::remove_tree(aside); !cleaned.ok()) return cleaned;
+  absl::Status made = ingest_aside(path, *manifest, aside);
+  if (made.ok()) made = files::rename_and_sync(aside, final_path, shards_dir);
+  if (!made.ok()) (void)files::remove_tree(aside);
+  return made;
+}
+
+}  // namespace skua::kv

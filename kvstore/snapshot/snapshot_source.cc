@@ -1,0 +1,248 @@
+#include "kvstore/snapshot/snapshot_source.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/storage/shard_files.h"
+#include "rpc/base/crc32c.h"
+
+namespace skua::kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status read_piece(const std::string& path, uint64_t offset, std::span<char> to) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return files::io_error("opening", path, {errno, std::generic_category()});
+  int failed = 0;
+  while (!to.empty() && failed == 0) {
+    const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
+    if (got > 0) {
+      to = to.subspan(static_cast<size_t>(got));
+      offset += static_cast<uint64_t>(got);
+    } else if (got == 0) {
+      failed = EIO;  // it was longer when the snapshot was made
+    } else if (errno != EINTR) {
+      failed = errno;
+    }
+  }
+  ::close(fd);
+  return failed == 0 ? absl::OkStatus() : files::io_error("reading", path, {failed, std::generic_category()});
+}
+
+}  // namespace
+
+SnapshotSource::Snapshot::~Snapshot() {
+  // What cannot be removed is removed when the source is made the next time.
+  if (!path.empty()) static_cast<void>(files::remove_tree(path));
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::create(const Options& options, ExportFn make) {
+  if (absl::Status removed = files::remove_tree(options.directory); !removed.ok()) return removed;
+  std::error_code error;
+  fs::create_directories(options.directory, error);
+  if (error) return files::io_error("making", options.directory, error);
+  return std::unique_ptr<SnapshotSource>(new SnapshotSource(options, std::move(make)));
+}
+
+SnapshotSource::~SnapshotSource() = default;
+
+absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(const FetchChunk& wanted, TimeNs now,
+                                                                               bool& made) {
+  const ShardId shard{wanted.table, wanted.shard};
+  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  std::lock_guard lock(mutex_);
+  made = false;
+  for (const auto& [id, snapshot] : snapshots_) {
+    if (snapshot->shard != shard || (wanted.snapshot != 0 && wanted.snapshot != id)) continue;
+    if (!snapshot->ready) return absl::UnavailableError("the snapshot is being made: ask again");
+    // One that nobody has begun with yet took so long that whoever asked for it has asked again.
+    if (wanted.snapshot == 0 && snapshot->begun && now - snapshot->made_ns > options_.share_max_ns) continue;
+    snapshot->used_ns = std::max(snapshot->used_ns, now);
+    snapshot->begun = true;
+    return snapshot;
+  }
+  if (wanted.snapshot != 0) {
+    return absl::NotFoundError("this node does not have that snapshot any more: begin another one");
+  }
+  evict(shard, now, gone);
+  if (snapshots_.size() >= options_.open_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this node has ", options_.open_max, " snapshots open, which is its limit: ask again later"));
+  }
+  auto snapshot = std::make_shared<Snapshot>();
+  do snapshot->id = rng_.next();
+  while (snapshot->id == 0 || snapshots_.contains(snapshot->id));
+  snapshot->shard = shard;
+  snapshot->path = absl::StrCat(options_.directory, "/", files::shard_name(shard), "-", snapshot->id);
+  snapshot->made_ns = snapshot->used_ns = now;
+  snapshots_[snapshot->id] = snapshot;
+  made = true;
+  return snapshot;
+}
+
+/// A snapshot is about to be made. Whoever still wanted one of those that go begins anew.
+void SnapshotSource::evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone) {
+  const auto idle = [&](const auto& entry) {
+    return entry.second->ready && now - entry.second->used_ns >= options_.evict_idle_ns;
+  };
+  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
+    if (it->second->shard != shard || !idle(*it)) {
+      ++it;
+      continue;
+    }
+    gone.push_back(std::move(it->second));
+    it = snapshots_.erase(it);
+  }
+  if (snapshots_.size() < options_.open_max) return;
+  const auto oldest = std::ranges::min_element(snapshots_, {}, [](const auto& entry) { return entry.second->used_ns; });
+  if (oldest == snapshots_.end() || !idle(*oldest)) return;
+  gone.push_back(std::move(oldest->second));
+  snapshots_.erase(oldest);
+}
+
+absl::Status SnapshotSource::fill(Snapshot& snapshot) {
+  auto exported = make_(snapshot.shard, snapshot.path);
+  if (!exported.ok()) return exported.status();
+  snapshot.end = exported->end;
+  snapshot.hold = std::move(exported->hold);
+  for (std::string& name : exported->files) {
+    const std::string path = absl::StrCat(snapshot.path, "/", name);
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(path, error);
+    if (error) return files::io_error("reading", path, error);
+    snapshot.files.push_back({std::move(name), bytes});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> SnapshotSource::fetch(const FetchChunk& wanted, TimeNs now) {
+  bool made = false;
+  const auto found = find(wanted, now, made);
+  if (!found.ok()) return found.status();
+  Snapshot& snapshot = **found;
+  if (made) {
+    absl::Status filled = fill(snapshot);
+    std::lock_guard lock(mutex_);
+    snapshot.ready = filled.ok();
+    if (options_.clock) snapshot.made_ns = snapshot.used_ns = options_.clock();
+    if (!filled.ok()) {
+      snapshots_.erase(snapshot.id);
+      return filled;
+    }
+  }
+  if (wanted.file >= snapshot.files.size() || wanted.offset > snapshot.files[wanted.file].bytes) {
+    return absl::InvalidArgumentError("the snapshot has no such file, or the file no such place");
+  }
+  const File& file = snapshot.files[wanted.file];
+  const uint64_t bytes = std::min<uint64_t>(wanted.bytes_max, file.bytes - wanted.offset);
+  std::string data(bytes, '\0');
+  if (absl::Status read = read_piece(absl::StrCat(snapshot.path, "/", file.name), wanted.offset, data); !read.ok()) {
+    return read;
+  }
+  std::array<std::byte, kChunkHeadBytesMax> buffer;
+  const auto head = encode_chunk_head({.snapshot = snapshot.id,
+                                       .end = snapshot.end,
+                                       .files = static_cast<uint32_t>(snapshot.files.size()),
+                                       .file_bytes = file.bytes,
+                                       .offset = wanted.offset,
+                                       .crc32c = crc32c(as_byte_span(data)),
+                                       .name = file.name,
+                                       .data = as_byte_span(data)},
+                                      buffer);
+  if (!head.ok()) return head.status();
+  data.insert(0, as_string_view(*head));
+  return data;
+}
+
+void SnapshotSource::sweep(TimeNs now) {
+  std::vector<std::shared_ptr<Snapshot>> gone;  // removed from disk without the lock
+  std::lock_guard lock(mutex_);
+  for (auto it = snapshots_.begin(); it != snapshots_.end();) {
+    const Snapshot& snapshot = *it->second;
+    const bool over = now - snapshot.used_ns > options_.idle_max_ns || now - snapshot.made_ns > options_.age_max_ns;
+    if (!snapshot.ready || !over) {
+      ++it;
+      continue;
+    }
+    gone.push_back(std::move(it->second));
+    it = snapshots_.erase(it);
+  }
+}
+
+std::string SnapshotSource::slow_exports(TimeNs now) const {
+  std::string all;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, snapshot] : snapshots_) {
+    if (snapshot->ready || now - snapshot->made_ns < options_.slow_ns) continue;
+    absl::StrAppend(&all, all.empty() ? "" : "; ", "shard ", files::shard_name(snapshot->shard),
+                    " is to be copied to another node, and its files are not there after ",
+                    (now - snapshot->made_ns) / kSecond,
+                    " s: the disk is slow or hangs. If it does not, start the node again");
+  }
+  return all;
+}
+
+size_t SnapshotSource::open_count() const {
+  std::lock_guard lock(mutex_);
+  return snapshots_.size();
+}
+
+// --- Behind an endpoint
+
+/// One request, from the worker to a reader and back. Owns itself once it is submitted.
+class SnapshotService::Job final : public ReadJob {
+ public:
+  Job(SnapshotSource& source, const FetchChunk& wanted, TimeNs now, rpc::ReplyToken reply)
+      : source_(source), wanted_(wanted), now_(now), reply_(std::move(reply)) {}
+
+  void run() override {
+    const std::unique_ptr<Job> self(this);
+    source_.sweep(now_);
+    auto chunk = source_.fetch(wanted_, now_);
+    if (!chunk.ok()) return reply_.fail(chunk.status());
+    rpc::MessagePtr message = rpc::MessagePtr::make();
+    rpc::SharedBody* body = rpc::SharedBody::make(*std::move(chunk));
+    static_cast<void>(body->attach(*message));  // the first one fits
+    body->release();
+    reply_.reply(std::move(message));
+  }
+  void refuse(const absl::Status& why) { reply_.fail(why); }
+
+ private:
+  SnapshotSource& source_;
+  const FetchChunk wanted_;
+  const TimeNs now_;
+  rpc::ReplyToken reply_;
+};
+
+SnapshotService::SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
+                                 AllowFn allow)
+    : endpoint_(endpoint), links_(links), readers_(readers), source_(source), allow_(std::move(allow)) {
+  endpoint_.serve(static_cast<rpc::MethodId>(Method::kFetchChunk),
+                  [this](rpc::IncomingCall&& call) { on_request(std::move(call)); });
+}
+
+void SnapshotService::on_request(rpc::IncomingCall&& call) {
+  if (stopped_) return call.reply.fail(absl::UnavailableError("the node is shutting down"));
+  const auto from = links_.identify(call.session);
+  if (!from.ok()) return call.reply.fail(from.status());
+  const auto wanted = decode_fetch_chunk(call.request.bytes());
+  if (!wanted.ok()) return call.reply.fail(wanted.status());
+  const absl::Status allowed = allow_({wanted->table, wanted->shard}, *from);
+  if (!allowed.ok()) return call.reply.fail(allowed);
+  auto job = std::make_unique<Job>(source_, *wanted, endpoint_.now_ns(), std::move(call.reply));
+  const absl::Status submitted = readers_.submit(*job);
+  if (!submitted.ok()) return job->refuse(submitted);
+  static_cast<void>(job.release());  // run() ends it
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,76 @@
+#include "kvstore/snapshot/snapshot_tail.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace skua::kv {
+
+SnapshotTail::SnapshotTail(const SnapshotTailOptions& options, uint32_t table, uint32_t shard, NodeId from,
+                           EntryId begin, TimeNs now)
+    : options_(options),
+      table_(table),
+      shard_(shard),
+      from_(from),
+      end_(begin),
+      ask_at_ns_(now),
+      pause_ns_(options.pause_min_ns) {}
+
+std::optional<FetchTail> SnapshotTail::poll(TimeNs now) {
+  if (waits_ || lost_ || !known_ || now < ask_at_ns_) return std::nullopt;
+  waits_ = true;
+  return FetchTail{table_, shard_, end_.index, options_.bytes_max};
+}
+
+/// Whether it is of this shard, from its primary, and goes on where the last one ended.
+bool SnapshotTail::follows(const ReplicaFrame& frame) const {
+  const auto* const append = std::get_if<Append>(&frame.message);
+  if (append == nullptr || frame.envelope.table != table_ || frame.envelope.shard != shard_ ||
+      frame.envelope.from != from_) {
+    return false;
+  }
+  // A source that does not know an epoch any more says 0.
+  const bool agrees = append->prev.epoch == end_.epoch || append->prev.epoch == 0 || end_.epoch == 0;
+  // Where a copy ends its source says, too: the highest index of all has nothing behind it.
+  const bool committed =
+      append->commit_index >= end_.index && append->epochs.size() <= append->commit_index - end_.index;
+  return append->prev.index == end_.index && agrees && committed && std::ranges::is_sorted(append->epochs) &&
+         (append->epochs.empty() || append->epochs.front() >= end_.epoch);
+}
+
+absl::StatusOr<SnapshotTail::Taken> SnapshotTail::on_piece(ByteSpan bytes, ReplicaFrame& frame, TimeNs now) {
+  absl::Status status = decode_frame(bytes, frame);
+  if (status.ok() && !follows(frame)) status = absl::InvalidArgumentError("these entries are not those that follow");
+  if (!status.ok()) {
+    waits_ = false;
+    pause(now);
+    return status;
+  }
+  const Append& append = std::get<Append>(frame.message);
+  pause_ns_ = options_.pause_min_ns;
+  at_end_ = end_.index + append.epochs.size() == append.commit_index;
+  ask_at_ns_ = at_end_ ? now + options_.idle_ns : now;
+  if (append.epochs.empty()) {
+    waits_ = false;
+    return Taken::kEmpty;
+  }
+  end_ = {end_.index + append.epochs.size(), append.epochs.back()};
+  return Taken::kKeep;
+}
+
+void SnapshotTail::kept() {
+  waits_ = false;
+}
+
+void SnapshotTail::on_failed(const absl::Status& why, TimeNs now) {
+  waits_ = false;
+  lost_ = lost_ || absl::IsOutOfRange(why);
+  known_ = known_ && !absl::IsUnimplemented(why);
+  pause(now);
+}
+
+void SnapshotTail::pause(TimeNs now) {
+  ask_at_ns_ = now + pause_ns_;
+  pause_ns_ = std::min(2 * pause_ns_, options_.pause_max_ns);
+}
+
+}  // namespace skua::kv

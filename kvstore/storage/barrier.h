@@ -1,0 +1,17 @@
+// What a barrier in a shard's log must say (kvstore/codec/effect.h has its bytes).
+#ifndef SKUA_KVSTORE_STORAGE_BARRIER_H_
+#define SKUA_KVSTORE_STORAGE_BARRIER_H_
+
+#include "absl/status/status.h"
+#include "kvstore/replication/epoch_runs.h"
+#include "rpc/base/bytes.h"
+
+namespace skua::kv {
+
+/// INVALID_ARGUMENT: this is a barrier that the primary of the entry's epoch cannot have made. `payload`: without an
+/// entry's head.
+[[nodiscard]] absl::Status check_barrier(EntryId id, ByteSpan payload);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_STORAGE_BARRIER_H_

@@ -1,0 +1,75 @@
+#include "kvstore/storage/completion_rows.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/storage/replica_rows.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr size_t kClientIdBytes = sizeof(uint64_t);
+
+void write_key(uint64_t client_id, std::string& out) {
+  out.assign(kKeyBytesMax + kClientIdBytes, '\0');
+  for (size_t i = 0; i < kClientIdBytes; ++i) {
+    out[kKeyBytesMax + i] = static_cast<char>(client_id >> (8 * (kClientIdBytes - 1 - i)));
+  }
+}
+
+uint64_t client_of(std::string_view key) {
+  uint64_t id = 0;
+  for (const char c : key.substr(kKeyBytesMax)) id = id << 8 | static_cast<uint8_t>(c);
+  return id;
+}
+
+}  // namespace
+
+std::string completion_key(uint64_t client_id) {
+  std::string key;
+  write_key(client_id, key);
+  return key;
+}
+
+absl::Status load_completions(std::span<const InternalRow> rows, CompletionTable& table, uint64_t latest_ms,
+                              CompletionTable::Changed changed) {
+  const std::string life_key = completion_key(0);
+  for (const InternalRow& row : rows) {
+    if (is_replica_key(row.key)) continue;
+    if (row.key == life_key) continue;
+    const bool sound = row.key.size() == kKeyBytesMax + kClientIdBytes &&
+                       table.load(client_of(row.key), as_byte_span(row.value), row.version);
+    if (!sound) return absl::DataLossError("a row of the shard's completion records is damaged");
+  }
+  table.loaded(latest_ms, changed);
+  return absl::OkStatus();
+}
+
+absl::Status CompletionRows::load(std::span<const InternalRow> rows, uint64_t latest_ms) {
+  return load_completions(rows, table_, latest_ms, [this](uint64_t client_id) { touched_.insert(client_id); });
+}
+
+void CompletionRows::record(const Completion& completion, uint64_t index, uint64_t time_ms) {
+  table_.record(completion, index, time_ms, [this](uint64_t client_id) { touched_.insert(client_id); });
+  touched_.insert(completion.id.client_id);
+}
+
+void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
+  size_t used = 0;
+  const auto begin = static_cast<std::ptrdiff_t>(out.size());
+  for (const uint64_t client_id : touched_) {
+    if (used == rows_.size()) rows_.emplace_back();
+    Row& row = rows_[used++];
+    write_key(client_id, row.key);
+    const std::optional<uint64_t> version = table_.encode_row(client_id, row.value);
+    AppliedEffect& effect = out.emplace_back();
+    effect.key = row.key;
+    if (version) effect.value = as_byte_span(row.value);
+    effect.version = version && *version != 0 ? *version : index;
+  }
+  // The set's order differs from run to run, and a simulated run must be repeatable.
+  std::sort(out.begin() + begin, out.end(),
+            [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });
+}
+
+}  // namespace skua::kv

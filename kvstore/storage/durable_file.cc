@@ -1,0 +1,56 @@
+#include "kvstore/storage/durable_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+absl::Status io_error(const char* what, const std::string& path, int error) {
+  const std::string text = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
+  return is_shortage(error) ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+}
+
+absl::Status write_and_sync(const std::string& path, std::string_view bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+  if (fd < 0) return io_error("creating", path, errno);
+  int error = 0;
+  while (!bytes.empty() && error == 0) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  if (error == 0 && ::fsync(fd) != 0) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;
+  return error == 0 ? absl::OkStatus() : io_error("writing", path, error);
+}
+
+absl::Status sync_directory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return io_error("opening", path, errno);
+  const int error = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return error == 0 ? absl::OkStatus() : io_error("syncing", path, error);
+}
+
+}  // namespace
+
+absl::Status replace_file(const std::string& directory, const std::string& name, std::string_view bytes) {
+  const std::string path = absl::StrCat(directory, "/", name);
+  const std::string aside = path + ".new";
+  if (absl::Status status = write_and_sync(aside, bytes); !status.ok()) return status;
+  if (::rename(aside.c_str(), path.c_str()) != 0) return io_error("renaming", aside, errno);
+  return sync_directory(directory);
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,347 @@
+#include "kvstore/storage/offline_store.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/effect.h"
+#include "kvstore/codec/text.h"
+#include "kvstore/log/posix_device.h"
+#include "kvstore/storage/recovery.h"
+#include "kvstore/storage/replica_rows.h"
+#include "kvstore/storage/shard_db.h"
+#include "kvstore/storage/shard_files.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr char kRestore[] =
+    "the node refuses the shards that lost records and serves the others: restore those from a replica or a backup, or "
+    "drop their table";
+constexpr char kRestoreShard[] = "restore the shard from a replica or a backup, or drop its table";
+
+/// The number behind " offset " in a message of ours or of RocksDB.
+std::optional<uint64_t> offset_in(std::string_view message) {
+  constexpr std::string_view kWord = " offset ";
+  const size_t at = message.find(kWord);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = message.substr(at + kWord.size());
+  uint64_t offset = 0;
+  const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+  if (!absl::SimpleAtoi(absl_view(digits), &offset)) return std::nullopt;
+  return offset;
+}
+
+/// The file below `directory` that a message of RocksDB blames; the directory if it blames none.
+std::string file_in(std::string_view message, const std::string& directory) {
+  const size_t at = message.rfind(directory + "/");
+  if (at == std::string_view::npos) return directory;
+  const size_t end = message.find_first_of(" :;,", at + directory.size());
+  return std::string(message.substr(at, end == std::string_view::npos ? end : end - at));
+}
+
+bool has_shard(const LogRecovery& recovery, LogShard shard) {
+  const std::vector<ShardPosition> shards = recovery.shards();
+  return std::ranges::find(shards, shard, &ShardPosition::shard) != shards.end();
+}
+
+uint64_t bytes_of(const std::vector<StoredFile>& stored) {
+  uint64_t bytes = 0;
+  for (const StoredFile& file : stored) bytes += file.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::open(Options options) {
+  std::unique_ptr<OfflineStore> store(new OfflineStore(std::move(options)));
+  if (absl::Status opened = store->open_logs(); !opened.ok()) return opened;
+  if (absl::Status opened = store->open_shards(); !opened.ok()) return opened;
+  return store;
+}
+
+absl::Status OfflineStore::open_logs() {
+  for (uint32_t worker = 0;; ++worker) {
+    const std::string directory = files::log_dir(options_.data_dir, worker);
+    std::error_code error;
+    const bool exists = std::filesystem::exists(directory, error);
+    if (error) return files::io_error("looking for", directory, error);
+    if (!exists) return absl::OkStatus();
+    OfflineLog& log = logs_.emplace_back(OfflineLog{.worker = worker, .directory = directory});
+    auto device = open_posix_device(directory, {.read_only = true});
+    if (!device.ok()) {
+      log.status = device.status();
+      continue;
+    }
+    log.device = *std::move(device);
+    LogIdentity identity = options_.identity;
+    identity.log_number = worker;
+    auto scanned = LogRecovery::scan(*log.device, identity, [this](const LogProgress& progress) {
+      if (options_.progress) options_.progress(progress.bytes_done, progress.bytes_total);
+    });
+    if (scanned.ok()) {
+      log.recovery = *std::move(scanned);
+    } else {
+      log.status = scanned.status();
+    }
+  }
+}
+
+absl::Status OfflineStore::open_shards() {
+  const std::string dir = files::shards_dir(options_.data_dir);
+  std::map<ShardId, OfflineShard> found;
+  std::error_code error;
+  if (std::filesystem::exists(dir, error)) {
+    for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (const auto id = files::parse_shard_name(name)) {
+        found[*id] = OfflineShard{.id = *id, .directory = absl::StrCat(dir, "/", name)};
+      }
+    }
+  }
+  if (error) return files::io_error("listing", dir, error);
+  for (const OfflineLog& log : logs_) {
+    if (log.recovery == nullptr) continue;
+    for (const ShardPosition& position : log.recovery->shards()) {
+      const ShardId id = shard_id_of(position.shard);
+      OfflineShard& shard = found.try_emplace(id, OfflineShard{.id = id}).first->second;
+      // Those that it left long ago may still have it, for want of room for its end.
+      if (shard.log != nullptr && position.last_index < shard.log_last_index) continue;
+      shard.log = &log;
+      shard.log_last_index = position.last_index;
+    }
+  }
+  for (auto& [id, shard] : found) {
+    if (shard.directory.empty()) {
+      shard.status = absl::NotFoundError("the log has records of the shard, which has no database: it was dropped");
+    } else {
+      auto db = OfflineDb::open(dir, id);
+      shard.status = db.status();
+      if (db.ok()) shard.db = *std::move(db);
+    }
+    join(shard);
+    shards_.push_back(std::move(shard));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OfflineStore::load_rows(OfflineShard& shard) {
+  const auto stored = shard.db->take_internal_rows();
+  if (!stored.ok()) return stored.status();
+  ReplicaRows rows;
+  if (absl::Status loaded = rows.load(*stored); !loaded.ok()) return loaded;
+  static_cast<void>(rows.drop_old(shard.applied_index()));
+  for (auto& [index, entry] : rows.tail) shard.rows[index] = std::move(entry.payload);
+  return absl::OkStatus();
+}
+
+/// As recovery sees it (recovery.cc): what the log has must join what the database has, entries in rows among it.
+void OfflineStore::join(OfflineShard& shard) const {
+  if (shard.db == nullptr) return;
+  const LogShard log_shard = log_shard_of(shard.id);
+  shard.replay_from = shard.applied_index();
+  shard.log_status = load_rows(shard);
+  const uint64_t last_row = shard.rows.empty() ? shard.replay_from : shard.rows.rbegin()->first;
+  const auto status = [&] {
+    for (const OfflineLog& log : logs_) {
+      if (log.recovery == nullptr) continue;
+      const bool concerned = shard.log == nullptr || shard.log == &log || has_shard(*log.recovery, log_shard);
+      if (!concerned) continue;
+      const absl::Status joined = log.recovery->status({log_shard, shard.replay_from});
+      if (!joined.ok()) return joined;
+    }
+    return absl::OkStatus();
+  };
+  const bool rows_count = std::ranges::none_of(logs_, [&](const OfflineLog& log) {
+    return log.recovery != nullptr && log.recovery->may_lack_records(log_shard);
+  });
+  while (shard.log_status.ok() && rows_count && shard.replay_from < last_row && !status().ok()) ++shard.replay_from;
+  if (shard.log_status.ok()) shard.log_status = status();
+}
+
+// --- verify
+
+void OfflineStore::verify(absl::FunctionRef<void(const Finding&)> tell) const {
+  for (const OfflineLog& log : logs_) verify_log(log, tell);
+  uint64_t total = 0;
+  uint64_t done = 0;
+  for (const OfflineShard& shard : shards_) {
+    if (shard.db != nullptr) total += bytes_of(shard.db->files());
+  }
+  for (const OfflineShard& shard : shards_) {
+    if (!shard.directory.empty()) verify_shard(shard, done, total, tell);
+  }
+}
+
+void OfflineStore::verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const {
+  Finding finding{.subject = absl::StrCat("log ", log.worker), .status = log.status, .file = log.directory};
+  if (!log.status.ok()) {
+    finding.remedy = "put the directories back where they were, or give the node the right --data-dir";
+    return tell(finding);
+  }
+  for (const LogDamage& damage : log.recovery->damages()) {
+    finding.status = absl::DataLossError(
+        absl::StrCat("groups ", damage.first_group, " to ", damage.last_group, " cannot be read, wholly or in part"));
+    finding.file = damage.path;
+    finding.offset = damage.offset;
+    finding.remedy = kRestore;
+    tell(finding);
+  }
+  if (!log.recovery->damages().empty()) return;
+  uint64_t groups = 0;
+  uint64_t records = 0;
+  const std::vector<LogSegmentInfo> segments = log.recovery->segments();
+  for (const LogSegmentInfo& segment : segments) {
+    groups += segment.groups;
+    records += segment.records;
+  }
+  const LogTail& tail = log.recovery->tail();
+  finding.detail = absl::StrCat(
+      counted(segments.size(), "segment"), ", ", counted(groups, "group"), ", ", counted(records, "record"), "; ",
+      tail.closed ? "closed in order"
+      : tail.torn ? absl::StrCat("ends torn at offset ", tail.offset, " of ", tail.path, ", as a crash does")
+                  : "not closed");
+  tell(finding);
+}
+
+void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
+                                absl::FunctionRef<void(const Finding&)> tell) const {
+  bool sound = true;
+  const auto complain = [&](const absl::Status& status, const std::string& file, const char* remedy) {
+    sound = false;
+    tell({.subject = absl::StrCat("shard ", files::shard_name(shard.id)),
+          .status = status,
+          .detail = {},
+          .file = file,
+          .offset = offset_in(std_view(status.message())),
+          .remedy = remedy});
+  };
+  if (!shard.status.ok()) {
+    return complain(shard.status, file_in(std_view(shard.status.message()), shard.directory), kRestoreShard);
+  }
+  if (!shard.log_status.ok())
+    complain(shard.log_status, shard.log == nullptr ? "" : shard.log->directory, kRestoreShard);
+  const std::vector<StoredFile> stored = shard.db->files();
+  for (const StoredFile& file : stored) {
+    if (absl::Status checked = shard.db->check(file); !checked.ok()) complain(checked, file.path, kRestoreShard);
+    done += file.bytes;
+    if (options_.progress) options_.progress(done, total);
+  }
+  if (!sound) return;
+  // The files are as they were written; this is whether they say what a shard's database must.
+  uint64_t keys = 0;
+  uint64_t newest = 0;
+  const auto end = shard.db->db().scan({}, [&](const ScanRow& row) {
+    ++keys;
+    newest = std::max(newest, row.version);
+    return true;
+  });
+  if (!end.ok()) return complain(end.status(), shard.directory, kRestoreShard);
+  if (newest > shard.applied_index()) {
+    return complain(absl::DataLossError(absl::StrCat("a key has version ", newest, ", above the applied index ",
+                                                     shard.applied_index())),
+                    shard.directory, kRestoreShard);
+  }
+  tell({.subject = absl::StrCat("shard ", files::shard_name(shard.id)),
+        .detail = absl::StrCat(counted(stored.size(), "file"), ", ", counted(bytes_of(stored), "byte"), ", ",
+                               counted(keys, "key"), "; applied index ", shard.applied_index(), ", ",
+                               counted(shard.unapplied(), "record"), " to replay"),
+        .file = shard.directory,
+        .offset = std::nullopt});
+}
+
+// --- dump
+
+bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay) {
+  EffectReader reader(payload);
+  while (const auto effect = reader.next()) {
+    if (effect->key < selection.start) continue;
+    Unapplied& last = overlay[std::string(effect->key)];
+    last.version = index;
+    last.value.reset();
+    if (effect->value) last.value.emplace(as_string_view(*effect->value));
+  }
+  return reader.complete();
+}
+
+absl::Status OfflineStore::read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
+                                          std::map<ShardId, Overlay>& overlays) const {
+  absl::Status foreign;
+  const auto not_known = [&foreign](uint64_t index, const std::string& where) {
+    foreign = absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's"));
+  };
+  // The rows of those of which no record came yet. The first one replaces what is in rows from its index on.
+  std::map<ShardId, const OfflineShard*> in_rows;
+  const auto take_rows = [&](const OfflineShard& shard, uint64_t before) {
+    for (const auto& [index, payload] : shard.rows) {
+      if (index >= before) break;
+      if (!take_effects(as_byte_span(payload), index, selection, overlays[shard.id])) {
+        not_known(index, shard.directory);
+      }
+    }
+    in_rows.erase(shard.id);
+  };
+  for (const OfflineShard* shard : wanted) in_rows[shard->id] = shard;
+  for (const OfflineLog& log : logs_) {
+    std::vector<AppliedIndex> applied;
+    for (const OfflineShard* shard : wanted) {
+      if (shard->log == &log) applied.push_back({log_shard_of(shard->id), shard->replay_from});
+    }
+    if (applied.empty()) continue;
+    const auto take = [&](const RecordView& record) {
+      const ShardId id = shard_id_of(record.header.shard);
+      if (const auto waits = in_rows.find(id); waits != in_rows.end()) take_rows(*waits->second, record.header.index);
+      if (!take_effects(record.payload, record.header.index, selection, overlays[id])) {
+        not_known(record.header.index, log.directory);
+      }
+    };
+    if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+  }
+  for (const OfflineShard* shard : wanted) {
+    if (in_rows.contains(shard->id)) take_rows(*shard, UINT64_MAX);
+  }
+  return foreign;
+}
+
+absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,
+                                absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
+  std::vector<const OfflineShard*> wanted;
+  for (const OfflineShard& shard : shards_) {
+    if (shard.directory.empty() || (selection.table_id && *selection.table_id != shard.id.table_id) ||
+        (selection.shard && *selection.shard != shard.id.shard)) {
+      continue;
+    }
+    if (!shard.is_sound()) refused(shard.id, shard.status.ok() ? shard.log_status : shard.status);
+    if (shard.is_sound() || (selection.salvage && shard.db != nullptr)) wanted.push_back(&shard);
+  }
+  std::map<ShardId, Overlay> overlays;
+  if (absl::Status read = read_unapplied(wanted, selection, overlays); !read.ok()) return read;
+  bool go_on = true;
+  for (const OfflineShard* shard : wanted) {
+    const Overlay& overlay = overlays[shard->id];
+    auto next = overlay.begin();
+    // Rows of the log up to, not including, `key`.
+    const auto show_before = [&](const std::string_view* key) {
+      for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
+        if (!next->second.value) continue;
+        go_on = visit(shard->id, {next->first, next->second.version, as_byte_span(*next->second.value)});
+      }
+    };
+    const auto end = shard->db->db().scan({.start = selection.start}, [&](const ScanRow& row) {
+      show_before(&row.key);
+      if (go_on && (next == overlay.end() || next->first != row.key)) go_on = visit(shard->id, row);
+      return go_on;
+    });
+    if (!end.ok()) return end.status();
+    show_before(nullptr);
+    if (!go_on) break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,135 @@
+// A stopped node's data, looked at without changing it: each worker's log, each shard's database, and how they fit together.
+//
+//    <data-dir>/log/0    log/1 ...      LogRecovery::scan of each, as when the node starts
+//                   \   /
+//    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in the log that it was in last
+//
+// What dump() shows is what recovery would make of it: the database, and above its applied index the log. Memory: the
+// latest unapplied write of each key, at most a log's window.
+#ifndef SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
+#define SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/codec/reply.h"
+#include "kvstore/log/device.h"
+#include "kvstore/log/log_recovery.h"
+#include "kvstore/storage/offline_db.h"
+
+namespace skua::kv {
+
+struct OfflineLog {
+  uint32_t worker = 0;
+  std::string directory{};
+  absl::Status status{};  ///< why it cannot be read; damage is not a reason (recovery->damages())
+  std::unique_ptr<Device> device{};
+  std::unique_ptr<LogRecovery> recovery{};
+};
+
+struct OfflineShard {
+  ShardId id;
+  std::string directory{};
+  absl::Status status{};  ///< why the database cannot be opened
+  std::unique_ptr<OfflineDb> db{};
+  const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
+  uint64_t log_last_index = 0;
+  uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
+  /// Payloads of entries, by index, that are in the database and not applied (replica_rows.h); the log need not have
+  /// them.
+  std::map<uint64_t, std::string> rows{};
+  absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
+
+  [[nodiscard]] bool is_sound() const { return status.ok() && log_status.ok(); }
+  [[nodiscard]] uint64_t applied_index() const { return db == nullptr ? 0 : db->applied_index(); }
+  /// Records that recovery would bring into the database.
+  [[nodiscard]] uint64_t unapplied() const {
+    return log_last_index > applied_index() ? log_last_index - applied_index() : 0;
+  }
+};
+
+/// Bytes looked at, of all there are.
+using OfflineProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+/// Nobody else may use the directory meanwhile. Thread: one.
+class OfflineStore {
+ public:
+  struct Options {
+    std::string data_dir;
+    LogIdentity identity{};  ///< log_number is filled in
+    OfflineProgress progress{};
+  };
+
+  /// Reads all logs and opens all databases. What cannot be read is in their status. Errors: directories that cannot be
+  /// listed.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineStore>> open(Options options);
+
+  [[nodiscard]] const std::deque<OfflineLog>& logs() const { return logs_; }
+  /// By id; a shard that only a log knows has an empty directory.
+  [[nodiscard]] const std::vector<OfflineShard>& shards() const { return shards_; }
+
+  /// What verify() found of one file, log or shard.
+  struct Finding {
+    std::string subject;               ///< "log 0", "shard 7-1"
+    absl::Status status{};             ///< OK: all of it is as it was written
+    std::string detail{};              ///< if OK
+    std::string file{};                ///< that is damaged; empty if it is none in particular
+    std::optional<uint64_t> offset{};  ///< in it, where that is known
+    std::string remedy{};
+  };
+  /// Reads every byte of the databases (those of the logs were read by open) and tells what it finds, one log or shard
+  /// after the other.
+  void verify(absl::FunctionRef<void(const Finding&)> tell) const;
+
+  /// Which rows dump() visits.
+  struct Selection {
+    std::optional<uint32_t> table_id{};
+    std::optional<uint32_t> shard{};
+    std::string start{};   ///< first key of each shard
+    bool salvage = false;  ///< of a shard that recovery would refuse, what its database holds
+  };
+  /// False ends the dump.
+  using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
+  /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its database
+  /// is wanted. Errors: what the files say while they are read.
+  [[nodiscard]] absl::Status dump(const Selection& selection, DumpVisitor visit,
+                                  absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
+
+ private:
+  /// The last unapplied write of each key.
+  struct Unapplied {
+    uint64_t version = 0;
+    std::optional<std::string> value;
+  };
+  using Overlay = std::map<std::string, Unapplied, std::less<>>;
+  /// False: the payload is not one of this build's.
+  static bool take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay);
+
+  explicit OfflineStore(Options options) : options_(std::move(options)) {}
+  absl::Status open_logs();
+  absl::Status open_shards();
+  void join(OfflineShard& shard) const;
+  static absl::Status load_rows(OfflineShard& shard);
+  void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;
+  void verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
+                    absl::FunctionRef<void(const Finding&)> tell) const;
+  absl::Status read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
+                              std::map<ShardId, Overlay>& overlays) const;
+
+  const Options options_;
+  std::deque<OfflineLog> logs_;  // shards point into it
+  std::vector<OfflineShard> shards_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_

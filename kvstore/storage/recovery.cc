@@ -1,0 +1,256 @@
+#include "kvstore/storage/recovery.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/effect.h"
+#include "kvstore/log/segment.h"
+#include "kvstore/storage/effect_batch.h"
+#include "kvstore/storage/replica_tail.h"
+#include "kvstore/storage/shard_db.h"
+#include "kvstore/types/engine_mutants.h"
+#include "rpc/base/status.h"
+
+namespace skua::kv {
+namespace {
+
+constexpr unsigned kThreadsMax = 8;
+constexpr uint64_t kProgressBytes = uint64_t{512} << 20;
+
+struct ShardState {
+  LogShard log_shard = 0;
+  std::unique_ptr<ShardDb> db;  // null: missing, or refused
+  absl::Status refused{};
+  uint64_t last_index = 0;   // replayed
+  uint64_t replay_from = 0;  // the log's records behind this one
+  EffectBatch batch;         // views into the segments held
+  ReplicaTail tail;          // replicated shards
+};
+
+class Recovery {
+ public:
+  Recovery(Device& device, const RecoveryOptions& options, RocksdbEngine& engine)
+      : device_(device), options_(options), engine_(engine) {}
+
+  absl::StatusOr<RecoveredLog> run() {
+    auto scanned = LogRecovery::scan(device_, options_.log.identity, [this](const LogProgress& p) { tell("read", p); });
+    if (!scanned.ok()) return scanned.status();
+    recovery_ = *std::move(scanned);
+    tell_findings();
+    for (const ShardPosition& position : recovery_->shards()) open(position.shard);
+    if (absl::Status replayed = replay(); !replayed.ok()) return replayed;
+    side_by_side([](ShardState& shard) { finish(shard); });
+    return reopen();
+  }
+
+ private:
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
+  void tell(const char* what, const LogProgress& progress) {
+    if (progress.bytes_done < told_bytes_) told_bytes_ = 0;
+    if (progress.bytes_done - told_bytes_ < kProgressBytes) return;
+    told_bytes_ = progress.bytes_done;
+    tell(absl::StrCat("log ", what, " ", progress.bytes_done >> 20, " of ", progress.bytes_total >> 20, " MiB"));
+  }
+
+  void tell_findings() const {
+    const LogTail& tail = recovery_->tail();
+    if (tail.torn) {
+      tell(absl::StrCat("log ends torn file=", tail.path, " offset=", tail.offset, " groups_cut=", tail.groups_cut));
+    }
+    for (const LogDamage& damage : recovery_->damages()) {
+      tell(absl::StrCat("log damaged file=", damage.path, " offset=", damage.offset));
+    }
+  }
+
+  void open(LogShard log_shard) {
+    const ShardId id = shard_id_of(log_shard);
+    shards_.push_back(std::make_unique<ShardState>());
+    ShardState& shard = *shards_.back();
+    shard.log_shard = log_shard;
+    auto db = engine_.open_db(options_.shards_dir, id, RocksdbEngine::IfMissing::kFail);
+    if (absl::IsNotFound(db.status())) {
+      tell(absl::StrCat("log has records of shard ", id.table_id, "-", id.shard, ", which has no data here: dropped"));
+      return;
+    }
+    if (!db.ok()) {
+      shard.refused = db.status();
+      return;
+    }
+    shard.last_index = (*db)->applied_index();
+    const std::vector<InternalRow> rows = (*db)->take_internal_rows();
+    shard.refused = shard.tail.load(rows, shard.last_index);
+    // Of entries in rows the log need not have the records: it began behind them, or among them after a truncation. Not
+    // if it is damaged there: what is missing may have replaced some of the rows.
+    shard.replay_from = shard.last_index;
+    const bool rows_count = !recovery_->may_lack_records(log_shard);
+    while (shard.refused.ok() && rows_count && shard.replay_from < shard.tail.last_index() &&
+           !recovery_->status({log_shard, shard.replay_from}).ok()) {
+      ++shard.replay_from;
+    }
+    if (shard.refused.ok()) shard.refused = recovery_->status({log_shard, shard.replay_from});
+    shard.batch.set_limits(options_.completions);
+    if (shard.refused.ok()) shard.refused = shard.batch.load(rows);
+    if (shard.refused.ok()) shard.db = *std::move(db);
+  }
+
+  absl::Status replay() {
+    std::vector<AppliedIndex> applied;
+    for (const auto& shard : shards_) {
+      if (shard->db == nullptr) continue;
+      applied.push_back({shard->log_shard, shard->replay_from});
+      by_log_shard_[shard->log_shard] = shard.get();
+    }
+    if (applied.empty()) return absl::OkStatus();
+    absl::Status status = recovery_->replay(
+        applied, [this](const RecordView& record) { take(record); },
+        [this](SegmentBytes segment) { hold(std::move(segment)); },
+        [this](const LogProgress& progress) { tell("replayed", progress); });
+    apply_chunk();
+    return status;
+  }
+
+  void take(const RecordView& record) {
+    ShardState& shard = *by_log_shard_.find(record.header.shard)->second;
+    if (!shard.refused.ok()) return;
+    ++records_;
+    if (!shard.tail.active() && !EffectReader(record.payload).entry()) {
+      return take_effects(shard, record.header.index, record.header.time, record.payload);
+    }
+    if (shard.refused = shard.tail.take(record); !shard.refused.ok()) return;
+    shard.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
+      take_effects(shard, index, entry.time_ms, as_byte_span(entry.payload));
+    });
+  }
+
+  void take_effects(ShardState& shard, uint64_t index, int64_t time_ms, ByteSpan payload) const {
+    if (!shard.batch.take(index, time_ms, payload) || index <= shard.last_index) {
+      shard.refused = absl::DataLossError(absl::StrCat("record ", index, " of the shard in the log ",
+                                                       device_.path_of(""), " is not one of this build's"));
+      return;
+    }
+    shard.last_index = index;
+  }
+
+  /// What is taken of a segment points into it until it is applied.
+  void hold(SegmentBytes segment) {
+    held_bytes_ += segment.bytes().size();
+    held_.push_back(std::move(segment));
+    if (held_bytes_ >= options_.chunk_bytes) apply_chunk();
+  }
+
+  void apply_chunk() {
+    side_by_side([](ShardState& shard) { apply(shard); });
+    held_.clear();
+    held_bytes_ = 0;
+  }
+
+  static void apply(ShardState& shard) {
+    if (!shard.refused.ok() || shard.db == nullptr) return;
+    shard.refused = shard.batch.apply(*shard.db, shard.last_index);
+    shard.tail.release();
+  }
+
+  /// What is not known to be committed, beside the users' rows.
+  static void keep_tail(ShardState& shard) {
+    if (!shard.tail.active() || !shard.refused.ok()) return;
+    const std::vector<AppliedEffect> rows = shard.tail.rows();
+    if (!rows.empty()) shard.refused = shard.db->apply(rows, shard.last_index);
+  }
+
+  static void finish(ShardState& shard) {
+    if (shard.db == nullptr) return;
+    keep_tail(shard);
+    const bool flushes = !engine_mutant(EngineMutant::kEndUnflushed);
+    if (shard.refused.ok() && flushes) shard.refused = shard.db->flush().status();
+    shard.db.reset();
+  }
+
+  template <typename Work>
+  void side_by_side(Work work) {
+    std::atomic<size_t> next{0};
+    const auto take_some = [&] {
+      for (size_t i = next.fetch_add(1); i < shards_.size(); i = next.fetch_add(1)) work(*shards_[i]);
+    };
+    const int threads = options_.threads > 0
+                            ? options_.threads
+                            : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsMax));
+    std::vector<std::thread> helpers;
+    for (int i = 1; i < threads; ++i) helpers.emplace_back(take_some);
+    take_some();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
+  absl::StatusOr<RecoveredLog> reopen() {
+    auto log = Log::open(device_, options_.log, *recovery_);
+    if (!log.ok()) return log.status();
+    RecoveredLog out{.log = *std::move(log), .refused = {}, .records_replayed = records_};
+    for (const auto& shard : shards_) {
+      if (shard->refused.ok()) {
+        out.log->set_durable(shard->log_shard, std::max(shard->last_index, shard->tail.last_index()));
+      } else {
+        out.refused[shard_id_of(shard->log_shard)] = shard->refused;
+      }
+    }
+    // Before the ends, which take a segment: a full disk may have none but these.
+    if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
+    if (absl::Status ended = end_whole_shards(*out.log); !ended.ok()) return ended;
+    if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
+    return out;
+  }
+
+  static absl::Status recycle(Log& log) {
+    const absl::Status recycled = log.recycle();
+    return absl::IsResourceExhausted(recycled) ? absl::OkStatus() : recycled;
+  }
+
+  /// Without room for it they stay: the log needs nothing of them, and the next recovery finds that out again.
+  absl::Status end_whole_shards(Log& log) const {
+    for (const auto& shard : shards_) {
+      if (!shard->refused.ok()) continue;
+      if (absl::Status ended = log.end_shard(shard->log_shard, 0); !ended.ok()) return ended;
+    }
+    const auto committed = log.commit();
+    if (!absl::IsResourceExhausted(committed.status())) return committed.status();
+    tell(absl::StrCat("log has no room for a segment; writes are refused until there is: ",
+                      committed.status().message()));
+    return absl::OkStatus();
+  }
+
+  Device& device_;
+  const RecoveryOptions& options_;
+  RocksdbEngine& engine_;
+  std::unique_ptr<LogRecovery> recovery_;
+  std::vector<std::unique_ptr<ShardState>> shards_;
+  absl::flat_hash_map<LogShard, ShardState*> by_log_shard_;
+  std::vector<SegmentBytes> held_;
+  size_t held_bytes_ = 0;
+  uint64_t records_ = 0;
+  uint64_t told_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options, RocksdbEngine& engine) {
+  return Recovery(device, options, engine).run();
+}
+
+absl::StatusOr<size_t> give_up_spares(Device& device) {
+  const auto names = device.list();
+  if (!names.ok()) return names.status();
+  size_t removed = 0;
+  for (const std::string& name : *names) {
+    if (!parse_spare_name(name)) continue;
+    if (absl::Status status = device.remove(name); !status.ok()) return status;
+    ++removed;
+  }
+  return removed;
+}
+
+}  // namespace skua::kv

@@ -1,0 +1,64 @@
+// Empties a worker's log into the databases when the node starts, before any shard is served.
+//
+//    LogRecovery::scan --> per shard: open its database, is anything missing?  --> replay what is above its applied index
+//                                |                                                     in chunks, sorted by key
+//                                +--> refused: the shard is not served                 flush, close
+//    Log::open --> every shard that is whole is ended in the log --> its segments are spares again
+//
+// Afterwards the log holds records of refused shards only, so the shards may go to any worker. It may be repeated: a crash in
+// the middle leaves the log as it was, and effects that are applied twice are the same.
+#ifndef SKUA_KVSTORE_STORAGE_RECOVERY_H_
+#define SKUA_KVSTORE_STORAGE_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kvstore/completions/completions.h"
+#include "kvstore/log/device.h"
+#include "kvstore/log/log.h"
+#include "kvstore/storage/rocksdb_engine.h"
+
+namespace skua::kv {
+
+/// A shard as logs name it, and back.
+[[nodiscard]] constexpr LogShard log_shard_of(ShardId id) {
+  return LogShard{id.table_id} << 32 | id.shard;
+}
+[[nodiscard]] constexpr ShardId shard_id_of(LogShard shard) {
+  return {static_cast<uint32_t>(shard >> 32), static_cast<uint32_t>(shard)};
+}
+
+struct RecoveryOptions {
+  LogOptions log;
+  std::string shards_dir;
+  /// Of log gathered in memory before its records are applied: each time costs several syncs per shard.
+  size_t chunk_bytes = size_t{256} << 20;
+  CompletionLimits completions{};                  ///< the engine's that will serve the shards
+  int threads = 0;                                 ///< shards applied side by side; 0: one per processor, up to 8
+  std::function<void(const std::string&)> tell{};  ///< progress and what was found, a line at a time
+};
+
+struct RecoveredLog {
+  std::unique_ptr<Log> log;
+  /// Shards whose records or databases are damaged or cannot be opened, and why. They must not be served; their
+  /// records stay in the log.
+  std::map<ShardId, absl::Status> refused;
+  uint64_t records_replayed = 0;
+};
+
+/// Waits for the disk. Errors: LogRecovery::scan's and Log::open's.
+[[nodiscard]] absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options,
+                                                       RocksdbEngine& engine);
+
+/// Removes the log's spare files, which is room for a recovery on a full disk. No log may be open on the device. The
+/// next one that is opened makes new ones when there is room. Returns how many there were.
+[[nodiscard]] absl::StatusOr<size_t> give_up_spares(Device& device);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_STORAGE_RECOVERY_H_

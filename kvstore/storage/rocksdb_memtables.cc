@@ -1,0 +1,56 @@
+#include "kvstore/storage/rocksdb_memtables.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kvstore/storage/rocksdb_background.h"
+
+namespace skua::kv::internal {
+namespace {
+
+/// RocksDB's own limit is out of the way, but there.
+constexpr size_t kManagersShare = 4;
+
+}  // namespace
+
+Memtables::Memtables(size_t bytes, const std::shared_ptr<rocksdb::Cache>& cache)
+    : bytes_(bytes), manager_(std::make_shared<rocksdb::WriteBufferManager>(kManagersShare * bytes, cache)) {}
+
+/// Of those that can be flushed.
+Memtables::Open Memtables::largest() const {
+  Open largest;
+  uint64_t most = 0;
+  for (const auto& [db, background] : databases_) {
+    uint64_t bytes = 0;
+    uint64_t entries = 0;
+    (void)db->GetIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &entries);
+    if (entries == 0 || !background->why().ok()) continue;
+    (void)db->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes);
+    if (bytes <= most) continue;
+    most = bytes;
+    largest = {db, background};
+  }
+  return largest;
+}
+
+void Memtables::add(rocksdb::DB& db, RocksdbBackground& background) {
+  const std::lock_guard lock(mutex_);
+  databases_.push_back({&db, &background});
+}
+
+void Memtables::remove(rocksdb::DB& db) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(databases_, [&db](const Open& open) { return open.db == &db; });
+}
+
+void Memtables::make_room() {
+  if (manager_->mutable_memtable_memory_usage() <= bytes_ / 4 * 3 && manager_->memory_usage() <= bytes_) return;
+  const std::lock_guard lock(mutex_);
+  const bool full = manager_->memory_usage() > bytes_;
+  if (!full && manager_->mutable_memtable_memory_usage() <= bytes_ / 4 * 3) return;  // another writer has seen to it
+  const Open open = largest();
+  if (open.db == nullptr) return;
+  (void)open.background->flush(*open.db, full ? Wait::kYes : Wait::kNo);
+}
+
+}  // namespace skua::kv::internal

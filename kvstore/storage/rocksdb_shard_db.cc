@@ -1,0 +1,301 @@
+// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version, perhaps its
+// expiry, and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
+// every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/memory/prefetch.h"
+#include "kvstore/storage/rocksdb_background.h"
+#include "kvstore/storage/rocksdb_internal.h"
+#include "kvstore/storage/rocksdb_memtables.h"
+#include "kvstore/types/expiry.h"
+
+namespace skua::kv::internal {
+namespace {
+
+/// A batch whose buffer grew above this is replaced after its use.
+constexpr size_t kBatchBytesKept = size_t{4} << 20;
+
+/// Free on the disk before a database goes on that had no room.
+constexpr uint64_t kRoomBytesMin = uint64_t{2} << 20;
+
+/// A checkpoint's own flush waits inside RocksDB (rocksdb_background.h). What is written later need not be in it.
+constexpr uint64_t kNoFlush = UINT64_MAX;
+
+/// So many effects ahead are fetched into the cache while a table is written.
+constexpr size_t kPrefetchEffects = 8;
+constexpr size_t kPrefetchValueBytes = 256;
+
+void prefetch(const AppliedEffect& effect) {
+  __builtin_prefetch(effect.key.data());
+  if (effect.value) prefetch_bytes(*effect.value, kPrefetchValueBytes);
+}
+
+void release_slice(void* slice) {
+  delete static_cast<rocksdb::PinnableSlice*>(slice);
+}
+
+class RocksdbShardDb final : public ShardDb {
+ public:
+  RocksdbShardDb(std::unique_ptr<rocksdb::DB> db, const Meta& meta, std::atomic<int>& open_count, Memtables* memtables,
+                 ExpiringBlobs expiring_blobs, std::shared_ptr<RocksdbBackground> background)
+      : background_(background != nullptr ? std::move(background) : std::make_shared<RocksdbBackground>()),
+        db_(std::move(db)),
+        id_(meta.id),
+        open_count_(open_count),
+        memtables_(memtables),
+        expiring_blobs_(expiring_blobs != nullptr ? std::move(expiring_blobs)
+                                                  : std::make_shared<std::atomic<bool>>(meta.expiring_blobs)),
+        applied_index_(meta.last_index) {
+    write_options_.disableWAL = true;
+    if (memtables_ != nullptr) memtables_->add(*db_, *background_);
+    open_count_.fetch_add(1);
+  }
+
+  ~RocksdbShardDb() override {
+    if (memtables_ != nullptr) memtables_->remove(*db_);
+    // What is not flushed is in the worker's log.
+    (void)background_->flush(*db_);
+    (void)db_->Close();
+    open_count_.fetch_sub(1);
+  }
+
+  [[nodiscard]] ShardId id() const override { return id_; }
+
+  [[nodiscard]] absl::Status apply(std::span<const AppliedEffect> effects, uint64_t applied_index) override {
+    if (batch_.GetDataSize() > kBatchBytesKept) batch_ = rocksdb::WriteBatch();
+    batch_.Clear();
+    rocksdb::Status status;
+    note_expiring_blobs(effects);
+    for (const AppliedEffect& effect : effects) {
+      if (status = add_to_batch(effect); !status.ok()) break;
+    }
+    if (status.ok()) status = batch_.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
+    if (status.ok()) {
+      status = with_room([&] { return db_->Write(write_options_, &batch_); });
+    }
+    if (!status.ok()) return to_status(status, "applying writes", db_->GetName());
+    applied_index_.store(applied_index, std::memory_order_release);
+    if (memtables_ != nullptr) memtables_->make_room();
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> sorted_effects, uint64_t applied_index) override {
+    // The shard's own record is in the memtable if there is one.
+    if (auto flushed = flush(); !flushed.ok()) return flushed.status();
+    const std::string path = db_->GetName() + "/ingest.sst";
+    (void)db_->GetEnv()->DeleteFile(path);  // what a crash left
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
+    rocksdb::Status status = writer.Open(path);
+    note_expiring_blobs(sorted_effects);
+    // The empty key is the first one.
+    if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
+    std::string value;
+    for (size_t i = 0; status.ok() && i < sorted_effects.size(); ++i) {
+      const AppliedEffect& effect = sorted_effects[i];
+      // Sorted, they lie all over the memory.
+      if (i + kPrefetchEffects < sorted_effects.size()) prefetch(sorted_effects[i + kPrefetchEffects]);
+      if (!effect.value) {
+        status = writer.Delete(to_slice(effect.key));
+        continue;
+      }
+      std::array<char, kValuePrefixBytesMax> prefix;
+      value.assign(encode_value_prefix(effect.version, effect.expires_at, prefix));
+      value.append(as_string_view(*effect.value));
+      status = writer.Put(to_slice(effect.key), value);
+    }
+    if (status.ok()) status = writer.Finish();
+    rocksdb::IngestExternalFileOptions options;
+    options.move_files = true;
+    options.write_global_seqno = false;  // into the file once more, with a sync of its own, for RocksDB before 5.16
+    if (status.ok()) status = db_->IngestExternalFile({path}, options);
+    if (!status.ok()) return to_status(status, "ingesting writes", db_->GetName());
+    applied_index_.store(applied_index, std::memory_order_release);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::StatusOr<uint64_t> flush() override {
+    const uint64_t index = applied_index();
+    const rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
+    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
+    return index;
+  }
+
+  [[nodiscard]] absl::Status checkpoint(const std::string& path) override {
+    rocksdb::Status status = with_room([&] { return background_->flush(*db_); });
+    if (!status.ok()) return to_status(status, "flushing", db_->GetName());
+    rocksdb::Checkpoint* raw = nullptr;
+    status = rocksdb::Checkpoint::Create(db_.get(), &raw);
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
+    if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNoFlush);
+    return to_status(status, "making a checkpoint", path);
+  }
+
+  [[nodiscard]] uint64_t applied_index() const override { return applied_index_.load(std::memory_order_acquire); }
+
+  [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
+    // The empty key holds the shard's own record, very long ones the engine's.
+    if (key.empty() || key.size() > kKeyBytesMax) return absl::NotFoundError("no such key");
+    auto stored = std::make_unique<rocksdb::PinnableSlice>();
+    const rocksdb::Status status = db_->Get(read_options_, db_->DefaultColumnFamily(), to_slice(key), stored.get());
+    if (status.IsNotFound()) return absl::NotFoundError("no such key");
+    if (!status.ok()) return to_status(status, "reading a key", db_->GetName());
+    const auto versioned = split_version(*stored);
+    if (!versioned) return truncated_value();
+    out = PinnedValue(versioned->value, versioned->version, stored.release(), &release_slice, versioned->expires_at);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::StatusOr<ScanEnd> scan(const KeyRange& range, RowVisitor visit) override {
+    rocksdb::ReadOptions options;
+    const rocksdb::Slice end = to_slice(range.end);
+    if (!range.end.empty()) options.iterate_upper_bound = &end;
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+    it->SeekToFirst();
+    if (!it->Valid()) return iterator_failed(*it);
+    const auto meta = decode_meta(to_view(it->value()));
+    if (!meta.ok()) return meta.status();
+    if (range.start.empty()) {
+      it->Next();  // past the shard's own record
+    } else {
+      it->Seek(to_slice(range.start));
+      if (range.start_exclusive && it->Valid() && to_view(it->key()) == range.start) it->Next();
+    }
+    ScanEnd ended{.has_more = false, .index = meta->last_index};
+    for (; it->Valid(); it->Next()) {
+      if (is_internal_key(it->key())) {
+        it->Seek(internal_keys_end());
+        if (!it->Valid()) break;
+      }
+      const auto row = split_version(it->value());
+      if (!row) return truncated_value();
+      if (is_expired(row->expires_at, range.now_ms)) continue;
+      if (!visit({to_view(it->key()), row->version, row->value})) {
+        ended.has_more = true;
+        return ended;
+      }
+    }
+    if (!it->status().ok()) return iterator_failed(*it);
+    return ended;
+  }
+
+  [[nodiscard]] std::vector<InternalRow> take_internal_rows() override { return std::exchange(internal_rows_, {}); }
+
+  void give_back_internal_rows(std::vector<InternalRow>&& rows) override { internal_rows_ = std::move(rows); }
+
+  /// Once, before the database is handed out.
+  [[nodiscard]] absl::Status read_internal_rows() {
+    const std::string begin = internal_keys_begin();
+    const std::string end = internal_keys_end();
+    rocksdb::ReadOptions options;
+    const rocksdb::Slice bound = to_slice(end);
+    options.iterate_upper_bound = &bound;
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+    for (it->Seek(begin); it->Valid(); it->Next()) {
+      if (!is_internal_key(it->key())) continue;  // the user's key of nothing but zeros
+      const auto row = split_version(it->value());
+      if (!row) return truncated_value();
+      internal_rows_.push_back(
+          {std::string(to_view(it->key())), std::string(as_string_view(row->value)), row->version});
+    }
+    return to_status(it->status(), "reading the engine's own rows", db_->GetName());
+  }
+
+  [[nodiscard]] StoreStats stats() const override {
+    StoreStats stats{.last_index = applied_index()};
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &stats.keys_estimate);
+    if (stats.keys_estimate > 0) --stats.keys_estimate;  // the shard's own record
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &stats.disk_bytes);
+    uint64_t blob_bytes = 0;
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &blob_bytes);
+    stats.disk_bytes += blob_bytes;
+    return stats;
+  }
+
+ private:
+  /// What failed because the disk was full is tried again when there is room.
+  template <typename Operation>
+  rocksdb::Status with_room(const Operation& operation) {
+    if (rocksdb::Status status = background_->why(); !status.ok()) {
+      if (!is_shortage(status) || !has_room()) return status;
+      if (status = background_->resume(*db_); !status.ok()) return status;
+    }
+    const rocksdb::Status status = operation();
+    if (status.ok() && background_->take_failed_compaction()) (void)db_->Resume();
+    return status;
+  }
+
+  /// For what is in memory, twice.
+  [[nodiscard]] bool has_room() const {
+    uint64_t in_memory = 0;
+    uint64_t free_bytes = 0;
+    (void)db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &in_memory);
+    if (!db_->GetEnv()->GetFreeSpace(db_->GetName(), &free_bytes).ok()) return true;
+    return free_bytes >= kRoomBytesMin + 2 * in_memory;
+  }
+
+  /// Once true it stays so: nobody counts what is left of them.
+  void note_expiring_blobs(std::span<const AppliedEffect> effects) {
+    const auto expiring_blob = [](const AppliedEffect& effect) {
+      return effect.expires_at != 0 && effect.value && effect.value->size() + kValuePrefixBytesMax >= kBlobBytesMin;
+    };
+    if (expiring_blobs_->load() || std::none_of(effects.begin(), effects.end(), expiring_blob)) return;
+    expiring_blobs_->store(true);
+  }
+
+  [[nodiscard]] Meta meta(uint64_t applied_index) const {
+    return {.id = id_, .last_index = applied_index, .expiring_blobs = expiring_blobs_->load()};
+  }
+
+  rocksdb::Status add_to_batch(const AppliedEffect& effect) {
+    const rocksdb::Slice key = to_slice(effect.key);
+    if (!effect.value) return batch_.Delete(key);
+    std::array<char, kValuePrefixBytesMax> prefix;
+    const std::array<rocksdb::Slice, 2> value = {
+        to_slice(encode_value_prefix(effect.version, effect.expires_at, prefix)),
+        to_slice(as_string_view(*effect.value))};
+    return batch_.Put(rocksdb::SliceParts(&key, 1), rocksdb::SliceParts(value.data(), 2));
+  }
+
+  [[nodiscard]] absl::Status truncated_value() const {
+    return absl::DataLossError(absl::StrCat("a value in ", db_->GetName(), " is shorter than its version"));
+  }
+
+  [[nodiscard]] absl::Status iterator_failed(const rocksdb::Iterator& it) const {
+    if (!it.status().ok()) return to_status(it.status(), "scanning", db_->GetName());
+    return absl::DataLossError(absl::StrCat(db_->GetName(), " lacks the shard's own record"));
+  }
+
+  const std::shared_ptr<RocksdbBackground> background_;
+  const std::unique_ptr<rocksdb::DB> db_;
+  const ShardId id_;
+  std::atomic<int>& open_count_;
+  Memtables* const memtables_;
+  const ExpiringBlobs expiring_blobs_;
+  const rocksdb::ReadOptions read_options_;
+  rocksdb::WriteOptions write_options_;
+  rocksdb::WriteBatch batch_;  // apply's
+  std::vector<InternalRow> internal_rows_;
+  std::atomic<uint64_t> applied_index_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardDb> make_rocksdb_shard_db(std::unique_ptr<rocksdb::DB> db, const Meta& meta,
+                                               std::atomic<int>& open_count, absl::Status* internal_rows,
+                                               Memtables* memtables, ExpiringBlobs expiring_blobs,
+                                               std::shared_ptr<RocksdbBackground> background) {
+  auto shard = std::make_unique<RocksdbShardDb>(std::move(db), meta, open_count, memtables, std::move(expiring_blobs),
+                                                std::move(background));
+  if (internal_rows != nullptr) *internal_rows = shard->read_internal_rows();
+  return shard;
+}
+
+}  // namespace skua::kv::internal

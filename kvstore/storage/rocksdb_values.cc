@@ -1,0 +1,85 @@
+// What stands before a value in a database, and the filter that drops values whose time has come.
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "kvstore/storage/rocksdb_internal.h"
+#include "kvstore/types/expiry.h"
+
+namespace skua::kv::internal {
+namespace {
+
+uint64_t system_now_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+}
+
+/// One compaction's; a removed row becomes a deletion where older ones may lie below it. To look at a value in a blob file is to
+/// read it: that is not done in a database that has none which expire.
+class ExpiryFilter final : public rocksdb::CompactionFilter {
+ public:
+  ExpiryFilter(uint64_t now_ms, bool reads_blobs) : now_ms_(now_ms), reads_blobs_(reads_blobs) {}
+
+  [[nodiscard]] const char* Name() const override { return "skua.expiry"; }
+
+  bool Filter(int /*level*/, const rocksdb::Slice& key, const rocksdb::Slice& stored, std::string* /*new_value*/,
+              bool* /*value_changed*/) const override {
+    if (key.empty()) return false;  // the shard's own record
+    const auto row = split_version(stored);
+    return row && is_expired(row->expires_at, now_ms_);
+  }
+
+  [[nodiscard]] Decision FilterBlobByKey(int /*level*/, const rocksdb::Slice& /*key*/, std::string* /*new_value*/,
+                                         std::string* /*skip_until*/) const override {
+    return reads_blobs_ ? Decision::kUndetermined : Decision::kKeep;
+  }
+
+ private:
+  const uint64_t now_ms_;
+  const bool reads_blobs_;
+};
+
+class ExpiryFilterFactory final : public rocksdb::CompactionFilterFactory {
+ public:
+  ExpiryFilterFactory(uint64_t (*now_ms)(), ExpiringBlobs expiring_blobs)
+      : now_ms_(now_ms), expiring_blobs_(std::move(expiring_blobs)) {}
+
+  [[nodiscard]] const char* Name() const override { return "skua.expiry"; }
+
+  std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
+      const rocksdb::CompactionFilter::Context& /*context*/) override {
+    return std::make_unique<ExpiryFilter>(now_ms_(), expiring_blobs_ != nullptr && expiring_blobs_->load());
+  }
+
+ private:
+  uint64_t (*const now_ms_)();
+  const ExpiringBlobs expiring_blobs_;
+};
+
+}  // namespace
+
+std::string_view encode_value_prefix(uint64_t version, uint64_t expires_at,
+                                     std::array<char, kValuePrefixBytesMax>& buffer) {
+  const MutableByteSpan bytes = std::as_writable_bytes(std::span(buffer));
+  store_le(bytes.data(), expires_at == 0 ? version : version | kHasExpiryBit);
+  if (expires_at == 0) return {buffer.data(), kVersionPrefixBytes};
+  store_le(bytes.data() + kVersionPrefixBytes, expires_at);
+  return {buffer.data(), kValuePrefixBytesMax};
+}
+
+std::string internal_keys_begin() {
+  return std::string(kKeyBytesMax, '\0');
+}
+
+std::string internal_keys_end() {
+  std::string end(kKeyBytesMax, '\0');
+  end.back() = '\1';
+  return end;
+}
+
+std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)(),
+                                                                     ExpiringBlobs expiring_blobs) {
+  return std::make_shared<ExpiryFilterFactory>(now_ms != nullptr ? now_ms : &system_now_ms, std::move(expiring_blobs));
+}
+
+}  // namespace skua::kv::internal

@@ -1,0 +1,22 @@
+// How safe a write is when it is answered.
+#ifndef SKUA_KVSTORE_TYPES_DURABILITY_H_
+#define SKUA_KVSTORE_TYPES_DURABILITY_H_
+
+#include <cstdint>
+
+namespace skua::kv {
+
+/// What must have happened to a write before it is answered. Ordered: each includes those before.
+enum class Durability : uint8_t {
+  kDefault = 0,  ///< what the table or the node is set to
+  kMemory = 1,   ///< taken by the log; lost if the process dies
+  kFlush = 2,    ///< written to the log's file; lost if the machine dies
+  kSync = 3,     ///< on the disk
+};
+
+/// "default", "memory", "flush", "sync".
+[[nodiscard]] const char* durability_name(Durability durability);
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_TYPES_DURABILITY_H_

@@ -1,0 +1,127 @@
+// Worker: one polling thread with its endpoint, its shards and its storage engine.
+//
+//      other threads                         the worker's thread
+//      shard manager, gRPC --- mailbox --->  poll_or_wait(): mailbox, receive, handlers, transmit
+//      log, applier, readers --- mailbox ->     Endpoint --- ShardServer --- WorkerEngine --- databases (not owned)
+//
+// Nothing here is locked: whoever is on another thread posts a task. The thread polls; it never
+// waits for a disk, and sleeps only in the transport's wait (adaptive polling).
+//
+// The end, in this order, because each step needs what the next one takes away:
+//   drain()        requests are refused from now on; returns when all that were accepted have been answered
+//   stop_engine()  everything is applied and flushed, the log is closed; the thread polls
+//   (readers stop)
+//   stop()         answers leave, the endpoint goes on its own thread, the thread is joined
+//   ~Worker        server, transport
+#ifndef SKUA_KVSTORE_WORKER_WORKER_H_
+#define SKUA_KVSTORE_WORKER_WORKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "kvstore/service/shard_server.h"
+#include "kvstore/worker/shard_host.h"
+#include "kvstore/worker/worker_replication.h"
+#include "rpc/base/clock.h"
+#include "rpc/endpoint.h"
+
+namespace skua::kv {
+
+/// How long an OpenSession waits for a worker, and admin requests for its figures.
+inline constexpr DurationNs kWorkerAnswerTimeoutNs = 2 * kSecond;
+
+struct WorkerOptions {
+  uint32_t index = 0;
+  rpc::EndpointOptions endpoint;
+  ShardServer::Options server;
+  // For replicas.
+  ReplicaId self;
+  PeerLinksOptions links;
+  ReplicationEvents replication;
+  CopyMeans copying;
+  PeerBootstrap* bootstrap = nullptr;  ///< outlives the worker; null: no shard is replicated
+};
+
+/// Thread: any for all methods, but never the worker's own; start and end are one thread's.
+class Worker final : public ShardHost {
+ public:
+  /// Starts the thread. The reader pool and the clock outlive the worker, and it stops before the
+  /// databases that it was given are closed. Errors: ShardServer::create's.
+  static absl::StatusOr<std::unique_ptr<Worker>> create(const WorkerOptions& options,
+                                                        std::unique_ptr<rpc::Transport> transport, const Clock& clock,
+                                                        ReaderPool& readers, OpenLog log);
+  /// drain(), stop_engine() and stop() if that was not done; the reader pool must be stopped.
+  ~Worker() override;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  [[nodiscard]] uint32_t index() const { return options_.index; }
+  /// How peers reach the endpoint.
+  [[nodiscard]] const rpc::Descriptor& descriptor() const { return descriptor_; }
+
+  // ShardHost: what ShardServer does, on the worker's thread, in the order of the calls. They wait for
+  // room in the mailbox; after stop() they do nothing.
+  void expect(ShardId id, uint64_t epoch) override;
+  void serve(ShardId id, ShardDb& db) override;
+  void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;
+  void set_view(ShardId id, const View& view, const ReplicaPlaces& places) override;
+  void view_persisted(ShardId id, uint64_t epoch) override;
+  void unsynced_allowed(ShardId id) override;
+  void set_peers(std::vector<PeerInfo> peers) override;
+  void set_failed(ShardId id, std::string why) override;
+  void remove(ShardId id, std::function<void()> on_idle) override;
+  void set_map_revision(uint64_t revision) override;
+
+  /// As ShardServer's. UNAVAILABLE, too, if the worker stops or does not get to it in time.
+  absl::StatusOr<uint64_t> hold_entries(ShardId id);
+  void release_entries(ShardId id, uint64_t hold);
+  /// Of an entry of a replica's log; 0: not known (any more).
+  uint64_t epoch_of(ShardId id, uint64_t index);
+
+  /// As ShardServer's.
+  void set_growth(const absl::Status& growth);
+
+  /// `observer` runs on the worker's thread and must not block.
+  void on_newer_map(std::function<void()> observer);
+
+  /// The engine's answer to a session offer. UNAVAILABLE if the worker stops or does not get to it
+  /// within kWorkerAnswerTimeoutNs.
+  absl::StatusOr<std::string> accept_offer(const std::string& offer, uint64_t source);
+  /// The worker's figures. Errors as above.
+  absl::StatusOr<WorkerStats> stats();
+
+  void drain();
+  /// False: the log had failed.
+  bool stop_engine();
+  void stop();
+
+ private:
+  Worker(const WorkerOptions& options, std::unique_ptr<rpc::Transport> transport, const Clock& clock);
+  void run();
+  void flush();
+  void post(absl::AnyInvocable<void()> task);
+  /// Runs `question` on the worker's thread and waits for its result.
+  template <typename T>
+  absl::StatusOr<T> ask(std::function<T()> question);
+  WorkerStats collect_stats() const;
+
+  const WorkerOptions options_;
+  const Clock& clock_;
+  const std::unique_ptr<rpc::Transport> transport_;
+  std::unique_ptr<WorkerReplication> replication_;  // both outlive the endpoint
+  std::unique_ptr<ShardServer> server_;
+  std::unique_ptr<rpc::Endpoint> endpoint_;
+  const std::shared_ptr<rpc::Mailbox> mailbox_;
+  const rpc::Descriptor descriptor_;
+  bool stopping_ = false;  // the worker thread's
+  std::thread thread_;
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_WORKER_WORKER_H_

@@ -1,0 +1,340 @@
+#include "kvstore/worker/worker_replication.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_identity.h"
+
+namespace skua::kv {
+namespace {
+
+/// A piece of a snapshot is asked for this long.
+constexpr DurationNs kFetchChunkTimeoutNs = 10 * kSecond;
+
+/// Of one peer and shard; more are answered at once, and what they wait for goes as a message of its own.
+constexpr size_t kOpenAppendsMax = 64;
+constexpr DurationNs kLostAgainNs = 60 * kSecond;
+constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
+/// While copies run, which time their next requests themselves.
+constexpr DurationNs kCopyWaitNs = kMillisecond;
+
+LogDurability durability_of(AckLevel level) {
+  switch (level) {
+    case AckLevel::kReceived: return LogDurability::kMemory;
+    case AckLevel::kWritten: return LogDurability::kFlush;
+    case AckLevel::kDurable: return LogDurability::kSync;
+  }
+  return LogDurability::kSync;
+}
+
+}  // namespace
+
+void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
+                              const PeerLinksOptions& options, ReaderPool& readers, const CopyMeans& copying) {
+  endpoint_ = &endpoint;
+  mailbox_ = endpoint.mailbox();
+  server_ = &server;
+  disk_ = copying.disk;
+  builder_ = copying.builder;
+  links_ = std::make_unique<PeerLinks>(endpoint, bootstrap, *this, options);
+  service_ =
+      std::make_unique<SnapshotService>(endpoint, *links_, readers, *copying.source,
+                                        [this](ShardId shard, PeerAddress from) { return may_have_data(shard, from); });
+  endpoint.serve(static_cast<rpc::MethodId>(Method::kFetchTail),
+                 [this](rpc::IncomingCall&& call) { serve_tail(std::move(call)); });
+  copies_ = std::make_unique<SnapshotCopies>(copying.copies, *this, *copying.slots);
+}
+
+DurationNs WorkerReplication::tick() {
+  const TimeNs now = endpoint_->now_ns();
+  const TimeNs links_due = links_->tick();
+  if (now >= next_tick_ns_) {
+    next_tick_ns_ = now + kEventsTickNs;
+    end_vain_appends();
+    events_.tick();
+  }
+  DurationNs wait = std::min(kEventsTickNs, std::max<DurationNs>(links_due - now, 0));
+  if (copies_->count() > 0 || copies_told_ns_ != 0) {
+    copies_->tick(now);
+    tell_copies(now);
+    wait = std::min(wait, kCopyWaitNs);
+  }
+  return wait;
+}
+
+void WorkerReplication::tell_copies(TimeNs now) {
+  if (!events_.copies || (copies_->count() > 0 && now - copies_told_ns_ < kSecond)) return;
+  copies_told_ns_ = copies_->count() > 0 ? now : 0;
+  events_.copies(copies_->progress());
+}
+
+void WorkerReplication::drain() {
+  service_->stop();
+  copies_->cancel_all();
+}
+
+void WorkerReplication::stop() {
+  for (auto& [line, appends] : open_appends_) {
+    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
+  }
+  open_appends_.clear();
+  links_->close_all();
+}
+
+void WorkerReplication::set_peers(std::span<const PeerInfo> peers) {
+  std::map<NodeId, PeerInfo> next;
+  for (const PeerInfo& peer : peers) {
+    const NodeId node = node_id_of(peer.uuid);
+    if (node != 0 && node != self_.node) next[node] = peer;
+  }
+  for (const auto& [node, peer] : peers_) {
+    if (!next.contains(node)) links_->drop_peer(node);
+  }
+  for (const auto& [node, peer] : next) static_cast<void>(links_->set_peer(peer));
+  peers_ = std::move(next);
+}
+
+void WorkerReplication::forget(ShardId shard) {
+  places_.erase(shard);
+  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
+    if (it->first.first != shard) {
+      ++it;
+      continue;
+    }
+    for (OpenAppend& append : it->second) append.reply.reply(links_->make_message());
+    it = open_appends_.erase(it);
+  }
+}
+
+const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
+  const auto places = places_.find(shard);
+  if (places == places_.end()) return nullptr;
+  const auto place = places->second.find(node);
+  return place == places->second.end() ? nullptr : &place->second;
+}
+
+/// Of what the shard holds; as the control plane says, not as the peer does.
+absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) const {
+  const uint32_t* const worker = worker_of(shard, peer.node);
+  if (worker != nullptr && *worker == peer.worker) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "by the shard map here the shard has no replica on that worker of that node: wait for a newer map");
+}
+
+// --- Out
+
+void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
+  const Line line{shard, to};
+  if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(line, *reply)) return;
+  rpc::MessagePtr frame;
+  if (is_append(message)) {  // one without entries
+    AppendBuilder& builder = links_->append_builder();
+    builder.begin(envelope(shard), std::get<Append>(message), links_->make_message());
+    frame = builder.finish();
+  } else {
+    frame = links_->make_frame(envelope(shard), message);
+  }
+  if (!frame) return;
+  if (answer_ != nullptr && answering_ == line) {
+    std::exchange(answer_, nullptr)->reply(std::move(frame));
+    return;
+  }
+  const uint32_t* const worker = worker_of(shard, to);
+  if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
+}
+
+/// True: a response carried it.
+bool WorkerReplication::answer_appends(const Line& line, const AppendReply& reply) {
+  const auto open = open_appends_.find(line);
+  if (open == open_appends_.end()) return false;
+  std::deque<OpenAppend>& appends = open->second;
+  bool carried = false;
+  while (!appends.empty() && appends.front().is_reached(reply.levels)) {
+    rpc::ReplyToken token = std::move(appends.front().reply);
+    appends.pop_front();
+    // The last one carries it: it has waited least, and the levels are of all.
+    const bool last = appends.empty() || !appends.front().is_reached(reply.levels);
+    rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
+    carried = carried || last;
+    token.reply(frame ? std::move(frame) : links_->make_message());
+  }
+  return carried;
+}
+
+/// Those that no AppendReply will answer: of a node that does not lead the shard, of another epoch (in a new one its
+/// primary hears of the log's end by a TailReport), or of entries that the log does not have.
+void WorkerReplication::end_vain_appends() {
+  for (auto it = open_appends_.begin(); it != open_appends_.end();) {
+    auto& [line, appends] = *it;
+    const Replica* const replica = server_->replica(line.first);
+    const bool follows = replica != nullptr && replica->view().primary == line.second;
+    const uint64_t last = follows ? replica->last_index() : 0;
+    std::erase_if(appends, [&](OpenAppend& append) {
+      if (follows && append.last <= last && append.epoch == replica->view().epoch) return false;
+      append.reply.reply(links_->make_message());
+      return true;
+    });
+    it = appends.empty() ? open_appends_.erase(it) : std::next(it);
+  }
+}
+
+size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& append,
+                                       std::span<ReplicaRecord* const> entries) {
+  const uint32_t* const worker = worker_of(shard, to);
+  AppendBuilder& builder = links_->append_builder();
+  Append header = append;
+  size_t sent = 0;
+  size_t next = 0;
+  while (next < entries.size()) {
+    builder.begin(envelope(shard), header, links_->make_message());
+    for (; next < entries.size(); ++next) {
+      const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
+      const AppendEntry out{entry.epoch, entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
+      // The entry may be gone once it was added: a copied one's pin is released.
+      const EntryId id{entry.index, append.epochs[next]};
+      if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
+      header.prev = id;
+    }
+    rpc::MessagePtr frame = builder.finish();
+    if (worker == nullptr || !links_->send({to, *worker}, std::move(frame))) break;
+    sent = next;
+  }
+  // Those that no message took.
+  for (; next < entries.size(); ++next) WorkerEngine::release_entry_pin(entries[next]);
+  return sent;
+}
+
+// --- Copies
+
+bool WorkerReplication::fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) {
+  std::array<std::byte, kFetchChunkBytes> buffer;
+  const auto encoded = encode_fetch_chunk(what, buffer);
+  return encoded.ok() && ask(shard, from, Method::kFetchChunk, *encoded, std::move(done));
+}
+
+bool WorkerReplication::fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) {
+  std::array<std::byte, kFetchTailBytes> buffer;
+  return ask(shard, from, Method::kFetchTail, encode_fetch_tail(what, buffer), std::move(done));
+}
+
+bool WorkerReplication::ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done) {
+  const uint32_t* const worker = worker_of(shard, from);
+  if (worker == nullptr) return false;
+  rpc::MessagePtr message = links_->make_message();
+  message->append_copy(request);
+  return links_->call({from, *worker}, method, std::move(message), kFetchChunkTimeoutNs,
+                      [done = std::move(done)](rpc::CallResult&& result) mutable {
+                        if (!result.status.ok()) return done(result.status);
+                        done(result.response.bytes());
+                      });
+}
+
+void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
+  const auto from = links_->identify(call.session);
+  if (!from.ok()) return call.reply.fail(from.status());
+  const auto wanted = decode_fetch_tail(call.request.bytes());
+  if (!wanted.ok()) return call.reply.fail(wanted.status());
+  const ShardId shard{wanted->table, wanted->shard};
+  if (const absl::Status allowed = may_have_data(shard, *from); !allowed.ok()) return call.reply.fail(allowed);
+  tail_.clear();
+  const auto header = server_->read_tail(shard, from->node, wanted->after, wanted->bytes_max, tail_);
+  if (!header.ok()) return call.reply.fail(header.status());
+  AppendBuilder& builder = links_->append_builder();
+  builder.begin(envelope(shard), *header, links_->make_message());
+  size_t added = 0;
+  for (; added < tail_.size(); ++added) {
+    const ReplicaEntry entry = WorkerEngine::entry_of_record(*tail_[added]);
+    const AppendEntry out{header->epochs[added], entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
+    if (!builder.add(out, &WorkerEngine::release_entry_pin, tail_[added])) break;
+  }
+  call.reply.reply(builder.finish());
+  // Those that the message did not take are asked for next.
+  for (; added < tail_.size(); ++added) WorkerEngine::release_entry_pin(tail_[added]);
+}
+
+bool WorkerReplication::run_on(DiskThread& thread, Work work, Worked done) {
+  return thread.submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
+    absl::Status status = work();
+    // False: the worker is gone, and the copy with it.
+    static_cast<void>(
+        mailbox->post_waiting([done = std::move(done), status = std::move(status)]() mutable { done(status); }));
+  });
+}
+
+std::optional<ReplicaPosition> WorkerReplication::position(ShardId shard) {
+  const Replica* const replica = server_->replica(shard);
+  if (replica == nullptr) return std::nullopt;
+  return ReplicaPosition{replica->view().primary, replica->last_index()};
+}
+
+SnapshotFit WorkerReplication::fit(ShardId shard, EntryId end) {
+  const Replica* const replica = server_->replica(shard);
+  return replica == nullptr ? SnapshotFit::kNone : replica->snapshot_fit(end);
+}
+
+void WorkerReplication::install(ShardId shard, const std::string& path) {
+  server_->retire(shard);
+  events_.install_copy(shard, path);
+}
+
+std::string WorkerReplication::name_of(NodeId node) {
+  const auto peer = peers_.find(node);
+  return peer == peers_.end() ? "?" : peer->second.uuid;
+}
+
+/// The same again and again is told once a minute.
+void WorkerReplication::tell_lost(NodeId node, const absl::Status& why) {
+  const TimeNs now = endpoint_->now_ns();
+  auto& [told, told_ns] = lost_[node];
+  if (told == why && now - told_ns < kLostAgainNs) return;
+  told = why;
+  told_ns = now;
+  events_.log(LogSeverity::kInfo, absl::StrCat("link to node ", name_of(node), " is not there: ", why.message()));
+}
+
+// --- In
+
+void WorkerReplication::on_peer_message(PeerMessage&& message) {
+  const ReplicaFrame& frame = message.frame;
+  const ShardId shard{frame.envelope.table, frame.envelope.shard};
+  const NodeId from = frame.envelope.from;
+  entries_.clear();
+  uint64_t last = 0;
+  uint64_t epoch = 0;
+  if (const auto* append = std::get_if<Append>(&frame.message)) {
+    last = append->prev.index;
+    epoch = append->epoch;
+    for (const AppendEntry& entry : frame.entries) {
+      entries_.push_back({++last, entry.epoch, entry.time, durability_of(entry.durability), entry.payload});
+    }
+  }
+  answering_ = {shard, from};
+  answer_ = message.reply ? &message.reply : nullptr;
+  const bool known = server_->on_replica_message(shard, from, frame.message, entries_);
+  answer_ = nullptr;
+  if (!message.reply) return;
+  std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
+  if (appends != nullptr && appends->size() < kOpenAppendsMax) {
+    const bool syncs = std::ranges::any_of(
+        entries_, [](const ReplicaEntry& entry) { return entry.durability == LogDurability::kSync; });
+    appends->push_back({last, epoch, syncs, std::move(message.reply)});
+  } else {
+    message.reply.reply(links_->make_message());
+  }
+}
+
+void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
+  tell_lost(peer.node, why);
+  // Its Appends went with its session, or will not be answered any more: their senders send again.
+  for (auto& [line, appends] : open_appends_) {
+    if (line.second != peer.node) continue;
+    for (OpenAppend& append : appends) append.reply.reply(links_->make_message());
+    appends.clear();
+  }
+  server_->peer_failed(peer.node);
+}
+
+}  // namespace skua::kv

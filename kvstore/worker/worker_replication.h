@@ -1,0 +1,177 @@
+// WorkerReplication: the surroundings of one worker's replicas: links to other nodes, and the way to the rest of the node.
+//
+//    ShardReplica --- send, send_entries ---> frames ---> PeerLinks ---> other nodes' workers
+//         ^                                                   |
+//         +---- on_replica_message <--- ShardServer <--- frames that came
+//         +---- persist_view, report, fetch_view ---> the node's threads (ReplicationEvents)
+//         +---- fetch_snapshot ---> SnapshotCopies ---> FETCH_CHUNK ---> SnapshotService of the primary's worker
+//                                          +----------> FETCH_TAIL ----> serve_tail()
+//
+// A message that answers another travels as its response. An Append is answered when its entries are as safe as they ask for, so the
+// response waits for that; no other message is needed for a write on a replica that keeps up.
+//
+// Thread: the worker's.
+#ifndef SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
+#define SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvstore/peers/peer_links.h"
+#include "kvstore/service/shard_server.h"
+#include "kvstore/snapshot/snapshot_copy.h"
+#include "kvstore/snapshot/snapshot_source.h"
+#include "kvstore/storage/disk_thread.h"
+#include "kvstore/types/node_log.h"
+#include "kvstore/worker/shard_host.h"
+
+namespace skua::kv {
+
+/// The rest of the node. Called on the worker's thread; must not block.
+struct ReplicationEvents {
+  std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
+  std::function<void(ShardId)> allow_unsynced;             ///< ShardHost::unsynced_allowed follows
+  std::function<void(ShardId)> put_in_doubt;
+  std::function<void(ShardId)> restored;
+  std::function<void(ShardId, const ReplicaReport&)> report;
+  std::function<void()> tick;  ///< ten times a second
+  std::function<void()> fetch_map;
+  /// Those under way; about once a second, and when the last one has ended.
+  std::function<void(const std::vector<CopyProgress>&)> copies;
+  /// The shard's data are to be replaced by the snapshot at the path.
+  std::function<void(ShardId, const std::string& path)> install_copy;
+  /// Thread: the builder's.
+  std::function<absl::StatusOr<std::unique_ptr<ShardCopy>>(ShardId, const std::string& path, const std::string& dir)>
+      build_copy;
+  std::function<void(LogSeverity, const std::string& line)> log;
+  std::function<void(ShardId, const absl::Status&)> failed;
+};
+
+/// What copies of shards need; all outlive the worker, the threads are stopped after it was drained.
+struct CopyMeans {
+  SnapshotSource* source = nullptr;
+  DiskThread* disk = nullptr;
+  DiskThread* builder = nullptr;
+  CopySlots* slots = nullptr;
+  SnapshotCopies::Options copies;
+};
+
+class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public SnapshotCopyHost {
+ public:
+  WorkerReplication(ReplicaId self, ReplicationEvents events) : self_(self), events_(std::move(events)) {}
+  WorkerReplication(const WorkerReplication&) = delete;
+  WorkerReplication& operator=(const WorkerReplication&) = delete;
+
+  /// Before the first shard; all outlive this object's use.
+  void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options,
+             ReaderPool& readers, const CopyMeans& copying);
+  /// After each poll. How long the next one may sleep at most.
+  DurationNs tick();
+  /// No more copies, from here or to here.
+  void drain();
+  /// Closes the links and answers what waits.
+  void stop();
+
+  /// Other nodes, as the shard map has them. Those that are not in it are forgotten.
+  void set_peers(std::span<const PeerInfo> peers);
+  /// On which workers of their nodes the shard's replicas are.
+  void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
+  /// The shard leaves: answers what waits for its log.
+  void forget(ShardId shard);
+
+  [[nodiscard]] ReplicaId self() const { return self_; }
+  [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
+
+ private:
+  /// An Append that is answered when its entries are as safe as each of them asks for.
+  struct OpenAppend {
+    uint64_t last = 0;
+    uint64_t epoch = 0;
+    bool syncs = true;
+    rpc::ReplyToken reply;
+
+    [[nodiscard]] bool is_reached(const LogLevels& levels) const {
+      return last <= (syncs ? levels.durable : levels.written);
+    }
+  };
+  using Line = std::pair<ShardId, NodeId>;
+
+  // ReplicaHost
+  void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
+  size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
+  void persist_view(ShardId shard, const View& view) override { events_.persist_view(shard, view); }
+  void allow_unsynced(ShardId shard) override { events_.allow_unsynced(shard); }
+  void put_in_doubt(ShardId shard) override { events_.put_in_doubt(shard); }
+  void restored(ShardId shard) override { events_.restored(shard); }
+  void report(ShardId shard, const ReplicaReport& report) override { events_.report(shard, report); }
+  void fetch_view(ShardId /*shard*/) override { events_.fetch_map(); }
+  void fetch_snapshot(ShardId shard, NodeId from) override { copies_->wanted(shard, from, endpoint_->now_ns()); }
+  void replica_failed(ShardId shard, const absl::Status& why) override { events_.failed(shard, why); }
+
+  // PeerLinksHost
+  void on_peer_message(PeerMessage&& message) override;
+  void on_peer_ready(PeerAddress peer) override { server_->peer_ready(peer.node); }
+  void on_peer_failed(PeerAddress peer, const absl::Status& why) override;
+  void on_peer_room(PeerAddress peer) override { server_->peer_ready(peer.node); }
+
+  // SnapshotCopyHost
+  bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) override;
+  bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) override;
+  bool on_disk(Work work, Worked done) override { return run_on(*disk_, std::move(work), std::move(done)); }
+  bool on_builder(Work work, Worked done) override { return run_on(*builder_, std::move(work), std::move(done)); }
+  std::optional<ReplicaPosition> position(ShardId shard) override;
+  SnapshotFit fit(ShardId shard, EntryId end) override;
+  absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
+                                                   const std::string& directory) override {
+    return events_.build_copy(shard, path, directory);
+  }
+  void install(ShardId shard, const std::string& path) override;
+  std::string name_of(NodeId node) override;
+  void tell(LogSeverity severity, const std::string& line) override { events_.log(severity, line); }
+
+  [[nodiscard]] ReplicaEnvelope envelope(ShardId shard) const {
+    return {shard.table_id, shard.shard, self_.node, self_.incarnation};
+  }
+  [[nodiscard]] const uint32_t* worker_of(ShardId shard, NodeId node) const;
+  [[nodiscard]] absl::Status may_have_data(ShardId shard, PeerAddress peer) const;
+  bool ask(ShardId shard, NodeId from, Method method, ByteSpan request, Fetched done);
+  bool run_on(DiskThread& thread, Work work, Worked done);
+  void serve_tail(rpc::IncomingCall&& call);
+  void tell_copies(TimeNs now);
+  void tell_lost(NodeId node, const absl::Status& why);
+  [[nodiscard]] bool answer_appends(const Line& line, const AppendReply& reply);
+  void end_vain_appends();
+
+  const ReplicaId self_;
+  const ReplicationEvents events_;
+  rpc::Endpoint* endpoint_ = nullptr;
+  std::shared_ptr<rpc::Mailbox> mailbox_;
+  ShardServer* server_ = nullptr;
+  DiskThread* disk_ = nullptr;
+  DiskThread* builder_ = nullptr;
+  std::unique_ptr<PeerLinks> links_;
+  std::unique_ptr<SnapshotService> service_;
+  std::unique_ptr<SnapshotCopies> copies_;
+  std::map<NodeId, PeerInfo> peers_;
+  std::map<ShardId, ReplicaPlaces> places_;
+  std::map<Line, std::deque<OpenAppend>> open_appends_;
+  // The message that is being handled, if it may be answered at once.
+  Line answering_{};
+  rpc::ReplyToken* answer_ = nullptr;
+  std::vector<ReplicaEntry> entries_;
+  std::vector<ReplicaRecord*> tail_;
+  std::map<NodeId, std::pair<absl::Status, TimeNs>> lost_;  // what was told last of links that broke
+  TimeNs next_tick_ns_ = 0;                                 // of events_
+  TimeNs copies_told_ns_ = 0;                               // 0: that there are none
+};
+
+}  // namespace skua::kv
+
+#endif  // SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_

@@ -1,0 +1,574 @@
+// Clients that want more of a shard's completion records than there is room for.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvstore/codec/size_limits.h"
+#include "kvstore/completions/completion_limits.h"
+#include "kvstore/completions/completions.h"
+#include "kvstore/storage/completion_rows.h"
+#include "rpc/base/rng.h"
+
+namespace skua::kv {
+namespace {
+
+using Verdict = CompletionTable::Verdict;
+
+constexpr CompletionLimits kFewRecords = {
+    .clients_max = 32, .newcomers_max = 16, .far_max = 4, .batch_bytes_max = 1600, .client_batch_bytes_max = 400};
+constexpr uint64_t kIdle = kCompletionIdleMsMin;
+
+/// As a primary does: true if the shard took the write.
+bool write(CompletionTable& table, const RequestId& id, uint64_t index, uint64_t now_ms, size_t batch_ops = 0) {
+  std::string results;
+  for (size_t i = 0; i < batch_ops; ++i) append_batch_result({}, results);
+  if (table.begin(id, now_ms, results.size()) != Verdict::kNew) return false;
+  table.record({id, 0, as_byte_span(results)}, index, now_ms);
+  table.finish(id, results.size());
+  return true;
+}
+
+TEST(CompletionRoom, AFloodOfNewClientsKeepsOnlyNewOnesOut) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  uint64_t index = 0;
+  for (uint64_t client = 1; client <= 10; ++client) {
+    ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1));
+    ASSERT_TRUE(write(table, {client, 2, 2}, ++index, 1));
+  }
+  size_t taken = 0;
+  for (uint64_t client = 1000; client < 2000; ++client) {
+    taken += write(table, {client, 1, 1}, ++index, 2 * kIdle) ? 1 : 0;
+  }
+  EXPECT_EQ(taken, kFewRecords.newcomers_max) << "the others may try again";
+  EXPECT_EQ(table.begin({2000, 1, 1}, 2 * kIdle), Verdict::kFull);
+  for (uint64_t client = 1; client <= 10; ++client) {
+    EXPECT_NE(table.find({client, 2, 2}, 2 * kIdle), nullptr) << "idle for longer than all of the flood";
+    EXPECT_TRUE(write(table, {client, 3, 3}, ++index, 2 * kIdle));
+  }
+  // And not for an hour: the flood's own are let go.
+  const uint64_t first_taken = 1 + kCompletionSeqMargin;
+  EXPECT_TRUE(write(table, {2000, first_taken, first_taken}, ++index, 3 * kIdle));
+  EXPECT_EQ(table.clients(), 10 + kFewRecords.newcomers_max);
+}
+
+TEST(CompletionRoom, ARepetitionOfAForgottenClientIsNeverNew) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  ASSERT_TRUE(write(table, {7, 5, 4}, 1, 1));
+  for (uint64_t client = 1000; client < 1000 + kFewRecords.newcomers_max; ++client) {
+    ASSERT_TRUE(write(table, {client, 1, 1}, client, 1 + kIdle)) << client;
+  }
+  EXPECT_EQ(table.find({7, 5, 4}, 1 + kIdle), nullptr) << "forgotten";
+  EXPECT_EQ(table.begin({7, 5, 4}, 1 + kIdle), Verdict::kStale);
+  EXPECT_EQ(table.begin({8, 1, 1}, 1 + kIdle), Verdict::kStale) << "it might be another that was forgotten";
+  const uint64_t first_taken = table.first_taken(8, 1 + kIdle);
+  EXPECT_EQ(first_taken, 5 + kCompletionSeqMargin);
+  EXPECT_EQ(table.begin({8, first_taken, first_taken}, 1 + kIdle), Verdict::kFull);
+  EXPECT_EQ(table.begin({8, first_taken, first_taken}, 1 + 2 * kIdle), Verdict::kNew);
+  // It writes again while the old write is still incomplete.
+  ASSERT_TRUE(write(table, {7, 6, 5}, 5000, 1 + 2 * kIdle));
+  EXPECT_EQ(table.begin({7, 5, 5}, 1 + 2 * kIdle), Verdict::kStale) << "also of a client that came back";
+  EXPECT_EQ(table.first_taken(7, 1 + 2 * kIdle), 6u);
+  // Nobody repeats after so long.
+  EXPECT_EQ(table.begin({9, 1, 1}, 2 + 2 * kIdle + kClientSilentMsMax), Verdict::kNew);
+}
+
+TEST(CompletionRoom, ABatchClientFillsItsOwnShareOnly) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  const size_t ops = kFewRecords.client_batch_bytes_max / kBatchResultBytes / 4;
+  for (uint64_t seq = 1; seq <= 4; ++seq) ASSERT_TRUE(write(table, {7, seq, 1}, seq, 1, ops));
+  EXPECT_EQ(table.begin({7, 5, 1}, 1, ops * kBatchResultBytes), Verdict::kIncomplete);
+  EXPECT_TRUE(write(table, {7, 6, 1}, 6, 1)) << "not a batch";
+  EXPECT_TRUE(write(table, {8, 1, 1}, 7, 1, ops)) << "others are not concerned";
+  EXPECT_TRUE(write(table, {7, 7, 2}, 8, 1, ops)) << "it was told of one";
+  // What is under way counts, too.
+  EXPECT_EQ(table.begin({9, 1, 1}, 1, 3 * ops * kBatchResultBytes), Verdict::kNew);
+  EXPECT_EQ(table.begin({9, 2, 1}, 1, 2 * ops * kBatchResultBytes), Verdict::kIncomplete);
+  table.finish({9, 1, 1}, 3 * ops * kBatchResultBytes);
+  EXPECT_EQ(table.begin({9, 2, 1}, 1, 2 * ops * kBatchResultBytes), Verdict::kNew);
+}
+
+TEST(CompletionRoom, BatchResultsGoOldestFirstAndAreStaleThen) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  const size_t ops = kFewRecords.client_batch_bytes_max / kBatchResultBytes;
+  const size_t holders = kFewRecords.batch_bytes_max / kFewRecords.client_batch_bytes_max;
+  uint64_t index = 0;
+  for (uint64_t client = 1; client <= holders; ++client) ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1, ops));
+  ASSERT_TRUE(write(table, {1, 2, 1}, ++index, 1)) << "so the second is the oldest";
+  ASSERT_TRUE(write(table, {100, 1, 1}, ++index, 1, ops));
+  EXPECT_LE(table.batch_bytes(), kFewRecords.batch_bytes_max);
+  EXPECT_NE(table.find({1, 1, 1}, 1), nullptr);
+  EXPECT_EQ(table.find({2, 1, 1}, 1), nullptr);
+  EXPECT_EQ(table.begin({2, 1, 1}, 1, ops * kBatchResultBytes), Verdict::kStale);
+  EXPECT_EQ(table.first_taken(2, 1), 2u);
+  EXPECT_TRUE(write(table, {2, 2, 1}, ++index, 1, ops)) << "the client itself is known";
+  EXPECT_EQ(table.clients(), holders + 1);
+}
+
+TEST(CompletionRoom, ALogThatKeepsTooMuchOfOneClientLosesItsOldest) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  std::string results;
+  for (size_t i = 0; i < 10; ++i) append_batch_result({}, results);
+  for (uint64_t seq = 1; seq <= 3; ++seq) table.record({{7, seq, 1}, 0, as_byte_span(results)}, seq, 1);
+  EXPECT_EQ(table.find({7, 1, 1}, 1), nullptr);
+  EXPECT_NE(table.find({7, 2, 1}, 1), nullptr);
+  for (uint64_t seq = 10; seq < 10 + 3 * kIncompleteMax; ++seq) table.record({{8, seq, 1}, 0, {}}, seq, 1);
+  EXPECT_LE(table.results(), 2 * kIncompleteMax + 2);
+  for (uint64_t client = 100; client < 100 + 5 * kFewRecords.clients_max; ++client) {
+    table.record({{client, 1, 1}, 0, {}}, 1'000'000 + client, 1);
+  }
+  EXPECT_LE(table.clients(), 2 * kFewRecords.clients_max);
+  EXPECT_EQ(table.begin({100, 1, 1}, 1), Verdict::kStale) << "and it is right all the same";
+}
+
+TEST(CompletionRoom, NumbersThatLeaveNoRoomAboveStayInTheirShare) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  uint64_t index = 0;
+  const uint64_t far = UINT64_MAX - 1;
+  size_t taken = 0;
+  for (uint64_t client = 1; client <= 20; ++client) taken += write(table, {client, far, far}, ++index, 1) ? 1 : 0;
+  EXPECT_EQ(taken, kFewRecords.far_max);
+  EXPECT_EQ(table.begin({100, UINT64_MAX, 1}, 1), Verdict::kFull);
+  EXPECT_EQ(table.begin({CompletionTable::kFloorClient, 1, 1}, 1), Verdict::kFull);
+  for (uint64_t client = 1000; client < 1000 + kFewRecords.newcomers_max; ++client) {
+    ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1));
+  }
+  EXPECT_EQ(table.begin({1000, far, 1}, 1), Verdict::kFull) << "no way around";
+  EXPECT_TRUE(write(table, {2000, 9, 1}, ++index, 1 + kIdle));
+  EXPECT_EQ(table.first_taken(2001, 1 + kIdle), 1 + kCompletionSeqMargin) << "the far ones stay";
+  EXPECT_NE(table.find({1, far, far}, 1 + kIdle), nullptr);
+}
+
+TEST(CompletionRoom, AttemptsWithFarNumbersKeepTheirPlacesForAMoment) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  const uint64_t far = uint64_t{1} << 60;
+  const auto attempt = [&](uint64_t client, uint64_t now_ms) {
+    const RequestId id{client, far, far};
+    if (table.begin(id, now_ms) != Verdict::kNew) return false;
+    table.refuse(id, {.seq = far, .has_effect = false, .status = KvStatus::kNotFound}, now_ms);
+    table.finish(id);
+    return true;
+  };
+  ASSERT_TRUE(write(table, {1, far, far}, 1, 1));
+  size_t taken = 0;
+  for (uint64_t client = 100; client < 120; ++client) taken += attempt(client, 1) ? 1 : 0;
+  EXPECT_EQ(taken, kFewRecords.far_max - 1);
+  EXPECT_EQ(table.begin({2, far, far}, kIdle), Verdict::kFull);
+  EXPECT_TRUE(write(table, {2, far, far}, 2, 1 + kIdle)) << "nothing of the others was executed";
+  EXPECT_NE(table.find({1, far, far}, 1 + kIdle), nullptr);
+}
+
+TEST(CompletionRoom, AnAttemptWithAFarNumberMakesNobodyFarThatWrote) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  const uint64_t far = uint64_t{1} << 60;
+  uint64_t index = 0;
+  for (uint64_t client = 1; client <= kFewRecords.far_max; ++client) {
+    ASSERT_TRUE(write(table, {client, 1, 1}, ++index, 1));
+    ASSERT_EQ(table.begin({client, far, 1}, 1), Verdict::kNew);
+  }
+  ASSERT_TRUE(write(table, {20, 1, 1}, ++index, 1));
+  EXPECT_EQ(table.begin({20, far, 1}, 1), Verdict::kFull) << "those at work have all places";
+  ASSERT_TRUE(write(table, {1, 2, 1}, ++index, 1)) << "that one stays near";
+  for (uint64_t client = 1; client <= kFewRecords.far_max; ++client) table.finish({client, far, 1});
+  EXPECT_TRUE(write(table, {20, far, 1}, ++index, 1));
+  for (uint64_t client = 1000; table.find({1, 1, 1}, 1 + kIdle) != nullptr; ++client) {
+    ASSERT_LT(client, 1000 + 2 * kFewRecords.clients_max) << "it keeps its place";
+    ASSERT_TRUE(write(table, {client, 10, 10}, ++index, 1 + kIdle)) << client;
+    ASSERT_TRUE(write(table, {client, 11, 10}, ++index, 1 + kIdle)) << client;
+  }
+  EXPECT_EQ(table.begin({1, 1, 1}, 1 + kIdle), Verdict::kStale);
+}
+
+TEST(CompletionRoom, WhatIsLoadedKeepsToTheBounds) {
+  CompletionTable wide;
+  std::string results;
+  for (size_t i = 0; i < 10; ++i) append_batch_result({}, results);
+  constexpr uint64_t kClients = 100 * kFewRecords.clients_max;
+  for (uint64_t client = 1; client <= kClients; ++client) {
+    for (const uint64_t seq : {uint64_t{1}, uint64_t{2}, uint64_t{3}})
+      wide.record({{client, seq, 1}, 0, as_byte_span(results)}, 3 * client + seq, client);
+  }
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  std::string row;
+  for (uint64_t client = 1; client <= kClients; ++client) {
+    const auto version = wide.encode_row(client, row);
+    ASSERT_TRUE(table.load(client, as_byte_span(row), version.value()));
+  }
+  std::map<uint64_t, size_t> changed;
+  table.loaded(kClients - 1, [&](uint64_t client) { ++changed[client]; });
+  EXPECT_LE(table.clients(), 2 * kFewRecords.clients_max);
+  EXPECT_LE(table.batch_bytes(), kFewRecords.batch_bytes_max);
+  EXPECT_TRUE(changed.contains(1));
+  EXPECT_TRUE(changed.contains(CompletionTable::kFloorClient));
+  EXPECT_NE(table.find({kClients, 3, 1}, kClients), nullptr) << "the latest stays";
+  // And it is right all the same.
+  for (const uint64_t client : {uint64_t{1}, kClients})
+    EXPECT_EQ(table.begin({client, 1, 1}, kClients), Verdict::kStale);
+}
+
+TEST(CompletionRoom, WhoIsForgottenAtWorkGoesOn) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  ASSERT_TRUE(write(table, {7, 1, 1}, 1, 1));
+  for (uint64_t client = 1000; client < 999 + kFewRecords.newcomers_max; ++client) {
+    ASSERT_TRUE(write(table, {client, 1, 1}, client, 1));
+  }
+  const uint64_t later = 1 + kIdle;
+  ASSERT_EQ(table.begin({7, 2, 1}, later), Verdict::kNew);
+  ASSERT_EQ(table.begin({7, 3, 1}, later), Verdict::kNew);
+  table.refuse({7, 3, 1}, {.seq = 3, .has_effect = false, .status = KvStatus::kNotFound}, later);
+  table.finish({7, 3, 1});
+  EXPECT_TRUE(write(table, {3000, 2, 2}, 3000, later));
+  EXPECT_EQ(table.begin({7, 1, 1}, later), Verdict::kStale) << "it was the oldest";
+  EXPECT_NE(table.find({7, 3, 1}, later), nullptr) << "it was refused just now";
+  table.record({{7, 2, 1}, 0, {}}, 3001, later);
+  table.finish({7, 2, 1});
+  EXPECT_NE(table.find({7, 2, 1}, later), nullptr);
+  EXPECT_EQ(table.begin({7, 1, 1}, later), Verdict::kStale);
+}
+
+TEST(CompletionRoom, ClientsThatAreOnlyRefusedTakeNobodysRoom) {
+  CompletionTable table;
+  table.set_limits(kFewRecords);
+  for (uint64_t client = 1; client <= kFewRecords.newcomers_max; ++client)
+    ASSERT_TRUE(write(table, {client, 1, 1}, client, 1));
+  const uint64_t later = 1 + kIdle;
+  size_t taken = 0;
+  for (uint64_t client = 1000; client < 1100; ++client) {
+    if (table.begin({client, 5, 5}, later) != Verdict::kNew) continue;
+    table.refuse({client, 5, 5}, {.seq = 5, .has_effect = false, .status = KvStatus::kNotFound}, later);
+    table.finish({client, 5, 5});
+    ++taken;
+  }
+  EXPECT_EQ(taken, kFewRecords.newcomers_max);
+  for (uint64_t client = 1; client <= kFewRecords.newcomers_max; ++client) {
+    EXPECT_NE(table.find({client, 1, 1}, later), nullptr);
+  }
+  EXPECT_EQ(table.begin({2000, 1, 1}, later), Verdict::kFull);
+  EXPECT_EQ(table.begin({2000, 1, 1}, later + kIdle), Verdict::kNew);
+}
+
+TEST(CompletionRoom, Row_KeepsKindAndFloor) {
+  CompletionTable table;
+  table.record({{1, 5, 5}, 0, {}}, 1, 0x10);
+  table.record({{1, 6, 6}, 0, {}}, 2, 0x11);
+  std::string row;
+  EXPECT_EQ(table.encode_row(1, row), 2u);
+  EXPECT_EQ(row.substr(0, 16), std::string("\x11\0\0\0\0\0\0\x80\6\0\0\0\0\0\0\0", 16));
+  const uint64_t far = uint64_t{1} << 60;
+  table.record({{2, far, far}, 0, {}}, 3, 0x12);
+  EXPECT_EQ(table.encode_row(2, row), 3u);
+  EXPECT_EQ(row.substr(0, 16), std::string("\x12\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x10", 16));
+  EXPECT_EQ(table.encode_row(CompletionTable::kFloorClient, row), std::nullopt);
+  const std::string floor("\7\0\0\0\0\0\0\0\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);
+  CompletionTable loaded;
+  for (size_t size = 0; size < floor.size(); ++size) {
+    EXPECT_FALSE(loaded.load(CompletionTable::kFloorClient, as_byte_span(floor).first(size), 9));
+  }
+  ASSERT_TRUE(loaded.load(CompletionTable::kFloorClient, as_byte_span(floor), 9));
+  loaded.loaded();
+  EXPECT_EQ(loaded.clients(), 0u);
+  EXPECT_EQ(loaded.begin({1, 10, 1}, 8), Verdict::kStale);
+  EXPECT_EQ(loaded.begin({1, 11, 1}, 8), Verdict::kNew);
+  EXPECT_EQ(loaded.encode_row(CompletionTable::kFloorClient, row), 0u);
+  EXPECT_EQ(row, floor);
+}
+
+// --- A shard with two replicas, its clients, and somebody who wants all the room
+
+using Database = std::map<std::string, InternalRow>;
+
+/// What follows the log in a replica: its rows, on their way into its database.
+class Follower {
+ public:
+  Follower() { rows_->set_limits(kFewRecords); }
+
+  void record(const Completion& completion, uint64_t index, uint64_t now_ms) {
+    rows_->record(completion, index, now_ms);
+    index_ = index;
+  }
+  const Database& write() {
+    std::vector<AppliedEffect> effects;
+    rows_->collect(index_, effects);
+    for (const AppliedEffect& effect : effects) {
+      const std::string key(effect.key);
+      if (effect.value) database_[key] = {key, std::string(as_string_view(*effect.value)), effect.version};
+      if (!effect.value) database_.erase(key);
+    }
+    rows_->written();
+    return database_;
+  }
+  [[nodiscard]] std::vector<InternalRow> load() {
+    std::vector<InternalRow> loaded;
+    for (const auto& [key, row] : write()) loaded.push_back(row);
+    return loaded;
+  }
+  void restart() {
+    const std::vector<InternalRow> loaded = load();
+    rows_ = std::make_unique<CompletionRows>();
+    rows_->set_limits(kFewRecords);
+    ASSERT_TRUE(rows_->load(loaded).ok());
+  }
+  [[nodiscard]] const CompletionTable& table() const { return rows_->table(); }
+
+ private:
+  std::unique_ptr<CompletionRows> rows_ = std::make_unique<CompletionRows>();
+  Database database_;
+  uint64_t index_ = 0;
+};
+
+/// The dumb twin knows all that was ever executed, and with which answer.
+class TwoReplicas {
+ public:
+  explicit TwoReplicas(uint64_t seed) : rng_(seed) {
+    primary_->set_limits(kFewRecords);
+    for (size_t i = 0; i < 30; ++i) clients_.push_back({.id = ++last_id_});
+  }
+
+  void step() {
+    now_ms_ += rng_.chance(0.005)  ? rng_.below(2 * kClientSilentMsMax)
+               : rng_.chance(0.05) ? rng_.below(2 * kIdle)
+                                   : rng_.below(3) * rng_.below(2000);
+    if (rng_.chance(0.3)) begin_write();
+    if (rng_.chance(0.5)) send_one();
+    if (rng_.chance(0.2)) repeat_any();
+    if (rng_.chance(0.2)) end_one();
+    if (rng_.chance(flooding_ ? 0.8 : 0.02)) flood();
+    if (rng_.chance(0.01)) flooding_ = !flooding_;
+    if (rng_.chance(0.02)) fail_over();
+    if (rng_.chance(0.03)) second_.restart();
+    if (rng_.chance(0.02)) compare();
+  }
+
+  size_t executed() const { return executed_.size(); }
+  size_t renumbered = 0;
+  size_t unknown = 0;
+  size_t full = 0;
+
+ private:
+  struct Write {
+    uint64_t seq = 0;
+    uint64_t sent_ms = 0;
+    size_t batch_ops = 0;
+    bool uncertain = false;
+  };
+  struct Client {
+    uint64_t id = 0;
+    uint64_t last_seq = 0;
+    std::deque<Write> lane{};
+  };
+  struct Attempt {
+    RequestId id{};
+    uint64_t sent_ms = 0;  // the first attempt of the write
+    size_t batch_ops = 0;
+  };
+  using Key = std::pair<uint64_t, uint64_t>;
+
+  static Key key_of(const RequestId& id) { return {id.client_id, id.seq}; }
+
+  Client& any_client() { return clients_[std::min(rng_.below(clients_.size()), rng_.below(clients_.size()))]; }
+
+  void begin_write() {
+    Client& client = any_client();
+    if (rng_.chance(0.05)) client = {.id = ++last_id_};
+    if (client.lane.size() > 5) return;
+    client.lane.push_back({.seq = ++client.last_seq, .sent_ms = now_ms_, .batch_ops = rng_.below(2) * rng_.below(12)});
+  }
+
+  void send_one() {
+    Client& client = any_client();
+    std::erase_if(client.lane, [&](const Write& write) { return now_ms_ - write.sent_ms > kClientSilentMsMax; });
+    if (client.lane.empty()) return;
+    Write& write = client.lane[rng_.below(client.lane.size())];
+    const Attempt attempt = {{client.id, write.seq, client.lane.front().seq}, write.sent_ms, write.batch_ops};
+    attempts_.push_back(attempt);
+    if (attempts_.size() > 300) attempts_.pop_front();
+    const Fate fate = deliver(attempt);
+    if (fate == Fate::kUnderWay) write.uncertain = true;
+    if (fate == Fate::kAnswered && rng_.chance(0.3)) write.uncertain = true;  // the answer is lost
+    if (fate == Fate::kAnswered && !write.uncertain) erase(client, write.seq);
+    if (fate == Fate::kAnswered && write.uncertain && rng_.chance(0.7)) erase(client, write.seq);
+    if (fate == Fate::kStale) stale(client, write);
+  }
+
+  void stale(Client& client, Write& write) {
+    if (write.uncertain) {
+      ++unknown;
+      return erase(client, write.seq);
+    }
+    ++renumbered;
+    ASSERT_FALSE(executed_.contains({client.id, write.seq}));
+    Write anew = write;
+    client.last_seq = std::max(client.last_seq, primary_->first_taken(client.id, now_ms_) - 1);
+    anew.seq = ++client.last_seq;
+    erase(client, write.seq);
+    client.lane.push_back(anew);
+  }
+
+  static void erase(Client& client, uint64_t seq) {
+    std::erase_if(client.lane, [&](const Write& write) { return write.seq == seq; });
+  }
+
+  /// Comes late, or again; of whatever client and write.
+  void repeat_any() {
+    if (attempts_.empty()) return;
+    const Attempt attempt = attempts_[rng_.below(attempts_.size())];
+    if (now_ms_ - attempt.sent_ms > kClientSilentMsMax) return;
+    // Its client must not number anew what this one may execute.
+    for (Client& client : clients_) {
+      if (client.id != attempt.id.client_id) continue;
+      for (Write& write : client.lane) write.uncertain |= write.seq == attempt.id.seq;
+    }
+    static_cast<void>(deliver(attempt));
+  }
+
+  enum class Fate { kAnswered, kUnderWay, kNothing, kStale };
+
+  Fate deliver(const Attempt& attempt) {
+    const RequestId& id = attempt.id;
+    if (under_way_.contains(key_of(id))) return Fate::kUnderWay;
+    if (const CompletionTable::Result* kept = primary_->find(id, now_ms_)) {
+      if (kept->has_effect) {
+        EXPECT_EQ(kept->version, executed_[key_of(id)]) << id.client_id << " " << id.seq;
+      }
+      EXPECT_EQ(!kept->has_effect, refused_.contains(key_of(id)));
+      return Fate::kAnswered;
+    }
+    switch (primary_->begin(id, now_ms_, attempt.batch_ops * kBatchResultBytes)) {
+      case Verdict::kStale: return Fate::kStale;
+      case Verdict::kFull: ++full; return Fate::kNothing;
+      case Verdict::kIncomplete: return Fate::kNothing;
+      case Verdict::kNew: break;
+    }
+    EXPECT_FALSE(executed_.contains(key_of(id))) << "client " << id.client_id << " seq " << id.seq << " at " << now_ms_;
+    if (const auto refused = refused_.find(key_of(id)); refused != refused_.end()) {
+      EXPECT_GE(now_ms_ - refused->second, kIdle) << "client " << id.client_id << " seq " << id.seq;
+      refused_.erase(refused);  // no attempt was that long on its way: its client asks again
+    }
+    under_way_[key_of(id)] = attempt;
+    if (rng_.chance(0.2)) return Fate::kUnderWay;
+    return end(attempt);
+  }
+
+  void end_one() {
+    if (!under_way_.empty()) static_cast<void>(end(under_way_.begin()->second));
+  }
+
+  Fate end(const Attempt attempt) {  // NOLINT: a copy, because it is erased
+    const RequestId& id = attempt.id;
+    under_way_.erase(key_of(id));
+    const double what = static_cast<double>(rng_.below(100));
+    const bool executes = what < 80;
+    const bool refuses = what >= 80 && what < 90;
+    if (executes) {
+      std::string results;
+      for (size_t i = 0; i < attempt.batch_ops; ++i) append_batch_result({}, results);
+      const Completion done = {id, 0, as_byte_span(results)};
+      executed_[key_of(id)] = ++index_;
+      primary_->record(done, index_, now_ms_);
+      first_.record(done, index_, now_ms_);
+      second_.record(done, index_, now_ms_);
+    }
+    primary_->finish(id, attempt.batch_ops * kBatchResultBytes);
+    if (refuses) {
+      primary_->refuse(id, {.seq = id.seq, .has_effect = false, .status = KvStatus::kNotFound}, now_ms_);
+      refused_[key_of(id)] = now_ms_;
+    }
+    return executes || refuses ? Fate::kAnswered : Fate::kNothing;
+  }
+
+  /// New ids, with one write or two, some with numbers that are to spoil the floor. A batch each.
+  void flood() {
+    const uint64_t id = ++last_id_;
+    uint64_t seq = rng_.chance(0.5) ? 1 : rng_.below(1000) + 1;
+    if (rng_.chance(0.5)) seq = primary_->first_taken(id, now_ms_) + rng_.below(1000);
+    if (rng_.chance(0.1)) seq = UINT64_MAX - 1 - rng_.below(3);
+    if (rng_.chance(0.1)) seq = kCompletionSeqStepMax - rng_.below(3);
+    for (uint64_t n = 0; n < 1 + rng_.below(2); ++n) {
+      const Attempt attempt = {{id, seq + n, seq}, now_ms_, rng_.below(25)};
+      attempts_.push_back(attempt);
+      static_cast<void>(deliver(attempt));
+    }
+  }
+
+  /// What is under way ends with the primary, without effect.
+  void fail_over() {
+    under_way_.clear();
+    refused_.clear();
+    primary_ = std::make_unique<CompletionTable>();
+    primary_->set_limits(kFewRecords);
+    ASSERT_TRUE(load_completions(rng_.chance(0.5) ? first_.load() : second_.load(), *primary_).ok());
+  }
+
+  void compare() {
+    const Database& first = first_.write();
+    const Database& second = second_.write();
+    ASSERT_EQ(first.size(), second.size());
+    for (auto a = first.begin(), b = second.begin(); a != first.end(); ++a, ++b) {
+      ASSERT_EQ(a->first, b->first);
+      ASSERT_EQ(a->second.value, b->second.value);
+      if (a->first != completion_key(CompletionTable::kFloorClient)) {
+        ASSERT_EQ(a->second.version, b->second.version);
+      }
+    }
+    ASSERT_LE(first_.table().clients(), kFewRecords.clients_max + 8);
+    for (const CompletionTable* table :
+         {&first_.table(), &second_.table(), static_cast<const CompletionTable*>(primary_.get())}) {
+      ASSERT_LE(table->batch_bytes(), kFewRecords.batch_bytes_max);
+      ASSERT_LE(table->clients(), kFewRecords.clients_max + kFewRecords.newcomers_max + 8);
+    }
+  }
+
+  Rng rng_;
+  uint64_t now_ms_ = 1'000'000;
+  uint64_t index_ = 0;
+  uint64_t last_id_ = 0;
+  bool flooding_ = false;
+  std::unique_ptr<CompletionTable> primary_ = std::make_unique<CompletionTable>();
+  Follower first_;
+  Follower second_;
+  std::vector<Client> clients_;
+  std::deque<Attempt> attempts_;
+  std::map<Key, Attempt> under_way_;
+  std::map<Key, uint64_t> executed_;
+  std::map<Key, uint64_t> refused_;
+};
+
+TEST(CompletionRoom, NothingIsExecutedTwiceAndReplicasAgree) {
+  size_t executed = 0;
+  size_t renumbered = 0;
+  size_t unknown = 0;
+  size_t full = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    TwoReplicas world(seed);
+    for (int i = 0; i < 4000; ++i) {
+      world.step();
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "step " << i;
+    }
+    executed += world.executed();
+    renumbered += world.renumbered;
+    unknown += world.unknown;
+    full += world.full;
+  }
+  EXPECT_GT(executed, 10'000u);
+  EXPECT_GT(renumbered, 100u);
+  EXPECT_GT(unknown, 10u);
+  EXPECT_GT(full, 100u);
+}
+
+}  // namespace
+}  // namespace skua::kv

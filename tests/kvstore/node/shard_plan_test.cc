@@ -1,0 +1,74 @@
+#include "kvstore/node/shard_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kvstore/node/map_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kCluster;
+using testing::kThem;
+using testing::kUs;
+using testing::MapMaker;
+
+TEST(WantedShards, OnlyWhatWeOwn) {
+  const control::ShardMap map = MapMaker(5).table(1, {{0, 0, 3}, {1, 0, 1}, {0, 1, 1}}).table(4, {{1, 1, 1}}).map();
+  EXPECT_THAT(wanted_shards(map, kUs), ElementsAre(WantedShard{{1, 0}, 3, 0}, WantedShard{{1, 2}, 1, 1}));
+  EXPECT_THAT(wanted_shards(map, kThem), ElementsAre(WantedShard{{1, 1}, 1, 0}, WantedShard{{4, 0}, 1, 1}));
+  EXPECT_THAT(wanted_shards(map, "somebody else"), IsEmpty());
+}
+
+TEST(WantedShards, NoOwnerAndTooLargeIdsAreNobodys) {
+  control::ShardMap map = MapMaker(5).table(1, {{0, 0, 1}}).table(uint64_t{1} << 32, {{0, 0, 1}}).map();
+  map.tables[0].shards[0].primary.reset();
+  EXPECT_THAT(wanted_shards(map, kUs), IsEmpty());
+}
+
+class DroppedShards : public ::testing::Test {
+ protected:
+  const DropEvidence evidence_{kCluster, kUs, 10};
+  const std::vector<ShardId> on_disk_ = {{1, 0}, {1, 1}, {2, 0}};
+};
+
+TEST_F(DroppedShards, TableIsGoneFromANewerMap) {
+  const control::ShardMap map = MapMaker(11).table(2, {{0, 0, 1}}).map();
+  EXPECT_THAT(dropped_shards(map, evidence_, on_disk_), ElementsAre(ShardId{1, 0}, ShardId{1, 1}));
+}
+
+TEST_F(DroppedShards, LastTableIsGoneFromANewerMap) {
+  EXPECT_THAT(dropped_shards(MapMaker(11).map(), evidence_, on_disk_),
+              ElementsAre(ShardId{1, 0}, ShardId{1, 1}, ShardId{2, 0}));
+}
+
+TEST_F(DroppedShards, AShardThatWasMovedAwayIsKept) {
+  const control::ShardMap map = MapMaker(11).table(1, {{1, 0, 2}, {1, 0, 2}}).table(2, {{0, 0, 1}}).map();
+  EXPECT_THAT(dropped_shards(map, evidence_, on_disk_), IsEmpty());
+}
+
+TEST_F(DroppedShards, AnOlderMapDeletesNothing) {
+  EXPECT_THAT(dropped_shards(MapMaker(9).map(), evidence_, on_disk_), IsEmpty());
+}
+
+TEST_F(DroppedShards, AnEmptyMapDeletesNothing) {
+  EXPECT_THAT(dropped_shards(control::ShardMap{}, DropEvidence{}, on_disk_), IsEmpty());
+  EXPECT_THAT(dropped_shards(control::ShardMap{}, {kCluster, kUs, 0}, on_disk_), IsEmpty());
+}
+
+TEST_F(DroppedShards, AnotherClustersMapDeletesNothing) {
+  control::ShardMap map = MapMaker(11).map();
+  map.cluster_id = kThem;
+  EXPECT_THAT(dropped_shards(map, evidence_, on_disk_), IsEmpty());
+}
+
+TEST_F(DroppedShards, AMapThatDoesNotKnowUsDeletesNothing) {
+  control::ShardMap map = MapMaker(11).map();
+  map.nodes.erase(map.nodes.begin());
+  EXPECT_THAT(dropped_shards(map, evidence_, on_disk_), IsEmpty());
+}
+
+}  // namespace
+}  // namespace skua::kv

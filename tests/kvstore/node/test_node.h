@@ -1,0 +1,45 @@
+// A storage node in this process, with a data directory of its own, for tests that also use the client
+// library. Hides the node's headers from them.
+#ifndef SKUA_TESTS_KVSTORE_NODE_TEST_NODE_H_
+#define SKUA_TESTS_KVSTORE_NODE_TEST_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace skua::kv::testing {
+
+/// Processes come and go on one data directory, at one gRPC address; sessions run over TCP on free
+/// ports. Thread: one, but for what is marked.
+class TestNode {
+ public:
+  TestNode(std::string control_address, uint32_t workers);
+  ~TestNode();
+  TestNode(const TestNode&) = delete;
+  TestNode& operator=(const TestNode&) = delete;
+
+  /// A new process: Node::start()'s errors.
+  absl::Status start();
+  void stop();
+
+  [[nodiscard]] std::string grpc_address() const;
+  [[nodiscard]] uint64_t incarnation() const;
+  /// Thread: any.
+  [[nodiscard]] uint64_t applied_revision() const;
+  [[nodiscard]] absl::StatusOr<std::string> metrics();
+  /// What the node said on_fatal; OK if nothing.
+  [[nodiscard]] absl::Status fatal() const;
+  /// Databases on its disk.
+  [[nodiscard]] size_t directory_count() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skua::kv::testing
+
+#endif  // SKUA_TESTS_KVSTORE_NODE_TEST_NODE_H_

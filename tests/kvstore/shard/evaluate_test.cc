@@ -1,0 +1,101 @@
+#include "kvstore/shard/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include "kvstore/codec/size_limits.h"
+#include "tests/kvstore/shard/engine_testing.h"
+
+namespace skua::kv {
+namespace {
+
+using testing::MutationMaker;
+using testing::TwinShard;
+
+TEST(Evaluate, NeedsCurrent_AllButUnconditionalPuts) {
+  EXPECT_FALSE(needs_current(Mutation::put("k", {})));
+  EXPECT_TRUE(needs_current(Mutation::put("k", {}, Condition::if_absent())));
+  EXPECT_TRUE(needs_current(Mutation::remove("k")));
+  EXPECT_TRUE(needs_current(Mutation::patch("k", {}, true)));
+}
+
+TEST(Evaluate, Evaluate_RefusesWhatIsOutsideOfTheLimits) {
+  std::string scratch;
+  EXPECT_EQ(evaluate(Mutation::put("", {}), {}, 0, scratch).result.status, KvStatus::kInvalidArgument);
+  EXPECT_EQ(evaluate(Mutation::put(std::string(kKeyBytesMax + 1, 'k'), {}), {}, 0, scratch).result.status,
+            KvStatus::kInvalidArgument);
+}
+
+TEST(Evaluate, Add_CountsInDecimalAndRefusesWhatIsNone) {
+  std::string scratch;
+  const auto add = [&](std::string_view value, int64_t delta) {
+    const Evaluated evaluated = evaluate(Mutation::add("k", delta), {7, as_byte_span(value), 99}, 1, scratch);
+    if (evaluated.result.status == KvStatus::kOk) {
+      EXPECT_EQ(as_string_view(*evaluated.value), std::to_string(evaluated.result.value));
+      EXPECT_EQ(evaluated.expires_at, 99u) << "the expiry stays";
+    }
+    return evaluated.result;
+  };
+  EXPECT_EQ(add("41", 1), (MutationResult{KvStatus::kOk, 0, 42}));
+  EXPECT_EQ(add("-9223372036854775808", 1).value, INT64_MIN + 1);
+  EXPECT_EQ(add("9223372036854775807", 1), (MutationResult{KvStatus::kCounterOverflow, 7}));
+  EXPECT_EQ(add("-9223372036854775808", -1), (MutationResult{KvStatus::kCounterOverflow, 7}));
+  for (const char* none : {"", "x", "1x", " 1", "1 ", "+1", "007", "-0", "9223372036854775808", "1.0"}) {
+    EXPECT_EQ(add(none, 1), (MutationResult{KvStatus::kNotANumber, 7})) << none;
+  }
+  EXPECT_EQ(evaluate(Mutation::add("k", 5), {}, 0, scratch).result.value, 5);
+}
+
+TEST(Evaluate, Append_IsBounded) {
+  std::string scratch;
+  const std::string large(kValueBytesMax - 1, 'x');
+  EXPECT_EQ(evaluate(Mutation::append("k", as_byte_span("y")), {1, as_byte_span(large)}, 0, scratch).value->size(),
+            kValueBytesMax);
+  EXPECT_EQ(evaluate(Mutation::append("k", as_byte_span("yz")), {1, as_byte_span(large)}, 0, scratch).result,
+            (MutationResult{KvStatus::kInvalidArgument, 1}));
+}
+
+TEST(Evaluate, Any_WhatHasExpiredIsAbsent) {
+  std::string scratch;
+  const CurrentState current = {5, as_byte_span("7"), 100};
+  EXPECT_EQ(evaluate(Mutation::remove("k"), current, 99, scratch).result.status, KvStatus::kOk);
+  EXPECT_EQ(evaluate(Mutation::remove("k"), current, 100, scratch).result.status, KvStatus::kNotFound);
+  EXPECT_EQ(evaluate(Mutation::put("k", {}, Condition::if_absent()), current, 100, scratch).result.status,
+            KvStatus::kOk);
+  const Evaluated added = evaluate(Mutation::add("k", 1), current, 100, scratch);
+  EXPECT_EQ(added.result.value, 1);
+  EXPECT_EQ(added.expires_at, 0u) << "a new key does not expire";
+  EXPECT_EQ(evaluate(Mutation::expire("k", 10), current, 99, scratch).expires_at, 109u);
+  EXPECT_EQ(evaluate(Mutation::expire("k", 0), current, 99, scratch).expires_at, 0u);
+  EXPECT_EQ(evaluate(Mutation::expire("k", 10), current, 100, scratch).result.status, KvStatus::kNotFound);
+  EXPECT_EQ(evaluate(Mutation::put("k", {}, {}, UINT64_MAX), {}, 100, scratch).expires_at, UINT64_MAX);
+}
+
+TEST(Evaluate, Evaluate_AgreesWithTwin) {
+  TwinShard twin;
+  MutationMaker maker(Rng(3));
+  std::string scratch;
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    maker.clear();
+    const Mutation mutation = maker.make([&](std::string_view key) {
+      const auto* row = twin.find(key);
+      return row == nullptr ? uint64_t{1} : row->version;
+    });
+    CurrentState current;
+    const TwinShard::Row* row = twin.find(mutation.key);
+    const TwinShard::Row before = row == nullptr ? TwinShard::Row{} : *row;
+    if (row != nullptr) current = {before.version, as_byte_span(before.value), before.expires_at};
+    Evaluated evaluated = evaluate(mutation, current, i, scratch);
+    if (evaluated.result.status == KvStatus::kOk) evaluated.result.version = twin.last_index() + 1;
+    ASSERT_EQ(evaluated.result, twin.apply(mutation, i));
+    if (evaluated.result.status != KvStatus::kOk) continue;
+    const TwinShard::Row* after = twin.find(mutation.key);
+    ASSERT_EQ(evaluated.value.has_value(), after != nullptr);
+    if (after != nullptr) {
+      ASSERT_EQ(as_string_view(*evaluated.value), after->value);
+      ASSERT_EQ(evaluated.expires_at, after->expires_at);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skua::kv
