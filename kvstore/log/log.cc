@@ -103,7 +103,7 @@ absl::Status Log::start_shard(LogShard shard, uint64_t index, uint64_t epoch, in
     return absl::ResourceExhaustedError(
         absl::StrCat("the log holds its limit kLogShardsMax of ", kLogShardsMax, " shards"));
   }
-  const RecordHeader header{shard, index, epoch, time, RecordKind::kShardStart, LogDurability::kSync, 0};
+  const RecordHeader header{shard, index, epoch, time, RecordKind::kShardStart, Durability::kSync, 0};
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
   shards_[shard].last_index = index;
   shards_[shard].last_epoch = epoch;
@@ -118,7 +118,7 @@ absl::Status Log::end_shard(LogShard shard, int64_t time) {
   const auto found = shards_.find(shard);
   if (found == shards_.end()) return absl::OkStatus();
   const RecordHeader header{
-      shard, found->second.last_index, found->second.last_epoch, time, RecordKind::kShardEnd, LogDurability::kSync, 0};
+      shard, found->second.last_index, found->second.last_epoch, time, RecordKind::kShardEnd, Durability::kSync, 0};
   if (absl::Status added = add_record(header, {}, true); !added.ok()) return added;
   shards_.erase(shard);
   return absl::OkStatus();
@@ -147,7 +147,7 @@ absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpa
   ++group_records_;
   group_payload_bytes_ += payload_bytes;
   group_shard_bits_ |= shard_bit(header.shard);
-  group_syncs_ |= header.durability == LogDurability::kSync;
+  group_syncs_ |= header.durability == Durability::kSync;
   group_urgent_ &= urgent;
   return absl::OkStatus();
 }
@@ -187,9 +187,9 @@ void Log::begin_group() {
   replaced_.clear();
 }
 
-absl::StatusOr<LogDurability> Log::commit() {
+absl::StatusOr<Durability> Log::commit() {
   if (!failure_.ok()) return failure_;
-  if (group_records_ == 0) return synced_group_ + 1 == next_group_ ? LogDurability::kSync : LogDurability::kFlush;
+  if (group_records_ == 0) return synced_group_ + 1 == next_group_ ? Durability::kSync : Durability::kFlush;
   if (absl::Status room = make_room(group_bytes_); !room.ok()) {
     if (!absl::IsResourceExhausted(room)) return fail(room);
     ++counters_.groups_refused;
@@ -212,7 +212,7 @@ absl::Status Log::make_room(uint64_t bytes) {
   return rotate();
 }
 
-absl::StatusOr<LogDurability> Log::write_group(uint32_t flags) {
+absl::StatusOr<Durability> Log::write_group(uint32_t flags) {
   const bool early = log_mutant(LogMutant::kAcknowledgeEarly);
   if (early && unsynced_bytes_ > 0) {
     if (absl::Status synced = sync_active(); !synced.ok()) return synced;
@@ -232,7 +232,7 @@ absl::StatusOr<LogDurability> Log::write_group(uint32_t flags) {
   }
   take_effect();
   begin_group();
-  return sync || (early && flags != 0) ? LogDurability::kSync : LogDurability::kFlush;
+  return sync || (early && flags != 0) ? Durability::kSync : Durability::kFlush;
 }
 
 absl::Status Log::write_bytes(ByteSpan bytes, bool sync) {

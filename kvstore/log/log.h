@@ -98,7 +98,7 @@ class Log {
 
   /// Writes the group; nothing to write is OK. Returns what all of its records (and those of earlier groups) achieved:
   /// kSync or kFlush. An error concerns the whole group.
-  [[nodiscard]] absl::StatusOr<LogDurability> commit();
+  [[nodiscard]] absl::StatusOr<Durability> commit();
 
   /// Makes everything committed durable.
   [[nodiscard]] absl::Status sync();
@@ -173,7 +173,7 @@ class Log {
   absl::Status rotate();
   absl::Status write_header(SegmentPool::Spare& spare, uint64_t sequence);
   void close_segment();
-  absl::StatusOr<LogDurability> write_group(uint32_t flags);
+  absl::StatusOr<Durability> write_group(uint32_t flags);
   absl::Status write_bytes(ByteSpan bytes, bool sync);
   ByteSpan seal_group(uint32_t flags);
   absl::Status sync_active();

@@ -246,9 +246,9 @@ class LogWriter::Impl {
   }
 
   void commit(bool sync) {
-    absl::StatusOr<LogDurability> written = log_->commit();
-    if (sync && written.ok() && *written != LogDurability::kSync) {
-      written = LogDurability::kSync;
+    absl::StatusOr<Durability> written = log_->commit();
+    if (sync && written.ok() && *written != Durability::kSync) {
+      written = Durability::kSync;
       if (absl::Status synced = log_->sync(); !synced.ok()) written = std::move(synced);
     }
     settle(written);
@@ -272,7 +272,7 @@ class LogWriter::Impl {
     return true;
   }
 
-  void settle(const absl::StatusOr<LogDurability>& written) {
+  void settle(const absl::StatusOr<Durability>& written) {
     for (LogSubmission& one : group_) {
       if (!one.outcome.ok()) continue;
       one.outcome = written.status();

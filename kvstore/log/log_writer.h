@@ -33,8 +33,8 @@ struct LogSubmission {
   bool urgent = false;                ///< may use the reserve of segments (log.h)
   void* context = nullptr;            ///< the submitter's
 
-  absl::Status outcome{};                           ///< of append or commit
-  LogDurability achieved = LogDurability::kMemory;  ///< if OK
+  absl::Status outcome{};                     ///< of append or commit
+  Durability achieved = Durability::kMemory;  ///< if OK
 };
 
 class LogWriter {

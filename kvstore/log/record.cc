@@ -33,7 +33,7 @@ void encode_record_header(const RecordHeader& header, size_t payload_bytes, std:
   writer.write(header.epoch);
   writer.write(header.time);
   writer.write(static_cast<uint8_t>(header.kind));
-  writer.write(static_cast<uint8_t>(header.durability));
+  writer.write(durability_code(header.durability));
   writer.write(header.flags);
   writer.write(uint32_t{0});
 }
@@ -80,15 +80,15 @@ std::optional<RecordView> decode_sound_record(ByteSpan bytes, size_t& consumed) 
   view.header.epoch = reader.read<uint64_t>();
   view.header.time = reader.read<int64_t>();
   const auto kind = reader.read<uint8_t>();
-  const auto durability = reader.read<uint8_t>();
+  const auto durability = durability_of_code(reader.read<uint8_t>());
   view.header.flags = reader.read<uint16_t>();
   const auto zero = reader.read<uint32_t>();
   view.payload = reader.read_bytes(payload_bytes);
   if (!reader.ok() || record_bytes(payload_bytes) > bytes.size()) return std::nullopt;
   consumed = record_bytes(payload_bytes);
-  if (!known_kind(kind) || durability > static_cast<uint8_t>(LogDurability::kSync) || zero != 0) return std::nullopt;
+  if (!known_kind(kind) || !durability || zero != 0) return std::nullopt;
   view.header.kind = static_cast<RecordKind>(kind);
-  view.header.durability = static_cast<LogDurability>(durability);
+  view.header.durability = *durability;
   return view;
 }
 

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kvstore/types/durability.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/rng.h"
 
@@ -38,20 +39,13 @@ enum class RecordKind : uint8_t {
   kShardEnd = 3,    ///< the shard has left; nothing before this record counts
 };
 
-/// What a record's writer asked for. Ordered by strength.
-enum class LogDurability : uint8_t {
-  kMemory = 0,  ///< no wait for a disk
-  kFlush = 1,   ///< handed to the operating system: survives the end of the process
-  kSync = 2,    ///< survives a power cut
-};
-
 struct RecordHeader {
   LogShard shard = 0;
   uint64_t index = 0;
   uint64_t epoch = 0;
   int64_t time = 0;
   RecordKind kind = RecordKind::kData;
-  LogDurability durability = LogDurability::kSync;
+  Durability durability = Durability::kSync;
   uint16_t flags = 0;  ///< the owner's; the log only carries them
 
   friend bool operator==(const RecordHeader&, const RecordHeader&) = default;

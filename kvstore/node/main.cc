@@ -529,7 +529,7 @@ NodeOptions node_options(const Config& config, const MemoryBudget& memory, const
   options.copy_bytes_per_s = config.copy_rate != 0 ? config.copy_rate : copy_bytes_per_s();
   auto& engine = options.server.engine;
   engine.unfinished_bytes_max = std::min(engine.unfinished_bytes_max, memory.messages / 2);
-  engine.durability = config.sync_writes ? LogDurability::kSync : LogDurability::kFlush;
+  engine.durability = config.sync_writes ? Durability::kSync : Durability::kFlush;
   return options;
 }
 

@@ -335,12 +335,12 @@ bool read_entry(ByteReader& reader, AppendEntry& entry) {
   entry.epoch = reader.read<uint64_t>();
   entry.time = reader.read<int64_t>();
   const auto payload_bytes = reader.read<uint32_t>();
-  const auto durability = reader.read<uint8_t>();
+  const auto durability = durability_of_code(reader.read<uint8_t>());
   const auto reserved = reader.read<uint8_t>();
   entry.flags = reader.read<uint16_t>();
   entry.payload = reader.read_bytes(payload_bytes);
-  entry.durability = static_cast<AckLevel>(durability);
-  return reader.ok() && reserved == 0 && durability <= static_cast<uint8_t>(AckLevel::kDurable) && entry.time >= 0;
+  entry.durability = durability.value_or(Durability::kSync);
+  return reader.ok() && reserved == 0 && durability && entry.time >= 0;
 }
 
 /// Up to where the entries begin; their number goes to `count`.
@@ -519,7 +519,7 @@ bool AppendBuilder::add(const AppendEntry& entry, rpc::BodyReleaseFn release, vo
   writer.write(entry.epoch);
   writer.write(entry.time);
   writer.write(static_cast<uint32_t>(entry.payload.size()));
-  writer.write(entry.durability);
+  writer.write(durability_code(entry.durability));
   writer.write(uint8_t{0});
   writer.write(entry.flags);
   copy(writer.written(), into_head);

@@ -10,7 +10,7 @@
 //    2 TailReport        u64 epoch, runs, levels, u64 commit index; if it is not 0, u64 doubt
 //    3 Append            u64 epoch, id of the entry before, u64 commit index, u32 entries, u8 flags (1: acknowledge what is
 //                        received), u8 0, u16 0, then for each entry
-//                          { u64 epoch, i64 time, u32 payload bytes, u8 durability (0 received, 1 written, 2 durable), u8 0,
+//                          { u64 epoch, i64 time, u32 payload bytes, u8 durability (durability_code()), u8 0,
 //                            u16 flags, payload }
 //    4 AppendReply       u64 epoch, levels
 //    5 Heartbeat         u64 epoch, i64 sent at, u64 commit index
@@ -56,6 +56,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore/replication/messages.h"
 #include "kvstore/replication/replica.h"
+#include "kvstore/types/durability.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/message.h"
 
@@ -91,7 +92,7 @@ struct ReplicaEnvelope {
 struct AppendEntry {
   uint64_t epoch = 0;  ///< in which it was made
   int64_t time = 0;    ///< its writer's, as the log keeps it
-  AckLevel durability = AckLevel::kDurable;
+  Durability durability = Durability::kSync;
   uint16_t flags = 0;  ///< the log record's
   ByteSpan payload{};
 };

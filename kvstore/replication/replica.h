@@ -37,6 +37,7 @@
 #include "kvstore/replication/lease.h"
 #include "kvstore/replication/messages.h"
 #include "kvstore/replication/view.h"
+#include "kvstore/types/durability.h"
 #include "rpc/base/clock.h"
 
 namespace skua::kv {
@@ -45,9 +46,6 @@ enum class ReplicaRole : uint8_t { kInactive, kPrimary, kBackup, kLearner };
 
 /// "inactive", "primary", "backup", "learner".
 [[nodiscard]] const char* replica_role_name(ReplicaRole role);
-
-/// What an entry needs before it is committed, on each member.
-enum class AckLevel : uint8_t { kReceived, kWritten, kDurable };
 
 struct ReplicaOptions {
   LeaseOptions lease;
@@ -152,8 +150,8 @@ class Replica {
   /// False after send_refused().
   [[nodiscard]] bool may_send(NodeId peer) const;
   /// Primary, can_propose(): the driver logs entry last_index() + 1, with the epoch of the one before it (the barrier's), to be
-  /// committed at this level.
-  void propose(AckLevel level, TimeNs now, ReplicaOutput& out);
+  /// committed when all members have it so safe; not kDefault.
+  void propose(Durability level, TimeNs now, ReplicaOutput& out);
   /// The log had no room for what is behind `index`; it has been given nothing since. A primary cannot go on in its epoch:
   /// peers may have those entries, and their indices are not to be used again.
   void log_refused_after(uint64_t index, ReplicaOutput& out);
@@ -233,7 +231,7 @@ class Replica {
     uint64_t restored_at = 0;
     // How long it takes to get an entry as far as it is waited for.
     uint64_t sample_index = 0;
-    AckLevel sample_level = AckLevel::kDurable;
+    Durability sample_level = Durability::kSync;
     TimeNs sample_ns = 0;
     DurationNs latency_ns = 0;  // smoothed
     TimeNs slow_since = kTimeNever;
@@ -242,7 +240,7 @@ class Replica {
   /// An entry of this reign that is not committed.
   struct Waiting {
     uint64_t index = 0;
-    AckLevel level = AckLevel::kDurable;
+    Durability level = Durability::kSync;
   };
 
   // replica.cc: views and time

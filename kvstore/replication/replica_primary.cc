@@ -9,11 +9,12 @@
 namespace skua::kv {
 namespace {
 
-bool reaches(const LogLevels& levels, uint64_t index, AckLevel level) {
+bool reaches(const LogLevels& levels, uint64_t index, Durability level) {
   switch (level) {
-    case AckLevel::kReceived: return levels.received >= index;
-    case AckLevel::kWritten: return levels.written >= index;
-    case AckLevel::kDurable: return levels.durable >= index;
+    case Durability::kMemory: return levels.received >= index;
+    case Durability::kFlush: return levels.written >= index;
+    case Durability::kDefault:
+    case Durability::kSync: return levels.durable >= index;
   }
   return false;
 }
@@ -28,10 +29,10 @@ void Replica::begin_reign(ReplicaOutput& out) {
   levels_.received = barrier_index_;
   verified_ = barrier_index_;
   out.append_barrier = true;
-  waiting_.push_back({barrier_index_, AckLevel::kDurable});
+  waiting_.push_back({barrier_index_, Durability::kSync});
 }
 
-void Replica::propose(AckLevel level, TimeNs now, ReplicaOutput& out) {
+void Replica::propose(Durability level, TimeNs now, ReplicaOutput& out) {
   SKUA_CHECK(role_ == ReplicaRole::kPrimary, "only a primary proposes");
   log_.append(log_.last().epoch);
   levels_.received = verified_ = log_.last_index();
@@ -42,7 +43,7 @@ void Replica::propose(AckLevel level, TimeNs now, ReplicaOutput& out) {
     all = all && peer.next > log_.last_index();
   }
   if (all) tell_commit_ns_ = kTimeNever;  // these Appends tell it
-  if (level == AckLevel::kReceived) advance_commit(now);
+  if (level == Durability::kMemory) advance_commit(now);
 }
 
 // --- The others' logs
@@ -180,7 +181,7 @@ Append Replica::make_append(uint64_t first, uint64_t last) const {
   const auto begin = std::lower_bound(waiting_.begin(), waiting_.end(), first,
                                       [](const Waiting& entry, uint64_t index) { return entry.index < index; });
   for (auto at = begin; at != waiting_.end() && at->index <= last; ++at) {
-    made.acknowledge_received = made.acknowledge_received || at->level == AckLevel::kReceived;
+    made.acknowledge_received = made.acknowledge_received || at->level == Durability::kMemory;
   }
   return made;
 }

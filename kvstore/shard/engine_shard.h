@@ -107,7 +107,7 @@ struct ReplicaRecord final : LogOp {
   uint64_t index = 0;
   uint64_t epoch = 0;
   int64_t time_ms = 0;
-  LogDurability durability = LogDurability::kSync;
+  Durability durability = Durability::kSync;
   std::array<std::byte, kEntryHeadBytes> head{};
   std::string payload;
   bool in_log = false;   // given to it and not back

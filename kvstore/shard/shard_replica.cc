@@ -23,15 +23,6 @@ constexpr DurationNs kSyncAfterNs = 50 * kMillisecond;
 
 }  // namespace
 
-AckLevel ack_level_of(LogDurability durability) {
-  switch (durability) {
-    case LogDurability::kMemory: return AckLevel::kReceived;
-    case LogDurability::kFlush: return AckLevel::kWritten;
-    case LogDurability::kSync: return AckLevel::kDurable;
-  }
-  return AckLevel::kDurable;
-}
-
 absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options& options, ShardId id, ReplicaId self,
                                                                    const ReplicaNotes& notes, WorkerEngine& engine,
                                                                    EngineShard& shard, ReplicaHost& host, TimeNs now) {
@@ -126,8 +117,8 @@ void ShardReplica::peer_ready(NodeId peer, TimeNs now) {
 }
 
 void ShardReplica::proposed(const ReplicaEntry& entry, TimeNs now) {
-  if (entry.durability != LogDurability::kSync) note_unsynced();
-  replica_.propose(ack_level_of(entry.durability), now, out_);
+  if (entry.durability != Durability::kSync) note_unsynced();
+  replica_.propose(entry.durability, now, out_);
   dirty_ = true;
 }
 
@@ -316,7 +307,7 @@ void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   bool unsynced = false;
   for (const ReplicaEntry& entry : entries) {
     if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
-    unsynced = unsynced || entry.durability != LogDurability::kSync;
+    unsynced = unsynced || entry.durability != Durability::kSync;
     absl::Status appended = check_barrier({entry.index, entry.epoch}, entry.payload);
     // What a new primary found, and its barrier, must be here before it commits anything.
     const bool inherited = entry.epoch < replica_.view().epoch || read_barrier(entry.payload).has_value();
@@ -341,7 +332,7 @@ void ShardReplica::append_barrier(TimeNs now) {
   const EpochRuns& log = replica_.log();
   const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(log)));
   const ReplicaEntry barrier{log.last_index(), log.last().epoch, static_cast<int64_t>(engine_.next_record_ms(shard_)),
-                             LogDurability::kSync, as_byte_span(payload)};
+                             Durability::kSync, as_byte_span(payload)};
   if (!engine_.append_entry(shard_, barrier).ok()) {
     out_.messages.clear();
     out_.sends.clear();

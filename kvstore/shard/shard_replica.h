@@ -36,9 +36,6 @@
 
 namespace skua::kv {
 
-/// What an entry of this durability needs on each member.
-[[nodiscard]] AckLevel ack_level_of(LogDurability durability);
-
 /// What a replica needs of its surroundings. Called on the worker's thread; must not call back into the replica.
 class ReplicaHost {
  public:

@@ -84,7 +84,7 @@ struct LogOp {
   EngineShard* shard = nullptr;
   LogOp* next = nullptr;   // in a group on its way back
   absl::Status outcome{};  // the log's
-  LogDurability achieved = LogDurability::kMemory;
+  Durability log_durability = Durability::kMemory;  // what the log achieved
 };
 
 /// A write: the submitter's, who keeps it and the mutation's bytes until write_done, and reuses it.
@@ -154,7 +154,7 @@ struct ReplicaEntry {
   uint64_t index = 0;
   uint64_t epoch = 0;  ///< that made it
   int64_t time_ms = 0;
-  LogDurability durability = LogDurability::kSync;
+  Durability durability = Durability::kSync;
   ByteSpan payload{};  ///< effect.h, without the entry's head
 };
 
@@ -189,7 +189,7 @@ class WorkerEngine {
     /// kLater: whoever drives the engine calls wake_log() after each burst.
     LogWriter::Wake log_wake = LogWriter::Wake::kNow;
     Applier::Options applier;
-    LogDurability durability = LogDurability::kSync;  ///< of writes that do not say
+    Durability durability = Durability::kSync;  ///< of writes that do not say
     size_t unfinished_max = size_t{1} << 15;
     size_t unfinished_bytes_max = size_t{64} << 20;
     size_t batch_read_bytes_max = size_t{64} << 20;  ///< old values that are read for a batch
@@ -412,8 +412,9 @@ class WorkerEngine {
   // worker_engine_log.cc: to the log and back
   [[nodiscard]] absl::Status submit(EngineShard& shard, WriteOp& op);
   [[nodiscard]] absl::Status submit_relaxed(EngineShard& shard, RelaxedRecord& record);
-  [[nodiscard]] LogDurability wanted_durability(Durability asked) const;
-  [[nodiscard]] static Durability achieved_durability(LogDurability achieved);
+  [[nodiscard]] Durability wanted_durability(Durability asked) const {
+    return asked == Durability::kDefault ? options_.durability : asked;
+  }
   [[nodiscard]] absl::Status start_in_log(EngineShard& shard, uint64_t index);
   RelaxedRecord& acquire_relaxed();
   void release_relaxed(RelaxedRecord& record);

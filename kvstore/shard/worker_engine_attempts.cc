@@ -114,7 +114,7 @@ void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const Com
                 : kept.version <= shard.written_index ? Durability::kFlush
                                                       : Durability::kMemory;
   // Of the other members no more is known than what the write asked for.
-  if (shard.replica != nullptr && wanted_durability(op.durability) != LogDurability::kSync) {
+  if (shard.replica != nullptr && wanted_durability(op.durability) != Durability::kSync) {
     op.achieved = Durability::kFlush;
   }
   for (size_t at = 0; at < kept.batch_results.size() / kBatchResultBytes; ++at) {

@@ -24,25 +24,6 @@ constexpr uint64_t kResubmitMs = 10;
 
 }  // namespace
 
-LogDurability WorkerEngine::wanted_durability(Durability asked) const {
-  switch (asked) {
-    case Durability::kDefault: return options_.durability;
-    case Durability::kMemory: return LogDurability::kMemory;
-    case Durability::kFlush: return LogDurability::kFlush;
-    case Durability::kSync: return LogDurability::kSync;
-  }
-  return options_.durability;
-}
-
-Durability WorkerEngine::achieved_durability(LogDurability achieved) {
-  switch (achieved) {
-    case LogDurability::kMemory: return Durability::kMemory;
-    case LogDurability::kFlush: return Durability::kFlush;
-    case LogDurability::kSync: return Durability::kSync;
-  }
-  return Durability::kDefault;
-}
-
 /// OK: the write is in the log, or, if it was to be no more than that, as good as written.
 absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
   if (shard.replica != nullptr) return submit_entry(shard, op);
@@ -66,7 +47,7 @@ absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
     record.urgent =
         std::ranges::none_of(op.work->effects, [](const Effect& effect) { return effect.value.has_value(); });
   }
-  if (record.header.durability == LogDurability::kMemory) {
+  if (record.header.durability == Durability::kMemory) {
     RelaxedRecord& relaxed = acquire_relaxed();
     for (const ByteSpan piece : record.payload) relaxed.payload.append(as_string_view(piece));
     relaxed.shard = &shard;
@@ -98,7 +79,7 @@ absl::Status WorkerEngine::submit_relaxed(EngineShard& shard, RelaxedRecord& rel
                    .index = relaxed.index,
                    .epoch = shard.epoch,
                    .time = relaxed.time_ms,
-                   .durability = LogDurability::kMemory};
+                   .durability = Durability::kMemory};
   record.payload = {as_byte_span(relaxed.payload), {}, {}};
   record.urgent = relaxed.urgent;
   record.context = static_cast<LogOp*>(&relaxed);
@@ -149,9 +130,9 @@ void WorkerEngine::group_done(std::span<const LogSubmission> group) {
   for (size_t i = group.size(); i-- > 0;) {
     auto* op = static_cast<LogOp*>(group[i].context);
     op->outcome = group[i].outcome;
-    op->achieved = group[i].achieved;
+    op->log_durability = group[i].achieved;
     op->next = std::exchange(first, op);
-    synced = synced || (op->outcome.ok() && op->achieved == LogDurability::kSync);
+    synced = synced || (op->outcome.ok() && op->log_durability == Durability::kSync);
     if (op->kind != LogOp::Kind::kShardStart && op->kind != LogOp::Kind::kShardEnd) ++writes;
   }
   events_.post([this, first, writes, synced] { finish_group(first, writes, synced); });
@@ -197,9 +178,9 @@ void WorkerEngine::take_outcome(LogOp& op) {
     auto& write = static_cast<WriteOp&>(op);
     const bool taken = op.outcome.ok() || engine_mutant(EngineMutant::kIgnoreLogFailure);
     write.state = taken ? WriteOp::State::kWritten : WriteOp::State::kFailed;
-    write.achieved = achieved_durability(op.achieved);
+    write.achieved = op.log_durability;
     if (op.outcome.ok()) shard.written_index = write.index;
-    if (op.outcome.ok() && op.achieved == LogDurability::kSync) shard.synced_index = write.index;
+    if (op.outcome.ok() && op.log_durability == Durability::kSync) shard.synced_index = write.index;
   }
   touch(shard);
 }
@@ -213,7 +194,7 @@ void WorkerEngine::touch(EngineShard& shard) {
 void WorkerEngine::relaxed_done(EngineShard& shard, RelaxedRecord& relaxed) {
   if (relaxed.outcome.ok()) {
     shard.written_index = relaxed.index;
-    if (relaxed.achieved == LogDurability::kSync) shard.synced_index = relaxed.index;
+    if (relaxed.log_durability == Durability::kSync) shard.synced_index = relaxed.index;
   } else if (relaxed.op != nullptr) {
     relaxed.op->state = WriteOp::State::kFailed;  // not answered yet: it may fail
   } else if (log_failure_.ok() && !relaxed.abandoned) {

@@ -120,7 +120,7 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
   record.epoch = shard.replica->entry_epoch;
   record.time_ms = static_cast<int64_t>(op.record_ms);
   // No less than written: a process that dies alone loses nothing.
-  record.durability = std::max(wanted_durability(op.durability), LogDurability::kFlush);
+  record.durability = std::max(wanted_durability(op.durability), Durability::kFlush);
   if (op.batch.empty()) {
     ByteWriter head(op.head);
     if (op.id.client_id != 0) encode_completion_head(completion_of(op), head);
@@ -136,7 +136,7 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
     return given;
   }
   op.state = WriteOp::State::kInLog;
-  op.achieved = achieved_durability(record.durability);
+  op.achieved = record.durability;
   events_.proposed(shard, entry_of(record));
   return absl::OkStatus();
 }
@@ -207,7 +207,7 @@ void WorkerEngine::entry_done(EngineShard& shard, ReplicaRecord& record) {
     if (record.pins == 0) release_entry(record);
   } else if (record.outcome.ok()) {
     shard.written_index = record.index;
-    if (record.achieved == LogDurability::kSync) {
+    if (record.log_durability == Durability::kSync) {
       shard.synced_index = record.index;
     } else if (!std::exchange(replica.unsynced, true)) {
       unsynced_.push_back(&shard);

@@ -50,10 +50,10 @@ absl::Status ReplicaRows::load(std::span<const InternalRow> rows) {
     Tail entry;
     entry.epoch = reader.read<uint64_t>();
     entry.time_ms = reader.read<int64_t>();
-    const auto durability = reader.read<uint64_t>();
-    entry.durability = static_cast<LogDurability>(durability);
+    const auto durability = durability_of_code(reader.read<uint64_t>());
+    entry.durability = durability.value_or(Durability::kSync);
     entry.payload.assign(as_string_view(reader.read_rest()));
-    if (!reader.ok() || durability > static_cast<uint64_t>(LogDurability::kSync) || index == 0) {
+    if (!reader.ok() || !durability || index == 0) {
       return absl::DataLossError("a row of the shard's entries that are not committed is damaged");
     }
     tail[index] = std::move(entry);
@@ -66,7 +66,7 @@ std::string encode_tail_row(const ReplicaRows::Tail& tail) {
   ByteWriter writer(head);
   writer.write(tail.epoch);
   writer.write(tail.time_ms);
-  writer.write(static_cast<uint64_t>(tail.durability));
+  writer.write(uint64_t{durability_code(tail.durability)});
   std::string out(as_string_view(head));
   out.append(tail.payload);
   return out;

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "kvstore/log/record.h"
 #include "kvstore/storage/shard_db.h"
+#include "kvstore/types/durability.h"
 
 namespace skua::kv {
 
@@ -32,7 +33,7 @@ struct ReplicaRows {
   struct Tail {
     uint64_t epoch = 0;
     int64_t time_ms = 0;
-    LogDurability durability = LogDurability::kSync;
+    Durability durability = Durability::kSync;
     std::string payload{};
   };
   std::string runs;

@@ -3,6 +3,7 @@
 #define SKUA_KVSTORE_TYPES_DURABILITY_H_
 
 #include <cstdint>
+#include <optional>
 
 namespace skua::kv {
 
@@ -13,6 +14,16 @@ enum class Durability : uint8_t {
   kFlush = 2,    ///< written to the log's file; lost if the machine dies
   kSync = 3,     ///< on the disk
 };
+
+/// What records and messages between nodes say: 0 memory, 1 flush, 2 sync. Not of kDefault.
+[[nodiscard]] constexpr uint8_t durability_code(Durability durability) {
+  return static_cast<uint8_t>(static_cast<uint8_t>(durability) - 1);
+}
+/// nullopt: there is none with this code.
+[[nodiscard]] constexpr std::optional<Durability> durability_of_code(uint64_t code) {
+  if (code > durability_code(Durability::kSync)) return std::nullopt;
+  return static_cast<Durability>(code + 1);
+}
 
 /// "default", "memory", "flush", "sync".
 [[nodiscard]] const char* durability_name(Durability durability);

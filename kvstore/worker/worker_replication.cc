@@ -21,15 +21,6 @@ constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
 /// While copies run, which time their next requests themselves.
 constexpr DurationNs kCopyWaitNs = kMillisecond;
 
-LogDurability durability_of(AckLevel level) {
-  switch (level) {
-    case AckLevel::kReceived: return LogDurability::kMemory;
-    case AckLevel::kWritten: return LogDurability::kFlush;
-    case AckLevel::kDurable: return LogDurability::kSync;
-  }
-  return LogDurability::kSync;
-}
-
 }  // namespace
 
 void WorkerReplication::start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server,
@@ -192,7 +183,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
     builder.begin(envelope(shard), header, links_->make_message());
     for (; next < entries.size(); ++next) {
       const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
-      const AppendEntry out{entry.epoch, entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
+      const AppendEntry out{entry.epoch, entry.time_ms, entry.durability, 0, entry.payload};
       // The entry may be gone once it was added: a copied one's pin is released.
       const EntryId id{entry.index, append.epochs[next]};
       if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
@@ -247,7 +238,7 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
   size_t added = 0;
   for (; added < tail_.size(); ++added) {
     const ReplicaEntry entry = WorkerEngine::entry_of_record(*tail_[added]);
-    const AppendEntry out{header->epochs[added], entry.time_ms, ack_level_of(entry.durability), 0, entry.payload};
+    const AppendEntry out{header->epochs[added], entry.time_ms, entry.durability, 0, entry.payload};
     if (!builder.add(out, &WorkerEngine::release_entry_pin, tail_[added])) break;
   }
   call.reply.reply(builder.finish());
@@ -308,7 +299,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
     last = append->prev.index;
     epoch = append->epoch;
     for (const AppendEntry& entry : frame.entries) {
-      entries_.push_back({++last, entry.epoch, entry.time, durability_of(entry.durability), entry.payload});
+      entries_.push_back({++last, entry.epoch, entry.time, entry.durability, entry.payload});
     }
   }
   answering_ = {shard, from};
@@ -318,8 +309,8 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
   if (!message.reply) return;
   std::deque<OpenAppend>* const appends = known && !entries_.empty() ? &open_appends_[answering_] : nullptr;
   if (appends != nullptr && appends->size() < kOpenAppendsMax) {
-    const bool syncs = std::ranges::any_of(
-        entries_, [](const ReplicaEntry& entry) { return entry.durability == LogDurability::kSync; });
+    const bool syncs =
+        std::ranges::any_of(entries_, [](const ReplicaEntry& entry) { return entry.durability == Durability::kSync; });
     appends->push_back({last, epoch, syncs, std::move(message.reply)});
   } else {
     message.reply.reply(links_->make_message());

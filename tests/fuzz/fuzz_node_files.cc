@@ -398,7 +398,7 @@ void fuzz_tail(FuzzInput& in) {
     builder.begin({7, in.seldom() ? 1U : 0U, in.seldom() ? 5U : 4U, 1}, header, rpc::MessagePtr::make());
     for (size_t i = in.pick(4); i > 0; --i) {
       const std::string payload = in.short_text();
-      if (!builder.add({in.near(before.epoch), 1, AckLevel::kDurable, 0, as_byte_span(payload)})) break;
+      if (!builder.add({in.near(before.epoch), 1, Durability::kSync, 0, as_byte_span(payload)})) break;
     }
     const rpc::MessagePtr message = builder.finish();
     std::string bytes(as_string_view(message->head()));

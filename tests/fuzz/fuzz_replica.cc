@@ -250,7 +250,7 @@ class Script {
 
   void propose() {
     if (view_.primary == 0 || !replica(view_.primary).can_propose()) return;
-    const auto level = static_cast<AckLevel>(in_.pick(3));
+    const auto level = *durability_of_code(in_.pick(3));
     Node& self = at(view_.primary);
     if (replica(view_.primary).view().epoch != view_.epoch || self.log.size() > 200) return;
     self.log.push_back(++last_content_);

@@ -258,8 +258,8 @@ std::string make_frame(FuzzInput& in, NodeWorld& world) {
     }
     std::vector<AppendEntry> entries;
     for (size_t i = 0; i < payloads.size(); ++i) {
-      entries.push_back({append->epochs[i], in.seldom() ? in.number<int64_t>() : 1, static_cast<AckLevel>(in.pick(3)),
-                         0, as_byte_span(payloads[i])});
+      entries.push_back({append->epochs[i], in.seldom() ? in.number<int64_t>() : 1, *durability_of_code(in.pick(3)), 0,
+                         as_byte_span(payloads[i])});
     }
     return plain_append(envelope, *append, entries);
   }

@@ -104,7 +104,7 @@ Result appends(const std::string& directory, DurationNs duration, size_t in_flig
       continue;
     }
     LogSubmission next;
-    next.header = {kShard, ++submitted, 1, now, RecordKind::kData, LogDurability::kSync, 0};
+    next.header = {kShard, ++submitted, 1, now, RecordKind::kData, Durability::kSync, 0};
     next.payload[0] = as_byte_span(payload);
     SKUA_CHECK(writer.submit(next).ok(), "the queue is full");
     if (submitted % 4096 == 0) writer.set_durable(kShard, done.load(std::memory_order_relaxed));

@@ -48,7 +48,7 @@ void append(Log& log, ShardId id, uint64_t index, std::string_view key, ByteSpan
   ByteWriter writer(head);
   encode_effect_head({key, value}, writer);
   const std::array<ByteSpan, 3> payload = {writer.written(), as_byte_span(key), value};
-  const RecordHeader header{log_shard_of(id), index, 1, 0, RecordKind::kData, LogDurability::kFlush, 0};
+  const RecordHeader header{log_shard_of(id), index, 1, 0, RecordKind::kData, Durability::kFlush, 0};
   SKUA_CHECK(log.append(header, payload).ok(), "append failed");
 }
 

@@ -8,10 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "control/core/uuid.h"
 #include "kvstore/codec/effect.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/recovery.h"
 #include "rpc/base/status.h"
 #include "tests/kvstore/cluster/node_request.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -558,12 +558,12 @@ bool ClusterNode::has_damaged() const {
   });
 }
 
-bool ClusterNode::holds(size_t shard, EntryId entry, AckLevel level) const {
+bool ClusterNode::holds(size_t shard, EntryId entry, Durability level) const {
   const EpochRuns& log = held_[shard].replica->replica().log();
   if (entry.index <= log.base().index) return true;
   const ReplicaLevels levels = engine_->replica_levels(*held_[shard].shard);
   return log.epoch_of(entry.index) == entry.epoch &&
-         (level == AckLevel::kDurable ? levels.synced : levels.written) >= entry.index;
+         (level == Durability::kSync ? levels.synced : levels.written) >= entry.index;
 }
 
 bool ClusterNode::is_doubtful(size_t shard) const {

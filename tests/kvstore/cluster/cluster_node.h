@@ -113,7 +113,7 @@ class ClusterNode final : public ReplicaHost {
   /// False: it is down, or its data are refused, or it has none.
   [[nodiscard]] bool has_data(size_t shard) const;
   /// Its log has the entry, as safe as `level` says.
-  [[nodiscard]] bool holds(size_t shard, EntryId entry, AckLevel level) const;
+  [[nodiscard]] bool holds(size_t shard, EntryId entry, Durability level) const;
   /// A power cut may have taken what it had acknowledged as written, and nobody has given it back yet.
   [[nodiscard]] bool is_doubtful(size_t shard) const;
   /// Its log's queue has the entry.

@@ -133,7 +133,7 @@ ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   out.apply_ns = one_of<DurationNs>(rng, {1, 10, 100}) * kMillisecond;
   if (!rng.chance(0.05)) choose_faults(rng, out);
   if (rng.chance(0.3)) {
-    out.engine.durability = LogDurability::kFlush;
+    out.engine.durability = Durability::kFlush;
     // What is lost otherwise may be all that the power has left.
     out.wipe_every_ns = out.rot_every_ns = out.fork_every_ns = 0;
   }
@@ -160,8 +160,8 @@ std::string ClusterSimOptions::describe() const {
       "control: heartbeat_ms=%.0f replace_ms=%.0f join_ms=%.0f; syncs=%d segment=%d memory=%d batch=%d "
       "sync_ms=%.2f jitter_ms=%.2f apply_ms=%.0f\n",
       ms(heartbeat_ns), ms(core.views.replace_after_ns), ms(core.views.join_timeout_ns),
-      engine.durability == LogDurability::kSync, log.segment_bytes, engine.memory.budget_bytes,
-      engine.applier.batch_max, ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
+      engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes, engine.applier.batch_max,
+      ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
   absl::StrAppendFormat(&text,
                         "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f latency_ms=%.2f jitter_ms=%.2f "
                         "loss=%.3f duplicate=%.2f delay=%.3f x %.0f ms ordered=%d tells_breaks=%d refusals=%.2f\n",

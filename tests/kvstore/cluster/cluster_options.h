@@ -72,7 +72,7 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
   bool clocks_step = false;
 
   /// How safe a write is when it is acknowledged.
-  [[nodiscard]] AckLevel write_level() const { return ack_level_of(engine.durability); }
+  [[nodiscard]] Durability write_level() const { return engine.durability; }
 
   [[nodiscard]] static ClusterSimOptions from_seed(uint64_t seed);
   [[nodiscard]] std::string describe() const;

@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "control/core/uuid.h"
 #include "control/core/view_rules.h"
-#include "rpc/base/check.h"
 #include "kvstore/peers/peer_identity.h"
+#include "rpc/base/check.h"
 
 namespace skua::kv::sim {
 namespace {
@@ -316,7 +316,7 @@ void ClusterWorld::forked(size_t shard) {
   kernel_.hit(Probe::kForked);
   if (options_.fork_every_ns != 0) return;
   kernel_.hit(Probe::kLongestLog);
-  if (options_.engine.durability != LogDurability::kSync) return;
+  if (options_.engine.durability != Durability::kSync) return;
   kernel_.break_promise(absl::StrFormat("shard %d: writes were given up that were synced", shard));
 }
 
@@ -341,7 +341,7 @@ void ClusterWorld::shard_opened(ClusterNode& node, size_t shard) {
   const uint64_t committed = oracle_.committed_index(shard);
   if (oracle_.is_forked(shard) || committed == 0 || !view(shard).is_member(node.replica_id())) return;
   if (node.is_doubtful(shard)) return;
-  const AckLevel level = oracle_.level_of(shard, committed, options_.write_level());
+  const Durability level = oracle_.level_of(shard, committed, options_.write_level());
   if (node.holds(shard, {committed, oracle_.epoch_of(shard, committed)}, level)) return;
   kernel_.break_promise(absl::StrFormat("I4: shard %d: entry %d is committed and not at node %d when it opens", shard,
                                         committed, node.number()));

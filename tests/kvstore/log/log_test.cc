@@ -78,12 +78,12 @@ TEST_F(LogTest, Append_TooLargeAndFull) {
 TEST_F(LogTest, Commit_StrongestDurabilityOfTheGroup) {
   open();
   start(kA);
-  ASSERT_TRUE(append(*log_, kA, 1, "a", LogDurability::kMemory).ok());
-  EXPECT_EQ(*log_->commit(), LogDurability::kFlush);
+  ASSERT_TRUE(append(*log_, kA, 1, "a", Durability::kMemory).ok());
+  EXPECT_EQ(*log_->commit(), Durability::kFlush);
   const uint64_t syncs = log_->counters().syncs;
-  ASSERT_TRUE(append(*log_, kA, 2, "b", LogDurability::kFlush).ok());
-  ASSERT_TRUE(append(*log_, kA, 3, "c", LogDurability::kSync).ok());
-  EXPECT_EQ(*log_->commit(), LogDurability::kSync);
+  ASSERT_TRUE(append(*log_, kA, 2, "b", Durability::kFlush).ok());
+  ASSERT_TRUE(append(*log_, kA, 3, "c", Durability::kSync).ok());
+  EXPECT_EQ(*log_->commit(), Durability::kSync);
   EXPECT_EQ(log_->counters().syncs, syncs + 1);
   EXPECT_EQ(log_->synced_group(), log_->last_group());
 }
@@ -221,7 +221,7 @@ TEST_F(LogTest, Append_HigherEpochReplacesASuffix) {
   ASSERT_TRUE(log_->commit().ok());
   const ByteSpan piece[] = {as_byte_span("new")};
   EXPECT_TRUE(absl::IsFailedPrecondition(log_->append(header_of(kA, 2), piece)));
-  ASSERT_TRUE(log_->append(header_of(kA, 2, LogDurability::kSync, 2), piece).ok());
+  ASSERT_TRUE(log_->append(header_of(kA, 2, Durability::kSync, 2), piece).ok());
   ASSERT_TRUE(log_->commit().ok());
   EXPECT_EQ(log_->last_index(kA), 2U);
   device_.restart();
@@ -232,7 +232,7 @@ TEST_F(LogTest, Append_HigherEpochReplacesASuffix) {
 TEST_F(LogTest, Close_TellsRecovery) {
   open();
   start(kA);
-  ASSERT_TRUE(append(*log_, kA, 1, "a", LogDurability::kFlush).ok());
+  ASSERT_TRUE(append(*log_, kA, 1, "a", Durability::kFlush).ok());
   ASSERT_TRUE(log_->commit().ok());
   ASSERT_TRUE(log_->close().ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(write(kA, 2)));

@@ -35,13 +35,13 @@ inline LogOptions small_options() {
   return options;
 }
 
-inline RecordHeader header_of(LogShard shard, uint64_t index, LogDurability durability = LogDurability::kSync,
+inline RecordHeader header_of(LogShard shard, uint64_t index, Durability durability = Durability::kSync,
                               uint64_t epoch = 1) {
   return {shard, index, epoch, 0, RecordKind::kData, durability, 0};
 }
 
 inline absl::Status append(Log& log, LogShard shard, uint64_t index, std::string_view payload,
-                           LogDurability durability = LogDurability::kSync) {
+                           Durability durability = Durability::kSync) {
   const ByteSpan piece = as_byte_span(payload);
   return log.append(header_of(shard, index, durability), {&piece, 1});
 }

@@ -113,7 +113,7 @@ void LogWorld::write_group(bool urgent) {
     const std::optional<Op> op = random_op(model);
     if (!op) continue;
     const bool asks = op->kind != RecordKind::kData || rng_.chance(sync_share_);
-    if (!submit(*op, urgent, asks ? LogDurability::kSync : LogDurability::kFlush)) break;
+    if (!submit(*op, urgent, asks ? Durability::kSync : Durability::kFlush)) break;
     sync |= asks;
     apply(model, *op);
     group.push_back(*op);
@@ -133,11 +133,11 @@ void LogWorld::write_group(bool urgent) {
   check_commit(committed, sync, urgent);
 }
 
-void LogWorld::check_commit(const absl::StatusOr<LogDurability>& committed, bool sync, bool /*urgent*/) {
+void LogWorld::check_commit(const absl::StatusOr<Durability>& committed, bool sync, bool /*urgent*/) {
   ++tally_.groups;
-  if (sync && *committed != LogDurability::kSync) broken("a sync group was reported as not synced");
+  if (sync && *committed != Durability::kSync) broken("a sync group was reported as not synced");
   if (log_->last_group() != groups_.size()) broken("the log counts its groups wrong");
-  if (*committed == LogDurability::kSync) synced_ = groups_.size();
+  if (*committed == Durability::kSync) synced_ = groups_.size();
 }
 
 std::optional<LogWorld::Op> LogWorld::random_op(Model& model) {
@@ -161,7 +161,7 @@ std::optional<LogWorld::Op> LogWorld::random_op(Model& model) {
   return Op{RecordKind::kData, shard, known.last_index + 1, known.last_epoch, next_nonce_++};
 }
 
-bool LogWorld::submit(const Op& op, bool urgent, LogDurability durability) {
+bool LogWorld::submit(const Op& op, bool urgent, Durability durability) {
   absl::Status added;
   if (op.kind == RecordKind::kShardStart) {
     durable(op.shard, op.nonce) = op.index;
@@ -292,7 +292,7 @@ void LogWorld::open_log(const LogRecovery& recovery) {
     if (index <= known.last_index) continue;
     // The log lost unsynced records that are durable elsewhere.
     const Op op{RecordKind::kShardStart, shard, index, ++epochs_[shard], next_nonce_++};
-    if (!submit(op, true, LogDurability::kSync)) return;
+    if (!submit(op, true, Durability::kSync)) return;
     starts.push_back(op);
   }
   if (starts.empty()) return;

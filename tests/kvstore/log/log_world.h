@@ -64,8 +64,8 @@ class LogWorld {
   void step();
   void write_group(bool urgent);
   std::optional<Op> random_op(Model& model);
-  bool submit(const Op& op, bool urgent, LogDurability durability);
-  void check_commit(const absl::StatusOr<LogDurability>& committed, bool sync, bool urgent);
+  bool submit(const Op& op, bool urgent, Durability durability);
+  void check_commit(const absl::StatusOr<Durability>& committed, bool sync, bool urgent);
   void no_space();
   void advance_durable(bool all);
   void keep_some(LogShard shard, const ShardModel& known);

@@ -26,7 +26,7 @@ LogSubmission submission(LogShard shard, uint64_t index, std::string_view payloa
 
 LogSubmission start_of(LogShard shard) {
   LogSubmission one;
-  one.header = {shard, 0, 1, 0, RecordKind::kShardStart, LogDurability::kSync, 0};
+  one.header = {shard, 0, 1, 0, RecordKind::kShardStart, Durability::kSync, 0};
   return one;
 }
 
@@ -76,7 +76,7 @@ TEST_F(LogWriterTest, Submit_WrittenInOrderAndReported) {
   ASSERT_EQ(all.size(), 51U);
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_TRUE(all[i].outcome.ok()) << all[i].outcome;
-    EXPECT_EQ(all[i].achieved, LogDurability::kSync);
+    EXPECT_EQ(all[i].achieved, Durability::kSync);
     EXPECT_EQ(all[i].header.index, i);
   }
   device_.restart();

@@ -25,7 +25,7 @@ constexpr RecordHeader kHeader{0x0102030405060708,
                                0x2122232425262728,
                                0x3132333435363738,
                                RecordKind::kData,
-                               LogDurability::kSync,
+                               Durability::kSync,
                                0x4142};
 
 std::vector<std::byte> encoded_record(uint32_t seed) {

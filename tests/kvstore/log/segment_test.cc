@@ -38,7 +38,7 @@ class Builder {
     const uint32_t seed = segment_seed(header_.identity, header_.sequence);
     std::byte* group = bytes_.data() + offset_;
     std::byte* record = group + kGroupHeaderBytes;
-    encode_record_header({shard, number, 2, 0, RecordKind::kData, LogDurability::kSync, 0}, 600, record);
+    encode_record_header({shard, number, 2, 0, RecordKind::kData, Durability::kSync, 0}, 600, record);
     const auto bytes = static_cast<uint32_t>(kGroupHeaderBytes + seal_record(record, seed));
     encode_group_header({bytes, 1, number, synced, shard_bit(shard), previous_, flags}, seed, group);
     previous_ = shard_bit(shard);

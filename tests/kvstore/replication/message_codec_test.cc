@@ -107,7 +107,7 @@ RandomAppend random_append(Rng& rng, size_t entries, size_t payload_max) {
   for (const std::string& payload : out.payloads) {
     out.entries.push_back({.epoch = rng.next(),
                            .time = static_cast<int64_t>(rng.next() >> 1),
-                           .durability = static_cast<AckLevel>(rng.below(3)),
+                           .durability = *durability_of_code(rng.below(3)),
                            .flags = static_cast<uint16_t>(rng.next()),
                            .payload = as_byte_span(payload)});
   }
@@ -217,7 +217,7 @@ TEST(MessageCodecTest, Append_GoldenBytes) {
   AppendBuilder builder(buffers);
   builder.begin(kEnvelope, {.epoch = 5, .prev = {6, 4}, .epochs = {}, .commit_index = 3, .acknowledge_received = true},
                 rpc::MessagePtr::make());
-  ASSERT_TRUE(builder.add({5, -2, AckLevel::kWritten, 0x0102, as_byte_span("ab")}));
+  ASSERT_TRUE(builder.add({5, -2, Durability::kFlush, 0x0102, as_byte_span("ab")}));
   const rpc::MessagePtr message = builder.finish();
   EXPECT_EQ(hex(as_byte_span(joined(*message))), std::string(kEnvelopeHex) +
                                                      "03"

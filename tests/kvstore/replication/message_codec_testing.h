@@ -42,7 +42,7 @@ inline std::string plain_append(const ReplicaEnvelope& envelope, const Append& h
     put(entry.epoch);
     put(entry.time);
     put(static_cast<uint32_t>(entry.payload.size()));
-    put(entry.durability);
+    put(durability_code(entry.durability));
     put(uint8_t{0});
     put(entry.flags);
     out.append(as_string_view(entry.payload));

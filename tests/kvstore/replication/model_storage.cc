@@ -140,12 +140,12 @@ TimeNs ModelStorage::waiting_since() const {
   return ops_.empty() ? kTimeNever : ops_.front().since;
 }
 
-bool ModelStorage::holds(EntryId entry, AckLevel level) const {
+bool ModelStorage::holds(EntryId entry, Durability level) const {
   if (entry.index <= base_.index) return true;
   const uint64_t at = entry.index - base_.index - 1;
-  if (level == AckLevel::kDurable) return at < disk_log_.size() && disk_log_[at].epoch == entry.epoch;
+  if (level == Durability::kSync) return at < disk_log_.size() && disk_log_[at].epoch == entry.epoch;
   if (at >= live_.size() || live_[at].entry.epoch != entry.epoch) return false;
-  return level == AckLevel::kReceived || live_[at].op <= std::max(written_ops_, durable_ops_);
+  return level == Durability::kMemory || live_[at].op <= std::max(written_ops_, durable_ops_);
 }
 
 // --- Views, hints, states

@@ -57,7 +57,7 @@ class ModelStorage final : public ShardStorage {
   /// Another disk.
   void wipe();
   /// Whether the entry is there at this level, or in a snapshot.
-  [[nodiscard]] bool holds(EntryId entry, AckLevel level) const;
+  [[nodiscard]] bool holds(EntryId entry, Durability level) const;
   [[nodiscard]] uint64_t durable_epoch() const { return view_.epoch; }
 
  private:

@@ -110,8 +110,8 @@ void Oracle::found(size_t shard, uint64_t index, uint64_t contents, const char* 
   }
 }
 
-AckLevel Oracle::level_of(size_t shard, uint64_t index, AckLevel of_writes) const {
-  return shards_[shard].committed[index - 1].request.client == 0 ? AckLevel::kDurable : of_writes;
+Durability Oracle::level_of(size_t shard, uint64_t index, Durability of_writes) const {
+  return shards_[shard].committed[index - 1].request.client == 0 ? Durability::kSync : of_writes;
 }
 
 // --- What clients were told

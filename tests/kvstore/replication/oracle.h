@@ -41,7 +41,7 @@ class Oracle {
   [[nodiscard]] uint64_t epoch_of(size_t shard, uint64_t index) const {
     return shards_[shard].committed[index - 1].epoch;
   }
-  [[nodiscard]] AckLevel level_of(size_t shard, uint64_t index, AckLevel of_writes) const;
+  [[nodiscard]] Durability level_of(size_t shard, uint64_t index, Durability of_writes) const;
 
   // --- What clients were told
 

@@ -81,15 +81,15 @@ void ReplicaDriver::on_write(const ClientRequest& request) {
   if (pending_.size() >= options_.pending_max) return redirect(request);
   Pending pending{replica_.last_index() + 1, request, evaluate(request)};
   ReplicaOutput out;
-  if (options_.ack_level == AckLevel::kReceived || kernel_.rng.chance(0.5)) {
+  if (options_.durability == Durability::kMemory || kernel_.rng.chance(0.5)) {
     // To the log first: what it refuses was never proposed.
     if (!storage_.append(pending.entry)) return redirect(request);
     oracle_.appended(shard_, pending.index, replica_.log().last().epoch, pending.entry);
-    replica_.propose(options_.ack_level, host_.now(), out);
+    replica_.propose(options_.durability, host_.now(), out);
     pending_.push_back(std::move(pending));
     return take(out);
   }
-  replica_.propose(options_.ack_level, host_.now(), out);
+  replica_.propose(options_.durability, host_.now(), out);
   if (to_log(pending.entry, out)) {
     pending_.push_back(std::move(pending));
   } else {

@@ -41,7 +41,7 @@ class Group {
     replicas_.at(node)->on_view(view, now, out);
     take(node, out);
   }
-  void propose(NodeId node, AckLevel level = AckLevel::kDurable) {
+  void propose(NodeId node, Durability level = Durability::kSync) {
     ReplicaOutput out;
     replicas_.at(node)->propose(level, now, out);
     take(node, out);

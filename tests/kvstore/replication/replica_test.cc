@@ -49,9 +49,9 @@ TEST(Replica, ReceivedIsEnoughForWhoAsksNoMore) {
   Group group({1, 2});
   group.view(view_of(1, 1, {1, 2}));
   group.stuck_logs = {1, 2};
-  group.propose(1, AckLevel::kReceived);
+  group.propose(1, Durability::kMemory);
   EXPECT_EQ(group[1].commit_index(), 2U);
-  group.propose(1, AckLevel::kDurable);
+  group.propose(1, Durability::kSync);
   EXPECT_EQ(group[1].commit_index(), 2U);
 }
 
@@ -60,10 +60,10 @@ TEST(Replica, WrittenIsEnoughForWhoAsksNoMore) {
   group.view(view_of(1, 1, {1, 2}));
   const uint64_t before = group[1].commit_index();
   group.unsynced_logs = {1, 2};
-  group.propose(1, AckLevel::kWritten);
+  group.propose(1, Durability::kFlush);
   EXPECT_EQ(group[1].commit_index(), before + 1);
-  group.propose(1, AckLevel::kDurable);
-  group.propose(1, AckLevel::kWritten);
+  group.propose(1, Durability::kSync);
+  group.propose(1, Durability::kFlush);
   EXPECT_EQ(group[1].commit_index(), before + 1) << "entries are committed in order";
 }
 
@@ -105,7 +105,7 @@ TEST(Replica, ADoubtEndsWhenEverythingIsBackAndSynced) {
   view.read_anywhere = true;
   group.view(view);
   group.unsynced_logs = {2};
-  for (int i = 0; i < 5; ++i) group.propose(1, AckLevel::kWritten);
+  for (int i = 0; i < 5; ++i) group.propose(1, Durability::kFlush);
   ASSERT_EQ(group[1].commit_index(), 6U);
   Replica::Restart restart = in_doubt(3);
   restart.view = view;

@@ -27,7 +27,7 @@ void choose_protocol(Rng& rng, ReplicationSimOptions& out) {
   replica.caught_up_entries = one_of<uint64_t>(rng, {0, 4, 64, 1024});
   out.min_insync = rng.chance(0.7) ? 1 : 2;
   out.read_anywhere = rng.chance(0.4);
-  if (rng.chance(0.3)) out.ack_level = rng.chance(0.5) ? AckLevel::kWritten : AckLevel::kReceived;
+  if (rng.chance(0.3)) out.durability = rng.chance(0.5) ? Durability::kFlush : Durability::kMemory;
   out.pending_max = one_of<size_t>(rng, {2, 16, 64});
   out.retention_entries = one_of<uint64_t>(rng, {0, 5, 50, 1000});
   out.flush_ns = one_of<DurationNs>(rng, {50, 300, 2000}) * kMillisecond;
@@ -112,12 +112,12 @@ std::string ReplicationSimOptions::describe() const {
   absl::StrAppendFormat(
       &text,
       "leases=%d lease_ms=%.0f drift_ppm=%d heartbeat_ms=%.1f suspect_ms=%.1f tell_commit_ms=%.1f append_entries=%d "
-      "window=%d caught_up=%d min_insync=%d read_anywhere=%d ack_level=%d pending=%d retention=%d flush_ms=%.0f "
+      "window=%d caught_up=%d min_insync=%d read_anywhere=%d durability=%d pending=%d retention=%d flush_ms=%.0f "
       "lazy_apply=%.1f\n",
       replica.leases, ms(replica.lease.length_ns), replica.lease.drift_ppm, ms(replica.heartbeat_ns),
       ms(replica.suspect_after_ns), ms(replica.tell_commit_ns), replica.append_entries_max, replica.window_entries_max,
-      replica.caught_up_entries, min_insync, read_anywhere, static_cast<int>(ack_level), pending_max, retention_entries,
-      ms(flush_ns), lazy_apply);
+      replica.caught_up_entries, min_insync, read_anywhere, static_cast<int>(durability), pending_max,
+      retention_entries, ms(flush_ns), lazy_apply);
   absl::StrAppendFormat(&text, "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f\n", ms(think_ns),
                         ms(patience_ns), write_share, abandon);
   absl::StrAppendFormat(&text,

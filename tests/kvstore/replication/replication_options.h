@@ -24,7 +24,7 @@ struct ReplicationSimOptions : NetworkOptions, ClientOptions {
   // The protocol.
   ReplicaOptions replica;
   uint32_t min_insync = 1;
-  AckLevel ack_level = AckLevel::kDurable;
+  Durability durability = Durability::kSync;
   size_t pending_max = 64;
   uint64_t retention_entries = 100;  // for peers that lag
   DurationNs flush_ns = kSecond;

@@ -230,7 +230,7 @@ void ReplicationWorld::view_decided(size_t shard, const View& view) {
 }
 
 void ReplicationWorld::check_members_have(size_t shard, const View& view, uint64_t index) {
-  const AckLevel level = oracle_.level_of(shard, index, options_.ack_level);
+  const Durability level = oracle_.level_of(shard, index, options_.durability);
   for (const ReplicaId& id : view.members) {
     const SimNode& member = *nodes_[id.node - 1];
     if (!(member.id() == id)) continue;  // it has lost everything, and will not be a member for long
@@ -254,7 +254,7 @@ void ReplicationWorld::entry_committed(size_t shard, uint64_t index, const LogEn
     if (!driver->replica().may_serve_read(other->now())) continue;
     // A backup that has it in its log shows nothing older of that key.
     const bool backup = driver->replica().role() == ReplicaRole::kBackup;
-    if (backup && other->storage(shard).holds({index, entry.epoch}, AckLevel::kReceived)) continue;
+    if (backup && other->storage(shard).holds({index, entry.epoch}, Durability::kMemory)) continue;
     kernel_.break_promise(
         absl::StrFormat("I11: shard %d: entry %d is committed in epoch %d while node %d may serve reads in epoch %d",
                         shard, index, replica.view().epoch, other->id().node, driver->replica().view().epoch));

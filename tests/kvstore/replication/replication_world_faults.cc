@@ -44,8 +44,8 @@ bool ReplicationWorld::may_lose(const SimNode& node) const {
 }
 
 void ReplicationWorld::crash(SimNode& node, bool power_cut, bool other_disk, DurationNs down_ns) {
-  const bool loses = other_disk || (node.is_up() && (options_.ack_level == AckLevel::kReceived ||
-                                                     (options_.ack_level == AckLevel::kWritten && power_cut)));
+  const bool loses = other_disk || (node.is_up() && (options_.durability == Durability::kMemory ||
+                                                     (options_.durability == Durability::kFlush && power_cut)));
   if (loses && !may_lose(node)) return;
   kernel_.hit(other_disk ? Probe::kDiskReplaced : power_cut ? Probe::kPowerCut : Probe::kKill);
   node.stop(power_cut, loses, other_disk || (loses && kernel_.rng.chance(0.5)));

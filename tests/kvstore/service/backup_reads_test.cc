@@ -92,7 +92,7 @@ class BackupReadsTest : public ::testing::Test {
     }
     std::vector<ReplicaEntry> entries;
     for (const std::string& payload : bytes) {
-      entries.push_back({++last_, 1, 1'000'000, LogDurability::kSync, as_byte_span(payload)});
+      entries.push_back({++last_, 1, 1'000'000, Durability::kSync, as_byte_span(payload)});
       append.epochs.push_back(1);
     }
     say(kPrimary, append, entries);

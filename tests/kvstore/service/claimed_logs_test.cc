@@ -73,7 +73,7 @@ class ClaimedLogsTest : public ::testing::Test {
   /// A barrier behind `prev`. How far the log is then.
   uint64_t say_barrier(EntryId prev, uint64_t epoch, const EpochRuns& runs) {
     const std::string payload = encode_barrier(as_byte_span(encode_epoch_runs(runs)));
-    const ReplicaEntry entry{prev.index + 1, epoch, 1'000'000, LogDurability::kSync, as_byte_span(payload)};
+    const ReplicaEntry entry{prev.index + 1, epoch, 1'000'000, Durability::kSync, as_byte_span(payload)};
     EXPECT_TRUE(
         server_.on_replica_message(kShard, kPrimary, Append{epoch, prev, {epoch}, 0, false}, std::span(&entry, 1)));
     return server_.replica(kShard)->last_index();

@@ -116,7 +116,7 @@ bool CrashWorld::start() {
   for (Shard& shard : shards_) adopt(shard);
   if (broken_) return false;
   lost_cache_ = killed_ = false;
-  engine_options_.durability = rng_.chance(0.25) ? LogDurability::kFlush : LogDurability::kSync;
+  engine_options_.durability = rng_.chance(0.25) ? Durability::kFlush : Durability::kSync;
   readers_ = std::make_unique<ReaderPool>(ReaderPool::Options{.threads = 0, .queue_jobs_max = 64});
   for (size_t i = 0; i < kWorkers; ++i) {
     Worker& worker = workers_[i];

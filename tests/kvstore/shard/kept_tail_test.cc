@@ -52,7 +52,7 @@ class KeptTailTest : public ::testing::Test {
   /// Of an entry, which no other one has.
   std::string append(uint64_t epoch = 1) {
     const std::string payload = payload_of(absl::StrCat("value ", ++made_));
-    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, epoch, 1, LogDurability::kSync,
+    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, epoch, 1, Durability::kSync,
                              as_byte_span(payload)};
     EXPECT_TRUE(world_.engine().append_entry(shard(), entry).ok());
     return payload;
@@ -216,8 +216,7 @@ TEST_F(KeptTailTest, WhatWaitsIsBounded) {
   // The log refuses some, until rows have what it holds.
   while (world_.engine().has_room_for_entries(shard(), false)) {
     while (world_.engine().has_room_for_entries(shard(), false)) {
-      const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, 1, LogDurability::kSync,
-                               as_byte_span(payload)};
+      const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, 1, Durability::kSync, as_byte_span(payload)};
       if (!world_.engine().append_entry(shard(), entry).ok()) break;
     }
     static_cast<void>(world_.tasks().run());

@@ -41,7 +41,7 @@ class LyingPrimaryTest : public ::testing::Test {
   EngineShard& shard() { return world_.shard(0); }
 
   absl::Status append(const std::string& payload, int64_t time_ms) {
-    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, time_ms, LogDurability::kSync,
+    const ReplicaEntry entry{world_.engine().last_entry(shard()) + 1, 1, time_ms, Durability::kSync,
                              as_byte_span(payload)};
     return world_.engine().append_entry(shard(), entry);
   }

@@ -20,7 +20,7 @@ std::string piece(EntryId prev, size_t entries, uint64_t commit_index) {
   append.epoch = prev.epoch;
   append.prev = prev;
   append.commit_index = commit_index;
-  const std::vector<AppendEntry> all(entries, {prev.epoch, 1, AckLevel::kDurable, 0, as_byte_span("payload")});
+  const std::vector<AppendEntry> all(entries, {prev.epoch, 1, Durability::kSync, 0, as_byte_span("payload")});
   return testing::plain_append({7, 0, kFrom, 1}, append, all);
 }
 

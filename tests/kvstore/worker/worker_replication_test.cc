@@ -25,7 +25,7 @@ std::string append_frame(ShardId shard, uint64_t epoch, EntryId prev) {
   append.prev = prev;
   append.epochs = {epoch};
   return testing::plain_append({shard.table_id, shard.shard, NodeWorld::node_id(NodeWorld::kPeer), fuzz::kStorage},
-                               append, {{epoch, 1, AckLevel::kDurable, 0, as_byte_span(payload)}});
+                               append, {{epoch, 1, Durability::kSync, 0, as_byte_span(payload)}});
 }
 
 class WorkerReplicationTest : public ::testing::Test {
