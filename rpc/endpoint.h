@@ -103,7 +103,13 @@ class ReplyToken {
         session_(other.session_),
         slot_(other.slot_),
         req_num_(other.req_num_) {}
-  ReplyToken& operator=(ReplyToken&& other) noexcept;
+  ReplyToken& operator=(ReplyToken&& other) noexcept {
+    if (this != &other) {
+      if (mailbox_ != nullptr) dropped();
+      fill(std::exchange(other.mailbox_, nullptr), other.session_, other.slot_, other.req_num_);
+    }
+    return *this;
+  }
   ~ReplyToken() {
     if (mailbox_ != nullptr) dropped();
   }

@@ -18,17 +18,6 @@ constexpr size_t kErrorTextMax = 1024;
 
 // --- ReplyToken ------------------------------------------------------------------------------------------------------
 
-ReplyToken& ReplyToken::operator=(ReplyToken&& other) noexcept {
-  if (this != &other) {
-    if (mailbox_ != nullptr) dropped();
-    mailbox_ = std::exchange(other.mailbox_, nullptr);
-    session_ = other.session_;
-    slot_ = other.slot_;
-    req_num_ = other.req_num_;
-  }
-  return *this;
-}
-
 void ReplyToken::dropped() {
   fail(absl::InternalError("the handler dropped its reply token"));
 }

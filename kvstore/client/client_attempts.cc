@@ -158,16 +158,22 @@ void ClientCore::send(Operation& operation, const TableRoutes& table, const Shar
   const bool is_batch = operation.method == Method::kBatch;
   const ByteSpan body = is_batch ? operation.batch->ops.ops().bytes() : as_byte_span(operation.body());
   HeadBuffer buffer;
-  const absl::StatusOr<ByteSpan> head = encode_head(operation, told, id, body, buffer);
-  if (!head.ok()) return fail(operation, head.status().code(), std_view(head.status().message()), false);
+  ByteSpan head;
+  if (operation.method == Method::kGet && operation.at_least.empty() && !operation.wants_ttl) [[likely]] {
+    head = encode_plain_get(told, operation.key, buffer);
+  } else {
+    const absl::StatusOr<ByteSpan> encoded = encode_head(operation, told, id, body, buffer);
+    if (!encoded.ok()) return fail(operation, encoded.status().code(), std_view(encoded.status().message()), false);
+    head = *encoded;
+  }
   sessions_->call_started(operation.target);
   const auto method = static_cast<rpc::MethodId>(operation.method);
   const rpc::CallOptions options{.timeout_ns = left_ns, .now_ns = operation.attempt_ns};
   rpc::CompletionFn done = [this, &operation](rpc::CallResult&& result) { on_result(operation, std::move(result)); };
   const absl::StatusOr<rpc::CallId> call =
-      body.empty() && head->size() <= rpc::kFewBytesMax
-          ? endpoint_->call(operation.session, method, *head, options, std::move(done))
-          : endpoint_->call(operation.session, method, message_of(operation, *head, body), options, std::move(done));
+      body.empty() && head.size() <= rpc::kFewBytesMax
+          ? endpoint_->call(operation.session, method, head, options, std::move(done))
+          : endpoint_->call(operation.session, method, message_of(operation, head, body), options, std::move(done));
   if (call.ok()) {
     operation.call = *call;
     return calls_.push_back(operation);
@@ -201,19 +207,23 @@ void ClientCore::on_result(Operation& operation, rpc::CallResult&& result) {
 }
 
 void ClientCore::on_get_reply(Operation& operation, rpc::Lease&& lease) {
-  const absl::StatusOr<GetReply> reply = decode_get_reply(lease.bytes());
-  if (!reply.ok()) return on_malformed(operation, reply.status());
-  if (!judge(operation, reply->head)) return;
+  GetReply reply;
+  if (!decode_plain_get_reply(lease.bytes(), reply)) [[unlikely]] {
+    absl::StatusOr<GetReply> decoded = decode_get_reply(lease.bytes());
+    if (!decoded.ok()) return on_malformed(operation, decoded.status());
+    reply = *decoded;
+  }
+  if (!judge(operation, reply.head)) return;
   GetResult result;
-  result.version = reply->head.version;
-  result.token = {operation.table_id, operation.shard, reply->head.epoch, reply->head.index};
-  if (reply->head.status == KvStatus::kOk) {
-    if (reply->ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply->ttl_ms);
-    result.value = ValueView(as_string_view(reply->value), std::move(lease));
-  } else if (reply->head.status == KvStatus::kNotFound) {
+  result.version = reply.head.version;
+  result.token = {operation.table_id, operation.shard, reply.head.epoch, reply.head.index};
+  if (reply.head.status == KvStatus::kOk) [[likely]] {
+    if (reply.ttl_ms != 0) result.ttl = std::chrono::milliseconds(reply.ttl_ms);
+    result.value = ValueView(as_string_view(reply.value), std::move(lease));
+  } else if (reply.head.status == KvStatus::kNotFound) {
     result.status = not_found_;
   } else {
-    result.status = make_answer_status(operation, reply->head);
+    result.status = make_answer_status(operation, reply.head);
   }
   finish_get(operation, std::move(result));
 }

@@ -45,16 +45,16 @@ void OperationPool::recycle(Operation& operation) {
   if (operation.is_write()) {
     operation.value = PutValue();
     clear_keeping_some(operation.payload);
+    operation.condition = {};
+    operation.create_if_missing = false;
+    operation.uncertain = false;
+    operation.durability = Durability::kDefault;
+    operation.ttl_ms = 0;
+    operation.delta = 0;
+    if (operation.batch != nullptr) operation.batch->ops.clear();
   }
-  operation.condition = {};
-  operation.create_if_missing = false;
   operation.wants_ttl = false;
-  operation.uncertain = false;
-  operation.durability = Durability::kDefault;
-  operation.ttl_ms = 0;
-  operation.delta = 0;
   operation.at_least = {};
-  if (operation.batch != nullptr) operation.batch->ops.clear();
   operation.attempt = 0;
   operation.shard_known = false;
   operation.target = kNoTarget;

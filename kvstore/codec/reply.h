@@ -41,7 +41,9 @@
 
 namespace skua::kv {
 
+inline constexpr uint8_t kReplyFormat = 2;
 inline constexpr size_t kReplyHeaderBytes = 40;
+static_assert(KvStatus{} == KvStatus::kOk, "OK is 0 in a reply");
 inline constexpr size_t kMultiGetEntryBytes = 16;
 
 /// What every reply says.
@@ -142,6 +144,14 @@ struct ScanReply {
 /// Encodes what stands before the value in the OK reply of a GET. `ttl_ms`: as in GetReply.
 [[nodiscard]] ByteSpan encode_get_reply_head(const ReplyHead& head, size_t value_bytes, HeadBuffer& buffer,
                                              uint64_t ttl_ms = 0);
+/// The same without a time to live, kReplyHeaderBytes of it. `value_bytes` is at most kValueBytesMax.
+inline void write_get_reply_head(const ReplyHead& head, size_t value_bytes, std::byte* to) {
+  store_le(to, kReplyFormat | uint64_t{value_bytes} << 32);  // kOk, no flags
+  store_le(to + 8, head.version);
+  store_le(to + 16, head.epoch);
+  store_le(to + 24, head.map_revision);
+  store_le(to + 32, head.index);
+}
 
 /// Bytes of a MULTI_GET reply's head; the values follow in the entries' order.
 [[nodiscard]] inline size_t multi_get_reply_head_bytes(size_t entries) {
@@ -195,6 +205,20 @@ class ScanReplyBuilder {
 [[nodiscard]] absl::StatusOr<WriteReply> decode_write_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<AddReply> decode_add_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<GetReply> decode_get_reply(ByteSpan bytes);
+/// The same of what most replies are, a value without a time to live, into an empty `out`. False: it is another one, or
+/// none; see decode_get_reply().
+[[nodiscard]] inline bool decode_plain_get_reply(ByteSpan bytes, GetReply& out) {
+  if (bytes.size() < kReplyHeaderBytes || bytes.size() > kReplyHeaderBytes + kValueBytesMax) return false;
+  const std::byte* at = bytes.data();
+  // Format, status, flags and count as one word.
+  if (load_le<uint64_t>(at) != (kReplyFormat | (bytes.size() - kReplyHeaderBytes) << 32)) return false;
+  out.head.version = load_le<uint64_t>(at + 8);
+  out.head.epoch = load_le<uint64_t>(at + 16);
+  out.head.map_revision = load_le<uint64_t>(at + 24);
+  out.head.index = load_le<uint64_t>(at + 32);
+  out.value = bytes.subspan(kReplyHeaderBytes);
+  return true;
+}
 [[nodiscard]] absl::StatusOr<MultiGetReply> decode_multi_get_reply(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<ScanReply> decode_scan_reply(ByteSpan bytes);
 

@@ -11,7 +11,6 @@
 
 namespace skua::kv {
 
-inline constexpr uint8_t kReplyFormat = 2;
 inline constexpr uint16_t kAchievedBits = 3;
 inline constexpr uint16_t kFromRecordBit = 4;
 inline constexpr uint16_t kNotAppliedBit = 8;

@@ -42,16 +42,6 @@ absl::Status buffer_too_small(Method method, size_t size) {
 
 }  // namespace
 
-const char* durability_name(Durability durability) {
-  switch (durability) {
-    case Durability::kDefault: return "default";
-    case Durability::kMemory: return "memory";
-    case Durability::kFlush: return "flush";
-    case Durability::kSync: return "sync";
-  }
-  return "?";
-}
-
 absl::Status check_key(std::string_view key) {
   if (key.empty()) return absl::InvalidArgumentError("the key is empty; it must have 1 byte at least");
   if (key.size() > kKeyBytesMax) return beyond_limit("the key", "byte", key.size(), kKeyBytesMax);

@@ -54,6 +54,7 @@
 
 namespace skua::kv {
 
+inline constexpr uint8_t kRequestFormat = 2;
 inline constexpr size_t kRequestHeaderBytes = 32;
 inline constexpr size_t kMutationHeadBytes = 40;
 
@@ -211,6 +212,32 @@ struct MultiGetRequest {
 [[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);
 
 [[nodiscard]] absl::StatusOr<GetRequest> decode_get(ByteSpan bytes);
+/// encode_get() of a request without an index or a wish for the time to live, whose key is within bounds.
+[[nodiscard]] inline ByteSpan encode_plain_get(const Route& route, std::string_view key, HeadBuffer& buffer) {
+  std::byte* to = buffer.data();
+  store_le(to, route.table_id);
+  store_le(to + 4, route.shard);
+  store_le(to + 8, route.epoch);
+  store_le(to + 16, route.map_revision);
+  store_le(to + 24, kRequestFormat | uint64_t{key.size()} << 16);
+  copy_bytes(to + kRequestHeaderBytes, as_byte_span(key));
+  return ByteSpan(buffer).first(kRequestHeaderBytes + key.size());
+}
+/// decode_get() of what most GETs are, which have no flags, into an empty `out`. False: it is another one, or none; see
+/// decode_get().
+[[nodiscard]] inline bool decode_plain_get(ByteSpan bytes, GetRequest& out) {
+  if (bytes.size() <= kRequestHeaderBytes || bytes.size() > kRequestHeaderBytes + kKeyBytesMax) return false;
+  const std::byte* at = bytes.data();
+  const uint64_t key_bytes = bytes.size() - kRequestHeaderBytes;
+  // Format, flags, key_bytes and count as one word.
+  if (load_le<uint64_t>(at + 24) != (kRequestFormat | key_bytes << 16)) return false;
+  out.route.table_id = load_le<uint32_t>(at);
+  out.route.shard = load_le<uint32_t>(at + 4);
+  out.route.epoch = load_le<uint64_t>(at + 8);
+  out.route.map_revision = load_le<uint64_t>(at + 16);
+  out.key = as_string_view(bytes.subspan(kRequestHeaderBytes));
+  return true;
+}
 [[nodiscard]] absl::StatusOr<PutRequest> decode_put(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<DeleteRequest> decode_delete(ByteSpan bytes);
 [[nodiscard]] absl::StatusOr<MultiGetRequest> decode_multi_get(ByteSpan bytes);

@@ -13,7 +13,6 @@
 
 namespace skua::kv {
 
-inline constexpr uint8_t kRequestFormat = 2;
 inline constexpr uint8_t kConditionBits = 3;
 inline constexpr uint8_t kCreateIfMissingBit = 4;
 inline constexpr int kDurabilityShift = 4;

@@ -74,21 +74,20 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
-  const auto serve_method = [&](Method method, void (ShardServer::*handler)(IncomingCall &&)) {
-    endpoint_.serve(static_cast<MethodId>(method),
-                    [this, handler](IncomingCall&& call) { (this->*handler)(std::move(call)); });
+  const auto serve_method = [&]<auto handler>(Method method) {
+    endpoint_.serve(static_cast<MethodId>(method), [this](IncomingCall&& call) { (this->*handler)(std::move(call)); });
   };
   endpoint_.on_burst_end([this] { answer_gathered(); });
-  serve_method(Method::kGet, &ShardServer::on_get);
-  serve_method(Method::kMultiGet, &ShardServer::on_multi_get);
-  serve_method(Method::kScan, &ShardServer::on_scan);
-  serve_method(Method::kPut, &ShardServer::on_put);
-  serve_method(Method::kDelete, &ShardServer::on_delete);
-  serve_method(Method::kPatch, &ShardServer::on_patch);
-  serve_method(Method::kAdd, &ShardServer::on_add);
-  serve_method(Method::kAppend, &ShardServer::on_append);
-  serve_method(Method::kExpire, &ShardServer::on_expire);
-  serve_method(Method::kBatch, &ShardServer::on_batch);
+  serve_method.operator()<&ShardServer::on_get>(Method::kGet);
+  serve_method.operator()<&ShardServer::on_multi_get>(Method::kMultiGet);
+  serve_method.operator()<&ShardServer::on_scan>(Method::kScan);
+  serve_method.operator()<&ShardServer::on_put>(Method::kPut);
+  serve_method.operator()<&ShardServer::on_delete>(Method::kDelete);
+  serve_method.operator()<&ShardServer::on_patch>(Method::kPatch);
+  serve_method.operator()<&ShardServer::on_add>(Method::kAdd);
+  serve_method.operator()<&ShardServer::on_append>(Method::kAppend);
+  serve_method.operator()<&ShardServer::on_expire>(Method::kExpire);
+  serve_method.operator()<&ShardServer::on_batch>(Method::kBatch);
   return absl::OkStatus();
 }
 
@@ -98,7 +97,7 @@ ShardServer::~ShardServer() {
 }
 
 DurationNs ShardServer::tick() {
-  tell_time();
+  tell_time(endpoint_.now_ns());
   engine_->tick();
   const DurationNs wait = replicated_.empty() ? kTimeNever : tick_replicas();
   if (engine_->log_waits()) {
@@ -114,7 +113,10 @@ void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {
   draining_ = true;
   on_drained_ = std::move(on_drained);
   engine_->drain();
-  for (const auto& shard : shards_) retire_replica(*shard);
+  for (const auto& shard : shards_) {
+    shard->plain_epoch = 0;
+    retire_replica(*shard);
+  }
 }
 
 // --- The shards
@@ -122,6 +124,7 @@ void ShardServer::drain(absl::AnyInvocable<void()> on_drained) {
 void ShardServer::expect(ShardId id, uint64_t epoch) {
   if (HeldShard* held = table_.find(id); held != nullptr) {
     held->epoch = epoch;
+    if (held->plain_epoch != 0) held->plain_epoch = epoch;
     return;
   }
   shards_.push_back(std::make_unique<HeldShard>());
@@ -137,6 +140,7 @@ void ShardServer::serve(ShardId id, ShardDb& db) {
   shard->engine = &engine_->open_shard(db, shard->epoch);
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
+  if (!draining_) shard->plain_epoch = shard->epoch;
 }
 
 void ShardServer::set_failed(ShardId id, std::string why) {
@@ -144,6 +148,7 @@ void ShardServer::set_failed(ShardId id, std::string why) {
   if (shard == nullptr) return;
   shard->why = std::move(why);
   shard->state = HeldShard::State::kFailed;
+  shard->plain_epoch = 0;
 }
 
 void ShardServer::remove(ShardId id, absl::AnyInvocable<void()> on_idle) {
@@ -167,32 +172,45 @@ void ShardServer::forget_if_idle(HeldShard& shard) {
 
 // --- What all methods share
 
-void ShardServer::tell_time() {
-  const TimeNs now = endpoint_.now_ns();
-  if (now < next_time_ns_) return;
+void ShardServer::tell_time(TimeNs now) {
+  if (now < next_time_ns_) [[likely]] {
+    return;
+  }
   next_time_ns_ = now + kTimeStepNs;
   engine_->set_time(unix_ms_(), lived_.at(now));
 }
 
 HeldShard* ShardServer::admit(IncomingCall& call, Method method) {
-  tell_time();
+  const absl::StatusOr<Route> route = decode_route(call.request.bytes());
+  if (route.ok()) [[likely]] {
+    return admit(call, method, *route);
+  }
   stats_.request_bytes += call.request.size();
-  if (call.deadline_ns <= endpoint_.now_ns()) [[unlikely]] {
+  answer_error(call.reply, method,
+               {KvStatus::kInvalidArgument, 0, 0, map_revision_, 0, std_view(route.status().message())});
+  return nullptr;
+}
+
+HeldShard* ShardServer::admit(IncomingCall& call, Method method, const Route& route) {
+  const TimeNs now = endpoint_.now_ns();
+  tell_time(now);
+  stats_.request_bytes += call.request.size();
+  if (call.deadline_ns <= now) [[unlikely]] {
     ++stats_.deadline_expired;
     call.reply.fail(
         absl::DeadlineExceededError("the deadline had passed when the node read the request; it was not executed"));
     return nullptr;
   }
-  const absl::StatusOr<Route> route = decode_route(call.request.bytes());
-  if (!route.ok()) [[unlikely]] {
-    answer_error(call.reply, method,
-                 {KvStatus::kInvalidArgument, 0, 0, map_revision_, 0, std_view(route.status().message())});
-    return nullptr;
+  HeldShard* const shard = table_.find({route.table_id, route.shard});
+  if (shard == nullptr) [[unlikely]] {
+    return refuse(call, method, route, shard);
   }
-  HeldShard* const shard = table_.find({route->table_id, route->shard});
-  if (shard == nullptr || shard->epoch != route->epoch || draining_ || shard->state != HeldShard::State::kServing ||
-      (shard->replica != nullptr && !serves(*shard, method))) [[unlikely]] {
-    return refuse(call, method, *route, shard);
+  if (shard->plain_epoch == route.epoch && route.epoch != 0) [[likely]] {
+    return shard;
+  }
+  if (shard->epoch != route.epoch || draining_ || shard->state != HeldShard::State::kServing ||
+      (shard->replica != nullptr && !serves(*shard, method))) {
+    return refuse(call, method, route, shard);
   }
   return shard;
 }
@@ -247,10 +265,10 @@ void ShardServer::answer_failure(ReplyToken& reply, Method method, const HeldSha
   answer_error(reply, method, head_of(shard, from_status_code(why.code()), 0, std_view(why.message())));
 }
 
-PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard& shard) {
+PendingRequest* ShardServer::begin(rpc::Lease& request, ReplyToken& reply, Method method, HeldShard& shard) {
   PendingRequest* const pending = pool_.acquire();
   if (pending == nullptr) {
-    answer_error(call.reply, method,
+    answer_error(reply, method,
                  head_of(shard, KvStatus::kResourceExhausted, 0,
                          "the worker has kPendingRequestsMax requests waiting; try again later"));
     return nullptr;
@@ -258,8 +276,8 @@ PendingRequest* ShardServer::begin(IncomingCall& call, Method method, HeldShard&
   pending->method = method;
   pending->shard = &shard;
   pending->epoch = shard.read_epoch();
-  pending->request = std::move(call.request);
-  pending->reply = std::move(call.reply);
+  pending->request = std::move(request);
+  pending->reply = std::move(reply);
   ++shard.use_count;
   return pending;
 }

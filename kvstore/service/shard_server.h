@@ -57,6 +57,8 @@ struct HeldShard {
 
   ShardId id;
   uint64_t epoch = 0;
+  /// Requests that name it are served, whatever they are; 0: that needs a closer look.
+  uint64_t plain_epoch = 0;
   State state = State::kOpening;
   std::string why;
   EngineShard* engine = nullptr;          ///< kServing
@@ -175,7 +177,9 @@ class ShardServer {
   [[nodiscard]] absl::Status start(const Options& options, OpenLog log);
 
   // shard_server.cc: what all methods share.
+  /// Null: it was answered.
   HeldShard* admit(rpc::IncomingCall& call, Method method);
+  HeldShard* admit(rpc::IncomingCall& call, Method method, const Route& route);
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
   [[nodiscard]] ReplyHead head_of(const HeldShard& shard, KvStatus status, uint64_t version = 0,
                                   std::string_view text = {}) const {
@@ -185,18 +189,19 @@ class ShardServer {
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   void answer_failure(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
-  /// A pending request for `call`, taking its lease and token; null if there are too many (answered).
-  PendingRequest* begin(rpc::IncomingCall& call, Method method, HeldShard& shard);
+  /// A pending request, which takes the lease and the token; null if there are too many (answered).
+  PendingRequest* begin(rpc::Lease& request, rpc::ReplyToken& reply, Method method, HeldShard& shard);
   void end(PendingRequest& pending);
   void forget_if_idle(HeldShard& shard);
   [[nodiscard]] std::vector<LeavingShard> leaving() const;
 
-  void tell_time();
+  void tell_time(TimeNs now);
 
   // shard_server_replicas.cc
   [[nodiscard]] DurationNs tick_replicas();
-  [[nodiscard]] bool is_fresh(const HeldShard& shard) const {
-    return shard.replica == nullptr || shard.replica->may_read(boot_time_ns_());
+  /// What was looked up before `now` is linearizable.
+  [[nodiscard]] static bool is_fresh(const HeldShard& shard, TimeNs now) {
+    return shard.replica == nullptr || shard.replica->may_read(now);
   }
   [[nodiscard]] bool serves(const HeldShard& shard, Method method) const;
   void refuse_unsettled(rpc::ReplyToken& reply, Method method, const HeldShard& shard);
@@ -210,11 +215,14 @@ class ShardServer {
   // shard_server_reads.cc
   void on_get(rpc::IncomingCall&& call);
   void answer_gathered();
-  void gather(HeldShard& shard, const GetRequest& request, rpc::IncomingCall&& call, bool confirmed);
-  void answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found);
+  void on_special_get(rpc::IncomingCall&& call);
+  void gather(HeldShard& shard, const GetRequest& request, rpc::Lease& bytes, rpc::ReplyToken& reply, bool confirmed);
+  /// `now`: a time after the key was looked up, if its shard has replicas.
+  void answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
   [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
+  void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
   /// What keeps the value's bytes.
   enum class ValuePlace : uint8_t { kMemoryTier, kCopy };
@@ -273,7 +281,8 @@ class ShardServer {
   size_t gathered_count_ = 0;
   struct GatheredGet {
     HeldShard* shard = nullptr;
-    rpc::IncomingCall call;
+    rpc::Lease request;
+    rpc::ReplyToken reply;
     bool wants_ttl = false;
     bool confirmed = false;
   };

@@ -32,27 +32,40 @@ bool all_settled(const ShardReplica& replica, const KeyList& keys) {
 }  // namespace
 
 void ShardServer::on_get(IncomingCall&& call) {
+  GetRequest request;
+  if (!decode_plain_get(call.request.bytes(), request)) [[unlikely]] {
+    return on_special_get(std::move(call));
+  }
+  HeldShard* const shard = admit(call, Method::kGet, request.route);
+  if (shard != nullptr) gather(*shard, request, call.request, call.reply, false);
+}
+
+void ShardServer::on_special_get(IncomingCall&& call) {
   HeldShard* const shard = admit(call, Method::kGet);
   if (shard == nullptr) return;
   const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
-  if (!request.ok()) [[unlikely]] {
-    return answer_failure(call.reply, Method::kGet, *shard, request.status());
-  }
-  if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) [[unlikely]] {
+  if (!request.ok()) return answer_failure(call.reply, Method::kGet, *shard, request.status());
+  if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) {
     // A backup hears of commits a moment later than the primary.
     if (shard->reads_as_backup()) return refuse_unsettled(call.reply, Method::kGet, *shard);
     return answer_error(
         call.reply, Method::kGet,
         head_of(*shard, KvStatus::kBehindToken, 0, "the shard has lost the write that the token is of"));
   }
-  gather(*shard, *request, std::move(call), false);
+  gather(*shard, *request, call.request, call.reply, false);
 }
 
-void ShardServer::gather(HeldShard& shard, const GetRequest& request, IncomingCall&& call, bool confirmed) {
+void ShardServer::gather(HeldShard& shard, const GetRequest& request, rpc::Lease& bytes, ReplyToken& reply,
+                         bool confirmed) {
   const size_t i = gathered_count_++;
   gathered_keys_[i] = WorkerEngine::item_key(*shard.engine, request.key);
   engine_->expect(gathered_keys_[i]);
-  gathered_[i] = {&shard, std::move(call), request.wants_ttl, confirmed};  // the key stays where it is
+  GatheredGet& get = gathered_[i];
+  get.shard = &shard;
+  get.request = std::move(bytes);  // the key stays where it is
+  get.reply = std::move(reply);
+  get.wants_ttl = request.wants_ttl;
+  get.confirmed = confirmed;
   if (gathered_count_ == gathered_.size()) answer_gathered();
 }
 
@@ -62,35 +75,37 @@ void ShardServer::answer_gathered() {
   const size_t count = std::exchange(gathered_count_, 0);
   if (count == 0) return;
   engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
+  const TimeNs now = replicated_.empty() ? 0 : boot_time_ns_();
   constexpr size_t kAhead = MemoryTier::kValuesAhead;
   for (size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) prefetch_bytes(gathered_found_[i + kAhead].value.bytes());
-    answer_get(gathered_[i], gathered_keys_[i], gathered_found_[i]);
+    answer_get(gathered_[i], gathered_keys_[i], gathered_found_[i], now);
     gathered_found_[i].value.reset();
-    gathered_[i].call.request.reset();
+    gathered_[i].request.reset();
   }
 }
 
-void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found) {
-  IncomingCall& call = get.call;
+void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now) {
   HeldShard& shard = *get.shard;
-  if (shard.reads_as_backup() && !shard.replica->is_settled(key.text)) {
-    return refuse_unsettled(call.reply, Method::kGet, shard);
-  }
-  if (!get.confirmed && found.found != MemoryTier::Found::kMiss) {
-    if (!is_fresh(shard)) [[unlikely]] {
-      return confirm_get(get);
+  if (shard.replica != nullptr) {
+    if (shard.reads_as_backup() && !shard.replica->is_settled(key.text)) {
+      return refuse_unsettled(get.reply, Method::kGet, shard);
     }
-    count_backup_read(shard);
+    if (!get.confirmed && found.found != MemoryTier::Found::kMiss) {
+      if (!is_fresh(shard, now)) [[unlikely]] {
+        return confirm_get(get);
+      }
+      count_backup_read(shard);
+    }
   }
-  if (found.found == MemoryTier::Found::kHit) {
-    return answer_value(call.reply, shard, found.value, ValuePlace::kMemoryTier,
+  if (found.found == MemoryTier::Found::kHit) [[likely]] {
+    return answer_value(get.reply, shard, found.value, ValuePlace::kMemoryTier,
                         remaining_ms(get.wants_ttl, found.expiry));
   }
   if (found.found == MemoryTier::Found::kAbsent) {
-    return answer_error(call.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
+    return answer_error(get.reply, Method::kGet, head_of(shard, KvStatus::kNotFound));
   }
-  PendingRequest* const pending = begin(call, Method::kGet, shard);
+  PendingRequest* const pending = begin(get.request, get.reply, Method::kGet, shard);
   if (pending == nullptr) return;
   ++stats_.reads_deferred;
   ++waiting_count_;
@@ -111,6 +126,41 @@ uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
 ///                                half of the memory: a caller that is idle keeps its last replies, and must not keep
 ///                                writes waiting for room
 ///   larger, and not in memory    from the copy that the engine has made of what the database had
+void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place,
+                               uint64_t ttl_ms) {
+  const size_t size = value.bytes().size();
+  const bool has_body = !is_inline(size, ttl_ms);
+  if (!has_body && ttl_ms == 0) [[likely]] {
+    return answer_inline(reply, shard, value);
+  }
+  if (has_body && place == ValuePlace::kMemoryTier && engine_->is_pinned_much()) [[unlikely]] {
+    return answer_copy(reply, shard, size > kShortReplyBytesMax ? value.copied() : std::move(value), ttl_ms);
+  }
+  if (place == ValuePlace::kCopy && size > kShortReplyBytesMax) {
+    return answer_copy(reply, shard, std::move(value), ttl_ms);
+  }
+  MessagePtr message = value_head(shard, value, ttl_ms);
+  if (has_body) {
+    const ByteSpan bytes = value.bytes();
+    const PinnedValue::Pin pin = value.detach();
+    const bool added = message->add_body(bytes, pin.release, pin.owner);
+    SKUA_CHECK(added, "a new message has room for a body");
+  }
+  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+void ShardServer::answer_inline(ReplyToken& reply, const HeldShard& shard, const PinnedValue& value) {
+  const ByteSpan bytes = value.bytes();
+  MessagePtr message = endpoint_.make_message();
+  std::byte* const to = message->grow_head(kReplyHeaderBytes + bytes.size());
+  SKUA_CHECK(to != nullptr, "a reply head and an inline value fit a message's head");
+  write_get_reply_head(head_of(shard, KvStatus::kOk, value.version()), bytes.size(), to);
+  copy_bytes(to + kReplyHeaderBytes, bytes);
+  stats_.value_copied_bytes += bytes.size();
+  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
+}
+
+/// The head of a reply, and the value if it is inline.
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
@@ -126,26 +176,6 @@ MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& va
   }
   SKUA_CHECK(fits, "a reply head and an inline value fit a message's head");
   return message;
-}
-
-void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place,
-                               uint64_t ttl_ms) {
-  const bool has_body = !is_inline(value.bytes().size(), ttl_ms);
-  if (has_body && place == ValuePlace::kMemoryTier && engine_->is_pinned_much()) [[unlikely]] {
-    return answer_copy(reply, shard, value.bytes().size() > kShortReplyBytesMax ? value.copied() : std::move(value),
-                       ttl_ms);
-  }
-  if (place == ValuePlace::kCopy && value.bytes().size() > kShortReplyBytesMax) {
-    return answer_copy(reply, shard, std::move(value), ttl_ms);
-  }
-  MessagePtr message = value_head(shard, value, ttl_ms);
-  if (has_body) {
-    const ByteSpan bytes = value.bytes();
-    const PinnedValue::Pin pin = value.detach();
-    const bool added = message->add_body(bytes, pin.release, pin.owner);
-    SKUA_CHECK(added, "a new message has room for a body");
-  }
-  answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
 /// The reply's page keeps the value: a short one's bytes, or a larger one that is a copy already.
@@ -205,7 +235,7 @@ void ShardServer::on_multi_get(IncomingCall&& call) {
   if (shard->reads_as_backup() && !all_settled(*shard->replica, request->keys)) {
     return refuse_unsettled(call.reply, Method::kMultiGet, *shard);
   }
-  PendingRequest* const pending = begin(call, Method::kMultiGet, *shard);
+  PendingRequest* const pending = begin(call.request, call.reply, Method::kMultiGet, *shard);
   if (pending == nullptr) return;
   pending->keys = request->keys;
   pending->now_ms = engine_->now_ms();
@@ -222,7 +252,7 @@ void ShardServer::on_scan(IncomingCall&& call) {
   if (shard->reads_as_backup() && !shard->replica->is_settled()) {
     return refuse_unsettled(call.reply, Method::kScan, *shard);
   }
-  PendingRequest* const pending = begin(call, Method::kScan, *shard);
+  PendingRequest* const pending = begin(call.request, call.reply, Method::kScan, *shard);
   if (pending == nullptr) return;
   pending->scan = *request;
   pending->now_ms = engine_->now_ms();

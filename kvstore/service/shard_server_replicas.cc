@@ -19,6 +19,7 @@ void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const R
                                       boot_time_ns_());
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
+  shard->plain_epoch = 0;
   replicated_[shard->engine] = shard;
   shard->why.clear();
   shard->state = HeldShard::State::kServing;
@@ -28,6 +29,7 @@ void ShardServer::set_view(ShardId id, const View& view) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr) return;
   shard->epoch = view.epoch;
+  if (shard->plain_epoch != 0) shard->plain_epoch = view.epoch;
   if (shard->replica != nullptr) shard->replica->set_view(view, boot_time_ns_());
 }
 
@@ -45,7 +47,7 @@ bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessa
                                      std::span<const ReplicaEntry> entries) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr || draining_) return false;
-  tell_time();
+  tell_time(endpoint_.now_ns());
   shard->replica->on_message(from, message, entries, boot_time_ns_());
   return true;
 }
@@ -117,7 +119,7 @@ bool ShardServer::serves(const HeldShard& shard, Method method) const {
     return true;
   }
   const bool is_read = method == Method::kGet || method == Method::kMultiGet || method == Method::kScan;
-  return is_read && shard.reads_as_backup() && is_fresh(shard);
+  return is_read && shard.reads_as_backup() && is_fresh(shard, boot_time_ns_());
 }
 
 /// Not WRONG_SHARD: another key, or the same one a moment later, is answered here.
@@ -133,7 +135,7 @@ bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*
   if (shard.replica == nullptr) return false;
   // What was read in one epoch says nothing about another: somebody else may have led in between.
   const bool same_epoch = pending.epoch == shard.read_epoch();
-  if (same_epoch && is_fresh(shard)) [[likely]] {
+  if (same_epoch && is_fresh(shard, boot_time_ns_())) [[likely]] {
     count_backup_read(shard);
     return false;
   }
@@ -166,14 +168,14 @@ void ShardServer::confirm_get(GatheredGet& get) {
   ++shard.use_count;
   ++waiting_count_;
   shard.replica->confirm(
-      [this, &shard, call = std::move(get.call)](bool confirmed) mutable {
+      [this, &shard, bytes = std::move(get.request), reply = std::move(get.reply)](bool confirmed) mutable {
         --waiting_count_;
-        const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
+        const absl::StatusOr<GetRequest> request = decode_get(bytes.bytes());
         if (confirmed && request.ok()) {
-          gather(shard, *request, std::move(call), true);
+          gather(shard, *request, bytes, reply, true);
           answer_gathered();
         } else {
-          answer_error(call.reply, Method::kGet,
+          answer_error(reply, Method::kGet,
                        head_of(shard, KvStatus::kWrongShard, 0,
                                "the shard may have another primary now; refresh the shard map"));
         }

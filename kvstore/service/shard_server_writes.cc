@@ -112,7 +112,7 @@ void ShardServer::on_batch(IncomingCall&& call) {
   bool grows = false;
   for (const BatchOp& op : request->ops) grows |= op.kind != BatchOp::Kind::kDelete;
   if (grows && !may_grow(*shard, request->id)) return answer_failure(call.reply, Method::kBatch, *shard, growth_);
-  PendingRequest* const pending = begin(call, Method::kBatch, *shard);
+  PendingRequest* const pending = begin(call.request, call.reply, Method::kBatch, *shard);
   if (pending == nullptr) return;
   for (const BatchOp& op : request->ops) pending->batch.push_back(mutation_of(op));
   start_write(*pending, request->id, request->durability);
@@ -130,7 +130,7 @@ void ShardServer::write(IncomingCall& call, Method method, HeldShard& shard, con
   if (mutation.kind != Mutation::Kind::kDelete && !may_grow(shard, request.id)) {
     return answer_failure(call.reply, method, shard, growth_);
   }
-  PendingRequest* const pending = begin(call, method, shard);
+  PendingRequest* const pending = begin(call.request, call.reply, method, shard);
   if (pending == nullptr) return;
   pending->write.mutation = mutation;
   start_write(*pending, request.id, request.durability);

@@ -48,6 +48,13 @@ class Message {
     SKUA_CHECK(bytes <= kHeadMax, "a message head holds 256 bytes; put the rest into a body");
     head_size_ = static_cast<uint16_t>(bytes);
   }
+  /// Makes the head longer, by bytes that the caller is about to write; null: they do not fit.
+  [[nodiscard]] std::byte* grow_head(size_t bytes) {
+    if (bytes > kHeadMax - head_size_) return nullptr;
+    std::byte* at = head_.data() + head_size_;
+    head_size_ = static_cast<uint16_t>(head_size_ + bytes);
+    return at;
+  }
   /// Copies `bytes` behind the head; false (and nothing done) if they do not fit.
   [[nodiscard]] bool append_head(ByteSpan bytes) {
     if (bytes.size() > kHeadMax - head_size_) return false;

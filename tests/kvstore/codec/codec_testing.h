@@ -11,6 +11,7 @@
 #include "kvstore/codec/reply.h"
 #include "kvstore/codec/request.h"
 #include "rpc/base/bytes.h"
+#include "rpc/base/check.h"
 #include "rpc/base/rng.h"
 
 namespace skua::kv::testing {
@@ -41,11 +42,19 @@ inline std::string joined(ByteSpan head, ByteSpan body) {
 // Each recode_x decodes `bytes` and, if they are accepted, encodes what was understood. A decoder that accepts exactly
 // what its encoder makes gives the same bytes back; nullopt if they were refused.
 
+/// What is made for plain GETs and their replies agrees with what is made for all.
 inline std::optional<std::string> recode_get(ByteSpan bytes) {
   const auto request = decode_get(bytes);
+  GetRequest plain;
+  const bool is_plain = request.ok() && request->at_least_index == 0 && !request->wants_ttl;
+  SKUA_CHECK(decode_plain_get(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!request.ok()) return std::nullopt;
-  return std::string(as_string_view(encode_get(*request, head).value()));
+  std::string all(as_string_view(encode_get(*request, head).value()));
+  if (is_plain) {
+    SKUA_CHECK(as_string_view(encode_plain_get(plain.route, plain.key, head)) == all, "a plain GET is another request");
+  }
+  return all;
 }
 
 inline std::optional<std::string> recode_put(ByteSpan bytes) {
@@ -152,10 +161,18 @@ inline std::optional<std::string> recode_batch_reply(ByteSpan bytes) {
 
 inline std::optional<std::string> recode_get_reply(ByteSpan bytes) {
   const auto reply = decode_get_reply(bytes);
+  GetReply plain;
+  const bool is_plain = reply.ok() && reply->head.status == KvStatus::kOk && reply->ttl_ms == 0;
+  SKUA_CHECK(decode_plain_get_reply(bytes, plain) == is_plain, "one decoder takes what the other one does not");
   HeadBuffer head;
   if (!reply.ok()) return std::nullopt;
   if (reply->head.status != KvStatus::kOk) return recode_error(reply->head);
-  return joined(encode_get_reply_head(reply->head, reply->value.size(), head, reply->ttl_ms), reply->value);
+  std::string all = joined(encode_get_reply_head(reply->head, reply->value.size(), head, reply->ttl_ms), reply->value);
+  if (is_plain) {
+    write_get_reply_head(plain.head, plain.value.size(), head.data());
+    SKUA_CHECK(joined(ByteSpan(head).first(kReplyHeaderBytes), plain.value) == all, "a plain reply is another one");
+  }
+  return all;
 }
 
 inline std::optional<std::string> recode_multi_get_reply(ByteSpan bytes) {
