@@ -18,9 +18,13 @@ void ClientCore::dispatch(Operation& operation) {
   if (closing_) {
     return fail(operation, absl::StatusCode::kCancelled, "the client was closed", false);
   }
-  const TableRoutes* table = routes_.find_table(operation.table);
   operation.target = kNoTarget;
-  if (table == nullptr) return dispatch_without_table(operation);
+  if (operation.routes_revision != routes_.revision() || operation.routes_revision == 0) [[unlikely]] {
+    operation.routes = routes_.find_table(operation.table);
+    if (operation.routes == nullptr) return dispatch_without_table(operation);
+    operation.routes_revision = routes_.revision();
+  }
+  const TableRoutes* table = operation.routes;
   if (operation.kind == Kind::kMultiGet) return start_multi_get(operation, *table);
   if (operation.kind == Kind::kScan) return start_scan(operation, *table);
   const auto shard_count = static_cast<uint32_t>(table->shards.size());

@@ -85,7 +85,10 @@ Operation& ClientCore::begin(Method method, std::string_view table, std::string_
   Operation& operation = pool_.take();
   operation.kind = Kind::kSingle;
   operation.method = method;
-  if (operation.table != table) operation.table.assign(table);  // mostly it is what it was
+  if (operation.table != table) [[unlikely]] {  // mostly it is what it was
+    operation.table.assign(table);
+    operation.routes_revision = 0;
+  }
   operation.key.assign(key);
   operation.started_ns = now();
   operation.deadline_ns = operation.started_ns + (timeout.count() == 0 ? options_.timeout : timeout).count();

@@ -12,6 +12,7 @@ Operation& ClientCore::begin_part(Operation& parent, Kind kind, Method method, u
   part.kind = kind;
   part.method = method;
   part.table.assign(parent.table);
+  part.routes_revision = 0;
   part.key.clear();
   part.started_ns = parent.started_ns;
   part.deadline_ns = parent.deadline_ns;

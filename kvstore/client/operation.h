@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvstore/client/key_text.h"
 #include "kvstore/client/route_table.h"
 #include "kvstore/client/scan_merge.h"
 #include "kvstore/client/types.h"
@@ -91,7 +92,10 @@ struct Operation {
   OperationPool* pool = nullptr;
 
   std::string table;
-  std::string key;
+  /// Of the map of that revision; 0: not looked up yet.
+  const TableRoutes* routes = nullptr;
+  uint64_t routes_revision = 0;
+  KeyText key;
   PutValue value;       // PUT: an owned or lent value
   std::string payload;  // PUT, APPEND: copied bytes; PATCH: the fields
   uint64_t ttl_ms = 0;  // PUT, EXPIRE
