@@ -41,7 +41,8 @@ import time
 import links
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'docs']
+DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'docs', 'app/README.md', 'control/README.md', 'deploy/README.md',
+             'examples/README.md', 'kvstore/README.md', 'rpc/README.md', 'tests/README.md', 'ycsb/README.md']
 MODES = ('cluster', 'alone', 'tree')
 # Ample: documents are run beside other steps of deploy/check.
 LIMIT_S = 400
