@@ -152,6 +152,9 @@ void add_dump_command(app::Command& store, const Globals& globals) {
   command.add_int("limit", &arguments->dump.limit, "Rows at most; 0: all.").unit("rows");
   command.add_bool("salvage", &arguments->dump.selection.salvage,
                    "Of a damaged shard, what its database holds; otherwise it is left out.");
+  command.add_bool("uncommitted", &arguments->dump.selection.uncommitted,
+                   "Of shards with replicas, entries too that are not known to be committed: the last writes before a "
+                   "crash, which may never have been acknowledged.");
   command.example("skuactl store dump /var/lib/skua --table 7 --limit 20", "the first keys of table 7");
   command.example("skuactl store dump /var/lib/skua --values --output json > rows.jsonl", "everything, a row a line");
   command.action([&globals, arguments] {

@@ -98,7 +98,7 @@ std::map<ShardId, KeyCount> count_keys(const OfflineStore& store) {
     return true;
   };
   const auto refused = [&](ShardId id, const absl::Status&) { counts.erase(id); };
-  if (const absl::Status read = store.dump({}, count, refused); !read.ok()) return {};
+  if (!store.dump({}, count, refused).ok()) return {};
   if (!ended_in) return counts;
   counts[*ended_in].complete = false;
   counts.erase(counts.upper_bound(*ended_in), counts.end());
@@ -295,8 +295,13 @@ int dump_store(const Globals& globals, const OpenedStore& opened, const DumpArgu
                  arguments.selection.salvage ? "is not whole" : "is left out (--salvage shows what its database holds)",
                  message_of(why).c_str());
   };
-  if (const absl::Status dumped = opened.store->dump(arguments.selection, show, refused); !dumped.ok()) {
-    return report_failure(dumped);
+  const absl::StatusOr<uint64_t> uncommitted = opened.store->dump(arguments.selection, show, refused);
+  if (!uncommitted.ok()) return report_failure(uncommitted.status());
+  if (*uncommitted > 0) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %llu entries of shards with replicas are not known to be committed%s\n", kProgram,
+                 static_cast<unsigned long long>(*uncommitted),
+                 arguments.selection.uncommitted ? "" : " and left out; --uncommitted shows them");
   }
   return complete ? app::kExitOk : app::kExitFailure;
 }

@@ -133,11 +133,7 @@ absl::Status OfflineStore::open_shards() {
 absl::Status OfflineStore::load_rows(OfflineShard& shard) {
   const auto stored = shard.db->take_internal_rows();
   if (!stored.ok()) return stored.status();
-  ReplicaRows rows;
-  if (absl::Status loaded = rows.load(*stored); !loaded.ok()) return loaded;
-  static_cast<void>(rows.drop_old(shard.applied_index()));
-  for (auto& [index, entry] : rows.tail) shard.rows[index] = std::move(entry.payload);
-  return absl::OkStatus();
+  return shard.tail.load(*stored, shard.applied_index());
 }
 
 /// As recovery sees it (recovery.cc): what the log has must join what the database has, entries in rows among it.
@@ -146,7 +142,7 @@ void OfflineStore::join(OfflineShard& shard) const {
   const LogShard log_shard = log_shard_of(shard.id);
   shard.replay_from = shard.applied_index();
   shard.log_status = load_rows(shard);
-  const uint64_t last_row = shard.rows.empty() ? shard.replay_from : shard.rows.rbegin()->first;
+  const uint64_t last_row = shard.tail.last_index();
   const auto status = [&] {
     for (const OfflineLog& log : logs_) {
       if (log.recovery == nullptr) continue;
@@ -269,47 +265,72 @@ bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selectio
   return reader.complete();
 }
 
-absl::Status OfflineStore::read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
-                                          std::map<ShardId, Overlay>& overlays) const {
-  absl::Status foreign;
-  const auto not_known = [&foreign](uint64_t index, const std::string& where) {
-    foreign = absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's"));
-  };
-  // The rows of those of which no record came yet. The first one replaces what is in rows from its index on.
-  std::map<ShardId, const OfflineShard*> in_rows;
-  const auto take_rows = [&](const OfflineShard& shard, uint64_t before) {
-    for (const auto& [index, payload] : shard.rows) {
-      if (index >= before) break;
-      if (!take_effects(as_byte_span(payload), index, selection, overlays[shard.id])) {
-        not_known(index, shard.directory);
-      }
-    }
-    in_rows.erase(shard.id);
-  };
-  for (const OfflineShard* shard : wanted) in_rows[shard->id] = shard;
-  for (const OfflineLog& log : logs_) {
-    std::vector<AppliedIndex> applied;
-    for (const OfflineShard* shard : wanted) {
-      if (shard->log == &log) applied.push_back({log_shard_of(shard->id), shard->replay_from});
-    }
-    if (applied.empty()) continue;
-    const auto take = [&](const RecordView& record) {
-      const ShardId id = shard_id_of(record.header.shard);
-      if (const auto waits = in_rows.find(id); waits != in_rows.end()) take_rows(*waits->second, record.header.index);
-      if (!take_effects(record.payload, record.header.index, selection, overlays[id])) {
-        not_known(record.header.index, log.directory);
-      }
-    };
-    if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+/// Reads what the databases lack from the log, by the same rules as recovery (recovery.cc).
+class OfflineStore::UnappliedReader {
+ public:
+  UnappliedReader(const std::vector<const OfflineShard*>& wanted, const Selection& selection) : selection_(selection) {
+    for (const OfflineShard* shard : wanted) states_.emplace(shard->id, State{shard, shard->tail, {}});
   }
-  for (const OfflineShard* shard : wanted) {
-    if (in_rows.contains(shard->id)) take_rows(*shard, UINT64_MAX);
-  }
-  return foreign;
-}
 
-absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,
-                                absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
+  absl::Status read(const std::deque<OfflineLog>& logs) {
+    for (const OfflineLog& log : logs) {
+      std::vector<AppliedIndex> applied;
+      for (const auto& [id, state] : states_) {
+        if (state.shard->log == &log) applied.push_back({log_shard_of(id), state.shard->replay_from});
+      }
+      if (applied.empty()) continue;
+      const auto take = [&](const RecordView& record) { this->take(record, log.directory); };
+      if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
+    }
+    for (auto& [id, state] : states_) take_uncommitted(state);
+    return refused_;
+  }
+
+  [[nodiscard]] const Overlay& overlay(ShardId id) const { return states_.at(id).overlay; }
+  [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
+
+ private:
+  struct State {
+    const OfflineShard* shard;
+    ReplicaTail tail;
+    Overlay overlay;
+  };
+
+  void take(const RecordView& record, const std::string& where) {
+    State& state = states_.at(shard_id_of(record.header.shard));
+    if (!state.tail.active() && !EffectReader(record.payload).entry()) {
+      return take_effects_of(state, record.header.index, record.payload, where);
+    }
+    if (absl::Status taken = state.tail.take(record); !taken.ok()) {
+      refused_.Update(taken);
+      return;
+    }
+    state.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
+      take_effects_of(state, index, as_byte_span(entry.payload), where);
+    });
+    state.tail.release();
+  }
+
+  void take_uncommitted(State& state) {
+    state.tail.visit_uncommitted([&](uint64_t index, const ReplicaRows::Tail& entry) {
+      ++uncommitted_;
+      if (selection_.uncommitted) take_effects_of(state, index, as_byte_span(entry.payload), state.shard->directory);
+    });
+  }
+
+  void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
+    if (take_effects(payload, index, selection_, state.overlay)) return;
+    refused_.Update(absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
+  }
+
+  const Selection& selection_;
+  std::map<ShardId, State> states_;
+  absl::Status refused_;
+  uint64_t uncommitted_ = 0;
+};
+
+absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisitor visit,
+                                            absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const {
   std::vector<const OfflineShard*> wanted;
   for (const OfflineShard& shard : shards_) {
     if (shard.directory.empty() || (selection.table_id && *selection.table_id != shard.id.table_id) ||
@@ -319,11 +340,11 @@ absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,
     if (!shard.is_sound()) refused(shard.id, shard.status.ok() ? shard.log_status : shard.status);
     if (shard.is_sound() || (selection.salvage && shard.db != nullptr)) wanted.push_back(&shard);
   }
-  std::map<ShardId, Overlay> overlays;
-  if (absl::Status read = read_unapplied(wanted, selection, overlays); !read.ok()) return read;
+  UnappliedReader unapplied(wanted, selection);
+  if (absl::Status read = unapplied.read(logs_); !read.ok()) return read;
   bool go_on = true;
   for (const OfflineShard* shard : wanted) {
-    const Overlay& overlay = overlays[shard->id];
+    const Overlay& overlay = unapplied.overlay(shard->id);
     auto next = overlay.begin();
     // Rows of the log up to, not including, `key`.
     const auto show_before = [&](const std::string_view* key) {
@@ -341,7 +362,7 @@ absl::Status OfflineStore::dump(const Selection& selection, DumpVisitor visit,
     show_before(nullptr);
     if (!go_on) break;
   }
-  return absl::OkStatus();
+  return unapplied.uncommitted();
 }
 
 }  // namespace skua::kv

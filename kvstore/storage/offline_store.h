@@ -4,8 +4,9 @@
 //                   \   /
 //    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in the log that it was in last
 //
-// What dump() shows is what recovery would make of it: the database, and above its applied index the log. Memory: the
-// latest unapplied write of each key, at most a log's window.
+// dump() shows what recovery would bring into the databases: the database itself, and above its applied index the log. Of a
+// shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless told otherwise.
+// Memory: the latest unapplied write of each key, at most a log's window.
 #ifndef SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 #define SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 
@@ -25,6 +26,7 @@
 #include "kvstore/log/device.h"
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/storage/offline_db.h"
+#include "kvstore/storage/replica_tail.h"
 
 namespace skua::kv {
 
@@ -44,9 +46,8 @@ struct OfflineShard {
   const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
   uint64_t log_last_index = 0;
   uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
-  /// Payloads of entries, by index, that are in the database and not applied (replica_rows.h); the log need not have
-  /// them.
-  std::map<uint64_t, std::string> rows{};
+  /// What the database's rows say of entries that are not applied (replica_rows.h). The log need not have these entries.
+  ReplicaTail tail{};
   absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
 
   [[nodiscard]] bool is_sound() const { return status.ok() && log_status.ok(); }
@@ -96,13 +97,16 @@ class OfflineStore {
     std::optional<uint32_t> shard{};
     std::string start{};   ///< first key of each shard
     bool salvage = false;  ///< of a shard that recovery would refuse, what its database holds
+    /// Entries of shards with replicas that are not known to be committed, too: the last writes before a crash, perhaps
+    /// never acknowledged, which another primary may have replaced.
+    bool uncommitted = false;
   };
   /// False ends the dump.
   using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
   /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its database
-  /// is wanted. Errors: what the files say while they are read.
-  [[nodiscard]] absl::Status dump(const Selection& selection, DumpVisitor visit,
-                                  absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
+  /// is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they are read.
+  [[nodiscard]] absl::StatusOr<uint64_t> dump(const Selection& selection, DumpVisitor visit,
+                                              absl::FunctionRef<void(ShardId, const absl::Status&)> refused) const;
 
  private:
   /// The last unapplied write of each key.
@@ -122,8 +126,7 @@ class OfflineStore {
   void verify_log(const OfflineLog& log, absl::FunctionRef<void(const Finding&)> tell) const;
   void verify_shard(const OfflineShard& shard, uint64_t& done, uint64_t total,
                     absl::FunctionRef<void(const Finding&)> tell) const;
-  absl::Status read_unapplied(const std::vector<const OfflineShard*>& wanted, const Selection& selection,
-                              std::map<ShardId, Overlay>& overlays) const;
+  class UnappliedReader;
 
   const Options options_;
   std::deque<OfflineLog> logs_;  // shards point into it

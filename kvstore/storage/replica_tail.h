@@ -37,6 +37,10 @@ class ReplicaTail {
   /// Visits what is committed and was not visited yet, in order. The entries stay where they are until release().
   void visit_committed(Committed visit);
   void release() { committed_.clear(); }
+  /// Visits the entries that are not known to be committed, in order, and leaves them as they are.
+  void visit_uncommitted(Committed visit) const {
+    for (const auto& [index, entry] : rows_.tail) visit(index, entry);
+  }
 
   /// Of the last entry there is.
   [[nodiscard]] uint64_t last_index() const { return rows_.tail.empty() ? applied_ : rows_.tail.rbegin()->first; }

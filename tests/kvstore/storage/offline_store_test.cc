@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,7 @@ constexpr size_t kBlobBytes = size_t{64} << 10;
 struct LoggedWrite {
   uint64_t index = 0;
   Effect effect;
+  std::optional<EntryHead> entry{};  // of a shard with replicas
 };
 
 /// A stopped node's data directory, made with the parts that make one.
@@ -53,9 +56,13 @@ class OfflineStoreTest : public ::testing::Test {
       EffectHead buffer;
       ByteWriter head(buffer);
       encode_effect_head(write.effect, head);
-      const ByteSpan payload[] = {head.written(), as_byte_span(write.effect.key),
+      std::array<std::byte, kEntryHeadBytes> entry_buffer;
+      ByteWriter entry(entry_buffer);
+      if (write.entry) encode_entry_head(*write.entry, entry);
+      const ByteSpan payload[] = {entry.written(), head.written(), as_byte_span(write.effect.key),
                                   write.effect.value.value_or(ByteSpan{})};
-      const RecordHeader header = {.shard = log_shard_of(id), .index = write.index, .epoch = 1};
+      const uint64_t epoch = write.entry ? write.entry->epoch : 1;
+      const RecordHeader header = {.shard = log_shard_of(id), .index = write.index, .epoch = epoch};
       ASSERT_TRUE(log->append(header, payload).ok());
     }
     ASSERT_TRUE(log->commit().ok());
@@ -74,14 +81,16 @@ class OfflineStoreTest : public ::testing::Test {
   }
 
   using Rows = std::map<std::string, std::string>;
-  static Rows dump(const OfflineStore& store, const OfflineStore::Selection& selection = {}) {
+  Rows dump(const OfflineStore& store, const OfflineStore::Selection& selection = {}) {
     Rows rows;
     const auto visit = [&](ShardId id, const ScanRow& row) {
       rows[files::shard_name(id) + " " + std::string(row.key)] =
           std::string(as_string_view(row.value).substr(0, 8)) + "@" + std::to_string(row.version);
       return true;
     };
-    EXPECT_TRUE(store.dump(selection, visit, [](ShardId, const absl::Status&) {}).ok());
+    const auto dumped = store.dump(selection, visit, [](ShardId, const absl::Status&) {});
+    EXPECT_TRUE(dumped.ok()) << dumped.status();
+    uncommitted_ = dumped.value_or(0);
     return rows;
   }
 
@@ -118,7 +127,15 @@ class OfflineStoreTest : public ::testing::Test {
   }
 
   const std::string large_ = std::string(kBlobBytes, 'x');
+  static LoggedWrite entry(uint64_t index, uint64_t epoch, uint64_t commit_index, std::string_view key,
+                           std::string_view value) {
+    LoggedWrite write = logged(index, key, value);
+    write.entry = {epoch, commit_index};
+    return write;
+  }
+
   const TemporaryDirectory directory_;
+  uint64_t uncommitted_ = 0;  // of the last dump()
 };
 
 TEST_F(OfflineStoreTest, Dump_ShowsWhatRecoveryWouldMake) {
@@ -168,12 +185,31 @@ TEST_F(OfflineStoreTest, Dump_HasEntriesThatLieInRows) {
   const std::string fourth = tail_row({.key = "c", .value = as_byte_span("replaced")});
   write_database(kShard, {put("a", "first", 1), put(replica_tail_key(2), second, 1), put(replica_tail_key(3), third, 1),
                           put(replica_tail_key(4), fourth, 1)});
-  EXPECT_EQ(dump(*open()), (Rows{{"7-0 b", "second@2"}, {"7-0 c", "replaced@4"}}));
-  write_log(0, kShard, 3, {logged(4, "d", "fourth"), logged(5, "e", "fifth")});
+  // Nobody has said that they are committed.
+  EXPECT_EQ(dump(*open()), (Rows{{"7-0 a", "first@1"}}));
+  EXPECT_EQ(uncommitted_, 3u);
+  EXPECT_EQ(dump(*open(), {.uncommitted = true}), (Rows{{"7-0 b", "second@2"}, {"7-0 c", "replaced@4"}}));
+  EXPECT_EQ(uncommitted_, 3u);
+  // The log replaces the fourth, and says that the first three are committed.
+  write_log(0, kShard, 3, {entry(4, 2, 3, "d", "fourth"), entry(5, 2, 3, "e", "fifth")});
   const auto store = open();
   EXPECT_TRUE(store->shards()[0].log_status.ok()) << store->shards()[0].log_status;
   EXPECT_TRUE(damages(*store).empty());
-  EXPECT_EQ(dump(*store), (Rows{{"7-0 b", "second@2"}, {"7-0 d", "fourth@4"}, {"7-0 e", "fifth@5"}}));
+  EXPECT_EQ(dump(*store), (Rows{{"7-0 b", "second@2"}}));
+  EXPECT_EQ(uncommitted_, 2u);
+  EXPECT_EQ(dump(*store, {.uncommitted = true}),
+            (Rows{{"7-0 b", "second@2"}, {"7-0 d", "fourth@4"}, {"7-0 e", "fifth@5"}}));
+}
+
+/// What another primary has truncated was never acknowledged.
+TEST_F(OfflineStoreTest, Dump_ShowsNothingOfEntriesThatWereReplaced) {
+  write_database(kShard, {put("a", "first", 1)});
+  write_log(0, kShard, 1,
+            {entry(2, 1, 1, "b", "replaced"), entry(3, 1, 1, "c", "replaced"), entry(4, 1, 2, "c", "replaced"),
+             entry(3, 2, 2, "d", "third"), entry(4, 2, 3, "e", "fourth")});
+  EXPECT_EQ(dump(*open()), (Rows{{"7-0 a", "first@1"}, {"7-0 b", "replaced@2"}, {"7-0 d", "third@3"}}));
+  EXPECT_EQ(dump(*open(), {.uncommitted = true}),
+            (Rows{{"7-0 a", "first@1"}, {"7-0 b", "replaced@2"}, {"7-0 d", "third@3"}, {"7-0 e", "fourth@4"}}));
 }
 
 TEST_F(OfflineStoreTest, Dump_LeavesOutAShardThatLostRecords) {
