@@ -6,7 +6,6 @@
 
 #include "kvstore/node/node.h"
 #include "tests/kvstore/shard/engine_testing.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {
@@ -69,17 +68,6 @@ TEST(NodeStart, WaitsForRoomForItsStateUntilItIsToldToStop) {
   EXPECT_EQ(Node::start(options).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(asked, 3);
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/shards"));
-}
-
-TEST(WorkerIdentity, DiffersByWorkerOnly) {
-  const auto first = worker_identity(kUuid, 3, "", 0);
-  const auto other = worker_identity(kUuid, 3, "", 258);
-  ASSERT_TRUE(first.ok() && other.ok());
-  EXPECT_EQ(first->uuid.to_string(), kUuid);
-  EXPECT_EQ(other->uuid.to_string(), "01020304-0506-4708-890a-0b0c0d0e0e12");
-  EXPECT_EQ(first->incarnation, 3u);
-  EXPECT_TRUE(first->cluster_id.is_zero());
-  EXPECT_FALSE(worker_identity("nonsense", 3, "", 0).ok());
 }
 
 }  // namespace
