@@ -1,20 +1,14 @@
 #include "ycsb/bindings/memcached.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "rpc/base/check.h"
 #include "ycsb/bindings/memcached_connection.h"
 #include "ycsb/bindings/memcached_protocol.h"
+#include "ycsb/bindings/pipelined_session.h"
 #include "ycsb/bindings/rows.h"
 #include "ycsb/core/text.h"
 
@@ -24,70 +18,50 @@ namespace {
 /// How often an update begins again because somebody else has stored meanwhile.
 constexpr uint32_t kUpdateTriesMax = 100;
 
-class MemcachedSession final : public BindingSession {
+/// An operation whose reply is awaited.
+struct MemcachedPending {
+  const Operation* op = nullptr;
+  CompletionFn done;
+  bool storing = false;  // UPDATE, second part
+  uint32_t tries = 0;
+};
+
+class MemcachedSession final : public PipelinedSession<MemcachedCommands, MemcachedReplies, MemcachedPending> {
  public:
   MemcachedSession(const MemcachedAddress& address, const Schema& schema, const SessionOptions& session,
                    MemcachedConnection connection)
-      : address_(address),
+      : PipelinedSession(connection.fd(), address.text(), session.in_flight_max),
         schema_(schema),
         return_fields_(session.return_fields),
         connection_(std::move(connection)),
-        pending_(std::bit_ceil(session.in_flight_max)),
         rows_(schema) {}
 
   void submit(const Operation& op, CompletionFn done) override;
-  absl::Status poll(DurationNs timeout) override;
 
  private:
-  /// An operation whose reply is awaited; each has one entry at a time, oldest first.
-  struct Pending {
-    const Operation* op = nullptr;
-    CompletionFn done;
-    bool storing = false;  // UPDATE, second part
-    uint32_t tries = 0;
-  };
-
-  Pending& front() { return pending_[head_ & (pending_.size() - 1)]; }
-  void push(const Pending& entry);
   /// The oldest entry goes on as `entry`, at the end of the queue, where its new reply will be.
-  void requeue(const Pending& entry);
+  void requeue(const MemcachedPending& entry) {
+    pop();
+    push() = entry;
+  }
   void start_update(const Operation& op);
   [[nodiscard]] bool writes_all(const Operation& op) const { return op.writes().size() == schema_.field_names.size(); }
 
+  std::string_view take_replies(uint64_t& completed) override;
+  void abandon() override { finish(OpResult(Status::kServiceUnavailable)); }
   void on_reply(const MemcachedReply& reply);
   void on_read(const MemcachedReply& reply);
   void on_update(const MemcachedReply& reply);
   void finish(OpResult result);
 
-  absl::Status send_some();
-  absl::Status receive_some(uint64_t& completed);
-  absl::Status fail(std::string_view what);
-
-  const MemcachedAddress& address_;
   const Schema& schema_;
   const bool return_fields_;
   MemcachedConnection connection_;
-  MemcachedCommands commands_;
-  MemcachedReplies replies_;
-  std::vector<Pending> pending_;  // ring
-  uint64_t head_ = 0;
-  uint64_t tail_ = 0;
   RowCoder rows_;
-  absl::Status broken_;
 };
 
-void MemcachedSession::push(const Pending& entry) {
-  SKUA_CHECK(tail_ - head_ < pending_.size(), "more operations submitted than in_flight_max");
-  pending_[tail_++ & (pending_.size() - 1)] = entry;
-}
-
-void MemcachedSession::requeue(const Pending& entry) {
-  ++head_;
-  push(entry);
-}
-
 void MemcachedSession::submit(const Operation& op, CompletionFn done) {
-  if (!broken_.ok()) {
+  if (is_broken()) {
     done(OpResult(Status::kServiceUnavailable));
     return;
   }
@@ -113,7 +87,7 @@ void MemcachedSession::submit(const Operation& op, CompletionFn done) {
       return;
     }
   }
-  push({.op = &op, .done = done});
+  push() = {.op = &op, .done = done};
 }
 
 void MemcachedSession::start_update(const Operation& op) {
@@ -167,7 +141,7 @@ void MemcachedSession::on_read(const MemcachedReply& reply) {
 }
 
 void MemcachedSession::on_update(const MemcachedReply& reply) {
-  Pending entry = front();
+  MemcachedPending entry = front();
   const Operation& op = *entry.op;
   if (!entry.storing && reply.kind == MemcachedReply::Kind::kValue) {
     if (!rows_.decode(reply.text)) {
@@ -189,68 +163,19 @@ void MemcachedSession::on_update(const MemcachedReply& reply) {
 
 void MemcachedSession::finish(OpResult result) {
   const CompletionFn done = front().done;
-  ++head_;
+  pop();
   done(result);
 }
 
-absl::Status MemcachedSession::fail(std::string_view what) {
-  broken_ = absl::UnavailableError(
-      concat("lost the connection to ", address_.text(), ": ", what, "; see the server's log, then run again"));
-  while (head_ != tail_) finish(OpResult(Status::kServiceUnavailable));
-  return broken_;
-}
-
-absl::Status MemcachedSession::send_some() {
-  while (!commands_.unsent().empty()) {
-    const std::string_view bytes = commands_.unsent();
-    const ssize_t count = ::send(connection_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count >= 0) {
-      commands_.mark_sent(static_cast<size_t>(count));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      break;
-    } else if (errno != EINTR) {
-      return fail(errno_text(errno));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MemcachedSession::receive_some(uint64_t& completed) {
+std::string_view MemcachedSession::take_replies(uint64_t& completed) {
   for (;;) {
-    const std::span<char> room = replies_.room();
-    const ssize_t count = ::recv(connection_.fd(), room.data(), room.size(), MSG_DONTWAIT);
-    if (count == 0) return fail("closed by the server");
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
-      return fail(errno_text(errno));
-    }
-    replies_.received(static_cast<size_t>(count));
-    for (;;) {
-      const MemcachedReplies::Progress progress = replies_.next();
-      if (progress == MemcachedReplies::Progress::kNeedMore) break;
-      if (progress == MemcachedReplies::Progress::kBroken) return fail("its answer is not memcached's meta protocol");
-      if (head_ == tail_) return fail("it answers what was not asked");
-      on_reply(replies_.reply());
-      ++completed;
-    }
-    if (static_cast<size_t>(count) < room.size()) return absl::OkStatus();
+    const MemcachedReplies::Progress progress = replies_.next();
+    if (progress == MemcachedReplies::Progress::kNeedMore) return {};
+    if (progress == MemcachedReplies::Progress::kBroken) return "its answer is not memcached's meta protocol";
+    if (none_pending()) return "it answers what was not asked";
+    on_reply(replies_.reply());
+    ++completed;
   }
-}
-
-absl::Status MemcachedSession::poll(DurationNs timeout) {
-  if (!broken_.ok()) return broken_;
-  uint64_t completed = 0;
-  if (absl::Status status = send_some(); !status.ok()) return status;
-  if (absl::Status status = receive_some(completed); !status.ok()) return status;
-  if (completed == 0 && timeout > 0) {
-    pollfd waiting = {connection_.fd(), POLLIN, 0};
-    if (!commands_.unsent().empty()) waiting.events |= POLLOUT;
-    const timespec limit = {timeout / kSecond, timeout % kSecond};
-    ::ppoll(&waiting, 1, &limit, nullptr);
-    if (absl::Status status = receive_some(completed); !status.ok()) return status;
-  }
-  return send_some();  // the second parts of updates, or what did not fit before
 }
 
 class MemcachedBinding final : public Binding {

@@ -1,22 +1,17 @@
 #include "ycsb/bindings/redis.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "rpc/base/check.h"
+#include "ycsb/bindings/pipelined_session.h"
 #include "ycsb/bindings/redis_protocol.h"
 #include "ycsb/core/text.h"
 #include "ycsb/core/text_values.h"
@@ -48,10 +43,6 @@ std::string address_of(const RedisOptions& options) {
   return concat("redis at ", options.host, ":", options.port);
 }
 
-std::string errno_text(int error) {
-  return std::system_category().message(error);
-}
-
 /// A connected, authenticated context in blocking mode.
 absl::StatusOr<Context> connect(const RedisOptions& options) {
   const timeval timeout = {static_cast<time_t>(options.timeout_ms / 1000),
@@ -80,63 +71,52 @@ absl::StatusOr<Context> connect(const RedisOptions& options) {
   return context;
 }
 
-class RedisSession final : public BindingSession {
+/// An operation whose replies are awaited.
+struct RedisPending {
+  const Operation* op = nullptr;
+  CompletionFn done;
+  uint64_t replies_left = 0;
+  bool reading_rows = false;  // SCAN, second part
+  uint64_t removed = 0;       // DELETE: keys and index entries removed
+  OpResult result;
+  std::string message;
+};
+
+class RedisSession final : public PipelinedSession<RedisCommands, RedisReplies, RedisPending> {
  public:
   RedisSession(const RedisOptions& options, const Schema& schema, const SessionOptions& session, Context context)
-      : options_(options),
+      : PipelinedSession(context->fd, address_of(options), session.in_flight_max),
+        options_(options),
         schema_(schema),
         return_fields_(session.return_fields),
-        context_(std::move(context)),
-        pending_(std::bit_ceil(session.in_flight_max)) {
+        context_(std::move(context)) {
     const int flags = fcntl(context_->fd, F_GETFL);
     fcntl(context_->fd, F_SETFL, flags | O_NONBLOCK);
   }
 
   void submit(const Operation& op, CompletionFn done) override;
-  absl::Status poll(DurationNs timeout) override;
 
  private:
-  /// An operation whose replies are awaited; each has one entry at a time, oldest first.
-  struct Pending {
-    const Operation* op = nullptr;
-    CompletionFn done;
-    uint64_t replies_left = 0;
-    bool reading_rows = false;  // SCAN, second part
-    uint64_t removed = 0;       // DELETE: keys and index entries removed
-    OpResult result;
-    std::string message;
-  };
-
-  Pending& front() { return pending_[head_ & (pending_.size() - 1)]; }
-  Pending& push(const Operation& op, CompletionFn done, uint64_t replies);
+  RedisPending& begin(const Operation& op, CompletionFn done, uint64_t replies);
   void append_read(std::string_view key, const Operation& op);
   void append_write(const Operation& op);
   void append_index(std::string_view command, const Operation& op);
   [[nodiscard]] bool wants_elements();
+  std::string_view take_replies(uint64_t& completed) override;
+  void abandon() override;
   void on_reply(const RedisReply& reply);
   void start_reading_rows(const RedisReply& keys);
   void finish();
-
-  absl::Status send_some();
-  absl::Status receive_some(uint64_t& completed);
-  absl::Status fail(std::string_view what);
 
   const RedisOptions& options_;
   const Schema& schema_;
   const bool return_fields_;
   Context context_;
-  RedisCommands commands_;
-  RedisReplies replies_;
-  std::vector<Pending> pending_;  // ring
-  uint64_t head_ = 0;
-  uint64_t tail_ = 0;
   std::vector<NamedValue> fields_;
-  absl::Status broken_;
 };
 
-RedisSession::Pending& RedisSession::push(const Operation& op, CompletionFn done, uint64_t replies) {
-  SKUA_CHECK(tail_ - head_ < pending_.size(), "more operations submitted than in_flight_max");
-  Pending& pending = pending_[tail_++ & (pending_.size() - 1)];
+RedisPending& RedisSession::begin(const Operation& op, CompletionFn done, uint64_t replies) {
+  RedisPending& pending = push();
   pending.op = &op;
   pending.done = done;
   pending.replies_left = replies;
@@ -148,33 +128,33 @@ RedisSession::Pending& RedisSession::push(const Operation& op, CompletionFn done
 }
 
 void RedisSession::submit(const Operation& op, CompletionFn done) {
-  if (!broken_.ok()) {
+  if (is_broken()) {
     done(OpResult(Status::kServiceUnavailable));
     return;
   }
   switch (op.kind) {
     case OpKind::kRead:
-      push(op, done, 1);
+      begin(op, done, 1);
       append_read(op.key, op);
       break;
     case OpKind::kUpdate:
-      push(op, done, 1);
+      begin(op, done, 1);
       append_write(op);
       break;
     case OpKind::kInsert:
-      push(op, done, options_.index ? 2 : 1);
+      begin(op, done, options_.index ? 2 : 1);
       append_write(op);
       if (options_.index) append_index("ZADD", op);
       break;
     case OpKind::kDelete:
-      push(op, done, options_.index ? 2 : 1);
+      begin(op, done, options_.index ? 2 : 1);
       commands_.begin(2);
       commands_.argument("DEL");
       commands_.argument(op.key);
       if (options_.index) append_index("ZREM", op);
       break;
     case OpKind::kScan:
-      push(op, done, 1);
+      begin(op, done, 1);
       commands_.begin(7);
       commands_.argument("ZRANGEBYSCORE");
       commands_.argument(kIndexKey);
@@ -216,13 +196,13 @@ void RedisSession::append_index(std::string_view command, const Operation& op) {
 }
 
 bool RedisSession::wants_elements() {
-  const Pending& pending = front();
+  const RedisPending& pending = front();
   if (pending.op->kind == OpKind::kScan) return !pending.reading_rows;
   return return_fields_ && pending.op->kind == OpKind::kRead;
 }
 
 void RedisSession::on_reply(const RedisReply& reply) {
-  Pending& pending = front();
+  RedisPending& pending = front();
   --pending.replies_left;
   if (reply.kind == RedisReply::Kind::kError) {
     pending.result.status = Status::kError;
@@ -269,80 +249,34 @@ void RedisSession::start_reading_rows(const RedisReply& keys) {
     finish();
     return;
   }
-  ++head_;
-  Pending& pending = push(op, done, keys.ends.size());
+  pop();
+  RedisPending& pending = begin(op, done, keys.ends.size());
   pending.reading_rows = true;
   pending.result.row_count = keys.ends.size();
   for (size_t i = 0; i < keys.ends.size(); ++i) append_read(keys.element(i), op);
 }
 
 void RedisSession::finish() {
-  Pending& pending = front();
-  ++head_;
+  RedisPending& pending = front();
+  pop();
   pending.result.message = pending.message;
   pending.done(pending.result);
 }
 
-absl::Status RedisSession::fail(std::string_view what) {
-  broken_ = absl::UnavailableError(
-      concat("lost the connection to ", address_of(options_), ": ", what, "; see the server's log, then run again"));
-  while (head_ != tail_) {
-    front().result.status = Status::kServiceUnavailable;
-    finish();
-  }
-  return broken_;
+void RedisSession::abandon() {
+  front().result.status = Status::kServiceUnavailable;
+  finish();
 }
 
-absl::Status RedisSession::send_some() {
-  while (!commands_.unsent().empty()) {
-    const std::string_view bytes = commands_.unsent();
-    const ssize_t count = ::send(context_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count >= 0) {
-      commands_.mark_sent(static_cast<size_t>(count));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      break;
-    } else if (errno != EINTR) {
-      return fail(errno_text(errno));
-    }
+std::string_view RedisSession::take_replies(uint64_t& completed) {
+  while (!none_pending()) {
+    const RedisReplies::Progress progress = replies_.next(wants_elements());
+    if (progress == RedisReplies::Progress::kBroken) return "its answer is not Redis protocol";
+    if (progress == RedisReplies::Progress::kNeedMore) break;
+    on_reply(replies_.reply());
+    ++completed;
   }
-  return absl::OkStatus();
-}
-
-absl::Status RedisSession::receive_some(uint64_t& completed) {
-  for (;;) {
-    const std::span<char> room = replies_.room();
-    const ssize_t count = ::recv(context_->fd, room.data(), room.size(), MSG_DONTWAIT);
-    if (count == 0) return fail("closed by the server");
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
-      return fail(errno_text(errno));
-    }
-    replies_.received(static_cast<size_t>(count));
-    while (head_ != tail_) {
-      const RedisReplies::Progress progress = replies_.next(wants_elements());
-      if (progress == RedisReplies::Progress::kBroken) return fail("its answer is not Redis protocol");
-      if (progress == RedisReplies::Progress::kNeedMore) break;
-      on_reply(replies_.reply());
-      ++completed;
-    }
-    if (static_cast<size_t>(count) < room.size()) return absl::OkStatus();
-  }
-}
-
-absl::Status RedisSession::poll(DurationNs timeout) {
-  if (!broken_.ok()) return broken_;
-  uint64_t completed = 0;
-  if (absl::Status status = send_some(); !status.ok()) return status;
-  if (absl::Status status = receive_some(completed); !status.ok()) return status;
-  if (completed == 0 && timeout > 0) {
-    pollfd waiting = {context_->fd, POLLIN, 0};
-    if (!commands_.unsent().empty()) waiting.events |= POLLOUT;
-    const timespec limit = {timeout / kSecond, timeout % kSecond};
-    ::ppoll(&waiting, 1, &limit, nullptr);
-    if (absl::Status status = receive_some(completed); !status.ok()) return status;
-  }
-  return send_some();  // what a scan's first part has added, or what did not fit before
+  return {};
 }
 
 class RedisBinding final : public Binding {
