@@ -1,12 +1,7 @@
 #include "kvstore/node/node_state.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/storage/durable_file.h"
@@ -62,16 +57,12 @@ absl::StatusOr<NodeState> parse_state(std::string_view text) {
 }
 
 absl::StatusOr<NodeState> read_state(const std::string& data_dir) {
-  const std::string path = state_path(data_dir);
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return NodeState{};
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file)
-    return absl::InternalError(absl::StrCat("reading ", path, " failed: is it a file that this user may read?"));
-  auto state = parse_state(text.view());
-  if (!state.ok()) return absl::Status(state.status().code(), absl::StrCat(path, ": ", state.status().message()));
-  return state;
+  const auto text = read_file(data_dir, kName);
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) return NodeState{};
+  auto state = parse_state(**text);
+  if (state.ok()) return state;
+  return absl::Status(state.status().code(), absl::StrCat(state_path(data_dir), ": ", state.status().message()));
 }
 
 absl::Status write_state(const std::string& data_dir, const NodeState& state) {

@@ -1,12 +1,8 @@
 #include "kvstore/node/unsynced_shards.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,14 +85,13 @@ absl::StatusOr<UnsyncedShards::Boots> UnsyncedShards::parse(std::string_view tex
 }
 
 absl::StatusOr<UnsyncedShards> UnsyncedShards::read(const std::string& data_dir, uint64_t boot) {
-  const std::string path = absl::StrCat(data_dir, "/", kName);
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return UnsyncedShards(data_dir, boot, {});
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
-  auto boots = parse(text.view());
-  if (!boots.ok()) return absl::Status(boots.status().code(), absl::StrCat(path, ": ", boots.status().message()));
+  const auto text = read_file(data_dir, kName);
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) return UnsyncedShards(data_dir, boot, {});
+  auto boots = parse(**text);
+  if (!boots.ok()) {
+    return absl::Status(boots.status().code(), absl::StrCat(data_dir, "/", kName, ": ", boots.status().message()));
+  }
   return UnsyncedShards(data_dir, boot, *std::move(boots));
 }
 

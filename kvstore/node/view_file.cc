@@ -1,8 +1,6 @@
 #include "kvstore/node/view_file.h"
 
 #include <array>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -83,15 +81,12 @@ absl::StatusOr<ShardViews> decode_views(std::string_view bytes) {
 }
 
 absl::StatusOr<ShardViews> read_views(const std::string& data_dir) {
-  const std::string path = absl::StrCat(data_dir, "/", kName);
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) return ShardViews{};
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  if (!file) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
-  auto views = decode_views(bytes.view());
-  if (!views.ok()) return absl::Status(views.status().code(), absl::StrCat(path, ": ", views.status().message()));
-  return views;
+  const auto bytes = read_file(data_dir, kName);
+  if (!bytes.ok()) return bytes.status();
+  if (!bytes->has_value()) return ShardViews{};
+  auto views = decode_views(**bytes);
+  if (views.ok()) return views;
+  return absl::Status(views.status().code(), absl::StrCat(data_dir, "/", kName, ": ", views.status().message()));
 }
 
 absl::Status write_views(const std::string& data_dir, const ShardViews& views) {

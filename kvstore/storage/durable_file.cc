@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -51,6 +52,34 @@ absl::Status replace_file(const std::string& directory, const std::string& name,
   if (absl::Status status = write_and_sync(aside, bytes); !status.ok()) return status;
   if (::rename(aside.c_str(), path.c_str()) != 0) return io_error("renaming", aside, errno);
   return sync_directory(directory);
+}
+
+absl::StatusOr<std::optional<std::string>> read_file(const std::string& directory, const std::string& name) {
+  const std::string path = absl::StrCat(directory, "/", name);
+  const auto failed = [&path](int error) {
+    return absl::InternalError(absl::StrCat("reading ", path, ": ", std::generic_category().message(error),
+                                            "; the node needs it: make it readable, or restore it from a backup"));
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    return failed(errno);
+  }
+  std::string bytes;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(fd, piece.data(), piece.size());
+    if (got > 0) {
+      bytes.append(piece.data(), static_cast<size_t>(got));
+    } else if (got == 0) {
+      ::close(fd);
+      return bytes;
+    } else if (errno != EINTR) {
+      const int error = errno;
+      ::close(fd);
+      return failed(error);
+    }
+  }
 }
 
 }  // namespace skua::kv

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/kvstore/shard/engine_testing.h"
@@ -29,6 +30,15 @@ ShardViews two_views() {
 TEST(ViewFile, IsEmptyWhereThereIsNone) {
   const TemporaryDirectory directory;
   EXPECT_EQ(read_views(directory.path()).value(), ShardViews{});
+}
+
+/// A node that began without its views would take an older primary's word.
+TEST(ViewFile, ThatCannotBeReadIsNotTakenForNone) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("views", directory.path() + "/views");
+  const absl::Status status = read_views(directory.path()).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_NE(status.message().find(directory.path() + "/views"), std::string::npos) << status;
 }
 
 TEST(ViewFile, KeepsWhatWasWritten) {
