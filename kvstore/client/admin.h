@@ -1,4 +1,4 @@
-// Tables, for programs that make their own. Blocking, by way of the control plane.
+// Admin: creates, lists and drops tables. Blocking calls to the control plane.
 #ifndef SKUA_KVSTORE_CLIENT_ADMIN_H_
 #define SKUA_KVSTORE_CLIENT_ADMIN_H_
 
@@ -20,57 +20,64 @@ struct TableInfo {
   uint32_t shard_count = 0;
   /// Shards whose primary is alive and serves its data.
   uint32_t available_shard_count = 0;
-  /// Members that each shard should have.
+  /// Number of members that each shard should have.
   uint32_t replicas = 1;
-  /// Writes are acknowledged only while a shard has at least so many members.
+  /// A shard acknowledges writes only while it has at least this many members.
   uint32_t min_insync = 1;
+  /// Backups answer reads, too, not only the primary.
   bool read_anywhere = false;
-  /// Shards with all their members, on live nodes that are to keep them.
+  /// Shards that have all their members, on live nodes that are not being emptied.
   uint32_t settled_shard_count = 0;
 };
 
 struct NewTable {
   std::string name;
-  /// Fixed for the table's life; 0: a few for each worker of the cluster.
+  /// Cannot be changed later. 0: a few for each worker of the cluster.
   uint32_t shard_count = 0;
-  /// A table that exists with this shard count (or any, if 0) is an answer, not an error.
+  /// If a table of this name exists, return it instead of ALREADY_EXISTS, provided that it agrees with shard_count,
+  /// replicas and min_insync, where these are not 0. read_anywhere is not compared.
   bool if_not_exists = false;
-  /// On as many nodes, 1 to 5; 0: one, or whatever an existing table has.
+  /// Each shard is on this many nodes, 1 to 5. 0: one, or the number that an existing table has.
   uint32_t replicas = 0;
-  /// 1 to `replicas`; 0: more than half of them, or whatever an existing table has.
+  /// 1 to `replicas`. 0: more than half of them, or the number that an existing table has.
   uint32_t min_insync = 0;
-  /// Backups may answer linearizable reads.
+  /// Backups answer reads, too. These reads are linearizable like those of the primary.
   bool read_anywhere = false;
-  /// Return only when the owners serve the table, but no later than this.
+  /// Return when all owners of the table's shards serve them, but after this time at the latest. 0: do not wait. At
+  /// most one hour.
   std::chrono::milliseconds wait_ready{5000};
 };
 
 struct CreatedTable {
   TableInfo table;
-  /// False: it existed.
+  /// False: the table existed already.
   bool created = false;
-  /// False: wait_ready was too short; these nodes (uuids) do not serve their shards yet.
+  /// All owners serve their shards. False: wait_ready was too short.
   bool ready = false;
+  /// If not ready: the uuids of the nodes that do not serve their shards yet.
   std::vector<std::string> waiting_for;
 };
 
-/// Every call is tried once, within the timeout (create_table: plus its wait). Errors: the control
-/// plane's own, which say what to do, or UNAVAILABLE / DEADLINE_EXCEEDED naming its address. Thread:
-/// any.
+/// A call ends within the timeout (create_table: within the timeout plus `wait_ready`). If there are several control
+/// processes, the call looks for the one that leads. A request that may have been executed is not repeated. Errors: the
+/// control plane's own, which say what to do; UNAVAILABLE or DEADLINE_EXCEEDED if it does not answer, naming its
+/// address. Thread: any.
 class Admin {
  public:
+  /// `control_address`: as ClientOptions::control_address.
   explicit Admin(const std::string& control_address,
                  std::chrono::milliseconds timeout = std::chrono::milliseconds(5000));
   ~Admin();
   Admin(const Admin&) = delete;
   Admin& operator=(const Admin&) = delete;
 
-  /// ALREADY_EXISTS; INVALID_ARGUMENT (name, shard count, replicas); FAILED_PRECONDITION (too few live nodes).
+  /// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (name, shard count, replicas); FAILED_PRECONDITION (too few live nodes).
   absl::StatusOr<CreatedTable> create_table(const NewTable& table);
   absl::StatusOr<std::vector<TableInfo>> list_tables();
-  /// What is wrong with the cluster as a whole, a sentence or more each, as `skuactl status` prints it.
+  /// What is wrong with the cluster as a whole, as `skuactl status` prints it. Each string is a sentence or more.
   absl::StatusOr<std::vector<std::string>> troubles();
-  /// Out of the shard map when this returns; nodes delete its data soon after. NOT_FOUND.
+  /// Removes the table from the shard map before it returns. Nodes delete the data soon after. NOT_FOUND: no such
+  /// table.
   absl::Status drop_table(std::string_view name);
 
  private:

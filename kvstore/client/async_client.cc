@@ -13,7 +13,7 @@ absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t s
   Rng rng(seed);
   rpc::EndpointIdentity self;
   for (uint8_t& byte : self.uuid.bytes) byte = static_cast<uint8_t>(rng.below(256));
-  self.uuid.bytes[0] |= 1;  // zero means nobody
+  self.uuid.bytes[0] |= 1;  // a zero uuid means: no endpoint
   self.incarnation = 1;
   if (maker) return maker(self);
   rpc::TcpOptions options;
@@ -32,7 +32,7 @@ uint64_t draw_client_id() {
 
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions options) {
   if (absl::Status status = check_options(options); !status.ok()) return status;
-  // Two clients must never have the same endpoint uuid, whatever seed they were given.
+  // No two clients may have the same endpoint uuid, even if they were given the same seed.
   std::random_device device;
   const uint64_t fresh = (uint64_t{device()} << 32) | device();
   if (options.seed == 0) options.seed = fresh;
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::create(ClientOptions o
 
 AsyncClient::AsyncClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AsyncClient::~AsyncClient() {
-  impl_->core.close();  // callbacks find a whole client
+  impl_->core.close();  // before impl_ goes: callbacks run here and may use the client
 }
 
 absl::Status AsyncClient::warm_up(std::string_view table, std::chrono::nanoseconds timeout) {

@@ -1,4 +1,4 @@
-// What an AsyncClient is made of; tests make one over parts of their own.
+// AsyncClient::Impl: the parts of an AsyncClient. Tests make an AsyncClient from parts of their own.
 #ifndef SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_IMPL_H_
 #define SKUA_KVSTORE_CLIENT_ASYNC_CLIENT_IMPL_H_
 
@@ -21,16 +21,17 @@ struct AsyncClient::Impl {
         core(*transport, *clock, *cluster, options, client_id) {}
 
   const std::unique_ptr<Clock> clock;
-  const std::shared_ptr<rpc::Transport> transport;  // nobody else's; shared for what its maker ends with it
+  const std::shared_ptr<rpc::Transport> transport;  // not shared; a shared_ptr for the deleter of its maker
   const std::unique_ptr<ClusterAccess> cluster;
   ClientCore core;
 };
 
-/// What a new client's writes are known by; drawn from the system, whatever seed the client has, because no two clients may
-/// have the same.
+/// Draws the id that identifies a new client's writes; not 0. It is drawn from the system and not from the client's
+/// seed, because no two clients may have the same id.
 [[nodiscard]] uint64_t draw_client_id();
 
-/// A client's transport: what `maker` makes, or TCP that dials and does not listen.
+/// A client's transport: the one that `maker` makes or, without a maker, TCP that dials and does not listen. `seed`
+/// determines the uuid of the client's endpoint.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<rpc::Transport>> make_client_transport(uint64_t seed,
                                                                                     const TransportMaker& maker = {});
 

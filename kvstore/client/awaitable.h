@@ -1,4 +1,4 @@
-// The client in C++20 coroutines: co_await instead of callbacks, on the thread that polls.
+// AwaitableClient: AsyncClient for C++20 coroutines. co_await instead of callbacks, on the thread that polls.
 //
 //   Task<uint64_t> rename(AwaitableClient client, std::string from, std::string to) {
 //     GetResult old = co_await client.get("users", from);
@@ -11,13 +11,13 @@
 //   ...
 //   uint64_t version = run(client, rename(client, "ada", "ada-lovelace"));
 //
-// A task begins when it is awaited or run, and is resumed from inside poll(). House rule: a
-// coroutine is a function, never a lambda with captures, and takes what it needs by value: captures
-// and references die with the caller's full expression, the coroutine goes on. Arguments of
-// co_await client.get(...) may be temporaries: they live until the result is there.
+// A task begins when it is awaited, started or run. It is resumed from inside poll(). Write a coroutine as a function
+// with parameters by value, never as a lambda with captures: captures and references may die with the caller's full
+// expression, while the coroutine still runs. Arguments of co_await client.get(...) may be temporaries: they live until
+// the result is there.
 //
-// A task that waits for an operation must not be destroyed; the client must outlive its tasks. The
-// library throws nothing; an exception that leaves a coroutine ends the process.
+// A task that waits for an operation must not be destroyed. The client must outlive its tasks. The library throws
+// nothing; an exception that leaves a coroutine ends the process.
 #ifndef SKUA_KVSTORE_CLIENT_AWAITABLE_H_
 #define SKUA_KVSTORE_CLIENT_AWAITABLE_H_
 
@@ -38,7 +38,8 @@ class Task;
 
 namespace awaitable_internal {
 
-/// When a task is done, whoever awaited it goes on, without growing the stack.
+/// Resumes the coroutine that awaited a task when the task is done. Hands over by symmetric transfer, so the stack does
+/// not grow.
 struct FinalAwaiter {
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   template <typename Promise>
@@ -73,7 +74,7 @@ struct Promise<void> : PromiseBase {
 
 }  // namespace awaitable_internal
 
-/// A coroutine that yields a T. Move-only; owns the coroutine's frame. Thread: the client's.
+/// A coroutine that returns a T. Owns the coroutine's frame. Move-only. Thread: the client's.
 template <typename T>
 class [[nodiscard]] Task {
  public:
@@ -88,7 +89,7 @@ class [[nodiscard]] Task {
     if (frame_) frame_.destroy();
   }
 
-  /// Begins the task and suspends the awaiting one until it is done.
+  /// Begins the task. The awaiting coroutine is suspended until the task is done.
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) noexcept {
     frame_.promise().awaiting = awaiting;
@@ -96,11 +97,11 @@ class [[nodiscard]] Task {
   }
   T await_resume() { return frame_.promise().take(); }
 
-  /// Begins the task from ordinary code: runs it up to its first wait. Once, and instead of
-  /// awaiting it.
+  /// Begins the task from code that is no coroutine: runs it up to its first wait. Call it at most once; a task that
+  /// was started must not be awaited.
   void start() { frame_.resume(); }
   [[nodiscard]] bool done() const { return frame_.done(); }
-  /// Its result. Once, when done().
+  /// The task's result, moved out. Once, when done().
   T take() { return frame_.promise().take(); }
 
  private:
@@ -121,8 +122,8 @@ inline Task<void> Promise<void>::get_return_object() {
   return Task<void>(std::coroutine_handle<Promise<void>>::from_promise(*this));
 }
 
-/// One operation: `Submit` is called as submit(callback) when it is awaited. A refusal is a result
-/// like another.
+/// The awaitable of one operation. Awaiting it calls submit(callback). If submit() returns an error, that error is the
+/// result's status, and the coroutine goes on at once.
 template <typename Result, typename Submit>
 class [[nodiscard]] Operation {
  public:
@@ -149,8 +150,9 @@ class [[nodiscard]] Operation {
 
 }  // namespace awaitable_internal
 
-/// A view of an AsyncClient whose operations are awaited; copy it freely. Arguments and results are
-/// AsyncClient's.
+/// A view of an AsyncClient, with the same operations to be awaited. It may be copied. Arguments, results and errors
+/// are those of AsyncClient, with errors of submission in the result's status. An operation is submitted when it is
+/// awaited; its arguments must live until then. Thread: the client's.
 class AwaitableClient {
  public:
   AwaitableClient(AsyncClient& client) : client_(&client) {}  // NOLINT(google-explicit-constructor)
@@ -192,7 +194,7 @@ class AwaitableClient {
       return client->expire(table, key, ttl, options, std::move(done));
     });
   }
-  /// `batch` is copied when the operation is awaited.
+  /// `batch` must live until the operation is awaited; it is copied then.
   [[nodiscard]] auto batch(std::string_view table, const Batch& batch, BatchOptions options = {}) {
     return operation<BatchResult>([client = client_, table, &batch, options](auto done) {
       return client->batch(table, batch, options, std::move(done));
@@ -219,8 +221,8 @@ class AwaitableClient {
   AsyncClient* client_;
 };
 
-/// Runs a task to its end by polling `client`, and returns its result. Tasks that were started
-/// before go on meanwhile.
+/// Runs a task to its end by polling `client`, and returns the task's result. Other tasks that were started go on
+/// meanwhile. Thread: the client's; not from inside a callback or a coroutine.
 template <typename T>
 T run(AsyncClient& client, Task<T> task) {
   task.start();

@@ -1,17 +1,18 @@
-// Batch: mutations of keys of one shard that are applied all or not at all.
+// Batch: writes to keys of one shard. All of them are applied, or none.
 //
 //   Batch batch;
 //   batch.add("balance", -5).add("spent", 5).put("last", "coffee", {.if_version = seen});
 //   BatchResult result = client->batch("wallet-17", batch);
 //
-// Operations are evaluated in their order, and one sees what those before it did. If one cannot be done (a condition, a
-// value that is no number, ...) none is, and its status says which and why.
+// Operations are evaluated in their order. Each sees what the operations before it did. If an operation cannot be done
+// (a condition does not hold, a value is not a number, ...), none is applied; the result says which operation it was
+// and why.
 //
-// All keys must be in one shard: shards cut a table by the hash of the key, so this is for tables of one shard, for
-// several writes of one key, and for keys that are known to lie together. Otherwise the batch fails with INVALID_ARGUMENT
-// naming two keys that do not.
+// All keys must be in one shard. A key's shard follows from the hash of the key, so batches fit tables of one shard,
+// several writes to one key, and keys that are known to be in one shard. A batch with keys of several shards fails with
+// INVALID_ARGUMENT, which names two such keys.
 //
-// Bounds: 1,024 operations (kBatchOpsMax), 16 MiB with keys (kBatchBytesMax).
+// Limits: 1,024 operations (kBatchOpsMax), 16 MiB with keys and values as they are encoded (kBatchBytesMax).
 #ifndef SKUA_KVSTORE_CLIENT_BATCH_H_
 #define SKUA_KVSTORE_CLIENT_BATCH_H_
 
@@ -30,17 +31,17 @@
 namespace skua::kv {
 
 struct BatchOpOptions {
-  /// As in WriteOptions.
+  /// These three as in WriteOptions.
   std::optional<uint64_t> if_version{};
   bool if_absent = false;
   std::chrono::nanoseconds ttl{0};
-  /// PATCH: a missing key becomes a row of the given fields instead of NOT_FOUND.
+  /// PATCH only: if the key is missing, make a row of the given fields; otherwise a missing key is NOT_FOUND.
   bool create_if_missing = false;
 };
 
-/// Copies what it is given. Once an operation was refused (a limit, contradictory options) the batch takes no more, and
-/// submitting it fails with status(). May be submitted any number of times; each time is another write.
-/// Thread: one at a time.
+/// Copies all keys, values and fields that it is given. If an operation is refused (a limit, contradictory options),
+/// the batch ignores all further operations until clear(), and submitting the batch fails with status(). A batch may be
+/// submitted any number of times; each time is a new write. Thread: one at a time.
 class Batch {
  public:
   Batch& put(std::string_view key, std::string_view value, const BatchOpOptions& options = {});
@@ -48,9 +49,9 @@ class Batch {
   Batch& add(std::string_view key, int64_t delta, const BatchOpOptions& options = {});
   Batch& append(std::string_view key, std::string_view bytes, const BatchOpOptions& options = {});
   Batch& patch(std::string_view key, std::span<const FieldUpdate> fields, const BatchOpOptions& options = {});
-  /// `ttl` 0: for ever.
+  /// `ttl` 0: the key does not expire. `options.ttl` is ignored.
   Batch& expire(std::string_view key, std::chrono::nanoseconds ttl, const BatchOpOptions& options = {});
-  /// Empties it, for the next; keeps its memory.
+  /// Removes all operations and resets status(). Keeps its memory for the next operations.
   void clear();
 
   [[nodiscard]] size_t size() const { return ops_.size(); }
@@ -62,7 +63,7 @@ class Batch {
   Batch& append_op(BatchOp op, const BatchOpOptions& options);
 
   BatchOpsBuilder ops_;
-  std::string row_;  // a patch's fields while they are encoded
+  std::string row_;  // the fields of a PATCH while they are encoded
   absl::Status status_;
 };
 

@@ -11,10 +11,11 @@
 namespace skua::kv {
 namespace {
 
-// The longest sleep of the client's thread; post() ends it earlier.
+// The longest sleep of the client's thread; post() wakes it.
 constexpr std::chrono::nanoseconds kPollWait = std::chrono::seconds(1);
 
-/// Set once by one thread, awaited by another, which may destroy it as soon as wait() returns.
+/// Set once by one thread, awaited by another thread, which may destroy the flag as soon as wait() has returned. So
+/// set() notifies while it holds the mutex.
 class Flag {
  public:
   void set() {
@@ -53,7 +54,7 @@ struct Client::Impl {
     async = made->get();
     started.set();
     while (!stopping.load(std::memory_order_acquire)) (*made)->poll(kPollWait);
-    may_leave.wait();  // nobody is inside async->post() any longer
+    may_leave.wait();  // ~Impl() may be inside async->post() until then
   }
 
   /// Runs `submit(client, done)` on the client's thread and waits until `done(result)` was called,
@@ -82,7 +83,7 @@ struct Client::Impl {
     return std::move(wait.result);
   }
 
-  // Results are copied out of received memory on the client's thread, where that memory belongs.
+  // Results are copied out of received memory here, on the client's thread: leases must end on that thread.
   static void take(ReadResult& to, GetResult&& from) {
     to.value.assign(from.value.bytes());
     to.ttl = from.ttl;
@@ -120,7 +121,7 @@ struct Client::Impl {
   };
   static void take(CountersResult& to, const ClientCounters& from) { to.counters = from; }
 
-  AsyncClient* async = nullptr;  // lives on the thread
+  AsyncClient* async = nullptr;  // owned by run(), on the thread
   absl::Status start_status;
   Flag started;
   Flag may_leave;

@@ -6,11 +6,12 @@
 //   if (!written.ok()) ...                               // written.status says why
 //   ReadResult ada = (*client)->get("users", "ada");     // ada.status, ada.value, ada.version
 //
-// Any number of threads may share one client. It has a thread of its own that polls an AsyncClient;
-// a call hands its operation over and sleeps until the answer is there, so a call costs two thread
-// switches more than with AsyncClient. Values are copied once, into the result.
+// Any number of threads may share one client. The client has a thread of its own, which polls an AsyncClient. A call
+// hands its operation over to that thread and sleeps until the answer is there; that costs two thread switches more
+// than a call of an AsyncClient. Received values are copied once, into the result. Results belong to the caller and may
+// outlive the client.
 //
-// Deadlines, retries and errors are those of async_client.h and types.h; docs/client.md has examples.
+// Deadlines, retries and errors are those of async_client.h and types.h. docs/client.md has examples.
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_H_
 
@@ -35,7 +36,7 @@ class AsyncClient;
 
 struct ReadResult : Outcome {
   std::string value;
-  /// With ReadOptions::with_ttl: what is left; nullopt: for ever.
+  /// With ReadOptions::with_ttl: the time that the key has left. nullopt: it does not expire.
   std::optional<std::chrono::milliseconds> ttl;
 };
 
@@ -45,25 +46,27 @@ struct OwnedRow {
   uint64_t version = 0;
 };
 
+/// ScanResult with rows that are copies.
 struct RowsResult : Outcome {
   std::vector<OwnedRow> rows;
   bool has_more = false;
   std::string next_start;
-  /// As ScanResult's.
   std::vector<Token> tokens;
 };
 
-/// Thread: any, for all methods.
+/// Thread: any, for all methods. A call blocks until its operation has ended, at the latest at the operation's
+/// deadline.
 class Client {
  public:
-  /// Starts the client's thread; connects to nothing yet. Errors: AsyncClient::create()'s.
+  /// Starts the client's thread. Connects to nothing yet. Errors: those of AsyncClient::create().
   static absl::StatusOr<std::unique_ptr<Client>> create(ClientOptions options);
-  /// No other thread may be inside a call.
+  /// Ends the client's thread. No other thread may be inside a call.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // As AsyncClient's, with refusals in the result's status.
+  // The operations of AsyncClient. Errors that AsyncClient's calls return are in the result's status here.
+  // RESOURCE_EXHAUSTED also: 4,096 calls wait for the client's thread already.
   [[nodiscard]] ReadResult get(std::string_view table, std::string_view key, const ReadOptions& options = {});
   [[nodiscard]] WriteResult put(std::string_view table, std::string_view key, std::string_view value,
                                 const WriteOptions& options = {});
@@ -77,15 +80,15 @@ class Client {
   [[nodiscard]] WriteResult expire(std::string_view table, std::string_view key, std::chrono::nanoseconds ttl,
                                    const WriteOptions& options = {});
   [[nodiscard]] BatchResult batch(std::string_view table, const Batch& batch, const BatchOptions& options = {});
-  /// In the order of the keys.
+  /// One result for each key, in the order of the keys.
   [[nodiscard]] std::vector<ReadResult> multi_get(std::string_view table, std::span<const std::string_view> keys,
                                                   const ReadOptions& options = {});
   [[nodiscard]] RowsResult scan(std::string_view table, const ScanRange& range, const ReadOptions& options = {});
 
-  /// As of now, counted on the client's thread.
+  /// A copy of the counters as they are now. Zeros if 4,096 calls wait for the client's thread already.
   [[nodiscard]] ClientCounters counters();
 
-  /// For tests: over a client made by `make`, on the new thread.
+  /// For tests: over the AsyncClient that `make` returns. `make` runs on the client's thread.
   static absl::StatusOr<std::unique_ptr<Client>> create_over(
       absl::AnyInvocable<absl::StatusOr<std::unique_ptr<AsyncClient>>()> make);
 

@@ -76,8 +76,9 @@ void ClientCore::turn_to_primary(Operation& operation, bool at_fault) {
 }
 
 void ClientCore::dispatch_without_table(Operation& operation) {
-  // A table that was created a moment ago may not be in our map yet; one that nobody created is not
-  // worth the whole timeout. With the control plane away nobody can tell.
+  // A table that was created a moment ago may not be in our map yet, so the operation waits for a newer map. A table
+  // that does not exist is reported early, and not after the whole timeout. Without the control plane the client cannot
+  // tell the two apart, and waits.
   const TimeNs until = operation.started_ns + kUnknownTableWaitNs;
   if (routes_.revision() > 0 && now() >= until && cluster_.connection().ok()) {
     return fail(operation, absl::StatusCode::kFailedPrecondition, why_no_table(operation.table), false);
@@ -99,7 +100,7 @@ bool ClientCore::may_read(Operation& operation, const TableRoutes& table, const 
     return false;
   }
   if (token.epoch <= route.epoch) return true;
-  // Whoever had the shard before may not have what the token has seen.
+  // The token is from a later epoch than our map's. The primary that our map names may lack the state of the token.
   cluster_.hurry();
   park(operation, Awaits::kMap, kTimeNever);
   return false;
@@ -126,7 +127,7 @@ absl::StatusOr<ByteSpan> ClientCore::encode_head(Operation& operation, const Rou
     case Method::kReplicate:
     case Method::kFetchChunk:
     case Method::kFetchTail:
-    case Method::kVouch: break;  // between nodes
+    case Method::kVouch: break;  // only nodes send these
   }
   return absl::InternalError("no such method");
 }
@@ -135,7 +136,7 @@ rpc::MessagePtr ClientCore::message_of(Operation& operation, ByteSpan head, Byte
   rpc::MessagePtr message = endpoint_->make_message();
   message->append_copy(head);
   if (body.empty() || (message->body_count() == 0 && message->append_head(body))) return message;
-  // Sent from the operation's memory, which is not reused before the message lets go of it.
+  // The body is sent from the operation's memory. The hold keeps that memory until the message is released.
   OperationPool::hold(operation);
   const bool added = message->add_body(body, &OperationPool::drop_body, &operation);
   SKUA_CHECK(added, "a request is a head and a body");
@@ -145,7 +146,7 @@ rpc::MessagePtr ClientCore::message_of(Operation& operation, ByteSpan head, Byte
 void ClientCore::send(Operation& operation, const TableRoutes& table, const ShardRoute& route) {
   operation.state = State::kInFlight;
   operation.session = sessions_->session(operation.target);
-  // The application's own call, a moment ago: one look at the clock does for all of it.
+  // Inside a submitting call the operation began a moment ago: started_ns saves a second look at the clock.
   operation.attempt_ns = submitting_ > 0 ? operation.started_ns : now();
   if (operation.attempt++ > 0) ++counters_.retries;
   if (operation.uncertain) ++counters_.repeated_writes;
@@ -271,6 +272,8 @@ bool ClientCore::judge(Operation& operation, const ReplyHead& head) {
   if (head.status == KvStatus::kOk) return true;
   Judgement judgement = judge_reply(repeat_of(operation), head.status);
   if (judgement.verdict == Verdict::kAnswer) return true;
+  // The shard takes only numbers from head.version on. If no attempt of this write can have been executed, the write
+  // may get a new number.
   if (head.status == KvStatus::kStaleRetry && !operation.uncertain && lanes_.renumber(operation, head.version)) {
     judgement = {.verdict = Verdict::kRetry};
   }
@@ -292,7 +295,7 @@ void ClientCore::retry_or_give_up(Operation& operation, const Judgement& judgeme
   if (judgement.refresh_map && !closing_) cluster_.hurry();
   if (operation.at_backup) return turn_to_primary(operation, true);
   if (operation.spreads && absl::IsDeadlineExceeded(cause) && now() < operation.deadline_ns) {
-    // The primary is silent; the others may not be.
+    // The primary is silent. Another replica may answer.
     spread_.failed(operation.target, now());
     return dispatch(operation);
   }
@@ -331,7 +334,7 @@ void ClientCore::note_attempt(Operation& operation, TimeNs started_ns, const abs
 std::string ClientCore::why_no_table(std::string_view table) const {
   const absl::Status connection = cluster_.connection();
   const std::string control = cluster_.control_address();
-  // It says where, and what to do.
+  // The connection's message names the address and what to do.
   if (routes_.revision() == 0) return absl::StrCat("no shard map: ", connection.message());
   if (connection.ok()) {
     const std::string where = absl::StrCat(" in the cluster's map (revision ", routes_.revision(), ")");

@@ -1,4 +1,4 @@
-// BATCH: encoded by its builder, sent as it is; all keys in one shard.
+// BATCH: Batch encodes the operations, and the client sends these bytes unchanged. All keys must be in one shard.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

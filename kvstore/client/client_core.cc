@@ -42,7 +42,7 @@ ClientCore::ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAcc
       inbox->newest = std::move(map);
       inbox->fresh.store(true, std::memory_order_release);
     }
-    // Only to end a sleep; with a full mailbox nobody sleeps.
+    // Wakes a poll() that sleeps. A full mailbox may refuse the task: then poll() does not sleep anyway.
     static_cast<void>(mailbox->post([] {}));
   });
 }
@@ -85,7 +85,7 @@ Operation& ClientCore::begin(Method method, std::string_view table, std::string_
   Operation& operation = pool_.take();
   operation.kind = Kind::kSingle;
   operation.method = method;
-  if (operation.table != table) [[unlikely]] {  // mostly it is what it was
+  if (operation.table != table) [[unlikely]] {  // usually the table of the operation's last use
     operation.table.assign(table);
     operation.routes_revision = 0;
   }
@@ -174,7 +174,7 @@ absl::Status ClientCore::readiness(std::string_view table) {
           absl::DeadlineExceededError(absl::StrCat("no session with ", routes_.target(shard.target).describe(),
                                                    " yet: ", sessions_->last_error(shard.target).message())));
     }
-    // Wanted, but not waited for.
+    // Sessions with backups are useful, but not waited for.
     for (const TargetId backup : routes->backups_of(shard)) sessions_->ensure_open(backup, now());
   }
   return status;
@@ -196,7 +196,7 @@ void ClientCore::take_map() {
   for (TargetId target : routes_.update(*map)) sessions_->drop(target);
   lanes_.forget_dropped([&](uint32_t table) { return map->find_table(control::TableId{table}) != nullptr; });
   give_up_moved();
-  // Also who waits for a session with a node that may hang and leads nothing any more.
+  // Also operations that wait for a session: the node may hang, and may no longer lead the shard.
   wake_parked([](const Operation& operation) {
     return operation.awaits == Awaits::kMap || operation.awaits == Awaits::kSession;
   });
@@ -214,7 +214,7 @@ void ClientCore::park(Operation& operation, Awaits awaits, TimeNs wake_at_ns) {
 
 template <typename Predicate>
 void ClientCore::wake_parked(Predicate wanted) {
-  // Taken out first: what runs below parks, unparks and submits.
+  // Takes the operations out of parked_ first: resume() and callbacks change parked_.
   IntrusiveList<Operation, &Operation::parked_hook> woken;
   next_wake_ns_ = kTimeNever;
   for (Operation* at = parked_.empty() ? nullptr : &parked_.front(); at != nullptr;) {
@@ -254,7 +254,7 @@ void ClientCore::session_failed(TargetId target, const absl::Status& why) {
   for (Operation* at = parked_.empty() ? nullptr : &parked_.front(); at != nullptr; at = parked_.next(*at)) {
     if (at->awaits == Awaits::kSession && at->target == target) note_attempt(*at, now(), why);
   }
-  // Each learns from ensure_open() when the next opening may begin.
+  // Each woken operation calls ensure_open(), which says when the next opening may begin, and parks until then.
   session_ready(target);
 }
 

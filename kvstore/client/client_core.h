@@ -1,19 +1,24 @@
-// The asynchronous client without its sockets: operations, routing and retries over an Endpoint and
-// a ClusterAccess that are handed in. AsyncClient puts it over TCP and the real control plane; tests
-// put it over a simulated network and a scripted cluster.
+// ClientCore: the asynchronous client without sockets and gRPC. It has operations, routing and retries over a transport
+// and a ClusterAccess that are handed in. AsyncClient gives it TCP (or another transport) and the real control plane;
+// tests give it a simulated network and a scripted cluster.
 //
 //   get(), put(), ...          poll()
 //        |                        |        map inbox --> RouteTable --> dead targets --> Sessions
 //        v                        v        endpoint turn: mailbox, replies --> on_result
 //     Operation --> dispatch --> call      timers of parked operations --> dispatch, or deadline
 //                      |
-//                      +--> parked until a map, a session or a time comes
+//                      +--> parked until there is a newer map or a session, or until a time
 //
 // Callbacks run inside poll() (or the destructor, with CANCELLED), never inside a submitting call.
 //
-// Files: client_core.cc (submission, poll, parking), client_writes.cc and client_batch.cc (submission of writes),
-// client_attempts.cc (one attempt and what follows from its end), client_moves.cc (attempts on a node that no longer leads), client_parts.cc with client_multi_get.cc and client_scan.cc (operations of
-// several parts), failure_text.cc.
+// Files:
+//   client_core.cc                          submission, poll, parking
+//   client_writes.cc, client_batch.cc       submission of writes; a BATCH's reply
+//   client_attempts.cc                      one attempt, and what follows from its end
+//   client_moves.cc                         attempts on a node that no longer leads the shard
+//   client_parts.cc, client_multi_get.cc,   operations of several parts
+//     client_scan.cc
+//   failure_text.cc                         messages of failures
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_CORE_H_
 
@@ -41,20 +46,21 @@
 
 namespace skua::kv {
 
-/// Thread: the one that made it, or called adopt_thread(); post() and wake() are for any.
+/// Thread: the one that made it, or the last that called adopt_thread(). post() and mailbox() may be called on any
+/// thread.
 class ClientCore final : private SessionHost {
  public:
-  /// `transport`, `clock` and `cluster` must outlive it. `options` have passed check_options(). `client_id`: random, not 0,
-  /// and of no other client, also not of this one's predecessor; its writes are known by it. `simulation_seed`: see
-  /// EndpointOptions.
+  /// `transport`, `clock` and `cluster` must outlive the core. `options` have passed check_options(). `client_id`
+  /// identifies the client's writes: random, not 0, and different from that of every other client, also from that of
+  /// this client before a restart. `simulation_seed`: see EndpointOptions.
   ClientCore(rpc::Transport& transport, const Clock& clock, ClusterAccess& cluster, const ClientOptions& options,
              uint64_t client_id, uint64_t simulation_seed = 0);
-  /// close().
+  /// Calls close().
   ~ClientCore();
   ClientCore(const ClientCore&) = delete;
   ClientCore& operator=(const ClientCore&) = delete;
 
-  // As AsyncClient's.
+  // As in AsyncClient.
   absl::Status warm_up(std::string_view table, DurationNs timeout_ns);
   absl::Status get(std::string_view table, std::string_view key, const ReadOptions& options, GetCallback&& done);
   absl::Status put(std::string_view table, std::string_view key, PutValue&& value, const WriteOptions& options,
@@ -73,7 +79,7 @@ class ClientCore final : private SessionHost {
                          MultiGetCallback&& done);
   absl::Status scan(std::string_view table, const ScanRange& range, const ReadOptions& options, ScanCallback&& done);
   size_t poll(DurationNs max_wait_ns);
-  /// Ends what is in flight with CANCELLED and refuses everything from now on. Idempotent.
+  /// Ends all operations in flight with CANCELLED, and refuses new ones from now on. Idempotent.
   void close();
   void adopt_thread() { endpoint_->adopt_thread(); }
   [[nodiscard]] bool post(absl::AnyInvocable<void()>&& task) { return endpoint_->post(std::move(task)); }
@@ -82,7 +88,7 @@ class ClientCore final : private SessionHost {
   [[nodiscard]] size_t in_flight() const { return in_flight_; }
   [[nodiscard]] const ClientCounters& counters() const { return counters_; }
   [[nodiscard]] const rpc::Endpoint& endpoint() const { return *endpoint_; }
-  /// For simulated clocks: when poll() must run next even without traffic.
+  /// For simulated clocks: the time at which poll() must run next, even without traffic.
   [[nodiscard]] TimeNs next_timer_ns();
 
  private:
@@ -90,7 +96,7 @@ class ClientCore final : private SessionHost {
   using Kind = Operation::Kind;
   using Awaits = Operation::Awaits;
 
-  /// Where the cluster's threads leave the newest map.
+  /// ClusterAccess's threads put the newest map here; poll() takes it out.
   struct MapInbox {
     std::mutex mutex;
     std::shared_ptr<const control::ShardMap> newest;
@@ -107,7 +113,7 @@ class ClientCore final : private SessionHost {
   absl::Status admit(std::string_view table, std::chrono::nanoseconds timeout);
   Operation& begin(Method method, std::string_view table, std::string_view key, std::chrono::nanoseconds timeout);
   absl::Status submit(Operation& operation);
-  /// An operation that was begun and is refused before it was submitted.
+  /// Takes back begin(), for an operation that is refused before it was submitted.
   void take_back(Operation& operation);
   void take_map();
   [[nodiscard]] absl::Status readiness(std::string_view table);
@@ -123,7 +129,8 @@ class ClientCore final : private SessionHost {
                                          const WriteOptions& options);
 
   // client_batch.cc
-  /// The shard of all its keys; false: they differ, and the operation failed.
+  /// Sets the operation's shard, the one of all its keys. False: the keys are in different shards, and the operation
+  /// failed.
   bool place_batch(Operation& operation, uint32_t shard_count);
   void on_batch_reply(Operation& operation, const rpc::Lease& lease);
   void finish_batch(Operation& operation, BatchResult&& result);
@@ -132,9 +139,10 @@ class ClientCore final : private SessionHost {
   void dispatch(Operation& operation);
   void dispatch_without_table(Operation& operation);
   void spread_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
-  /// A backup did not answer. `at_fault`: it would not answer other reads either.
+  /// A backup did not answer the read: sends the read to the primary. `at_fault`: the backup would not answer other
+  /// reads either, so it gets a pause.
   void turn_to_primary(Operation& operation, bool at_fault);
-  /// False: the operation waits for what its token needs, or failed.
+  /// Checks the read's token. False: the operation waits for a newer map, or it failed.
   bool may_read(Operation& operation, const TableRoutes& table, const ShardRoute& route);
   absl::StatusOr<ByteSpan> encode_head(Operation& operation, const Route& route, const RequestId& id, ByteSpan body,
                                        HeadBuffer& buffer);
@@ -143,7 +151,8 @@ class ClientCore final : private SessionHost {
   void on_result(Operation& operation, rpc::CallResult&& result);
   void on_get_reply(Operation& operation, rpc::Lease&& lease);
   void on_write_reply(Operation& operation, const rpc::Lease& lease);
-  /// True if the reply is the answer; else it has seen to what follows.
+  /// True if the reply is the answer. False: the operation was tried again or failed here; the caller must not touch
+  /// it.
   bool judge(Operation& operation, const ReplyHead& head);
   void on_malformed(Operation& operation, const absl::Status& why);
   void retry_or_give_up(Operation& operation, const Judgement& judgement, const absl::Status& cause);
@@ -204,13 +213,13 @@ class ClientCore final : private SessionHost {
   std::unique_ptr<rpc::Endpoint> endpoint_;
   std::unique_ptr<Sessions> sessions_;
   IntrusiveList<Operation, &Operation::parked_hook> parked_;
-  IntrusiveList<Operation, &Operation::call_hook> calls_;  // the oldest first
+  IntrusiveList<Operation, &Operation::call_hook> calls_;  // operations with a call in flight, the oldest first
   TimeNs last_look_ns_ = 0;
   TimeNs next_wake_ns_ = kTimeNever;  // no parked operation is due earlier
-  size_t in_flight_ = 0;              // parts not counted
-  size_t finished_ = 0;               // callbacks run
-  std::vector<std::byte> scratch_;    // a request while it is encoded
-  uint32_t submitting_ = 0;           // callbacks must not run now
+  size_t in_flight_ = 0;              // without parts
+  size_t finished_ = 0;               // callbacks that ran
+  std::vector<std::byte> scratch_;    // the request that is being encoded
+  uint32_t submitting_ = 0;           // above 0: inside a submitting call, so callbacks must not run
   bool in_turn_ = false;
   bool closing_ = false;
 };

@@ -1,5 +1,5 @@
-// Every bound of the client library, in one place. What happens at a bound is a typed refusal that
-// names it. Sizes of keys, values and batches are the protocol's (kvstore/codec/size_limits.h).
+// All limits of the client library. A request beyond a limit is refused with a status that names the limit. The sizes
+// of keys, values and batches belong to the protocol (kvstore/codec/size_limits.h).
 #ifndef SKUA_KVSTORE_CLIENT_CLIENT_LIMITS_H_
 #define SKUA_KVSTORE_CLIENT_CLIENT_LIMITS_H_
 
@@ -10,54 +10,61 @@
 
 namespace skua::kv {
 
-/// ClientOptions::operations_max is at most this.
+/// The greatest ClientOptions::operations_max.
 inline constexpr uint32_t kClientOperationsMax = 65'536;
+/// The greatest ClientOptions::session_window.
 inline constexpr uint16_t kClientWindowMax = 1024;
-/// Timeouts of operations.
+/// The longest timeout of an operation.
 inline constexpr DurationNs kClientTimeoutMax = 3600 * kSecond;
 
-/// Parts of one MULTI_GET or SCAN that are in flight at once; the rest follow as these come back.
+/// Most parts of one MULTI_GET or SCAN in flight at a time. Further parts start when these come back.
 inline constexpr uint32_t kPartsInFlightMax = 64;
 
-/// Rows (keys and values) that one SCAN collects: a scan ends early, with has_more, when the next
-/// row would go beyond. At least one row is returned.
+/// Most bytes of rows (keys and values) that one SCAN collects. A scan ends early, with has_more, when the next row
+/// would exceed this. At least one row is returned.
 inline constexpr size_t kScanResultBytesMax = size_t{32} << 20;
-/// And what one shard is asked for at once.
+/// Bytes of rows that a scan asks one shard for in one page.
 inline constexpr uint32_t kScanPageBytes = 1u << 20;
 
-/// Attempts that a failure report keeps: the first and the latest.
+/// Failed attempts that a failure report keeps: this many of the first and of the latest.
 inline constexpr size_t kTrailFirstMax = 3;
 inline constexpr size_t kTrailLatestMax = 3;
 /// Bytes of a key that error messages show.
 inline constexpr size_t kShownKeyBytesMax = 64;
-/// And of the text that an attempt ended with; a failure report keeps all of it.
+/// Bytes of the last attempt's outcome that error messages show. FailureDetail has the whole text.
 inline constexpr size_t kShownOutcomeBytesMax = 600;
 
-/// Pause before an operation's next attempt: doubles from min to max, with jitter. For the time that a shard mostly needs for
-/// another primary, no longer than the first maximum, which is what an operation waits on top of it.
+/// Pause before an operation's next attempt: it doubles from the minimum to the maximum, with jitter. For the first
+/// kRetrySoonAttempts attempts the maximum is kRetryPauseSoonMaxNs: these attempts cover the time that a shard usually
+/// needs to get another primary, and an operation waits at most one such pause longer than the shard needs. Later
+/// attempts have kRetryPauseMaxNs as their maximum.
 inline constexpr DurationNs kRetryPauseMinNs = 1 * kMillisecond;
 inline constexpr DurationNs kRetryPauseSoonMaxNs = 16 * kMillisecond;
 inline constexpr uint32_t kRetrySoonAttempts = 48;
 inline constexpr DurationNs kRetryPauseMaxNs = 256 * kMillisecond;
-/// Pause before a session's next opening after failures in a row, which end when one has answered something; likewise.
+/// Pause before a session is opened again after a failure. It doubles with each failure in a row, from the minimum to
+/// the maximum, with jitter. The row of failures ends when a session has answered something.
 inline constexpr DurationNs kReopenPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kReopenPauseMaxNs = 1 * kSecond;
-/// A call that takes longer may be to a node that hangs: a newer shard map is looked for.
+/// A call that takes longer than this may be to a node that hangs: the client looks for a newer shard map.
 inline constexpr DurationNs kSlowCallNs = 250 * kMillisecond;
-/// How long an operation on a table that the newest shard map does not have waits for a newer map.
+/// If the newest shard map does not have an operation's table, the operation waits this long for a newer map.
 inline constexpr DurationNs kUnknownTableWaitNs = 500 * kMillisecond;
-/// Tables that are read anywhere: pause before a replica that could not answer is asked again; likewise (read_spread.h).
+/// Tables with read_anywhere: pause before a replica that could not answer is read again. It doubles with each failure
+/// in a row, from the minimum to the maximum, without jitter (read_spread.h).
 inline constexpr DurationNs kReplicaPauseMinNs = 10 * kMillisecond;
 inline constexpr DurationNs kReplicaPauseMaxNs = 1 * kSecond;
-/// A read that a replica does not answer for so long goes to another; twice as long for each attempt.
+/// Tables with read_anywhere: a read that a replica does not answer for this long goes to another replica. The time
+/// doubles with each failed attempt.
 inline constexpr DurationNs kReadPatienceNs = 250 * kMillisecond;
-/// For each of the two calls (describe, open session) that open a session.
+/// Timeout of each of the two gRPC calls (describe, open session) that open a session.
 inline constexpr DurationNs kBootstrapTimeoutNs = 3 * kSecond;
 
-/// A shard that wants higher numbers of a client's writes than this gets none: there must be room above (request_lanes.h).
+/// If a shard takes only writes with higher numbers than this, the client does not renumber its write
+/// (request_lanes.h): there must be room for further numbers.
 inline constexpr uint64_t kRenumberedSeqMax = uint64_t{1} << 62;
 
-/// Tasks from other threads that wait for the client's thread.
+/// Most tasks from other threads that wait for the client's thread.
 inline constexpr uint32_t kClientMailboxMax = 4096;
 
 }  // namespace skua::kv

@@ -1,52 +1,57 @@
-// Calls that are given up, because another node leads their shard now.
+// Gives up calls to a node that no longer leads their shard, and repeats them at the node that does.
 //
-// A node that hangs (stopped, swapping, its network gone) closes nothing and answers nothing. The control plane has another
-// primary within half a second, and new operations go there with the next map; but a call that is under way to the old one would
-// wait until its session is given up, after five seconds of silence. So each new map ends such calls:
+// A node that hangs (stopped, swapping, its network gone) closes nothing and answers nothing. The control plane names
+// another primary within half a second, and new operations go there as soon as the client has the next map. But a call
+// in flight to the old primary would wait until its session is given up, after five seconds of silence. So each new map
+// ends such calls:
 //
 //     map 7: shard 3 is node A's              PUT seq 41 ---- call -----> A   hangs
 //     map 8: shard 3 is node B's                  |<-- cancel: CANCELLED
 //                                                 +---------- call -----> B   seq 41, the same bytes
 //     (later)                                         (no such call) <--- A   its answer is dropped
 //
-// Why that is right. Only the map counts: it says that a later epoch has another primary. How long a call has taken says nothing about
-// that, so a slow call ends nothing; it is a reason to look for a newer map (kSlowCallNs).
-//   writes   A may have committed this one before, and then B has the record of seq 41 and answers from it; or it has not, and then it
-//            cannot any more, because the members of B's view refuse A's epoch. Until the application is told, the write stays in its lane,
-//            so no node forgets seq 41. A write without identity is left where it is: B could not know it again.
-//   reads    A's answer, should it come, is for a request number that the session does not wait for any longer, and is dropped
-//            there. What the application sees is B's answer to a call made after the map, never the older of two.
-//   memory   cancel() frees the slot at once and the bytes later: the message holds its operation, and with it the
-//            value (OperationPool::hold), until the transport lets go of it; that is when it is written, or when the connection breaks, after
-//            ten seconds in which the peer takes nothing. With one-sided reads the slot lingers until A has said that it reads no more,
-//            or is cut off (rpc/protocol/session_caller_read.cc). No attempt changes an operation's bytes, so two
-//            wires may have them.
+// Only a map ends a call: it says that another node is primary in a later epoch. The duration of a call does not say
+// that, so a slow call is not ended; it only makes the client look for a newer map (kSlowCallNs).
 //
-// Why calls and not the session. The session is not at fault: after a planned transfer A is well, has other shards, and would have to be
-// asked for another session by two gRPC calls. Whether it lives the engine finds out by its pings, as long as calls wait for it. A
-// session without calls costs nothing; when a stopped node goes on, its session is still there.
+// Why this is correct:
+//   writes   If A committed the write before, B has the record of seq 41 and answers from it. If A did not, A cannot
+//            commit it any more, because the members of B's view refuse A's epoch. The write stays in its lane until
+//            the application has the result, so no node forgets seq 41. A call of a write without id is not ended,
+//            because B could not recognise the repetition.
+//   reads    If A's answer still comes, it is for a request number that the session no longer waits for, and the
+//            session drops it. The application gets B's answer to a call that was made after the new map, never an
+//            older answer.
+//   memory   cancel() frees the sslot at once and the bytes later. The message holds its operation, and with it the
+//            value (OperationPool::hold), until the transport releases the message: when it is written, or when the
+//            connection breaks, after ten seconds in which the peer takes nothing. With one-sided reads the sslot
+//            stays in use until A has said that it reads no more, or is cut off (rpc/protocol/session_caller_read.cc).
+//            No attempt changes an operation's bytes, so two messages may send them at the same time.
 //
-// Operations that wait for a session with A to be opened are routed anew by the same map (take_map): opening one with a
-// node that hangs takes as long as gRPC's deadline.
+// Why the calls are given up and not the session: the session may be sound. After a planned transfer A runs well and
+// has other shards; a new session would cost two gRPC calls. The engine's pings find out whether a session lives, as
+// long as calls wait for it. A session without calls costs nothing, and is still there when a stopped node goes on.
+//
+// Operations that wait for a session with A are routed anew by the same map (take_map): opening a session with a node
+// that hangs lasts until gRPC's deadline.
 #include "kvstore/client/client_core.h"
 #include "kvstore/client/client_limits.h"
 
 namespace skua::kv {
 
-/// The node that its call is under way to is not the one to ask any longer.
+/// The operation's call is in flight to a node that is no longer the shard's primary.
 bool ClientCore::has_moved(const Operation& operation) {
   if (repeat_of(operation) == Repeat::kUnidentified) return false;
-  if (operation.at_backup) return false;  // it was not asked as the primary, and is not waited for long
+  if (operation.at_backup) return false;  // a backup was asked, and kReadPatienceNs limits the wait
   const TableRoutes* table = routes_.find_table(operation.table);
-  // Of a table that was dropped, or made anew, nobody knows better than the node that has the call.
+  // If the table was dropped, or dropped and created again, no other node can answer better.
   if (table == nullptr || table->id != operation.table_id || operation.shard >= table->shards.size()) return false;
   const TargetId primary = table->shards[operation.shard].target;
   return primary != kNoTarget && primary != operation.target;
 }
 
-/// After a new map.
+/// Called after each new map.
 void ClientCore::give_up_moved() {
-  // Taken out first: what is called again goes to the end of calls_.
+  // Takes the operations out of calls_ first: an operation that is called again goes to the end of calls_.
   IntrusiveList<Operation, &Operation::call_hook> moved;
   for (Operation* at = calls_.empty() ? nullptr : &calls_.front(); at != nullptr;) {
     Operation* following = calls_.next(*at);
@@ -56,7 +61,7 @@ void ClientCore::give_up_moved() {
     }
     at = following;
   }
-  // A callback may end others of them meanwhile: on_result() takes them out of whatever list they are in.
+  // A callback may end other operations of `moved` meanwhile: on_result() takes them out of either list.
   while (Operation* operation = moved.pop_front()) {
     operation->moved = true;
     endpoint_->cancel(operation->call);
@@ -73,7 +78,7 @@ void ClientCore::on_given_up(Operation& operation, const rpc::CallResult& result
   dispatch(operation);
 }
 
-/// When the oldest call is slow, and again each time as much later.
+/// When look_for_a_map() is due: when the oldest call becomes slow, and then once in each kSlowCallNs.
 TimeNs ClientCore::next_look_ns() {
   if (calls_.empty()) return kTimeNever;
   return std::max(calls_.front().attempt_ns, last_look_ns_) + kSlowCallNs;

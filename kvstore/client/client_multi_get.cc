@@ -1,5 +1,5 @@
-// MULTI_GET: the keys grouped by shard, one part per group, parts in flight side by side. A key
-// whose value did not fit its group's reply is read again by a part of its own.
+// MULTI_GET: keys are grouped by shard. Each group is a part; parts are in flight at the same time. A key whose value
+// did not fit into its group's reply is read again by a part of its own.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -149,7 +149,7 @@ void ClientCore::finish_multi_get(Operation& parent, Outcome&& outcome) {
   MultiGetState& state = *parent.multi_get;
   static_cast<Outcome&>(state.result) = std::move(outcome);
   MultiGetCallback done = std::move(parent.on_multi_get);
-  OperationPool::hold(parent);  // the result lies in it
+  OperationPool::hold(parent);  // the result is in parent, and end() drops a hold
   end(parent, state.result);
   done(std::move(state.result));
   state.result.entries.clear();

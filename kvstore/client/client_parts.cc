@@ -1,5 +1,6 @@
-// Operations of several parts (MULTI_GET, SCAN): a parent starts parts while it has work and room,
-// each part runs like an operation of its own, and the parent ends when its last part has.
+// Operations of several parts (MULTI_GET, SCAN). A parent starts parts while there is work left and fewer than
+// kPartsInFlightMax are in flight. Each part runs like an operation of its own. The parent ends when its last part has
+// ended.
 #include <utility>
 
 #include "kvstore/client/client_core.h"
@@ -24,7 +25,7 @@ Operation& ClientCore::begin_part(Operation& parent, Kind kind, Method method, u
 }
 
 void ClientCore::run_parent(Operation& parent) {
-  // A part that ends while parts are being started is counted by the loop that starts them.
+  // A part may end inside the loop below and call this again. The loop then sees the new count of parts.
   if (std::exchange(parent.starting_parts, true)) return;
   bool more = true;
   while (more && parent.parts_running < kPartsInFlightMax) {

@@ -1,4 +1,4 @@
-// SCAN: one page at a time from each shard, merged in key order (scan_merge.h).
+// SCAN: asks each shard for one page at a time, and merges the pages in key order (scan_merge.h).
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace skua::kv {
 namespace {
 
-/// The smallest key above `key`; empty if there is none.
+/// The smallest possible key above `key`. Empty if there is none.
 std::string key_after(std::string_view key) {
   std::string next(key);
   if (next.size() < kKeyBytesMax) {
@@ -114,10 +114,10 @@ void ClientCore::finish_scan(Operation& parent, Outcome&& outcome) {
     result.has_more = !result.next_start.empty();
   }
   ScanCallback done = std::move(parent.on_scan);
-  OperationPool::hold(parent);  // the result lies in it
+  OperationPool::hold(parent);  // the result is in parent, and end() drops a hold
   end(parent, result);
   done(std::move(result));
-  // NOLINTNEXTLINE(bugprone-use-after-move): what the callback left of it
+  // NOLINTNEXTLINE(bugprone-use-after-move): clears what the callback left in it
   result.rows.clear();
   result.tokens.clear();
   result.memory.clear();

@@ -33,7 +33,7 @@ absl::StatusOr<Operation*> ClientCore::begin_write(Method method, std::string_vi
 
 absl::StatusOr<Operation*> ClientCore::begin_value(Method method, std::string_view table, std::string_view key,
                                                    PutValue&& value, const WriteOptions& options) {
-  PutValue given = std::move(value);  // a refusal lets go of it, too
+  PutValue given = std::move(value);  // if the write is refused, its destructor releases lent memory
   if (absl::Status status = check_value(as_byte_span(given.bytes())); !status.ok()) return status;
   absl::StatusOr<Operation*> operation = begin_write(method, table, key, options);
   if (operation.ok()) OperationPool::set_value(**operation, std::move(given));

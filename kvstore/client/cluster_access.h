@@ -1,6 +1,5 @@
-// What the client library needs of the control plane and of nodes' bootstrap services: the seam
-// between the data path, which polls, and gRPC, which has threads of its own. Tests put a cluster
-// of their own behind it.
+// ClusterAccess: the client library's interface to the control plane and to the nodes' bootstrap services. It separates
+// the data path, which polls, from gRPC, which has threads of its own. Tests implement it with a cluster of their own.
 #ifndef SKUA_KVSTORE_CLIENT_CLUSTER_ACCESS_H_
 #define SKUA_KVSTORE_CLIENT_CLUSTER_ACCESS_H_
 
@@ -16,7 +15,7 @@
 
 namespace skua::kv {
 
-/// Whom to open a session with, and our half of the handshake.
+/// The worker to open a session with, and the client's half of the handshake.
 struct SessionRequest {
   std::string grpc_address;
   std::string cluster_id;
@@ -27,31 +26,33 @@ struct SessionRequest {
   std::string offer;
 };
 
-/// Thread: the client's, for all methods. Callbacks run on any thread, exactly once, and must not
-/// block nor call back in here.
+/// Thread: the client's, for all methods. Callbacks may run on any thread. They must not block, and must not call a
+/// method of this class. A DescribeFn or AnswerFn runs exactly once.
 class ClusterAccess {
  public:
   using MapFn = std::function<void(std::shared_ptr<const control::ShardMap>)>;
   using DescribeFn = std::function<void(absl::StatusOr<control::NodeDescription>)>;
-  /// The engine's answer to the offer.
+  /// Gets the bytes with which the node's endpoint answers the offer.
   using AnswerFn = std::function<void(absl::StatusOr<std::string>)>;
 
   virtual ~ClusterAccess() = default;
 
-  /// Follows the shard map: `on_map` runs for the present and each newer map. Once.
+  /// Starts to follow the shard map: `on_map` runs for the present map and for each newer one. To be called once.
   virtual void start(MapFn on_map) = 0;
-  /// No callback runs once this has returned. Idempotent.
+  /// No callback runs after this has returned. Idempotent.
   virtual void stop() = 0;
-  /// A newer map is known to exist: look for it now.
+  /// Look for a newer map now: the caller has reason to believe that there is one.
   virtual void hurry() = 0;
-  /// Where the map comes from, for messages: "127.0.0.1:7400".
+  /// The address of the control plane, for messages: "127.0.0.1:7400".
   [[nodiscard]] virtual std::string control_address() const = 0;
-  /// OK while the map is being followed; else why not. UNKNOWN as long as it may be soon: nobody has answered yet, or not
-  /// all that might were asked.
+  /// OK while the map is being followed; otherwise the reason why it is not. UNKNOWN while a connection may still come
+  /// about: no control process has answered yet, not all have been asked, or none of them leads.
   [[nodiscard]] virtual absl::Status connection() const = 0;
 
+  /// Asks the node at `grpc_address` for its identity, its workers and their transports.
   virtual void describe(const std::string& grpc_address, const std::string& cluster_id, DurationNs timeout_ns,
                         DescribeFn done) = 0;
+  /// Hands the offer to the node's endpoint.
   virtual void open_session(const SessionRequest& request, DurationNs timeout_ns, AnswerFn done) = 0;
 };
 

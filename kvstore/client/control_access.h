@@ -1,4 +1,4 @@
-// ClusterAccess by way of control/client. The only file here that knows it.
+// ClusterAccess over control/client. Only control_access.cc and admin.cc of this folder use control/client.
 #ifndef SKUA_KVSTORE_CLIENT_CONTROL_ACCESS_H_
 #define SKUA_KVSTORE_CLIENT_CONTROL_ACCESS_H_
 

@@ -12,18 +12,18 @@
 namespace skua::kv {
 namespace {
 
-// Above the ports of servers and below those that kernels hand out last.
+// Range of random UDP ports: above the ports of servers, below the end of the range that kernels hand out.
 constexpr uint32_t kPortMin = 20'000;
 constexpr uint32_t kPortMax = 60'000;
 
-/// The fabric and which of its lanes are free. Thread: any.
+/// The fabric and the list of its free lanes. Thread: any.
 class Lanes {
  public:
   Lanes(std::unique_ptr<rpc::DpdkFabric> fabric, uint16_t count) : fabric_(std::move(fabric)), count_(count) {
     for (uint16_t lane = count; lane > 0; --lane) free_.push_back(static_cast<uint16_t>(lane - 1));
   }
 
-  /// The transport keeps `self`, and gives its lane back when it goes.
+  /// A transport on a free lane. It keeps `self` alive, and gives the lane back when it is destroyed.
   static absl::StatusOr<std::shared_ptr<rpc::Transport>> make(const std::shared_ptr<Lanes>& self,
                                                               const rpc::EndpointIdentity& identity) {
     const std::lock_guard lock(self->mutex_);
@@ -36,7 +36,7 @@ class Lanes {
     if (!made.ok()) return made.status();
     self->free_.pop_back();
     return std::shared_ptr<rpc::Transport>(made->release(), [self, lane](rpc::Transport* transport) {
-      delete transport;  // NOLINT(cppcoreguidelines-owning-memory): a deleter's business
+      delete transport;  // NOLINT(cppcoreguidelines-owning-memory): this is the deleter
       const std::lock_guard back(self->mutex_);
       self->free_.push_back(lane);
     });

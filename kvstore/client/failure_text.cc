@@ -11,14 +11,16 @@
 namespace skua::kv {
 namespace {
 
-/// Its first sentence: what follows mostly is advice, and the failure has its own.
+/// The first sentence of `text`, cut. Further sentences are mostly advice, and the failure's message has its own
+/// advice.
 std::string shown_outcome(std::string_view text) {
   text = text.substr(0, text.find(". "));
   if (text.size() <= kShownOutcomeBytesMax) return std::string(text);
   return absl::StrCat(absl_view(text.substr(0, kShownOutcomeBytesMax)), "...");
 }
 
-/// Of the failed attempts the last one; detail has others.
+/// The number of attempts, and how the last failed attempt ended. FailureDetail has more of them. `whom`: the node that
+/// the message names already.
 std::string describe_attempts(const Operation& operation, const std::string& whom) {
   const Attempt& last = operation.trail.back();
   std::string text = absl::StrFormat("%d attempts in %.1f s, the last", operation.failed_attempts,
@@ -28,12 +30,13 @@ std::string describe_attempts(const Operation& operation, const std::string& who
   return text;
 }
 
-/// What a status means that comes without a text, as those in a BATCH do; empty: its name says it.
+/// The meaning of a status that came without a text, as in replies of a BATCH. Empty: the name of the status says
+/// enough.
 std::string words_of(Method method, const Condition& condition, KvStatus status, uint64_t version) {
   std::string has = absl::StrCat("the key has version ", version);
   switch (status) {
     case KvStatus::kVersionMismatch:
-      // 0 is that of an absent key.
+      // An absent key has version 0.
       return absl::StrCat(
           version == 0 ? "the key does not exist" : has,
           condition.version == 0 ? "" : absl::StrCat("; version ", condition.version, " was asked for"));
@@ -92,7 +95,7 @@ Outcome make_failure(const Operation& operation, const RouteTable& routes, absl:
 
 std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,
                             std::string_view text) {
-  // The version says more than any text.
+  // For these two, the key's version says more than the reply's text.
   const bool of_version = status == KvStatus::kVersionMismatch || status == KvStatus::kAlreadyExists;
   const std::string words =
       text.empty() || of_version ? words_of(method, condition, status, version) : std::string(text);

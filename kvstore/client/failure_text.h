@@ -1,8 +1,9 @@
-// What a failed operation tells: one line that names what was tried, on whom, how often, and what to
-// do, and more of it as data (FailureDetail). Only failures pay for it. Pure.
+// Messages of failed operations: one line that says what was tried, on which node, how often, and what to do.
+// FailureDetail has more as data. Both are made only when an operation fails. Pure.
 //
-//   PUT users/"ada" (shard 3) on node 3f2a.. worker 1 (10.0.0.7:7401): the deadline passed before the next attempt; 2 attempts in
-//   4.9 s, the last on ..: ABORTED: ..; the write may have been applied: read the key before writing it again
+//   PUT users/"ada" (shard 3) on node 3f2a.. worker 1 (10.0.0.7:7401): the deadline passed before the next attempt;
+//   2 attempts in 4.9 s, the last on ..: ABORTED: ..; the write may have been applied: read the key before
+//   writing it again
 #ifndef SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
 #define SKUA_KVSTORE_CLIENT_FAILURE_TEXT_H_
 
@@ -23,17 +24,16 @@ namespace skua::kv {
 /// `PUT users/"ada" (shard 3)`, `BATCH users (shard 3)`.
 [[nodiscard]] std::string describe_operation(const Operation& operation);
 
-/// A key in quotes, escaped and cut.
+/// A key for messages: in quotes, escaped, cut to kShownKeyBytesMax bytes.
 [[nodiscard]] std::string shown_key(std::string_view key);
 
-/// The outcome of an operation that the store did not answer. `cause` is one clause without a full
-/// stop.
+/// The outcome of an operation that the store did not answer. `cause` is one clause without a full stop.
 [[nodiscard]] Outcome make_failure(const Operation& operation, const RouteTable& routes, absl::StatusCode code,
                                    std::string_view cause, bool may_have_been_applied);
 
-/// What an answer that is not OK says: its name where that is more than a gRPC code, and its text or what stands for it, with
-/// the key's version and the one of `condition` where that is why it says no: `VERSION_MISMATCH: the key has version 7;
-/// version 3 was asked for`.
+/// The text of an answer that is not OK. It begins with the name of `status` where that says more than a gRPC code.
+/// Then comes `text` or, if `text` is empty, the meaning of `status`. If a condition did not hold, the key's version
+/// and the condition's version come instead: `VERSION_MISMATCH: the key has version 7; version 3 was asked for`.
 [[nodiscard]] std::string describe_answer(Method method, const Condition& condition, KvStatus status, uint64_t version,
                                           std::string_view text);
 

@@ -1,4 +1,4 @@
-// KeyText: the key of an operation, which is kept for the case that the request must be sent again.
+// KeyText: a copy of an operation's key. The operation keeps its key because the request may have to be sent again.
 #ifndef SKUA_KVSTORE_CLIENT_KEY_TEXT_H_
 #define SKUA_KVSTORE_CLIENT_KEY_TEXT_H_
 
@@ -10,7 +10,8 @@
 
 namespace skua::kv {
 
-/// Most keys lie in it; longer ones are kept in a string, whose memory stays for the next one.
+/// Keys of up to kInsideMax bytes are stored inside the object, without an allocation. Longer keys are stored in a
+/// string, whose memory is kept for the next long key.
 class KeyText {
  public:
   static constexpr size_t kInsideMax = 56;
@@ -28,11 +29,11 @@ class KeyText {
     }
   }
   void clear() { size_ = 0; }
-  /// Valid until it changes.
+  /// Valid until the next assign().
   [[nodiscard]] std::string_view view() const {
     return {size_ <= kInsideMax ? inside_.data() : outside_.data(), size_};
   }
-  operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor): as std::string has it
+  operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor): as in std::string
 
  private:
   size_t size_ = 0;

@@ -7,7 +7,7 @@
 namespace skua::kv {
 namespace {
 
-// Larger buffers go back to the heap when their operation ends, instead of staying with it.
+// A recycled operation keeps its buffers for its next use. Larger buffers than this are freed.
 constexpr size_t kKeptBytesMax = 64 * 1024;
 
 void clear_keeping_some(std::string& bytes) {

@@ -11,7 +11,7 @@ TargetId ReadSpread::choose(TargetId primary, std::span<const TargetId> backups,
   const auto can_answer = [&](TargetId target) {
     return target != kNoTarget && is_open(target) && !pauses(target, now);
   };
-  // From a random place on, with the primary behind the backups; so nobody needs a list.
+  // Walks the backups and then the primary, from a random place on, so that no list of candidates is needed.
   const size_t count = backups.size() + 1;
   const size_t first = rng.below(count);
   for (size_t i = 0; i < count; ++i) {
@@ -25,7 +25,7 @@ TargetId ReadSpread::choose(TargetId primary, std::span<const TargetId> backups,
 void ReadSpread::failed(TargetId replica, TimeNs now) {
   if (replica >= pauses_.size()) pauses_.resize(replica + 1);
   Pause& pause = pauses_[replica];
-  if (now < pause.until_ns) return;  // one of those that were under way
+  if (now < pause.until_ns) return;  // a read that was in flight when the pause began
   const uint32_t doublings = std::min(pause.failures++, 20u);
   pause.until_ns = now + std::min(kReplicaPauseMinNs << doublings, kReplicaPauseMaxNs);
 }

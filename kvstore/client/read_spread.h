@@ -1,14 +1,15 @@
-// Which replica a read goes to, in tables that are read anywhere.
+// ReadSpread: chooses the replica that a read goes to, for tables with read_anywhere.
 //
 //    replicas with an open session and no pause      one of them, at random
 //    none of them                                    the primary, which waits for its session
 //    backups without a session                       are connected meanwhile, for later reads
 //
-// A backup that could not answer sends its reader to the primary (ClientCore::turn_to_primary). A replica that could not answer
-// anything, or is silent, gets no read for a while: 10 ms, and twice as long each time, up to a second, until it answers one. A
-// backup whose key has a write under way is not at fault.
+// If a backup could not answer a read, the read goes on to the primary (ClientCore::turn_to_primary). A replica that
+// cannot answer reads, or is silent, gets a pause in which it gets no reads: 10 ms, and twice as long with each further
+// failure, up to a second. The failures are forgotten when the replica answers a read. A backup that refused a read
+// only because the key has a write under way gets no pause.
 //
-// Pure; thread: one at a time.
+// Pure. Thread: one at a time.
 #ifndef SKUA_KVSTORE_CLIENT_READ_SPREAD_H_
 #define SKUA_KVSTORE_CLIENT_READ_SPREAD_H_
 
@@ -25,10 +26,13 @@ namespace skua::kv {
 
 class ReadSpread {
  public:
-  /// `is_open(target)`: it has a session.
+  /// The replica to read from. `primary` may be kNoTarget. `is_open(target)` says whether the target has an open
+  /// session.
   [[nodiscard]] TargetId choose(TargetId primary, std::span<const TargetId> backups, TimeNs now, Rng& rng,
                                 absl::FunctionRef<bool(TargetId)> is_open) const;
+  /// The replica could not answer a read, or was silent: it gets a pause.
   void failed(TargetId replica, TimeNs now);
+  /// The replica answered a read: ends its pause, and forgets its failures.
   void answered(TargetId replica) {
     if (replica < pauses_.size()) [[unlikely]] {
       pauses_[replica] = {};
@@ -44,7 +48,7 @@ class ReadSpread {
     return target < pauses_.size() && now < pauses_[target].until_ns;
   }
 
-  std::vector<Pause> pauses_;  // by target
+  std::vector<Pause> pauses_;  // indexed by TargetId
 };
 
 }  // namespace skua::kv

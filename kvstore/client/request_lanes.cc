@@ -16,15 +16,15 @@ RequestLanes::Lane& RequestLanes::lane_of(uint32_t table_id, uint32_t shard, uin
     last_ = &table;
     last_id_ = table_id;
   }
-  // A table's number of shards never changes. Were a map to say otherwise, shards would share lanes, which keeps answers
-  // longer than necessary and is right.
+  // A table's number of shards never changes. If a map said otherwise, shards would share lanes. That is correct; it
+  // only makes shards keep answers longer than necessary.
   return last_->lanes[shard % last_->lane_count];
 }
 
 RequestId RequestLanes::identify(Operation& operation, uint32_t table_id, uint32_t shard, uint32_t shard_count) {
   if (!enabled()) return {};
   Lane& lane = lane_of(table_id, shard, shard_count);
-  // A table that was dropped and created anew is another one, and so is the write to it.
+  // A table that was dropped and created again has another id. The operation is then a new write to that table.
   const bool moved = operation.lane_table_id != table_id || operation.lane_shard != shard;
   if (operation.seq == 0 || moved) {
     operation.lane_hook.unlink();

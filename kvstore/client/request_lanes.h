@@ -1,17 +1,20 @@
-// Exactly once, the client's half: which number a write has, and which are over.
+// RequestLanes: the client's half of exactly once. It gives each write its number, and knows which numbers are done.
 //
 //   lane of shard 0:   [seq 3] [seq 7] [seq 9]           seqs rise in each lane, from left to right
 //   lane of shard 1:   [seq 4] [seq 5]
-//                       ^ first_incomplete of each request to shard 1 until 4 is told
+//                       ^ first_incomplete of each request to shard 1 until the application has the result of 4
 //
-// A write gets its seq when it is first sent, and stays in its shard's lane until the application is told its result; all
-// its attempts carry the same seq. A lane for each shard, and not one for all, so that a shard that is out of reach does
-// not make the others keep results, and each counts by itself, so that a shard that takes high numbers only (renumber()) does not drive
-// those of others up.
+// A write gets its seq when it is first sent. It stays in its shard's lane until the application is told the result.
+// All attempts of the write carry the same seq. Each request carries first_incomplete, the smallest seq in the lane:
+// the shard may forget its answers to all smaller numbers.
 //
-// An empty lane must know its last number as long as its table is there: a number that is used again would get the first answer.
-// Lanes of dropped tables can be forgotten, because no table gets another's id. Nothing is allocated but when a table is used
-// for the first time. Pure; thread: one at a time.
+// Each shard has a lane of its own. So a shard that cannot be reached does not make other shards keep answers. Each
+// lane counts for itself. So a shard that takes high numbers only (renumber()) does not raise the numbers of other
+// shards.
+//
+// An empty lane keeps its last number as long as its table exists: if a number were used twice, the second write would
+// get the first one's answer. Lanes of dropped tables may be forgotten, because table ids are never reused. Memory is
+// allocated only when a table is used for the first time. Pure. Thread: one at a time.
 #ifndef SKUA_KVSTORE_CLIENT_REQUEST_LANES_H_
 #define SKUA_KVSTORE_CLIENT_REQUEST_LANES_H_
 
@@ -28,23 +31,24 @@ namespace skua::kv {
 
 class RequestLanes {
  public:
-  /// `client_id` is random, so that no other client has it; 0: writes are not identified.
+  /// `client_id` is random, so that no other client has the same id. 0: writes carry no id and no number.
   explicit RequestLanes(uint64_t client_id) : client_id_(client_id) {}
 
   [[nodiscard]] bool enabled() const { return client_id_ != 0; }
 
-  /// The id of the next attempt of `operation`, a write to `shard` of a table of `shard_count` shards. Its first attempt
-  /// in that shard puts it into the lane.
+  /// The request id of the next attempt of `operation`, a write to `shard` of a table with `shard_count` shards. The
+  /// first attempt in that shard gives the operation its number and puts it into the lane.
   [[nodiscard]] RequestId identify(Operation& operation, uint32_t table_id, uint32_t shard, uint32_t shard_count);
 
-  /// The shard takes writes from the number `first_taken` on only, and no attempt of `operation` was ever evaluated: its
-  /// next one has another number. False: that would not help.
+  /// For a shard that takes only writes with number `first_taken` or higher: takes the operation out of its lane, so
+  /// that its next attempt gets a new, high enough number. Only if no attempt of `operation` was ever executed. False,
+  /// and nothing changed: the operation's number was high enough, or `first_taken` is above kRenumberedSeqMax.
   [[nodiscard]] bool renumber(Operation& operation, uint64_t first_taken);
 
-  /// The application is told its result. A no-op for operations in no lane.
+  /// The application is told the operation's result: takes the operation out of its lane, if it is in one.
   static void complete(Operation& operation);
 
-  /// Forgets tables that no operation is under way in and that `exists` does not know.
+  /// Forgets tables for which exists(table_id) is false and whose lanes are empty.
   template <typename Exists>
   void forget_dropped(Exists exists) {
     std::erase_if(tables_, [&](const auto& entry) { return entry.second.is_idle() && !exists(entry.first); });
@@ -68,8 +72,8 @@ class RequestLanes {
 
   const uint64_t client_id_;
   std::unordered_map<uint32_t, Table> tables_;
-  uint32_t last_id_ = 0;  // the table used last, or null
-  Table* last_ = nullptr;
+  uint32_t last_id_ = 0;   // id of *last_
+  Table* last_ = nullptr;  // the table used last; null: none
 };
 
 }  // namespace skua::kv

@@ -43,7 +43,7 @@ Judgement judge_failure(Repeat repeat, const CallFailure& failure) {
     case absl::StatusCode::kPermissionDenied: return judgement;
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDataLoss:
-      // A broken handler does not heal by being asked again; a broken reply may.
+      // An error of the peer's handler would come again. An error on this side (a broken reply) may not.
       if (failure.from_peer) return judgement;
       break;
     default: break;

@@ -1,22 +1,28 @@
-// What to do after an attempt: answer, try again, or give up. Pure.
+// What to do when an attempt has ended: answer, try again, or give up. Pure.
 //
-// The rule that everything here serves: a read may be repeated whatever happened, and so may a write that is identified
-// (its shard knows a repetition, request_lanes.h); another write is repeated only when it is certain that it did not run.
-// So
+// The rule behind the table: a read may always be repeated. A write with a request id may always be repeated, too,
+// because its shard recognises the repetition (request_lanes.h). A write without id is repeated only if it certainly
+// was not executed.
 //
 //   the server answered      WRONG_SHARD, RESOURCE_EXHAUSTED,     this attempt was not applied: try again
 //                            TOO_MANY_INCOMPLETE
-//                            UNAVAILABLE, ABORTED, CANCELLED      try again; a write without identity: unknown
-//                            STALE_RETRY                          unknown. But if no earlier attempt may have run, this write was
-//                                                                 not applied: try again, with another number (ClientCore::judge)
-//                            anything else                        that is the answer
+//                            UNAVAILABLE, ABORTED, CANCELLED      try again; a write without id: unknown
+//                            STALE_RETRY                          unknown. But if no earlier attempt may have run, this
+//                                                                 write was not applied: try again, with another number
+//                                                                 (ClientCore::judge)
+//                            OK, NOT_FOUND, a condition, ...      that is the answer
+//                            anything else                        give up: not applied or, if the status leaves that
+//                                                                 open, unknown
 //   no answer came           request certainly did not run        try again
-//                            request may have run                 try again; a write without identity: unknown
+//                            request may have run                 try again; a write without id: unknown
+//                            a code that repeating cannot mend    give up
 //   nobody could be asked    (no map, no owner, no session)       try again
 //
-// What is said of applied or not is about one attempt; the operation remembers earlier ones (Operation::uncertain).
+// "Applied" and "unknown" speak of one attempt. Operation::uncertain says whether an earlier attempt may have been
+// executed.
 //
-// "Try again" ends at the operation's deadline: a pause that would reach beyond it is not begun.
+// "Try again" ends at the operation's deadline: if the pause would last beyond the deadline, the operation fails at
+// once.
 #ifndef SKUA_KVSTORE_CLIENT_RETRY_POLICY_H_
 #define SKUA_KVSTORE_CLIENT_RETRY_POLICY_H_
 
@@ -30,45 +36,45 @@
 namespace skua::kv {
 
 enum class Verdict : uint8_t {
-  kAnswer,  // the store has spoken: OK, NOT_FOUND, ...
+  kAnswer,  // the store's answer: OK, NOT_FOUND, ...
   kRetry,
   kGiveUp,
 };
 
-/// What repeating an operation may do.
+/// Whether an operation may be repeated.
 enum class Repeat : uint8_t {
-  kRead,          // nothing
-  kIdentified,    // nothing: a write that the shard recognises
-  kUnidentified,  // harm: a write that would take effect again
+  kRead,          // yes: a read
+  kIdentified,    // yes: a write with a request id, which the shard recognises
+  kUnidentified,  // no: a write without id, which would take effect again
 };
 
 struct Judgement {
   Verdict verdict = Verdict::kGiveUp;
-  /// The shard map that the attempt was routed by may be out of date.
+  /// The shard map may be out of date: get a newer one.
   bool refresh_map = false;
-  /// The session that carried the attempt may be useless.
+  /// The session that carried the attempt may be dead: make no further calls on it.
   bool session_suspect = false;
-  /// The attempt may have changed the store.
+  /// This attempt may have changed the store.
   bool may_have_been_applied = false;
 
   friend bool operator==(const Judgement&, const Judgement&) = default;
 };
 
-/// How a call without a reply of the key-value service ended.
+/// How a call ended that got no reply of the key-value service (see rpc::CallResult).
 struct CallFailure {
   absl::StatusCode code = absl::StatusCode::kUnknown;
   bool from_peer = false;
   bool may_have_executed = false;
 };
 
-/// The server's reply said `status`.
+/// What to do after a reply with `status`.
 [[nodiscard]] Judgement judge_reply(Repeat repeat, KvStatus status);
 
-/// No reply came. `code` is not OK.
+/// What to do if no reply came. `failure.code` is not OK.
 [[nodiscard]] Judgement judge_failure(Repeat repeat, const CallFailure& failure);
 
-/// The pause before attempt `attempt` (1: the first retry): uniform in the upper half of
-/// [0, min * 2^(attempt-1)], at most `max_ns`; at least one nanosecond.
+/// The pause before retry number `attempt` (1: the first retry). Random, uniform in [whole/2, whole], where whole =
+/// min(min_ns * 2^(attempt-1), max_ns); at least one nanosecond.
 [[nodiscard]] DurationNs retry_pause(uint32_t attempt, DurationNs min_ns, DurationNs max_ns, Rng& rng);
 
 }  // namespace skua::kv

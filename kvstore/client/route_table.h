@@ -1,11 +1,11 @@
-// The shard map as the data path wants it: table name -> shards -> (epoch, target), where a target
-// is one worker of one node, numbered so that the client can keep a session per target.
+// RouteTable: the shard map in the form that the data path needs: table name -> shards -> (epoch, target). A target is
+// one worker of one node. Targets are numbered, so that the client can keep a session per target.
 //
 //   ShardMap (control plane)                       RouteTable
 //   nodes  [ uuid, address, ... ]                  targets  [ (uuid, worker), ... ]   numbers stay
 //   tables [ id, name, shards [ epoch, owner ] ]   tables   [ id, name, shards ]      over maps
 //
-// Pure; thread: one at a time.
+// Pure. Thread: one at a time.
 #ifndef SKUA_KVSTORE_CLIENT_ROUTE_TABLE_H_
 #define SKUA_KVSTORE_CLIENT_ROUTE_TABLE_H_
 
@@ -25,13 +25,13 @@ namespace skua::kv {
 using TargetId = uint32_t;
 inline constexpr TargetId kNoTarget = UINT32_MAX;
 
-/// One worker of one node. Never removed, so that its number stays good; `present` tells whether
-/// the newest map knows its node.
+/// One worker of one node. Targets are never removed, so a TargetId stays valid. `present` says whether the newest map
+/// has the node.
 struct Target {
   std::string node_uuid;
   uint32_t worker = 0;
   bool present = false;
-  // Of the newest map that knew the node:
+  // From the newest map that had the node:
   uint64_t incarnation = 0;
   std::string grpc_address;
 
@@ -43,7 +43,7 @@ struct ShardRoute {
   uint64_t epoch = 0;
   /// kNoTarget: the shard has no owner.
   TargetId target = kNoTarget;
-  /// Of TableRoutes::backups. None unless the table is read anywhere.
+  /// The shard's part of TableRoutes::backups. Empty unless the table has read_anywhere.
   uint32_t first_backup = 0;
   uint32_t backup_count = 0;
 };
@@ -52,7 +52,7 @@ struct TableRoutes {
   uint32_t id = 0;
   std::string name;
   std::vector<ShardRoute> shards;
-  std::vector<TargetId> backups = {};  ///< those that answer reads, of all shards
+  std::vector<TargetId> backups = {};  ///< the backups that answer reads, of all shards, one shard after the other
 
   [[nodiscard]] std::span<const TargetId> backups_of(const ShardRoute& shard) const {
     return std::span(backups).subspan(shard.first_backup, shard.backup_count);
@@ -61,19 +61,19 @@ struct TableRoutes {
 
 class RouteTable {
  public:
-  /// Takes a newer map; returns the targets whose node restarted, moved or is gone: sessions with
-  /// them are dead. A map that is not newer changes nothing.
+  /// Takes over a newer map. Returns the targets whose node restarted, has a new address or is gone: sessions with them
+  /// are dead. A map that is not newer changes nothing. All TableRoutes pointers become invalid.
   std::vector<TargetId> update(const control::ShardMap& map);
 
   /// 0: no map yet.
   [[nodiscard]] uint64_t revision() const { return revision_; }
   [[nodiscard]] const std::string& cluster_id() const { return cluster_id_; }
 
-  /// The table of this name, or null. Valid until update(). Cost: one comparison when it is the
-  /// table asked for last.
+  /// The table of this name, or null. Valid until a newer map is taken over. Costs one comparison if the same table was
+  /// asked for last.
   [[nodiscard]] const TableRoutes* find_table(std::string_view name);
 
-  /// Of all tables, sorted. For messages.
+  /// The names of all tables, sorted. For messages.
   [[nodiscard]] std::vector<std::string> table_names() const;
 
   [[nodiscard]] const Target& target(TargetId id) const { return targets_[id]; }

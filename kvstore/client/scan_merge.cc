@@ -33,7 +33,8 @@ std::optional<uint32_t> ScanMerge::next_wanted() {
 }
 
 uint32_t ScanMerge::page_rows() const {
-  // Of `left_` keys thrown into n shards one gets left_/n, give or take the square root of that.
+  // If left_ keys are spread over n shards at random, a shard gets about left_/n of them, with a standard deviation of
+  // about the square root of that.
   const double share = static_cast<double>(left_) / static_cast<double>(cursors_.size());
   const double rows = std::ceil(share + 2 * std::sqrt(share)) + 1;
   const double most = std::min<double>(left_, kScanRowsMax);

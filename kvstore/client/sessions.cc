@@ -30,7 +30,7 @@ TimeNs Sessions::ensure_open(TargetId target, TimeNs now) {
   switch (entry.state) {
     case State::kOpen: return kTimeNever;
     case State::kDescribing:
-    case State::kAwaiting:  // from then on its result counts as lost on the way
+    case State::kAwaiting:  // after retry_at_ns the result of the opening counts as lost
     case State::kFailed:
       if (now < entry.retry_at_ns) return entry.retry_at_ns;
       break;
@@ -49,7 +49,7 @@ void Sessions::describe(TargetId target) {
   cluster_.describe(whom.grpc_address, routes_.cluster_id(), kBootstrapTimeoutNs,
                     [this, target, opening = entries_[target].opening,
                      mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
-                      // A full mailbox loses the result; the opening then times out.
+                      // A full mailbox drops the result. The opening then times out.
                       static_cast<void>(mailbox->post(
                           [this, target, opening, node = std::move(node)] { on_described(target, opening, node); }));
                     });
@@ -185,7 +185,7 @@ void Sessions::on_event(const rpc::SessionEvent& event) {
   for (TargetId target = 0; target < entries_.size(); ++target) {
     Entry& entry = entries_[target];
     if (entry.session != event.session) continue;
-    // The engine would reconnect to the address it knows; a restarted node may have another.
+    // Gives the session up: the engine would reconnect to the old address, and a restarted node may have another one.
     if (event.kind == rpc::SessionEvent::Kind::kClosed) entry.session = {};
     lose(entry);
     cluster_.hurry();

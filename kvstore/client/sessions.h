@@ -1,17 +1,17 @@
-// One session per target (worker of a node): opened when first needed, given up when the node
-// restarts, opened again with a pause that grows until something was heard by a session: one that opens, and ends
-// before it has answered anything, has failed too.
+// Sessions: one session per target (worker of a node). A session is opened when it is first needed, and given up when
+// the node restarts. After a failure there is a pause before the next opening. The pause grows with each failure in a
+// row. A session that opens, and ends before it has answered any call, counts as a failure, too.
 //
 //               ensure_open()            described: begin_connect        answered: finish_connect
 //     kClosed ---------------> kDescribing ------------------> kAwaiting ----------------> kOpen
 //        ^  ^                       |                              |                         |
 //        |  +--- pause over --- kFailed <--------- error ----------+                         |
 //        +-------------- node restarted or gone, session lost, session suspect --------------+
-//                        (lost or suspect before anything was heard: kFailed)
+//                        (lost or suspect before it answered any call: kFailed)
 //
-// Describing and the handshake go over gRPC (ClusterAccess); their results come back through the
-// endpoint's mailbox, with the opening's number, so that a result of an opening that was given up is
-// told from a current one.
+// The description of the node and the handshake go over gRPC (ClusterAccess). Their results come back through the
+// endpoint's mailbox. Each result carries the number of its opening, so that results of openings that were given up are
+// ignored.
 #ifndef SKUA_KVSTORE_CLIENT_SESSIONS_H_
 #define SKUA_KVSTORE_CLIENT_SESSIONS_H_
 
@@ -28,20 +28,21 @@
 
 namespace skua::kv {
 
-/// Told on the client's thread. Must not call back in here but for const methods.
+/// Gets the events of Sessions, on the client's thread. It may call ensure_open() and start calls from inside an event.
 class SessionHost {
  public:
+  /// A session with the target is open.
   virtual void session_ready(TargetId target) = 0;
-  /// An opening failed; the next one is possible after a pause.
+  /// An opening failed. The next opening is possible after a pause.
   virtual void session_failed(TargetId target, const absl::Status& why) = 0;
-  /// A session is gone; ensure_open() says when it can be opened anew, mostly at once.
+  /// A session is gone. ensure_open() opens a new one: at once or, if the session had answered nothing, after a pause.
   virtual void session_lost(TargetId target) = 0;
 
  protected:
   ~SessionHost() = default;
 };
 
-/// Thread: the endpoint's. Host, endpoint, cluster and routes must outlive it.
+/// Thread: the endpoint's. All constructor arguments must outlive this object.
 class Sessions {
  public:
   Sessions(SessionHost& host, rpc::Endpoint& endpoint, ClusterAccess& cluster, const RouteTable& routes,
@@ -53,25 +54,26 @@ class Sessions {
   /// Only while is_open().
   [[nodiscard]] rpc::SessionId session(TargetId target) const { return entries_[target].session; }
 
-  /// Why the latest opening failed; OK if none did since the last success.
+  /// Why the latest opening failed. OK if no opening failed since the last successful one.
   [[nodiscard]] const absl::Status& last_error(TargetId target) const { return entries_[target].last_error; }
 
-  /// Starts opening unless it is open, being opened, or pausing after a failure. Returns when to ask
-  /// again at the latest; the host is told of changes before.
+  /// Starts to open a session unless one is open, is being opened, or pauses after a failure. Returns the time at which
+  /// to call this again at the latest. If something changes before that time, the host is told.
   TimeNs ensure_open(TargetId target, TimeNs now);
 
-  /// A call was started on, or came back from, the target's session. `heard`: with an answer of the node's, whatever it
-  /// says.
+  /// A call was started on the target's session, or has ended. `heard`: it ended with an answer of the node, good or
+  /// bad.
   void call_started(TargetId target) { ++entries_[target].calls; }
   void call_ended(TargetId target, rpc::SessionId session, bool heard);
 
-  /// Carry no further call on this session; it is given up once the last one has come back.
+  /// Starts no further calls on this session, and gives it up when its last call has ended.
   void suspect(TargetId target, rpc::SessionId session);
   /// The target's node restarted or is gone.
   void drop(TargetId target);
 
+  /// Gives up all sessions; clean_up() closes them.
   void close_all();
-  /// To be called between the endpoint's turns: closes what was found dead during one.
+  /// Closes the sessions that were given up. To be called between the endpoint's turns, not inside one.
   void clean_up();
 
  private:
@@ -80,10 +82,10 @@ class Sessions {
   struct Entry {
     State state = State::kClosed;
     bool suspect = false;
-    bool heard = false;  // by this session
+    bool heard = false;  // this session has answered a call
     rpc::SessionId session;
     uint64_t opening = 0;
-    uint32_t failures = 0;  // in a row, since something was heard
+    uint32_t failures = 0;  // in a row, since a session answered a call
     uint32_t calls = 0;
     TimeNs retry_at_ns = 0;
     absl::Status last_error;
@@ -94,11 +96,11 @@ class Sessions {
   void on_answered(TargetId target, uint64_t opening, const absl::StatusOr<std::string>& answer);
   void on_event(const rpc::SessionEvent& event);
   void fail(TargetId target, const absl::Status& why);
-  /// A session that stood is over.
+  /// A session that was opened has ended. If it never answered a call, a pause follows.
   void lose(Entry& entry);
-  /// Not opened for a while: longer with each failure in a row.
+  /// No opening for a while; the pause grows with each failure in a row.
   void pause(Entry& entry);
-  /// Forgets the session; clean_up() closes it.
+  /// Forgets the entry's session; clean_up() closes it.
   void reset(Entry& entry);
   Entry& entry_of(TargetId target);
 

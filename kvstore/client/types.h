@@ -1,18 +1,20 @@
-// What goes into the client library and what comes out of it: options, results, views of received
-// bytes.
+// Types of the client library's interface: options, results, views of received bytes.
 //
-// An operation ends in one of three ways, and the result says which:
+// An operation ends in one of three ways. The result says which:
 //
 //   answered      status is OK, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION or OUT_OF_RANGE: the store's
 //                 answer
 //   not done      any other code with may_have_been_applied == false: nothing changed, try again
-//   unknown       any other code with may_have_been_applied == true: a write was sent and its fate
-//                 is not known; read the key before writing it again
+//   unknown       any other code with may_have_been_applied == true: the write was sent, and the client does not
+//                 know whether it took effect; read the key before writing it again
 //
-// With ClientOptions::exactly_once a write ends as unknown only when its deadline passed, the client was closed, or the
-// node's storage failed.
+// With ClientOptions::exactly_once a write ends as unknown only if its deadline passed, the client was closed, the node
+// failed (its storage, or an internal error), or the shard had forgotten this client (docs/client.md).
 //
-// Results and views belong to the client's thread and must be gone before the client is.
+// FAILED_PRECONDITION is also the code if there is no such table, or if a read's token does not fit. The store did not
+// answer then: Outcome::detail is set, and may_have_been_applied says whether an earlier attempt may have taken effect.
+//
+// Results and views of an AsyncClient belong to the client's thread. They must be destroyed before the client.
 #ifndef SKUA_KVSTORE_CLIENT_TYPES_H_
 #define SKUA_KVSTORE_CLIENT_TYPES_H_
 
@@ -41,43 +43,47 @@ struct EndpointIdentity;
 
 namespace skua::kv {
 
-/// Makes what carries a client's packets, for an endpoint that calls itself `self`. Runs on the thread that makes the client,
-/// once per client; several may run at once. The client drops the transport when it ends.
+/// Makes the transport that carries one client's packets. `self` is the identity of the client's endpoint. The maker
+/// runs once per client, on the thread that makes the client; it may run on several threads at once. The client drops
+/// the transport when it is destroyed.
 using TransportMaker =
     std::function<absl::StatusOr<std::shared_ptr<rpc::Transport>>(const rpc::EndpointIdentity& self)>;
 
 struct ClientOptions {
-  /// Where the control plane listens: "host:port"; of several control processes all, with commas between them.
+  /// Where the control plane listens: "host:port". If there are several control processes: all their addresses,
+  /// separated by commas.
   std::string control_address = "127.0.0.1:7400";
-  /// For operations that name no timeout of their own. It covers everything: finding the cluster,
-  /// opening sessions, all attempts.
+  /// Timeout of operations whose options give none. It covers everything: finding the cluster, opening sessions, all
+  /// attempts. Above 0, at most one hour.
   std::chrono::nanoseconds timeout = std::chrono::seconds(5);
-  /// Operations in flight; one more is refused with RESOURCE_EXHAUSTED. 1..65,536.
+  /// Most operations in flight. A further operation is refused with RESOURCE_EXHAUSTED. 1..65,536.
   uint32_t operations_max = 4096;
-  /// Requests in flight per session, one session per worker of each node; more wait. 1..1024, and
-  /// never more than the server allows.
+  /// Most requests in flight per session; further requests wait. A power of two, 1..1024; the server may allow fewer.
+  /// The client has one session with each worker of each node that it talks to.
   uint16_t session_window = 128;
-  /// poll() spins this long after the last work before it sleeps.
+  /// poll() spins for this long after its last work before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
-  /// Memory for replies that are not lent straight from the receive buffers.
+  /// Most memory for messages: replies of more than one packet are assembled there. Replies of one packet are lent from
+  /// the receive buffers and do not count.
   size_t memory_limit_bytes = size_t{1} << 30;
-  /// Writes carry who asks and how often (docs/client.md), so that one whose answer was lost is sent again, until its
-  /// deadline, and takes effect once. Without, such a write fails as unknown.
+  /// Writes carry the client's id and a number (docs/client.md). A write whose answer was lost is sent again until its
+  /// deadline, and takes effect once. If false, such a write fails as unknown.
   bool exactly_once = true;
-  /// Seeds back-off jitter; 0: drawn from the system.
+  /// Seed of the random pauses between retries. 0: drawn from the system.
   uint64_t seed = 0;
-  /// How much of the client's traffic may be in the network, and what the network is like; nothing over TCP. docs/congestion.md.
+  /// How much of the client's traffic may be in the network at a time, and what the network is like
+  /// (docs/congestion.md). Has no effect over TCP.
   rpc::TrafficSettings traffic{};
-  /// Empty: TCP. For DPDK see dpdk.h. Nodes and clients need the same transport.
+  /// Empty: TCP. For DPDK see dpdk.h, for RDMA verbs.h. Nodes and clients must use the same transport.
   TransportMaker make_transport{};
 };
 
 /// OK, or INVALID_ARGUMENT naming the option and its range.
 [[nodiscard]] absl::Status check_options(const ClientOptions& options);
 
-/// How far a shard had got when it answered. Given to a read of the same shard (`at_least`) it makes that read see at
-/// least what the answer had seen, on whatever node. Tokens of one shard are ordered by `index`; others are not.
-/// A plain value: keep it, send it to another process.
+/// The state that a shard had when it answered. A read of the same shard that is given the token
+/// (ReadOptions::at_least) sees at least that state, whichever node answers. Tokens of one shard are ordered by
+/// `index`; tokens of different shards cannot be compared. A plain value: it may be kept, and sent to another process.
 struct Token {
   uint32_t table_id = 0;
   uint32_t shard = 0;
@@ -91,32 +97,32 @@ struct Token {
 struct ReadOptions {
   /// 0: ClientOptions::timeout.
   std::chrono::nanoseconds timeout{0};
-  /// GET only: with this state of the shard or a later one; else FAILED_PRECONDITION (what the token had seen was lost in
-  /// a crash, because it was written with a low durability, or is of a table that was dropped), or INVALID_ARGUMENT (the
-  /// token is of another shard than the key).
+  /// GET only: read this state of the shard or a later one. FAILED_PRECONDITION: the shard lost that state in a crash,
+  /// because it was written with a low durability; or the token is of another table, perhaps of one that was dropped.
+  /// INVALID_ARGUMENT: the token is of another shard than the key.
   Token at_least{};
-  /// GET only: tell how long the key has to live.
+  /// GET only: the result says how long the key has to live.
   bool with_ttl = false;
 };
 
 struct WriteOptions {
   /// 0: ClientOptions::timeout.
   std::chrono::nanoseconds timeout{0};
-  /// Only if the key has this version; else FAILED_PRECONDITION, and the result's version is the
-  /// key's (0: the key is absent).
+  /// Write only if the key has this version. Otherwise FAILED_PRECONDITION, and the result has the key's version (0:
+  /// the key is absent). Not together with if_absent.
   std::optional<uint64_t> if_version{};
-  /// PUT, ADD, APPEND: only if the key is absent; else ALREADY_EXISTS, and the result's version is the key's.
+  /// PUT, ADD, APPEND: write only if the key is absent. Otherwise ALREADY_EXISTS, and the result has the key's version.
   bool if_absent = false;
-  /// PUT only: the key vanishes after this long, which is rounded up to milliseconds; 0: never. At most 100 years.
+  /// PUT only: the key vanishes after this time. Rounded up to milliseconds; at most 100 years; 0: never.
   std::chrono::nanoseconds ttl{0};
-  /// What must have happened before the write is answered. The result tells what did.
+  /// How safe the write must be before it is answered. The result says how safe it was then.
   Durability durability = Durability::kDefault;
 };
 
 struct PatchOptions {
   /// 0: ClientOptions::timeout.
   std::chrono::nanoseconds timeout{0};
-  /// A missing key becomes a row of the given fields instead of NOT_FOUND.
+  /// If the key is missing, make a row of the given fields; otherwise a missing key is NOT_FOUND.
   bool create_if_missing = false;
   /// As in WriteOptions.
   std::optional<uint64_t> if_version{};
@@ -130,26 +136,26 @@ struct BatchOptions {
   Durability durability = Durability::kDefault;
 };
 
-/// A field of a row to be replaced or added.
+/// A field of a row, to be replaced or added. Views: the bytes need to live for the call only.
 struct FieldUpdate {
   std::string_view name;
   std::string_view value;
 };
 
-/// The part of a table to be scanned, in byte order of keys.
+/// The part of a table to be scanned, in the byte order of keys. Views: the bytes need to live for the call only.
 struct ScanRange {
-  /// Inclusive; empty: from the first key.
+  /// Inclusive. Empty: from the first key.
   std::string_view start{};
-  /// Exclusive; empty: to the last key.
+  /// Exclusive. Empty: to the last key.
   std::string_view end{};
-  /// 1..kScanLimitMax.
+  /// Most rows to return: 1..kScanLimitMax.
   uint32_t limit = 100;
 };
 inline constexpr uint32_t kScanLimitMax = 100'000;
 
-/// The value of a PUT. A view is copied before put() returns; a moved-in string and lent memory are
-/// sent from where they lie. Move-only; lent memory is released exactly once, when nobody reads it
-/// any longer (also if put() refuses), on the client's thread.
+/// The value of a PUT, or the bytes of an APPEND. A view is copied before the call returns. A moved-in string and lent
+/// memory are not copied: they are sent from where they lie. Lent memory is released exactly once, on the client's
+/// thread, when nobody reads it any longer; also if the call returns an error. Move-only.
 class PutValue {
  public:
   using ReleaseFn = void (*)(void* context);
@@ -159,7 +165,7 @@ class PutValue {
   PutValue(std::string_view view) : view_(view) {}             // NOLINT(google-explicit-constructor)
   PutValue(const std::string& text) : view_(text) {}           // NOLINT(google-explicit-constructor)
   PutValue(std::string&& owned) : owned_(std::move(owned)) {}  // NOLINT(google-explicit-constructor)
-  /// `bytes` stay readable and unchanged until `release(context)`.
+  /// Lends `bytes`. They must stay readable and unchanged until the client calls `release(context)`.
   [[nodiscard]] static PutValue lend(std::string_view bytes, ReleaseFn release, void* context);
 
   PutValue(PutValue&& other) noexcept;
@@ -178,7 +184,8 @@ class PutValue {
   void* context_ = nullptr;
 };
 
-/// A value as it was received, not copied. May be kept; while it is kept, receive memory is pinned.
+/// A received value, not copied. It holds receive memory (a lease) as long as it lives. Thread: the client's, also for
+/// its destruction.
 class ValueView {
  public:
   ValueView() = default;
@@ -193,7 +200,7 @@ class ValueView {
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
   [[nodiscard]] size_t size() const { return bytes_.size(); }
   [[nodiscard]] std::string str() const { return std::string(bytes_); }
-  /// Lets go of the memory.
+  /// Gives the memory back; the view is empty then.
   void reset() { *this = ValueView(); }
 
  private:
@@ -201,21 +208,21 @@ class ValueView {
   rpc::Lease lease_;
 };
 
-/// One try of an operation on one node.
+/// One failed attempt of an operation on one node.
 struct Attempt {
-  /// Since the operation began.
+  /// When the attempt began, counted from the start of the operation.
   std::chrono::nanoseconds started{0};
-  /// "node 3f2a... worker 1 (10.0.0.7:7410)", or empty when no node was reached.
+  /// "node 3f2a... worker 1 (10.0.0.7:7410)"; empty if there was no node to ask.
   std::string whom;
   /// How it ended: code and text.
   std::string outcome;
 };
 
-/// What is known of an operation that failed; its status' message says the same in one line.
+/// What is known of a failed operation. The message of its status says the same in one line.
 struct FailureDetail {
   std::string table;
   std::optional<uint32_t> shard;
-  /// The first and the latest few; attempt_count says how many there were.
+  /// The first three and the latest three failed attempts; attempt_count counts all.
   std::vector<Attempt> attempts;
   uint32_t attempt_count = 0;
 };
@@ -223,63 +230,67 @@ struct FailureDetail {
 /// How an operation ended.
 struct Outcome {
   absl::Status status;
-  /// GET: the key's. Writes: the new one. ALREADY_EXISTS and FAILED_PRECONDITION: the present one.
+  /// GET: the key's version. Writes: the key's new version. ALREADY_EXISTS, or if_version did not hold: the key's
+  /// present version.
   uint64_t version = 0;
-  /// Failed writes: the store may have changed (see the head of this file).
+  /// Failed writes: the write may have taken effect (see the head of this file).
   bool may_have_been_applied = false;
-  /// What the answer had seen; empty if the store did not answer, and where several shards did (MULTI_GET, SCAN).
+  /// The state of the shard that the answer is from. Empty if the store did not answer, and for MULTI_GET and SCAN,
+  /// which several shards may answer; their results have tokens of their own.
   Token token{};
-  /// Set unless the store answered.
+  /// Set if the operation began and the store did not answer it. Null if the store answered, or if the client refused
+  /// the operation before it began (a limit, bad options).
   std::shared_ptr<const FailureDetail> detail;
 
   [[nodiscard]] bool ok() const { return status.ok(); }
 };
 
-/// Of a write that is OK:
+/// The fields below are set for a write that is OK.
 struct WriteResult : Outcome {
-  /// What was achieved: at least what was asked for.
+  /// How safe the write was when it was answered: at least as safe as was asked for.
   Durability durability = Durability::kDefault;
   /// ADD: the counter afterwards; else 0.
   int64_t value = 0;
-  /// The answer to an earlier attempt, which had been lost.
+  /// An earlier attempt had been executed, and its answer was lost. This is the answer that the shard kept.
   bool repeated = false;
 };
 
 struct GetResult : Outcome {
   ValueView value;
-  /// With ReadOptions::with_ttl: what is left; nullopt: for ever.
+  /// With ReadOptions::with_ttl: the time that the key has left. nullopt: it does not expire.
   std::optional<std::chrono::milliseconds> ttl;
 };
 
-/// What became of one operation of a BATCH, in the operations' order.
+/// How one operation of a BATCH ended.
 struct BatchOpResult {
-  /// OK, or why this operation could not be done, and so none was.
+  /// Not OK: why this operation could not be done. No operation of the batch was applied then.
   absl::Status status;
-  /// As in the result of the single operation. 0 if nothing was applied and this operation could have been.
+  /// As in the result of the single operation. If no operation was applied, and this one is not the reason: 0.
   uint64_t version = 0;
   /// ADD: the counter afterwards; else 0.
   int64_t value = 0;
 };
 
 struct BatchResult : WriteResult {
-  /// Empty unless the store evaluated the batch. The result's status is the first that is not OK, with its operation named.
+  /// One for each operation, in their order. Empty if the store did not evaluate the batch. If an operation could not
+  /// be done, the status of the whole result is that of the first such operation, and names it.
   std::vector<BatchOpResult> ops;
 };
 
-/// One key's part of a MULTI_GET.
+/// The result of a MULTI_GET for one key.
 struct KeyResult {
   /// OK, NOT_FOUND, or why this key could not be read.
   absl::Status status;
   uint64_t version = 0;
-  /// Valid as long as the MultiGetResult it came in.
+  /// A view into the MultiGetResult's `memory`: valid as long as the MultiGetResult.
   std::string_view value;
   /// Of the shard that answered for this key.
   Token token{};
 };
 
 struct MultiGetResult : Outcome {
-  /// In the order of the keys asked for. The outcome's status is the first that is neither OK nor
-  /// NOT_FOUND.
+  /// In the order of the keys asked for. If keys could not be read, the status of the whole result is the failure that
+  /// came first; NOT_FOUND is not a failure.
   std::vector<KeyResult> entries;
 
   std::vector<ValueView> memory;  // what the entries point into
@@ -291,14 +302,16 @@ struct Row {
   uint64_t version = 0;
 };
 
-/// A shard answers with pages. Each page is the shard as it was at one moment, no earlier than the page was asked for: no write
-/// is half seen, nor one without those that the shard had applied before it. (Times to live are the exception: a key that
-/// expires while the page is read may be there or not.) Pages are of different moments, and so are shards: only a scan that
-/// one shard answered with one page (`tokens` has one) is of one moment. One page has at most 1 MiB or 10,000 rows.
+/// A shard answers in pages of at most 1 MiB and 10,000 rows. Each page shows the shard as it was at one moment, no
+/// earlier than the page was asked for: it contains every write that the shard had applied until then and no later
+/// write. (An exception: a key that expires while the page is read may be there or not.) Pages are of different
+/// moments, also pages of different shards. So a whole scan is of one moment only if one shard answered it with one
+/// page (`tokens` has one).
 struct ScanResult : Outcome {
-  /// In key order; views that are valid as long as this object. Empty unless OK.
+  /// In key order. Views into `memory`: valid as long as this object. Empty unless OK.
   std::vector<Row> rows;
-  /// One for each page that a shard sent, in no order: the greatest index of a shard counts.
+  /// One for each page, in no order. If a shard sent several pages, its token with the greatest index covers them all.
+  /// Empty unless OK.
   std::vector<Token> tokens;
   /// There may be more rows in the range: scan again with `start = next_start`.
   bool has_more = false;
@@ -313,23 +326,27 @@ using BatchCallback = absl::AnyInvocable<void(BatchResult&&)>;
 using MultiGetCallback = absl::AnyInvocable<void(MultiGetResult&&)>;
 using ScanCallback = absl::AnyInvocable<void(ScanResult&&)>;
 
-/// Always-on counters of one client.
+/// Counters of one client, from its start.
 struct ClientCounters {
   uint64_t operations_started = 0;
   uint64_t operations_ok = 0;
-  /// Ended with a code that is not the store's answer.
+  /// Operations that ended without an answer of the store (Outcome::detail is set).
   uint64_t operations_failed = 0;
+  /// Operations refused before they began: operations_max, closing client, bad timeout, table without a name.
   uint64_t operations_refused = 0;
   uint64_t attempts = 0;
+  /// Attempts that were not the first of their operation.
   uint64_t retries = 0;
-  /// Retries of writes that an earlier attempt may have executed.
+  /// Attempts of writes of which an earlier attempt may have been executed.
   uint64_t repeated_writes = 0;
+  /// Attempts answered with WRONG_SHARD: client and node knew different shard maps.
   uint64_t wrong_shard = 0;
-  /// Attempts given up because another node had taken over their shard; each was followed by one there.
+  /// Attempts given up because another node leads their shard now. Each was repeated at that node.
   uint64_t calls_moved = 0;
-  /// Of tables that are read anywhere: reads (MULTI_GETs and SCANs by shard and page) that replicas other than the primary
-  /// answered, and such that went on to the primary.
+  /// Reads of tables with read_anywhere that were answered by a backup. Each part of a MULTI_GET and each page of a
+  /// SCAN counts as one read.
   uint64_t backup_reads = 0;
+  /// Such reads that a backup did not answer, and that went on to the primary.
   uint64_t backup_reads_refused = 0;
   uint64_t map_updates = 0;
   uint64_t sessions_opened = 0;

@@ -16,9 +16,9 @@ absl::StatusOr<TransportMaker> verbs_transports(const rpc::VerbsSettings& settin
   return TransportMaker([fabric](const rpc::EndpointIdentity& self) -> absl::StatusOr<std::shared_ptr<rpc::Transport>> {
     absl::StatusOr<std::unique_ptr<rpc::Transport>> made = fabric->make_transport(self);
     if (!made.ok()) return made.status();
-    // Each transport keeps the fabric.
+    // Each transport keeps the fabric alive.
     return std::shared_ptr<rpc::Transport>(made->release(), [fabric](rpc::Transport* transport) {
-      delete transport;  // NOLINT(cppcoreguidelines-owning-memory): a deleter's business
+      delete transport;  // NOLINT(cppcoreguidelines-owning-memory): this is the deleter
     });
   });
 }

@@ -1,4 +1,4 @@
-// The public options of writes as the codec wants them. Pure; thread: any.
+// Translates the public options of writes into the codec's types. Pure. Thread: any.
 #ifndef SKUA_KVSTORE_CLIENT_WRITE_OPTIONS_H_
 #define SKUA_KVSTORE_CLIENT_WRITE_OPTIONS_H_
 
@@ -11,10 +11,10 @@
 
 namespace skua::kv {
 
-/// INVALID_ARGUMENT if both are asked for.
+/// The condition of a write. INVALID_ARGUMENT if both are given.
 [[nodiscard]] absl::StatusOr<Condition> condition_of(const std::optional<uint64_t>& if_version, bool if_absent);
 
-/// Rounded up, so that nothing expires early. INVALID_ARGUMENT below 0 or above kTtlMsMax.
+/// Milliseconds, rounded up so that no key expires early. INVALID_ARGUMENT below 0 or above kTtlMsMax.
 [[nodiscard]] absl::StatusOr<uint64_t> ttl_ms_of(std::chrono::nanoseconds ttl);
 
 }  // namespace skua::kv

@@ -15,7 +15,7 @@ constexpr uint8_t kOpCreateIfMissing = 1;
 
 static_assert(kRequestHeaderBytes + kMutationHeadBytes + kBatchBytesMax <= kMessageBytesMax);
 
-/// The single mutation that an operation is like; kBatch for a kind that is none.
+/// The method of the single mutation that the operation is like; kBatch for an unknown kind.
 Method method_of(BatchOp::Kind kind) {
   switch (kind) {
     case BatchOp::Kind::kPut: return Method::kPut;
@@ -42,7 +42,7 @@ absl::Status check_op(const BatchOp& op) {
   return absl::OkStatus();
 }
 
-/// Reads an operation; false if what was read is none.
+/// Reads an operation. False: the bytes are no operation.
 bool read_op(ByteReader& reader, BatchOp& op) {
   op = BatchOp();
   const auto kind = reader.read<uint8_t>();

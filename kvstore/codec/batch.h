@@ -1,4 +1,4 @@
-// BATCH: up to kBatchOpsMax mutations of keys of one shard, all applied or none, in one request.
+// BATCH: up to kBatchOpsMax mutations of keys of one shard in one request. Either all of them are applied or none.
 //
 //   request   header, count = operations | mutation head | operations, one after the other:
 //
@@ -13,13 +13,13 @@
 //   20  u64 ttl_ms          put, expire; add: i64 delta; else 0
 //   28  key, value
 //
-//   reply     header, count = operations, flags of a write reply, and 8: nothing was applied, because some operation could
-//             not be | { u8 status, u8 0, u16 0, u32 0, u64 version, i64 value } x count
+//   reply     header, count = operations, the flags of a write reply, and flag 8: nothing was applied, because some
+//             operation could not be | { u8 status, u8 0, u16 0, u32 0, u64 version, i64 value } x count
 //
-// Operations are evaluated in their order; one sees what those before it did. A key may occur more than once. Rules for
-// conditions and times to live are those of the single mutations (request.h).
+// Operations are evaluated in their order. Each operation sees the effects of the operations before it. A key may occur
+// more than once. The rules for conditions and times to live are those of the single mutations (request.h).
 //
-// Errors, views and threads: as in request.h and reply.h.
+// Errors, lifetimes of views, and threads are as in request.h and reply.h.
 #ifndef SKUA_KVSTORE_CODEC_BATCH_H_
 #define SKUA_KVSTORE_CODEC_BATCH_H_
 
@@ -42,7 +42,7 @@ namespace skua::kv {
 inline constexpr size_t kBatchOpHeaderBytes = 28;
 inline constexpr size_t kBatchEntryBytes = 24;
 
-/// One mutation of a batch.
+/// One mutation of a batch. Its members are views.
 struct BatchOp {
   enum class Kind : uint8_t { kPut = 1, kDelete = 2, kAdd = 3, kAppend = 4, kPatch = 5, kExpire = 6 };
   Kind kind = Kind::kPut;
@@ -54,7 +54,7 @@ struct BatchOp {
   int64_t delta = 0;    ///< kAdd
 };
 
-/// Encoded operations: a checked view that is iterated without allocation.
+/// A view of encoded operations, which were checked. Iterating over them allocates nothing.
 class BatchOps {
  public:
   class Iterator {
@@ -86,11 +86,11 @@ class BatchOps {
   size_t count_ = 0;
 };
 
-/// Collects operations in their encoding. Owns its bytes; clear() keeps their capacity. Thread: one at a time.
+/// Encodes operations one after the other. Owns the bytes; clear() keeps their capacity. Thread: one at a time.
 class BatchOpsBuilder {
  public:
-  /// Copies key and value. Errors: the operation breaks a limit or its method's rules, or there is no room for it
-  /// (kBatchOpsMax, kBatchBytesMax); then nothing was added.
+  /// Appends an operation; copies key and value. INVALID_ARGUMENT if the operation breaks a limit or its method's
+  /// rules, or if the batch would exceed kBatchOpsMax or kBatchBytesMax; then nothing was added.
   [[nodiscard]] absl::Status add(const BatchOp& op);
   void clear();
 
@@ -105,23 +105,25 @@ class BatchOpsBuilder {
 
 struct BatchRequest {
   Route route{};
-  BatchOps ops{};  ///< 1..kBatchOpsMax, all of keys in route.shard (not checked here)
+  BatchOps ops{};  ///< 1..kBatchOpsMax; all keys are in route.shard (not checked here)
   RequestId id{};
   Durability durability = Durability::kDefault;
 };
 
-/// Encodes what stands before the operations; the sender puts `request.ops.bytes()` behind it.
+/// Encodes what stands before the operations, and returns it as a view of `buffer`. The sender puts
+/// `request.ops.bytes()` behind it.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_batch_head(const BatchRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<BatchRequest> decode_batch(ByteSpan bytes);
 
-/// What became of one operation. If nothing was applied: kOk for those that could have been, version and value 0.
+/// The result of one operation. If the batch was not applied: kOk for an operation that could have been applied, with
+/// version and value 0.
 struct BatchEntry {
   KvStatus status = KvStatus::kOk;
-  uint64_t version = 0;  ///< as in the reply of the single mutation
+  uint64_t version = 0;  ///< as in the reply to the single mutation
   int64_t value = 0;     ///< add: the counter afterwards; else 0
 };
 
-/// The entries of a decoded BATCH reply in the operations' order, walked without allocation.
+/// The entries of a decoded BATCH reply, in the operations' order. Reading them allocates nothing.
 class BatchEntries {
  public:
   BatchEntries() = default;
@@ -138,19 +140,20 @@ class BatchEntries {
 };
 
 struct BatchReply {
-  ReplyHead head;  ///< version: of the last operation that was applied
+  ReplyHead head;  ///< version: that of the batch, which its operations share; 0: nothing was changed
   bool applied = false;
-  Durability durability = Durability::kDefault;  ///< achieved; kDefault if not applied
+  Durability durability = Durability::kDefault;  ///< what was achieved; kDefault if not applied
   bool from_record = false;                      ///< see WriteReply
   BatchEntries entries;
 };
 
-/// Bytes of the OK reply of a BATCH.
+/// Size of the OK reply to a BATCH.
 [[nodiscard]] inline size_t batch_reply_bytes(size_t entries) {
   return kReplyHeaderBytes + entries * kBatchEntryBytes;
 }
 
-/// Encodes it into a buffer of at least that size (checked). `reply.entries` is not looked at.
+/// Encodes the OK reply with `entries` into `buffer`, which has at least batch_reply_bytes() (checked). Ignores
+/// `reply.entries`.
 [[nodiscard]] ByteSpan encode_batch_reply(const BatchReply& reply, std::span<const BatchEntry> entries,
                                           MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<BatchReply> decode_batch_reply(ByteSpan bytes);

@@ -13,7 +13,8 @@ constexpr uint8_t kBarrier = 5;
 constexpr uint8_t kHasExpiry = 1;
 constexpr size_t kHeadBytes = 8;
 
-/// Statuses that a batch that took effect may hold, zeros where zeros belong, and nothing changed by an absent key.
+/// True if the results are those of a batch that took effect: each status is one that append_batch_result() writes, the
+/// reserved bytes are zero, and the value is 0 where the key was absent.
 bool sound_results(ByteSpan results) {
   for (size_t at = 0; at < results.size(); at += kBatchResultBytes) {
     const auto word = load_le<uint64_t>(results.data() + at);
@@ -24,7 +25,7 @@ bool sound_results(ByteSpan results) {
   return true;
 }
 
-/// The completion that `payload` begins with, and its bytes.
+/// The completion that `payload` begins with; sets `bytes` to its size. nullopt if the payload begins with none.
 std::optional<Completion> read_completion(ByteSpan payload, size_t& bytes) {
   ByteReader reader(payload);
   if (reader.read<uint8_t>() != kCompletion || reader.read<uint8_t>() != 0) return std::nullopt;

@@ -1,8 +1,9 @@
-// What a record of the log says: the effects of one mutation or batch, evaluated, so that replay decides nothing; and, if
-// it is to happen exactly once, whose it was and what it was answered.
+// The payload of a log record. It holds the effects of one mutation or batch. The effects are evaluated already, so
+// replay decides nothing. If the mutation must happen exactly once, the payload also has its completion: whose mutation
+// it was, and what the client was answered.
 //
-//    record payload = [entry] [completion] effect effect ...      the record's index is the version of all of them; no key twice
-//                   | [entry] barrier
+//    record payload = [entry] [completion] effect effect ...   the record's index is the version of all effects;
+//                   | [entry] barrier                          no key occurs twice
 //
 //    effect (little endian)                          completion
 //     0 u8  kind (1 put, 2 delete)                    0 u8  kind 3
@@ -12,6 +13,9 @@
 //     8 [u64 expires_at: unix time in ms],            8 u64 client_id   16 u64 seq   24 u64 first_incomplete
 //       key, value                                   32 i64 value: a counter's
 //                                                    40 { u8 status, 7 zeros, i64 value } per result
+//
+//    entry                                           barrier
+//     0 u64 4   8 u64 epoch   16 u64 commit_index     0 u32 5   4 u32 size   8 bytes (kvstore/replication/epoch_runs.h)
 #ifndef SKUA_KVSTORE_CODEC_EFFECT_H_
 #define SKUA_KVSTORE_CODEC_EFFECT_H_
 
@@ -29,24 +33,25 @@
 
 namespace skua::kv {
 
-/// Views into the decoder's input, or the submitter's bytes.
+/// The state of one key after a mutation. The members are views into the decoder's input, or into the submitter's
+/// bytes.
 struct Effect {
   std::string_view key{};
   std::optional<ByteSpan> value{};  ///< nullopt: the key is deleted
   uint64_t expires_at = 0;          ///< 0: never; not for a deletion
 };
 
-/// What a mutation that took effect was answered, apart from its version, which is the record's index.
+/// The answer to a mutation that took effect. Its version is not stored: it is the index of the record.
 struct Completion {
   RequestId id{};
-  int64_t value = 0;         ///< MutationResult's
-  ByteSpan batch_results{};  ///< encoded, kBatchResultBytes each; empty: not a batch
+  int64_t value = 0;         ///< MutationResult::value
+  ByteSpan batch_results{};  ///< encoded, kBatchResultBytes per operation; empty: not a batch
 };
 
-/// Of an entry of a replicated shard in a replica's own log.
+/// What stands before an entry of a replicated shard, in a replica's own log.
 struct EntryHead {
-  uint64_t epoch = 0;         ///< that made it; the record's own epoch is the one in which this log took it
-  uint64_t commit_index = 0;  ///< at least so much was committed then
+  uint64_t epoch = 0;         ///< of the entry; the epoch of the record is the one in which this log took the entry
+  uint64_t commit_index = 0;  ///< when the record was written, at least the entries up to this index were committed
 
   friend bool operator==(const EntryHead&, const EntryHead&) = default;
 };
@@ -56,43 +61,44 @@ inline constexpr size_t kEffectHeadBytesMax = 16;
 inline constexpr size_t kCompletionHeadBytes = 40;
 inline constexpr size_t kBatchResultBytes = 16;
 
-/// Holds what stands before an effect's key, and a completion of a single mutation before that.
+/// Holds what stands before an effect's key: the head of the effect, and before it the completion of a single mutation.
 using EffectHead = std::array<std::byte, kCompletionHeadBytes + kEffectHeadBytesMax>;
 
-/// What stands before key and value, which are within codec/size_limits.h.
+/// Writes what stands before key and value. Both must be within codec/size_limits.h.
 void encode_effect_head(const Effect& effect, ByteWriter& out);
 
-/// Of head, key and value.
+/// Size of an encoded effect: head, key and value.
 [[nodiscard]] size_t encoded_bytes(const Effect& effect);
 
-/// All but the results of a batch, which follow.
+/// Writes a completion without the results of a batch, which must follow.
 void encode_completion_head(const Completion& completion, ByteWriter& out);
 
-/// A batch's results: their status is OK, or NOT_FOUND for the deletion of what was not there.
+/// Appends the result of one operation of a batch. The status is OK, or NOT_FOUND for a DELETE of a key that was
+/// absent.
 void append_batch_result(const MutationResult& result, std::string& out);
-/// The result of operation `at` of a batch that got `version`.
+/// The result of operation `at` of a batch whose version is `version`.
 [[nodiscard]] MutationResult batch_result(ByteSpan results, size_t at, uint64_t version);
 
 void encode_entry_head(const EntryHead& entry, ByteWriter& out);
-/// The payload of a barrier, without an entry's head.
+/// The payload of a barrier with these bytes, without an entry's head.
 [[nodiscard]] std::string encode_barrier(ByteSpan bytes);
 
-/// The bytes of the barrier that a payload without an entry's head is; nullopt: it is none.
+/// The bytes of a barrier, as a view of `payload`, which has no entry's head; nullopt if the payload is no barrier.
 [[nodiscard]] std::optional<ByteSpan> read_barrier(ByteSpan payload);
 
-/// Walks through a payload.
+/// Reads a payload. What it returns are views of the payload.
 class EffectReader {
  public:
   explicit EffectReader(ByteSpan payload);
 
-  /// What the payload begins with.
+  /// What the payload begins with; nullopt if it has none.
   [[nodiscard]] const std::optional<EntryHead>& entry() const { return entry_; }
   [[nodiscard]] const std::optional<Completion>& completion() const { return completion_; }
-  /// All that there is then.
+  /// If the payload is a barrier: its bytes. Then there is no completion and no effect.
   [[nodiscard]] const std::optional<ByteSpan>& barrier() const { return barrier_; }
-  /// The next effect; nullopt at the end, and at what is no effect.
+  /// The next effect; nullopt at the end, and at bytes that are no effect.
   [[nodiscard]] std::optional<Effect> next();
-  /// After nullopt: everything was read.
+  /// After next() returned nullopt: true if everything was read, false if bytes follow that are no effect.
   [[nodiscard]] bool complete() const { return rest_.empty(); }
 
  private:

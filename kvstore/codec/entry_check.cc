@@ -15,7 +15,7 @@ absl::Status check_entry(ByteSpan payload, absl::flat_hash_set<std::string_view>
     ++effects;
     if (effects == 1) first_key = effect->key;
     if (effects == 2) keys.insert(first_key);
-    // The applier's queue might have no room for so many, and memory cannot take back a key twice.
+    // The applier's queue might have no room for more effects, and the memory tier cannot undo two writes of one key.
     if (effects > kBatchOpsMax || (effects > 1 && !keys.insert(effect->key).second)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the entry has more than kBatchOpsMax of ", kBatchOpsMax, " effects, or one key twice"));

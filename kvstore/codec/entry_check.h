@@ -1,8 +1,8 @@
-// What a replica takes of an entry that its primary, or whoever says that it is, sent.
+// Checks of an entry that a replica received. The sender is its primary, or claims to be.
 //
-//    payload    effects of kBatchOpsMax keys at most, no key twice; or a barrier
-//    time       by which clients are forgotten (completions.h): between 1970 and 2109. No replica's own clock bounds it: all replicas
-//               forget the same clients, whatever their clocks say
+//    payload    effects of at most kBatchOpsMax keys, no key twice; or a barrier
+//    time       bounded to 1970 to 2109, because clients are forgotten by these times (completions.h). The replica's
+//               own clock does not bound it: all replicas must forget the same clients, whatever their clocks say
 #ifndef SKUA_KVSTORE_CODEC_ENTRY_CHECK_H_
 #define SKUA_KVSTORE_CODEC_ENTRY_CHECK_H_
 
@@ -19,19 +19,19 @@
 
 namespace skua::kv {
 
-/// The latest time of an entry, in unix time: the year 2109. The same for all, because replicas forget clients by these
-/// times.
+/// The latest time of an entry, in ms of unix time: the year 2109. It is the same on all replicas, because replicas
+/// forget clients by these times.
 inline constexpr uint64_t kEntryTimeMsMax = uint64_t{1} << 42;
-/// An entry of a replicated shard travels in one message, with its head.
+/// The largest payload of an entry of a replicated shard: the entry and its head travel in one message.
 inline constexpr size_t kReplicatedPayloadBytesMax = kMessageBytesMax - (size_t{4} << 10);
 
-/// What is kept of an entry's time.
+/// The time that a replica keeps for an entry that came with `time_ms`.
 [[nodiscard]] constexpr int64_t bounded_entry_ms(int64_t time_ms) {
   return std::clamp<int64_t>(time_ms, 0, static_cast<int64_t>(kEntryTimeMsMax));
 }
 
-/// INVALID_ARGUMENT: no primary makes an entry with this payload (without an entry's head), or `visit` says so of an
-/// effect. `keys`: to work with.
+/// Checks a payload without an entry's head. INVALID_ARGUMENT: no primary makes an entry with this payload. Calls
+/// `visit` for each effect, and returns its status if it is not OK. `keys` is working memory; its content is lost.
 [[nodiscard]] absl::Status check_entry(ByteSpan payload, absl::flat_hash_set<std::string_view>& keys,
                                        absl::FunctionRef<absl::Status(const Effect&)> visit);
 

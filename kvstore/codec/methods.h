@@ -1,4 +1,4 @@
-// The method numbers of the key-value service: what the RPC header's method field says.
+// The method numbers of the key-value service. They stand in the method field of the RPC header.
 #ifndef SKUA_KVSTORE_CODEC_METHODS_H_
 #define SKUA_KVSTORE_CODEC_METHODS_H_
 
@@ -6,7 +6,7 @@
 
 namespace skua::kv {
 
-/// Never renumbered; a retired number is not used again.
+/// A number never changes its meaning. The number of a removed method is not used again.
 enum class Method : uint16_t {
   kGet = 1,
   kPut = 2,
@@ -25,7 +25,7 @@ enum class Method : uint16_t {
   kVouch = 35,
 };
 
-/// "GET", "PUT", ...; "?" for a number that is none.
+/// "GET", "PUT", ...; "?" for a number that is no method.
 [[nodiscard]] constexpr const char* method_name(Method method) {
   switch (method) {
     case Method::kGet: return "GET";

@@ -19,7 +19,7 @@ constexpr size_t kScanRowHeaderBytes = 2 * sizeof(uint16_t) + sizeof(uint32_t) +
 static_assert(kReplyHeaderBytes + kErrorTextBytesMax <= kHeadBytesMax);
 static_assert(kReplyHeaderBytes + kBatchOpsMax * kMultiGetEntryBytes + kBatchBytesMax <= kMessageBytesMax);
 
-/// The header as it lies in the reply (little endian, no gaps): read and written in one go, for each reply does it.
+/// The header as it lies in the reply (little endian, no gaps). It is read in one go, because every reply is decoded.
 struct HeaderBytes {
   uint8_t format;
   KvStatus status;
@@ -54,7 +54,7 @@ ScanRow read_row(ByteReader& rows, bool& reserved_is_zero) {
   return row;
 }
 
-/// Reads what all single writes answer, up to their own part.
+/// Reads the part that all replies to single writes have.
 absl::Status read_write(ByteSpan bytes, ByteReader& reader, WriteReply& reply) {
   uint16_t flags = 0;
   uint32_t count = 0;
@@ -82,7 +82,8 @@ void write_write(ByteWriter& writer, const WriteReply& reply) {
 }  // namespace
 
 void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count) {
-  // As whole words: a HeaderBytes put together of smaller ones is copied in other widths, and waits for them.
+  // Writes whole words. If a HeaderBytes were filled with smaller fields and then copied in wider loads, each load
+  // would wait for the stores of the fields.
   const uint64_t first = uint64_t{kReplyFormat} | static_cast<uint64_t>(head.status) << 8 | uint64_t{flags} << 16 |
                          static_cast<uint64_t>(count) << 32;
   writer.write(std::array{first, head.version, head.epoch, head.map_revision, head.index});

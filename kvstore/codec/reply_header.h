@@ -1,4 +1,4 @@
-// The header of replies. For kvstore/codec only.
+// Writes and reads the header of replies. For kvstore/codec only.
 #ifndef SKUA_KVSTORE_CODEC_REPLY_HEADER_H_
 #define SKUA_KVSTORE_CODEC_REPLY_HEADER_H_
 
@@ -16,7 +16,7 @@ inline constexpr uint16_t kFromRecordBit = 4;
 inline constexpr uint16_t kNotAppliedBit = 8;
 
 void write_reply_header(ByteWriter& writer, const ReplyHead& head, uint16_t flags, size_t count);
-/// Reads the header and, if the reply is an error, all of it. `flags_allowed` are those of an OK reply.
+/// Reads the header; of an error reply everything. `flags_allowed` are the flags that an OK reply may have.
 [[nodiscard]] absl::Status read_reply_header(ByteSpan bytes, uint16_t flags_allowed, ByteReader& reader,
                                              ReplyHead& head, uint16_t& flags, uint32_t& count);
 

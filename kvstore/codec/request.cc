@@ -1,4 +1,4 @@
-// Requests that read. Mutations: request_mutations.cc.
+// Requests that read. request_mutations.cc has the mutations.
 #include "kvstore/codec/request.h"
 
 #include "absl/strings/str_cat.h"
@@ -144,7 +144,8 @@ absl::Status read_get(ByteSpan bytes, GetRequest& request) {
 
 }  // namespace
 
-/// Read into its place: a copy in other widths than the fields were just written in waits until they are in the cache.
+/// Reads the request into its place in the result. A copy would load the fields in other widths than they were just
+/// stored in, and such a load waits until the stores are in the cache.
 absl::StatusOr<GetRequest> decode_get(ByteSpan bytes) {
   absl::StatusOr<GetRequest> request(absl::in_place);
   if (absl::Status status = read_get(bytes, *request); !status.ok()) request = std::move(status);

@@ -2,10 +2,10 @@
 //
 // Every request starts with the same 32 bytes, little endian (docs/wire-format.md):
 //
-//    0  u32 table_id        what the client routed by; a server that holds another view answers WRONG_SHARD with its
-//    4  u32 shard           own epoch
+//    0  u32 table_id        the shard that the client routed to, and the epoch in which it knows the shard; a server
+//    4  u32 shard           that has another view answers WRONG_SHARD with its own epoch
 //    8  u64 epoch
-//   16  u64 map_revision    a server that has seen less refreshes its map before it refuses
+//   16  u64 map_revision    a server that has seen an older map refreshes its map before it refuses
 //   24  u8  format = 2
 //   25  u8  flags           GET: 1 = at_least_index follows, 2 = tell the time to live. Mutations: bits 0-1 condition
 //                           (0 none, 1 if_version, 2 if_absent), 4 = create if missing (PATCH), bits 4-5 durability
@@ -15,7 +15,7 @@
 //
 // A mutation goes on with 40 bytes, its head:
 //
-//   32  u64 client_id       0: not exactly-once, and then the next two are 0 as well (RequestId)
+//   32  u64 client_id       0: not exactly-once; then the next two are 0 as well (RequestId)
 //   40  u64 seq
 //   48  u64 first_incomplete
 //   56  u64 version         of if_version; else 0
@@ -28,13 +28,13 @@
 //   BATCH      | operations (batch.h)               APPEND     key | bytes
 //                                                   EXPIRE     key
 //
-// Encoding makes the *head*, all that stands before the `|`; the value bytes follow as they are, so that a sender hands
-// them to the RPC engine as a body span and nobody copies them. Decoding yields views into the received bytes, which
-// must outlive the struct and be contiguous. A decoder accepts exactly what the encoder can make: nothing missing,
-// nothing left over, reserved bits zero, each size within size_limits.h.
+// Encoding makes the *head*: everything before the `|`. The value bytes follow unchanged: a sender hands them to the
+// RPC engine as a body span, so they are not copied. Decoding returns views of the received bytes, which must be
+// contiguous and outlive the struct. A decoder accepts exactly what the encoder can make: nothing is missing, nothing
+// is left over, reserved bits are zero, and each size is within size_limits.h.
 //
-// Errors of all functions here: INVALID_ARGUMENT naming the request, the field, the limit and the actual size.
-// Thread: any; everything is pure.
+// The error of all functions here is INVALID_ARGUMENT; it names the request, the field, the limit and the actual size.
+// Thread: any; all functions are pure.
 #ifndef SKUA_KVSTORE_CODEC_REQUEST_H_
 #define SKUA_KVSTORE_CODEC_REQUEST_H_
 
@@ -58,10 +58,10 @@ inline constexpr uint8_t kRequestFormat = 2;
 inline constexpr size_t kRequestHeaderBytes = 32;
 inline constexpr size_t kMutationHeadBytes = 40;
 
-/// Where an encoded head is made; large enough for each function that takes one.
+/// A buffer for an encoded head. It is large enough for every function that takes one.
 using HeadBuffer = std::array<std::byte, kHeadBytesMax>;
 
-/// Whom the client believes it is talking to.
+/// The shard that the client addresses, and what the client knows of the shard map.
 struct Route {
   uint32_t table_id = 0;
   uint32_t shard = 0;
@@ -74,8 +74,8 @@ struct Route {
 struct GetRequest {
   Route route{};
   std::string_view key{};
-  uint64_t at_least_index = 0;  ///< answer only with this index of the shard or a later one; 0: any
-  bool wants_ttl = false;       ///< tell the remaining time to live
+  uint64_t at_least_index = 0;  ///< the state to be read must have this index of the shard or a later one; 0: any state
+  bool wants_ttl = false;       ///< the reply shall have the remaining time to live
 };
 
 struct PutRequest {
@@ -106,7 +106,8 @@ struct PatchRequest {
   Durability durability = Durability::kDefault;
 };
 
-/// Adds to a counter: a value that is a decimal int64 in ASCII. A missing key counts from 0; the expiry stays.
+/// Adds to a counter, which is a value that is a decimal int64 in ASCII. A missing key counts as 0. The expiry of the
+/// key stays.
 struct AddRequest {
   Route route{};
   Condition condition{};
@@ -126,7 +127,7 @@ struct AppendRequest {
   Durability durability = Durability::kDefault;
 };
 
-/// Sets or clears the expiry of a key that exists: a write, with a version of its own.
+/// Sets or clears the expiry of a key that exists. It is a write and gets a version of its own.
 struct ExpireRequest {
   Route route{};
   Condition condition{};  ///< not kIfAbsent
@@ -136,18 +137,18 @@ struct ExpireRequest {
   Durability durability = Durability::kDefault;
 };
 
-/// One page of a shard's keys in byte order.
+/// Reads one page of the keys of a shard, in byte order.
 struct ScanRequest {
   Route route{};
-  std::string_view start_key{};     ///< inclusive; empty: from the first key
-  std::string_view end_key{};       ///< exclusive; empty: to the last key
-  uint32_t rows_max = 0;            ///< 1..kScanRowsMax
-  uint32_t bytes_max = 0;           ///< of keys and values, 1..kScanBytesMax; the first row is returned however large
+  std::string_view start_key{};  ///< inclusive; empty: from the first key
+  std::string_view end_key{};    ///< exclusive; empty: to the last key
+  uint32_t rows_max = 0;         ///< 1..kScanRowsMax
+  uint32_t bytes_max = 0;        ///< of keys and values, 1..kScanBytesMax; the first row is returned whatever its size
   std::string_view resume_token{};  ///< of the previous page's reply, with the same start and end;
                                     ///< empty: the first page
 };
 
-/// The keys of a decoded MULTI_GET: a checked view that is iterated without allocation.
+/// The keys of a decoded MULTI_GET. They were checked; iterating over them allocates nothing.
 class KeyList {
  public:
   class Iterator {
@@ -185,12 +186,12 @@ struct MultiGetRequest {
   KeyList keys;  ///< 1..kBatchOpsMax, all in route.shard; duplicates allowed
 };
 
-/// OK if a key of this size, or a value, is within its limit. Clients ask before they send.
+/// OK if the key, or the value, is within its limits. Clients check before they send.
 [[nodiscard]] absl::Status check_key(std::string_view key);
 [[nodiscard]] absl::Status check_value(ByteSpan value);
 
-/// Encoders of requests whose head fits a HeadBuffer: check the limits, write the head, return it as a view of
-/// `buffer`. After the head of a PUT or APPEND the sender puts `value`, after that of a PATCH `fields`.
+/// Encoders of requests whose head fits a HeadBuffer. They check the limits, write the head, and return it as a view of
+/// `buffer`. The sender puts `value` after the head of a PUT or APPEND, and `fields` after the head of a PATCH.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_get(const GetRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_put_head(const PutRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_delete(const DeleteRequest& request, HeadBuffer& buffer);
@@ -199,20 +200,22 @@ struct MultiGetRequest {
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_append_head(const AppendRequest& request, HeadBuffer& buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_expire(const ExpireRequest& request, HeadBuffer& buffer);
 
-/// Bytes of an encoded MULTI_GET or SCAN: the buffer to encode into.
+/// Size of an encoded MULTI_GET or SCAN, for the buffer to encode into.
 [[nodiscard]] size_t multi_get_bytes(std::span<const std::string_view> keys);
 [[nodiscard]] size_t scan_bytes(const ScanRequest& request);
 
-/// Encoders into a buffer of at least that size (INVALID_ARGUMENT if it is smaller); return the part that was written.
+/// Encode into a buffer of at least that size (INVALID_ARGUMENT if it is smaller). They return the part that was
+/// written.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_multi_get(const Route& route, std::span<const std::string_view> keys,
                                                         MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_scan(const ScanRequest& request, MutableByteSpan buffer);
 
-/// The route alone, for a server that refuses before it looks further.
+/// Decodes the route only, for a server that may refuse the request before it decodes the rest.
 [[nodiscard]] absl::StatusOr<Route> decode_route(ByteSpan bytes);
 
 [[nodiscard]] absl::StatusOr<GetRequest> decode_get(ByteSpan bytes);
-/// encode_get() of a request without an index or a wish for the time to live, whose key is within bounds.
+/// As encode_get(), for a request without an index and without a wish for the time to live. The key must be within its
+/// limits (not checked).
 [[nodiscard]] inline ByteSpan encode_plain_get(const Route& route, std::string_view key, HeadBuffer& buffer) {
   std::byte* to = buffer.data();
   store_le(to, route.table_id);
@@ -223,8 +226,8 @@ struct MultiGetRequest {
   copy_bytes(to + kRequestHeaderBytes, as_byte_span(key));
   return ByteSpan(buffer).first(kRequestHeaderBytes + key.size());
 }
-/// decode_get() of what most GETs are, which have no flags, into an empty `out`. False: it is another one, or none; see
-/// decode_get().
+/// As decode_get(), but only for the most frequent form: a GET without flags. `out` must be empty. False: the request
+/// has another form or is malformed; call decode_get().
 [[nodiscard]] inline bool decode_plain_get(ByteSpan bytes, GetRequest& out) {
   if (bytes.size() <= kRequestHeaderBytes || bytes.size() > kRequestHeaderBytes + kKeyBytesMax) return false;
   const std::byte* at = bytes.data();

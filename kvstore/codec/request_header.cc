@@ -8,7 +8,8 @@
 namespace skua::kv {
 namespace {
 
-/// The header as it lies in the request (little endian, no gaps): read and written in one go, for each request does it.
+/// The header as it lies in the request (little endian, no gaps). It is read and written in one go, because every
+/// request has it.
 struct HeaderBytes {
   Route route;
   uint8_t format;
@@ -43,7 +44,7 @@ absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_al
                                  RequestHeader& header) {
   if (bytes.size() < kRequestHeaderBytes) return malformed_request(method, "shorter than its header", bytes.size());
   const auto read = reader.read<HeaderBytes>();
-  header.route = read.route;  // one by one: see decode_get
+  header.route = read.route;  // field by field, for the reason in decode_get()
   header.flags = read.flags;
   header.key_bytes = read.key_bytes;
   header.count = read.count;

@@ -1,4 +1,5 @@
-// What requests of the key-value service have in common: the header, and the head of mutations. For kvstore/codec only.
+// What the requests of the key-value service have in common: the header, and the head of mutations. For kvstore/codec
+// only.
 #ifndef SKUA_KVSTORE_CODEC_REQUEST_HEADER_H_
 #define SKUA_KVSTORE_CODEC_REQUEST_HEADER_H_
 
@@ -26,7 +27,8 @@ struct RequestHeader {
   uint32_t count = 0;
 };
 
-/// The 40 bytes that follow them in a mutation; condition kind and durability are in the header's flags.
+/// The 40 bytes that follow the header in a mutation. The kind of the condition and the durability are in the flags of
+/// the header.
 struct MutationHead {
   RequestId id{};
   Durability durability = Durability::kDefault;
@@ -40,23 +42,25 @@ struct MutationRules {
   bool ttl = false;
 };
 
-/// Of the method that a request, or an operation of a batch, names.
+/// The rules of a method, which a request or an operation of a batch names.
 [[nodiscard]] MutationRules rules_of(Method method);
 
 void write_request_header(ByteWriter& writer, const RequestHeader& header);
-/// Reads the header and refuses what no encoder writes: another format, flags outside of `flags_allowed`.
+/// Reads the header. Refuses what no encoder writes: another format, and flags outside of `flags_allowed`.
 [[nodiscard]] absl::Status read_request_header(Method method, ByteSpan bytes, uint8_t flags_allowed, ByteReader& reader,
                                                RequestHeader& header);
 
-/// Writes header and mutation head; `header.flags` gets condition and durability added.
+/// Writes header and mutation head. Adds condition and durability to `header.flags`.
 void write_mutation_head(ByteWriter& writer, RequestHeader header, const MutationHead& head);
-/// Reads both. `own_flags` are allowed besides the condition's and the durability's. Does not check the rules.
+/// Reads header and mutation head. `own_flags` are allowed besides those of condition and durability. Does not check
+/// the rules of the method.
 [[nodiscard]] absl::Status read_mutation_head(Method method, ByteSpan bytes, uint8_t own_flags, ByteReader& reader,
                                               RequestHeader& header, MutationHead& head);
 
-/// INVALID_ARGUMENT for an id that contradicts itself.
+/// INVALID_ARGUMENT for an id whose fields contradict each other.
 [[nodiscard]] absl::Status check_request_id(const RequestId& id);
-/// Likewise for a condition or a time to live that the method cannot have, or above kTtlMsMax.
+/// INVALID_ARGUMENT for a condition or a time to live that the method cannot have, and for a time to live above
+/// kTtlMsMax.
 [[nodiscard]] absl::Status check_rules(Method method, const Condition& condition, uint64_t ttl_ms);
 [[nodiscard]] absl::Status check_patch(const Condition& condition, bool create_if_missing, ByteSpan fields);
 

@@ -1,5 +1,5 @@
-// PUT, DELETE, PATCH, ADD, APPEND and EXPIRE. All are header, mutation head, a key, and for some a number before it or bytes
-// behind it. BATCH: batch.cc.
+// PUT, DELETE, PATCH, ADD, APPEND and EXPIRE. Each is header, mutation head and key. ADD has a number before the key;
+// PUT, PATCH and APPEND have bytes behind it. batch.cc has BATCH.
 #include "kvstore/codec/methods.h"
 #include "kvstore/codec/request.h"
 #include "kvstore/codec/request_header.h"
@@ -7,7 +7,7 @@
 namespace skua::kv {
 namespace {
 
-/// What stands in a mutation of one key.
+/// The parts of a mutation of one key.
 struct Parts {
   Method method;
   Route route{};

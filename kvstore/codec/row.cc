@@ -20,14 +20,15 @@ void append_prefixed(std::string& to, std::string_view bytes) {
   to.append(bytes);
 }
 
-/// A patch's field with its place, so that the fields can be sorted by name and told apart by position.
+/// A field of a patch, and its position, by which fields of the same name are ordered.
 struct PatchField {
   Field field;
   uint32_t position;
-  bool done = false;  ///< written to the patched row
+  bool done = false;  ///< it was written to the patched row
 };
 
-/// A patch's fields by name: O((row + patch) log patch) instead of comparing each with each.
+/// The fields of a patch, ordered by name. Patching takes O((row + patch) log patch) instead of comparing each field
+/// with each.
 class PatchIndex {
  public:
   explicit PatchIndex(ByteSpan patch) {
@@ -46,7 +47,7 @@ class PatchIndex {
   }
 
  private:
-  absl::InlinedVector<PatchField, 16> fields_;  // by name, the last of a name first
+  absl::InlinedVector<PatchField, 16> fields_;  // by name; of one name the last field first
 };
 
 }  // namespace

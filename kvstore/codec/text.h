@@ -1,4 +1,4 @@
-// Numbers in messages for people.
+// Formats numbers for messages to people.
 #ifndef SKUA_KVSTORE_CODEC_TEXT_H_
 #define SKUA_KVSTORE_CODEC_TEXT_H_
 
@@ -14,11 +14,11 @@ namespace skua::kv {
 /// 16777216 as "16,777,216".
 [[nodiscard]] std::string with_commas(uint64_t number);
 
-/// "1 shard", "6 shards", "1,024 shards". For nouns that take an s.
+/// "1 shard", "6 shards", "1,024 shards". Only for nouns that form the plural with an s.
 [[nodiscard]] std::string counted(uint64_t number, std::string_view noun);
 
-/// INVALID_ARGUMENT: `the key has 1,025 bytes; at most 1,024 are allowed`, or for a size below `least`
-/// `a BATCH has 0 operations; 1 to 1,024 are allowed`.
+/// INVALID_ARGUMENT with a text such as `the key has 1,025 bytes; at most 1,024 are allowed`, or, for a size below
+/// `least`, `a BATCH has 0 operations; 1 to 1,024 are allowed`.
 [[nodiscard]] absl::Status beyond_limit(const char* whose, std::string_view noun, size_t size, size_t limit,
                                         size_t least = 0);
 

@@ -1,4 +1,4 @@
-// Bounds of what a shard remembers of its clients.
+// Bounds of what a shard remembers of its clients (completions.h).
 #ifndef SKUA_KVSTORE_COMPLETIONS_COMPLETION_LIMITS_H_
 #define SKUA_KVSTORE_COMPLETIONS_COMPLETION_LIMITS_H_
 
@@ -7,24 +7,28 @@
 
 namespace skua::kv {
 
-/// Clients whose results a shard keeps. Of these: clients with one write so far, and clients whose numbers are so far
-/// beyond all that the shard has forgotten that it will not forget them for another (completions.h). If nobody can go, one
-/// more is RESOURCE_EXHAUSTED.
+/// The most clients whose results a shard keeps. A full shard forgets an idle client for a new one. If no client can be
+/// forgotten, the new client is answered RESOURCE_EXHAUSTED.
 inline constexpr size_t kCompletionClientsMax = size_t{1} << 16;
+/// The most of them with one write so far.
 inline constexpr size_t kCompletionNewcomersMax = kCompletionClientsMax / 2;
+/// The most of them with far numbers (kCompletionSeqStepMax).
 inline constexpr size_t kCompletionFarMax = kCompletionClientsMax / 8;
-/// A client that wrote within this time is not forgotten for another.
+/// A client that wrote within this time is not forgotten for another client.
 inline constexpr uint64_t kCompletionIdleMsMin = uint64_t{60} * 1000;
-/// How far the number of a forgotten write may lie beyond all that were forgotten before.
+/// A client whose numbers are more than this above the floor is *far*: it is not forgotten for another client. So
+/// forgetting one client raises the floor by at most this.
 inline constexpr uint64_t kCompletionSeqStepMax = uint64_t{1} << 40;
-/// A client that has to number a write anew begins so far beyond what is forgotten, so that it is not overtaken at once.
+/// A client that must give a write a new number starts this far above the floor, so that the floor does not rise above
+/// the new number at once.
 inline constexpr uint64_t kCompletionSeqMargin = uint64_t{1} << 20;
 
-/// Bytes of batches' results that a shard keeps: of all clients, beyond which the results of others go; and of one client, beyond
-/// which its batches are TOO_MANY_INCOMPLETE.
+/// Bytes of batches' results that a shard keeps of all clients. Beyond this, the shard drops results of the clients
+/// with the oldest records.
 inline constexpr size_t kCompletionBatchBytesMax = size_t{64} << 20;
+/// Bytes of batches' results of one client. Further batches of the client are answered TOO_MANY_INCOMPLETE.
 inline constexpr size_t kClientBatchBytesMax = kCompletionBatchBytesMax / 8;
-/// A client that did nothing for so long, by the records' times, is forgotten.
+/// A client without a record for this long is forgotten. The time is that of the records, not of a wall clock.
 inline constexpr uint64_t kClientSilentMsMax = uint64_t{3600} * 1000;
 
 }  // namespace skua::kv

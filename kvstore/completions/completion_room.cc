@@ -1,4 +1,4 @@
-// Who goes when a table of completions is full (completions.h).
+// Decides what a full table of completions drops (completions.h).
 #include <algorithm>
 #include <limits>
 
@@ -8,8 +8,8 @@
 namespace skua::kv {
 namespace {
 
-/// A table that follows a log cannot refuse a record. An honest primary stays near the bound; a log that leads beyond
-/// twice the bound costs whoever is the oldest.
+/// A table that follows a log cannot refuse a record. The log of a correct primary stays near the bounds. At this
+/// multiple of a bound the table drops the oldest client or result, even if it is not idle.
 constexpr size_t kRecordedFactor = 2;
 
 }  // namespace
@@ -42,7 +42,8 @@ bool CompletionTable::has_room(uint64_t now_ms) {
   return recorded_count() < limits_.clients_max || an_old_one || can_evict(Kind::kEstablished, now_ms);
 }
 
-/// They have as many places as newcomers, beside all others; or those of the far ones that these leave.
+/// Visitors have as many places as newcomers, beside all other clients. Far visitors have the places that far clients
+/// leave. False: there is no place.
 bool CompletionTable::make_room_for_visitor(Kind kind, uint64_t now_ms) {
   const bool far = kind == Kind::kFarVisitor;
   const size_t max = far ? limits_.far_max - std::min(limits_.far_max, count(Kind::kFar)) : limits_.newcomers_max;
@@ -57,7 +58,7 @@ bool CompletionTable::make_room_for_visitor(Kind kind, uint64_t now_ms) {
   return true;
 }
 
-/// For an attempt with a far number, of a client that is known.
+/// Takes a far place for an attempt with a far number, of a client that is known. False: there is none.
 bool CompletionTable::take_far_place(Client& client, uint64_t now_ms) {
   if (client.kind == Kind::kFar || client.kind == Kind::kFarVisitor) return true;
   if (!make_room_for_visitor(Kind::kFarVisitor, now_ms)) return false;
@@ -69,11 +70,11 @@ bool CompletionTable::take_far_place(Client& client, uint64_t now_ms) {
   return true;
 }
 
-/// For the first record of a client. False: there is none.
+/// Makes room for the first record of a client. False: no client can be dropped for it.
 bool CompletionTable::make_room(Kind kind, uint64_t now_ms, Changed changed) {
   if (kind == Kind::kNewcomer && count(kind) >= limits_.newcomers_max && !evict(kind, now_ms, changed)) return false;
   const auto is_full = [this] { return recorded_count() >= limits_.clients_max; };
-  // More than one place: so that what is too much goes.
+  // A second client is dropped if the table is still full, so that a table beyond its bound shrinks.
   if (is_full() && !evict(Kind::kNewcomer, now_ms, changed) && !evict(Kind::kEstablished, now_ms, changed))
     return false;
   if (is_full()) static_cast<void>(evict(Kind::kNewcomer, now_ms, changed));
@@ -94,7 +95,8 @@ void CompletionTable::forget_for_another(Client& client, uint64_t now_ms, Change
   let_go(client, now_ms);
 }
 
-/// Beside make_room() that found nobody, for a record that cannot be refused.
+/// Makes room for a record that cannot be refused, after make_room() found no client to drop: at kRecordedFactor times
+/// the bound it drops the oldest client, even if that client is not idle.
 void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
   if (recorded_count() < kRecordedFactor * limits_.clients_max) return;
   for (const Kind kind : {Kind::kNewcomer, Kind::kEstablished, Kind::kFar}) {
@@ -102,7 +104,7 @@ void CompletionTable::crowd_out(uint64_t now_ms, Changed changed) {
   }
 }
 
-/// After a record of `newest`.
+/// Brings results within their bounds after a record of `newest`.
 void CompletionTable::drop_results(Client& newest, Changed changed) {
   while (newest.batch_bytes > limits_.client_batch_bytes_max || newest.kept() > kRecordedFactor * kIncompleteMax) {
     told(newest, newest.results[newest.begin].seq + 1);
@@ -114,8 +116,8 @@ void CompletionTable::drop_results(Client& newest, Changed changed) {
   }
 }
 
-/// Of clients that were loaded, the one with the oldest record first: who is of the future would stand in the way of
-/// all others.
+/// Bounds the times of loaded clients, which are ordered by their last record. A client with a time in the future would
+/// not become idle, and would keep its place from all others.
 void CompletionTable::bound_times(const std::vector<Client*>& clients, uint64_t latest_ms, Changed changed) {
   for (Client* client : clients) {
     if (client->last_ms <= latest_ms) continue;
@@ -127,7 +129,7 @@ void CompletionTable::bound_times(const std::vector<Client*>& clients, uint64_t 
   changed(kFloorClient);
 }
 
-/// The same clients: a log's records leave no more than this either.
+/// Drops what exceeds the bounds from the same clients. The records of a log leave no more than this, either.
 void CompletionTable::shed(const std::vector<Client*>& clients, Changed changed) {
   uint64_t now_ms = 0;
   for (Client* client : clients) {

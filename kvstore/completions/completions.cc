@@ -16,9 +16,9 @@ namespace {
 
 constexpr size_t kRowHeadBytes = 24;
 constexpr size_t kRowResultBytes = 32;
-/// Places in front of a client's results that may stay empty before they are moved.
+/// At least this many places in front of the results of a client may be empty before the results are moved forward.
 constexpr size_t kEmptyPlacesMin = 32;
-/// There is always one more number above it.
+/// The largest seq. A number above it always exists, for first_incomplete and for the floor.
 constexpr uint64_t kSeqMax = UINT64_MAX - 1;
 
 constexpr uint64_t kRowEstablishedBit = uint64_t{1} << 63;
@@ -49,7 +49,8 @@ const CompletionTable::Result* CompletionTable::find(const RequestId& id, uint64
   return at == client->results.end() || at->seq != id.seq ? nullptr : &*at;
 }
 
-/// `floor`: as it was when the client was found to be unknown; whoever went for it since is another one.
+/// `floor` is the floor at the time when the client was found to be unknown. If other clients were dropped since to
+/// make room, the floor is higher now, but their numbers do not concern this client.
 CompletionTable::Client& CompletionTable::add(uint64_t id, Kind kind, uint64_t now_ms, uint64_t floor) {
   Client& client = *clients_.emplace(id, std::make_unique<Client>()).first->second;
   client.id = id;
@@ -69,7 +70,7 @@ void CompletionTable::become(Client& client, Kind kind) {
   order(kind).push_back(client);
 }
 
-/// By its records.
+/// Sets the kind that the client has by its records.
 void CompletionTable::settle(Client& client, Kind kind) {
   client.home = kind;
   become(client, kind);
@@ -106,7 +107,7 @@ void CompletionTable::finish(const RequestId& id, size_t batch_bytes) {
              "an attempt ends once");
   --client->under_way;
   client->batch_bytes_under_way -= batch_bytes;
-  // The place of a far one was for an attempt that left nothing.
+  // The client took a far place for an attempt, which left no record with a far number.
   if (client->under_way == 0 && client->kind != client->home) become(*client, client->home);
 }
 
@@ -155,7 +156,7 @@ void CompletionTable::forget_refusals() {
   }
 }
 
-/// The client of a record, known from now on.
+/// Finds or adds the client of a record, and takes over the index, time and seq of the record.
 CompletionTable::Client& CompletionTable::recorded(const RequestId& id, uint64_t index, uint64_t time_ms,
                                                    Changed changed) {
   Client* client = find_client(id.client_id);
@@ -192,7 +193,7 @@ void CompletionTable::record(const Completion& completion, uint64_t index, uint6
   if (id.seq >= client.first_incomplete) {
     const Result* kept = find(id, client.last_ms);
     if (kept == nullptr || !kept->has_effect) {
-      // A refusal that the engine's table remembers.
+      // The table remembers a refusal of this mutation; the record replaces it.
       if (kept != nullptr)
         results_ -= std::erase_if(client.results, [&](const Result& result) { return result.seq == id.seq; });
       keep(client, {.seq = id.seq,
@@ -215,7 +216,8 @@ void CompletionTable::erase(Client& client) {
   clients_.erase(client.id);
 }
 
-/// Of a client whose records are to be forgotten: what it is doing just now stays.
+/// Drops a client with its records. A client that has an attempt under way, or was refused recently, stays as a
+/// visitor.
 void CompletionTable::let_go(Client& client, uint64_t now_ms) {
   const bool is_heard = client.heard_ms > 0 && now_ms < client.heard_ms + kCompletionIdleMsMin;
   if (client.under_way == 0 && !is_heard) return erase(client);

@@ -1,65 +1,79 @@
-// What a shard remembers of its clients' mutations, so that a repetition gets the first answer instead of a second effect
-// (RIFL: "Implementing Linearizability at Large Scale and Low Latency", SOSP 2015).
+// What a shard remembers of its clients' mutations, so that a repeated mutation gets the first answer and has no second
+// effect (RIFL: "Implementing Linearizability at Large Scale and Low Latency", SOSP 2015).
 //
 //    client 17    seq    ... 40   41   42   43   44   45   46
 //                             told     kept  -   kept kept  -
-//                                 ^ first_incomplete: the client has been told all below; a repetition of those is stale
-//                                            ^ nothing is known of it: evaluated
+//                                 ^ first_incomplete: the client knows the results below; a repetition of them is stale
+//                                            ^ the table has nothing: the mutation is evaluated
 //
-// Mutations that took effect leave a result by the record in the log that has their effects, so that replay makes the same
-// table. A client that no record was of for kClientSilentMsMax, by the records' own times, is forgotten.
+// A mutation that took effect leaves a result. The log record that has the effects has the result, too, so that replay
+// rebuilds the same table. A client without a record for kClientSilentMsMax is forgotten; the time is that of the
+// records, not of a wall clock.
 //
-// Mutations without effect, such as one whose condition did not hold, leave a result in the engine's table only (refuse()).
-// Whoever was told of a refusal relies on it that an earlier attempt, which is still on its way, does nothing either. That one
-// was sent in a session with this process and for this epoch of the shard. The process's end ends its sessions, and a
-// shard comes back to a worker with another epoch only: whatever takes the table's memory makes the attempt void, too. So no record
-// is needed, and a refusal costs no write. Answers like RESOURCE_EXHAUSTED leave nothing: a client repeats what was answered so,
-// or tells its caller that an earlier attempt may have been applied.
+// A mutation without effect, for example one whose condition did not hold, leaves a result in the engine's table only
+// (refuse()). A client that was told of a refusal relies on it: an earlier attempt of the mutation that is still on its
+// way must have no effect either. That attempt was sent in a session with this process, and for this epoch of the
+// shard. When the process ends, its sessions end. A shard comes back to a worker only with another epoch. So every
+// event that loses the table's memory also voids the attempt. The refusal needs no record, and costs no write. Answers
+// like RESOURCE_EXHAUSTED leave no result: the client repeats the mutation, or tells its caller that an earlier attempt
+// may have been applied.
 //
-// **Room.** Memory is bounded, and whoever wants more than there is must not keep the others from writing. So what is kept of one
-// client goes for that of another, with one rule: *what may have been executed is never evaluated again*. A shard keeps a number
-// instead of what goes, below which it takes nothing any more:
+// **Room.** Memory is bounded. A client that needs more than there is must not keep the other clients from writing. So
+// the table drops results of one client to make room for another. One rule holds: *a mutation that may have been
+// executed is never evaluated again*. In place of what it drops, the shard keeps a number, and evaluates no mutation of
+// a client with a lower one:
 //
-//    results of a client      go when the batches' results of all are too many bytes: the client with the oldest record first.
-//                             (One client's own are bounded before: its next batches wait until it has been told.)
-//                             Its first_incomplete rises above all that goes.
-//    a client                 goes when clients are too many: the one with the oldest record first, of those with one write as
-//                             long as there are any, and nobody who wrote within kCompletionIdleMsMin. The *floor* of the shard
-//                             rises to the highest number that the client used. A client that the shard does not know begins
-//                             above the floor.
+//    results of a client      are dropped when the batches' results of all clients have too many bytes. The client with
+//                             the oldest record loses its results first. The client's first_incomplete rises above all
+//                             that is dropped. (The bytes of a single client are bounded before: its further batches
+//                             are refused until it has been told earlier results.)
+//    a client                 is dropped when there are too many clients: the one with the oldest record first. Clients
+//                             with one write go before clients with more. A client that wrote within
+//                             kCompletionIdleMsMin is not dropped. The *floor* of the shard rises to the highest number
+//                             that the client used. A client that the shard does not know begins above the floor.
 //
-//    floor 90       client 17, forgotten, had written 88 and 90
-//                   17 repeats 90:     stale: nobody knows any more whether 90 was executed
-//                   17 writes 91:      a new client, whose first_incomplete is 91; a repetition of 88 is stale as before
-//                   18 writes 1:       a new client, which cannot be told from a forgotten one: stale, with a number from which on
-//                                      the shard takes writes. Client 18 has sent nothing before, so it may number the write
-//                                      anew and send it again (client_core.h); a client that sent it before must not.
+//    floor 90       client 17, dropped, had written 88 and 90
+//                   17 repeats 90:     stale: the table no longer knows whether 90 was executed
+//                   17 writes 91:      client 17 is new again, and its first_incomplete is 91; a repetition of 88 is
+//                                      stale as before
+//                   18 writes 1:       client 18 is new, but looks like a dropped client: stale, and the answer has the
+//                                      first number that the shard accepts. Client 18 has sent nothing before, so it
+//                                      may give the write a new number and send it again
+//                                      (kvstore/client/request_lanes.h). A client that sent the write before must not
+//                                      do that.
 //
-// No clock makes this right: repetitions have the numbers of the first attempt. An hour after the last client went nobody repeats
-// its writes any more (a client's timeouts are no longer), and the floor is no reason to refuse anything.
-// A client could pick numbers so high that the floor would leave no room above it. So a client goes only if its numbers are
-// at most kCompletionSeqStepMax above the floor; others are *far*, have a share of their own and stay for the hour. An
-// attempt with such a number has a place of that share only as long as it is at work, or its client is a visitor.
-// If nobody can go, a client that is not known yet is refused (kFull), and only such a one. That is the case if
-// kCompletionNewcomersMax clients came within kCompletionIdleMsMin.
+// The rule depends on no clock, because a repetition has the number of the first attempt. One hour after the last
+// client was dropped, no dropped client repeats a write any more, because no client's timeout is longer. From then on
+// the floor refuses nothing.
 //
-// Record by record this is the same on all replicas and after each recovery: order is that of records, and only records make room for a
-// client. (And even if two tables differed, each by itself has of each executed write either its result or a number above it.)
+// A client could choose numbers so high that a floor at them would leave no room above. So a client is dropped only if
+// its numbers are at most kCompletionSeqStepMax above the floor. Other clients are *far*: they have a share of places
+// of their own, and stay for the hour. An attempt with a far number takes a place of that share only as long as the
+// attempt is under way or its client is a visitor. If no client can be dropped, the table refuses clients that have no
+// record yet (kFull). That happens if kCompletionNewcomersMax clients came within kCompletionIdleMsMin. A client with a
+// record gets kFull only for a far number when all far places are taken.
 //
-// A primary's table also knows clients without a record, *visitors*, by their attempts and refusals. They have a share
-// of their own (those with far numbers: of the far ones' places what these leave), and nothing of theirs was executed,
-// so they leave no floor. A client that goes while it is at work, or was refused a moment ago, stays as a visitor. A
-// visitor that must go was idle for kCompletionIdleMsMin: no attempt is that long on its way, because a session that
-// hears nothing ends after seconds.
+// All replicas, and each recovery, drop the same clients at the same record: the order is that of the records, and only
+// records make room for a client. (Even if two tables differed, each would have for each executed write either its
+// result or a higher number.)
 //
-// The table of an engine also counts attempts that are under way: together with the results they are at most
-// kIncompleteMax per client. A database holds one row per client (encode_row), whose version is the index of its last record:
+// A primary's table also knows clients without a record, *visitors*, from their attempts and refusals. Visitors have a
+// share of places of their own; visitors with far numbers have the places that the far clients leave. No write of a
+// visitor was executed, so a dropped visitor raises no floor. A client that is dropped while it has an attempt under
+// way, or less than kCompletionIdleMsMin after a refusal, stays as a visitor. A visitor is dropped for another only if
+// it was idle for kCompletionIdleMsMin: no attempt is on its way for that long, because a session that hears nothing
+// ends after seconds.
+//
+// The table of an engine also counts attempts that are under way: results and attempts together are at most
+// kIncompleteMax per client. A database holds one row per client (encode_row). The version of the row is the index of
+// the client's last record:
 //
 //     0 u64 time of its last record, ms; bit 63: it wrote more than once; bit 62: it is far    8 u64 first_incomplete
 //    16 u32 results    20 u32 0
 //    24 { u64 seq, u64 version, i64 value, u16 batch results, 6 zeros, batch results (effect.h) } each, by seq
 //
-// The floor is the row of client kFloorClient, who is nobody: when it last rose, the floor + 1, no results.
+// The floor is stored as the row of kFloorClient, an id that no client has: the time when the floor last rose, the
+// floor + 1, no results.
 #ifndef SKUA_KVSTORE_COMPLETIONS_COMPLETIONS_H_
 #define SKUA_KVSTORE_COMPLETIONS_COMPLETIONS_H_
 
@@ -83,7 +97,7 @@
 
 namespace skua::kv {
 
-/// completion_limits.h; tests have smaller ones.
+/// The bounds of completion_limits.h; tests use smaller ones.
 struct CompletionLimits {
   size_t clients_max = kCompletionClientsMax;
   size_t newcomers_max = kCompletionNewcomersMax;
@@ -92,10 +106,11 @@ struct CompletionLimits {
   size_t client_batch_bytes_max = kClientBatchBytesMax;
 };
 
-/// No clock: times are unix times in milliseconds. Thread: one at a time. Steady state allocates nothing but batches' results.
+/// Reads no clock: times are arguments, unix times in milliseconds. Thread: one at a time. In steady state only the
+/// results of batches are allocated.
 class CompletionTable {
  public:
-  /// No client has this id, and its row is the floor's.
+  /// No client has this id. Its row holds the floor.
   static constexpr uint64_t kFloorClient = UINT64_MAX;
 
   struct Result {
@@ -103,86 +118,88 @@ class CompletionTable {
     uint64_t version = 0;
     int64_t value = 0;
     std::string batch_results{};  ///< effect.h; empty: not a batch
-    // Without effect: what it was answered, or an operation of a batch.
+    // For a mutation without effect: `status` is the answer, or the answer to the refused operation of a batch.
     bool has_effect = true;
     KvStatus status = KvStatus::kOk;
-    std::optional<size_t> refused_operation{};  ///< why the batch was not applied; nullopt: it changed nothing
+    std::optional<size_t> refused_operation{};  ///< the one for which a batch was not applied; nullopt: none
   };
 
   enum class Verdict : uint8_t {
-    kNew,         ///< to be evaluated; finish() ends the attempt
-    kStale,       ///< the client has been told its fate, or nobody knows it any more
+    kNew,         ///< evaluate the mutation; finish() ends the attempt
+    kStale,       ///< the client has been told the result, or the table has dropped it
     kIncomplete,  ///< the client has kIncompleteMax results and attempts, or too many bytes of batches' results
-    kFull,        ///< there is no room for another client
+    kFull,        ///< there is no room for the client
   };
 
-  /// Whose row is to be written anew.
+  /// Called with a client whose row must be written again, or deleted.
   using Changed = absl::FunctionRef<void(uint64_t client_id)>;
 
-  /// Others than the default ones; before anything else.
+  /// Replaces the default limits. Must come before any other call.
   void set_limits(const CompletionLimits& limits) { limits_ = limits; }
 
-  /// What `id` was answered; null if nothing is kept. Valid until the next call that changes the table.
+  /// The result that is kept for `id`; null if none is. Valid until the next call that changes the table.
   [[nodiscard]] const Result* find(const RequestId& id, uint64_t now_ms) const;
 
-  /// Begins an attempt of a mutation that find() does not know. What the client says of first_incomplete is believed.
-  /// `batch_bytes`: of the results that a batch will leave; 0: not a batch.
+  /// Begins an attempt of a mutation that find() does not know. Drops the client's results below id.first_incomplete:
+  /// the client says that it knows them. `batch_bytes`: bytes of the results that a batch will leave; 0: not a batch.
   [[nodiscard]] Verdict begin(const RequestId& id, uint64_t now_ms, size_t batch_bytes = 0);
-  /// Ends it, whatever became of it. As begin() was told.
+  /// Ends an attempt for which begin() returned kNew, whatever its outcome. The arguments are those of begin().
   void finish(const RequestId& id, size_t batch_bytes = 0);
 
-  /// After kStale: from which number on writes of the client are taken.
+  /// After kStale: the first number that the shard accepts from the client.
   [[nodiscard]] uint64_t first_taken(uint64_t client_id, uint64_t now_ms) const;
 
-  /// An attempt that ended without effect. `result.seq` is the id's.
+  /// Keeps the result of an attempt that ended without effect. `result.seq` is the id's.
   void refuse(const RequestId& id, Result result, uint64_t now_ms);
 
-  /// As if no attempt had been refused. For a replica that becomes primary: what it refused when it was one before, perhaps by
-  /// a state that others had gone beyond, does not count.
+  /// Drops all results of mutations without effect. For a replica that becomes primary: it may have refused mutations
+  /// when it was primary before, perhaps by a state that other replicas had gone beyond. These refusals do not count.
   void forget_refusals();
 
-  /// A record of the log: its completion, index and time. What was executed was not refused, whoever said so. Lets go of others
-  /// that are silent, or whose room it needs. Tells of each client whose row changes, but not of its own.
+  /// Takes over the completion of a log record, with the index and time of the record. The completion replaces a
+  /// refusal of the same mutation. Drops other clients that are silent, or whose room it needs. Calls `changed` for
+  /// each client whose row changes, but not for the completion's own client.
   void record(
       const Completion& completion, uint64_t index, uint64_t time_ms, Changed changed = [](uint64_t) {});
 
-  /// Drops clients that are silent at `now_ms`; tells each.
+  /// Drops clients that are silent at `now_ms`. Calls `forgotten` for each of them that had a record.
   void forget_silent(uint64_t now_ms, Changed forgotten);
 
-  /// A client's row, without what had no effect, and its version; nullopt if nothing is known of it.
+  /// Encodes the client's row into `out`, without results of mutations without effect. Returns the row's version;
+  /// nullopt if the table does not know the client.
   [[nodiscard]] std::optional<uint64_t> encode_row(uint64_t client_id, std::string& out) const;
-  /// Takes over a row of a client that is not here yet. False: it is none.
+  /// Adds a client from its row. False: the row is damaged, or the table has the client already.
   [[nodiscard]] bool load(uint64_t client_id, ByteSpan row, uint64_t version);
-  /// After the last load(). Rows may be of a peer's database, so they are brought within the bounds that records keep
-  /// to: nothing is later than `latest_ms`, and what is too much goes as it does for a record. Tells whose rows are not
-  /// what they were.
+  /// Must be called after the last load(). The rows may come from a peer's database, so this call brings them within
+  /// the bounds that records keep to: no time is later than `latest_ms`, and what exceeds a bound is dropped as for a
+  /// record. Calls `changed` for each client whose row differs from what was loaded.
   void loaded(
       uint64_t latest_ms = UINT64_MAX, Changed changed = [](uint64_t) {});
 
-  /// The newest time of a record in it, in time proportional to its clients; 0: there is none.
+  /// The newest time of a record in the table; 0: there is none. Takes time proportional to the number of clients.
   [[nodiscard]] uint64_t newest_ms() const;
   [[nodiscard]] size_t clients() const { return clients_.size(); }
   [[nodiscard]] size_t results() const { return results_; }
   [[nodiscard]] size_t batch_bytes() const { return batch_bytes_; }
 
  private:
-  /// Whose room goes to whom.
+  /// Decides which clients are dropped for which (see Room above).
   enum class Kind : uint8_t { kVisitor, kFarVisitor, kNewcomer, kEstablished, kFar };
   static constexpr size_t kKinds = 5;
 
   struct Client {
     uint64_t id = 0;
     Kind kind = Kind::kNewcomer;
-    Kind home = Kind::kNewcomer;  // by its records; it is kFar meanwhile if an attempt with a far number is under way
-    uint64_t last_ms = 0;         // of its last record
-    uint64_t heard_ms = 0;        // of its last refusal, or of the first attempt of a visitor
-    uint64_t last_index = 0;      // of its last record; 0: there was none
-    uint64_t recorded_seq = 0;    // the highest
+    Kind home = Kind::kNewcomer;  // by its records; `kind` is kFar while an attempt with a far number is under way
+    uint64_t last_ms = 0;         // time of its last record
+    uint64_t heard_ms = 0;        // time of its last refusal, or of a visitor's first attempt
+    uint64_t last_index = 0;      // index of its last record; 0: there was none
+    uint64_t recorded_seq = 0;    // the highest seq of its records
     uint64_t first_incomplete = 0;
     size_t under_way = 0;
     size_t batch_bytes_under_way = 0;
     size_t batch_bytes = 0;
-    std::vector<Result> results{};  // by seq, from `begin` on
+    std::vector<Result> results{};  // ordered by seq; those before `begin` are empty places
     size_t begin = 0;
     ListHook order_hook{};
     ListHook holder_hook{};
@@ -209,7 +226,7 @@ class CompletionTable {
     return client.kind == Kind::kVisitor || client.kind == Kind::kFarVisitor;
   }
   [[nodiscard]] size_t count(Kind kind) const { return count_[static_cast<size_t>(kind)]; }
-  /// Clients with a record.
+  /// Number of clients with a record.
   [[nodiscard]] size_t recorded_count() const {
     return clients_.size() - count(Kind::kVisitor) - count(Kind::kFarVisitor);
   }
@@ -229,13 +246,13 @@ class CompletionTable {
 
   CompletionLimits limits_;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Client>> clients_;
-  std::array<Order, kKinds> order_;     // the one with the oldest record first
-  std::array<size_t, kKinds> count_{};  // in order_
-  Holders holders_;                     // of batches' results; likewise
+  std::array<Order, kKinds> order_;     // per kind; the client with the oldest record first
+  std::array<size_t, kKinds> count_{};  // clients in order_, per kind
+  Holders holders_;                     // clients with results of batches; the oldest record first
   size_t results_ = 0;
   size_t batch_bytes_ = 0;
   uint64_t floor_ = 0;
-  uint64_t floor_ms_ = 0;  // when a client last went for another
+  uint64_t floor_ms_ = 0;  // when a client was last dropped for another
 };
 
 }  // namespace skua::kv

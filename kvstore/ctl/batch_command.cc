@@ -1,4 +1,4 @@
-// batch.
+// skuactl batch.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -25,7 +25,7 @@ struct BatchArguments {
   Durability durability = Durability::kDefault;
 };
 
-/// The result's status; operations are called by their lines.
+/// The result's status, with the number of the line of the operation that failed.
 absl::Status status_of(const BatchResult& result, const std::vector<size_t>& lines) {
   const auto failed = std::ranges::find_if(result.ops, [](const BatchOpResult& op) { return !op.status.ok(); });
   if (result.ok() || failed == result.ops.end()) return result.status;
@@ -35,7 +35,7 @@ absl::Status status_of(const BatchResult& result, const std::vector<size_t>& lin
 }
 
 int report_batch(const Globals& globals, const BatchResult& result, const std::vector<size_t>& lines) {
-  // It says so if the batch may have been applied.
+  // The status says so if the batch may have been applied.
   if (!result.ok()) return report_failure(status_of(result, lines));
   if (globals.json) {
     nlohmann::json ops = nlohmann::json::array();

@@ -44,13 +44,13 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near ? absl::StrCat("; did you mean ", *near, "?") : std::string();
 }
 
-/// The operation of one line: its plain words and its options.
+/// One line: its words without options, and its options.
 struct Line {
   std::vector<std::string> words;
   BatchOpOptions options;
 };
 
-/// Takes the option at `words[i]`, and its value by moving `i`.
+/// Takes the option at `words[i]`. If the option has a value, moves `i` to it.
 absl::Status take_option(const std::vector<BatchWord>& words, size_t& i, BatchOpOptions& options_of_line) {
   const std::string& name = words[i].text;
   if (name == "--if-absent") {
@@ -99,7 +99,7 @@ absl::StatusOr<Line> read_line(std::string_view text) {
   return line;
 }
 
-/// Options that this operation does not take, in the words of the text.
+/// An error if the operation does not take one of the options. The error uses the option's name in the text (--ttl).
 absl::Status check_options(const std::string& name, const BatchOpOptions& options_of_line) {
   const bool is_patch = name == "patch";
   if (options_of_line.create_if_missing && !is_patch) return wrong("--create is for patch");
@@ -199,7 +199,7 @@ absl::Status parse_batch(std::string_view text, Batch& batch, std::vector<size_t
     const absl::StatusOr<Line> line = read_line(raw);
     const absl::Status status = line.ok() ? add_line(*line, batch) : line.status();
     if (!status.ok()) {
-      // The batch counts operations; people count lines.
+      // The batch's message has the number of the operation. Users count lines, so the line's number replaces it.
       absl::string_view why = status.message();
       if (absl::StartsWith(why, "BATCH operation ")) why.remove_prefix(why.find(": ") + 2);
       return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", why));

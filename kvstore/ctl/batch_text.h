@@ -1,4 +1,4 @@
-// Batches as text, one operation per line:
+// Parses batches from text, one operation per line:
 //
 //   # money from one pocket to the other
 //   add left -5
@@ -8,9 +8,11 @@
 //   put KEY VALUE [--ttl TTL]     append KEY VALUE      patch KEY FIELD=VALUE... [--create]
 //   add KEY DELTA                 del KEY               expire KEY TTL|never
 //
-// and for each --if-version N, or for put, add and append --if-absent. Words are separated by blanks; one in double quotes
-// may have blanks and C's escapes (\n, \x00, \"), and is never an option. Empty lines, and those that begin with #, say nothing.
-// Lines may end as Windows ends them, and the text may begin with a byte order mark of UTF-8. Pure.
+// Every operation takes --if-version N. put, add, append, and patch with --create take --if-absent instead.
+//
+// Words are separated by blanks. A word in double quotes may contain blanks and the escapes of C (\n, \x00, \"), and is
+// never an option. Empty lines and lines that begin with # are ignored. Lines may end with CR LF, and the text may
+// begin with the byte order mark of UTF-8. Pure.
 #ifndef SKUA_KVSTORE_CTL_BATCH_TEXT_H_
 #define SKUA_KVSTORE_CTL_BATCH_TEXT_H_
 
@@ -32,14 +34,16 @@ struct BatchWord {
   friend bool operator==(const BatchWord&, const BatchWord&) = default;
 };
 
-/// The words of one line. INVALID_ARGUMENT: a quotation does not end, is not followed by a blank, or has a bad escape.
+/// Splits one line into words. INVALID_ARGUMENT: a quoted word does not end, is not followed by a blank, or has a bad
+/// escape.
 [[nodiscard]] absl::StatusOr<std::vector<BatchWord>> split_words(std::string_view line);
 
-/// Adds the operations of all lines to `batch`, and their lines' numbers, from 1, to `lines`. INVALID_ARGUMENT naming the line,
-/// what is wrong and what was expected.
+/// Adds the operations of all lines to `batch`, and for each operation the number of its line, from 1, to `lines`.
+/// INVALID_ARGUMENT names the line, what is wrong and what was expected.
 [[nodiscard]] absl::Status parse_batch(std::string_view text, Batch& batch, std::vector<size_t>& lines);
 
-/// A time to live as users write it: `30s`, `12h`. INVALID_ARGUMENT: no duration, less than a millisecond, more than 100 years.
+/// A time to live as users write it: `30s`, `12h`. INVALID_ARGUMENT: no duration, less than a millisecond, more than
+/// 100 years.
 [[nodiscard]] absl::StatusOr<std::chrono::nanoseconds> parse_ttl(const std::string& text);
 
 }  // namespace skua::kv::ctl

@@ -18,7 +18,7 @@ std::string state_of(const ClusterStatus::Node& node) {
   return absl::StrCat(liveness, node.replica_count == 0 ? ", drained" : ", draining");
 }
 
-/// What its replicas speak.
+/// The version of the replication protocol that the node speaks.
 std::string replication_of(const control::NodeInfo& node) {
   const std::string version = absl::StrCat("v", node.replication_version);
   return node.replicates() ? version : version + ", too old";

@@ -1,4 +1,4 @@
-// Nodes, tables and shards as text and as JSON.
+// Prints nodes, tables and shards as text and as JSON.
 #ifndef SKUA_KVSTORE_CTL_CLUSTER_PRINT_H_
 #define SKUA_KVSTORE_CTL_CLUSTER_PRINT_H_
 
@@ -12,10 +12,10 @@
 
 namespace skua::kv::ctl {
 
-/// With a heading, for table().
+/// Rows for table() (output.h); the first row is the heading.
 std::vector<std::vector<std::string>> node_rows(const control::ClusterStatus& status);
 std::vector<std::vector<std::string>> table_rows(const std::vector<control::TableSummary>& tables);
-/// A line for each shard, and what it lacks under those that are not settled.
+/// A line for each shard. Under a shard that is not settled, a line that says what it lacks.
 std::string shards_text(const control::ClusterStatus& status, const control::MapTable& table,
                         const std::vector<ShardView>& shards);
 

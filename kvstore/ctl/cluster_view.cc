@@ -16,7 +16,7 @@ using control::ClusterStatus;
 using control::Liveness;
 
 constexpr size_t kShortUuid = 8;
-// A cluster may have a thousand nodes; a message is one line.
+// Most nodes that a message lists: a cluster may have a thousand, and a message is one line.
 constexpr size_t kNamesMax = 8;
 
 std::string names_of(const std::vector<const ClusterStatus::Node*>& nodes) {
@@ -63,7 +63,7 @@ bool is_member(const ReplicaView& replica) {
   return replica.role == ReplicaView::Role::kPrimary || replica.role == ReplicaView::Role::kBackup;
 }
 
-/// What is wrong with one of the replicas of a shard, or going on; empty: nothing.
+/// What is wrong with a replica, or what it is doing (joining, copying, draining). Empty: nothing.
 std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
   const std::string who = absl::StrCat("node ", short_uuid(status, replica.uuid));
   if (is_member(replica) && replica.lost_storage) return absl::StrCat(who, " lost its storage");
@@ -78,7 +78,7 @@ std::string remark_on(const ClusterStatus& status, const ReplicaView& replica) {
   return replica.draining ? absl::StrCat(who, " is draining") : std::string();
 }
 
-/// Of a shard with too few replicas that nobody copies: why it stays so; empty if it need not.
+/// If a shard has too few replicas and no node can take a further one: the reason. Otherwise empty.
 std::string why_nobody_copies(const ClusterStatus& status, const control::MapTable& table, const ShardView& view) {
   if (view.replicas.size() >= table.replicas) return {};
   std::vector<std::string> away;

@@ -1,7 +1,7 @@
-// A cluster for people: nodes by the names that people use, and what each shard lacks.
+// A view of the cluster for users: finds nodes by the names that users give, and says what each shard lacks.
 //
-// The status says who is alive, the shard map who holds what; both were asked for one after the other, so what
-// is put together here is as good as a glance. Pure.
+// The status says which nodes are alive. The shard map says which node holds which shard. The two are asked for one
+// after the other, so a view may combine states of slightly different moments. Pure.
 #ifndef SKUA_KVSTORE_CTL_CLUSTER_VIEW_H_
 #define SKUA_KVSTORE_CTL_CLUSTER_VIEW_H_
 
@@ -15,17 +15,18 @@
 
 namespace skua::kv::ctl {
 
+/// Fewest characters of a uuid that name a node.
 inline constexpr size_t kNodePrefixMin = 4;
 
-/// The node that `name` means: its uuid, the beginning of a uuid that no other one has (kNodePrefixMin characters at
-/// least: fewer may mean another node tomorrow), or its gRPC address ("host:port"). NOT_FOUND, INVALID_ARGUMENT (several, too
-/// short), naming those that there are.
+/// The node that `name` means: a node's uuid, a beginning of its uuid that no other node's uuid has, or its gRPC
+/// address ("host:port"). A beginning has at least kNodePrefixMin characters: a shorter one may mean another node when
+/// nodes join. NOT_FOUND; INVALID_ARGUMENT (several nodes match, or `name` is too short). Both list the nodes.
 absl::StatusOr<control::ClusterStatus::Node> find_node(const control::ClusterStatus& status, std::string_view name);
 
-/// For rows of text: enough of the uuid to tell it from others, as find_node takes it.
+/// A beginning of the uuid that no other node's uuid has. find_node() takes it.
 std::string short_uuid(const control::ClusterStatus& status, const std::string& uuid);
 
-/// What people may want to do, and need not: a line for each hint, with an empty one before it.
+/// The status's hints: things that users may want to do but need not. A line for each hint, after an empty line.
 std::string hints_text(const control::ClusterStatus& status);
 
 struct ReplicaView {
@@ -34,16 +35,16 @@ struct ReplicaView {
   std::string uuid = {};
   std::string grpc_address = {};
   uint32_t worker = 0;
-  /// Of a joining learner: the number of the attempt. Otherwise 0.
+  /// A joining learner: the number of its attempt to join. Otherwise 0.
   uint64_t join = 0;
   control::Liveness liveness = control::Liveness::kUnknown;
   bool draining = false;
-  /// The node came back without what this replica had.
+  /// The node came back without the data of this replica.
   bool lost_storage = false;
-  /// The node cannot open what this replica has; why, if it says so.
+  /// The node cannot open the data of this replica. unserved_why: the reason, if the node gives one.
   bool unserved = false;
   std::string unserved_why = {};
-  /// Of a learner that copies: how far it is. Empty: it does not say.
+  /// A learner that copies: its progress. Empty: the node reports none.
   std::string copy = {};
 };
 
@@ -56,11 +57,12 @@ struct ShardView {
   /// The primary first, learners last.
   std::vector<ReplicaView> replicas = {};
   uint32_t member_count = 0;
-  /// Its primary is alive, has its data and can open them.
+  /// The primary is alive, has its data and can open them.
   bool available = false;
-  /// And the view is as large as the table's min_insync wants it.
+  /// Available, and the view has at least min_insync members.
   bool writable = false;
-  /// All members there, on live nodes that are to keep them, nobody on the way.
+  /// Available, with all members, each on a live node that has the data and does not drain; no learner is copying or
+  /// joining.
   bool settled = false;
   /// Why it is not settled; empty if it is.
   std::string lacks = {};

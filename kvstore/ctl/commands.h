@@ -1,4 +1,4 @@
-// The command groups of skuactl; each declares its commands on the program.
+// The command groups of skuactl. Each function declares the commands of one group on the program.
 #ifndef SKUA_KVSTORE_CTL_COMMANDS_H_
 #define SKUA_KVSTORE_CTL_COMMANDS_H_
 
@@ -8,7 +8,7 @@
 
 namespace skua::kv::ctl {
 
-// `globals` outlives the program's run.
+// `globals` must outlive Program::run().
 void add_data_commands(app::Program& program, const Globals& globals);
 void add_write_commands(app::Program& program, const Globals& globals);
 void add_batch_command(app::Program& program, const Globals& globals);
@@ -19,7 +19,7 @@ void add_store_commands(app::Program& program, const Globals& globals);
 void add_status_command(app::Program& program, const Globals& globals);
 void add_doctor_command(app::Program& program, const Globals& globals);
 
-/// --durability, for commands that write.
+/// Adds --durability, for commands that write.
 void add_durability_option(app::Command& command, Durability& durability);
 
 }  // namespace skua::kv::ctl

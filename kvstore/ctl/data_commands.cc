@@ -1,4 +1,4 @@
-// get, ttl, scan. What writes: write_commands.cc, batch_command.cc.
+// skuactl get, ttl, scan. Commands that write: write_commands.cc, batch_command.cc.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -31,7 +31,7 @@ struct ScanArguments {
   uint32_t limit = 100;
 };
 
-/// A read that did not end well; an absent key is named.
+/// Reports a read that failed. For an absent key the message names the key.
 int report_read(const ReadArguments& arguments, const std::string& key, const ReadResult& result) {
   if (!absl::IsNotFound(result.status)) return report_failure(result.status);
   return report_failure(
@@ -121,7 +121,7 @@ void print_rows_json(const Globals& globals, const RowsResult& result) {
                          {"next_start_encoding", next.encoding},
                          {"next_start_argument", nullptr},
                          {"next_cursor", cursor}};
-  // With --raw-keys --start takes no escapes.
+  // With --raw-keys, --start takes no escapes, so the cursor cannot be given as --start.
   if (!globals.raw_keys) json["next_start_argument"] = cursor;
   print_json(json);
 }
@@ -131,7 +131,7 @@ void print_rows(const Globals& globals, const RowsResult& result) {
     std::printf("%s\t%s\n", key_text(row.key).c_str(), printable(row.value).c_str());
   }
   if (!result.has_more) return;
-  // Rows first, also where both streams are one.
+  // So that the rows come first if stdout and stderr go to the same place.
   std::fflush(stdout);
   std::fprintf(stderr, "%s: more rows follow; go on with %s\n", kProgram,
                start_option(globals, result.next_start).c_str());

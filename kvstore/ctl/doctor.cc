@@ -66,7 +66,7 @@ void examine_machine(std::vector<Finding>& out) {
                  "each connection and each file of RocksDB's takes one"});
 }
 
-/// Median time of a 4 KiB write and fdatasync; negative errno if it cannot be done.
+/// Median time of a 4 KiB write with fdatasync. If that fails: the negative errno.
 DurationNs sync_time_ns(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/.skua-doctor-", getpid());
   const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
@@ -88,7 +88,7 @@ DurationNs sync_time_ns(const std::string& directory) {
 }
 
 void examine_disk(const std::string& data_dir, std::vector<Finding>& out) {
-  // What cannot be looked at is taken for absent: the file system's errors are the findings here.
+  // A path that cannot be examined counts as absent. The errors of the calls below are the findings.
   std::error_code error;
   fs::path there = fs::absolute(data_dir, error);
   while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();

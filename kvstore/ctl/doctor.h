@@ -1,4 +1,5 @@
-// Doctor: what would stop this machine from running each transport, why that matters, and the command that mends it.
+// Doctor: finds what would keep this machine from running a node with each transport. Each finding says why it matters
+// and which command mends it.
 #ifndef SKUA_KVSTORE_CTL_DOCTOR_H_
 #define SKUA_KVSTORE_CTL_DOCTOR_H_
 
@@ -12,13 +13,13 @@
 namespace skua::kv::ctl {
 
 struct DoctorOptions {
-  /// Where a node would keep its data; the disk is tried there.
+  /// The directory where a node would keep its data. The disk is tested there; the directory need not exist.
   std::string data_dir = ".";
   DpdkPlan dpdk;
   VerbsPlan verbs;
 };
 
-/// Looks at the machine; takes less than a second.
+/// Examines this machine. Takes less than a second.
 std::vector<Finding> examine(const DoctorOptions& options);
 
 }  // namespace skua::kv::ctl

@@ -1,4 +1,4 @@
-// doctor: prints what examine() found.
+// skuactl doctor: prints the findings of examine().
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kLockedBytesWanted = uint64_t{1} << 30;
 constexpr uint64_t kMtuWanted = 1500;
 
-/// Capabilities that DPDK's drivers ask for, by their bit in CapEff.
+/// A capability that DPDK's drivers ask for. `bit`: its bit in CapEff.
 struct Capability {
   int bit;
   const char* name;
@@ -39,14 +39,14 @@ constexpr Capability kCapabilities[] = {
     {21, "cap_sys_admin", "af_xdp, physical addresses"},
 };
 
-/// Drivers under which DPDK gets at a network card.
+/// True if DPDK can use a network card that is bound to this driver.
 bool serves_dpdk(const std::string& driver) {
-  // The last ones share the card: the kernel keeps its interface, and DPDK has queues of its own.
+  // With the two mlx drivers the card is shared: the kernel keeps its interface, and DPDK has queues of its own.
   static constexpr const char* kDrivers[] = {"vfio-pci", "igb_uio", "uio_pci_generic", "mlx5_core", "mlx4_core"};
   return std::find(std::begin(kDrivers), std::end(kDrivers), driver) != std::end(kDrivers);
 }
 
-/// The kernel's interfaces on a card, also those with a device of their own in between (virtio).
+/// The network interfaces of a card. With virtio there is another device between the card and the interface.
 std::vector<std::string> interfaces_on(const std::string& class_net, const std::string& pci) {
   std::vector<std::string> out;
   for (const std::string& name : names_in(class_net)) {
@@ -86,7 +86,7 @@ class Examiner {
 
  private:
   [[nodiscard]] std::string path(const std::string& name) const { return host_.root + name; }
-  /// The verdict on something that is missing.
+  /// The verdict if something is missing that DPDK may need. `needed`: the plan needs it.
   [[nodiscard]] Verdict lack(bool needed) const {
     return needed && plan_.wanted ? Verdict::kFailure : Verdict::kWarning;
   }
@@ -227,7 +227,7 @@ void Examiner::locked_memory() {
       "memory that a card reads and writes is locked: packet buffers, and messages sent without copying");
 }
 
-// --- Getting at devices
+// --- Access to devices
 
 void Examiner::iommu() {
   const size_t groups = names_in(path("/sys/kernel/iommu_groups")).size();
@@ -330,7 +330,7 @@ void Examiner::interface(const std::string& name) {
                "a card that is bound to vfio-pci has none; name it by its PCI address");
   }
   const uint64_t mtu = number_in(directory + "/mtu");
-  // Veths of a namespace that is up say "up"; some virtual interfaces know no state, but have a carrier.
+  // Some virtual interfaces have no operstate "up", but have a carrier.
   const bool up = first_line(directory + "/operstate") == "up" || first_line(directory + "/carrier") == "1";
   std::string driver = link_name(directory + "/device/driver");
   if (driver.empty()) driver = "virtual";

@@ -1,6 +1,6 @@
-// Doctor for DPDK: library and drivers, memory, privileges, network cards, the link and MTU of interfaces.
+// Doctor for DPDK: examines library and drivers, memory, privileges, network cards, and the link and MTU of interfaces.
 //
-// Everything is read from files of the kernel's below `root`, so that a test can show it any machine.
+// Everything is read from the kernel's files below DpdkHost::root, so that a test can imitate any machine.
 #ifndef SKUA_KVSTORE_CTL_DOCTOR_DPDK_H_
 #define SKUA_KVSTORE_CTL_DOCTOR_DPDK_H_
 
@@ -12,21 +12,21 @@
 
 namespace skua::kv::ctl {
 
-/// What DPDK is to be used for here.
+/// How DPDK is to be used on this machine.
 struct DpdkPlan {
-  /// DPDK is going to be used: what it cannot do without is then a failure, else a warning.
+  /// DPDK is going to be used. Then a lack of something that DPDK needs is a failure, otherwise a warning.
   bool wanted = false;
-  /// As --dpdk-devices takes them. Interfaces that vdevs name (iface=eth1) are looked at as well.
+  /// The devices, in the form of --dpdk-devices. Interfaces that vdevs name (iface=eth1) are examined, too.
   std::string devices{};
-  /// More interfaces of the kernel's to look at.
+  /// Further network interfaces to examine.
   std::vector<std::string> interfaces{};
   bool huge_pages = true;
 };
 
 struct DpdkHost {
-  /// In front of /sys, /proc and /usr; empty: this machine.
+  /// The directory that holds sys, proc and usr. Empty: this machine's.
   std::string root;
-  /// Of the library that this program is built with, "22.11.11"; empty: without DPDK.
+  /// The version of the DPDK library that this program is built with: "22.11.11". Empty: built without DPDK.
   std::string dpdk_version;
   /// RLIMIT_MEMLOCK; UINT64_MAX: unlimited.
   uint64_t memlock_bytes = UINT64_MAX;

@@ -19,11 +19,11 @@
 namespace skua::kv::ctl {
 namespace {
 
-/// Packet buffers of one worker, with some messages; and with all that --message-memory allows.
+/// Locked memory: the packet buffers of one worker with a few messages, and with as many as --message-memory allows.
 constexpr uint64_t kLockedBytesNeeded = uint64_t{16} << 20;
 constexpr uint64_t kLockedBytesWanted = uint64_t{1} << 30;
 constexpr uint32_t kRdmaMtuMax = 4096;
-/// Of an Ethernet packet, what RoCE's own headers may take, as the kernel counts them.
+/// Bytes of an Ethernet packet that the kernel reserves for RoCE's headers.
 constexpr uint64_t kRoceHeaderBytes = 96;
 constexpr uint64_t kEthernetMtuWanted = 4200;
 
@@ -31,8 +31,8 @@ constexpr uint64_t kEthernetMtuWanted = 4200;
 struct Gid {
   std::string index;
   std::string type;       // "RoCE v2", "IB/RoCE v1"
-  std::string interface;  // RoCE: the network interface whose address it is
-  std::string text;       // fe80:0000:... as the kernel writes it
+  std::string interface;  // RoCE: the network interface that the GID belongs to
+  std::string text;       // as the kernel writes it: fe80:0000:...
   [[nodiscard]] bool is_link_local() const { return absl::StartsWith(text, "fe80:"); }
   [[nodiscard]] bool is_ipv4() const { return absl::StartsWith(text, "0000:0000:0000:0000:0000:ffff:"); }
 };
@@ -49,7 +49,7 @@ struct Port {
 
 using GidBytes = std::array<unsigned char, 16>;
 
-/// What an address is as a GID; nothing if the text is none.
+/// The GID of an IP address. Nothing if the text is not an IP address.
 std::optional<GidBytes> gid_of(const std::string& address) {
   GidBytes out{};
   if (inet_pton(AF_INET6, address.c_str(), out.data()) == 1) return out;
@@ -58,7 +58,7 @@ std::optional<GidBytes> gid_of(const std::string& address) {
   return std::nullopt;
 }
 
-/// As people write it: 10.77.0.1, fe80::1.
+/// The GID as an IP address in its usual notation: 10.77.0.1, fe80::1.
 std::string address_of(const Gid& gid) {
   const std::optional<GidBytes> bytes = gid_of(gid.text);
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -93,7 +93,7 @@ class Examiner {
 
  private:
   [[nodiscard]] std::string path(const std::string& name) const { return host_.root + name; }
-  /// The verdict on something that is missing.
+  /// The verdict if something is missing that verbs need.
   [[nodiscard]] Verdict lack() const { return plan_.wanted ? Verdict::kFailure : Verdict::kWarning; }
   void add(const char* name, Verdict verdict, std::string detail, std::string remedy, std::string why) {
     out_.push_back(
@@ -137,14 +137,14 @@ void Examiner::find_ports() {
         Gid gid{index, first_line(absl::StrCat(at, "/gid_attrs/types/", index)),
                 first_line(absl::StrCat(at, "/gid_attrs/ndevs/", index)),
                 first_line(absl::StrCat(at, "/gids/", index))};
-        // Entries that are not in use are zero, and have no type.
+        // Unused entries are zero.
         if (gid.text.find_first_not_of("0:") != std::string::npos) port.gids.push_back(std::move(gid));
       }
     }
   }
 }
 
-/// The plan names it, its device or one of its addresses; or nothing.
+/// The plan names this port, its device or one of its addresses, or it names no device at all.
 bool Examiner::is_meant(const Port& port) const {
   if (plan_.device.empty() || plan_.device == port.device || plan_.device == port.name()) return true;
   const std::optional<GidBytes> wish = gid_of(plan_.device);
@@ -240,7 +240,7 @@ void Examiner::named_device() {
 
 void Examiner::port_state(const Port& port) {
   const bool any = std::any_of(ports_.begin(), ports_.end(), [](const Port& other) { return other.active(); });
-  // Of a card with two ports one is often unused.
+  // A card with two ports often has an unused one: while another port is active, this is a warning only.
   const Verdict down = plan_.wanted && (!any || !plan_.device.empty()) ? Verdict::kFailure : Verdict::kWarning;
   const std::string interface = port.gids.empty() ? "" : port.gids.front().interface;
   add("port", port.active() ? Verdict::kOk : down,
@@ -276,7 +276,7 @@ void Examiner::gids(const Port& port) {
       "kind");
 }
 
-/// InfiniBand's is the subnet manager's to set, and not shown in files.
+/// Ethernet only: on InfiniBand the subnet manager sets the MTU, and the kernel's files do not show it.
 void Examiner::mtu(const Port& port) {
   if (!port.ethernet || port.gids.empty() || port.gids.front().interface.empty()) return;
   const std::string& interface = port.gids.front().interface;

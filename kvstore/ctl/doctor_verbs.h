@@ -1,6 +1,7 @@
-// Doctor for RDMA verbs: library and providers, kernel modules, devices and their ports, GIDs and MTU, device files, locked memory.
+// Doctor for RDMA verbs: examines library and providers, kernel modules, devices with their ports, GIDs and MTU, device
+// files, and locked memory.
 //
-// Everything is read from files of the kernel's below `root`, so that a test can show it any machine.
+// Everything is read from the kernel's files below VerbsHost::root, so that a test can imitate any machine.
 #ifndef SKUA_KVSTORE_CTL_DOCTOR_VERBS_H_
 #define SKUA_KVSTORE_CTL_DOCTOR_VERBS_H_
 
@@ -13,22 +14,22 @@
 
 namespace skua::kv::ctl {
 
-/// What verbs are to be used for here.
+/// How verbs are to be used on this machine.
 struct VerbsPlan {
-  /// They are going to be used: what they cannot do without is then a failure, else a warning.
+  /// Verbs are going to be used. Then a lack of something that they need is a failure, otherwise a warning.
   bool wanted = false;
-  /// As --verbs-device takes it: a device, a port of one, or an address; empty: whichever is active.
+  /// The device, in the form of --verbs-device: a device, a port of a device, or an address. Empty: any active port.
   std::string device{};
 };
 
 struct VerbsHost {
-  /// In front of /sys, /proc, /dev, /etc, /lib and /usr; empty: this machine.
+  /// The directory that holds sys, proc, dev, etc, lib and usr. Empty: this machine's.
   std::string root;
   /// This program is built with libibverbs.
   bool built = false;
   /// RLIMIT_MEMLOCK; UINT64_MAX: unlimited.
   uint64_t memlock_bytes = UINT64_MAX;
-  /// This user may read and write the file.
+  /// True if this user may read and write the file.
   std::function<bool(const std::string& path)> may_open;
 };
 

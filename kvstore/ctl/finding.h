@@ -9,15 +9,15 @@ namespace skua::kv::ctl {
 enum class Verdict { kOk, kWarning, kFailure };
 
 struct Finding {
-  /// What it is about: "machine", "disk", "tcp", "dpdk", "verbs".
+  /// What was examined: "machine", "disk", "tcp", "dpdk", "verbs".
   std::string area;
   std::string name;
   Verdict verdict = Verdict::kOk;
   /// What was found.
   std::string detail;
-  /// What to do about it, as a command where there is one; empty if nothing.
+  /// What to do, as a command if there is one. Empty: nothing.
   std::string remedy;
-  /// What it is good for, or what happens without it.
+  /// Why it matters: what it is needed for, or what happens without it.
   std::string why;
 };
 

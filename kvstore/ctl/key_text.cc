@@ -20,7 +20,7 @@ bool is_hex_escape(std::string_view text) {
 }  // namespace
 
 std::string key_text(std::string_view key) {
-  // Backslashes first: those that printable() adds are escapes.
+  // Doubles the key's own backslashes here, because those that printable() adds begin escapes.
   std::string out;
   while (true) {
     const size_t at = key.find('\\');

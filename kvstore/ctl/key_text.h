@@ -1,4 +1,5 @@
-// Keys as text: one notation for printing and for reading them, so that what a command prints can be given to another.
+// Keys as text. Commands print keys and take keys in the same notation, so a printed key can be given to another
+// command.
 //
 //   a\x00b     any byte, as two hex digits          \\     a backslash          everything else stands for itself
 //
@@ -15,11 +16,11 @@ namespace skua::kv::ctl {
 
 [[nodiscard]] std::string key_text(std::string_view key);
 
-/// The key that a text stands for: for every key `parse_key(key_text(key)) == key`. INVALID_ARGUMENT: a backslash that is
-/// no escape, with what to write instead.
+/// The key that `text` stands for. For every key: parse_key(key_text(key)) == key. INVALID_ARGUMENT: a backslash does
+/// not begin an escape; the message says what to write instead.
 [[nodiscard]] absl::StatusOr<std::string> parse_key(std::string_view text);
 
-/// As one word for a shell, in single quotes.
+/// `text` as one word for a shell, in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
 }  // namespace skua::kv::ctl

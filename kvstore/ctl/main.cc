@@ -1,4 +1,4 @@
-// skuactl: the operator's and the curious user's command line.
+// skuactl: the command line for operators and users of a cluster.
 #include <string>
 
 #include "app/config.h"

@@ -1,4 +1,4 @@
-// node list, drain, undrain, remove.
+// skuactl node list, drain, undrain, remove.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -38,7 +38,7 @@ int list(const Globals& globals) {
   return app::kExitOk;
 }
 
-/// Looks the node up and runs `use`.
+/// Finds the node called `name` and runs `use` with it. Reports a failure if there is no such node.
 int with_node(const Globals& globals, const std::string& name,
               const std::function<int(AdminClient&, const ClusterStatus::Node&)>& use) {
   AdminClient admin(globals.control_address, globals.timeout_ns);
@@ -61,7 +61,7 @@ bool is_alive(const ClusterStatus::Node& node) {
   return node.liveness == control::Liveness::kAlive;
 }
 
-/// Of a node that does not run: what its drain cannot do.
+/// If the node does not run: says which of its data the drain cannot move yet. Otherwise empty.
 std::string note_on_absence(const ClusterStatus::Node& node) {
   if (is_alive(node)) return {};
   return absl::StrCat(
@@ -69,12 +69,12 @@ std::string note_on_absence(const ClusterStatus::Node& node) {
       ": shards that other nodes have too are copied from those; what only it has moves when it runs again");
 }
 
-/// What is left to be moved, and what keeps it from that.
+/// What the drain still has to move, and what prevents that.
 std::string left_of(const ClusterStatus::Node& node) {
   return node.drain_progress.empty() ? counted(node.replica_count, "replica") + " left" : node.drain_progress;
 }
 
-/// What may keep a drain from going on: troubles that status shows.
+/// The troubles of nodes and cluster that `skuactl status` shows. They may be the reason why a drain does not go on.
 std::string troubles_of(const ClusterStatus& status) {
   std::string text;
   for (const ClusterStatus::Node& node : status.nodes) {
@@ -85,13 +85,13 @@ std::string troubles_of(const ClusterStatus& status) {
   return text;
 }
 
-/// Where a drain is that nobody waits for any longer.
+/// Says how to follow, or take back, a drain that this command no longer waits for.
 std::string goes_on(const std::string& uuid) {
   return absl::StrCat("The drain goes on in the cluster: skuactl node list tells how far it is, skuactl node undrain ",
                       uuid, " takes it back");
 }
 
-/// Until the node holds nothing more, `limit_ns` passed or Ctrl-C; progress goes to stderr, once for each news.
+/// Waits until the node holds no replicas, `limit_ns` has passed, or Ctrl-C. Prints progress on stderr when it changes.
 int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& stop, const std::string& uuid,
                 DurationNs limit_ns) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
@@ -116,7 +116,7 @@ int await_empty(const Globals& globals, AdminClient& admin, app::StopSignal& sto
       }
       troubles = troubles_of(*status);
     } else {
-      // The control plane comes back, and the drain outlives that.
+      // Keeps waiting: the drain survives a restart of the control plane.
       left = std::string(status.status().message());
     }
     if (left != shown) std::fputs(app::error_line(kProgram, left).c_str(), stderr);

@@ -21,14 +21,14 @@
 namespace skua::kv::ctl {
 namespace {
 
-/// Of one cell of a table: what it says may be a peer's.
+/// Most bytes of a table's cell: its text may come from a peer.
 constexpr size_t kCellBytesMax = 1000;
 
-/// No answer came, or not from the control plane, and the request may have reached it.
+/// True if the control plane did not answer, but the request may have reached it.
 bool may_have_been_done(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return true;
   if (!absl::IsUnavailable(status)) return false;
-  // gRPC's own words for a connection that broke after it was made.
+  // gRPC's messages for a connection that broke after it had been established.
   for (const char* broken : {"Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY", "Stream removed",
                              "keepalive", "End of TCP stream", "Transport closed"}) {
     if (absl::StrContains(status.message(), broken)) return true;
@@ -82,7 +82,7 @@ std::string read_input(const std::string& path) {
     if (isatty(STDIN_FILENO) != 0) std::fprintf(stderr, "%s: reads from the terminal; Ctrl-D ends it\n", kProgram);
     return read_standard_input();
   }
-  // What is a little too large gets its exact size told by whoever checks it.
+  // This limit is above that of a value. The check of the value reports the exact size of files between the two limits.
   absl::StatusOr<std::string> text = app::read_file(path, kMessageBytesMax);
   if (absl::StrContains(text.status().message(), " has more than ")) too_large(path);
   if (!text.ok()) app::fail_usage(kProgram, absl::StrCat("cannot read the file: ", text.status().message()));
@@ -90,7 +90,7 @@ std::string read_input(const std::string& path) {
 }
 
 void print_json(const nlohmann::json& json, int indent) {
-  // What is no UTF-8 comes from a peer or a file name; a program that reads this must not stumble over it.
+  // Text from a peer or a file name may be invalid UTF-8. It is replaced, so that programs can parse the output.
   std::printf("%s\n", json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 

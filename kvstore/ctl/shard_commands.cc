@@ -1,4 +1,4 @@
-// shard show, move, transfer, recover.
+// skuactl shard show, move, transfer, recover.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -33,13 +33,13 @@ struct ShardArguments {
   bool yes = false;
 };
 
-/// For Option::check: a shard is a number.
+/// For Option::check: what is wrong with a shard's number.
 std::optional<std::string> complaint_of_shard(const std::string& text) {
   const bool number = !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
   return number ? std::nullopt : std::optional<std::string>("must be a shard's number, from 0");
 }
 
-/// A shard's number; kAllShards if it was not given.
+/// The shard's number. kAllShards if none was given.
 int64_t shard_number(const std::string& text) {
   int64_t number = kAllShards;
   return absl::SimpleAtoi(text, &number) ? number : kAllShards;
@@ -53,7 +53,7 @@ absl::Status check_shard(const control::Table& table, int64_t shard) {
           : absl::StrCat("table ", table.name, " has shards 0 to ", table.shard_count - 1, ", no shard ", shard));
 }
 
-/// OK if the cluster has the table, and the table the shard.
+/// OK if the cluster has the table and the table has the shard. NOT_FOUND otherwise.
 absl::Status check_shard(const ClusterStatus& status, const std::string& name, int64_t shard) {
   if (absl::Status known = check_table(status.tables, name); !known.ok()) return known;
   const auto summary = std::ranges::find_if(
@@ -87,7 +87,8 @@ int show(const Globals& globals, const ShardArguments& arguments) {
   return app::kExitOk;
 }
 
-/// Runs `change` with the uuids of the nodes that are meant, and prints `done`. `warning`: asked before, if not empty.
+/// Finds the nodes that the arguments name, runs `change` with their uuids, and prints `done`. If `warning` is not
+/// empty, the user must confirm it first.
 int change_shard(
     const Globals& globals, const ShardArguments& arguments, const char* done, const std::string& warning,
     const std::function<absl::Status(AdminClient&, uint32_t, const std::string& from, const std::string& to)>& change) {

@@ -1,4 +1,4 @@
-// status: what the control plane knows of nodes and tables, and what is not as it should be.
+// skuactl status: prints what the control plane knows of nodes and tables, and what is wrong with them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 using control::AdminClient;
 using control::ClusterStatus;
 
-/// A shard that lacks something, for a line.
+/// A shard that is not settled; the report has a line for it.
 struct Unsettled {
   std::string table;
   ShardView shard;
@@ -105,8 +105,8 @@ void print_status_json(const Report& report) {
               {"hints", status.hints}});
 }
 
-/// The first report in which all is settled, or the last one before the limit or Ctrl-C, which sets `stopped`. A
-/// control plane that never answered is not waited for: its address may be wrong.
+/// Waits until all shards are settled, the limit has passed, or Ctrl-C (sets `stopped`). Returns the newest report. If
+/// the first look fails, returns its error without waiting: the address may be wrong.
 absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_ns, app::StopSignal* stop,
                                           bool& stopped) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit_ns);
@@ -115,7 +115,7 @@ absl::StatusOr<Report> look_until_settled(AdminClient& admin, DurationNs limit_n
     if (stop == nullptr || std::chrono::steady_clock::now() + kStatusPause >= end) break;
     stopped = stop->wait_for(kStatusPauseNs).has_value();
     if (stopped) break;
-    // What is there stays if the control plane is restarted meanwhile.
+    // If the control plane does not answer, it may be restarting: the last report is kept.
     if (absl::StatusOr<Report> newer = look(admin); newer.ok()) report = std::move(newer);
   }
   return report;

@@ -1,4 +1,4 @@
-// store inspect, verify, dump: the command lines, the lock, and who the directory belongs to.
+// skuactl store inspect, verify, dump: command lines, the directory's lock, and the check of its identity.
 #include "kvstore/ctl/store_commands.h"
 
 #include <unistd.h>
@@ -29,7 +29,7 @@
 namespace skua::kv::ctl {
 namespace {
 
-constexpr int64_t kFormatVersion = 1;  // of the node's directory
+constexpr int64_t kFormatVersion = 1;  // the newest format of a node's directory that this program knows
 constexpr char kNodeRole[] = "node";
 constexpr size_t kNamesMax = 8;
 constexpr DurationNs kProgressPause = 2 * kSecond;
@@ -42,7 +42,7 @@ struct StoreArguments {
   int64_t shard = -1;
 };
 
-/// The 16 bytes of a UUID that was checked when it was read; zeros for none.
+/// The 16 bytes of a UUID. `text` was checked when it was read; if it is empty, the bytes are zero.
 std::array<std::byte, 16> uuid_bytes(const std::string& text) {
   const std::string bytes = absl::HexStringToBytes(absl::StrReplaceAll(text, {{"-", ""}}));
   std::array<std::byte, 16> out{};
@@ -50,7 +50,7 @@ std::array<std::byte, 16> uuid_bytes(const std::string& text) {
   return out;
 }
 
-/// Says how far long work is, a line on stderr every few seconds.
+/// Reports the progress of long work: a line on stderr every kProgressPause.
 OfflineProgress progress_lines(const char* what) {
   auto told = std::make_shared<TimeNs>(SteadyClock().now_ns());
   return [told, what](uint64_t done, uint64_t total) {
@@ -62,7 +62,7 @@ OfflineProgress progress_lines(const char* what) {
   };
 }
 
-/// Directories of nodes right below `directory`: somebody gave the one around them.
+/// Names of the nodes' directories directly below `directory`. The user may have given their parent by mistake.
 std::vector<std::string> nodes_below(const std::string& directory) {
   std::vector<std::string> found;
   for (const std::string& name : names_in(directory)) {
@@ -72,7 +72,7 @@ std::vector<std::string> nodes_below(const std::string& directory) {
   return found;
 }
 
-/// Why a directory without an identity is no node's.
+/// Why `directory`, which has no identity, is not the data directory of a node.
 std::string why_no_node(const std::string& directory) {
   std::error_code error;
   const std::filesystem::file_status there = std::filesystem::status(directory, error);
@@ -88,7 +88,8 @@ std::string why_no_node(const std::string& directory) {
   return names_in(directory).empty() ? "it is empty" : "it has no identity.toml";
 }
 
-/// Ends the program where no other attempt can help.
+/// The identity of a node's data directory. Ends the program if the directory has none, a damaged one, that of the
+/// control plane, or one of a newer format.
 app::DataDirIdentity identity_of(const std::string& directory) {
   const absl::StatusOr<std::optional<app::DataDirIdentity>> found = app::read_identity(directory);
   if (absl::IsDataLoss(found.status())) app::fail(kProgram, std_view(found.status().message()));

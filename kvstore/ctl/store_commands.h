@@ -1,4 +1,4 @@
-// store: what of it another file of ours needs.
+// skuactl store: declarations that store_commands.cc and store_print.cc share.
 #ifndef SKUA_KVSTORE_CTL_STORE_COMMANDS_H_
 #define SKUA_KVSTORE_CTL_STORE_COMMANDS_H_
 
@@ -8,13 +8,15 @@
 
 namespace skua::kv::ctl {
 
-/// A stopped node's directory: locked, and everything in it opened.
+/// The data directory of a stopped node, with its store open. store_commands.cc keeps the directory locked while a
+/// command uses this.
 struct OpenedStore {
   std::string directory;
   app::DataDirIdentity identity;
   std::unique_ptr<OfflineStore> store;
 };
 
+// Each prints its report and returns the exit code.
 int inspect_store(const Globals& globals, const OpenedStore& opened);
 int verify_store(const Globals& globals, const OpenedStore& opened);
 

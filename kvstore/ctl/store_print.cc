@@ -1,4 +1,4 @@
-// store inspect, verify, dump: how they are told.
+// skuactl store inspect, verify, dump: their output.
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@
 namespace skua::kv::ctl {
 namespace {
 
-constexpr int kOneLine = -1;  // nlohmann's indent
+constexpr int kOneLine = -1;  // indent for print_json(): no line breaks
 
 std::string name_of(ShardId id) {
   return absl::StrCat(id.table_id, "-", id.shard);
@@ -70,7 +70,7 @@ FileTotals files_of(const OfflineShard& shard) {
 
 // --- inspect
 
-/// Counting ends at either: a look at a large store is to be quick, and its bytes say more anyway.
+/// Counting stops at either limit, so that inspecting a large store is quick.
 constexpr uint64_t kKeysCountedMax = 100'000;
 constexpr uint64_t kBytesCountedMax = uint64_t{64} << 20;
 
@@ -79,7 +79,8 @@ struct KeyCount {
   bool complete = false;
 };
 
-/// The keys that each sound shard would serve, with what the log has; shards that counting did not come to are not there.
+/// The number of keys that each sound shard would serve, from its database and the log. Shards that were not reached
+/// before a limit are missing.
 std::map<ShardId, KeyCount> count_keys(const OfflineStore& store) {
   std::map<ShardId, KeyCount> counts;
   for (const OfflineShard& shard : store.shards()) {

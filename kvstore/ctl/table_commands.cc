@@ -1,4 +1,4 @@
-// table create, list, drop.
+// skuactl table create, list, drop.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -27,7 +27,7 @@ using control::AdminClient;
 constexpr DurationNs kWaitReady = 5 * kSecond;
 constexpr DurationNs kWaitReadyMax = 60 * kSecond;
 
-/// The control plane answers after this time at the latest: so often Ctrl-C is looked for.
+/// The longest time for which one request lets the control plane wait. Ctrl-C is checked between requests.
 constexpr DurationNs kWaitAtOnce = 200 * kMillisecond;
 
 uint32_t wait_ms(DurationNs wait_ns) {
@@ -55,7 +55,8 @@ void print_created_json(const control::CreatedTable& made) {
   print_json(json);
 }
 
-/// Of a table that is there and not served by all of its nodes: which they are, and how to go on.
+/// For a table that exists but is not served by all of its nodes: names the nodes that are missing, and says what to
+/// do.
 std::string waits_for(AdminClient& admin, const control::CreatedTable& made) {
   std::vector<std::string> nodes;
   const absl::StatusOr<control::ClusterStatus> status = admin.status();
@@ -70,7 +71,8 @@ std::string waits_for(AdminClient& admin, const control::CreatedTable& made) {
                       ". Look with skuactl status; skuactl status --wait-settled 1m waits on");
 }
 
-/// Asks again and again for the table that is there, until it is ready or `end` has come. CANCELLED: Ctrl-C.
+/// Repeats create_table() for the existing table until the table is ready or `end` is reached. DEADLINE_EXCEEDED: not
+/// ready at `end`. CANCELLED: Ctrl-C.
 absl::Status await_ready(AdminClient& admin, control::CreateTableOptions wanted, control::CreatedTable& made,
                          TimeNs end, app::StopSignal& stop) {
   const SteadyClock clock;

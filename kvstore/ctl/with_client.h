@@ -1,4 +1,4 @@
-// What the commands that read or write keys share.
+// Functions shared by the commands that read or write keys, and by those that take a table, a node or a start key.
 #ifndef SKUA_KVSTORE_CTL_WITH_CLIENT_H_
 #define SKUA_KVSTORE_CTL_WITH_CLIENT_H_
 
@@ -15,48 +15,53 @@
 
 namespace skua::kv::ctl {
 
-/// Runs `use` with a client of the cluster that `globals` names and returns its exit code. Prints why there is none: the
-/// control plane is asked for `table` first, so that a wrong address or name is answered as fast, and in the same words, as by
-/// commands that ask nothing else. The time that takes is part of globals.timeout_ns.
+/// Runs `use` with a client of the cluster that `globals` names, and returns its exit code. If there is no client,
+/// prints why and returns a failure's exit code. Asks the control plane for `table` first: so a wrong address or name
+/// is reported as fast, and in the same words, as by commands that only ask the control plane. globals.timeout_ns
+/// includes that time.
 int with_client(const Globals& globals, const std::string& table, const std::function<int(Client&)>& use);
 
-/// OK if `tables` have one of this name; else NOT_FOUND, with the nearest name or those that there are.
+/// OK if `tables` has a table of this name. NOT_FOUND otherwise; it names the most similar name or the existing tables.
 absl::Status check_table(const std::vector<control::TableSummary>& tables, const std::string& name);
 
-/// The same; if there are no tables at all, also with the troubles of the cluster, which may say why: a control plane
-/// that was started on a wrong directory has none.
+/// The same. If there is no table at all, NOT_FOUND also has the troubles of the cluster, which may say why: for
+/// example, a control plane that was started on a wrong directory has no tables.
 absl::Status check_table(control::AdminClient& admin, const std::vector<control::TableSummary>& tables,
                          const std::string& name);
 
-/// The key that is meant by an argument or option called `what`. Ends the program if it is none, or no key can be so long.
+/// The key that `text` stands for; `text` is the value of the argument or option called `what`. Ends the program if
+/// `text` has a bad escape, or if the key is empty or too long.
 std::string key_of(const Globals& globals, const std::string& what, const std::string& text);
 
-/// Where a command begins: at a key of the user's, or at one that it printed before.
+/// The key at which a command begins: one that the user chose (--start), or one that the command printed before
+/// (--cursor).
 struct StartArguments {
   std::string start;
   std::string cursor;
 };
 void add_start_options(app::Command& command, StartArguments& arguments, const char* help);
 
-/// The key to begin with; empty: the smallest. Ends the program if there is none that is meant.
+/// The key at which to begin. Empty: the smallest key. Ends the program if both options are given, or the key is
+/// invalid.
 std::string start_of(const Globals& globals, const StartArguments& arguments);
 
-/// How such a command is told to go on from a key: `--start='a\x00'`, and with --raw-keys `--cursor='a\x00'`.
+/// The option that makes such a command go on from `key`: `--start='a\x00'`; with --raw-keys `--cursor='a\x00'`.
 std::string start_option(const Globals& globals, std::string_view key);
 
-/// A command of this name with the arguments TABLE and KEY.
+/// Adds a command of this name with the arguments TABLE and KEY.
 app::Command& add_key_command(app::Program& program, const char* name, const char* summary, std::string& table,
                               std::string& key);
 
-/// Whether a text was given: on the command line, be it empty, or elsewhere, where an empty one means none.
+/// True if the option was given: on the command line, even if its text is empty, or elsewhere with a text that is not
+/// empty.
 inline bool is_given(const app::Option& option, const std::string& text) {
   return option.origin() == app::Origin::kFlag || !text.empty();
 }
 
-/// For Option::check: a node's name is not empty.
+/// For Option::check: what is wrong with a node's name; it must not be empty.
 std::optional<std::string> complaint_of_node(const std::string& text);
 
-/// The argument TABLE, or NAME: not empty.
+/// Adds the argument TABLE, or NAME, which must not be empty.
 void add_table_argument(app::Command& command, const char* name, std::string& table);
 
 }  // namespace skua::kv::ctl

@@ -1,4 +1,4 @@
-// put, add, append, expire, del.
+// skuactl put, add, append, expire, del.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -43,7 +43,7 @@ int report_write(const Globals& globals, const WriteArguments& arguments, const 
     return report_failure(absl::NotFoundError(
         absl::StrCat("table ", arguments.table, " has no key ", shell_word(key_text(key)), "; nothing was changed")));
   }
-  // It says so if the write may have been applied.
+  // The status says so if the write may have been applied.
   if (!result.ok()) return report_failure(result.status);
   if (globals.json) {
     nlohmann::json json = {
@@ -79,7 +79,8 @@ WriteOptions options_of(const WriteArguments& arguments) {
   return options;
 }
 
-/// VALUE, or what --file holds. One of them must be there: a value that was forgotten is not an empty one.
+/// The argument VALUE, or the content of --file. Exactly one must be given: a missing VALUE is an error, not an empty
+/// value.
 std::string value_of(const WriteArguments& arguments) {
   const bool from_file = is_given(*arguments.file_option, arguments.file);
   const bool has_value = is_given(*arguments.value_option, arguments.value);

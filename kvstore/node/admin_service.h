@@ -1,4 +1,4 @@
-// The gRPC service of admin.proto.
+// Makes the gRPC service Admin (admin.proto): reads a node's metrics.
 #ifndef SKUA_KVSTORE_NODE_ADMIN_SERVICE_H_
 #define SKUA_KVSTORE_NODE_ADMIN_SERVICE_H_
 
@@ -14,7 +14,8 @@ class Service;
 
 namespace skua::kv {
 
-/// `metrics` is called on gRPC's threads, several at once, and may wait for the workers.
+/// `metrics` returns the node's metrics as text, or the error that the caller gets. gRPC's threads call it, several at
+/// once. It may wait for the workers. Ownership of the service goes to the caller.
 [[nodiscard]] std::unique_ptr<grpc::Service> make_admin_service(std::function<absl::StatusOr<std::string>()> metrics);
 
 }  // namespace skua::kv

@@ -35,8 +35,8 @@ absl::Status check_part(const fs::directory_entry& part) {
   return no_access(error, absl::StrCat("no access to ", part.path().string()), kOwnAll);
 }
 
-/// Of a node that ran as another user once, often by sudo, some files are that user's. What is not a node's, such as
-/// lost+found, may be.
+/// A node that ran as another user once (often by sudo) has left files that belong to that user. Only names that a node
+/// creates are checked: other entries, such as lost+found, may belong to anybody.
 absl::Status check_parts(const std::string& path) {
   for (const char* name :
        {"skua.lock", "identity.toml", "state", "views", "unsynced", "shards", "snapshots", "copies", "log"}) {

@@ -1,4 +1,4 @@
-// Mistakes with a node's data directory that are found before anything is made in it.
+// Checks of a node's data directory. They run before the node creates anything in the directory.
 #ifndef SKUA_KVSTORE_NODE_DATA_DIR_CHECKS_H_
 #define SKUA_KVSTORE_NODE_DATA_DIR_CHECKS_H_
 
@@ -9,19 +9,20 @@
 
 namespace skua::kv {
 
-/// Whether `path` is there. INVALID_ARGUMENT: it, or what should be a directory above it, is something else.
-/// PERMISSION_DENIED: this process may not write there, or not make it, or parts of it belong to another user. Messages
-/// say what to do.
+/// True if `path` exists. The message of an error says what to do.
+/// INVALID_ARGUMENT: `path` is a dangling link, or a file stands where a directory is needed.
+/// PERMISSION_DENIED: this process may not write there, may not create the directory, or has no access to files in it
+/// that belong to another user, or the file system is read-only.
 [[nodiscard]] absl::StatusOr<bool> data_dir_exists(const std::string& path);
 
-/// For a directory without an identity: FAILED_PRECONDITION if it has a node's data all the same, which a new node
-/// would take for its own.
+/// For a directory without an identity file. FAILED_PRECONDITION: the directory holds data of a node. A new node would
+/// take these data for its own.
 [[nodiscard]] absl::Status check_has_no_data(const std::string& path);
 
-/// `path`, or the nearest directory above it that is there.
+/// `path`, or its nearest ancestor that exists.
 [[nodiscard]] std::string nearest_directory(const std::string& path);
 
-/// True if what is written to the file system of `path` is gone when the machine stops (tmpfs, ramfs).
+/// True if the file system of `path` lives in memory (tmpfs, ramfs), so that its files are lost when the machine stops.
 [[nodiscard]] bool is_in_memory(const std::string& path);
 
 }  // namespace skua::kv

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kSegmentsPerDisk = 24;
-/// Of a worker's log: one that is written, two in reserve.
+/// Smallest number of files of a worker's log: one being written, two spares.
 constexpr uint64_t kSegmentsMin = 3;
 
 }  // namespace

@@ -25,7 +25,7 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-/// `error` is getaddrinfo's, 0: found.
+/// Resolves a host. `error` becomes the error code of getaddrinfo(); 0: found.
 Addresses look_up(const std::string& host, const std::string& port, int flags, int family, int& error) {
   addrinfo hints = {};
   hints.ai_family = family;
@@ -106,14 +106,14 @@ absl::Status bind_error(const char* option, const std::string& host, uint32_t po
       return absl::AlreadyExistsError(absl::StrCat(what, "; stop the process that has the port (ss -ltnp 'sport = :",
                                                    port, "' names it), or give another port"));
     case EACCES: return absl::PermissionDeniedError(absl::StrCat(what, "; give a port above 1023"));
-    case EINVAL:  // an IPv6 address that is of one link only
+    case EINVAL:  // a link-local IPv6 address without its interface
     case EAFNOSUPPORT:
     case EADDRNOTAVAIL: return wrong(absl::StrCat(what, "; give an address of this machine (ip addr shows them)"));
     default: return absl::UnavailableError(what);
   }
 }
 
-/// Keeps the socket in `bound`, so that a second one on the same port fails.
+/// Binds and listens. Keeps the socket in `bound`, so that binding the same port again fails.
 absl::Status bind_one(const char* option, const std::string& host, uint32_t port, std::vector<Socket>& bound) {
   int error = 0;
   const Addresses found = look_up(host, absl::StrCat(port), AI_PASSIVE, AF_UNSPEC, error);
@@ -159,12 +159,12 @@ absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted) {
   const Addresses found = look_up(host, "", 0, AF_UNSPEC, error);
   if (error != 0) {
     const std::string what = absl::StrCat("--advertise-host ", host, " does not resolve: ", gai_strerror(error));
-    // Of a machine that is starting: the next try may do.
+    // This happens while a machine is starting; another attempt may succeed.
     if (error == EAI_AGAIN)
       return absl::DeadlineExceededError(absl::StrCat(what, "; try again, or give an IP address"));
     return wrong(absl::StrCat(what, "; write the name as DNS or /etc/hosts has it, or give an IP address"));
   }
-  // [::] takes IPv4 connections, too.
+  // A socket on [::] accepts IPv4 connections too.
   const bool v4 = wanted.data_host.empty() || !is_v6(wanted.data_host) || is_any(wanted.data_host);
   const bool v6 = wanted.data_host.empty() || is_v6(wanted.data_host);
   std::string best;

@@ -1,5 +1,5 @@
-// The addresses of a node: what it listens on, and what others are told. Mistakes in them are found before the node has
-// made or said anything.
+// Checks of a node's addresses: those that the node listens on, and the host that it tells others (the advertised
+// host). The checks run before the node creates anything or registers.
 #ifndef SKUA_KVSTORE_NODE_LISTENING_H_
 #define SKUA_KVSTORE_NODE_LISTENING_H_
 
@@ -11,31 +11,32 @@
 
 namespace skua::kv {
 
-/// Hosts are IP addresses or names, IPv6 addresses without brackets.
+/// Hosts are IP addresses or names. IPv6 addresses have no brackets.
 struct Listening {
   std::string grpc_host{};
-  uint16_t grpc_port = 0;  ///< 0: a free one
+  uint16_t grpc_port = 0;  ///< 0: any free port
   /// An IP address. Empty: sessions do not run over TCP.
   std::string data_host{};
-  uint16_t data_port = 0;  ///< worker 0's; worker i has the i-th after it. 0: free ones
+  uint16_t data_port = 0;  ///< of worker 0; worker i listens on data_port + i. 0: any free ports
   uint32_t workers = 1;
-  /// Empty: others are told the hosts above.
+  /// The host that others are told. Empty: they are told the hosts above.
   std::string advertise_host{};
 };
 
-/// INVALID_ARGUMENT names the options that do not go together, and what to write. Pure.
+/// INVALID_ARGUMENT: options contradict each other. The message names them and says what to write. Pure.
 [[nodiscard]] absl::Status check_listening(const Listening& wanted);
 
-/// The IP address that `wanted.advertise_host` stands for, of a kind that `wanted.data_host` listens on; of the
-/// loopback only if there is no other. Empty if no such host was given. INVALID_ARGUMENT: it does not resolve, or to no
-/// such address. DEADLINE_EXCEEDED: no name server answers just now. Blocks.
+/// The IP address of `wanted.advertise_host`, in an address family that `wanted.data_host` listens on (any family if
+/// `data_host` is empty). A loopback address is returned only if there is no other. Empty if `advertise_host` is empty.
+/// INVALID_ARGUMENT: the name does not resolve, or has no address of that family. DEADLINE_EXCEEDED: no name server
+/// answers at the moment. Blocks.
 [[nodiscard]] absl::StatusOr<std::string> resolve_advertise_host(const Listening& wanted);
 
-/// Why other machines cannot reach a node that listens like this and has `advertise_ip`; empty: nothing is known. Pure.
+/// Says why other machines cannot reach a node with these addresses. Empty: no reason is known. Pure.
 [[nodiscard]] std::string loopback_warning(const Listening& wanted, const std::string& advertise_ip);
 
-/// Binds all ports, for a moment: what is wrong with them shows, with its reason. ALREADY_EXISTS: in use;
-/// PERMISSION_DENIED; INVALID_ARGUMENT: not an address of this machine; UNAVAILABLE.
+/// Binds all ports and releases them again, to find errors early. ALREADY_EXISTS: a port is in use. PERMISSION_DENIED:
+/// this process may not use a port. INVALID_ARGUMENT: not an address of this machine. UNAVAILABLE: any other error.
 [[nodiscard]] absl::Status probe_listening(const Listening& wanted);
 
 }  // namespace skua::kv

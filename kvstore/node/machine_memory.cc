@@ -17,7 +17,8 @@
 namespace skua::kv {
 namespace {
 
-/// Stacks, malloc's arenas and mappings of files take addresses, but no memory.
+/// Addresses that a node needs beside its memory: stacks, malloc's arenas and file mappings take address space but
+/// little memory.
 constexpr uint64_t kAddressesBeside = uint64_t{1} << 30;
 
 std::string text_of(const std::string& path) {
@@ -27,7 +28,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// Empty: no number ("max"), or no file.
+/// The number in the file. Empty: the file has no number (such as "max"), or does not exist.
 std::optional<uint64_t> number_in(const std::string& path) {
   uint64_t number = 0;
   if (!absl::SimpleAtoi(text_of(path), &number)) return std::nullopt;

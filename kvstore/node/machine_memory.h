@@ -1,4 +1,4 @@
-// How much memory this machine, or the container that the process runs in, has for a node.
+// How much memory a node may use: limits of the machine, of the container (cgroup) and of the process.
 #ifndef SKUA_KVSTORE_NODE_MACHINE_MEMORY_H_
 #define SKUA_KVSTORE_NODE_MACHINE_MEMORY_H_
 
@@ -11,21 +11,21 @@
 
 namespace skua::kv {
 
-/// Bytes; empty: there is no such limit, or it is not known.
+/// Bytes. Empty: the limit does not exist or is unknown.
 struct MachineMemory {
   std::optional<uint64_t> physical{};
-  std::optional<uint64_t> cgroup{};         ///< the least of the process's cgroup and those above it
+  std::optional<uint64_t> cgroup{};         ///< the smallest limit of the process's cgroup and its ancestors
   std::optional<uint64_t> address_space{};  ///< ulimit -v
 };
 
-/// Of this process.
+/// The limits that hold for this process.
 [[nodiscard]] MachineMemory machine_memory();
 
-/// What the process's own cgroup and those above it allow. `membership` is /proc/self/cgroup's text; `root` where
-/// cgroups are mounted. Versions 1 and 2.
+/// The smallest memory limit of the process's cgroup and its ancestors. `membership` is the text of /proc/self/cgroup.
+/// `root` is where cgroups are mounted. Reads cgroup versions 1 and 2.
 [[nodiscard]] std::optional<uint64_t> cgroup_memory(std::string_view membership, const std::string& root);
 
-/// INVALID_ARGUMENT says which limit a node of `bytes` (--memory) does not fit into, and how much there is. Pure.
+/// INVALID_ARGUMENT: a node of `bytes` (--memory) exceeds a limit. The message names the limit and its value. Pure.
 [[nodiscard]] absl::Status check_fits(uint64_t bytes, const MachineMemory& machine);
 
 }  // namespace skua::kv

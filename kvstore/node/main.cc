@@ -1,4 +1,4 @@
-// skuad: the storage node. Options, the data directory, signals and the log are here; the rest is Node.
+// skuad: the storage node's main(). It handles options, the data directory, signals and the log; Node does the rest.
 #include <malloc.h>
 #include <sys/utsname.h>
 
@@ -50,7 +50,7 @@ namespace {
 
 constexpr const char* kProgram = "skuad";
 constexpr int64_t kFormatVersion = 1;
-/// What a node offers; a session's window is the smaller one of both ends.
+/// Window that a node offers. A session takes the smaller window of its two ends.
 constexpr uint16_t kSessionWindow = 256;
 
 enum class Polling : uint8_t { kAdaptive, kBusy };
@@ -90,13 +90,14 @@ struct Config {
   LogOptions log_files;
   LogIo log_io = LogIo::kAuto;
   size_t log_segment = 0;   // 0: by the disk's size
-  size_t disk_reserve = 0;  // likewise
+  size_t disk_reserve = 0;  // 0: by the disk's size
   size_t copy_rate = 0;
   bool check_config = false;
   app::LogOptions log;
 };
 
-/// --copy-rate 0: small machines copy more slowly, so that requests are not kept from the processors and the disk.
+/// Default of --copy-rate, in proportion to the number of processors. So copies on a small machine leave processor and
+/// disk time to requests.
 size_t copy_bytes_per_s() {
   constexpr size_t kBytesPerProcessor = size_t{8} << 20;
   return kBytesPerProcessor * std::max(1U, std::thread::hardware_concurrency());
@@ -112,7 +113,7 @@ std::optional<std::string> complain_about_zone(const std::string& text) {
 
 std::optional<std::string> complain_about_segment(const std::string& text) {
   const auto bytes = app::parse_size(text);
-  if (!bytes.ok() || *bytes == 0) return std::nullopt;  // what is no size is complained about elsewhere
+  if (!bytes.ok() || *bytes == 0) return std::nullopt;  // the option itself reports text that is not a size
   if (*bytes >= int64_t{kLogSegmentBytesMin} && *bytes % int64_t{kPageBytes} == 0) return std::nullopt;
   return "must be 0, or a multiple of 4KiB and at least 1MiB";
 }
@@ -228,7 +229,7 @@ void declare(app::Program& program, Config& config) {
   program.example("skuad --data-dir n1 --transport verbs --verbs-device mlx5_0", "sessions over an RDMA adapter");
 }
 
-/// The options' values have been found to be addresses.
+/// Precondition: the options hold valid addresses.
 Listening listening_of(const Config& config) {
   const auto numeric = [](const std::string& host) { return host == "localhost" ? std::string("127.0.0.1") : host; };
   const app::Address grpc = app::parse_address(config.grpc_address, kGrpcRules).value_or(app::Address{});
@@ -244,8 +245,8 @@ Listening listening_of(const Config& config) {
   return out;
 }
 
-/// Connections that a worker takes: all workers' are half of the files that may be open, because logs, databases and
-/// gRPC open files, too.
+/// Connections that a worker accepts. All workers together may take half of the files that may be open. Logs, databases
+/// and gRPC need the others.
 uint32_t callers_of_worker(uint32_t workers) {
   constexpr uint64_t kFew = 64;
   return static_cast<uint32_t>(
@@ -286,8 +287,9 @@ absl::StatusOr<MemoryBudget> memory_budget(const Config& config) {
                        .messages = config.message_memory});
 }
 
-/// Arenas of malloc keep what threads freed, and large blocks among small ones keep them apart: fewer arenas, and blocks from a
-/// memtable's on straight from the system and back to it. Before there are threads.
+/// Limits the memory that malloc retains. Arenas keep memory that threads freed, and fragment when large blocks lie
+/// among small ones. So there are few arenas, and blocks of 256 KiB or more (such as those of memtables) come from the
+/// system and return to it directly. Call it before threads exist.
 void tame_malloc() {
 #ifdef __GLIBC__
   constexpr int kArenasMax = 4;
@@ -297,7 +299,7 @@ void tame_malloc() {
 #endif
 }
 
-/// Scans of a few clients at a time.
+/// Smallest limit of memory for answers: enough for scans of a few clients at the same time.
 constexpr size_t kAnswersMin = size_t{64} << 20;
 
 rpc::EndpointOptions endpoint_options(const Config& config, const MemoryBudget& memory) {
@@ -330,7 +332,7 @@ std::string host_name() {
   return ::uname(&name) == 0 ? name.nodename : "unknown";
 }
 
-/// What starting again without a change cannot cure is a matter of usage.
+/// True for errors that another start cannot cure unless somebody changes something.
 bool is_usage(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kAlreadyExists:
@@ -354,7 +356,8 @@ T value_or_fail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-/// Of a directory that is new to the node.
+/// The value, for an operation on a data directory that no node has used yet. Such a node does not wait for room on a
+/// full disk but fails.
 template <typename T>
 T room_or_fail(absl::StatusOr<T> result) {
   if (!absl::IsResourceExhausted(result.status())) return value_or_fail(std::move(result));
@@ -367,7 +370,8 @@ void ok_or_fail(const absl::Status& status) {
   if (!status.ok()) fail(status);
 }
 
-/// Says that the disk is full, unless `told` says so already, and waits. False: the node is to stop.
+/// Logs that the disk is full, unless `told` is the same error already. Then waits kReopenPauseNs. False: the node must
+/// stop.
 bool pause_for_room(const app::Logger& logger, app::StopSignal& stop, const absl::Status& why, absl::Status& told) {
   if (std::exchange(told, why) != why) {
     logger.error("the disk is full, and the node cannot start: it tries again every 5 s; free space there",
@@ -380,7 +384,8 @@ absl::StatusOr<rpc::DpdkOptions> dpdk_options(const Config& config) {
   return config.dpdk.to_options(static_cast<uint16_t>(config.workers));
 }
 
-/// DPDK's EAL and ports; null unless sessions run over them. What DPDK lacks is for people to mend.
+/// Starts DPDK's EAL and ports. Null unless sessions run over DPDK. An error exits the process as a usage error,
+/// because a person must correct it.
 std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
   if (config.transport != TransportKind::kDpdk) return nullptr;
   absl::StatusOr<std::unique_ptr<rpc::DpdkFabric>> fabric = rpc::DpdkFabric::start(value_or_fail(dpdk_options(config)));
@@ -388,7 +393,8 @@ std::unique_ptr<rpc::DpdkFabric> start_dpdk(const Config& config) {
   return *std::move(fabric);
 }
 
-/// The RDMA device; null unless sessions run over it. What is missing is for people to mend.
+/// Opens the RDMA device. Null unless sessions run over verbs. An error exits the process as a usage error, because a
+/// person must correct it.
 std::unique_ptr<rpc::VerbsFabric> start_verbs(const Config& config) {
   if (config.transport != TransportKind::kVerbs) return nullptr;
   absl::StatusOr<std::unique_ptr<rpc::VerbsFabric>> fabric =
@@ -397,7 +403,7 @@ std::unique_ptr<rpc::VerbsFabric> start_verbs(const Config& config) {
   return *std::move(fabric);
 }
 
-/// Why the node must end, told by one of its threads to main.
+/// Carries the reason why the node must end from one of its threads to main().
 class Ending {
  public:
   explicit Ending(app::StopSignal& stop) : stop_(stop) {}
@@ -447,13 +453,13 @@ void log_memory(const app::Logger& logger, const MemoryBudget& memory) {
                                     {"log_group_per_worker", mib(memory.log_group)}});
 }
 
-/// What is there of the data directory, and held as long as the node runs.
+/// The lock and the identity of the data directory. The lock is held as long as the node runs.
 struct DataDir {
   std::optional<app::DirectoryLock> lock;
   app::DataDirIdentity identity;
 };
 
-/// Nothing: the node was told to stop meanwhile.
+/// Empty: the node was told to stop meanwhile.
 std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, const app::Logger& logger,
                                                           app::StopSignal& stop) {
   absl::Status told;
@@ -464,9 +470,9 @@ std::optional<app::DirectoryLock> lock_when_there_is_room(const Config& config, 
   }
 }
 
-/// Takes a directory that is there, before the addresses are tried: of a node that is started twice the directory says
-/// so, where a port would only be in use. A node that has been here waits for room. False: it was told to stop
-/// meanwhile.
+/// Locks an existing data directory. This happens before the addresses are probed: if a node is started twice, the lock
+/// says so, whereas the addresses would only say that a port is in use. A directory with an identity waits for room on
+/// a full disk. False: the node was told to stop meanwhile.
 bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSignal& stop, DataDir& data) {
   const bool known = value_or_fail(app::read_identity(config.data_dir)).has_value();
   data.lock = known ? lock_when_there_is_room(config, logger, stop)
@@ -481,7 +487,8 @@ bool take_data_dir(const Config& config, const app::Logger& logger, app::StopSig
   return true;
 }
 
-/// What sessions run over: the ports, or the devices, are found to be there before the node makes or says anything.
+/// The network that sessions run over. open_network() checks that ports or devices are usable before the node creates
+/// or registers anything.
 struct Network {
   std::unique_ptr<rpc::DpdkFabric> dpdk;
   std::unique_ptr<rpc::VerbsFabric> verbs;
@@ -518,7 +525,7 @@ NodeOptions node_options(const Config& config, const MemoryBudget& memory, const
   options.make_transport = network.dpdk != nullptr    ? dpdk_factory(*network.dpdk)
                            : network.verbs != nullptr ? verbs_factory(*network.verbs)
                                                       : tcp_factory(config, network.advertise_ip);
-  options.probe_transports = false;  // open_network() has done that
+  options.probe_transports = false;  // open_network() has probed the addresses
   options.endpoint = endpoint_options(config, memory);
   options.storage.cache_bytes = memory.cache;
   options.storage.write_buffer_bytes = memory.memtables;
@@ -533,7 +540,7 @@ NodeOptions node_options(const Config& config, const MemoryBudget& memory, const
   return options;
 }
 
-/// The first lines: where the node is, what it may have, and whom it belongs to.
+/// Writes the first lines of the log: addresses, data directory, cluster and memory of the node.
 void log_start(const Config& config, const app::Logger& logger, const app::DataDirIdentity& identity,
                const MemoryBudget& memory) {
   logger.info("starting",
@@ -572,11 +579,11 @@ int run_until_stopped(Node& node, const app::Logger& logger, app::StopSignal& st
   return stopped(logger, why);
 }
 
-/// Those that are always there, and some that libraries make when there is much to do.
+/// Threads that the node needs: those that always exist, and spare ones for libraries that create more under load.
 size_t threads_of(const Config& config) {
   constexpr size_t kAlways = 24;
   constexpr size_t kSpare = 16;
-  constexpr size_t kPerWorker = 3;  // its own, its log's, its applier
+  constexpr size_t kPerWorker = 3;  // the worker's own thread, its log thread and its applier
   return kAlways + kSpare + kPerWorker * config.workers + static_cast<size_t>(config.reader_threads) +
          static_cast<size_t>(config.background_threads);
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 
 constexpr size_t kProgramBytes = 48 * kMiB;
-constexpr size_t kQueueBytes = 12 * kMiB;  // of a worker: the applier's ring is nearly all of it
+constexpr size_t kQueueBytes = 12 * kMiB;  // per worker; nearly all of it is the applier's ring
 
 constexpr size_t kTierMin = 16 * kMiB;
 constexpr size_t kCacheMin = 16 * kMiB;
@@ -22,7 +22,8 @@ constexpr size_t kLogGroupMax = 32 * kMiB;
 constexpr size_t kGivenCacheMin = 8 * kMiB;
 constexpr size_t kGivenMemtablesMin = 4 * kMiB;
 
-/// Resident memory is kept between these shares of the budget, in 64ths, if the cache can do it.
+/// Resizing the cache keeps resident memory between these shares of the budget, where possible. Unit: 1/64 of the
+/// budget.
 constexpr size_t kResidentLow = 61;
 constexpr size_t kResidentHigh = 63;
 

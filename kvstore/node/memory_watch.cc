@@ -40,7 +40,7 @@ MemoryWatch::~MemoryWatch() {
 }
 
 void MemoryWatch::run() {
-  // For people looking at top(1); a failure changes nothing.
+  // The name is for people who look at top(1). A failure has no effect on the node.
   static_cast<void>(pthread_setname_np(pthread_self(), "memory-watch"));
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, kMemoryInterval, [this] { return stopping_; })) {
@@ -54,7 +54,7 @@ void MemoryWatch::look() {
   const auto resident = resident_bytes();
   if (!resident.ok()) return;
   const size_t ours = *resident - std::min(*resident, foreign_bytes_);
-  // A cache that is not full yet grows by itself.
+  // A larger limit is of no use to a cache that is not full yet.
   const bool fills = engine_.cache_used_bytes() < cache_bytes_ / 32 * 31;
   const size_t wanted = next_cache_bytes(budget_, ours, cache_bytes_);
   if (wanted == cache_bytes_ || (wanted > cache_bytes_ && fills)) return;

@@ -1,7 +1,8 @@
-// Keeps the process within its memory budget: once a second it compares what is resident with the budget, and makes RocksDB's
-// cache larger or smaller accordingly (memory_budget.h). What a smaller cache let go is given back to the system.
+// Keeps the process within its memory budget. Once a second it compares the resident memory with the budget and resizes
+// RocksDB's cache (memory_budget.h). Memory that a smaller cache frees is returned to the system.
 //
-// What was resident before the node started beyond the program's share (packet buffers of DPDK in plain memory) is not counted.
+// Memory that was resident before the node started, beyond the program's share, is not counted. An example is DPDK's
+// packet buffers in normal pages.
 #ifndef SKUA_KVSTORE_NODE_MEMORY_WATCH_H_
 #define SKUA_KVSTORE_NODE_MEMORY_WATCH_H_
 
@@ -16,12 +17,12 @@
 
 namespace skua::kv {
 
-/// Resident memory of this process; huge pages of hugetlbfs are not in it.
+/// Resident memory of this process in bytes, without huge pages of hugetlbfs. INTERNAL: /proc cannot be read.
 [[nodiscard]] absl::StatusOr<size_t> resident_bytes();
 
 class MemoryWatch {
  public:
-  /// Starts the thread. `engine` outlives the watch.
+  /// Starts the thread. `engine` outlives the watch. The destructor ends the thread.
   MemoryWatch(const MemoryBudget& budget, RocksdbEngine& engine);
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;

@@ -14,14 +14,15 @@
 namespace skua::kv {
 namespace {
 
-/// "host:port" with another host.
+/// Replaces the host of "host:port".
 std::string with_host(const std::string& address, const std::string& host) {
   if (host.empty()) return address;
   const std::string port = address.substr(address.rfind(':'));
   return host.find(':') == std::string::npos ? host + port : absl::StrCat("[", host, "]", port);
 }
 
-/// Of one link to another node's worker, under way: they stand before the next heartbeat, which must not come late.
+/// Bytes under way on one link to another node's worker. They are ahead of the next heartbeat on that link, so more of
+/// them would delay the heartbeat too much.
 constexpr size_t kPeerBytesMax = size_t{8} << 20;
 
 }  // namespace
@@ -33,7 +34,7 @@ absl::Status NodeImpl::start() {
   engine_ = make_rocksdb_engine(options_.storage);
   if (options_.memory_budget) memory_watch_ = std::make_unique<MemoryWatch>(*options_.memory_budget, *engine_);
   if (options_.cluster_id.empty()) {
-    // Which cluster is not known yet; that the addresses can be listened on is made sure of now.
+    // The cluster is unknown, so the workers start later. Errors with the addresses must show now.
     if (options_.probe_transports) {
       if (absl::Status probed = make_transports(""); !probed.ok()) return probed;
       transports_.clear();
@@ -42,7 +43,7 @@ absl::Status NodeImpl::start() {
     if (absl::Status made = make_transports(options_.cluster_id); !made.ok()) return made;
     auto recovered = recover(options_.cluster_id);
     if (absl::IsResourceExhausted(recovered.status())) {
-      note_no_room(recovered.status());  // registered() goes on
+      note_no_room(recovered.status());  // registered() tries again
     } else if (!recovered.ok()) {
       return recovered.status();
     } else if (absl::Status status = start_workers(options_.cluster_id, *std::move(recovered)); !status.ok()) {
@@ -67,7 +68,7 @@ absl::Status NodeImpl::make_transports(const std::string& cluster_id) {
 
 absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered recovered) {
   bootstrap_ = make_grpc_peer_bootstrap();
-  make_map_cache(cluster_id);  // before the workers, who may tell it to hurry
+  make_map_cache(cluster_id);  // before the workers, because they call hurry()
   std::vector<ShardHost*> hosts;
   std::vector<Worker*> watched;
   const std::lock_guard lock(mutex_);
@@ -80,7 +81,7 @@ absl::Status NodeImpl::start_workers(const std::string& cluster_id, Recovered re
     worker.self = {node_id_of(options_.node_uuid), state_.storage_incarnation};
     worker.links.cluster_id = cluster_id;
     worker.links.node_uuid = options_.node_uuid;
-    worker.links.seed = mix64(state_.incarnation << 8 | i);  // of pauses only
+    worker.links.seed = mix64(state_.incarnation << 8 | i);  // randomizes pauses only
     worker.links.bytes_max = kPeerBytesMax;
     worker.replication = replication_events(i);
     worker.copying = copy_means();
@@ -129,7 +130,7 @@ void NodeImpl::watch_storage(std::vector<Worker*> workers) {
   watch_ = std::make_unique<StorageWatch>(std::move(watch), std::move(workers));
 }
 
-/// Of a worker's replicas, on its thread.
+/// The callbacks of a worker's replicas. They run on the worker's thread.
 ReplicationEvents NodeImpl::replication_events(uint32_t worker) {
   const auto name = [](ShardId id) { return absl::StrCat("shard=", id.table_id, "-", id.shard); };
   ReplicationEvents events;
@@ -210,14 +211,14 @@ void NodeImpl::start_agent() {
     }
   };
   agent.on_map_revision = [this](uint64_t revision) {
-    if (map_cache_ != nullptr) map_cache_->expect(revision);  // it may be that registered() gave up
+    if (map_cache_ != nullptr) map_cache_->expect(revision);  // null if registered() has failed
   };
   agent.on_clock = [this](const std::string& trouble) {
     if (trouble.empty()) log(LogSeverity::kInfo, "the clocks of this node and of the control plane agree again");
     if (!trouble.empty()) log(LogSeverity::kWarning, trouble);
   };
   {
-    const std::lock_guard lock(mutex_);  // the storage watch may run already
+    const std::lock_guard lock(mutex_);  // the storage watch may be running already
     agent_ = std::make_unique<control::NodeAgent>(std::move(agent));
   }
   if (joined_) {
@@ -228,7 +229,8 @@ void NodeImpl::start_agent() {
   agent_->start();
 }
 
-/// At the first registration and at later ones, on a thread that the agent has for it: heartbeats go on meanwhile.
+/// Runs after the first and each later registration, on a thread that the agent has for it. Heartbeats continue
+/// meanwhile.
 void NodeImpl::registered(const control::Registration& registration) {
   log(LogSeverity::kInfo, absl::StrCat("registered cluster=", registration.cluster_id, " (", registration.cluster_name,
                                        ") incarnation=", state_.incarnation));
@@ -250,7 +252,8 @@ void NodeImpl::registered(const control::Registration& registration) {
   follow_map();
 }
 
-/// The first cluster.
+/// Joins the first cluster: records it in the data directory and creates the transports. Nothing to do if the cluster
+/// was known at start.
 absl::Status NodeImpl::join(const control::Registration& registration) {
   if (!options_.cluster_id.empty()) return absl::OkStatus();
   absl::Status adopted = options_.adopt_cluster ? options_.adopt_cluster(registration.cluster_id) : absl::OkStatus();
@@ -300,7 +303,7 @@ absl::StatusOr<std::string> NodeImpl::metrics() {
   return format_metrics(stats);
 }
 
-// --- Stopping: the order is the head of node.h.
+// --- Stopping: node.h describes the order.
 
 void NodeImpl::stop() {
   if (std::exchange(stopped_, true)) return;
@@ -310,7 +313,7 @@ void NodeImpl::stop() {
   }
   stop_.notify_all();
   if (grpc_ != nullptr) grpc_->shutdown();
-  // The agent may be about to start workers: once it has stopped, nobody else does.
+  // The agent's thread may be starting workers right now. After the agent has stopped, no thread starts workers.
   if (agent_ != nullptr) agent_->stop();
   if (map_cache_ != nullptr) map_cache_->stop();
   if (manager_ != nullptr) manager_->stop();

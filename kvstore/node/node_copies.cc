@@ -1,4 +1,4 @@
-// Copies of shards, from this node and to it.
+// The part of NodeImpl that copies shards from this node and to it.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace skua::kv {
 absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<ShardId, absl::Status>& refused) {
   const auto cluster = parse_uuid(cluster_id);
   if (!cluster.ok()) return cluster.status();
-  disk_.reset();  // of an attempt before this one
+  disk_.reset();  // left by an earlier attempt to recover
   builder_.reset();
   std::memcpy(cluster_.data(), cluster->bytes.data(), cluster_.size());
   if (absl::Status finished = finish_copies(refused); !finished.ok()) return finished;
@@ -32,8 +32,9 @@ absl::Status NodeImpl::start_copying(const std::string& cluster_id, std::map<Sha
   return absl::OkStatus();
 }
 
-/// What a crash left of copies. One whose shard has data is not needed: it was taken, or is to be asked for again; one
-/// whose shard has none is the shard.
+/// Handles the copies that an earlier process left. If the shard of a copy has data, the copy is removed: either it was
+/// installed, or it will be fetched again. If the shard has no data, the process ended while it replaced the data, and
+/// the copy becomes the shard's database.
 absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
   std::error_code error;
   std::filesystem::create_directories(copies_dir(), error);
@@ -62,7 +63,8 @@ absl::Status NodeImpl::finish_copies(std::map<ShardId, absl::Status>& refused) {
   return absl::OkStatus();
 }
 
-/// The copy at `path` becomes the shard's database. Builds before this one left the files of a snapshot there.
+/// Makes the copy at `path` the shard's database. Older builds left the files of a snapshot there, with a manifest;
+/// these are ingested.
 absl::Status NodeImpl::take_copy(ShardId id, const std::string& path) {
   const std::string shards = ShardManager::shards_dir(options_.data_dir);
   std::error_code error;
@@ -89,7 +91,7 @@ CopyMeans NodeImpl::copy_means() {
   return means;
 }
 
-/// On a reader's thread. Entries that the copy will not have are kept for as long as it is there.
+/// Runs on a reader's thread. The hold keeps the log's entries behind the snapshot as long as the snapshot exists.
 absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, const std::string& path) {
   SnapshotSource::Exported exported;
   const auto make = [&](ShardDb& db, uint32_t index) -> absl::Status {
@@ -112,7 +114,7 @@ absl::StatusOr<SnapshotSource::Exported> NodeImpl::export_snapshot(ShardId id, c
   return exported;
 }
 
-/// On the worker's thread.
+/// Runs on the worker's thread.
 void NodeImpl::tell_copies(uint32_t worker, const std::vector<CopyProgress>& copies) {
   const auto mib = [](uint64_t bytes) { return (bytes + (1 << 19)) >> 20; };
   const std::lock_guard lock(mutex_);

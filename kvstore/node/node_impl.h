@@ -1,6 +1,5 @@
-// Node's implementation, which is in several files: node.cc starts, serves and stops; node_recovery.cc has the data
-// directory and what must be done with it before workers start; node_copies.cc has copies of shards, from here and to
-// here.
+// The implementation of Node, in several files. node.cc starts, serves and stops. node_recovery.cc prepares the data
+// directory before workers start. node_copies.cc copies shards from this node and to it.
 #ifndef SKUA_KVSTORE_NODE_NODE_IMPL_H_
 #define SKUA_KVSTORE_NODE_NODE_IMPL_H_
 
@@ -37,7 +36,7 @@
 
 namespace skua::kv {
 
-/// What must be there before workers start.
+/// Result of the recovery that precedes the start of the workers.
 struct Recovered {
   std::vector<OpenLog> logs;
   std::map<ShardId, absl::Status> refused;
@@ -106,18 +105,18 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
 
   const NodeOptions options_;
   const SteadyClock clock_;
-  NodeState state_;  // start()'s thread's, then registered()'s
+  NodeState state_;  // used by start()'s thread first, then by registered()'s
   uint64_t incarnation_ = 0;
   std::optional<UnsyncedShards> unsynced_;
-  bool spares_given_up_ = false;  // the logs make no new ones then; as state_
+  bool spares_given_up_ = false;  // from then on logs are opened without new spares; thread: as state_
   std::string advertised_address_;
   std::atomic<uint64_t> applied_revision_{0};
   std::atomic<bool> fatal_told_{false};
 
-  // Declared so that what is used outlives its users: destruction goes upwards.
+  // Members are destroyed in reverse order of declaration. So each member is declared before its users.
   std::unique_ptr<RocksdbEngine> engine_;
   std::unique_ptr<MemoryWatch> memory_watch_;
-  std::unique_ptr<ShardManager> manager_;  // holds the stores, which workers use until they stop
+  std::unique_ptr<ShardManager> manager_;  // owns the databases, which workers use until they stop
   ReaderPool readers_;
   ReplicaFindings findings_{[this](control::ReplicaReport findings) {
     const std::lock_guard lock(mutex_);
@@ -130,16 +129,17 @@ class NodeImpl final : public Node, private control::SessionAcceptor {
   std::unique_ptr<DiskThread> disk_;
   std::unique_ptr<DiskThread> builder_;
 
-  /// Guards workers_ and description_ against gRPC's threads while the node joins its first cluster or waits for room,
-  /// joined_, stopping_ and no_room_. Workers come once and stay until stop().
+  /// Guards joined_, stopping_, no_room_ and copies_, and the creation of agent_. Guards workers_ and description_
+  /// against gRPC's threads while the node joins its first cluster or waits for room. Workers are added once and stay
+  /// until stop().
   std::mutex mutex_;
   std::condition_variable stop_;
   bool joined_ = false;
-  bool stopped_ = false;  // start()'s and stop()'s thread's
+  bool stopped_ = false;  // thread: start()'s and stop()'s
   bool stopping_ = false;
-  /// Listen, and wait for their workers.
+  /// They listen already; each is handed to its worker when the worker is created.
   std::vector<std::unique_ptr<rpc::Transport>> transports_;
-  std::string no_room_;  // what the control plane is told; empty: nothing is the matter
+  std::string no_room_;  // trouble that the control plane is told; empty: none
   control::NodeDescription description_;
   std::map<uint32_t, std::vector<control::CopyReport>> copies_;  // by worker
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -8,14 +8,14 @@
 
 namespace skua::kv {
 
-/// Sessions of one worker that one endpoint of a client or node may open. (A client has one with each worker, and one more while it
-/// opens that anew.)
+/// Sessions that one endpoint of a client or node may open to one worker. (A client has one session with each worker,
+/// and a second one while it replaces the first.)
 inline constexpr uint32_t kSessionsPerPeerMax = 64;
 
-/// A shard whose database cannot be opened is tried again after this long.
+/// Pause between attempts to open a shard's database, and between attempts to recover on a full disk.
 inline constexpr DurationNs kReopenPauseNs = 5 * kSecond;
 
-/// Shards that a node has copied at a time.
+/// Copies of shards that a node fetches at the same time.
 inline constexpr int kCopiesMax = 2;
 
 }  // namespace skua::kv

@@ -1,4 +1,4 @@
-// What a node does with its data directory before its workers start.
+// The part of NodeImpl that prepares the data directory before workers start.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -15,7 +15,7 @@
 
 namespace skua::kv {
 
-/// Before this start is spoken of.
+/// Counts this start in the state file. Must come before any other node hears of the new incarnation.
 absl::Status NodeImpl::count_start() {
   auto state = read_state(options_.data_dir);
   if (!state.ok()) return state.status();
@@ -32,8 +32,9 @@ absl::Status NodeImpl::count_start() {
   }
 }
 
-/// Of all logs, none of which is open; from then on logs are opened without making any, which would take the room that
-/// the next log's recovery needs. Returns how many files went; what cannot be removed stays.
+/// Removes the spare files of all logs. No log may be open. Afterwards logs are opened without new spares, because
+/// these would take the room that the recovery of the next log needs. Returns the number of files removed. Files that
+/// cannot be removed stay.
 size_t NodeImpl::give_up_all_spares() {
   size_t removed = 0;
   std::error_code error;
@@ -67,7 +68,8 @@ absl::Status NodeImpl::prepare_data_dir() {
   return absl::OkStatus();
 }
 
-/// Brings what the logs hold into the databases. Logs of workers that this start has not are emptied too.
+/// Applies the content of the logs to the databases. This includes logs of workers that this start does not have
+/// (--workers was larger).
 absl::StatusOr<std::vector<OpenLog>> NodeImpl::recover_logs(const std::string& cluster_id,
                                                             std::map<ShardId, absl::Status>& refused) {
   const std::string parent = options_.data_dir + "/log";
@@ -97,7 +99,8 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   auto device = open_posix_device(directory, {.io = options_.log_io});
   if (!device.ok()) return device.status();
   RecoveryOptions recovery{.log = options_.log_files, .shards_dir = ShardManager::shards_dir(options_.data_dir)};
-  // The workers' memory is not taken yet; half of it, because the segments behind the chunk are read meanwhile.
+  // The memory of the workers is not in use yet, so recovery may have it. It gets half, because segments behind the
+  // chunk are read at the same time.
   recovery.chunk_bytes = std::min(recovery.chunk_bytes, options_.memory_bytes / 2);
   recovery.log.identity.log_number = number;
   if (spares_given_up_) recovery.log.spares_at_open = 0;
@@ -123,7 +126,8 @@ absl::StatusOr<OpenLog> NodeImpl::recover_one(const std::string& directory, uint
   return OpenLog{*std::move(device), std::move(recovered->log)};
 }
 
-/// RESOURCE_EXHAUSTED: the disk has no room for it, also without the logs' spare files. May be repeated.
+/// Recovers logs, copies and views. RESOURCE_EXHAUSTED: the disk has too little room even without the logs' spare
+/// files. May be called again.
 absl::StatusOr<Recovered> NodeImpl::recover(const std::string& cluster_id) {
   auto recovered = try_to_recover(cluster_id);
   if (!absl::IsResourceExhausted(recovered.status()) || give_up_all_spares() == 0) return recovered;
@@ -146,7 +150,7 @@ absl::StatusOr<Recovered> NodeImpl::try_to_recover(const std::string& cluster_id
   return out;
 }
 
-/// CANCELLED: stop() came first.
+/// Repeats recover() every kReopenPauseNs until the disk has room. CANCELLED: stop() was called.
 absl::StatusOr<Recovered> NodeImpl::recover_when_there_is_room(const std::string& cluster_id) {
   while (true) {
     {
@@ -175,7 +179,7 @@ void NodeImpl::note_no_room(const absl::Status& why) {
   log(LogSeverity::kError, trouble);
 }
 
-/// The control plane, that no shard that was ever here is served.
+/// Tells the control plane that no shard of this node is served, and why.
 void NodeImpl::tell_no_room() {
   std::map<ShardId, UnservedShard> unserved;
   const absl::Status why = absl::ResourceExhaustedError("the disk is full");
@@ -193,7 +197,7 @@ void NodeImpl::tell_no_room() {
   tell_storage(trouble, unserved);
 }
 
-/// Thread: the storage watch's, and before there is one registered()'s.
+/// Thread: the storage watch's; before the watch exists, registered()'s or start()'s.
 void NodeImpl::tell_storage(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved) {
   std::vector<control::ShardRef> refs;
   refs.reserve(unserved.size());
@@ -219,10 +223,11 @@ absl::Status NodeImpl::read_unsynced(const ShardViews& views) {
   return absl::OkStatus();
 }
 
-/// Replicas whose logs or databases are damaged may lack what they have acknowledged. Others have it; so this node's
-/// storage gets another number, under which it is a member of no view, and learns what it lacks. The damaged data stay
-/// until somebody is there to learn from (ShardManager). Where this node alone holds a shard that is whole, it keeps
-/// its number: that shard would be served by nobody.
+/// Replicas with damaged logs or databases may lack writes that they acknowledged. Other replicas have these writes. So
+/// the storage of this node gets a new incarnation. Under the new incarnation the node is a member of no view, and
+/// learns what it lacks. The damaged data stay until the map makes the replica a learner (ShardManager). Exception: if
+/// this node is the only member of an undamaged shard, it keeps its incarnation, because no other node could serve that
+/// shard.
 absl::Status NodeImpl::disown_damaged(const ShardViews& views, const std::map<ShardId, absl::Status>& damaged) {
   const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
   bool lacks_some = false;

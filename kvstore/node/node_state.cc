@@ -17,7 +17,7 @@ std::string state_path(const std::string& data_dir) {
   return data_dir + "/" + kName;
 }
 
-/// The number in the next line "<name> = <number>"; moves `text` behind it.
+/// Parses the next line "<name> = <number>" and removes it from `text`. Empty: `text` does not begin with such a line.
 std::optional<uint64_t> take_number(std::string_view& text, std::string_view name) {
   const std::string prefix = std::string(name) + " = ";
   if (!text.starts_with(prefix)) return std::nullopt;

@@ -1,13 +1,13 @@
-// What a node must remember about itself beside its identity: `<data_dir>/state`.
+// The state that a node remembers across restarts, in addition to its identity: file `<data_dir>/state`.
 //
 //   # Written by skuad. Do not edit.
 //   format_version = 1
-//   incarnation = 7          counted up at each start: tells this process's sessions from older ones
-//   map_revision = 42        the newest shard map that was acted upon (see shard_plan.h)
-//   storage_incarnation = 2  counted up when replicas here may lack what they had acknowledged; not written while it is 1
+//   incarnation = 7          +1 at each start: distinguishes sessions of this process from older ones
+//   map_revision = 42        revision of the newest shard map that the node acted upon (see shard_plan.h)
+//   storage_incarnation = 2  +1 when replicas here may lack data that they acknowledged; absent while it is 1
 //
-// Replaced as a whole (written aside, synced, renamed, directory synced), so that a crash leaves the
-// old or the new one.
+// The file is replaced as a whole (new file written, synced, renamed, directory synced). So a crash leaves the old file
+// or the new one.
 #ifndef SKUA_KVSTORE_NODE_NODE_STATE_H_
 #define SKUA_KVSTORE_NODE_NODE_STATE_H_
 
@@ -28,14 +28,14 @@ struct NodeState {
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
 
-/// The file's text, and back. FAILED_PRECONDITION for a newer format, DATA_LOSS for anything that
-/// format_state() does not write.
+/// Encodes and decodes the file's text. FAILED_PRECONDITION: a newer format. DATA_LOSS: any text that format_state()
+/// does not write.
 [[nodiscard]] std::string format_state(const NodeState& state);
 [[nodiscard]] absl::StatusOr<NodeState> parse_state(std::string_view text);
 
-/// What `data_dir` holds; all zero if there is no file yet. Errors name the file.
+/// Reads the state from `data_dir`. Without a file the state has its defaults. Errors name the file.
 [[nodiscard]] absl::StatusOr<NodeState> read_state(const std::string& data_dir);
-/// After OK the state survives a power loss. INTERNAL or RESOURCE_EXHAUSTED name the file.
+/// Once it returns OK the state survives a power failure. INTERNAL and RESOURCE_EXHAUSTED name the file.
 [[nodiscard]] absl::Status write_state(const std::string& data_dir, const NodeState& state);
 
 }  // namespace skua::kv

@@ -10,7 +10,8 @@
 namespace skua::kv {
 
 absl::Status check_file_size_limit() {
-  // A table file, and a log file with the largest records; the kernel ends a process that writes beyond the limit.
+  // Size of a table file, or of a log file for the largest records. The kernel kills a process that writes beyond the
+  // limit.
   constexpr uint64_t kFileBytes = uint64_t{1} << 30;
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= kFileBytes) {

@@ -1,4 +1,4 @@
-// A limit of this process that a node would meet only when it is at work, where the kernel answers by ending the process.
+// Checks process limits at start. Otherwise the kernel would kill the running node when it reaches the limit.
 #ifndef SKUA_KVSTORE_NODE_PROCESS_LIMITS_H_
 #define SKUA_KVSTORE_NODE_PROCESS_LIMITS_H_
 
@@ -6,7 +6,7 @@
 
 namespace skua::kv {
 
-/// INVALID_ARGUMENT: this process may not write files as large as a node's become (ulimit -f).
+/// INVALID_ARGUMENT: the limit on file sizes (ulimit -f) is below the size that files of a node reach.
 [[nodiscard]] absl::Status check_file_size_limit();
 
 }  // namespace skua::kv

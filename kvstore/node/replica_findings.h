@@ -1,9 +1,9 @@
-// What this node's replicas notice of others, gathered for the control plane.
+// Collects what replicas of this node find out about other nodes, and passes it to the control plane.
 //
-//    replicas, again and again --- report() ---> newest of each kind per shard --- when something is new ---> publish
+//    replicas, repeatedly --- report() ---> newest finding of each kind per shard --- on a change ---> publish
 //
-// Findings of an epoch that is over are dropped; the control plane would ignore them. So is what a replica does not find any
-// more, because the control plane hears all of them with each heartbeat.
+// Findings of a past epoch are dropped, because the control plane would ignore them. Findings that a replica does not
+// repeat are dropped too, because the control plane gets all current findings with each heartbeat.
 #ifndef SKUA_KVSTORE_NODE_REPLICA_FINDINGS_H_
 #define SKUA_KVSTORE_NODE_REPLICA_FINDINGS_H_
 
@@ -28,11 +28,13 @@ class ReplicaFindings {
   using Publish = std::function<void(control::ReplicaReport)>;
   explicit ReplicaFindings(Publish publish) : publish_(std::move(publish)) {}
 
+  /// The uuids of the nodes of the newest map. Findings about other nodes are not published.
   void set_nodes(std::map<NodeId, std::string> uuids);
+  /// A replica of `shard` reports a finding. Publishes all findings if this one is new or has changed.
   void report(ShardId shard, const ReplicaReport& report, TimeNs now);
-  /// What was reported as kDoubtful does not hold any more.
+  /// Drops the kDoubtful findings of the shard: its replica lacks nothing any more.
   void restored(ShardId shard);
-  /// Now and then: drops what was not found again for kForgetNs.
+  /// To be called regularly. Drops findings that were not reported again within kForgetNs.
   void sweep(TimeNs now);
 
   static constexpr DurationNs kForgetNs = kSecond;

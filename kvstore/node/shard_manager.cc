@@ -103,7 +103,7 @@ absl::Status ShardManager::with_db(ShardId id, absl::FunctionRef<absl::Status(Sh
   return status;
 }
 
-/// Of those that their workers have let go: what nobody else uses. Under the mutex.
+/// True if a shard that its worker has released is not used by with_db() either. The caller holds mutex_.
 bool ShardManager::has_closable() const {
   return std::ranges::any_of(idle_, [this](ShardId id) {
     const auto lent = lent_.find(id);
@@ -170,15 +170,15 @@ void ShardManager::closed(ShardId id) {
 void ShardManager::begin_replacing(ShardId id, const std::string& path) {
   const auto it = local_.find(id);
   if (it == local_.end() || it->second.phase != Phase::kServing) {
-    static_cast<void>(files::remove_tree(path));  // the shard leaves; what stays is removed when the node starts
+    static_cast<void>(files::remove_tree(path));  // the shard is leaving; leftovers are removed when the node starts
     return;
   }
   replacements_[id] = path;
   leave(id, it->second);
 }
 
-/// Once the old data are removed nothing but the copy may become the shard's database: an empty one would have forgotten
-/// what this replica has acknowledged.
+/// Once the old data are removed, only the copy may become the shard's database. An empty database would lack writes
+/// that this replica has acknowledged.
 absl::Status ShardManager::finish_replacing(ShardId id) {
   const auto it = replacements_.find(id);
   if (it == replacements_.end()) return absl::OkStatus();
@@ -199,7 +199,7 @@ void ShardManager::drop_replacements(const std::vector<WantedShard>& wanted) {
   });
 }
 
-// --- As the map says
+// --- Carrying out the map
 
 bool ShardManager::reconcile() {
   const std::vector<WantedShard> wanted = wanted_shards(*map_, options_.node_uuid);
@@ -209,7 +209,7 @@ bool ShardManager::reconcile() {
   take_in(wanted);
   tell_views(wanted);
   for (ShardHost* host : hosts_) host->set_map_revision(map_->revision);
-  // Before a directory is made for this map, and before one is removed by it: see shard_plan.h.
+  // Must precede creating and removing directories for this map: see shard_plan.h.
   if (absl::Status status = remember_revision(); !status.ok()) {
     log(LogSeverity::kError, absl::StrCat("cannot act on shard map ", map_->revision, ": ", status.message()));
     note_unserved(wanted, status);
@@ -242,7 +242,7 @@ absl::Status ShardManager::remember_revision() {
   return absl::OkStatus();
 }
 
-/// Removes from their workers what the map does not want there any longer.
+/// Removes shards from their workers if the map does not want them there any more.
 void ShardManager::take_leave(const std::vector<WantedShard>& wanted) {
   for (auto& [id, local] : local_) {
     const WantedShard* const still = find(wanted, id);
@@ -251,7 +251,8 @@ void ShardManager::take_leave(const std::vector<WantedShard>& wanted) {
   }
 }
 
-/// An operator went on with another replica's data; what this one has may be what was given up.
+/// True if the map has a newer fork, in which this node is not a member. Then the shard continues with another
+/// replica's data, and the data here may be those that were given up.
 bool ShardManager::is_given_up(const WantedShard& shard) const {
   const auto known = views_.find(shard.id);
   if (!shard.view || known == views_.end() || shard.view->fork <= known->second.fork) return false;
@@ -259,7 +260,8 @@ bool ShardManager::is_given_up(const WantedShard& shard) const {
   return std::ranges::none_of(shard.view->members, [self](const ReplicaId& id) { return id.node == self; });
 }
 
-/// Before a replica's data are used in a fork: removes what was given up, and writes down which fork they are of.
+/// Must precede using a replica's data in a new fork. Removes data that the fork gave up, and persists the fork of the
+/// data.
 absl::Status ShardManager::take_fork(const WantedShard& shard) {
   const auto known = views_.find(shard.id);
   const uint64_t fork = known == views_.end() ? 0 : known->second.fork;
@@ -271,14 +273,14 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
                                             "), because an operator recovered it from there, or all members lost power "
                                             "and that log was the longest; it is copied from there"));
     if (absl::Status destroyed = destroy(shard.id); !destroyed.ok()) return destroyed;
-    // A copy that is about to become the data is of the old fork, too.
+    // A fetched copy that waits to replace the data is of the old fork too.
     if (const auto copy = replacements_.find(shard.id); copy != replacements_.end()) {
       if (absl::Status removed = files::remove_tree(copy->second); !removed.ok()) return removed;
       replacements_.erase(copy);
     }
     next[shard.id] = {};
   } else if (shard.view->primary == node_id_of(options_.node_uuid)) {
-    // This replica has all that there is in the fork.
+    // This replica is the primary: the fork consists of its data, so it lacks nothing.
     if (absl::Status forgotten = options_.unsynced->forget({shard.id}); !forgotten.ok()) return forgotten;
   }
   next[shard.id].fork = shard.view->fork;
@@ -287,14 +289,15 @@ absl::Status ShardManager::take_fork(const WantedShard& shard) {
   return absl::OkStatus();
 }
 
-/// Of a damaged replica that is to learn, and has acknowledged nothing in this epoch, or nothing under this number: somebody else has
-/// its data, and these are of no use.
+/// Removes the data of a damaged replica that is now a learner. This is safe if the replica has acknowledged nothing in
+/// this epoch under its storage incarnation: then members have its data, and the damaged data are useless.
 absl::Status ShardManager::drop_damaged(const WantedShard& shard) {
   if (!shard.view || !refused_.contains(shard.id)) return absl::OkStatus();
   const ReplicaId self{node_id_of(options_.node_uuid), state_.storage_incarnation};
   const auto known = views_.find(shard.id);
   const bool learns = shard.view->mentions(self) && !shard.view->is_member(self);
-  // A replica writes a view down before it speaks in it.
+  // A replica persists a view before it sends messages in it. So an older persisted view means that it has acknowledged
+  // nothing.
   const bool spoke = known != views_.end() && known->second.mentions(self) && known->second.epoch >= shard.view->epoch;
   if (!learns || spoke) return absl::OkStatus();
   log(LogSeverity::kWarning, absl::StrCat("damaged data are removed ", name_of(shard.id), ": they are learnt again"));
@@ -303,7 +306,7 @@ absl::Status ShardManager::drop_damaged(const WantedShard& shard) {
   return absl::OkStatus();
 }
 
-/// The shard's data. What comes in their place has acknowledged nothing.
+/// Removes the shard's data. The data that replace them have acknowledged nothing, so the unsynced record goes too.
 absl::Status ShardManager::destroy(ShardId id) {
   if (absl::Status destroyed = engine_.destroy_shard(dir_, id); !destroyed.ok()) return destroyed;
   return options_.unsynced->forget({id});
@@ -333,7 +336,7 @@ void ShardManager::take_in(const std::vector<WantedShard>& wanted) {
     }
     const auto [it, is_new] = local_.try_emplace(shard.id);
     Local& local = it->second;
-    if (local.phase == Phase::kLeaving) continue;  // taken in again once it is closed
+    if (local.phase == Phase::kLeaving) continue;  // taken in again after it is closed
     if (!is_new && local.epoch == shard.epoch) continue;
     local.epoch = shard.epoch;
     local.worker = shard.worker;
@@ -341,7 +344,7 @@ void ShardManager::take_in(const std::vector<WantedShard>& wanted) {
   }
 }
 
-/// Nodes that replicas here may talk to.
+/// Tells the workers which nodes their replicas may talk to.
 void ShardManager::tell_peers() {
   if (peers_of_ != nullptr && peers_of_->nodes == map_->nodes) return;
   peers_of_ = map_;
@@ -353,7 +356,7 @@ void ShardManager::tell_peers() {
   for (ShardHost* host : hosts_) host->set_peers(peers);
 }
 
-/// To replicas that are open, the map's views.
+/// Tells open replicas the views of the map.
 void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
   for (const WantedShard& shard : wanted) {
     const auto it = local_.find(shard.id);
@@ -369,7 +372,7 @@ void ShardManager::tell_views(const std::vector<WantedShard>& wanted) {
   }
 }
 
-/// Of replicas that acknowledge what is not synced. False: to be tried again; until then they sync.
+/// Persists which replicas acknowledge unsynced writes. False: must be tried again; until then these replicas sync.
 bool ShardManager::write_down_unsynced() {
   UnsyncedNews& news = unsynced_unwritten_;
   {
@@ -404,13 +407,14 @@ bool ShardManager::write_down_adopted() {
   return write_down(std::move(adopted));
 }
 
-/// Views that replicas have adopted. Without them on the disk a replica stays silent. False: to be tried again.
+/// Persists views that replicas have adopted. A replica sends nothing in a view until that is done. False: must be
+/// tried again.
 bool ShardManager::write_down(ShardViews adopted) {
   for (auto& [id, view] : std::exchange(unwritten_, {})) adopted.emplace(id, std::move(view));
   if (adopted.empty()) return true;
   ShardViews next = views_;
   for (const auto& [id, view] : adopted) {
-    const uint64_t fork = next[id].fork;  // peers do not tell it
+    const uint64_t fork = next[id].fork;  // messages of peers do not carry the fork
     next[id] = view;
     next[id].fork = fork;
   }
@@ -435,7 +439,7 @@ bool ShardManager::open_all(const std::vector<WantedShard>& wanted) {
       all_open = false;
     } else if (it->second.phase != Phase::kServing) {
       all_open = open(shard, it->second) && all_open;
-      // Replicas that were opened before wait for their views.
+      // Replicas that were opened earlier wait until their views are persisted; opening all shards may take long.
       static_cast<void>(write_down_adopted());
     }
   }
@@ -450,7 +454,7 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
   const auto refused = refused_.find(id);
   if (replaced.ok()) replaced = finish_replacing(id);
   auto db = refused != refused_.end() ? refused->second : replaced.ok() ? engine_.open_db(dir_, id) : replaced;
-  // Indices of a replicated shard are its primary's, who gives none out twice.
+  // Not for a replicated shard: its primary assigns the indices, and never assigns one twice.
   if (db.ok() && replicated == nullptr) {
     if (absl::Status begun = begin_life(**db); !begun.ok()) db = std::move(begun);
   }
@@ -481,7 +485,7 @@ bool ShardManager::open(const WantedShard& shard, Local& local) {
 }
 
 void ShardManager::cannot_open(const WantedShard& shard, Local& local, const absl::Status& why) {
-  // The control plane goes on without this replica; when it is to learn, the damaged data go (drop_damaged).
+  // The control plane replaces this replica. When it becomes a learner, the damaged data are removed (drop_damaged).
   if (shard.view && absl::IsDataLoss(why)) refused_.try_emplace(shard.id, why);
   const bool tried_again = !refused_.contains(shard.id);
   const bool is_news = local.phase != Phase::kFailed;
@@ -494,7 +498,7 @@ void ShardManager::cannot_open(const WantedShard& shard, Local& local, const abs
   unserved_[shard.id] = {why, tried_again};
 }
 
-/// What the map wants and what is not served yet waits for `why` to end.
+/// Notes `why` for all shards that the map wants here and that are neither served nor leaving.
 void ShardManager::note_unserved(const std::vector<WantedShard>& wanted, const absl::Status& why) {
   const std::lock_guard lock(mutex_);
   for (const WantedShard& shard : wanted) {
@@ -519,7 +523,7 @@ bool ShardManager::delete_dropped() {
   bool all_deleted = true;
   const DropEvidence evidence{options_.cluster_id, options_.node_uuid, state_.map_revision};
   for (const ShardId id : dropped_shards(*map_, evidence, *on_disk)) {
-    if (local_.contains(id)) continue;  // still in use: comes again when it is closed
+    if (local_.contains(id)) continue;  // still in use; deleted after it is closed
     const absl::Status status = destroy(id);
     log(status.ok() ? LogSeverity::kInfo : LogSeverity::kError,
         absl::StrCat("data of a dropped table deleted ", name_of(id), status.ok() ? "" : ": ",

@@ -1,4 +1,4 @@
-// ShardManager: makes the node hold what the shard map says.
+// ShardManager: opens, closes and deletes shards until the node holds what the shard map says.
 //
 //     ShardMapCache --set_map--> [ newest map ] --> manager's thread: reconcile
 //                                                       |
@@ -7,14 +7,14 @@
 //       held, not wanted    host.remove ... last request done (on_idle) ... close the database
 //       on disk, dropped    delete the database                           (rules: shard_plan.h)
 //       all wanted served   on_applied(revision)
-//       copied from a peer  host.remove ... close, delete the database, ingest the copy, open it   (replace())
+//       copied from a peer  host.remove ... close, delete the database, install the copy, open it   (replace())
 //
-// A replica (of a table with replicas) is opened with the last view that was made durable here, and then told the map's. Views
-// that replicas adopt are written down (view_file.h) on this thread, many at a time.
+// A replica (of a table with replicas) is opened with the last view that is durable here, and is then told the view of
+// the map. Views that replicas adopt are persisted (view_file.h) on this thread, many at a time.
 //
-// Databases are opened, closed and deleted on this one thread: it may wait for disks, workers may not.
-// A shard moves between workers of the node by being removed from one, closed, and opened for the
-// other. One that cannot be opened is tried again every kReopenPauseNs; clients and the control plane are told why.
+// Databases are opened, closed and deleted on this one thread. It may wait for disks; workers may not. To move between
+// workers of the node, a shard is removed from the first worker, closed, and opened for the second one. A shard that
+// cannot be opened is tried again every kReopenPauseNs. Clients and the control plane are told why.
 #ifndef SKUA_KVSTORE_NODE_SHARD_MANAGER_H_
 #define SKUA_KVSTORE_NODE_SHARD_MANAGER_H_
 
@@ -46,65 +46,68 @@
 
 namespace skua::kv {
 
-/// A shard that this node is to serve, or to hold a replica of, and that it cannot open.
+/// A shard that this node must serve or hold a replica of, but cannot open.
 struct UnservedShard {
   absl::Status why;
-  bool tried_again = false;  ///< every kReopenPauseNs; else not in this life of the node
+  bool tried_again = false;  ///< every kReopenPauseNs; false: not before the node is restarted
 };
 
 class ShardManager {
  public:
   struct Options {
-    /// Holds `state`, and the databases in `shards/`, which must exist.
+    /// Holds the file `state` and the databases in `shards/`. `shards/` must exist.
     std::string data_dir;
     std::string node_uuid;
     std::string cluster_id;
-    /// What the data directory's state file says now.
+    /// Content of the state file.
     NodeState state;
-    /// Shards that must not be opened in this life of the node, and why (recovery.h); a replica of them that learns begins anew.
+    /// Shards that must not be opened until the node is restarted, and why (recovery.h). Exception: if such a replica
+    /// becomes a learner, its data are deleted and it starts empty.
     std::map<ShardId, absl::Status> refused{};
-    /// Every shard that this map wants here is being served. On the manager's thread.
+    /// Every shard that this map wants here is served. Called on the manager's thread.
     std::function<void(uint64_t revision)> on_applied;
-    /// What the data directory's view file says now.
+    /// Content of the view file.
     ShardViews views{};
-    /// Outlives the manager, and is its thread's meanwhile.
+    /// Outlives the manager. While the manager's thread runs, only that thread uses it.
     UnsyncedShards* unsynced = nullptr;
     NodeLog log;
     DurationNs reopen_pause_ns = kReopenPauseNs;
-    /// Makes the snapshot at `path`, which stays, the shard's database; there is none.
+    /// Makes the copy at `path` the database of the shard, which has no database at that moment. Called on the
+    /// manager's thread.
     std::function<absl::Status(ShardId, const std::string& path)> ingest{};
   };
 
-  /// The engine and the hosts (by worker index) outlive the manager's thread, the engine the manager.
+  /// The hosts (by worker index) outlive the manager's thread. The engine outlives the manager.
   ShardManager(Options options, RocksdbEngine& engine, std::vector<ShardHost*> hosts);
-  /// stop(); closes the databases. The hosts' threads must be gone, or hold no shards.
+  /// Calls stop(), then closes the databases. Before that the hosts' threads must have ended, or hold no shards.
   ~ShardManager();
   ShardManager(const ShardManager&) = delete;
   ShardManager& operator=(const ShardManager&) = delete;
 
-  /// Starts the thread. Once.
+  /// Starts the thread. May be called once.
   void start();
-  /// The newest map; one that is not newer than the last is ignored. Thread: any.
+  /// Hands in the newest map. A map that is not newer than the last one is ignored. Thread: any.
   void set_map(std::shared_ptr<const control::ShardMap> map);
-  /// A replica has adopted this view: makes it durable and tells the replica. Thread: any.
+  /// A replica has adopted this view. The manager makes the view durable and tells the replica so. Thread: any.
   void persist_view(ShardId id, const View& view);
-  /// A replica is about to acknowledge what is not synced: writes that down, and tells the replica. Thread: any.
+  /// A replica is about to acknowledge unsynced writes. The manager records that (UnsyncedShards) and tells the
+  /// replica. Thread: any.
   void allow_unsynced(ShardId id);
-  /// A replica's log has failed after allow_unsynced(). Thread: any.
+  /// The log of a replica failed after allow_unsynced(), so the replica is in doubt. Thread: any.
   void put_in_doubt(ShardId id);
-  /// A replica that was in doubt lacks nothing any more. Thread: any.
+  /// The doubt about a replica is over: the replica lacks nothing. Thread: any.
   void restored(ShardId id);
-  /// The snapshot at `path`, which is sound, takes the place of the shard's data, and is removed. Thread: any.
+  /// The verified copy at `path` replaces the data of the shard; then the directory at `path` is removed. Thread: any.
   void replace(ShardId id, const std::string& path);
-  /// `use` gets the shard's database, which stays open meanwhile, and the worker it is on. NOT_FOUND: it is not open. Thread: any
-  /// that may wait, but the manager's.
+  /// Calls `use` with the database of the shard and the index of its worker. The database stays open during the call.
+  /// Returns the status of `use`; NOT_FOUND: the shard is not open. Thread: any that may wait, except the manager's.
   absl::Status with_db(ShardId id, absl::FunctionRef<absl::Status(ShardDb&, uint32_t worker)> use);
-  /// Of the newest map that was acted upon. Thread: any.
+  /// Shards of the newest map acted upon that cannot be opened. Thread: any.
   [[nodiscard]] std::map<ShardId, UnservedShard> unserved();
-  /// Ends the thread; shards stay served. Idempotent.
+  /// Ends the thread. Shards stay served. Idempotent.
   void stop();
 
-  /// Where the databases are.
+  /// Directory of the databases.
   [[nodiscard]] static std::string shards_dir(const std::string& data_dir) { return files::shards_dir(data_dir); }
 
  private:
@@ -114,10 +117,10 @@ class ShardManager {
     uint32_t worker = 0;
     Phase phase = Phase::kOpening;
     std::unique_ptr<ShardDb> db;
-    std::optional<View> view;  // of the map, as the worker was told
+    std::optional<View> view;  // the view of the map that the worker was told last
   };
 
-  /// An open database, and how many others use it.
+  /// An open database, and how many callers of with_db() use it.
   struct Lent {
     ShardDb* db = nullptr;
     uint32_t worker = 0;
@@ -131,7 +134,7 @@ class ShardManager {
   void begin_replacing(ShardId id, const std::string& path);
   [[nodiscard]] absl::Status finish_replacing(ShardId id);
   void drop_replacements(const std::vector<WantedShard>& wanted);
-  /// True once everything is as the map says.
+  /// True once the node holds what the map says.
   bool reconcile();
   [[nodiscard]] absl::Status remember_revision();
   void take_leave(const std::vector<WantedShard>& wanted);
@@ -158,7 +161,7 @@ class ShardManager {
   const std::vector<ShardHost*> hosts_;
   const std::string dir_;
 
-  std::mutex mutex_;  // guards what other threads hand in
+  std::mutex mutex_;  // guards the members up to stopping_: other threads hand in news there
   std::condition_variable changed_;
   std::shared_ptr<const control::ShardMap> newest_;
   std::vector<ShardId> idle_;
@@ -175,11 +178,11 @@ class ShardManager {
   std::map<ShardId, UnservedShard> unserved_;
   bool stopping_ = false;
 
-  // The manager thread's.
+  // Used by the manager's thread only.
   NodeState state_;
   std::shared_ptr<const control::ShardMap> map_;
   std::map<ShardId, Local> local_;
-  std::map<ShardId, std::string> replacements_;  // the snapshots' paths
+  std::map<ShardId, std::string> replacements_;  // paths of the copies
   std::map<ShardId, absl::Status> refused_;
   uint64_t applied_revision_ = 0;
   ShardViews views_;

@@ -1,17 +1,16 @@
-// What a shard map means for one node: pure functions, so that the rules by which data is deleted
-// can be read and tested in one place.
+// What a shard map means for one node. Pure functions, so that the rules for deleting data can be read and tested in
+// one place.
 //
-// A shard's directory is removed only when its table was dropped, and that is concluded only from a
-// map that must know the table if it exists. Revisions of a cluster's map only grow, tables are never
-// renumbered, and the node writes down the revision of a map before it creates directories for it
-// (NodeState::map_revision). So a directory's table was in a map of some revision r <= the one
-// written down, and
+// A shard's directory is removed only when its table was dropped. A node concludes that only from a map that would
+// contain the table if the table existed. Three facts make this possible. Revisions of a cluster's map only grow. Table
+// ids are never reused. The node persists the revision of a map before it creates directories for the map
+// (NodeState::map_revision). So the table of a directory was in a map of some revision r <= the persisted one, and
 //
-//     a map of this cluster, in which this node is, of a revision >= the one written down,
-//     without the table                                                ==> the table was dropped.
+//     a map of this cluster that contains this node, has a revision >= the persisted one,
+//     and does not contain the table                                   ==> the table was dropped.
 //
-// An older map (a control plane restored from a backup), an empty one (revision 0: nothing is known
-// yet), one of another cluster, or one that does not know this node, deletes nothing.
+// Four kinds of maps delete nothing: an older map (the control plane was restored from a backup), an empty one
+// (revision 0: nothing is known yet), one of another cluster, and one that does not contain this node.
 #ifndef SKUA_KVSTORE_NODE_SHARD_PLAN_H_
 #define SKUA_KVSTORE_NODE_SHARD_PLAN_H_
 
@@ -28,30 +27,30 @@
 
 namespace skua::kv {
 
-/// A shard that a worker of this node is to serve, or to hold a replica of.
+/// A shard that a worker of this node must serve, or hold a replica of.
 struct WantedShard {
   ShardId id;
   uint64_t epoch = 0;
   uint32_t worker = 0;
-  /// Of a replicated shard: who holds it, and on which workers.
+  /// For a replicated shard: its view, and the worker of each of its nodes.
   std::optional<View> view{};
   ReplicaPlaces places{};
 
   friend bool operator==(const WantedShard&, const WantedShard&) = default;
 };
 
-/// The shards that `node_uuid` serves, or holds or is to hold a replica of, sorted by id. Tables whose id has more than 32 bits (which
-/// requests cannot name) are left out.
+/// The shards that node `node_uuid` must serve or hold a replica of, as member or learner, sorted by id. Tables whose
+/// id has more than 32 bits are left out, because requests cannot name them.
 [[nodiscard]] std::vector<WantedShard> wanted_shards(const control::ShardMap& map, const std::string& node_uuid);
 
-/// Who this node is, and the newest map that it has written down.
+/// Identity of this node, and the newest map revision that it has persisted.
 struct DropEvidence {
   std::string cluster_id;
   std::string node_uuid;
   uint64_t map_revision = 0;
 };
 
-/// Those of `on_disk` whose table was dropped, by the rule above.
+/// The shards of `on_disk` whose table was dropped, by the rule above.
 [[nodiscard]] std::vector<ShardId> dropped_shards(const control::ShardMap& map, const DropEvidence& evidence,
                                                   std::span<const ShardId> on_disk);
 

@@ -8,7 +8,7 @@
 
 namespace skua::kv {
 
-/// For messages, rounded down: 256 bytes, 500 KiB, 512 MiB, 23 GiB, 100 TiB.
+/// A size as text for messages, rounded down: 256 bytes, 500 KiB, 512 MiB, 23 GiB, 100 TiB.
 [[nodiscard]] inline std::string size_text(uint64_t bytes) {
   constexpr uint64_t kEnough = 10;
   if (bytes >> 40 >= kEnough) return absl::StrCat(bytes >> 40, " TiB");

@@ -14,9 +14,9 @@ namespace skua::kv {
 namespace {
 
 constexpr auto kStorageInterval = std::chrono::milliseconds(200);
-/// A shard that leaves is done sooner, unless something keeps it.
+/// A shard leaves its worker faster than this unless something holds it up.
 constexpr uint64_t kLeavingMsMax = 10'000;
-/// Of a worker.
+/// Shards of one worker that a text names. It gives only the number of the others.
 constexpr size_t kTroubledShownMax = 3;
 
 uint64_t unix_ms() {
@@ -24,10 +24,10 @@ uint64_t unix_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
-/// Of a shard that cannot be opened.
+/// Advice for a shard that cannot be opened.
 const char* way_out(const UnservedShard& shard) {
   if (absl::IsResourceExhausted(shard.why)) {
-    // EMFILE and ENFILE, by the system or by RocksDB.
+    // EMFILE and ENFILE, as the system or RocksDB words them.
     if (absl::StrContains(shard.why.message(), "oo many open files")) {
       return "; raise the limit of open files (ulimit -n 65536; systemd: LimitNOFILE=65536), or close connections: it "
              "is tried again "
@@ -138,7 +138,7 @@ StorageWatch::~StorageWatch() {
 }
 
 void StorageWatch::run() {
-  // For people looking at top(1); a failure changes nothing.
+  // The name is for people who look at top(1). A failure has no effect on the node.
   static_cast<void>(pthread_setname_np(pthread_self(), "storage-watch"));
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, kStorageInterval, [this] { return stopping_; })) {
@@ -178,7 +178,7 @@ void StorageWatch::look() {
   }
 }
 
-/// The log hears of shards that are news, not of each attempt.
+/// Logs shards that are newly in trouble, not each failed attempt.
 void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledShard>& troubled) {
   database_troubles_[worker] = troubled_databases(troubled);
   std::set<ShardId> held_up;
@@ -195,7 +195,7 @@ void StorageWatch::look_at_databases(size_t worker, const std::vector<TroubledSh
                  absl::StrCat("databases of worker ", workers_[worker]->index(), " take writes again"));
     held_up_[worker].clear();
   }
-  held_up_[worker].merge(held_up);  // one that comes and goes is told once
+  held_up_[worker].merge(held_up);  // a shard whose trouble comes and goes is logged once
   failed_[worker] = std::move(failed);
 }
 

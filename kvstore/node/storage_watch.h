@@ -1,15 +1,16 @@
-// Looks at the node's file system and at its workers' logs, five times a second, and tells workers and people.
+// Checks the node's file system and its workers' logs and databases five times a second. Tells the workers, the node's
+// log and the control plane.
 //
-//    free space below the reserve  ---> workers refuse what makes data grow; deletes, and what is under way, go on
-//    free again (an eighth more)   ---> workers take writes again
+//    free space below the reserve  ---> workers refuse writes that make data grow; deletes and running work continue
+//    reserve + 1/8 free again      ---> workers take all writes again
 //    a log failed                  ---> an error in the node's log, once per worker
-//    a shard does not leave        ---> why
-//    a database takes nothing      ---> which shards, why, and whether it is tried again; an error in the node's log when that changes
-//    a shard cannot be opened      ---> which, why, and the way out (the shard manager logs it)
-//    any of them                   ---> the node's trouble, which the control plane shows (skuactl status)
+//    a shard takes long to leave   ---> its id and what it waits for
+//    a database takes no writes    ---> which shards, why, whether it retries; on a change an error in the node's log
+//    a shard cannot be opened      ---> which shard, why, and the way out (the shard manager logs it)
+//    any of them                   ---> the node's trouble text, which the control plane shows (skuactl status)
 //
-// The reserve is what logs, flushes and compactions need to go on while nothing grows. A database that meets the end of the disk
-// all the same keeps what it was given, and goes on when there is room.
+// Logs, flushes and compactions need the reserve to continue while nothing grows. If a database meets the end of the
+// disk all the same, it keeps the writes that it accepted, and continues when there is room.
 #ifndef SKUA_KVSTORE_NODE_STORAGE_WATCH_H_
 #define SKUA_KVSTORE_NODE_STORAGE_WATCH_H_
 
@@ -38,7 +39,9 @@ class GrowthGate {
   GrowthGate(std::string directory, uint64_t reserve_bytes)
       : directory_(std::move(directory)), reserve_bytes_(reserve_bytes) {}
 
-  /// What to tell the workers, if it changed: OK, or RESOURCE_EXHAUSTED saying what is full and the way out.
+  /// Status for the workers if it has changed since the last call, else nullopt. OK: data may grow. RESOURCE_EXHAUSTED:
+  /// data may not grow; the message says which disk is full and the way out. `free_bytes`: free space of the file
+  /// system.
   [[nodiscard]] std::optional<absl::Status> look(uint64_t free_bytes);
 
  private:
@@ -47,18 +50,18 @@ class GrowthGate {
   bool closed_ = false;
 };
 
-/// Which shards have been leaving for too long, and what they wait for; empty: none.
+/// Text for people: shards that have been leaving their worker for too long, and what each waits for. Empty: none.
 [[nodiscard]] std::string slow_to_leave(const std::vector<LeavingShard>& leaving, uint64_t now_ms);
 
-/// Which shards' databases take nothing, why, and the way out; empty: none.
+/// Text for people: shards whose databases take no writes, why, and the way out. Empty: none.
 [[nodiscard]] std::string troubled_databases(const std::vector<TroubledShard>& troubled);
 
-/// Which shards cannot be opened, why, and the way out; empty: none.
+/// Text for people: shards that cannot be opened, why, and the way out. Empty: none.
 [[nodiscard]] std::string unserved_shards(const std::map<ShardId, UnservedShard>& unserved);
 
-/// Bytes that the file system of `path` has free for this process.
+/// Bytes of the file system of `path` that are free for this process.
 [[nodiscard]] absl::StatusOr<uint64_t> free_bytes_of(const std::string& path);
-/// Bytes of that file system, used or not.
+/// Size of the file system of `path` in bytes, used and free space together.
 [[nodiscard]] absl::StatusOr<uint64_t> disk_bytes_of(const std::string& path);
 
 class StorageWatch {
@@ -67,15 +70,17 @@ class StorageWatch {
     std::string data_dir;
     uint64_t reserve_bytes = 0;
     NodeLog log{};
-    /// Shards that the node cannot open, at each look. On the watch's thread.
+    /// Returns the shards that the node cannot open. Called at each check, on the watch's thread; also by the
+    /// constructor.
     std::function<std::map<ShardId, UnservedShard>()> unserved{};
-    /// Copies to other nodes that do not get on, at each look; empty: none. On the watch's thread.
+    /// Text about copies to other nodes that make no progress; empty: none. Called like `unserved`.
     std::function<std::string()> slow_copies{};
-    /// What keeps the node from doing all its work, at each look; empty: nothing. On the watch's thread.
+    /// Called after each check of the watch's thread. `trouble`: text about everything that keeps the node from its
+    /// work; empty: nothing.
     std::function<void(const std::string& trouble, const std::map<ShardId, UnservedShard>& unserved)> on_look{};
   };
 
-  /// Looks once (without telling of trouble), then starts the thread. The workers outlive it.
+  /// Checks once (without on_look), then starts the thread. The workers outlive the watch.
   StorageWatch(Options options, std::vector<Worker*> workers);
   ~StorageWatch();
   StorageWatch(const StorageWatch&) = delete;
@@ -92,13 +97,13 @@ class StorageWatch {
   const std::vector<Worker*> workers_;
   GrowthGate gate_;
   absl::Status growth_;
-  std::vector<std::string> silent_;             // by worker; told if not empty
+  std::vector<std::string> silent_;             // by worker; empty: no trouble
   std::vector<std::string> log_failures_;       // the same
   std::vector<std::string> slow_leavers_;       // the same
   std::vector<std::string> database_troubles_;  // the same
   std::string slow_copies_;
   std::map<ShardId, UnservedShard> unserved_;
-  std::vector<std::set<ShardId>> held_up_;  // what the log was told, by worker
+  std::vector<std::set<ShardId>> held_up_;  // by worker: shards that the node's log was told of
   std::vector<std::set<ShardId>> failed_;
   std::mutex mutex_;
   std::condition_variable stop_;

@@ -28,7 +28,7 @@ std::optional<uint64_t> take_number(std::string_view& text) {
   return value;
 }
 
-/// A number that no boot has.
+/// A number, for a doubt after a failed sync, that differs from the current boot's.
 uint64_t doubt_of_failure(uint64_t boot) {
   const uint64_t number = mix64(boot);
   return number == 0 || number == boot ? boot ^ 2 : number;

@@ -1,18 +1,18 @@
-// The replicas of this node that acknowledge writes which are written and not synced (durability "flush"): in a file, durable
-// before the first such acknowledgement.
+// Records which replicas of this node acknowledge writes that are written but not synced (durability "flush"). The
+// record is a file. It is durable before a replica's first such acknowledgement.
 //
 //    <data-dir>/unsynced:   # Written by skuad. Do not edit.
 //                           format_version = 1
-//                           1-0 = 5577006791947779410        shard = boot of the machine in which it did so
+//                           1-0 = 5577006791947779410        shard = number of the boot in which it acknowledged
 //
-//    acknowledges --allow()--> in the file, of this boot ---- node stops in order: all is synced --> not in the file
+//    acknowledges --allow()--> in the file, with this boot --- node stops in order: all is synced --> not in the file
 //                                    |               |
-//                       the process dies alone    the machine loses power, or is started anew; or a sync failed: put_in_doubt()
+//                       only the process ends     the machine loses power or reboots; or a sync failed: put_in_doubt()
 //                                    |               |
-//             the page cache has it: as before    in doubt: something that was acknowledged may be gone. A primary that has
-//                                                 everything says when that is over (messages.h, Restored) --> not in the file
+//             the page cache keeps all writes     in doubt: an acknowledged write may be lost. A primary that has
+//                                                 all writes ends the doubt (messages.h, Restored) --> not in the file
 //
-// A boot's number is a hash of what the kernel calls it. Thread: one at a time.
+// The number of a boot is a hash of the kernel's boot id. Thread: one at a time.
 #ifndef SKUA_KVSTORE_NODE_UNSYNCED_SHARDS_H_
 #define SKUA_KVSTORE_NODE_UNSYNCED_SHARDS_H_
 
@@ -28,31 +28,38 @@
 
 namespace skua::kv {
 
-/// Another number after each start of the machine; never 0. UNAVAILABLE: the kernel does not tell.
+/// Number of the current boot of the machine: differs after each reboot, never 0. UNAVAILABLE: the kernel does not tell
+/// the boot id.
 [[nodiscard]] absl::StatusOr<uint64_t> boot_number();
 
 class UnsyncedShards {
  public:
   using Boots = std::map<ShardId, uint64_t>;
 
-  /// What `data_dir` holds; no file: none. Errors name the file and the way out.
+  /// Reads the file in `data_dir`. Without a file there are no such replicas. Errors name the file; where the reader
+  /// can do something, also the way out.
   [[nodiscard]] static absl::StatusOr<UnsyncedShards> read(const std::string& data_dir, uint64_t boot);
 
-  /// Not 0: what was acknowledged in another boot may be gone.
+  /// Not 0: the replica is in doubt; writes that it acknowledged may be lost. The number identifies the doubt
+  /// (Restored).
   [[nodiscard]] uint64_t doubt(ShardId id) const;
-  /// allow() was called, in this boot, and forget() was not since.
+  /// True if allow() was called in this boot (perhaps by an earlier process), and the shard was neither forgotten nor
+  /// put in doubt since.
   [[nodiscard]] bool is_allowed(ShardId id) const;
 
-  // --- Durable when they return OK; otherwise nothing has changed.
-  /// Not those in doubt, which stay so.
+  // --- The change is durable when these return OK. Otherwise nothing has changed.
+  /// Records that these replicas acknowledge unsynced writes in this boot. Replicas in doubt stay in doubt.
   [[nodiscard]] absl::Status allow(const std::set<ShardId>& ids);
+  /// Removes these replicas from the file, also those in doubt.
   [[nodiscard]] absl::Status forget(const std::set<ShardId>& ids);
-  /// A sync failed: of what was written before the kernel may have dropped anything.
+  /// After a failed sync: the kernel may have dropped any write made before it. Changes only replicas that are allowed.
   [[nodiscard]] absl::Status put_in_doubt(const std::set<ShardId>& ids);
-  /// All that was written is synced, and no more will come.
+  /// All writes are synced, and no more will come: forgets the replicas of this boot. Replicas in doubt stay in the
+  /// file.
   [[nodiscard]] absl::Status end_in_order();
 
-  /// The file's text, and back. FAILED_PRECONDITION for a newer format, DATA_LOSS for what format() does not write.
+  /// Encodes and decodes the file's text. FAILED_PRECONDITION: a newer format. DATA_LOSS: any text that format() does
+  /// not write.
   [[nodiscard]] static std::string format(const Boots& boots);
   [[nodiscard]] static absl::StatusOr<Boots> parse(std::string_view text);
 

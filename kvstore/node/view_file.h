@@ -1,9 +1,13 @@
-// The views that this node's replicas have adopted, durable before any of them speaks in one.
+// The views that this node's replicas have adopted. A view is durable in this file before its replica sends a message
+// in it.
 //
-//    <data-dir>/views:   u64 magic "SKUAVIEW"   u32 format 1   u32 shards   { u32 table  u32 shard  u64 fork  u32 bytes  frame } each   u32 CRC-32C
+//    <data-dir>/views:   u64 magic "SKUAVIEW"   u32 format 1   u32 shards
+//                        { u32 table  u32 shard  u64 fork  u32 bytes  frame } for each shard
+//                        u32 CRC-32C of all before
 //
-// A frame is a StartView of the data path (message_codec.h). The file is written as a whole, aside, and renamed: views change
-// rarely, and many at once when a node is lost.
+// A frame is an encoded StartView message (message_codec.h). The file is written as a whole under another name and then
+// renamed. The whole file is rewritten each time, because views change rarely, and many change at once when a node is
+// lost.
 #ifndef SKUA_KVSTORE_NODE_VIEW_FILE_H_
 #define SKUA_KVSTORE_NODE_VIEW_FILE_H_
 
@@ -19,13 +23,14 @@ namespace skua::kv {
 
 using ShardViews = std::map<ShardId, View>;
 
+/// The content of the file. Errors: those of encode_frame().
 [[nodiscard]] absl::StatusOr<std::string> encode_views(const ShardViews& views);
-/// DATA_LOSS, or FAILED_PRECONDITION for a newer format.
+/// DATA_LOSS: damaged. FAILED_PRECONDITION: a newer format.
 [[nodiscard]] absl::StatusOr<ShardViews> decode_views(std::string_view bytes);
 
-/// No file: no views. Errors name the file and the way out.
+/// Without a file there are no views. Errors name the file and the way out.
 [[nodiscard]] absl::StatusOr<ShardViews> read_views(const std::string& data_dir);
-/// Durable when it returns.
+/// Once it returns OK the views are durable.
 [[nodiscard]] absl::Status write_views(const std::string& data_dir, const ShardViews& views);
 
 }  // namespace skua::kv

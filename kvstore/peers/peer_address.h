@@ -1,4 +1,4 @@
-// A worker of another node.
+// The address of a worker of another node: the id of the node and the index of the worker.
 #ifndef SKUA_KVSTORE_PEERS_PEER_ADDRESS_H_
 #define SKUA_KVSTORE_PEERS_PEER_ADDRESS_H_
 

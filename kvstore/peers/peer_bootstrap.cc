@@ -43,7 +43,7 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
   }
 
  private:
-  /// Gets OK on the thread, or at once why it never will.
+  /// Called once: with OK on the thread, or with the error why it will not run.
   using Job = std::function<void(const absl::Status&)>;
 
   void submit(Job job) {
@@ -59,7 +59,7 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
   }
 
   void run() {
-    // For people looking at top(1); a failure changes nothing.
+    // The name is for people who look at top(1). A failure has no effect.
     static_cast<void>(pthread_setname_np(pthread_self(), "peer-bootstrap"));
     client_.emplace();
     std::unique_lock lock(mutex_);
@@ -81,7 +81,7 @@ class GrpcPeerBootstrap final : public PeerBootstrap {
   std::condition_variable wake_;
   std::deque<Job> jobs_;
   bool stopping_ = false;
-  std::optional<control::BootstrapClient> client_;  // the thread's
+  std::optional<control::BootstrapClient> client_;  // used by the thread only
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// How a worker's links ask other nodes for sessions: the seam between polling threads and gRPC. Tests put nodes of their own
-// behind it.
+// PeerBootstrap: how links (peer_links.h) ask other nodes for sessions. It separates polling threads from gRPC. Tests
+// implement it with nodes of their own.
 #ifndef SKUA_KVSTORE_PEERS_PEER_BOOTSTRAP_H_
 #define SKUA_KVSTORE_PEERS_PEER_BOOTSTRAP_H_
 
@@ -12,19 +12,23 @@
 
 namespace skua::kv {
 
-/// Thread: any. Callbacks run exactly once, on any thread, perhaps before the call returns; they must not block.
+/// Thread: any. Each callback runs exactly once, on any thread, possibly before the call returns. Callbacks must not
+/// block.
 class PeerBootstrap {
  public:
   using DescribeFn = control::BootstrapClient::DescribeFn;
   using OpenSessionFn = control::BootstrapClient::OpenSessionFn;
 
   virtual ~PeerBootstrap() = default;
+  /// Asks the node at `grpc_address` for its identity, its workers and their transports.
   virtual void describe(const std::string& grpc_address, const std::string& cluster_id, DescribeFn done) = 0;
+  /// Passes the offer of a session to a worker of another node. `done` gets the answer or the error.
   virtual void open_session(const control::OpenSessionRequest& request, OpenSessionFn done) = 0;
 };
 
-/// By gRPC, on a thread of its own: a polling thread only puts into a queue what it wants. One for all workers of a node. Its
-/// end cancels what is under way.
+/// An implementation with gRPC and a thread of its own: calls only put a job into a queue, so they suit polling
+/// threads. One instance serves all workers of a node. The destructor cancels all requests, queued or under way, and
+/// joins the thread. RESOURCE_EXHAUSTED: the queue is full (kPeerBootstrapJobsMax).
 [[nodiscard]] std::unique_ptr<PeerBootstrap> make_grpc_peer_bootstrap();
 
 }  // namespace skua::kv

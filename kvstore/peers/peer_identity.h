@@ -1,4 +1,5 @@
-// Names of nodes and their workers: a uuid as text, as bytes, as views name a node, and as an endpoint's identity.
+// Names of nodes and their workers. A node's uuid exists as text, as bytes, as a NodeId (the name in views), and as
+// part of a worker's endpoint identity.
 #ifndef SKUA_KVSTORE_PEERS_PEER_IDENTITY_H_
 #define SKUA_KVSTORE_PEERS_PEER_IDENTITY_H_
 
@@ -11,16 +12,17 @@
 
 namespace skua::kv {
 
-/// INVALID_ARGUMENT names the text.
+/// Parses a uuid. INVALID_ARGUMENT: the text is not a uuid; the message names the text.
 [[nodiscard]] absl::StatusOr<rpc::Uuid> parse_uuid(const std::string& text);
 
-/// The first eight bytes of a node's uuid, the first one highest: nodes sort as their uuids' text.
+/// The first eight bytes of a node's uuid as a big-endian number. So nodes sort by id as they sort by the text of their
+/// uuids.
 [[nodiscard]] NodeId node_id_of(const rpc::Uuid& uuid);
-/// 0: the text is no uuid.
+/// As above, from text. 0: the text is not a uuid.
 [[nodiscard]] NodeId node_id_of(const std::string& uuid);
 
-/// The endpoint's identity of a node's worker: worker 0 has the node's uuid, the others differ from it
-/// in the last bytes. INVALID_ARGUMENT if a uuid is malformed.
+/// The endpoint identity of a worker. Worker 0 has the uuid of the node. For the others the worker's index is XORed
+/// into the last two bytes. INVALID_ARGUMENT: a uuid is malformed.
 [[nodiscard]] absl::StatusOr<rpc::EndpointIdentity> worker_identity(const std::string& node_uuid, uint64_t incarnation,
                                                                     const std::string& cluster_id, uint32_t worker);
 

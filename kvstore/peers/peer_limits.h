@@ -9,19 +9,21 @@
 
 namespace skua::kv {
 
-/// A question to another node's bootstrap service, and how many may wait for the thread that asks.
+/// Timeout of a request to another node's bootstrap service, and the number of requests that may wait for the thread
+/// that sends them.
 inline constexpr DurationNs kPeerBootstrapTimeoutNs = 3 * kSecond;
 inline constexpr size_t kPeerBootstrapJobsMax = 4096;
 
-/// How long a node is asked whether a session is its own. What came by the session meanwhile is held: so many requests of one
-/// session, and bytes of all.
+/// How long a node is asked whether it opened a session (peer_proofs.h). Requests that arrive on the session meanwhile
+/// are held: at most this number per session, and this number of bytes over all sessions of a worker.
 inline constexpr DurationNs kPeerProofTimeoutNs = 5 * kSecond;
 inline constexpr size_t kHeldPerSessionMax = 64;
 inline constexpr size_t kHeldBytesMax = size_t{8} << 20;
 
-/// Workers of a node, as the control plane has it: a session or a view that names a later one is not believed.
+/// Largest number of workers of a node, as in the control plane. Sessions and views that name a later worker are
+/// refused.
 inline constexpr uint32_t kPeerWorkersMax = 256;
-/// A link to another node that nobody has wanted for this long is closed and forgotten.
+/// A link to another node that has been unwanted for this long is closed and forgotten.
 inline constexpr DurationNs kPeerLinkKeptNs = 60 * kSecond;
 
 /// Pauses between attempts to open a session with another node.

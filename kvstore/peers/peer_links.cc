@@ -11,7 +11,7 @@
 namespace skua::kv {
 namespace {
 
-/// A pause begins anew for a link that stood at least this long.
+/// If a link was open for at least this long, its next pause is the shortest again.
 constexpr DurationNs kStoodWellNs = kSecond;
 
 std::string describe(PeerAddress peer, const std::string& uuid) {
@@ -80,7 +80,7 @@ void PeerLinks::open(PeerAddress peer, Link& link, TimeNs now) {
   bootstrap_.describe(whom.grpc_address, options_.cluster_id,
                       [this, peer, opening = link.opening,
                        mailbox = endpoint_.mailbox()](absl::StatusOr<control::NodeDescription> node) {
-                        // A full mailbox loses the result; the opening is then given up in time.
+                        // If the mailbox is full, the result is lost. Then the opening ends by its deadline.
                         static_cast<void>(mailbox->post(
                             [this, peer, opening, node = std::move(node)] { on_described(peer, opening, node); }));
                       });
@@ -167,11 +167,11 @@ void PeerLinks::fail(PeerAddress peer, Link& link, const absl::Status& why) {
   tell(Notice::Kind::kFailed, peer, link.last_error);
 }
 
-// --- Losing
+// --- Losing links
 
 void PeerLinks::lose(PeerAddress peer, Link& link, const absl::Status& why) {
   const TimeNs now = endpoint_.now_ns();
-  // One that breaks as soon as it stands must not be opened at full speed.
+  // A link that breaks right after it opened must not be opened again without a pause.
   const bool stood_well = now - link.opened_ns >= kStoodWellNs;
   reset(link);
   if (stood_well) {
@@ -202,16 +202,18 @@ void PeerLinks::on_event(const rpc::SessionEvent& event) {
   for (auto& [peer, link] : links_) {
     if (link.session != event.session) continue;
     if (event.kind == Kind::kClosed) link.session = {};
-    // The engine would repair it; whoever restarted has another address and knows nothing of what was under way.
+    // The engine would repair the session. But a peer that restarted has another address and has lost all requests
+    // under way.
     if (link.state == State::kOpen) return lose(peer, link, event.why);
     return fail(peer, link, event.why);
   }
   if (event.kind == Kind::kClosed) proofs_.forget(event.session);
-  // One that the peer opened. When it just ends the peer has its reasons; when its connection broke the peer may be dead.
+  // A session that the peer opened. If it merely ends, the peer wanted that. If its connection broke, the peer may be
+  // dead.
   PeerAddress address;
   const Peer* known = event.kind == Kind::kLinkLost ? peer_of(event.peer, address) : nullptr;
   if (known == nullptr || known->info.incarnation != event.peer.incarnation) return;
-  // Anybody can open a session in a node's name, and let it break.
+  // Any process can open a session in the name of a node and break it. So only proven sessions count.
   const PeerProofs::Proof* const proof = proofs_.find(event.session);
   if (proof == nullptr || proof->verdict != PeerProofs::Verdict::kProven) return;
   tell(Notice::Kind::kFailed, address, event.why);
@@ -219,7 +221,8 @@ void PeerLinks::on_event(const rpc::SessionEvent& event) {
 
 void PeerLinks::tell(Notice::Kind kind, PeerAddress peer, const absl::Status& why) {
   dirty_ = true;
-  // Several connections to one peer break together: that is one piece of news, unless there was another since.
+  // Several connections to one peer often break together. The host is told once, unless other news about the peer came
+  // between.
   for (auto it = notices_.rbegin(); it != notices_.rend(); ++it) {
     if (it->peer != peer) continue;
     if (it->kind == kind) return;
@@ -275,7 +278,8 @@ bool PeerLinks::has_room(PeerAddress to, size_t bytes) const {
   const auto found = links_.find(to);
   if (found == links_.end() || found->second.state != State::kOpen) return false;
   const Link& link = found->second;
-  // Heartbeats must not wait for data: a node that does not get them looks silent.
+  // Small frames ignore the limit on bytes, so that heartbeats do not wait for data: a node without heartbeats looks
+  // dead to its peers.
   const bool fits = bytes <= kFrameBytesMax || link.bytes + bytes <= options_.bytes_max;
   return link.requests == 0 || (link.requests < options_.requests_max && fits);
 }
@@ -339,7 +343,7 @@ void PeerLinks::on_done(Pending& pending, rpc::CallResult&& result) {
     if (done) done(std::move(result));
     return;
   }
-  // What an earlier life of the peer answered means nothing.
+  // Answers of an earlier session of the link are of no use.
   if (current && result.status.ok() && result.response.size() > 0) on_reply(to, std::move(result.response));
 }
 
@@ -410,7 +414,7 @@ TimeNs PeerLinks::tick() {
   }
   for (auto it = links_.begin(); it != links_.end();) {
     auto& [peer, link] = *it;
-    // A request under way keeps its link.
+    // A link with requests under way is kept.
     const TimeNs kept_until =
         link.requests > 0 ? now + options_.kept_for_ns : link.wanted_until_ns + options_.kept_for_ns;
     if (now >= kept_until) {

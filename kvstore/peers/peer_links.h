@@ -1,4 +1,4 @@
-// PeerLinks: what one worker says to workers of other nodes, and hears from them.
+// PeerLinks: carries the messages between one worker and workers of other nodes, in both directions.
 //
 //      replicas of this worker's shards                                     another node's worker
 //        send(node, worker, message)                                          handler of REPLICATE
@@ -6,29 +6,35 @@
 //              v          |                                                          |
 //            PeerLinks -- link (node, worker) -- session of the worker's endpoint ---+
 //              |                    ^
-//              +-- wanted and away: offer --> PeerBootstrap (gRPC, its own thread) -- answer by the mailbox --+
+//              +-- wanted, not open: offer -> PeerBootstrap (gRPC, its own thread) -- answer by the mailbox --+
 //
 //    link:  kClosed --send()--> kDescribing --> kAwaiting --> kOpen
 //              ^                     |              |           |  session broken, connection lost, peer's next life
-//              +---- pause over -- kFailed <--------+-----------+  (from kOpen the first attempt follows at once)
+//              +---- pause over -- kFailed <--------+-----------+  (without a pause after one second of kOpen)
 //
-// A link is opened by the first send() and opened again, with a growing pause, while somebody has wanted it lately. One
-// that nobody has wanted for long is closed and forgotten; those of a node that has left go with it (drop_peer()).
-// There are at most as many as the known nodes have workers by the shard map: a message or a session that names another
-// worker is refused.
+// The first send() opens a link. If the link breaks, it is opened again, with a growing pause, as long as it was wanted
+// recently. A link that was unwanted for long is closed and forgotten. When a node leaves, its links go (drop_peer()).
+// By the shard map, known nodes have a certain number of workers; this bounds the number of links. Messages to other
+// workers, and sessions of other workers, are refused.
 //
-// Nothing waits for a link: what cannot be sent now is dropped and counted, and the sender is told so, because replicas
-// repeat by themselves what still matters. The other way there is no queue either: a message is handed on in the turn
-// in which it came.
+// No message waits for a link. A message that cannot be sent now is dropped and counted, and the sender is told so.
+// Replicas repeat messages that still matter. Received messages do not wait in a queue either: each is passed on in the
+// poll() in which it arrived. (Exception: messages on a session that is not proven yet.)
 //
-// Who speaks. A session's peer says who it is when the session is made: cluster, endpoint (which is a node's worker), process
-// incarnation. Messages are taken from nodes that set_peer() named, in the incarnation it named, if the frame
-// names the same node and storage incarnation, and if that node, asked at the address that set_peer() named, says that the session is its own
-// (peer_proofs.h). Others are refused with the reason, and counted.
+// Who sends. The peer of a session names itself when the session is made: cluster, endpoint (that is, a node's worker),
+// process incarnation. A message is accepted if four conditions hold:
+//   - set_peer() named the node, in the incarnation of the session
+//   - the frame names the same node as the session
+//   - the frame names the storage incarnation that set_peer() named (any, if it named none)
+//   - the node, asked at the address that set_peer() named, says that it opened the session (peer_proofs.h); a node of
+//     an older release, which cannot be asked, is believed
+// Other messages are refused with the reason, and counted.
 //
-// The host is told from inside tick(), but for messages, which come from inside the endpoint's poll(). It may send in either.
+// The host's callbacks run inside tick(). Only messages are passed on inside the endpoint's poll(). The host may send
+// in both.
 //
-// Thread: the endpoint's. Made after the endpoint and destroyed after it, as ShardServer; takes the endpoint's session events.
+// Thread: the endpoint's. Created after the endpoint and destroyed after it, like ShardServer. It observes the session
+// events of the endpoint.
 #ifndef SKUA_KVSTORE_PEERS_PEER_LINKS_H_
 #define SKUA_KVSTORE_PEERS_PEER_LINKS_H_
 
@@ -56,25 +62,25 @@
 
 namespace skua::kv {
 
-/// A message that came. `frame` lives as long as the call; its entries refer to `bytes`.
+/// A received message. `frame` is valid during the call only; its entries point into `bytes`.
 struct PeerMessage {
   PeerAddress from;
   const ReplicaFrame& frame;
   rpc::Lease bytes;
-  /// Empty if the message was itself a reply. Otherwise to be answered, now or later, with PeerLinks::make_frame() or nothing
-  /// (null); an unanswered one holds a slot of the sender's window.
+  /// Empty if the message is itself a reply. Otherwise the host must answer, now or later, with a frame of
+  /// PeerLinks::make_frame() or with null (no content). An unanswered message occupies a slot of the sender's window.
   rpc::ReplyToken reply;
 };
 
 class PeerLinksHost {
  public:
   virtual void on_peer_message(PeerMessage&& message) = 0;
-  /// The link stands: what was dropped meanwhile may be said again.
+  /// The link is open. The host may repeat messages that were dropped.
   virtual void on_peer_ready(PeerAddress peer) = 0;
-  /// The link broke, could not be opened, or the connection that the peer's own messages come by broke. Messages under way are
-  /// lost.
+  /// The link broke or could not be opened, or a connection that carries the peer's own messages broke. Messages under
+  /// way are lost.
   virtual void on_peer_failed(PeerAddress peer, const absl::Status& why) = 0;
-  /// A link that was full has room again.
+  /// A link that was full has room again. send() may be repeated.
   virtual void on_peer_room(PeerAddress peer) = 0;
 
  protected:
@@ -83,16 +89,17 @@ class PeerLinksHost {
 
 struct PeerLinksOptions {
   std::string cluster_id;
-  /// This node, as envelopes of others must not say.
+  /// Uuid of this node.
   std::string node_uuid;
-  /// Of one link: requests without an answer, and their bytes. One request goes whatever its size.
+  /// Limits of one link: unanswered requests, and their bytes. A link without requests takes one of any size.
   size_t requests_max = 256;
   size_t bytes_max = size_t{32} << 20;
-  /// How long a link that nobody sends by is opened again.
+  /// A link counts as wanted for this long after a send(). A wanted link is opened again if it breaks.
   DurationNs wanted_for_ns = 5 * kSecond;
-  /// And after that how long it is kept, open or not.
+  /// How long a link is kept after that, open or not.
   DurationNs kept_for_ns = kPeerLinkKeptNs;
-  /// Longer than the endpoint's peer_timeout_ns: a peer that is silent breaks the link before its requests end one by one.
+  /// Timeout of a frame. Longer than the endpoint's peer_timeout_ns: a silent peer breaks the link before its requests
+  /// time out one by one.
   DurationNs timeout_ns = 10 * kSecond;
   control::BackoffOptions pause = {2 * kPeerPauseMinNs, kPeerPauseMaxNs};
   uint64_t seed = 1;
@@ -103,18 +110,18 @@ struct PeerLinksCounters {
   uint64_t bytes_sent = 0;
   uint64_t messages_received = 0;
   uint64_t replies_received = 0;
-  // Not sent.
-  uint64_t dropped_unknown = 0;  ///< to a node that set_peer() did not name, or a worker that it cannot have
-  uint64_t dropped_down = 0;     ///< the link does not stand
+  // Messages that were not sent.
+  uint64_t dropped_unknown = 0;  ///< set_peer() did not name the node, or the node has no such worker
+  uint64_t dropped_down = 0;     ///< the link is not open
   uint64_t dropped_full = 0;
-  uint64_t dropped_refused = 0;  ///< by the encoder or the endpoint
-  uint64_t requests_failed = 0;  ///< sent, and no answer came, or a refusal
-  // Refused: what came.
+  uint64_t dropped_refused = 0;  ///< refused by the encoder or the endpoint
+  uint64_t requests_failed = 0;  ///< sent, but not answered, or answered with an error
+  // Refused messages and sessions.
   uint64_t refused_malformed = 0;
-  uint64_t refused_unknown = 0;      ///< its node is not known, or of another cluster, or cannot have that worker
-  uint64_t refused_incarnation = 0;  ///< another life of the node than the known one, or of its storage
-  uint64_t refused_envelope = 0;     ///< it names another node than its session's
-  uint64_t refused_unproven = 0;     ///< the node that its session names does not know of the session
+  uint64_t refused_unknown = 0;      ///< unknown node, other cluster, or impossible worker
+  uint64_t refused_incarnation = 0;  ///< another incarnation of the node or its storage than the known one
+  uint64_t refused_envelope = 0;     ///< the frame names another node than the session
+  uint64_t refused_unproven = 0;     ///< the node that the session names did not open it
   uint64_t sessions_opened = 0;
   uint64_t sessions_lost = 0;
   uint64_t open_failures = 0;
@@ -122,52 +129,54 @@ struct PeerLinksCounters {
 
 class PeerLinks {
  public:
-  /// Runs once, in the endpoint's poll() or inside close(); the response is empty unless the status is OK.
+  /// Runs once, inside the endpoint's poll() or close(). The response is empty unless the status is OK.
   using DoneFn = absl::AnyInvocable<void(rpc::CallResult&&)>;
 
-  /// Registers the handlers of REPLICATE and VOUCH. Host and bootstrap outlive the endpoint.
+  /// Registers the handlers of REPLICATE and VOUCH. `host` and `bootstrap` outlive the endpoint.
   PeerLinks(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, PeerLinksHost& host, const PeerLinksOptions& options);
   ~PeerLinks();
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
 
   // --- Nodes
-  /// A node that is known, or known anew: in a later life its links are opened again; what is older than known is ignored.
-  /// INVALID_ARGUMENT: its uuid is none.
+  /// Makes a node known or updates it. If it has a new incarnation, uuid or address, its links are opened again. An
+  /// incarnation older than the known one is ignored. INVALID_ARGUMENT: its uuid is malformed.
   absl::Status set_peer(const PeerInfo& peer);
+  /// Forgets a node that has left, and closes its links.
   void drop_peer(NodeId node);
 
   // --- Sending
-  /// A frame to be sent or answered with; null (counted) if it is more than a message carries. Not for Appends.
+  /// Encodes a frame to send or to answer with. Null (counted) if it exceeds the size of a message. Not for Appends.
   [[nodiscard]] rpc::MessagePtr make_frame(const ReplicaEnvelope& envelope, const ReplicaMessage& message);
-  /// For Appends: begin(envelope, header, make_message()), add(), send(finish()).
+  /// Builds Appends: begin(envelope, header, make_message()), add(), send(finish()).
   [[nodiscard]] AppendBuilder& append_builder() { return builder_; }
   [[nodiscard]] rpc::MessagePtr make_message() { return endpoint_.make_message(); }
 
-  /// Sends a frame; what the peer answers comes to the host like any message. False: dropped, because the link does not stand
-  /// (the host is told when it does), or is full (the host is told when there is room). A frame that gets no answer in time, or
-  /// is refused, goes to `requests_failed`.
+  /// Sends a frame. The peer's answer comes to the host like any message. False: the frame is dropped, because the link
+  /// is not open (on_peer_ready() follows when it is), or full (on_peer_room() follows), or `to` is unknown. A frame
+  /// that is refused or not answered in time counts in `requests_failed`.
   [[nodiscard]] bool send(PeerAddress to, rpc::MessagePtr frame);
-  /// Any request, on the same terms. False: `done` never runs.
+  /// Sends any request, under the same conditions. False: `done` never runs.
   [[nodiscard]] bool call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns, DoneFn done);
-  /// Would a message of so many bytes be sent now?
+  /// True if a message of `bytes` would be sent now.
   [[nodiscard]] bool has_room(PeerAddress to, size_t bytes) const;
 
-  /// Who is at the other end of a session that a node opened to here. Errors as for messages, counted; UNAVAILABLE: not known yet.
+  /// The worker at the other end of a session that another node opened to this one. Errors as for messages, counted.
+  /// UNAVAILABLE: the proof is not complete yet.
   [[nodiscard]] absl::StatusOr<PeerAddress> identify(rpc::SessionId session);
 
   // --- The loop
-  /// After each poll. Returns when to call it again at the latest.
+  /// Call it after each poll(). Returns the latest time for the next call.
   TimeNs tick();
-  /// The end: closes everything; nothing is opened from now on.
+  /// Closes all links and opens none from now on.
   void close_all();
 
   [[nodiscard]] const PeerLinksCounters& counters() const { return counters_; }
   [[nodiscard]] bool is_open(PeerAddress peer) const;
-  /// Links that stand, are being opened, or were wanted lately.
+  /// Links that are open, are being opened, or are kept because they were wanted.
   [[nodiscard]] size_t link_count() const { return links_.size(); }
-  /// Why the link was not opened the last time, or lost; OK while it stands. NOT_FOUND, FAILED_PRECONDITION: there is
-  /// no such node or worker.
+  /// Error of the last attempt to open the link, or of its loss. OK while the link is open. NOT_FOUND,
+  /// FAILED_PRECONDITION: there is no such node or worker.
   [[nodiscard]] absl::Status last_error(PeerAddress peer) const;
 
  private:
@@ -181,8 +190,8 @@ class PeerLinks {
 
     State state = State::kClosed;
     rpc::SessionId session;
-    uint64_t opening = 0;  // its number: tells late results from current ones
-    TimeNs until_ns = 0;   // kFailed: the next attempt; kDescribing, kAwaiting: given up
+    uint64_t opening = 0;  // number of the opening: distinguishes late results from current ones
+    TimeNs until_ns = 0;   // kFailed: time of the next attempt; kDescribing, kAwaiting: deadline
     TimeNs wanted_until_ns = 0;
     TimeNs opened_ns = 0;
     size_t requests = 0;
@@ -196,7 +205,7 @@ class PeerLinks {
     PeerAddress to;
     uint64_t opening = 0;
     size_t bytes = 0;
-    bool is_frame = false;  // then `done` is empty, and the reply goes to the host
+    bool is_frame = false;  // true: `done` is empty, and the reply goes to the host
     DoneFn done;
   };
   struct Notice {
@@ -219,7 +228,7 @@ class PeerLinks {
 
   // Sending and receiving
   [[nodiscard]] Link* find(PeerAddress peer);
-  /// The link, opened if need be as long as it is wanted.
+  /// Marks the link as wanted, so that tick() opens it. Creates it if needed.
   Link& want(PeerAddress to);
   [[nodiscard]] Link* ready_link(PeerAddress to, size_t bytes);
   [[nodiscard]] bool start_call(PeerAddress to, Method method, rpc::MessagePtr request, DurationNs timeout_ns,
@@ -228,13 +237,15 @@ class PeerLinks {
   void on_reply(PeerAddress from, rpc::Lease bytes);
   void on_request(rpc::IncomingCall&& call);
   void take(PeerAddress from, rpc::IncomingCall&& call);
+  /// The known node that the identity names, in any incarnation; null: none. Sets `address`.
   [[nodiscard]] const Peer* peer_of(const rpc::EndpointIdentity& identity, PeerAddress& address) const;
+  /// The worker that the identity names. Errors, counted: unknown node or worker, or another incarnation.
   [[nodiscard]] absl::StatusOr<PeerAddress> check(const rpc::EndpointIdentity& identity);
-  /// Which known node's worker, in the life that is known of it, the identity names.
+  /// The worker that the identity names. Empty: not a worker of a known node in the incarnation known here.
   [[nodiscard]] std::optional<PeerAddress> node_of(const rpc::EndpointIdentity& identity) const;
-  /// There may be such a worker.
+  /// OK: by the shard map the node is known and may have this worker.
   [[nodiscard]] absl::Status check(PeerAddress address) const;
-  /// Decodes and checks the envelope; null: refused and counted, `why` says why.
+  /// Decodes a frame and checks its envelope. Null: refused and counted; `why` is the reason.
   [[nodiscard]] const ReplicaFrame* decode(PeerAddress from, ByteSpan bytes, absl::Status& why);
 
   // Proofs (peer_links_proof.cc)
@@ -259,14 +270,14 @@ class PeerLinks {
   PeerProofs proofs_;
   uint64_t openings_ = 0;
   bool closing_ = false;
-  bool dirty_ = false;  // tick() has something to do
-  TimeNs due_ns_ = 0;   // or has then
+  bool dirty_ = false;  // tick() has something to do now
+  TimeNs due_ns_ = 0;   // and at this time at the latest
   std::vector<rpc::SessionId> to_close_;
   std::vector<Notice> notices_;
   std::vector<Notice> telling_;
   std::vector<std::unique_ptr<Pending>> pending_;
   std::vector<Pending*> free_pending_;
-  // Decoded into, one for Appends so that their memory is used again. Handlers do not nest.
+  // Frames are decoded into these. Appends have their own, so that its memory is reused. Handlers do not nest.
   ReplicaFrame append_frame_;
   ReplicaFrame frame_;
   PeerLinksCounters counters_;

@@ -1,4 +1,4 @@
-// The part of PeerLinks that finds out whether a session is of the node that it names (peer_proofs.h).
+// The part of PeerLinks that checks whether a session belongs to the node that it names (peer_proofs.h).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +14,7 @@ using Verdict = PeerProofs::Verdict;
 constexpr std::byte kYes{1};
 constexpr std::byte kNo{0};
 
-/// After a question that was not answered.
+/// Pause after a question that failed or could not be sent.
 constexpr DurationNs kAskAgainNs = 10 * kMillisecond;
 
 }  // namespace
@@ -24,7 +24,7 @@ const PeerLinks::Peer* PeerLinks::peer_of(const rpc::EndpointIdentity& identity,
   if (found == peers_.end() || identity.cluster_id != cluster_) return nullptr;
   const auto& theirs = identity.uuid.bytes;
   const auto& known = found->second.uuid.bytes;
-  // worker_identity() has put the worker into the last two bytes.
+  // worker_identity() has XORed the worker's index into the last two bytes.
   if (!std::equal(known.begin(), known.end() - 2, theirs.begin())) return nullptr;
   const auto worker = static_cast<uint32_t>((theirs[14] ^ known[14]) << 8 | (theirs[15] ^ known[15]));
   address = {found->first, worker};
@@ -70,8 +70,8 @@ std::optional<PeerAddress> PeerLinks::node_of(const rpc::EndpointIdentity& ident
   return address;
 }
 
-/// The last sessions are for nodes (rpc::Endpoint::keep_for): so whoever got one by saying to be one is asked about at
-/// once.
+/// The endpoint reserves its last sessions for nodes (rpc::Endpoint::keep_for). So when only these are left, a session
+/// that claims to belong to a node is questioned at once.
 void PeerLinks::on_accepted(const rpc::SessionEvent& event) {
   if (closing_ || !endpoint_.is_short_of_sessions()) return;
   const std::optional<PeerAddress> claimed = node_of(event.peer);
@@ -102,7 +102,7 @@ PeerProofs::Proof& PeerLinks::proof_of(rpc::SessionId session, PeerAddress claim
   PeerProofs::Proof& proof = proofs_.of(session, claimed, endpoint_.now_ns());
   if (proof.verdict == Verdict::kAsking) {
     dirty_ = true;
-    // Whoever calls is there: a link to it need not wait for its pause.
+    // The node seems to be alive, so the first request ends the pause of the link to it.
     Link& link = want(claimed);
     const bool is_new = proof.held.empty() && !proof.is_asked && proof.ask_ns == 0;
     if (is_new && link.state == State::kFailed) link.until_ns = endpoint_.now_ns();
@@ -110,7 +110,7 @@ PeerProofs::Proof& PeerLinks::proof_of(rpc::SessionId session, PeerAddress claim
   return proof;
 }
 
-/// Asks who can be asked now, and gives up what takes too long. Returns when to call it again at the latest.
+/// Sends the questions that are due, and fails proofs past their deadline. Returns the latest time for the next call.
 TimeNs PeerLinks::run_proofs(TimeNs now) {
   TimeNs next = kTimeNever;
   std::vector<rpc::SessionId> overdue;
@@ -134,7 +134,7 @@ TimeNs PeerLinks::run_proofs(TimeNs now) {
   return next;
 }
 
-/// False: the link does not stand, or is full.
+/// Sends the question. False: the link is not open, or full.
 bool PeerLinks::ask(const PeerProofs::Proof& proof) {
   std::array<std::byte, sizeof(uint64_t)> number;
   if (!has_room(proof.claimed, number.size())) return false;
@@ -150,10 +150,10 @@ void PeerLinks::on_vouched(rpc::SessionId session, rpc::CallResult&& result) {
   PeerProofs::Proof* const proof = proofs_.find(session);
   if (proof == nullptr || proof->verdict != Verdict::kAsking) return;
   proof->is_asked = false;
-  // A release that cannot be asked: what the session says is all that there is.
+  // A peer of an older release does not know VOUCH. Then the identity of the session has to suffice.
   const bool is_older = result.from_peer && absl::IsUnimplemented(result.status);
   if (!result.status.ok() && !is_older) {
-    dirty_ = true;  // asked again while there is time
+    dirty_ = true;  // asked again until the deadline
     proof->ask_ns = endpoint_.now_ns() + kAskAgainNs;
     return;
   }
@@ -172,17 +172,17 @@ void PeerLinks::fail_held(PeerProofs::Proof& proof, const absl::Status& why) {
   for (rpc::IncomingCall& call : proofs_.take_held(proof)) call.reply.fail(why);
 }
 
-/// Another node asks whether a session with it is ours.
+/// Handles VOUCH: another node asks whether this node opened a session to it.
 void PeerLinks::on_vouch(rpc::IncomingCall&& call) {
   const ByteSpan question = call.request.bytes();
   if (question.size() != sizeof(uint64_t)) {
     ++counters_.refused_malformed;
     return call.reply.fail(absl::InvalidArgumentError("a question for a session has eight bytes"));
   }
-  // A number that one node was told is worth nothing to another: the link must lead to whoever asks. Whether it is that node
-  // need not be proven: it would only be told about itself.
+  // The nonce only counts for a link that leads to the node that asks: a node must not use a nonce that it got from
+  // another one. The asker itself needs no proof, because the answer is only about links to the node that it names.
   const auto asker = check(endpoint_.peer_identity(call.session));
-  if (!asker.ok()) return call.reply.fail(absl::UnavailableError(asker.status().message()));  // perhaps it is soon
+  if (!asker.ok()) return call.reply.fail(absl::UnavailableError(asker.status().message()));  // it may be known soon
   const auto number = load_le<uint64_t>(question.data());
   const Link* const link = find(*asker);
   const bool is_ours = link != nullptr && link->session != rpc::SessionId{} && number != 0 &&

@@ -6,7 +6,7 @@
 namespace skua::kv {
 namespace {
 
-/// Of copies: the cookie is the memory.
+/// Owns the memory of copied requests. The cookie of a lease is the address of its memory.
 class HeapBytes final : public rpc::LeaseOwner {
  public:
   static rpc::Lease copy(ByteSpan bytes) {
@@ -25,7 +25,7 @@ class HeapBytes final : public rpc::LeaseOwner {
 PeerProofs::Proof& PeerProofs::of(rpc::SessionId session, PeerAddress claimed, TimeNs now) {
   Proof& proof = proofs_[session.index];
   if (proof.session == session) return proof;
-  // The index was another session's before, whose end nobody told of.
+  // The index belonged to an earlier session whose end was not reported.
   if (proof.session != rpc::SessionId{}) forget(proof.session);
   Proof& begun = proofs_[session.index];
   begun.session = session;
@@ -63,7 +63,7 @@ void PeerProofs::set(Proof& proof, Verdict verdict) {
 void PeerProofs::forget(rpc::SessionId session) {
   Proof* const proof = find(session);
   if (proof == nullptr) return;
-  static_cast<void>(take_held(*proof));  // their callers are told that nobody answered
+  static_cast<void>(take_held(*proof));  // their callers get INTERNAL (rpc::ReplyToken)
   if (proof->verdict == Verdict::kAsking) --asking_count_;
   proofs_.erase(session.index);
 }

@@ -55,7 +55,7 @@ void MultiGetPage::build(uint64_t now_ms) {
     }
     entries.push_back(entry);
   }
-  // Only now, because the buffer moved while it grew.
+  // The entries point into the buffer only now, because the buffer moved while it grew.
   ByteSpan rest = as_byte_span(bytes).subspan(head_bytes);
   for (MultiGetEntry& entry : entries) {
     const size_t size = entry.value.size();

@@ -1,4 +1,4 @@
-// PendingRequest: a request that outlives its handler, because it waits for a disk or a wire.
+// PendingRequest: a request that outlives its handler, because it waits for a disk or for other replicas.
 //
 //                        mutations           GET that misses      SCAN MULTI_GET
 //      handler ------> engine: write       engine: fetch       engine: is_applied
@@ -6,10 +6,11 @@
 //                          v write_done        v fetch_done      v read_done() by the mailbox
 //      worker  <----- answer, release()   answer, release()    answer, release()
 //
-// It keeps the request's lease (keys and values are views into it), the duty to answer, and the shard
-// from being closed. It ends when it is answered: what the answer is made of lies elsewhere (reply_page.h, the memory
-// tier). It is recycled with its buffers, so that steady state allocates nothing. The worker's thread owns it, except
-// between the hand-over to the reader pool and the mailbox task that brings it back; readers touch only what is marked.
+// A pending request keeps the request's lease (keys and values are views into it) and the token for the answer, and it
+// keeps the shard from being closed. It ends when it is answered, because the bytes of the answer lie elsewhere
+// (reply_page.h, the memory tier). It is recycled with its buffers, so that steady state allocates nothing. The
+// worker's thread owns it, except between the hand-over to the reader pool and the mailbox task that brings it back.
+// Readers touch only the members that are marked.
 #ifndef SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 #define SKUA_KVSTORE_SERVICE_PENDING_REQUEST_H_
 
@@ -32,9 +33,9 @@ namespace skua::kv {
 class ShardServer;
 struct HeldShard;
 
-/// The reply to a MULTI_GET while it is put together: values in key order behind room for the head.
+/// The reply to a MULTI_GET while it is built: room for the head, then the values in the order of the keys.
 struct MultiGetPage {
-  /// What is known of a key.
+  /// What memory and database have of a key.
   struct Slot {
     MemoryTier::Lookup memory;
     PinnedValue from_disk;
@@ -45,15 +46,16 @@ struct MultiGetPage {
   std::string bytes;
   absl::Status failure;
 
-  /// Looks up each key in memory. False: a disk is needed, or the values are more than kMultiGetPollingBytesMax.
+  /// Looks up each key in memory. False: a key must be read from the database, or the values are more than
+  /// kMultiGetPollingBytesMax together. Then a reader thread builds the reply.
   bool look_up(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
-  /// Reads what memory does not have. False: see `failure`.
+  /// Reads the keys that memory does not have. Thread: a reader. False: see `failure`.
   bool read_missing(ShardDb& db, const KeyList& keys);
-  /// Copies the values.
+  /// Copies the values into the reply. A key that has expired at `now_ms` is absent.
   void build(uint64_t now_ms);
-  /// Keeps in memory what was read, and gives all values back.
+  /// Offers the values that were read to memory, and releases all values.
   void let_go(WorkerEngine& engine, const EngineShard& shard, const KeyList& keys);
-  /// Writes the head into its room; the whole reply.
+  /// Writes the head into its room. Returns the whole reply, which lies in `bytes`.
   [[nodiscard]] ByteSpan finish(const ReplyHead& head);
   void trim();
 };
@@ -63,13 +65,13 @@ class PendingRequest final : public ReadJob {
  public:
   explicit PendingRequest(ShardServer& owner);
 
-  /// On a reader thread: does the MULTI_GET's or SCAN's read and goes back to the server.
+  /// Does the read of a MULTI_GET or SCAN and gives the request back to the server. Thread: a reader.
   void run() override;
 
   ShardServer& server;
   PendingRequest* next = nullptr;  // in the pool's free list
   HeldShard* shard = nullptr;
-  uint64_t epoch = 0;  // the shard's when the request came
+  uint64_t epoch = 0;  // the shard's read_epoch() when the request came
   Method method = Method::kGet;
   rpc::Lease request;
   rpc::ReplyToken reply;
@@ -96,14 +98,14 @@ class PendingRequest final : public ReadJob {
 class PendingRequestPool {
  public:
   PendingRequestPool(ShardServer& server, size_t pending_max) : server_(server), pending_max_(pending_max) {}
-  /// All must be back (checked).
+  /// All requests must have been released (checked).
   ~PendingRequestPool();
   PendingRequestPool(const PendingRequestPool&) = delete;
   PendingRequestPool& operator=(const PendingRequestPool&) = delete;
 
-  /// Null at the bound.
+  /// Null: `pending_max` requests are in use.
   [[nodiscard]] PendingRequest* acquire();
-  /// Gives back the lease and the pinned value; the reply token must have been used.
+  /// Releases the lease and the pinned value. The reply token must have been used.
   void release(PendingRequest& pending);
 
   [[nodiscard]] size_t in_use_count() const { return in_use_count_; }

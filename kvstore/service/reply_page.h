@@ -1,10 +1,11 @@
-// ReplyPage: the bytes of a long reply, from when it is sent until nobody reads them any more.
+// ReplyPage: holds the bytes of a long reply from the time when it is sent until nobody reads them any more.
 //
 //      pending request            page                      message
 //      bytes, built   ---swap---> bytes  <--- body --------- head        released: the page goes back to its pool
 //
-// A reply is kept for as long as its caller may ask for it again: until the caller says that it has it, or uses the slot for another
-// call, or its session ends. An idle caller may do none of that. So a reply holds neither its shard nor a pending request.
+// A reply is kept for as long as its caller may ask for it again: until the caller says that it has the reply, or uses
+// the sslot for another call, or its session ends. An idle caller may do none of these. So a reply holds neither its
+// shard nor a pending request.
 #ifndef SKUA_KVSTORE_SERVICE_REPLY_PAGE_H_
 #define SKUA_KVSTORE_SERVICE_REPLY_PAGE_H_
 
@@ -22,7 +23,7 @@ namespace skua::kv {
 
 class ReplyPagePool;
 
-/// What a reply's body lies in: one of the three.
+/// Holds the body of a reply, in one of `bytes`, `rows` and `value`.
 struct ReplyPage {
   explicit ReplyPage(ReplyPagePool& owner) : pool(owner) {}
 
@@ -30,23 +31,24 @@ struct ReplyPage {
   std::string bytes;
   std::unique_ptr<ScanReplyBuilder> rows;
   PinnedValue value;
-  /// Of what the caller's replies may take; empty: so little that the number of slots bounds it.
+  /// The reply's share of the memory that all replies to its caller may take. Empty: the reply is so short that the
+  /// number of sslots bounds the memory.
   rpc::Lease share;
   ReplyPage* next_free = nullptr;
 };
 
-/// Recycles pages with their buffers, so that steady state allocates nothing. Each session has at most its window of replies, which
-/// bounds how many pages are lent. Thread: the worker's. Outlives the messages (checked).
+/// Recycles pages with their buffers, so that steady state allocates nothing. Each session has at most its window of
+/// replies, which bounds how many pages are lent. Thread: the worker's. The pool outlives the messages (checked).
 class ReplyPagePool {
  public:
-  /// Of a page that comes back, buffers larger than this go back to the heap.
+  /// When a page comes back, its buffer goes back to the heap if it is larger than `buffer_bytes_kept`.
   explicit ReplyPagePool(size_t buffer_bytes_kept) : buffer_bytes_kept_(buffer_bytes_kept) {}
   ~ReplyPagePool();
   ReplyPagePool(const ReplyPagePool&) = delete;
   ReplyPagePool& operator=(const ReplyPagePool&) = delete;
 
   [[nodiscard]] ReplyPage& acquire();
-  /// The page becomes the body of `message`, and comes back when the message lets go of it. `bytes` lie in the page.
+  /// `bytes`, which lie in the page, become the body of `message`. The page comes back when the message releases them.
   static void lend(ReplyPage& page, ByteSpan bytes, rpc::Message& message);
 
   [[nodiscard]] size_t lent_count() const { return lent_count_; }

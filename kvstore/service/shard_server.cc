@@ -19,7 +19,7 @@ using rpc::ReplyToken;
 
 namespace {
 
-/// The engine's clock is as exact as this.
+/// The engine is told the time at most once in this time.
 constexpr TimeNs kTimeStepNs = kMillisecond;
 
 uint64_t system_unix_ms() {
@@ -27,7 +27,7 @@ uint64_t system_unix_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
-/// Goes on while the machine sleeps, as promises to peers do.
+/// This clock goes on while the machine sleeps, because promises between replicas do so too.
 TimeNs machine_boot_time_ns() {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -58,7 +58,7 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   engine.log_wake = LogWriter::Wake::kLater;
   engine.memory.on_map = [this](MutableByteSpan region) { return endpoint_.register_memory(region); };
   WorkerEngine::Events events;
-  // False: the endpoint is gone, and so is whoever waited.
+  // post_waiting() returns false if the endpoint is gone. Then nobody waits for the task.
   events.post = [this](absl::AnyInvocable<void()> task) { static_cast<void>(mailbox_->post_waiting(std::move(task))); };
   events.write_done = [this](WriteOp& op) { write_done(op); };
   events.fetch_done = [this](FetchOp& op) { fetch_done(op); };
@@ -101,7 +101,8 @@ DurationNs ShardServer::tick() {
   engine_->tick();
   const DurationNs wait = replicated_.empty() ? kTimeNever : tick_replicas();
   if (engine_->log_waits()) {
-    // Peers' logs and this one then work at the same time; the log's thread, once awake, would take the processor first.
+    // Messages to peers are sent first, so that the peers' logs and this log work at the same time. The log's thread,
+    // once awake, would take the processor first.
     endpoint_.transmit();
     engine_->wake_log();
   }
@@ -215,8 +216,8 @@ HeldShard* ShardServer::admit(IncomingCall& call, Method method, const Route& ro
   return shard;
 }
 
-/// WRONG_SHARD whatever the reason: it is the status that says both "certainly not executed" and "try
-/// again, perhaps elsewhere", for reads and writes alike.
+/// Answers WRONG_SHARD, whatever the reason. This status says to reads and writes alike: certainly not executed, and
+/// try again, perhaps elsewhere.
 HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& route, const HeldShard* shard) {
   ReplyHead head{KvStatus::kWrongShard, 0, shard == nullptr ? 0 : shard->epoch, map_revision_, 0, {}};
   std::string why;
@@ -240,7 +241,8 @@ HeldShard* ShardServer::refuse(IncomingCall& call, Method method, const Route& r
   return nullptr;
 }
 
-/// What revision a client names is its claim: the highest one of all would be the last that is heard of.
+/// Hints are limited by time, and not by the highest revision that was named. A revision is only a client's claim:
+/// after a claim of the highest possible revision, no later one would count as new.
 void ShardServer::tell_of_newer_map() {
   const TimeNs now = endpoint_.now_ns();
   if (!newer_map_observer_ || now < next_map_hint_ns_) return;

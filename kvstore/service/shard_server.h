@@ -11,15 +11,15 @@
 //      |   mutations        engine: evaluated, logged, in memory ---------------+
 //      +------------------------------------------------------------------------------- replies
 //
-// A shard is served in one epoch of its assignment. A request that names another epoch, or a shard
-// that is not here, is answered WRONG_SHARD with what this worker knows; so is one that comes while the
-// shard is being opened, cannot be opened, or the node shuts down. That status tells a client that the
-// request did certainly not run, and to try again with a fresh map. If it is this side that has not
-// seen the newest map, on_newer_map() tells whoever keeps it.
+// A shard is served in one epoch of its assignment. A request is answered WRONG_SHARD, with what this worker knows, if
+// it names another epoch or a shard that is not here, if the shard is being opened or cannot be opened, or if the node
+// shuts down. This status tells a client two things: the request was certainly not executed, and the client should try
+// again with a fresh map. If this worker is the one that has not seen the newest map, the observer of on_newer_map() is
+// told.
 //
-// Removing a shard takes it from the table at once; requests that are being served keep it
-// (HeldShard::use_count), and `on_idle` runs when the last one is answered and its memory is
-// back: only then may the database be closed.
+// remove() takes a shard from the table at once. Requests that are being served keep the shard (HeldShard::use_count).
+// `on_idle` runs when the last of them is answered and the engine has closed the shard. Only then may the database be
+// closed.
 #ifndef SKUA_KVSTORE_SERVICE_SHARD_SERVER_H_
 #define SKUA_KVSTORE_SERVICE_SHARD_SERVER_H_
 
@@ -50,112 +50,118 @@ namespace skua::kv {
 /// A shard as its worker sees it.
 struct HeldShard {
   enum class State : uint8_t {
-    kOpening,  // assigned to us; its data is not open yet
+    kOpening,  // assigned to this worker; its data are not open yet
     kServing,
-    kFailed,  // its data cannot be opened; `why` says why
+    kFailed,  // its data cannot be opened; HeldShard::why has the reason
   };
 
   ShardId id;
   uint64_t epoch = 0;
-  /// Requests that name it are served, whatever they are; 0: that needs a closer look.
+  /// Requests that name this epoch are served without further checks. 0: each request needs the full checks of admit().
   uint64_t plain_epoch = 0;
   State state = State::kOpening;
   std::string why;
   EngineShard* engine = nullptr;          ///< kServing
   std::unique_ptr<ShardReplica> replica;  ///< kServing, and replicated
-  /// In which it answers. A replica may have left the epoch that it is known by here.
+  /// The epoch in which the shard answers requests. A replica may already have another epoch than `epoch`.
   [[nodiscard]] uint64_t read_epoch() const { return replica == nullptr ? epoch : replica->replica().view().epoch; }
   [[nodiscard]] bool reads_as_backup() const { return replica != nullptr && replica->reads_as_backup(); }
-  /// Requests that use it. Replies do not: a caller may keep them for ever.
+  /// Requests that use the shard. Replies are not counted, because a caller may keep them for ever.
   size_t use_count = 0;
   uint64_t removed_ms = 0;  ///< unix time
-  /// Set when removed: runs when the engine has let go, which is asked to at use_count 0.
+  /// Set when the shard is removed. At use_count 0 the engine is asked to close the shard; then this runs.
   absl::AnyInvocable<void()> on_idle;
 };
 
-/// A worker's log as recovery left it.
+/// A worker's log as recovery left it, and the log's device.
 struct OpenLog {
   std::unique_ptr<Device> device;
   std::unique_ptr<Log> log;
 };
 
-/// Thread: the endpoint's, but for stop_engine() and what is marked. Made after the endpoint and
-/// destroyed after it, because replies that the endpoint still holds lie in pending requests and in the
-/// engine's memory; the reader pool and the databases outlive both.
+/// Thread: the endpoint's, except for stop_engine() and methods that say otherwise. The server is made after the
+/// endpoint and destroyed after it, because replies that the endpoint still holds lie in the server's pages and in the
+/// engine's memory. The reader pool and the databases outlive both.
 class ShardServer {
  public:
   struct Options {
-    /// The memory's mappings are registered with the endpoint.
+    /// The engine's memory is registered with the endpoint.
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
     ShardReplica::Options replica;
     ReplicaHost* replica_host = nullptr;  ///< outlives the server; null: no shard is replicated
-    uint64_t (*unix_ms)() = nullptr;      ///< the time of day, for what expires; null: the system's. Thread: any
-    TimeNs (*boot_time_ns)() = nullptr;   ///< what promises between replicas are measured by; null: the machine's
+    uint64_t (*unix_ms)() = nullptr;      ///< the time of day, by which keys expire; null: the system's. Thread: any
+    TimeNs (*boot_time_ns)() = nullptr;   ///< the clock of promises between replicas; null: the machine's
   };
 
-  /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the memory
-  /// cannot be had, or not be registered.
+  /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the
+  /// engine's memory cannot be allocated, or not be registered.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardServer>> create(rpc::Endpoint& endpoint, ReaderPool& readers,
                                                                            const Options& options, OpenLog log);
-  /// Nothing may wait for the engine or the reader pool any longer (checked).
+  /// No request may wait for the engine or the reader pool any longer (checked).
   ~ShardServer();
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
-  /// Once, on the thread that polls the endpoint.
+  /// Call once, on the thread that polls the endpoint.
   void bind_to_this_thread() { engine_->bind_to_this_thread(); }
-  /// After each poll. How long the next one may sleep at most, so that replicas keep their times.
+  /// Call after each poll. Returns how long the next poll may sleep at most, in ns, so that replicas keep their
+  /// deadlines.
   DurationNs tick();
 
-  // --- The shards. Ids that are not held are ignored by set_* and remove().
-  /// Holds the shard, opening; or gives the one that is held a new epoch.
+  // --- The shards. set_*() and remove() ignore ids that are not held.
+  /// Holds the shard as one that is being opened. If the shard is held already, gives it a new epoch.
   void expect(ShardId id, uint64_t epoch);
-  /// From now on the shard is served from `db` and what the engine has in memory and log; it stays open until `on_idle`
-  /// of remove().
+  /// From now on the shard is served from `db` and from the engine's memory and log. `db` stays open until `on_idle` of
+  /// remove() has run.
   void serve(ShardId id, ShardDb& db);
-  /// The same for a replica: `self` in `view`, the last one that was made durable here.
+  /// The same for a replica. `self` is this node; `notes` has the last view that was made durable here.
   void serve_replica(ShardId id, ShardDb& db, ReplicaId self, const ReplicaNotes& notes);
+  /// Inputs of the shard's replica: see ShardReplica. set_view() sets the shard's epoch, too.
   void set_view(ShardId id, const View& view);
   void view_persisted(ShardId id, uint64_t epoch);
   void unsynced_allowed(ShardId id);
-  /// False: the shard has no replica here, or not yet. `entries`: an Append's.
+  /// False: there is no replica of the shard here (yet). `entries`: those of an Append.
   bool on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
                           std::span<const ReplicaEntry> entries);
   void peer_failed(NodeId peer);
-  /// There is room, again or for the first time, on the way to the node.
+  /// The link to the node has room, for the first time or again.
   void peer_ready(NodeId peer);
-  /// What the replica knows; null: none.
+  /// The state of the shard's replica; null: there is none here.
   [[nodiscard]] const Replica* replica(ShardId id) const;
-  /// As ShardReplica's, for a copy of the shard's database. UNAVAILABLE: this is not the shard's primary, or not ready yet.
+  /// Like the methods of ShardReplica, for a copy of the shard's database. UNAVAILABLE: this node does not lead the
+  /// shard, or the shard is not open yet.
   [[nodiscard]] absl::StatusOr<uint64_t> hold_entries(ShardId id);
   void release_entries(ShardId id, uint64_t hold);
   [[nodiscard]] absl::StatusOr<Append> read_tail(ShardId id, NodeId reader, uint64_t after, size_t bytes_max,
                                                  std::vector<ReplicaRecord*>& pinned);
-  /// The replica says and takes nothing any more: its data are about to be replaced. Until the shard is served again.
+  /// The shard's replica stops sending and taking messages and writes, because its data are about to be replaced. Until
+  /// the shard is served again.
   void retire(ShardId id);
-  /// The shard's data cannot be opened: requests are told `why`.
+  /// The shard's data cannot be opened. Requests are answered with the reason `why`.
   void set_failed(ShardId id, std::string why);
-  /// No further request is served. `on_idle` runs once nothing uses the database any longer and it has everything;
-  /// at once if the shard was never served.
+  /// No further request of the shard is served. `on_idle` runs once, when nothing uses the database any longer and the
+  /// database has everything; at once if the shard was never served.
   void remove(ShardId id, absl::AnyInvocable<void()> on_idle);
-  /// The newest map whose changes have been made here; told in every reply.
+  /// The revision of the newest map whose changes have been made here. Every reply tells it.
   void set_map_revision(uint64_t revision) { map_revision_ = revision; }
-  /// OK, or why writes that make data grow are refused. Repetitions of what was done are answered all the same.
+  /// OK, or why writes that make data grow are refused. Repetitions of writes that were executed are answered all the
+  /// same.
   void set_growth(absl::Status growth) { growth_ = std::move(growth); }
-  /// `observer` runs when a client names a newer map than is known here; not more often than each kMapHintPauseNs.
+  /// `observer` runs when a client names a newer map than this worker knows, at most once per kMapHintPauseNs.
   void on_newer_map(absl::AnyInvocable<void()> observer) { newer_map_observer_ = std::move(observer); }
 
   // --- The end
-  /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all that were accepted have been answered.
+  /// From now on requests are answered WRONG_SHARD. `on_drained` runs when all requests that were accepted have been
+  /// answered.
   void drain(absl::AnyInvocable<void()> on_drained = {});
-  /// Applies and flushes everything. After `on_drained` ran. Thread: any but the endpoint's, which must go on polling. False: the log had
-  /// failed.
+  /// Applies and flushes everything. Call it after `on_drained` has run. Thread: any but the endpoint's, which must go
+  /// on polling. False: the log had failed.
   bool stop_engine() {
     engine_->stop();
     return engine_->log_writer_health().ok();
   }
-  /// With an engine without threads (Options::engine): one round of what they would do. False: there is nothing to do.
+  /// For an engine without threads (Options::engine): one round of their work. False: there was nothing to do.
   bool step_engine() {
     const bool logged = engine_->step_log();
     return engine_->step_applier() || logged;
@@ -163,11 +169,11 @@ class ShardServer {
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
 
-  /// Counters; endpoint's and transport's are the caller's to fill in.
+  /// The counters of this worker. The caller fills in those of the endpoint and the transport.
   [[nodiscard]] WorkerStats stats() const;
 
   // --- For pending requests.
-  /// A read is done. Thread: a reader's.
+  /// The reader pool has done a request's read. Thread: a reader's.
   void read_done(PendingRequest& pending);
 
  private:
@@ -177,7 +183,7 @@ class ShardServer {
   [[nodiscard]] absl::Status start(const Options& options, OpenLog log);
 
   // shard_server.cc: what all methods share.
-  /// Null: it was answered.
+  /// admit(): the shard that serves the request. Null: the request was answered.
   HeldShard* admit(rpc::IncomingCall& call, Method method);
   HeldShard* admit(rpc::IncomingCall& call, Method method, const Route& route);
   HeldShard* refuse(rpc::IncomingCall& call, Method method, const Route& route, const HeldShard* shard);
@@ -189,7 +195,7 @@ class ShardServer {
   void answer(rpc::ReplyToken& reply, Method method, KvStatus status, rpc::MessagePtr message);
   void answer_error(rpc::ReplyToken& reply, Method method, const ReplyHead& head);
   void answer_failure(rpc::ReplyToken& reply, Method method, const HeldShard& shard, const absl::Status& why);
-  /// A pending request, which takes the lease and the token; null if there are too many (answered).
+  /// A pending request that takes over the lease and the token. Null: there are too many, and the request was answered.
   PendingRequest* begin(rpc::Lease& request, rpc::ReplyToken& reply, Method method, HeldShard& shard);
   void end(PendingRequest& pending);
   void forget_if_idle(HeldShard& shard);
@@ -199,7 +205,7 @@ class ShardServer {
 
   // shard_server_replicas.cc
   [[nodiscard]] DurationNs tick_replicas();
-  /// What was looked up before `now` is linearizable.
+  /// True: a value that was looked up before `now` is linearizable.
   [[nodiscard]] static bool is_fresh(const HeldShard& shard, TimeNs now) {
     return shard.replica == nullptr || shard.replica->may_read(now);
   }
@@ -217,14 +223,14 @@ class ShardServer {
   void answer_gathered();
   void on_special_get(rpc::IncomingCall&& call);
   void gather(HeldShard& shard, const GetRequest& request, rpc::Lease& bytes, rpc::ReplyToken& reply, bool confirmed);
-  /// `now`: a time after the key was looked up, if its shard has replicas.
+  /// `now`: a time after the key was looked up; used only if the shard has replicas.
   void answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::Lookup& found, TimeNs now);
   void on_multi_get(rpc::IncomingCall&& call);
   void on_scan(rpc::IncomingCall&& call);
   [[nodiscard]] uint64_t remaining_ms(bool wants_ttl, uint64_t expires_at) const;
   void answer_inline(rpc::ReplyToken& reply, const HeldShard& shard, const PinnedValue& value);
   rpc::MessagePtr value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms);
-  /// What keeps the value's bytes.
+  /// Where the value's bytes lie.
   enum class ValuePlace : uint8_t { kMemoryTier, kCopy };
   void answer_value(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place, uint64_t ttl_ms);
   void answer_copy(rpc::ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms);
@@ -263,21 +269,21 @@ class ShardServer {
   ReplyPagePool short_pages_{kShortReplyBytesMax};
   ReplyPagePool pages_{kReplyBufferBytesKept};
   ShardTable<HeldShard> table_;
-  std::vector<std::unique_ptr<HeldShard>> shards_;  // also those removed and still used
+  std::vector<std::unique_ptr<HeldShard>> shards_;  // also removed ones that requests still use
   const ShardReplica::Options replica_options_;
   ReplicaHost* const replica_host_;
   absl::flat_hash_map<const EngineShard*, HeldShard*> replicated_;
   uint64_t map_revision_ = 0;
   uint64_t (*const unix_ms_)();
   TimeNs (*const boot_time_ns_)();
-  TimeNs next_time_ns_ = 0;  // when the engine is told the time of day again
+  TimeNs next_time_ns_ = 0;  // when the engine is told the time next
   LivedTime lived_;
   TimeNs next_map_hint_ns_ = 0;
   absl::AnyInvocable<void()> newer_map_observer_;
   bool draining_ = false;
   absl::Status growth_;
   size_t waiting_count_ = 0;
-  // The GETs of this burst: looked up together at its end.
+  // The GETs of this burst. They are looked up together at its end.
   size_t gathered_count_ = 0;
   struct GatheredGet {
     HeldShard* shard = nullptr;
@@ -291,7 +297,7 @@ class ShardServer {
   std::array<MemoryTier::Lookup, Index::kBatch> gathered_found_;
   RequestStats stats_;
   absl::AnyInvocable<void()> on_drained_;
-  std::unique_ptr<WorkerEngine> engine_;  // last: its threads post to the mailbox
+  std::unique_ptr<WorkerEngine> engine_;  // last: destroyed first, because its threads post to the mailbox
 };
 
 }  // namespace skua::kv

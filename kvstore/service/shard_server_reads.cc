@@ -20,7 +20,7 @@ bool is_inline(size_t value_bytes, uint64_t ttl_ms) {
   return value_bytes + (ttl_ms == 0 ? 0 : sizeof ttl_ms) <= kInlineValueBytesMax;
 }
 
-/// As of now; what is read later is no older.
+/// True: all keys are settled now. A read that follows shows a state that is no older.
 bool all_settled(const ShardReplica& replica, const KeyList& keys) {
   if (replica.is_settled()) return true;
   for (const std::string_view key : keys) {
@@ -46,7 +46,7 @@ void ShardServer::on_special_get(IncomingCall&& call) {
   const absl::StatusOr<GetRequest> request = decode_get(call.request.bytes());
   if (!request.ok()) return answer_failure(call.reply, Method::kGet, *shard, request.status());
   if (request->at_least_index != 0 && !WorkerEngine::has_state(*shard->engine, request->at_least_index)) {
-    // A backup hears of commits a moment later than the primary.
+    // A backup learns of commits a moment later than the primary.
     if (shard->reads_as_backup()) return refuse_unsettled(call.reply, Method::kGet, *shard);
     return answer_error(
         call.reply, Method::kGet,
@@ -62,15 +62,16 @@ void ShardServer::gather(HeldShard& shard, const GetRequest& request, rpc::Lease
   engine_->expect(gathered_keys_[i]);
   GatheredGet& get = gathered_[i];
   get.shard = &shard;
-  get.request = std::move(bytes);  // the key stays where it is
+  get.request = std::move(bytes);  // moving the lease does not move the key's bytes
   get.reply = std::move(reply);
   get.wants_ttl = request.wants_ttl;
   get.confirmed = confirmed;
   if (gathered_count_ == gathered_.size()) answer_gathered();
 }
 
-/// A lookup waits for memory two or three times; those of a burst wait together. A value comes into the cache while the
-/// answers before it are written. Nothing that removes a shard runs in between.
+/// Answers the GETs of the burst. A lookup waits for memory two or three times, and all lookups of a burst wait
+/// together. A value is fetched into the cache while the answers before it are written. Nothing that removes a shard
+/// runs in between.
 void ShardServer::answer_gathered() {
   const size_t count = std::exchange(gathered_count_, 0);
   if (count == 0) return;
@@ -114,18 +115,18 @@ void ShardServer::answer_get(GatheredGet& get, const ItemKey& key, MemoryTier::L
   engine_->fetch(*shard.engine, pending->fetch, found.ticket);
 }
 
-/// 0: for ever, or nobody asked.
+/// The time in ms until a key expires; at least 1. 0: the key never expires, or the client did not ask.
 uint64_t ShardServer::remaining_ms(bool wants_ttl, uint64_t expires_at) const {
   if (!wants_ttl || expires_at == 0) return 0;
   return expires_at > engine_->now_ms() ? expires_at - engine_->now_ms() : 1;
 }
 
-/// Three ways for a value to travel; in none of them is the shard needed any longer:
+/// A value is sent in one of three ways. In each of them the shard is not needed any longer:
 ///   up to 216 bytes              copied behind the head: no release to wait for
 ///   larger, from memory          from its place in the memory tier, which a pin keeps; from a copy while pins keep
-///                                half of the memory: a caller that is idle keeps its last replies, and must not keep
-///                                writes waiting for room
-///   larger, and not in memory    from the copy that the engine has made of what the database had
+///                                half of the memory: an idle caller keeps its last replies, and must not make writes
+///                                wait for room
+///   larger, and not in memory    from the copy that the engine has made of the value in the database
 void ShardServer::answer_value(ReplyToken& reply, HeldShard& shard, PinnedValue& value, ValuePlace place,
                                uint64_t ttl_ms) {
   const size_t size = value.bytes().size();
@@ -160,7 +161,7 @@ void ShardServer::answer_inline(ReplyToken& reply, const HeldShard& shard, const
   answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
-/// The head of a reply, and the value if it is inline.
+/// A message with the head of a reply, and with the value if it is inline.
 MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& value, uint64_t ttl_ms) {
   const ByteSpan bytes = value.bytes();
   HeadBuffer buffer;
@@ -178,7 +179,8 @@ MessagePtr ShardServer::value_head(const HeldShard& shard, const PinnedValue& va
   return message;
 }
 
-/// The reply's page keeps the value: a short one's bytes, or a larger one that is a copy already.
+/// Sends a value from a reply page: a short value is copied into the page; a larger one is a copy already, and the page
+/// keeps it.
 void ShardServer::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&& value, uint64_t ttl_ms) {
   const size_t bytes = value.bytes().size();
   std::optional<rpc::Lease> share = bytes <= kShortReplyBytesMax ? rpc::Lease() : reply.reserve(bytes);
@@ -197,7 +199,7 @@ void ShardServer::answer_copy(ReplyToken& reply, HeldShard& shard, PinnedValue&&
   answer(reply, Method::kGet, KvStatus::kOk, std::move(message));
 }
 
-/// The caller has not taken what it asked for before.
+/// Refuses a reply: earlier replies that the caller has not taken yet use up its share of memory.
 void ShardServer::answer_no_room(ReplyToken& reply, Method method, const HeldShard& shard) {
   answer_error(reply, method,
                head_of(shard, KvStatus::kResourceExhausted, 0,
@@ -260,7 +262,7 @@ void ShardServer::on_scan(IncomingCall&& call) {
   if (engine_->is_applied(*shard->engine, pending->applied)) applied(pending->applied);
 }
 
-/// A SCAN's database shows everything that was committed when it came.
+/// The database shows everything that was committed when the SCAN came, or `wait.status` says why not.
 void ShardServer::applied(AppliedWait& wait) {
   PendingRequest& pending = *static_cast<PendingRequest*>(wait.context);
   --waiting_count_;
@@ -326,7 +328,7 @@ void ShardServer::send_page(PendingRequest& pending) {
   answer(reply, method, KvStatus::kOk, std::move(message));
 }
 
-/// The reply's bytes, which lie in the pending request, become the message's.
+/// Moves the reply's bytes from the pending request to a page, which becomes the body of `message`.
 void ShardServer::lend_page(PendingRequest& pending, ByteSpan bytes, rpc::Lease&& share, rpc::Message& message) {
   if (bytes.size() <= kShortReplyBytesMax) {
     ReplyPage& page = short_pages_.acquire();

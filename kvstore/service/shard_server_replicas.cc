@@ -1,4 +1,4 @@
-// Replicated shards: who may answer what, and when.
+// Replicated shards: which replica may answer which requests, and when.
 #include <algorithm>
 #include <utility>
 
@@ -113,7 +113,8 @@ void ShardServer::retire_replica(HeldShard& shard) {
 
 // --- Reads
 
-/// Backups answer reads as long as that may be linearizable; whoever asks in vain goes to the primary.
+/// True: this replica may answer the request. A backup answers reads as long as they are linearizable. A client that is
+/// refused here goes to the primary.
 bool ShardServer::serves(const HeldShard& shard, Method method) const {
   if (shard.replica->is_serving()) [[likely]] {
     return true;
@@ -122,18 +123,20 @@ bool ShardServer::serves(const HeldShard& shard, Method method) const {
   return is_read && shard.reads_as_backup() && is_fresh(shard, boot_time_ns_());
 }
 
-/// Not WRONG_SHARD: another key, or the same one a moment later, is answered here.
+/// The status is not WRONG_SHARD, because this backup can answer for another key, or for the same key a moment later.
 void ShardServer::refuse_unsettled(rpc::ReplyToken& reply, Method method, const HeldShard& shard) {
   answer_error(
       reply, method,
       head_of(shard, KvStatus::kUnavailable, 0, "this backup has a write of the key under way; ask the primary"));
 }
 
-/// True: `then` runs when a round of the members has shown that what was read is not stale; or it has been refused.
+/// False: what was read is not stale, and the caller answers now. True: the request waits for a round of the members.
+/// `then` runs if the round shows that what was read is not stale; otherwise the request is refused, perhaps before
+/// this returns.
 bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*then)(PendingRequest&)) {
   HeldShard& shard = *pending.shard;
   if (shard.replica == nullptr) return false;
-  // What was read in one epoch says nothing about another: somebody else may have led in between.
+  // A value that was read in one epoch is not valid in another: another replica may have led in between.
   const bool same_epoch = pending.epoch == shard.read_epoch();
   if (same_epoch && is_fresh(shard, boot_time_ns_())) [[likely]] {
     count_backup_read(shard);
@@ -162,7 +165,8 @@ void ShardServer::refuse_stale(PendingRequest& pending) {
   end(pending);
 }
 
-/// The value that was found is dropped and looked up again: it may be larger than a pending request should pin.
+/// Looks the key up again after a round of the members. The value that was found is dropped, because it may be larger
+/// than a pending request should pin.
 void ShardServer::confirm_get(GatheredGet& get) {
   HeldShard& shard = *get.shard;
   ++shard.use_count;

@@ -23,7 +23,7 @@ std::string_view explain(KvStatus status) {
   }
 }
 
-/// What a write is told because of what the shard has.
+/// True: the status of the write depends on the state of its key.
 bool rests_on_state(KvStatus status) {
   switch (status) {
     case KvStatus::kNotFound:
@@ -118,7 +118,8 @@ void ShardServer::on_batch(IncomingCall&& call) {
   start_write(*pending, request->id, request->durability);
 }
 
-/// A repetition of what was done is answered also where nothing may grow: its client would else take it for not done.
+/// True: a write that makes data grow may be executed. A repetition of an executed write is answered even if nothing
+/// may grow. Otherwise its client would take the write for not executed.
 bool ShardServer::may_grow(const HeldShard& shard, const RequestId& id) const {
   return growth_.ok() || engine_->is_repetition(*shard.engine, id);
 }
@@ -149,8 +150,9 @@ void ShardServer::start_write(PendingRequest& pending, const RequestId& id, Dura
 void ShardServer::write_done(WriteOp& op) {
   PendingRequest& pending = *static_cast<PendingRequest*>(op.context);
   --waiting_count_;
-  // What the state of the shard refused is a read of that state.
-  // So it is when an earlier attempt was refused: nobody may have been told yet, because the state was not the newest.
+  // A write that the state of the shard refused is a read of that state, so it must be as fresh as a read. The same is
+  // true if an earlier attempt was refused: perhaps no client was told of that refusal, because the state was not the
+  // newest.
   const bool is_read = op.result.status == KvStatus::kOk ? op.result.version == 0 : rests_on_state(op.result.status);
   if (is_read && hold_until_fresh(pending, &ShardServer::finish_write)) {
     return;

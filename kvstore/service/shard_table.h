@@ -1,8 +1,8 @@
-// The shards of a worker by (table, shard): looked up once per request.
+// The shards of a worker by (table, shard). Each request looks its shard up once.
 //
-// Open addressing with linear probing over 16-byte slots, half full at most, so that a lookup is
-// one multiplication and, nearly always, one cache line. Removal rebuilds: shards come and go with
-// changes of the shard map, requests come by the million.
+// The table uses open addressing with linear probing over 16-byte slots and is at most half full. So a lookup is one
+// multiplication and nearly always one cache line. Removal rebuilds the table, because shards come and go only with
+// changes of the shard map.
 #ifndef SKUA_KVSTORE_SERVICE_SHARD_TABLE_H_
 #define SKUA_KVSTORE_SERVICE_SHARD_TABLE_H_
 
@@ -16,7 +16,7 @@
 
 namespace skua::kv {
 
-/// Keeps pointers that it does not own. Thread: one.
+/// Holds pointers to shards; it does not own the shards. Thread: one.
 template <typename Shard>
 class ShardTable {
  public:
@@ -31,7 +31,7 @@ class ShardTable {
     }
   }
 
-  /// False, and nothing done, if there is one with this id already.
+  /// False: a shard with this id is here already; nothing was changed.
   bool insert(ShardId id, Shard* shard) {
     if (find(id) != nullptr) return false;
     if (2 * (count_ + 1) > slots_.size()) resize(2 * slots_.size());
@@ -40,7 +40,7 @@ class ShardTable {
     return true;
   }
 
-  /// The shard that was removed, or null.
+  /// Returns the shard that was removed, or null.
   Shard* remove(ShardId id) {
     Shard* const removed = find(id);
     if (removed == nullptr) return nullptr;
@@ -52,7 +52,7 @@ class ShardTable {
     return removed;
   }
 
-  /// In no particular order.
+  /// Visits all shards, in no particular order.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
@@ -73,7 +73,7 @@ class ShardTable {
   [[nodiscard]] size_t mask() const { return slots_.size() - 1; }
   /// Fibonacci hashing: neighbouring shards spread over the table's upper bits.
   [[nodiscard]] size_t place_of(uint64_t key) const {
-    // The upper bits. There are at least kSlotsMin slots, so the count is below 64; & says so to the analyzer.
+    // There are at least kSlotsMin slots, so the shift is below 64. The & says so to the static analyzer.
     return (key * 0x9E3779B97F4A7C15u) >> (std::countl_zero(mask()) & 63);
   }
 

@@ -1,5 +1,5 @@
-// What a worker counts. Plain integers on its own thread: readers ask through its mailbox for a
-// copy.
+// The counters of a worker. They are plain integers of the worker's thread. Another thread asks for a copy through the
+// worker's mailbox.
 #ifndef SKUA_KVSTORE_SERVICE_STATS_H_
 #define SKUA_KVSTORE_SERVICE_STATS_H_
 
@@ -18,8 +18,8 @@
 
 namespace skua::kv {
 
-inline constexpr size_t kMethodCount = 11;  // 1..10; 0 is unused
-inline constexpr size_t kStatusCount = 48;  // gRPC's 0..16 and our own from 32
+inline constexpr size_t kMethodCount = 11;  // methods are 1..10; 0 is unused
+inline constexpr size_t kStatusCount = 48;  // gRPC's 0..16 and Skua's own from 32
 
 /// Counts by power of two: bucket i holds sizes in [2^i, 2^(i+1)).
 struct SizeHistogram {
@@ -40,16 +40,16 @@ struct RequestStats {
   std::array<std::array<uint64_t, kStatusCount>, kMethodCount> answers{};
   uint64_t request_bytes = 0;
   uint64_t reply_bytes = 0;
-  /// Value bytes of replies that were copied into the message, or sent from where they lie.
+  /// Value bytes of replies: copied into the message, or sent from where they lie.
   uint64_t value_copied_bytes = 0;
   uint64_t value_zero_copy_bytes = 0;
-  /// Requests that memory could not answer and the reader pool did.
+  /// Reads that a reader thread did, because memory lacked a key, or because they copy many bytes.
   uint64_t reads_deferred = 0;
   /// Reads answered by replicas that were not their shard's primary (read_anywhere).
   uint64_t backup_reads = 0;
   /// Requests whose deadline had passed on arrival.
   uint64_t deadline_expired = 0;
-  /// Mutations per group commit, as they came back.
+  /// Mutations per group of the log, counted when the group comes back.
   SizeHistogram commit_groups;
 
   void count(Method method, KvStatus status) {
@@ -59,14 +59,14 @@ struct RequestStats {
   }
 };
 
-/// A shard that is on its way from the worker.
+/// A shard that was removed from the worker and is not closed yet.
 struct LeavingShard {
   ShardId id;
   uint64_t since_ms = 0;  ///< unix time
   std::string waits_for;
 };
 
-/// A worker's figures at one moment.
+/// A worker's counters at one moment.
 struct WorkerStats {
   uint32_t worker = 0;
   size_t shards = 0;
@@ -80,7 +80,7 @@ struct WorkerStats {
   std::vector<TroubledShard> troubled;
 };
 
-/// The figures in Prometheus' text format, `skua_` names, HELP and TYPE for each.
+/// The counters in Prometheus' text format: names begin with `skua_`, and each metric has HELP and TYPE.
 [[nodiscard]] std::string format_metrics(std::span<const WorkerStats> workers);
 
 }  // namespace skua::kv

@@ -7,21 +7,24 @@
 
 namespace skua::kv {
 
-/// A value that a reader thread finds in a database is copied there if it is larger than this: the polling thread would copy for too
-/// long. (What memory has no room for is sent from a copy.)
+/// A reader thread copies a value that it finds in a database if the value is larger than this. The polling thread
+/// would need too long for the copy. (A value that the memory tier has no room for is sent from a copy.)
 inline constexpr size_t kCopiedByReaderBytes = size_t{64} << 10;
 
-/// How often a database whose disk was full is tried again.
+/// Pause between two attempts to write to a database whose disk was full.
 inline constexpr uint64_t kApplyAgainMs = 500;
 
-/// Values that are read for one batch at a time; the rest of its reads comes after them. With those that it keeps
-/// (WorkerEngine::Options::batch_read_bytes_max) they bound the memory that a batch may have before it is evaluated.
+/// A batch reads at most this many values from the database at a time; its other reads follow. Together with the values
+/// that a batch keeps (WorkerEngine::Options::batch_read_bytes_max) this bounds the memory of a batch before it is
+/// evaluated.
 inline constexpr size_t kBatchReadsMax = 16;
 
-/// A wall clock that goes back by so much was wrong before; by less, it is slewed.
+/// A wall clock that goes back by at least this much was wrong before, and the engine follows it. A wall clock that
+/// goes back by less is slewed, and the engine keeps its later time.
 inline constexpr uint64_t kClockSetBackMsMin = 1000;
 
-/// A record's buffer above this size goes back to the heap after its use, instead of being kept for the next one.
+/// A record's buffer that is larger than this goes back to the heap after its use. A smaller buffer is kept for the
+/// next record.
 inline constexpr size_t kPayloadBytesKept = size_t{64} << 10;
 
 }  // namespace skua::kv

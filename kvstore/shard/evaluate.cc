@@ -40,7 +40,7 @@ void write_counter(int64_t counter, std::string& out) {
   out.assign(text.data(), std::to_chars(text.data(), text.data() + text.size(), counter).ptr);
 }
 
-/// Only what this service would have written itself: no leading zeros or signs.
+/// The value must be in the form that this function writes: no leading zeros, no plus sign.
 Evaluated evaluate_add(const Mutation& mutation, const CurrentState& current, std::string& scratch) {
   int64_t counter = 0;
   if (current.version != 0) {
@@ -65,7 +65,7 @@ Evaluated evaluate_append(const Mutation& mutation, const CurrentState& current,
   return {{KvStatus::kOk, 0}, as_byte_span(scratch), current.expires_at};
 }
 
-/// The value is copied: what holds it may be gone before the effect is in memory.
+/// The value is copied: the memory that holds it may be gone before the effect is in memory.
 Evaluated evaluate_expire(const Mutation& mutation, const CurrentState& current, uint64_t now_ms,
                           std::string& scratch) {
   if (current.version == 0) return {{KvStatus::kNotFound, 0}};

@@ -1,5 +1,5 @@
-// What a mutation does to a key, given the key's state and the time: conditions, counters, patches and their answers, apart
-// from where data is kept.
+// What a mutation does to a key, given the key's state and the time: conditions, counters, patches, and their answers.
+// Nothing here knows where data is kept.
 #ifndef SKUA_KVSTORE_SHARD_EVALUATE_H_
 #define SKUA_KVSTORE_SHARD_EVALUATE_H_
 
@@ -13,28 +13,29 @@
 
 namespace skua::kv {
 
-/// A key's state; version 0: absent.
+/// A key's state. Version 0: the key is absent.
 struct CurrentState {
   uint64_t version = 0;
   ByteSpan value{};
-  uint64_t expires_at = 0;  ///< absent from this time on; 0: never
+  uint64_t expires_at = 0;  ///< unix time in ms from which on the key is absent; 0: never
 };
 
 struct Evaluated {
-  /// kOk: it takes effect, and its version is the index that it gets. Else the answer.
+  /// kOk: the mutation takes effect, and the caller sets its version, which is the index that the mutation gets. Any
+  /// other status: the answer.
   MutationResult result;
-  /// kOk: what the key has then; nullopt: nothing. A view into the mutation or `scratch`.
+  /// kOk: the key's new value; nullopt: the key is deleted. A view into the mutation or `scratch`.
   std::optional<ByteSpan> value{};
-  uint64_t expires_at = 0;  ///< kOk: of `value`
+  uint64_t expires_at = 0;  ///< kOk: when `value` expires
 };
 
-/// True if the key's state makes a difference: all but an unconditional PUT.
+/// True if the result depends on the key's state. Only an unconditional PUT does not depend on it.
 [[nodiscard]] inline bool needs_current(const Mutation& mutation) {
   return mutation.kind != Mutation::Kind::kPut || mutation.condition.kind != Condition::Kind::kNone;
 }
 
-/// `current` is not looked at if needs_current() is false. A value that is made is made in `scratch`, which `current` must
-/// not lie in.
+/// `current` is not used if needs_current() is false. `now_ms` is unix time. A value that is computed (by any mutation
+/// but a PUT) is built in `scratch`; `current` must not lie in `scratch`.
 [[nodiscard]] Evaluated evaluate(const Mutation& mutation, const CurrentState& current, uint64_t now_ms,
                                  std::string& scratch);
 

@@ -1,4 +1,4 @@
-// What a node has written down about one of its replicas.
+// What a node has stored durably about one of its replicas.
 #ifndef SKUA_KVSTORE_SHARD_REPLICA_NOTES_H_
 #define SKUA_KVSTORE_SHARD_REPLICA_NOTES_H_
 
@@ -9,9 +9,9 @@
 namespace skua::kv {
 
 struct ReplicaNotes {
-  View view{};              ///< the last that was made durable; epoch 0: none
+  View view{};              ///< the last view that was made durable; epoch 0: none
   uint64_t doubt = 0;       ///< Replica::Restart::doubt
-  bool may_unsync = false;  ///< it may acknowledge what is not synced: unsynced_shards.h has it already
+  bool may_unsync = false;  ///< the replica may acknowledge entries that are not synced: unsynced_shards.h has noted it
 
   friend bool operator==(const ReplicaNotes&, const ReplicaNotes&) = default;
 };

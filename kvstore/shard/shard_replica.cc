@@ -10,15 +10,15 @@
 namespace skua::kv {
 namespace {
 
-/// Entries' bytes of one message.
+/// An Append takes no more entries once their payloads have this many bytes.
 constexpr size_t kAppendBytesMax = size_t{1} << 20;
 
-/// A copy that has not asked for what follows it for so long is none any more.
+/// A node that copies the shard and has not called read_tail() for this long is taken to have given up.
 constexpr DurationNs kTailReaderNs = 10 * kSecond;
 constexpr size_t kTailReadersMax = 16;
 constexpr size_t kTailEntriesMax = 4096;
 
-/// What was acknowledged without a sync gets one after so long at the latest, or a heartbeat more.
+/// Entries that were acknowledged without a sync are synced after this time, or one heartbeat later, at the latest.
 constexpr DurationNs kSyncAfterNs = 50 * kMillisecond;
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
     auto log = decode_epoch_runs(as_byte_span(start.runs));
     if (!log) return absl::DataLossError("the shard's record of which primaries wrote it is damaged");
     restart.log = *std::move(log);
-    // It ends with the last barrier; what came after that is of the same epoch.
+    // The runs end with the last barrier. The entries that were applied after it have the same epoch.
     if (restart.log.last_index() > start.applied_index || start.applied_index > EpochRuns::kIndexMax) {
       return absl::DataLossError("the shard's record of which primaries wrote it is not of the data that it has");
     }
@@ -48,7 +48,8 @@ absl::StatusOr<std::unique_ptr<ShardReplica>> ShardReplica::create(const Options
   }
   for (const ReplicaEntry& entry : start.tail) {
     if (entry.epoch < restart.log.last().epoch) {
-      // Of a life whose damaged data were dropped: the copy that took their place ends in a later epoch.
+      // The row is from a life of the replica whose damaged data were dropped. A copy took their place, and ends in a
+      // later epoch.
       engine.truncate_entries(shard, restart.log.last_index());
       break;
     }
@@ -79,7 +80,7 @@ ShardReplica::~ShardReplica() {
 
 void ShardReplica::set_view(const View& view, TimeNs now) {
   if (failed_) return;
-  flush(now);  // what was proposed in the epoch before is not to be said in a new one, which is not durable yet
+  flush(now);  // sends what was proposed in the old epoch, before the new one, which is not durable yet, begins
   replica_.on_view(view, now, out_);
   act({}, now);
 }
@@ -140,8 +141,8 @@ void ShardReplica::tick(TimeNs now) {
   act({}, now);
 }
 
-/// A thread that got no processor, or had too much to do, has sent no heartbeats that could have been answered: that counts as one
-/// heartbeat without an answer, however long it was.
+/// If the thread got no processor, or had too much to do, it sent no heartbeats that peers could answer. Such a pause
+/// counts as one heartbeat without an answer, however long it was.
 void ShardReplica::note_pause(TimeNs now) {
   const DurationNs heartbeat_ns = options_.replica.heartbeat_ns;
   const TimeNs before = std::exchange(ticked_ns_, now);
@@ -184,7 +185,7 @@ absl::StatusOr<Append> ShardReplica::read_tail(NodeId reader, uint64_t after, si
   if (pinned.empty() && after < committed) {
     return absl::OutOfRangeError("what follows the copy is not kept any more");
   }
-  // What is sent now may be lost, and asked for again.
+  // The entries after `after` are still needed: what is sent now may be lost, and asked for again.
   if (tail_readers_.size() < kTailReadersMax || tail_readers_.contains(reader)) {
     tail_readers_[reader] = {after + 1, now};
   }
@@ -203,8 +204,8 @@ TimeNs ShardReplica::wake_at() const {
   return failed_ ? kTimeNever : replica_.wake_at();
 }
 
-/// The log has failed, and with it this replica: it says nothing any more, so that the others go on without it. Only that somebody else
-/// must lead it says again and again.
+/// The log has failed, and so has this replica. It sends no messages any more, so that the other replicas go on without
+/// it. If it is the primary, it goes on reporting to the control plane that another replica must lead.
 void ShardReplica::withdraw(TimeNs now) {
   if (!failed_) {
     retire();
@@ -227,7 +228,7 @@ void ShardReplica::retire() {
 void ShardReplica::report_progress(TimeNs now) {
   log_moved_ = false;
   if (std::exchange(log_refused_, false)) {
-    leading_ = false;  // the engine follows by itself
+    leading_ = false;  // the engine has called follow() itself
     replica_.log_refused_after(engine_.last_entry(shard_), out_);
   }
   const ReplicaLevels levels = engine_.replica_levels(shard_);
@@ -235,8 +236,9 @@ void ShardReplica::report_progress(TimeNs now) {
   replica_.log_progress({engine_.last_entry(shard_), written, levels.synced}, now, out_);
 }
 
-/// Somebody waits for no more than that an entry is written. Before such acknowledgements are written down, and while this replica
-/// is in doubt because of earlier ones, entries are acknowledged when they are synced.
+/// A client waits only until an entry is written, not until it is synced. Entries are acknowledged only when synced as
+/// long as the node has not durably noted that this replica acknowledges unsynced entries, or while the replica is in
+/// doubt because of earlier ones. So the log is asked to sync now.
 void ShardReplica::note_unsynced() {
   if (unsynced_ == Unsynced::kAllowed) [[likely]] {
     return;
@@ -254,7 +256,7 @@ void ShardReplica::sync_now_and_then(TimeNs now) {
   engine_.sync_log();
 }
 
-/// Does what the last inputs ask for. Doing it may give new outputs: a barrier that is logged, for example.
+/// Does what the last inputs ask for. This may give new outputs, for example when a barrier is logged.
 void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   if (failed_) return out_.clear();
   if (replica_.view().epoch != epoch_ || replica_.role() != ReplicaRole::kPrimary) change_epoch();
@@ -283,7 +285,7 @@ void ShardReplica::act(std::span<const ReplicaEntry> entries, TimeNs now) {
   answer_confirmed();
 }
 
-/// Backups of tables that are read anywhere know which keys are not settled.
+/// A backup of a table that is read anywhere must know which keys are settled: switches this on or off in the engine.
 void ShardReplica::watch() {
   const bool wanted = !failed_ && replica_.role() == ReplicaRole::kBackup && replica_.view().read_anywhere;
   if (wanted == watches_) return;
@@ -291,7 +293,7 @@ void ShardReplica::watch() {
   engine_.watch_uncommitted(shard_, wanted);
 }
 
-/// A new epoch, or no primary any more.
+/// The view has a new epoch, or this replica is not the primary any more.
 void ShardReplica::change_epoch() {
   const bool reigns_on = leading_ && replica_.open();
   if (!reigns_on) {
@@ -306,17 +308,18 @@ void ShardReplica::change_epoch() {
 void ShardReplica::accept(std::span<const ReplicaEntry> entries, TimeNs now) {
   bool unsynced = false;
   for (const ReplicaEntry& entry : entries) {
-    if (entry.index != engine_.last_entry(shard_) + 1) continue;  // known already
+    if (entry.index != engine_.last_entry(shard_) + 1) continue;  // the log has this entry already
     unsynced = unsynced || entry.durability != Durability::kSync;
     absl::Status appended = check_barrier({entry.index, entry.epoch}, entry.payload);
-    // What a new primary found, and its barrier, must be here before it commits anything.
+    // The entries that a new primary found, and its barrier, must be here before the primary commits anything. So more
+    // of them are taken.
     const bool inherited = entry.epoch < replica_.view().epoch || read_barrier(entry.payload).has_value();
     if (!engine_.has_room_for_entries(shard_, inherited)) {
       appended = absl::ResourceExhaustedError("too much waits to be committed");
     }
     if (appended.ok()) appended = engine_.append_entry(shard_, entry);
     if (!appended.ok()) {
-      // The primary sends it again. What was to be acknowledged is not here.
+      // The primary sends the entry again. The acknowledgements are dropped, because the entries are not in the log.
       out_.messages.clear();
       replica_.log_refused_after(engine_.last_entry(shard_), out_);
       replica_.set_log_stalled(absl::IsInvalidArgument(appended) || !WorkerEngine::health(shard_).ok());
@@ -341,7 +344,7 @@ void ShardReplica::append_barrier(TimeNs now) {
   report_progress(now);
 }
 
-/// Writes that came in one burst go in one message.
+/// Joins entries of one burst into one message for each peer.
 void ShardReplica::join_sends() {
   std::vector<ReplicaOutput::Send>& sends = out_.sends;
   size_t kept = 0;
@@ -370,7 +373,7 @@ void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
       bytes += engine_.replica_entry(shard_, index)->payload.size();
       last = index;
     }
-    if (pinned_.empty()) return;  // truncated meanwhile, or trimmed: the peer asks again
+    if (pinned_.empty()) return;  // the entry was truncated or trimmed meanwhile; the peer asks again
     const size_t sent = host_.send_entries(id_, send.to, replica_.make_append(first, last), pinned_);
     if (sent < pinned_.size()) replica_.send_refused(send.to, first + sent);
     first = last + 1;

@@ -1,18 +1,20 @@
-// ShardReplica: the pure replica (kvstore/replication) of one shard, its entries in the worker's engine, and its peers.
+// ShardReplica: connects one shard's replica (the state machine of kvstore/replication), its entries in the worker's
+// engine, and its peers.
 //
 //     peers --- on_message ---+                        +--> entries to the engine's log, or forgotten there
 //     engine --- proposed ----+--> Replica --- flush --+--> messages, with entries' bytes as they lie in the engine
 //              - log_moved ---+                        +--> commit_entries, lead, follow
 //     control plane - set_view+                        +--> views to be made durable, reports
 //
-// Inputs only change the replica; what follows from them is done by flush(), after each burst and tick, or at once where
-// nothing of the engine is on the stack. Time is that of a clock that goes on while the machine sleeps.
+// An input from the engine only changes the replica. flush() then does what follows from it: at each tick, and before a
+// view or a message is taken. Other inputs act at once, because no call of the engine is on the stack then.
+// Time is that of a clock that goes on while the machine sleeps.
 //
-// Reads. A linearizable read looks at the value first and asks may_read() afterwards. If that says no, confirm() tells later
-// whether this replica was still the primary after the question. In tables that are read anywhere backups answer, too: a write
-// that was acknowledged is in each member's log, so a key that nothing in the log is about to change (is_settled()) shows here
-// what it shows at the primary, as long as the promises of all other members hold. Nobody is asked instead: who cannot answer
-// sends clients to the primary.
+// Reads. A linearizable read looks at the value first and calls may_read() afterwards. If may_read() says no, confirm()
+// tells later whether this replica was still the primary after the question. In tables that are read anywhere backups
+// answer, too. A write that was acknowledged is in each member's log. So a backup shows the same as the primary for a
+// key that no entry in its log is about to change (is_settled()), as long as the promises of all other members hold. A
+// backup that cannot answer asks no other node: it sends the client to the primary.
 #ifndef SKUA_KVSTORE_SHARD_SHARD_REPLICA_H_
 #define SKUA_KVSTORE_SHARD_SHARD_REPLICA_H_
 
@@ -36,31 +38,33 @@
 
 namespace skua::kv {
 
-/// What a replica needs of its surroundings. Called on the worker's thread; must not call back into the replica.
+/// What a replica needs from the rest of the node. Called on the worker's thread. Must not call back into the replica.
 class ReplicaHost {
  public:
-  /// A message to the replica of the shard at `to`. May be lost; a way that is broken is told by peer_failed().
+  /// Sends a message to the shard's replica at `to`. The message may be lost. If the link is broken, peer_failed()
+  /// tells.
   virtual void send(ShardId shard, NodeId to, const ReplicaMessage& message) = 0;
-  /// An Append with its entries, which the host unpins when the wire has let go of them. How many of them, from the first on, are
-  /// on their way.
+  /// Sends an Append with its entries. The host unpins each entry when the transport has released its bytes. Returns
+  /// how many entries, from the first on, are on their way.
   virtual size_t send_entries(ShardId shard, NodeId to, const Append& append,
                               std::span<ReplicaRecord* const> entries) = 0;
-  /// view_persisted() follows when the view is durable.
+  /// Makes the view durable. view_persisted() follows.
   virtual void persist_view(ShardId shard, const View& view) = 0;
-  /// From now on this replica acknowledges what is written and not synced: a power cut would put it in doubt.
-  /// unsynced_allowed() follows when that is written down durably.
+  /// This replica wants to acknowledge entries that are written but not synced; after a power cut it would be in doubt.
+  /// unsynced_allowed() follows when that is stored durably.
   virtual void allow_unsynced(ShardId shard) = 0;
-  /// The log has failed, and may have lost what was acknowledged without a sync: the next life begins in doubt.
+  /// The log has failed, and may have lost entries that were acknowledged without a sync. The replica's next life must
+  /// begin in doubt.
   virtual void put_in_doubt(ShardId shard) = 0;
-  /// ReplicaNotes::doubt is over.
+  /// The doubt of ReplicaNotes::doubt is over.
   virtual void restored(ShardId shard) = 0;
-  /// To the control plane; the same may come again.
+  /// Sends a report to the control plane. The same report may come again.
   virtual void report(ShardId shard, const ReplicaReport& report) = 0;
-  /// The control plane has a newer view than this replica.
+  /// The control plane has a newer view than this replica: fetch it.
   virtual void fetch_view(ShardId shard) = 0;
-  /// The log of the primary does not reach back to this replica's end: its state must be copied.
+  /// The primary's log does not reach back to the end of this replica's log: copy the shard's state.
   virtual void fetch_snapshot(ShardId shard, NodeId from) = 0;
-  /// This replica's state is of no use any more.
+  /// This replica's state cannot be used any more.
   virtual void replica_failed(ShardId shard, const absl::Status& why) = 0;
 
  protected:
@@ -72,73 +76,86 @@ class ShardReplica {
  public:
   struct Options {
     ReplicaOptions replica;
-    size_t keep_bytes = size_t{16} << 20;  ///< of entries, for peers that lag
-    size_t hold_bytes = size_t{64} << 20;  ///< of entries, while learners get copies of the database
-    size_t confirms_max = 4096;            ///< reads that wait for a round
+    size_t keep_bytes = size_t{16} << 20;  ///< of entries that are kept for peers that lag
+    size_t hold_bytes = size_t{64} << 20;  ///< of entries that are kept while copies of the database are made
+    size_t confirms_max = 4096;            ///< reads that wait for a round of Confirm
   };
 
-  /// `shard` has just been opened in `engine`. DATA_LOSS if what the engine has is no replica's.
+  /// Makes a replica of `shard`, which was just opened in `engine`. Engine, shard and host outlive the replica.
+  /// DATA_LOSS: the data in the engine are not those of a replica.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ShardReplica>> create(const Options& options, ShardId id,
                                                                             ReplicaId self, const ReplicaNotes& notes,
                                                                             WorkerEngine& engine, EngineShard& shard,
                                                                             ReplicaHost& host, TimeNs now);
   ShardReplica(const ShardReplica&) = delete;
   ShardReplica& operator=(const ShardReplica&) = delete;
-  /// Answers reads that wait.
+  /// Answers the waiting confirm() calls with false.
   ~ShardReplica();
 
   // --- Input
+  /// A view from the control plane.
   void set_view(const View& view, TimeNs now);
+  /// The view of this epoch, or of a later one, is durable.
   void view_persisted(uint64_t epoch, TimeNs now);
+  /// It is durable that this replica may acknowledge entries that are not synced: the answer to allow_unsynced().
   void unsynced_allowed(TimeNs now);
-  /// `entries`: an Append's.
+  /// A message from the node `from`. `entries`: those of an Append; empty for other messages. They are copied.
   void on_message(NodeId from, const ReplicaMessage& message, std::span<const ReplicaEntry> entries, TimeNs now);
+  /// The link to the peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now);
-  /// There is room, again or for the first time, on the way to the peer.
+  /// The link to the peer has room, for the first time or again.
   void peer_ready(NodeId peer, TimeNs now);
-  /// From the engine, perhaps in the middle of one of its calls: flush() follows.
+  /// From the engine, perhaps in the middle of one of its calls. What follows from it is done by flush().
   void proposed(const ReplicaEntry& entry, TimeNs now);
   void log_moved(bool refused);
+  /// Does what follows from the inputs of the engine.
   void flush(TimeNs now);
+  /// Call at wake_at(), or more often.
   void tick(TimeNs now);
-  /// When tick() must come next even if nothing happens.
+  /// The time at which tick() must be called even if nothing happens before.
   [[nodiscard]] TimeNs wake_at() const;
-  /// The node goes down: no further write is taken, and those under way are answered.
+  /// The replica ends: no further write is taken, uncommitted writes are answered, and waiting confirm() calls get
+  /// false.
   void retire();
 
   // --- Reads and writes
-  /// The shard's primary, ready for requests.
+  /// True: this replica is the shard's primary, and ready for requests.
   [[nodiscard]] bool is_serving() const { return leading_ && replica_.open(); }
   [[nodiscard]] bool takes_writes() const { return is_serving() && replica_.can_propose(); }
-  /// A backup that answers reads, of what is_settled().
+  /// True: this replica is a backup that answers reads of keys for which is_settled() is true.
   [[nodiscard]] bool reads_as_backup() const { return watches_; }
   [[nodiscard]] bool is_settled(std::string_view key) const { return WorkerEngine::is_settled(shard_, key); }
   [[nodiscard]] bool is_settled() const { return WorkerEngine::is_settled(shard_); }
-  /// Whether what was read before this call, in this epoch, is linearizable. Cheap.
+  /// True: a value that was read in this epoch, before this call, is linearizable. Cheap.
   [[nodiscard]] bool may_read(TimeNs now) const { return (leading_ || watches_) && replica_.may_serve_read(now); }
-  /// `done(true)`: what is read from now on is at least as new as when this was called. `done(false)`: not the primary, or too
-  /// many wait. Perhaps before it returns.
+  /// Asks the members whether this replica is still the primary. `done(true)`: it was still the primary after the call.
+  /// So a value that was read before the call is not stale, and what is read from now on is at least as new as the
+  /// state at the call. `done(false)`: this is not the primary, or too many reads wait. `done` may run before confirm()
+  /// returns.
   using Confirmed = absl::AnyInvocable<void(bool)>;
   void confirm(Confirmed done, TimeNs now);
 
   // --- Copies of the database
-  /// It leads, though perhaps not ready for requests: a member that lost what it had acknowledged may need a copy before it is. The
-  /// database and the entries kept are all that was committed.
+  /// True: this replica is the primary, perhaps not ready for requests yet. A member that lost entries which it had
+  /// acknowledged may need a copy before the primary gets ready. The database and the kept entries have everything that
+  /// was committed.
   [[nodiscard]] bool gives_copies() const { return !failed_ && replica_.role() == ReplicaRole::kPrimary; }
-  /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes, so that whoever gets a copy
-  /// of it finds what follows. To be given back.
+  /// From now on entries that the database does not have yet are kept, up to Options::hold_bytes. So whoever gets a
+  /// copy of the database finds the entries that follow. Returns a hold, to be given back by release_entries().
   [[nodiscard]] uint64_t hold_entries();
   void release_entries(uint64_t hold);
-  /// For `reader`, which has a copy of the database and the entries up to `after`: pins committed ones that follow, about `bytes_max`
-  /// at most, and keeps those behind them for a while, up to Options::hold_bytes. The header that says which they are.
-  /// UNAVAILABLE: not the primary, or not ready. OUT_OF_RANGE: what follows is not kept any more. INVALID_ARGUMENT: it is
-  /// ahead.
+  /// For node `reader`, which has a copy of the database and the entries up to `after`. Pins the committed entries that
+  /// follow, up to about `bytes_max` bytes, and adds them to `pinned`; the caller unpins them. Keeps the entries from
+  /// `after` + 1 on for a while, up to Options::hold_bytes. Returns the header of an Append with the pinned entries.
+  /// UNAVAILABLE: this replica does not lead. OUT_OF_RANGE: the next entries are not kept any more. INVALID_ARGUMENT:
+  /// `after` is not committed here.
   [[nodiscard]] absl::StatusOr<Append> read_tail(NodeId reader, uint64_t after, size_t bytes_max, TimeNs now,
                                                  std::vector<ReplicaRecord*>& pinned);
 
   [[nodiscard]] const Replica& replica() const { return replica_; }
   [[nodiscard]] ShardId id() const { return id_; }
-  /// Why it does not serve, for clients. A read that was refused because of may_read() is not explained.
+  /// Says to clients why this replica does not serve. Empty: it serves, or it leads and may_read() refused; that is not
+  /// explained.
   [[nodiscard]] std::string why_not() const;
 
  private:
@@ -173,19 +190,19 @@ class ShardReplica {
   ReplicaHost& host_;
   Replica replica_;
   ReplicaOutput out_;
-  uint64_t epoch_ = 0;  // the engine's
+  uint64_t epoch_ = 0;  // the epoch that the engine was told
   bool leading_ = false;
   bool dirty_ = false;    // flush() has something to do
-  bool watches_ = false;  // as a backup, for reads
+  bool watches_ = false;  // as a backup that answers reads: the engine watches uncommitted keys
   bool log_moved_ = false;
   bool log_refused_ = false;
   bool failed_ = false;
   enum class Unsynced : uint8_t { kRefused, kAsked, kAllowed };
-  Unsynced unsynced_ = Unsynced::kRefused;  // acknowledgements of what is written and not synced
+  Unsynced unsynced_ = Unsynced::kRefused;  // may entries be acknowledged that are not synced?
   TimeNs next_sync_ns_ = 0;
   TimeNs next_report_ns_ = 0;
   TimeNs ticked_ns_ = 0;
-  std::multiset<uint64_t> holds_;  // first indices that copies need
+  std::multiset<uint64_t> holds_;  // the first index that each copy needs
   struct TailReader {
     uint64_t needs_from = 0;
     TimeNs asked_ns = 0;

@@ -1,11 +1,12 @@
-// The keys that entries of a replicated shard touch which are not in memory yet: whoever answers reads without being the
-// primary must not answer for these, because the primary may have acknowledged such an entry already.
+// The keys that are touched by entries of a replicated shard which are not in memory yet. A replica that answers reads
+// without being the primary must not answer for these keys, because the primary may have acknowledged such an entry
+// already.
 //
 //    entries   ... 41 | 42 put a, 43 put b, 44 put a       a: 44, b: 43     41 is committed, and in memory
 //                       in memory: 43                      a: 44
 //
-// Kept by hash: a key may be taken for another one, and is then not answered either. One that was not forgotten counts for
-// nothing once its entry is in memory.
+// Keys are kept by their hash. Two keys with the same hash count as one, so a key may be refused without need. A key
+// that was not forgotten has no effect once its entry is in memory, because touches() compares the entry's index.
 #ifndef SKUA_KVSTORE_SHARD_UNCOMMITTED_KEYS_H_
 #define SKUA_KVSTORE_SHARD_UNCOMMITTED_KEYS_H_
 
@@ -23,20 +24,21 @@ namespace skua::kv {
 /// Thread: one at a time.
 class UncommittedKeys {
  public:
-  /// False: nothing is kept, and touches() means nothing.
+  /// False: no keys are kept, and touches() has no meaning.
   [[nodiscard]] bool active() const { return active_; }
-  /// Empty in either case.
+  /// Starts or stops to keep keys. In both cases the set is empty afterwards.
   void set_active(bool active) {
     active_ = active;
     last_.clear();
   }
 
-  /// Entries' payloads, without the entries' heads, in the order of their indices.
+  /// Adds the keys of an entry. `payload` is the entry's, without the entry's head. Entries come in the order of their
+  /// indices.
   void add(uint64_t index, ByteSpan payload) {
     EffectReader reader(payload);
     while (const auto effect = reader.next()) last_[absl::HashOf(effect->key)] = index;
   }
-  /// The entry is in memory.
+  /// The entry is in memory now: removes the keys that no later entry touches.
   void forget(uint64_t index, ByteSpan payload) {
     EffectReader reader(payload);
     while (const auto effect = reader.next()) {
@@ -45,7 +47,7 @@ class UncommittedKeys {
     }
   }
 
-  /// Whether an entry behind `index` touches the key.
+  /// True: an entry behind `index` touches the key, or a key with the same hash.
   [[nodiscard]] bool touches(std::string_view key, uint64_t index) const {
     const auto found = last_.find(absl::HashOf(key));
     return found != last_.end() && found->second > index;

@@ -137,11 +137,11 @@ void WorkerEngine::go_on_closing(EngineShard& shard) {
   applier_->close(shard.applied);
 }
 
-/// The applier has let go of the shard.
+/// The applier has let go of the shard: ends the shard's part in the log, or keeps the shard as unclosed.
 void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed) {
   const bool whole = flushed.ok() && shard.failure.ok() && !shard.lost_one && !shard.in_doubt;
-  // What the database lacks only recovery can bring there, and another log must not give an index again that is in doubt
-  // in this one: nobody may open the shard before that.
+  // Only recovery can bring the database what it lacks. And an index that is in doubt in this log must not be given out
+  // again in another log. So nobody may open the shard before a restart.
   if (!whole) {
     shard.on_closed = nullptr;
     absl::Status why = flushed.ok() ? shard.failure : flushed;
@@ -154,7 +154,7 @@ void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed)
     LogSubmission end;
     end.header = {.shard = shard.log_shard, .kind = RecordKind::kShardEnd};
     end.context = &shard.end_op;
-    // Refused: the log keeps a shard that needs nothing of it; recovery finds that out.
+    // If the log refuses the end, it keeps a shard that needs nothing of the log. Recovery finds that out.
     shard.ending = submit_to_log(std::move(end)).ok();
   }
   if (!shard.ending && shard.in_log == 0) forget(shard);
@@ -163,7 +163,7 @@ void WorkerEngine::finish_close(EngineShard& shard, const absl::Status& flushed)
 void WorkerEngine::forget(EngineShard& shard) {
   auto closed = std::move(shard.on_closed);
   memory_->drop_shard(shard.number);
-  std::erase(touched_, &shard);  // a start in the log that no write followed
+  std::erase(touched_, &shard);  // the log may report a start that no write followed
   std::erase(stalled_, &shard);
   std::erase(unsynced_, &shard);
   for (RelaxedRecord* record : shard.unlogged) release_relaxed(*record);
@@ -265,7 +265,7 @@ void WorkerEngine::fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket tic
     op.status = std::move(submitted);
     return events_.fetch_done(op);
   }
-  if (under_way != shard.reading.end()) shard.reading.erase(under_way);  // its key is the other one's
+  if (under_way != shard.reading.end()) shard.reading.erase(under_way);  // its key is a view into the other fetch
   shard.reading.emplace(fetch.key, &fetch);
 }
 
@@ -297,8 +297,8 @@ void WorkerEngine::fetch_done(EngineFetch& fetch) {
   release_fetch(fetch);
 }
 
-/// What was filled is sent from memory. What was not goes to the first one, as a copy, because whoever gets the value may keep it for
-/// longer than the shard is here; the others ask again.
+/// A value that memory took is sent from memory. A value that memory did not take goes to the first read only, as a
+/// copy, because the receiver may keep the value for longer than the shard is open. The other reads try again.
 void WorkerEngine::answer_reads(EngineFetch& fetch, bool filled) {
   EngineShard& shard = *fetch.shard;
   for (FetchOp *op = fetch.first_read, *next = nullptr; op != nullptr; op = next) {

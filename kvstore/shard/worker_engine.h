@@ -1,5 +1,6 @@
-// The storage engine of one worker: what happens between a request and its answer. All of it runs on the worker's thread,
-// without locks; three others wait for disks in its stead.
+// The storage engine of one worker: everything that happens between a request and its answer. The engine runs on the
+// worker's thread, without locks. Other threads wait for disks in its place: the log's thread, the applier's thread and
+// the readers.
 //
 //    worker thread                                          log thread          applier thread         readers
 //    write: evaluate against the shard's pending effects,
@@ -8,35 +9,41 @@
 //    group done: into memory (dirty), answered         <----+
 //           handed on                                  -------------------> ShardDb::apply
 //    applied: marked clean                             <------------------- report
-//    read:  memory, else the disk; what came is kept    -----------------------------------------------> ShardDb::get
+//    read:  memory, else the disk; the value is kept    -----------------------------------------------> ShardDb::get
 //    scan:  waits until the commit index of its arrival is applied, then goes to the readers
 //
-// What it promises:
-//   - A write is answered when its record, and each earlier one of its shard, is as durable as was asked for, and memory has
-//     it. Readers see nothing earlier. Writes of a key take effect in the order of their arrival; so do all writes of a
-//     shard whose keys need no read.
-//   - A batch is one record, and seen as a whole or not at all. If a key of it must be read first, later writes of the shard
-//     wait behind it. If more than batch_read_bytes_max of old values must be read for it, it is RESOURCE_EXHAUSTED.
-//   - A write with a RequestId that was answered is answered again, not executed again (completions.h). One that is under
-//     way answers its repetitions too.
-//   - Keys expire by the time that set_time() tells; it is in the records, so that replay decides nothing.
-//   - Effects that are in the log but not committed are seen by later evaluations only ("pending"). An answer that rests
-//     on one, such as ALREADY_EXISTS, waits for it. So all writes of a shard, with effect or without, are answered in the
-//     order of their evaluation: one queue per shard.
-//   - A shard's indices rise by one; where they begin is the database's matter (shard_life.h). If the log has no room for a
-//     record (nothing was written), it and all behind it of that shard are answered RESOURCE_EXHAUSTED, and the shard counts
-//     on from the last that was written. If the log fails, writes under way are STORAGE_FAILED and all shards of the worker
-//     refuse writes from then on.
-//   - A write whose record the log, or a message between nodes, can never take is INVALID_ARGUMENT, before anything else happens.
-//   - What was answered as "memory" is in the log's queue, with bytes of its own. If the log then has no room for it, it is
-//     given to the log again, and the shard takes no writes until the log has it: no index is given out twice.
+// What the engine promises:
+//   - A write is answered when its record and all earlier records of its shard are as durable as their writes asked
+//     for, and memory has the write. Readers do not see the write before that. Writes of one key take effect in the
+//     order of their arrival. So do all writes of a shard whose keys need no read.
+//   - A batch is one record. Readers see all of the batch or nothing. If a key of the batch must be read first, later
+//     writes of the shard wait behind the batch. If more than batch_read_bytes_max of old values must be read for it,
+//     it is answered RESOURCE_EXHAUSTED.
+//   - A write whose RequestId was answered already gets the same answer, and is not executed again (completions.h). If
+//     the first attempt is still under way, its repetitions wait and get its answer.
+//   - Keys expire by the time that set_time() tells. Records hold the expiry times, so replay decides nothing.
+//   - Effects that are in the log but not committed are "pending": only the evaluation of later writes sees them. An
+//     answer that rests on a pending effect, such as ALREADY_EXISTS, waits until the effect is committed. For this each
+//     shard has one queue: all its writes, with effect or without, are answered in the order of their evaluation.
+//   - A shard's indices rise by one. Its database says where they begin (shard_life.h). If the log has no room for a
+//     record, it has written nothing of that record. The record and all later ones of the shard are answered
+//     RESOURCE_EXHAUSTED, and the shard counts on from the last index that was written. If the log fails, the writes
+//     whose records it had not confirmed are answered STORAGE_FAILED, and all shards of the worker refuse writes from
+//     then on. In a replicated shard such writes are answered ABORTED in both cases, because they may yet be committed,
+//     and the replica stops leading.
+//   - A write whose record is too large for the log, or for a message between nodes, is answered INVALID_ARGUMENT and
+//     has no effect.
+//   - A write that was answered with durability "memory" has a record in the log's queue that owns its bytes. If the
+//     log has no room for this record, the engine gives it to the log again. The shard takes no writes until the log
+//     has the record, so that no index is given out twice.
 //   - When all memory is dirty or pinned, committed writes wait in their order until the applier has made room.
-//     unfinished_bytes_max and unfinished_max bound all writes that wait for anything; one more is RESOURCE_EXHAUSTED.
-//   - Misses of one key that nothing wrote to in between share one read.
+//     unfinished_bytes_max and unfinished_max bound all writes that wait for anything. One more write is
+//     RESOURCE_EXHAUSTED.
+//   - Misses of one key share one read of the database if nothing wrote to the key in between.
 //
-// A shard's first write starts it in the log at the index that its database has; close_shard ends it there when the
-// database has everything. So a log only ever holds what the databases may lack, and recovery.h can bring any log into the
-// databases without asking who will serve them.
+// A shard's first write starts the shard in the log, at the index that its database has. close_shard() ends the shard
+// there when the database has everything. So a log only holds records that the databases may lack, and recovery.h can
+// bring any log into the databases without knowing which worker will serve them.
 #ifndef SKUA_KVSTORE_SHARD_WORKER_ENGINE_H_
 #define SKUA_KVSTORE_SHARD_WORKER_ENGINE_H_
 
@@ -75,139 +82,145 @@ struct ReplicaRecord;
 struct EngineReplica;
 class EngineFetch;
 
-/// Something that the log is told, on its way there and back.
+/// An operation that is given to the log and comes back with its outcome.
 struct LogOp {
   enum class Kind : uint8_t { kWrite, kRelaxed, kReplica, kShardStart, kShardEnd };
   explicit LogOp(Kind what) : kind(what) {}
 
   const Kind kind;
   EngineShard* shard = nullptr;
-  LogOp* next = nullptr;   // in a group on its way back
-  absl::Status outcome{};  // the log's
+  LogOp* next = nullptr;                            // the next op of a group that comes back from the log
+  absl::Status outcome{};                           // the log's status for this op
   Durability log_durability = Durability::kMemory;  // what the log achieved
 };
 
-/// A write: the submitter's, who keeps it and the mutation's bytes until write_done, and reuses it.
+/// A write. The submitter owns it, and keeps it and the bytes of the mutation until write_done. Then the op may be
+/// reused.
 struct WriteOp final : LogOp {
   WriteOp();
   ~WriteOp();
 
   Mutation mutation{};
-  std::span<const Mutation> batch{};  ///< not empty: an atomic batch, in place of `mutation`
-  RequestId id{};                     ///< client 0: executed each time that it comes
+  std::span<const Mutation> batch{};  ///< not empty: an atomic batch, executed instead of `mutation`
+  RequestId id{};                     ///< client 0: repetitions are not recognized, and are executed
   Durability durability = Durability::kDefault;
   void* context = nullptr;
 
-  MutationResult result{};  ///< of a batch: OK, or why it was not applied
-  /// A batch's, one for each operation. If one cannot be applied, `not_applied`: that one's result, and OK without a version
-  /// for the others. The deletion of an absent key is NOT_FOUND and no hindrance.
+  /// Of a batch: OK if the batch was applied or `not_applied` is set; otherwise why the whole batch failed.
+  MutationResult result{};
+  /// A batch's results, one for each operation. If an operation cannot be applied, the batch is `not_applied`: that
+  /// operation has its own result, and the others have OK without a version. Deleting an absent key gives NOT_FOUND and
+  /// does not stop the batch.
   std::vector<MutationResult> results{};
   bool not_applied = false;
-  bool from_record = false;  ///< the answer to an earlier attempt
+  bool from_record = false;  ///< `result` is the answer of an earlier attempt
   Durability achieved = Durability::kDefault;
   std::string why;  ///< for people, if the status needs it; empty otherwise
 
-  // The engine's.
-  enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };  // kInLog, replicated: until it is committed
+  // The following members are the engine's.
+  enum class State : uint8_t { kAnswered, kInLog, kWritten, kFailed };  // replicated shards: kInLog until committed
   State state = State::kAnswered;
-  bool is_attempt = false;  // the table of completions counts it
+  bool is_attempt = false;  // the completion table counts this op as an attempt under way
   uint64_t index = 0;
-  uint64_t evaluated_ms = 0;  // unix time: what expires, expires by it
+  uint64_t evaluated_ms = 0;  // unix time in ms, by which keys expired for this write
   uint64_t record_ms = 0;     // the record's time (shard_clock.h)
   Effect effect{};
   EffectHead head{};
   std::string scratch{};
   std::unique_ptr<BatchWork> work{};
   RelaxedRecord* relaxed = nullptr;
-  WriteOp* twin = nullptr;    // a repetition that waits for this one
-  WriteOp* behind = nullptr;  // in the shard's queue, or parked
+  WriteOp* twin = nullptr;    // the next repetition that waits for the same answer
+  WriteOp* behind = nullptr;  // the next op: in the shard's queue, behind a batch, or waiting for the same read
 };
 
-/// A read that memory could not answer: the submitter's until fetch_done.
+/// A read that memory could not answer. The submitter owns it, and keeps it and the key's bytes until fetch_done.
 struct FetchOp {
   std::string_view key{};
   void* context = nullptr;
-  absl::Status status{};    ///< OK, NOT_FOUND, or what the storage says
-  PinnedValue value{};      ///< outlives the shard, not the engine
+  absl::Status status{};    ///< OK, NOT_FOUND, or the database's error
+  PinnedValue value{};      ///< may be held after the shard is closed; must be released before the engine ends
   uint64_t expires_at = 0;  ///< unix time in ms; 0: never
 
   FetchOp* behind = nullptr;  // the engine's
 };
 
-/// A shard that is being closed, or cannot be.
+/// A shard that is being closed, or that cannot be closed.
 struct ClosingShard {
   ShardId id;
   uint64_t since_ms = 0;   ///< unix time
-  absl::Status held_up{};  ///< not OK: why it takes long; it is tried again
-  absl::Status failure{};  ///< not OK: it is not closed before the node is started again
+  absl::Status held_up{};  ///< not OK: why closing takes long; the engine tries again
+  absl::Status failure{};  ///< not OK: the shard cannot be closed before the node is restarted
 };
 
-/// A shard that is served, and whose database does not take what it is given.
+/// A shard that is served, but whose database does not take its writes.
 struct TroubledShard {
   ShardId id;
-  absl::Status held_up{};  ///< not OK: it is tried again
-  absl::Status failure{};  ///< not OK: the shard refuses writes until the node is started again
+  absl::Status held_up{};  ///< not OK: why the database has no room; the engine tries again
+  absl::Status failure{};  ///< not OK: the shard refuses writes until the node is restarted
 };
 
-/// An entry of a replicated shard, as peers get it.
+/// An entry of a replicated shard, in the form in which peers get it.
 struct ReplicaEntry {
   uint64_t index = 0;
-  uint64_t epoch = 0;  ///< that made it
+  uint64_t epoch = 0;  ///< the epoch of the primary that made the entry
   int64_t time_ms = 0;
   Durability durability = Durability::kSync;
-  ByteSpan payload{};  ///< effect.h, without the entry's head
+  ByteSpan payload{};  ///< the effects (effect.h), without the entry's head
 };
 
-/// How far the log is with a replicated shard.
+/// The last index of a replicated shard that the log has written, and the last one that it has synced.
 struct ReplicaLevels {
   uint64_t written = 0;
   uint64_t synced = 0;
 };
 
-/// What a replicated shard finds when it is opened; see replica_rows.h.
+/// The state that a replicated shard finds when it is opened (replica_rows.h).
 struct ReplicaStart {
   uint64_t applied_index = 0;
-  std::string runs;  ///< of the last barrier that was applied; empty: there was none
-  std::vector<ReplicaEntry>
-      tail{};  ///< entries behind applied_index that are in this replica's log; views, until the next change
+  std::string runs;  ///< epoch runs of the last barrier that was applied; empty: none was applied
+  /// Entries behind applied_index that are in this replica's log. Views, until the shard changes next.
+  std::vector<ReplicaEntry> tail{};
 };
 
-/// Somebody who wants the database to show what is committed now; the submitter's until applied.
+/// A wait for the database to show everything that is committed now. The submitter owns it, and keeps it until
+/// Events::applied.
 struct AppliedWait {
   void* context = nullptr;
-  absl::Status status{};  ///< why that will not be
+  absl::Status status{};  ///< not OK: why the database will not show it
 
   uint64_t index = 0;  // the engine's
 };
 
-/// Thread: the worker's for all but what is marked.
+/// Thread: the worker's, except for methods that say otherwise.
 class WorkerEngine {
  public:
   struct Options {
     MemoryTier::Options memory{.budget_bytes = size_t{256} << 20};
     LogWriter::Options log;
-    /// kLater: whoever drives the engine calls wake_log() after each burst.
+    /// kLater: the code that drives the engine calls wake_log() after each burst.
     LogWriter::Wake log_wake = LogWriter::Wake::kNow;
     Applier::Options applier;
-    Durability durability = Durability::kSync;  ///< of writes that do not say
+    Durability durability = Durability::kSync;  ///< of writes that ask for kDefault
     size_t unfinished_max = size_t{1} << 15;
     size_t unfinished_bytes_max = size_t{64} << 20;
-    size_t batch_read_bytes_max = size_t{64} << 20;  ///< old values that are read for a batch
-    CompletionLimits completions;                    ///< what a shard keeps of its clients
+    size_t batch_read_bytes_max = size_t{64} << 20;  ///< of old values that are read for one batch
+    CompletionLimits completions;                    ///< bounds of what a shard keeps about its clients
   };
 
   struct Events {
-    /// Runs a task on the worker's thread. Thread: any; may wait for room.
+    /// Runs a task on the worker's thread. Thread: any. It may block until the worker's mailbox has room.
     std::function<void(absl::AnyInvocable<void()>)> post;
-    /// On the worker's thread, perhaps before write() or fetch() returns. May reuse the op and submit others.
+    /// The op is done. On the worker's thread, perhaps before write(), fetch() or is_applied() returns. The callee may
+    /// reuse the op and submit others.
     std::function<void(WriteOp&)> write_done;
     std::function<void(FetchOp&)> fetch_done;
     std::function<void(AppliedWait&)> applied;
-    /// Writes that one group of the log held.
+    /// The number of writes in a group that the log has finished. May be null.
     std::function<void(size_t)> group_done;
-    /// Replicated shards: this write's entry is in the log's queue, and replica_entry() has it.
+    /// Replicated shards: the entry of a write is in the log's queue, and replica_entry() returns it.
     std::function<void(EngineShard&, const ReplicaEntry&)> proposed;
-    /// Replicated shards: replica_levels() has changed. `refused`: the log had no room for entries; they are dropped here.
+    /// Replicated shards: replica_levels() has changed. `refused`: the log had no room for entries, so the shard does
+    /// not lead any more. The refused entries are dropped if they are not committed.
     std::function<void(EngineShard&, bool refused)> log_moved;
   };
 
@@ -216,151 +229,168 @@ class WorkerEngine {
     LogCounters log;
     Applier::Counters applier;
     uint64_t writes_refused = 0;   ///< RESOURCE_EXHAUSTED
-    uint64_t writes_repeated = 0;  ///< answered by an earlier attempt
+    uint64_t writes_repeated = 0;  ///< answered with the answer of an earlier attempt
     uint64_t fetches = 0;          ///< reads of databases for GETs and writes
-    uint64_t fetches_shared = 0;   ///< misses that an earlier one's read answered
+    uint64_t fetches_shared = 0;   ///< misses that the read for an earlier miss answered
     uint64_t unfinished = 0;
     uint64_t unfinished_bytes = 0;
     uint64_t applier_queue = 0;
     absl::Status log_health;
   };
 
-  /// Starts the threads. `device` is the log's; it is kept until the end. Errors: MemoryTier::create's.
+  /// Starts the threads. `device` is the device of `log`; the engine keeps it until its end. `readers` outlives the
+  /// engine. Errors: those of MemoryTier::create().
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<WorkerEngine>> create(const Options& options, Events events,
                                                                             std::unique_ptr<Device> device,
                                                                             std::unique_ptr<Log> log,
                                                                             ReaderPool& readers);
-  /// stop() must have run; nothing may be unfinished, and every PinnedValue released (checked).
+  /// stop() must have run. No op may be unfinished, and every PinnedValue must be released (checked).
   ~WorkerEngine();
   WorkerEngine(const WorkerEngine&) = delete;
   WorkerEngine& operator=(const WorkerEngine&) = delete;
 
-  /// Once, on the worker's thread, before the first hit: makes releases cheaper.
+  /// Call once, on the worker's thread, before the first hit. Makes releases of values cheaper.
   void bind_to_this_thread() { memory_->bind_to_this_thread(); }
 
-  /// Values that are kept for somebody outside are copied now (MemoryTier).
+  /// True: so much memory is pinned that a value which is kept for a caller outside must be copied now (MemoryTier).
   [[nodiscard]] bool is_pinned_much() const { return memory_->is_pinned_much(); }
 
   // --- Shards
 
-  /// `db`, after begin_life() (shard_life.h), stays open until close_shard's `closed`. `epoch` goes into the log.
+  /// Opens the shard of `db`. begin_life() (shard_life.h) must have run for `db`. `db` stays open until `closed` of
+  /// close_shard() has run. `epoch` goes into the log's records.
   [[nodiscard]] EngineShard& open_shard(ShardDb& db, uint64_t epoch);
-  /// No op of the shard may be unfinished, and none may follow. `closed` runs later, when the database has everything
-  /// and the shard is forgotten here; not if the engine stops before, nor if the database failed or the log did while it
-  /// held a write of the shard: then only a restart, whose recovery brings the database what it lacks and may find that
-  /// write, may open it again.
+  /// Closes a shard. No op of the shard may be unfinished, and none may follow. `closed` runs later, when the database
+  /// has everything and the engine has forgotten the shard. `closed` does not run if the engine stops before, if the
+  /// database failed, or if the log failed while it held a write of the shard. In these cases the shard may be opened
+  /// again only after a restart: recovery brings the database what it lacks, and may find that write in the log.
   void close_shard(EngineShard& shard, absl::AnyInvocable<void()> closed);
-  /// Those that close_shard() was called for and whose `closed` has not run.
+  /// The shards for which close_shard() was called and `closed` has not run.
   [[nodiscard]] std::vector<ClosingShard> closing_shards() const;
-  /// Those that are open, and not well.
+  /// The open shards whose database does not take their writes.
   [[nodiscard]] std::vector<TroubledShard> troubled_shards() const;
   /// OK, or why the shard refuses writes.
   [[nodiscard]] static const absl::Status& health(const EngineShard& shard);
   [[nodiscard]] static ShardDb& db(const EngineShard& shard);
-  /// OK, or why the worker's log takes nothing any more.
+  /// OK, or why the worker's log takes no more records.
   [[nodiscard]] const absl::Status& log_health() const { return log_failure_; }
-  /// What readers see: every write up to this index.
+  /// Readers see every write of the shard up to this index.
   [[nodiscard]] static uint64_t committed_index(const EngineShard& shard);
-  /// True: readers see what whoever was told this index saw. False: it is not committed, or was lost with an earlier life.
+  /// True: readers see the state that this index names, or a later one. False: the index is not committed here, or an
+  /// earlier life of the shard lost it.
   [[nodiscard]] static bool has_state(const EngineShard& shard, uint64_t index);
 
   // --- Reads
 
-  /// What memory knows of a key.
+  /// Looks the key up in memory only.
   [[nodiscard]] MemoryTier::Lookup get(const EngineShard& shard, std::string_view key);
-  /// The key will be in a get_batch soon: what it looks at first is fetched into the cache meanwhile.
+  /// The key will be in a get_batch() soon: begins to fetch the memory that its lookup touches first into the cache.
   void expect(const ItemKey& key) const { memory_->prefetch_bucket(key); }
-  /// Like get for many keys, of any shards, with their cache misses overlapping. `out` is as long as `keys`. What to do
-  /// with its values: see MemoryTier::get_batch.
+  /// Like get() for many keys of any shards; their cache misses overlap. `out` is as long as `keys`.
+  /// MemoryTier::get_batch() says how to use its values.
   void get_batch(std::span<const ItemKey> keys, std::span<MemoryTier::Lookup> out);
   [[nodiscard]] static ItemKey item_key(const EngineShard& shard, std::string_view key);
-  /// Reads what was a miss in memory; ends in fetch_done.
+  /// Reads a key from the database after a miss in memory, whose ticket is `ticket`. Ends in fetch_done.
   void fetch(EngineShard& shard, FetchOp& op, MemoryTier::Ticket ticket);
-  /// Keeps what the caller read from the database after a miss.
+  /// Keeps in memory a value that the caller read from the database after the miss that gave `ticket`.
   void fill(const EngineShard& shard, std::string_view key, const PinnedValue& value, MemoryTier::Ticket ticket);
-  /// True: the database shows all that is committed now. False: `wait` comes back by Events::applied.
+  /// True: the database shows everything that is committed now. False: Events::applied tells when it does, or why it
+  /// will not.
   [[nodiscard]] bool is_applied(EngineShard& shard, AppliedWait& wait);
 
   // --- Writes
 
-  /// True: a write of this id is under way, or was answered and is answered again: it makes nothing grow.
+  /// True: a write with this id is under way, or was answered and its answer is kept. A repetition of it adds no data.
   [[nodiscard]] bool is_repetition(const EngineShard& shard, const RequestId& id) const;
-  /// Ends in write_done, with op.result.
+  /// Executes a write. Ends in write_done, with the answer in op.result.
   void write(EngineShard& shard, WriteOp& op);
 
-  // --- Replicated shards (worker_engine_replica.cc): the log's entries are made by one primary, and who that is and what is
-  // committed others decide.
+  // --- Replicated shards (worker_engine_replica.cc). One primary makes the log's entries. Who is primary, and which
+  // entries are committed, is decided outside of the engine (kvstore/replication).
 
-  /// After open_shard(), before anything else of the shard. `epoch`: in which the log takes what follows.
+  /// Makes the shard a replicated one, with the entries that its database has in rows. Call right after open_shard().
   void replicate(EngineShard& shard);
-  /// What the shard began with.
+  /// The state that the shard was opened with. Call right after replicate().
   [[nodiscard]] ReplicaStart replica_start(const EngineShard& shard) const;
-  /// The log takes what follows in this epoch. It rises.
+  /// From now on the log's records have this epoch. An epoch lower than the current one changes nothing.
   void set_replica_epoch(EngineShard& shard, uint64_t epoch);
-  /// From now on writes are taken, and become entries of this epoch. All entries must be committed and in memory.
+  /// From now on the shard takes writes and makes them entries of `entry_epoch`. All entries must be committed and in
+  /// memory (checked).
   void lead(EngineShard& shard, uint64_t entry_epoch);
-  /// While it leads and is `on_hold`, writes that are no entries yet are refused, also those that wait for the
+  /// While the shard leads and is `on_hold`, it refuses writes that are not entries yet, also those that wait for the
   /// database.
   void hold_writes(EngineShard& shard, bool on_hold);
-  /// From now on writes are refused; those under way that are not committed are answered ABORTED: they may yet be.
+  /// From now on the shard refuses writes. Writes under way that are not committed are answered ABORTED; their entries
+  /// may still be committed later.
   void follow(EngineShard& shard);
-  /// An entry from the primary, or a barrier of one's own, behind the last one; the bytes are copied. RESOURCE_EXHAUSTED: not
-  /// now; INVALID_ARGUMENT: it is none.
+  /// Appends an entry behind the last one: an entry from the primary, or this replica's own barrier. The bytes are
+  /// copied. RESOURCE_EXHAUSTED: there is no room now. INVALID_ARGUMENT: it is not a valid next entry. Other errors:
+  /// the shard or the log has failed.
   [[nodiscard]] absl::Status append_entry(EngineShard& shard, const ReplicaEntry& entry);
-  /// False: as much as one shard may have waits to be committed, and the primary must wait, or lies. `inherited`: for an
-  /// entry that its primary found when it began.
+  /// False: too many bytes of entries wait to be committed, in the whole worker and in this shard. The primary must
+  /// wait, or is faulty. `inherited`: the entry was made before its primary began to lead, or is the primary's barrier;
+  /// more of these are taken.
   [[nodiscard]] bool has_room_for_entries(const EngineShard& shard, bool inherited) const;
-  /// Forgets the entries behind `index`, which are not committed.
+  /// Drops the entries behind `index`. They must not be committed, and the shard must not lead (checked).
   void truncate_entries(EngineShard& shard, uint64_t index);
-  /// Entries up to `index` are committed: they are applied, and answered.
+  /// Entries up to `index` are committed: the engine applies them and answers their writes.
   void commit_entries(EngineShard& shard, uint64_t index);
-  /// nullopt: not kept. The payload stays until the next call that changes the shard, if pinned until unpin_entry().
+  /// nullopt: the entry is not kept. The payload is valid until the next call that changes the shard; if the entry is
+  /// pinned, until unpin_entry().
   [[nodiscard]] std::optional<ReplicaEntry> replica_entry(const EngineShard& shard, uint64_t index) const;
-  /// Null: not kept.
+  /// Keeps the bytes of an entry until unpin_entry(). Null: the entry is not kept.
   [[nodiscard]] ReplicaRecord* pin_entry(EngineShard& shard, uint64_t index);
   void unpin_entry(ReplicaRecord& entry);
-  /// unpin_entry() for a message's body; `entry` is a ReplicaRecord.
+  /// unpin_entry() as the release function of a message's body. `entry` is a ReplicaRecord*.
   static void release_entry_pin(void* entry);
   [[nodiscard]] static ReplicaEntry entry_of_record(const ReplicaRecord& entry);
-  /// Forgets entries that the database has, below `needed_from`, and above, too, once more than `bytes_max` are kept. The first index kept.
+  /// Forgets the oldest entries, as far as the database has them. Entries below `needed_from` go while more than a
+  /// quarter of `bytes_max` is kept, later entries while more than `bytes_max` is kept. Returns the first index that is
+  /// kept.
   uint64_t trim_entries(EngineShard& shard, uint64_t needed_from, size_t bytes_max);
-  /// From now on, or no more, is_settled() is known of single keys. For replicas that do not lead.
+  /// `on`: from now on is_settled() knows of single keys. Off: it does not. For replicas that do not lead.
   void watch_uncommitted(EngineShard& shard, bool on);
-  /// No entry that is here, but not in memory yet, touches the key.
+  /// True: no entry of this replica that is not in memory yet touches the key. Without watch_uncommitted(): as
+  /// is_settled() without a key.
   [[nodiscard]] static bool is_settled(const EngineShard& shard, std::string_view key);
-  /// All entries that are here are in memory.
+  /// True: all entries of this replica are in memory.
   [[nodiscard]] static bool is_settled(const EngineShard& shard);
-  /// Entries that are written and not synced get synced; log_moved tells.
+  /// Asks the log to sync the entries that are only written. log_moved tells when that is done.
   void sync_log();
   [[nodiscard]] ReplicaLevels replica_levels(const EngineShard& shard) const;
   [[nodiscard]] uint64_t last_entry(const EngineShard& shard) const;
 
   // --- The rest
 
-  /// Unix time in milliseconds, for what expires. A clock that is slewed makes nothing come back; one that was wrong
-  /// and is set back does. Until the first call nothing expires. `steady_ms`: of a clock that nobody sets, for all else.
+  /// Tells the engine the time. Keys expire by `unix_ms`, unix time in milliseconds. Until the first call no key
+  /// expires. If the wall clock goes back a little because it is slewed, the engine keeps its later time, so that no
+  /// expired key comes back. If the clock was wrong and is set back by kClockSetBackMsMin or more, the engine follows
+  /// it. `steady_ms`: milliseconds of a clock that is never set, for everything else.
   void set_time(uint64_t unix_ms, uint64_t steady_ms) {
     if (unix_ms > now_ms_ || unix_ms + kClockSetBackMsMin <= now_ms_) now_ms_ = unix_ms;
     steady_ms_ = std::max(steady_ms_, steady_ms);
   }
   [[nodiscard]] uint64_t now_ms() const { return now_ms_; }
-  /// What the shard's next record is stamped with.
+  /// The time stamp of the shard's next record, in ms (shard_clock.h).
   [[nodiscard]] uint64_t next_record_ms(const EngineShard& shard) const;
-  /// Now and then: looks after writes that wait for memory which only a release frees.
+  /// Call now and then. Tries again writes that wait for memory, because a release of a pinned value does not wake
+  /// them, and databases whose disk was full.
   void tick();
-  /// With Options::log_wake kLater: the log's thread has been given records since the last wake_log().
+  /// With Options::log_wake kLater: the log's thread was given records since the last wake_log().
   [[nodiscard]] bool log_waits() const { return log_waits_; }
   void wake_log();
-  /// From now on committed writes do not wait for memory: they are in the log.
+  /// From now on committed writes do not wait for room in memory. The log has them, so recovery brings them to the
+  /// database.
   void drain() { draining_ = true; }
-  /// Applies, flushes, closes the log, and ends the threads. When nothing is unfinished. Thread: any but the worker's,
-  /// which must go on running what is posted, or any if it has ended.
+  /// Applies everything, flushes it, closes the log and ends the threads. Call it when nothing is unfinished. Thread:
+  /// any but the worker's, which must go on running posted tasks; or any if the worker's thread has ended.
   void stop();
-  /// What the log's own thread says, which may be ahead of log_health(). Thread: any.
+  /// The health that the log's own thread knows. It may be newer than log_health(). Thread: any.
   [[nodiscard]] absl::Status log_writer_health() const { return log_->health(); }
   [[nodiscard]] Counters counters() const;
 
-  /// Without own_thread of Options::log and Options::applier: one round of theirs. False: there was nothing to do.
+  /// For an engine without threads (own_thread is false in Options::log and Options::applier): one round of a thread's
+  /// work. False: there was nothing to do.
   bool step_log() { return log_->step(); }
   bool step_applier() { return applier_->step(); }
 
@@ -386,7 +416,7 @@ class WorkerEngine {
 
   // worker_engine_attempts.cc: exactly once
   [[nodiscard]] bool begin_attempt(EngineShard& shard, WriteOp& op);
-  /// By which its clients are forgotten.
+  /// The time by which the shard forgets its clients, in ms.
   [[nodiscard]] uint64_t time_of(const EngineShard& shard) const;
   void answer_from_record(EngineShard& shard, WriteOp& op, const CompletionTable::Result& kept);
   static void answer_refused(WriteOp& op, const CompletionTable::Result& kept);
@@ -471,7 +501,7 @@ class WorkerEngine {
   void hand_on(EngineShard& shard, const WriteOp& op);
   void stall(EngineShard& shard);
   void retry_stalled();
-  /// So much time since then, by steady_ms_ (0: never).
+  /// True: `duration_ms` has passed since `since_ms` by steady_ms_, or `since_ms` is 0 (never).
   [[nodiscard]] bool has_passed(uint64_t since_ms, uint64_t duration_ms) const {
     return since_ms == 0 || steady_ms_ - since_ms >= duration_ms;
   }
@@ -486,9 +516,9 @@ class WorkerEngine {
   std::vector<std::unique_ptr<EngineShard>> shards_;
   std::vector<EngineShard*> touched_;
   std::vector<EngineShard*> stalled_;
-  std::vector<EngineShard*> unsynced_;  // replicated, with entries that the log has written and not synced
-  std::vector<EngineShard*> closing_;   // their tails wait for room
-  std::vector<ClosingShard> unclosed_;  // gone from here, and their databases lack something
+  std::vector<EngineShard*> unsynced_;  // replicated shards with entries that the log has written and not synced
+  std::vector<EngineShard*> closing_;   // shards whose tail rows wait for room in the applier
+  std::vector<ClosingShard> unclosed_;  // shards that the engine has let go of, but whose databases lack something
   std::vector<std::unique_ptr<EngineFetch>> fetches_;
   EngineFetch* free_fetch_ = nullptr;
   std::vector<std::unique_ptr<RelaxedRecord>> relaxed_;

@@ -1,4 +1,4 @@
-// Exactly once: repetitions of writes are answered, not executed.
+// Exactly once: a repetition of a write is answered and not executed again.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,8 @@
 namespace skua::kv {
 namespace {
 
-/// Of one mutation. Others may be repeated, or leave it open whether an earlier attempt did something (retry_policy.cc).
+/// True: the status is a final answer to one mutation that had no effect. After other errors a client may repeat the
+/// mutation, or it tells its caller that an earlier attempt may have had an effect (retry_policy.cc).
 bool is_answer_without_effect(KvStatus status) {
   switch (status) {
     case KvStatus::kNotFound:
@@ -24,7 +25,7 @@ bool is_answer_without_effect(KvStatus status) {
   }
 }
 
-/// Bytes of results that a batch leaves in the table; 0: not a batch.
+/// Bytes of results that a batch leaves in the completion table; 0: not a batch.
 size_t kept_bytes(const WriteOp& op) {
   return op.batch.size() * kBatchResultBytes;
 }
@@ -32,8 +33,8 @@ size_t kept_bytes(const WriteOp& op) {
 constexpr char kOtherWrite[] =
     "the request's number is that of another write of the client: a repetition has the same operations";
 
-/// Could the record be of an earlier attempt of `op`? A client may give two writes one number, and an answer has the
-/// request's form.
+/// True: the record may be that of an earlier attempt of `op`. A client may have given two writes the same number, and
+/// the answer must have the form that the request asks for.
 bool is_record_of(const CompletionTable::Result& kept, const WriteOp& op) {
   if (kept.has_effect) return kept.batch_results.size() == kept_bytes(op);
   const bool of_batch = kept.status == KvStatus::kOk || kept.refused_operation.has_value();
@@ -56,7 +57,8 @@ bool WorkerEngine::is_repetition(const EngineShard& shard, const RequestId& id) 
   return shard.under_way.contains({id.client_id, id.seq}) || shard.completions.find(id, time_of(shard)) != nullptr;
 }
 
-/// True: the write is to be evaluated. False: it is answered, or waits for the attempt that came before it.
+/// True: the write must be evaluated. False: the write is answered, or it waits for an earlier attempt that is under
+/// way.
 bool WorkerEngine::begin_attempt(EngineShard& shard, WriteOp& op) {
   const auto first = shard.under_way.find({op.id.client_id, op.id.seq});
   if (first != shard.under_way.end()) {
@@ -108,12 +110,12 @@ void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const Com
   op.results.clear();
   ++writes_repeated_;
   if (!kept.has_effect) return answer_refused(op, kept);
-  // As durable as is known of the record by now.
+  // The durability is what is known of the record by now.
   op.result = {KvStatus::kOk, kept.version, kept.value};
   op.achieved = kept.version <= shard.synced_index    ? Durability::kSync
                 : kept.version <= shard.written_index ? Durability::kFlush
                                                       : Durability::kMemory;
-  // Of the other members no more is known than what the write asked for.
+  // Of the other members only is known that they have the entry as durable as the write asked for.
   if (shard.replica != nullptr && wanted_durability(op.durability) != Durability::kSync) {
     op.achieved = Durability::kFlush;
   }
@@ -122,7 +124,7 @@ void WorkerEngine::answer_from_record(EngineShard& shard, WriteOp& op, const Com
   }
 }
 
-/// As evaluate_batch() and evaluate_write() left it.
+/// Restores the answer of a refused write, as evaluate_batch() or evaluate_write() gave it.
 void WorkerEngine::answer_refused(WriteOp& op, const CompletionTable::Result& kept) {
   const MutationResult refused = {kept.status, kept.version, kept.value};
   if (op.batch.empty()) {
@@ -140,7 +142,7 @@ void WorkerEngine::answer_refused(WriteOp& op, const CompletionTable::Result& ke
   }
 }
 
-/// Remembers an answer without effect that the client takes for the last word.
+/// Remembers an answer without effect that the client takes as final.
 void WorkerEngine::keep_refusal(EngineShard& shard, const WriteOp& op) {
   CompletionTable::Result kept{.seq = op.id.seq, .has_effect = false};
   MutationResult refused = op.result;
@@ -161,7 +163,8 @@ void WorkerEngine::keep_refusal(EngineShard& shard, const WriteOp& op) {
   shard.completions.refuse(op.id, std::move(kept), time_of(shard));
 }
 
-/// Gives the answer to those that wait for it; they are to be told.
+/// Ends an attempt, and copies its answer to the repetitions that wait for it. Returns these; the caller must tell
+/// them.
 WriteOp* WorkerEngine::end_attempt(EngineShard& shard, WriteOp& op) {
   if (!op.is_attempt) return nullptr;
   op.is_attempt = false;

@@ -1,11 +1,13 @@
-// Batches: several writes that are one record of the log, evaluated in their order, applied all or none.
+// Batches: several writes that are one record of the log. They are evaluated in their order, and all of them are
+// applied or none.
 //
 //    begin --- a key's state must be read, or is being read for an earlier write? --- no ---> evaluate --> as one write
 //                | yes: the batch is the shard's barrier, later writes wait behind it              ^
 //                +---> read some of what is missing ---> look again -------------------------------+
 //
-// A batch may name far more than memory holds: 1,024 values of 16 MiB. So few are read at a time, only those are kept that an
-// operation works on, and when these are too many the batch is refused.
+// The keys of a batch may have far more bytes of values than memory has room for: 1,024 values of 16 MiB. So only a few
+// values are read at a time. Only values that an operation works on are kept, and if these are too many bytes the batch
+// is refused.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +22,7 @@ namespace skua::kv {
 
 namespace {
 
-/// Conditions look at the version only.
+/// True: the mutation needs the old value. A condition needs the version only.
 bool needs_value(const Mutation& mutation) {
   return mutation.kind != Mutation::Kind::kPut && mutation.kind != Mutation::Kind::kDelete;
 }
@@ -63,7 +65,7 @@ void WorkerEngine::begin_batch(EngineShard& shard, WriteOp& op) {
   try_batch(shard);
 }
 
-/// True: everything that the batch rests on is at hand. False: more of it is being read.
+/// True: the state of all keys that the batch needs is at hand. False: reads are under way.
 bool WorkerEngine::gather(EngineShard& shard, WriteOp& op) {
   BatchWork& work = *op.work;
   for (size_t i = 0; i < work.needed.size() && work.fetching < kBatchReadsMax && work.failure.ok(); ++i) {
@@ -88,12 +90,12 @@ void WorkerEngine::gather_key(EngineShard& shard, BatchWork& work, size_t which)
   ++work.fetching;
 }
 
-/// Nothing wrote to the key meanwhile, because later writes wait behind the batch.
+/// A read for the batch is done. Nothing wrote to the key meanwhile, because later writes wait behind the batch.
 void WorkerEngine::batch_fetched(EngineShard& shard, EngineFetch& fetch) {
   BatchWork& work = *shard.barrier->work;
   --work.fetching;
   if (!work.failure.ok()) {
-    // It is refused when the last read is back.
+    // The batch is refused when its last read is back.
   } else if (fetch.status.ok()) {
     BatchWork::Fetched& kept = work.fetched[fetch.for_batch->key];
     kept.version = fetch.value.version();
@@ -114,7 +116,7 @@ void WorkerEngine::batch_fetched(EngineShard& shard, EngineFetch& fetch) {
   resume_batch(shard);
 }
 
-/// Evaluates the barrier if nothing is missing; then it is none any more.
+/// If no read is missing, evaluates the batch that is the shard's barrier. The shard has no barrier then.
 void WorkerEngine::try_batch(EngineShard& shard) {
   WriteOp& op = *shard.barrier;
   BatchWork& work = *op.work;
@@ -145,7 +147,7 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
   if (!evaluate_operations(shard, op)) {
     op.not_applied = op.result.status == KvStatus::kOk;
   } else if (op.work->effects.empty()) {
-    op.achieved = Durability::kSync;  // of nothing
+    op.achieved = Durability::kSync;  // there is nothing to be made durable
   } else {
     encode_batch(op);
     take_effect(shard, op);
@@ -155,8 +157,9 @@ void WorkerEngine::evaluate_batch(EngineShard& shard, WriteOp& op) {
   if (shard.front == &op) advance(shard);
 }
 
-/// False: one of them is refused, and so all are. APPEND, PATCH and EXPIRE make values far larger than the request, so the
-/// record is measured while it grows: what the log cannot take is not made first.
+/// False: one operation is refused, so the whole batch is not applied. APPEND, PATCH and EXPIRE can make values far
+/// larger than the request. So the size of the record is checked after each operation: a record that the log cannot
+/// take is never built.
 bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
   BatchWork& work = *op.work;
   op.index = shard.last_index + 1;
@@ -191,7 +194,8 @@ bool WorkerEngine::evaluate_operations(EngineShard& shard, WriteOp& op) {
   return true;
 }
 
-/// In place of the one that the key had, whose value nothing points to any more.
+/// Sets the effect of a key. It replaces the key's earlier effect; the value that an earlier operation made for it is
+/// freed, because nothing points to that value any more.
 void WorkerEngine::enter_effect(BatchWork& work, size_t operation, const Effect& effect) {
   const auto [found, is_new] = work.effect_of_key.try_emplace(effect.key, work.effects.size());
   const size_t at = found->second;
@@ -227,14 +231,14 @@ CurrentState WorkerEngine::batch_current(EngineShard& shard, WriteOp& op, std::s
   return current;
 }
 
-/// The record's payload; from here on the effects are views into it.
+/// Builds the record's payload. From here on the effects are views into it.
 void WorkerEngine::encode_batch(WriteOp& op) {
   BatchWork& work = *op.work;
   size_t bytes = kCompletionHeadBytes + op.results.size() * kBatchResultBytes;
   for (const Effect& effect : work.effects) {
     bytes += kEffectHeadBytesMax + effect.key.size() + (effect.value ? effect.value->size() : 0);
   }
-  work.payload.reserve(bytes);  // and so it does not move
+  work.payload.reserve(bytes);  // so the payload does not move while it grows
   EffectHead head;
   if (op.id.client_id != 0) {
     for (const MutationResult& result : op.results) append_batch_result(result, work.results);

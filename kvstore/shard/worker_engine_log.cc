@@ -3,9 +3,10 @@
 //    sync, flush    the record's bytes are the submitter's and the op's; the write waits for the group
 //    memory         the record has bytes of its own and the write goes on at once
 //
-// A group that the log has no room for comes back as a whole, and so does all that follows of its shards. When nothing of
-// a shard is in the log any more, the shard counts on from what was written; and if writes were answered that were not,
-// these go to the log first ("unlogged").
+// If the log has no room for a group, all of the group comes back, and so do all later records of the group's shards.
+// When the log has no record of a shard any more, the shard counts on from the last index that was written. If writes
+// were answered whose records were not written, these records ("unlogged") go to the log before any other write of the
+// shard.
 #include <algorithm>
 #include <utility>
 
@@ -19,12 +20,13 @@
 namespace skua::kv {
 namespace {
 
-/// Between two attempts to bring answered writes into a log that has no room.
+/// Pause between two attempts to bring the records of answered writes into a log that has no room.
 constexpr uint64_t kResubmitMs = 10;
 
 }  // namespace
 
-/// OK: the write is in the log, or, if it was to be no more than that, as good as written.
+/// OK: the write's record was given to the log. A write that asks for durability "memory" counts as written from then
+/// on.
 absl::Status WorkerEngine::submit(EngineShard& shard, WriteOp& op) {
   if (shard.replica != nullptr) return submit_entry(shard, op);
   if (!shard.started) {
@@ -122,7 +124,7 @@ void WorkerEngine::release_relaxed(RelaxedRecord& relaxed) {
 
 // --- Back
 
-/// On the log's thread. The ops are ours until the task below runs.
+/// On the log's thread. The ops belong to this thread until the posted task runs.
 void WorkerEngine::group_done(std::span<const LogSubmission> group) {
   LogOp* first = nullptr;
   size_t writes = 0;
@@ -185,7 +187,7 @@ void WorkerEngine::take_outcome(LogOp& op) {
   touch(shard);
 }
 
-/// It is looked at when all of the group were.
+/// finish_group() looks at the shard when all outcomes of the group were taken.
 void WorkerEngine::touch(EngineShard& shard) {
   if (std::exchange(shard.touched, true)) return;
   touched_.push_back(&shard);
@@ -196,7 +198,7 @@ void WorkerEngine::relaxed_done(EngineShard& shard, RelaxedRecord& relaxed) {
     shard.written_index = relaxed.index;
     if (relaxed.log_durability == Durability::kSync) shard.synced_index = relaxed.index;
   } else if (relaxed.op != nullptr) {
-    relaxed.op->state = WriteOp::State::kFailed;  // not answered yet: it may fail
+    relaxed.op->state = WriteOp::State::kFailed;  // not answered yet, so it may fail
   } else if (log_failure_.ok() && !relaxed.abandoned) {
     shard.unlogged.push_back(&relaxed);
     return;
@@ -204,7 +206,7 @@ void WorkerEngine::relaxed_done(EngineShard& shard, RelaxedRecord& relaxed) {
   release_relaxed(relaxed);
 }
 
-/// The log has nothing of the shard any more, and refused some.
+/// The log refused records of the shard, and has none of its records any more.
 void WorkerEngine::settle(EngineShard& shard) {
   if (!engine_mutant(EngineMutant::kKeepIndexes)) {
     shard.last_index = std::max(shard.written_index, shard.committed_index);
@@ -213,14 +215,14 @@ void WorkerEngine::settle(EngineShard& shard) {
   if (shard.unlogged.empty()) {
     shard.refusal = absl::OkStatus();
   } else if (shard.leaving) {
-    // Its database has what the log has not.
+    // The database of the shard has the writes that the log lacks.
   } else if (!log_failure_.ok() || !resubmit(shard)) {
     stall(shard);
   }
 }
 
-/// Answered writes that the log had no room for. They may use its reserve: nothing else of the shard can be written before
-/// them. False: later.
+/// Gives the records of answered writes that the log had no room for to the log again. They may use the log's reserve,
+/// because nothing else of the shard can be written before them. False: try again later.
 bool WorkerEngine::resubmit(EngineShard& shard) {
   if (!has_passed(shard.resubmitted_ms, kResubmitMs)) return false;
   shard.resubmitted_ms = steady_ms_;

@@ -1,10 +1,10 @@
 // Replicated shards: entries instead of records.
 //
 //    primary    evaluated write -> entry -> log, peers            commit_entries(): the write goes on, is answered
-//    others     append_entry()  -> entry -> log                   commit_entries(): its effects go to memory and applier
+//    others     append_entry()  -> entry -> log                   commit_entries(): effects go to memory and applier
 //
-// An entry has bytes of its own, because peers may ask for it long after its write was answered. What is committed is
-// decided outside (kvstore/replication), by what all replicas' logs have.
+// An entry owns its bytes, because a peer may ask for it long after its write was answered. The code outside of the
+// engine (kvstore/replication) decides which entries are committed, by what the logs of all replicas have.
 #include <algorithm>
 #include <utility>
 
@@ -19,11 +19,13 @@
 namespace skua::kv {
 namespace {
 
-/// Rows of entries that are none any more go with one that is applied.
+/// When an entry is applied, at most this many rows of old entries are deleted with it.
 constexpr size_t kOldRowsPerEntry = 64;
-/// One shard may have this part of unfinished_bytes_max waiting to be committed, whatever the others have.
+/// Each shard may have 1/kUncommittedShare of unfinished_bytes_max waiting to be committed, whatever the other shards
+/// have.
 constexpr size_t kUncommittedShare = 8;
-/// So many times as much, if it is what a new primary found: it commits nothing before all of that is here.
+/// The bounds are this many times as large for entries that a new primary found when it began: it commits nothing
+/// before all of them are here.
 constexpr size_t kInheritedTimes = 4;
 
 ReplicaEntry entry_of(const ReplicaRecord& record) {
@@ -88,7 +90,8 @@ void WorkerEngine::hold_writes(EngineShard& shard, bool on_hold) {
 
 void WorkerEngine::follow(EngineShard& shard) {
   if (!std::exchange(shard.replica->leading, false)) return;
-  // What is committed stays in the queue until memory has room for it; the rest begins with the first that is not.
+  // Committed writes stay in the queue until memory has room for them. The queue is cut before the first write that is
+  // not committed.
   WriteOp* last_kept = nullptr;
   WriteOp* op = shard.front;
   while (op != nullptr && (op->state != WriteOp::State::kInLog || is_committed(shard, *op))) {
@@ -119,7 +122,7 @@ absl::Status WorkerEngine::submit_entry(EngineShard& shard, WriteOp& op) {
   record.index = op.index;
   record.epoch = shard.replica->entry_epoch;
   record.time_ms = static_cast<int64_t>(op.record_ms);
-  // No less than written: a process that dies alone loses nothing.
+  // An entry is at least written (kFlush), so that a process that dies while its machine runs loses no entry.
   record.durability = std::max(wanted_durability(op.durability), Durability::kFlush);
   if (op.batch.empty()) {
     ByteWriter head(op.head);
@@ -172,7 +175,7 @@ absl::Status WorkerEngine::append_entry(EngineShard& shard, const ReplicaEntry& 
 
 absl::Status WorkerEngine::give_to_log(EngineShard& shard, ReplicaRecord& record) {
   EngineReplica& replica = *shard.replica;
-  // After a refusal the log takes nothing of the shard until what was given before is back.
+  // After a refusal the log takes no record of the shard until all records that it was given before are back.
   if (!shard.refusal.ok()) return shard.refusal;
   if (!shard.started || record.index <= replica.log_start) {
     if (absl::Status started = start_in_log(shard, record.index - 1); !started.ok()) return started;
@@ -213,7 +216,7 @@ void WorkerEngine::entry_done(EngineShard& shard, ReplicaRecord& record) {
       unsynced_.push_back(&shard);
     }
   } else if (record.index > shard.committed_index && record.index > replica.commit_limit) {
-    // With it go all behind it. Those that the log has are replaced by what comes in a later epoch.
+    // All later entries are dropped with it. If the log has some of them, entries of a later epoch replace them.
     if (shard.refusal.ok()) shard.refusal = record.outcome;
     replica.refused = true;
     follow(shard);
@@ -233,7 +236,7 @@ void WorkerEngine::sync_log() {
   log_->sync();
 }
 
-/// A sync concerns the whole log.
+/// A sync makes all records of the log durable, those of all shards.
 void WorkerEngine::log_synced() {
   for (EngineShard* shard : std::exchange(unsynced_, {})) {
     shard->replica->unsynced = false;
@@ -286,7 +289,7 @@ void WorkerEngine::apply_entries(EngineShard& shard) {
   }
 }
 
-/// False: memory or applier has no room just now.
+/// Puts the effects of a committed entry into memory and gives them to the applier. False: there is no room just now.
 bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
   EngineReplica& replica = *shard.replica;
   EffectReader reader(as_byte_span(record.payload));
@@ -320,7 +323,7 @@ bool WorkerEngine::apply_entry(EngineShard& shard, ReplicaRecord& record) {
     applier_->add(shard.applied, std::move(applied));
     shard.completions.record(*completion, record.index, static_cast<uint64_t>(record.time_ms));
   }
-  // The entry's own rows first: a record ends with an effect that does not continue.
+  // The rows come before the entry's effects. The last item of a record is added without `continues`.
   std::vector<AppliedEffect> out;
   const auto add_row = [&](std::string key, std::optional<std::string> value) {
     EngineReplica::Row& row = replica.row_bytes.emplace_back();
@@ -403,20 +406,21 @@ uint64_t WorkerEngine::trim_entries(EngineShard& shard, uint64_t needed_from, si
     const bool wanted = record.index >= needed_from ? replica.bytes <= bytes_max : replica.bytes <= bytes_max / 4;
     if (wanted || record.in_log) break;
     if (record.index > shard.applied_index) {
-      // A copy of the database and the entries kept must meet.
+      // A copy of the database and the kept entries must meet without a gap, so an entry is kept until it is applied.
       if (record.index <= shard.committed_index) applier_->hurry();
       break;
     }
     replica.entries.pop_front();
     replica.bytes -= record.payload.size();
-    if (record.in_row) replica.rows.push_back(record.index);  // a primary's own: they were not applied by apply_entry()
+    // Such an entry is a primary's own: apply_entry() has not taken its row.
+    if (record.in_row) replica.rows.push_back(record.index);
     record.dropped = true;
     if (record.pins == 0) release_entry(record);
   }
   return replica.entries.empty() ? shard.last_index + 1 : replica.entries.front()->index;
 }
 
-/// The shard goes. Those that peers are still sent are released when that is done.
+/// The shard goes. Entries that are still being sent to peers are released when they are unpinned.
 void WorkerEngine::forget_entries(EngineShard& shard) {
   for (ReplicaRecord* record : std::exchange(shard.replica->entries, {})) {
     remove_uncommitted(*shard.replica, *record);

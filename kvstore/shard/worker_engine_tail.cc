@@ -1,16 +1,17 @@
-// Entries that are not committed, in rows of the database (replica_rows.h). There are two reasons for that:
+// Entries that are not committed, in rows of the database (replica_rows.h). Such entries go into rows for two reasons:
 //
 //    the shard is closed    it leaves the log, and its entries must be there when it is opened again
 //    the log needs room     they stand in its oldest segment, which all shards of the worker wait for
 //
-// Nobody knows how long an entry waits to be committed: its shard may have lost its majority, or follow a primary that lies.
-// The rows are made durable, then the log is told that it need not keep the entries (Log::set_kept):
+// Nobody knows how long an entry waits to be committed: its shard may have lost its majority, or follow a faulty
+// primary. The rows are made durable. Then the log is told that it need not keep the entries (Log::set_kept):
 //
 //    segments   | 3 4 5 . . | . . . . . | 6 . . . . |      3, 4, 5 are not committed; the points are other shards'
 //    rows         3 4 5  -> keep() -> kept -> set_kept(5)
 //    segments               | . . . . . | 6 . . . . |      recovery takes 3, 4, 5 from the rows, and 6 from the log
 //
-// An entry that is committed or replaced takes its row along: when the next one is applied, or with the next rows.
+// When an entry is committed or replaced, its row is deleted: together with the next entry that is applied, or with the
+// next rows that are written.
 #include <algorithm>
 #include <utility>
 
@@ -21,14 +22,16 @@
 namespace skua::kv {
 namespace {
 
-/// Rows of a tail that go to the applier as one record.
+/// At most this many rows go to the applier as one record.
 constexpr size_t kTailRowsAtOnce = 64;
-/// Of a row that no index releases: the applier has views of it until it has made it durable.
+/// The index of a row that is not released by an applied index. The applier has views of its bytes until the row is
+/// durable.
 constexpr uint64_t kUntilKept = UINT64_MAX;
 
 }  // namespace
 
-/// What is not committed, up to `last_index`, goes into rows, and the rows of what is no entry any more go.
+/// Queues rows for the applier: a row for each uncommitted entry up to `last_index` that has none, and the deletion of
+/// old rows.
 void WorkerEngine::keep_tail(EngineShard& shard, uint64_t last_index) {
   EngineReplica& replica = *shard.replica;
   const auto add_row = [&](std::string key, std::optional<std::string> value) {
@@ -49,8 +52,9 @@ void WorkerEngine::keep_tail(EngineShard& shard, uint64_t last_index) {
   }
 }
 
-/// Rows that may go, so many at most: of entries that were applied, or were replaced by others that are durable. Until then
-/// they hold a place for these: recovery would take the log for one that lacks them.
+/// Takes at most `count_max` indices of rows that may be deleted: their entries were applied, or were replaced by
+/// others that are durable. Until the others are durable the old rows must stay: without them, recovery would take the
+/// log for one that lacks these entries.
 std::vector<uint64_t> WorkerEngine::take_old_rows(EngineShard& shard, size_t count_max) {
   std::vector<uint64_t>& rows = shard.replica->rows;
   std::vector<uint64_t> old;
@@ -62,8 +66,9 @@ std::vector<uint64_t> WorkerEngine::take_old_rows(EngineShard& shard, size_t cou
   return old;
 }
 
-/// Hands the applier as much of the tail as it has room for, as records of their own: until the last is durable the log has all
-/// of them, too. False: the rest must wait.
+/// Gives the applier as many of the queued rows as it has room for, as records of their own. If a crash leaves only
+/// some of these records, nothing is lost: the log has all of the entries until the last row is durable. False: the
+/// rest must wait.
 bool WorkerEngine::hand_on_tail(EngineShard& shard) {
   EngineReplica& replica = *shard.replica;
   std::deque<AppliedEffect>& tail = replica.tail;
@@ -82,17 +87,19 @@ bool WorkerEngine::hand_on_tail(EngineShard& shard) {
   return true;
 }
 
-/// The log waits for its oldest segment, which has the entry `index`.
+/// The log needs room, and its oldest segment holds the entry `index` of this shard.
 void WorkerEngine::keep_pinning(EngineShard& shard, uint64_t index) {
   if (shard.replica == nullptr || !shard.failure.ok() || !log_failure_.ok() || shard.lost_one) return;
   EngineReplica& replica = *shard.replica;
   if (replica.keeping || replica.closed) return;
   const uint64_t last_index = std::min(index, shard.written_index);
-  // It was truncated, and nothing has replaced it. Recovery tells the lives of a shard in a log apart by their epochs.
+  // The entry was truncated, and no entry replaced it. Then the shard must begin anew in the log. That needs a higher
+  // epoch, because recovery tells a shard's lives in one log apart by their epochs.
   const bool begins_anew = index > shard.last_index && shard.in_log == 0 && shard.epoch > replica.log_epoch;
   if (last_index <= shard.committed_index && !begins_anew) return;
   if (last_index <= replica.kept_index && !begins_anew) {
-    // What replaced the entries behind it overtook the word that these are kept.
+    // The rows have these entries already, but set_kept() had no effect: records that replaced later entries came to
+    // the log before it. So it is called again, with the newer epoch.
     return log_->set_kept(shard.log_shard, replica.kept_index, replica.log_epoch);
   }
   replica.keeping = true;
@@ -106,13 +113,14 @@ void WorkerEngine::keep_pinning(EngineShard& shard, uint64_t index) {
 void WorkerEngine::tail_kept(EngineShard& shard) {
   EngineReplica& replica = *shard.replica;
   replica.keeping = false;
-  if (replica.closed) return;  // other rows may be on their way
+  if (replica.closed) return;  // the close may have queued other rows
   std::deque<EngineReplica::Row>& rows = replica.row_bytes;
   while (!rows.empty() && (rows.front().index == kUntilKept || rows.front().index <= shard.applied_index)) {
     rows.pop_front();
   }
   log_->set_kept(shard.log_shard, replica.kept_index, replica.log_epoch);
-  // Everything that there is, is in the database.
+  // If the log has no newer record of the shard, the database has everything of the shard. Then the shard begins anew
+  // in the log, which forgets all older records of the shard.
   if (!replica.begins_anew || shard.in_log > 0 || shard.last_index != replica.kept_index) return;
   if (!start_in_log(shard, shard.last_index).ok()) return;
   replica.log_start = shard.last_index;

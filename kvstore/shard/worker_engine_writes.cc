@@ -13,7 +13,7 @@
 namespace skua::kv {
 namespace {
 
-/// Scratch rows above this size are given back after their use.
+/// The scratch memory of a write that is larger than this goes back to the heap after its use.
 constexpr size_t kScratchBytesKept = size_t{64} << 10;
 
 size_t bytes_of(const WriteOp& op) {
@@ -114,7 +114,7 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
   } else if (!shard.refusal.ok()) {
     answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
   } else if (shard.lost_one) {
-    // A committed write is in the log only: what memory and database have of its key is not its state.
+    // A committed write is only in the log, so memory and database do not have the state of its key.
     answer(op, KvStatus::kResourceExhausted, "the node is stopping and has no memory left for this write");
   } else {
     return false;
@@ -123,14 +123,15 @@ bool WorkerEngine::refuse(const EngineShard& shard, WriteOp& op) {
   return true;
 }
 
-/// `known`: what the database has of the key; null if nobody has looked there.
+/// `known`: the state of the key in the database; null: it was not read.
 void WorkerEngine::evaluate_write(EngineShard& shard, WriteOp& op, const CurrentState* known) {
   if (refuse(shard, op)) return;
   CurrentState current;
   PinnedValue pin;
   if (needs_current(op.mutation)) {
     if (pending_state(shard, op.mutation.key, current) == nullptr) {
-      // Also if the database was asked: a write that waited with this one may be committed by now.
+      // Memory is asked also if the database was read: an earlier write that waited for the same read may be committed
+      // by now.
       MemoryTier::Lookup found = get(shard, op.mutation.key);
       if (found.found == MemoryTier::Found::kMiss && known == nullptr) return park(shard, op, found.ticket);
       pin = std::move(found.value);
@@ -171,7 +172,7 @@ void WorkerEngine::take_effect(EngineShard& shard, WriteOp& op) {
   enter_pending(shard, op);
 }
 
-/// For good, whatever durability was asked for: later it would not fit either.
+/// The refusal is INVALID_ARGUMENT, whatever durability was asked for: the record would not fit later either.
 void WorkerEngine::refuse_record(const EngineShard& shard, WriteOp& op, size_t bytes) {
   if (bytes <= log_->payload_bytes_max()) {
     return answer(op, KvStatus::kInvalidArgument,
@@ -192,7 +193,7 @@ size_t WorkerEngine::payload_bytes_max(const EngineShard& shard) const {
 
 // --- What is evaluated and not committed
 
-/// Null: nothing of the key is pending.
+/// The state of the key after its last pending effect. Null: the key has no pending effect.
 const CurrentState* WorkerEngine::pending_state(EngineShard& shard, std::string_view key, CurrentState& out) {
   const auto pending = shard.pending.find(key);
   if (pending == shard.pending.end()) return nullptr;
@@ -231,7 +232,8 @@ void WorkerEngine::park(EngineShard& shard, WriteOp& op, MemoryTier::Ticket tick
   shard.parked.emplace(fetch.key, &fetch);
 }
 
-/// Nothing wrote to the key since it was parked, so what was read is its state.
+/// Evaluates the parked writes. Nothing wrote to the key since it was parked, so the state that was read is still
+/// right.
 void WorkerEngine::unpark(EngineShard& shard, EngineFetch& fetch) {
   shard.parked.erase(fetch.key);
   CurrentState known;
@@ -261,15 +263,16 @@ void WorkerEngine::enqueue(EngineShard& shard, WriteOp& op) {
   shard.back = &op;
 }
 
-/// Answers what can be answered, in order.
+/// Answers the writes at the front of the queue that can be answered, in order.
 void WorkerEngine::advance(EngineShard& shard) {
-  // Rows are of the state that the database has before what follows.
+  // The tail rows must reach the applier before any effect that is committed after them.
   if (shard.replica != nullptr && !shard.replica->closed && !hand_on_tail(shard)) return stall(shard);
   while (shard.front != nullptr &&
          (shard.front->state != WriteOp::State::kInLog || is_committed(shard, *shard.front))) {
     WriteOp& op = *shard.front;
     if (op.relaxed != nullptr && !(shard.refusal.ok() && log_failure_.ok())) {
-      // Not answered yet, and behind what the log refused: the log will refuse it, too.
+      // The write is not answered yet and comes after a record that the log refused. So the log will refuse its record,
+      // too.
       op.relaxed->abandoned = true;
       op.state = WriteOp::State::kFailed;
     }
@@ -286,7 +289,8 @@ void WorkerEngine::advance(EngineShard& shard) {
   if (!shard.refusal.ok() && shard.in_log == 0 && shard.front == nullptr) settle(shard);
 }
 
-/// The log did not take it, or it rests on one that the log did not take.
+/// Answers a write with an error: the log did not take its record, or it depends on a write whose record the log did
+/// not take.
 void WorkerEngine::fail(EngineShard& shard, WriteOp& op) {
   shard.failing = true;
   const bool in_doubt = op.state == WriteOp::State::kFailed && !log_failure_.ok();
@@ -299,8 +303,8 @@ void WorkerEngine::fail(EngineShard& shard, WriteOp& op) {
   answer(op, KvStatus::kResourceExhausted, std_view(shard.refusal.message()));
 }
 
-/// Makes a write visible whose record is as durable as was asked for, and hands it to the applier. False: there is no
-/// room just now.
+/// Makes a write visible and hands it to the applier. Its record is as durable as was asked for. False: memory or the
+/// applier has no room just now.
 bool WorkerEngine::store_in_memory(EngineShard& shard, WriteOp& op) {
   if (!shard.lost_one) {
     auto put = MemoryTier::Put::kBackPressure;
@@ -330,7 +334,7 @@ MemoryTier::Put WorkerEngine::put_one(EngineShard& shard, const WriteOp& op) {
   return op.effect.value ? memory_->put(key, *op.effect.value, version) : memory_->erase(key, version);
 }
 
-/// What memory has just taken, to the applier.
+/// Gives the write that memory has just taken to the applier.
 void WorkerEngine::hand_on(EngineShard& shard, const WriteOp& op) {
   if (op.is_attempt) {
     AppliedCompletion completion{op.id, op.result.value, op.record_ms, nullptr};

@@ -12,7 +12,7 @@
 namespace skua::kv {
 namespace {
 
-/// A piece of a tail stands in the file behind its size and its CRC-32C.
+/// Bytes before each piece in the tail's file: its size and its CRC-32C.
 constexpr size_t kPieceHeadBytes = 8;
 
 absl::Status add_piece(ShardCopy& database, ByteSpan piece, ReplicaFrame& frame) {

@@ -1,6 +1,6 @@
-// What goes into a copy's database, and what of it is checked: all of it comes from a peer (snapshot_copy.h).
+// Applies the tail to the database of a copy, and checks it: all of it comes from a peer (snapshot_copy.h).
 //
-//    tail's file    { u32 bytes, u32 CRC-32C, an Append } each, little endian
+//    tail's file    { u32 bytes, u32 CRC-32C, an Append } for each piece, little endian
 #ifndef SKUA_KVSTORE_SNAPSHOT_COPY_DATABASE_H_
 #define SKUA_KVSTORE_SNAPSHOT_COPY_DATABASE_H_
 
@@ -14,14 +14,15 @@
 
 namespace skua::kv {
 
-/// A piece of a tail as it stands in the file.
+/// Encodes a piece of a tail (an Append) for the tail's file.
 [[nodiscard]] std::string tail_file_piece(ByteSpan piece);
 
-/// Brings the pieces between two places of a tail's file into the database. Waits for the disk. DATA_LOSS,
-/// INVALID_ARGUMENT: they are none, or do not follow what the database has.
+/// Applies the pieces at offsets `begin` to `end` of the tail's file to the database. Waits for the disk. DATA_LOSS,
+/// INVALID_ARGUMENT: the bytes are not valid pieces, or do not follow the last entry of the database.
 [[nodiscard]] absl::Status apply_tail_file(ShardCopy& database, const std::string& path, uint64_t begin, uint64_t end);
 
-/// Whether the database is the one that was announced with the snapshot's pieces. DATA_LOSS: it is not.
+/// Checks that the database ends with `end`, which the snapshot's pieces announced, and that its record of epochs
+/// (ShardCopy::runs()) does not go beyond. DATA_LOSS: a check failed.
 [[nodiscard]] absl::Status check_announced(const ShardCopy& database, EntryId end);
 
 }  // namespace skua::kv

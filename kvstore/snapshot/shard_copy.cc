@@ -21,7 +21,8 @@ class Copy final : public ShardCopy {
     if (absl::Status loaded = replica.load(rows); !loaded.ok()) return loaded;
     if (absl::Status loaded = batch_.load(rows, kEntryTimeMsMax); !loaded.ok()) return loaded;
     runs_ = std::move(replica.runs);
-    // The tail of the node's log that the snapshot is of: what follows here may be other entries.
+    // Rows of the log's tail on the node that the snapshot comes from. They are removed, because these entries are not
+    // known to be committed: other entries may follow here.
     std::vector<std::string> keys;
     keys.reserve(replica.tail.size());
     for (const auto& [index, entry] : replica.tail) keys.push_back(replica_tail_key(index));

@@ -1,9 +1,9 @@
-// A copy of a replicated shard's database that follows the shard before it takes its place: what a snapshot has, and then
-// committed entries, as they come from the shard's primary.
+// ShardCopy: the copy of a replicated shard's database, before it replaces the shard's data. It starts with the content
+// of a snapshot. Then committed entries are added as the shard's primary sends them.
 //
-//    ingest_shard() --> open_shard_copy(): without entries that are not known to be committed
-//                            add(entry) ... apply(), again and again        no memory tier, no log: nobody reads it yet
-//                            close(): durable; the directory may be moved to where shards are
+//    ingest_shard() --> open_shard_copy(): removes entries that are not known to be committed
+//                            add(entry) ... apply(), repeatedly             no memory tier, no log: nobody reads it yet
+//                            close(): durable; the directory may be moved to the shards' directory
 //
 #ifndef SKUA_KVSTORE_SNAPSHOT_SHARD_COPY_H_
 #define SKUA_KVSTORE_SNAPSHOT_SHARD_COPY_H_
@@ -19,25 +19,27 @@
 
 namespace skua::kv {
 
-/// Waits for disks. After an error the copy is of no use. Thread: one at a time.
+/// All methods may wait for disks. After an error the copy is unusable. Thread: one at a time.
 class ShardCopy {
  public:
   virtual ~ShardCopy() = default;
 
-  /// The entry at `index`, which follows the last one; its time is bounded (entry_check.h). Its payload (without an
-  /// entry's head) stays until apply(). DATA_LOSS, INVALID_ARGUMENT: no primary's entry.
+  /// Adds the entry at `index`, which must follow the last entry. Its time is bounded (entry_check.h). `payload` is the
+  /// payload without the head of an entry. It must stay valid until apply(). DATA_LOSS, INVALID_ARGUMENT: a primary
+  /// does not write such an entry.
   [[nodiscard]] virtual absl::Status add(uint64_t index, int64_t time_ms, ByteSpan payload) = 0;
+  /// Writes the added entries to the database. Not durable before close().
   [[nodiscard]] virtual absl::Status apply() = 0;
-  /// Of the last entry that it has.
+  /// Index of the last entry added.
   [[nodiscard]] virtual uint64_t index() const = 0;
-  /// Which epoch made which entries, as the last barrier told that the database had when it was opened; opaque here.
-  /// Empty: there was none.
+  /// Which epoch wrote which entries, as the database recorded it when it was opened (the last barrier). Opaque here.
+  /// Empty: no record.
   [[nodiscard]] virtual const std::string& runs() const = 0;
-  /// Makes everything durable and closes the database. Nothing may follow.
+  /// Makes everything durable and closes the database. No other call may follow.
   [[nodiscard]] virtual absl::Status close() = 0;
 };
 
-/// Of the shard's database below `dir`. Errors: open_db's.
+/// Opens the shard's database in directory `dir`. `engine` outlives the copy. Errors: those of open_db.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<ShardCopy>> open_shard_copy(RocksdbEngine& engine, const std::string& dir,
                                                                          ShardId id);
 

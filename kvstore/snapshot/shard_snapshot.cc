@@ -28,7 +28,7 @@ constexpr size_t kFileFixedBytes = 14;
 constexpr size_t kNameBytesMax = 255;
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
-/// Names come from a peer and become files of ours.
+/// True if a name is safe for a local file. Names come from a peer.
 bool is_plain_name(std::string_view name) {
   if (name.empty() || name.size() > kNameBytesMax || name == "." || name == ".." || name == kSnapshotManifestName) {
     return false;
@@ -40,7 +40,7 @@ bool is_table(const std::string& name) {
   return name.ends_with(".sst") || name.ends_with(".blob");
 }
 
-/// Checksum and size of a file; what was read of it is durable afterwards if `sync`.
+/// Computes the checksum and size of a file. If `sync`, the file is durable afterwards.
 absl::StatusOr<SnapshotFile> read_through(const std::string& path, bool sync) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return files::io_error("opening", path, {errno, std::generic_category()});
@@ -94,7 +94,7 @@ absl::StatusOr<SnapshotManifest> read_manifest(const std::string& directory) {
   return absl::Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
 }
 
-/// Of every file of the checkpoint.
+/// Adds every file of the checkpoint to the manifest, and makes the files durable.
 absl::Status describe_files(const std::string& directory, SnapshotManifest& manifest) {
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
@@ -110,7 +110,7 @@ absl::Status describe_files(const std::string& directory, SnapshotManifest& mani
 absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifest& manifest) {
   if (absl::Status made = db.checkpoint(aside); !made.ok()) return made;
   {
-    // Writes may have come before the checkpoint's flush: the database says what it has.
+    // Writes may have arrived before the checkpoint's flush. So the index is read from the checkpoint itself.
     const auto copy = OfflineDb::open_at(aside, manifest.id);
     if (!copy.ok()) return copy.status();
     manifest.index = (*copy)->applied_index();
@@ -120,7 +120,8 @@ absl::Status export_aside(ShardDb& db, const std::string& aside, SnapshotManifes
   return files::sync_directory(aside);
 }
 
-/// Tables and blobs never change, so a link is a copy; other files are small.
+/// Links or copies one file. Tables and blobs never change, so a hard link serves as a copy. Other files are small and
+/// are copied.
 absl::Status bring(const std::string& from, const std::string& to, const std::string& name) {
   std::error_code error;
   if (is_table(name)) {
@@ -237,7 +238,7 @@ absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& clus
   const std::string aside = absl::StrCat(parent, "/", files::kNewPrefix, fs::path(path).filename().string());
   const auto clean = [&] {
     const absl::Status removed = files::remove_tree(aside);
-    // RocksDB's own way of making a directory aside.
+    // RocksDB builds a checkpoint in this directory before it renames it.
     return removed.ok() ? files::remove_tree(aside + ".tmp") : removed;
   };
   if (absl::Status cleaned = clean(); !cleaned.ok()) return cleaned;
@@ -245,7 +246,7 @@ absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& clus
   absl::Status made = export_aside(db, aside, manifest);
   if (made.ok()) made = files::rename_and_sync(aside, path, parent);
   if (made.ok()) return manifest;
-  (void)clean();  // what is left is removed when it is next met
+  (void)clean();  // leftovers are removed by the next export or start
   return made;
 }
 

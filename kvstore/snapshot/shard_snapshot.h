@@ -1,11 +1,13 @@
-// A shard's database as files that can travel: taken from a running shard, shipped, and made a database elsewhere.
+// Snapshots of shards: the files of a shard's database. A snapshot is taken from a running shard, sent to another node,
+// and made a database there.
 //
-//    ShardDb --checkpoint: hard links, at an applied index--> .new-<name>/ --checksums, manifest, sync, rename--> <name>/
-//                                                                                                                   |
-//    <shards>/7-0/ <--rename, sync-- opened, index compared <-- checksums compared <-- <shards>/.in-7-0/ <--ingest--+
+//  ShardDb --checkpoint: hard links, at an applied index--> .new-<name>/ --checksums, manifest, sync, rename--> <name>/
+//                                                                                                                 |
+//  <shards>/7-0/ <--rename, sync-- opened, index compared <-- checksums compared <-- <shards>/.in-7-0/ <--ingest--+
 //
-// Checkpoints, not RocksDB's export of column families, which in 7.8 loses range tombstones. What a crash leaves begins with
-// .new- or .in- and is removed when it is next met, and by remove_leftovers() when the node starts.
+// Snapshots are RocksDB checkpoints. RocksDB 7.8 can also export column families, but the export loses range
+// tombstones. Directories that a crash leaves behind begin with .new- or .in-. They are removed by the next export or
+// ingest of the same name, and by remove_leftovers() when the node starts.
 //
 // The manifest is the file SNAPSHOT of the directory (little endian):
 //     0 u32 CRC-32C of bytes 4 to the end      28 u32 files
@@ -42,7 +44,7 @@ struct SnapshotFile {
 struct SnapshotManifest {
   ClusterId cluster_id{};
   ShardId id{};
-  uint64_t index = 0;  ///< every write up to it is in the files, none above
+  uint64_t index = 0;  ///< the files contain all writes up to this index, and no later ones
   std::vector<SnapshotFile> files;
 
   friend bool operator==(const SnapshotManifest&, const SnapshotManifest&) = default;
@@ -50,23 +52,24 @@ struct SnapshotManifest {
 
 inline constexpr uint32_t kSnapshotFormat = 1;
 inline constexpr char kSnapshotManifestName[] = "SNAPSHOT";
-/// A manifest that names more is refused: it is read into memory.
+/// Manifests with more files are refused, because a manifest is read into memory.
 inline constexpr size_t kSnapshotFilesMax = size_t{1} << 20;
 
 [[nodiscard]] std::string encode_manifest(const SnapshotManifest& manifest);
-/// The bytes may come from a peer. FAILED_PRECONDITION if the format is newer, DATA_LOSS for all else.
+/// `bytes` may come from a peer. FAILED_PRECONDITION: a newer format. DATA_LOSS: any other fault.
 [[nodiscard]] absl::StatusOr<SnapshotManifest> decode_manifest(std::string_view bytes);
 
-/// Makes the directory `path`, whose parent exists on the file system of the database, with the shard's files and their
-/// manifest; durable when it returns. Reads all of them once. Writes go on meanwhile, and those of them that come before the
-/// checkpoint's flush are in it. Errors: ALREADY_EXISTS, the storage's. Thread: as ShardDb::flush.
+/// Creates directory `path` with the shard's files and their manifest. The parent directory exists, on the file system
+/// of the database. Once it returns OK the directory is durable. Reads every file once, for the checksums. Writes to
+/// the shard continue; those before the checkpoint's flush are in the snapshot. Errors: ALREADY_EXISTS, the storage's.
+/// Thread: as ShardDb::flush.
 [[nodiscard]] absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& cluster_id,
                                                             const std::string& path);
 
-/// Makes the snapshot at `path` the database of shard `id` below `shards_dir`, to be opened then; the snapshot stays. Table
-/// files are linked where the file system is the same, and copied otherwise. Errors leave nothing behind: NOT_FOUND (no snapshot),
-/// FAILED_PRECONDITION (another cluster's, another shard's, or a newer format), ALREADY_EXISTS (the shard has a database
-/// here), DATA_LOSS (a file is missing or is not what the manifest says).
+/// Makes the snapshot at `path` the database of shard `id` below `shards_dir`. The caller opens it afterwards. The
+/// snapshot stays. Table files are hard-linked if the file system is the same, else copied. On an error nothing is left
+/// behind: NOT_FOUND (no snapshot), FAILED_PRECONDITION (of another cluster or shard, or a newer format),
+/// ALREADY_EXISTS (the shard has a database here), DATA_LOSS (a file is missing or differs from the manifest).
 [[nodiscard]] absl::Status ingest_shard(const std::string& path, const ClusterId& cluster_id,
                                         const std::string& shards_dir, ShardId id);
 

@@ -59,10 +59,10 @@ absl::Status make_directories(const std::string& path) {
   return error ? files::io_error("making", path, error) : absl::OkStatus();
 }
 
-/// So little of a tail is brought into the database without fetching more meanwhile.
+/// If no more than this is left of a tail, it is applied without fetching more meanwhile.
 constexpr uint64_t kTailLeftBytes = uint64_t{8} << 20;
 
-/// Of the manifest, too; 0 if it is none.
+/// Size of the snapshot with its manifest. 0: the text is not a manifest.
 uint64_t bytes_of(std::string_view manifest) {
   const auto decoded = decode_manifest(manifest);
   if (!decoded.ok()) return 0;
@@ -118,7 +118,7 @@ void SnapshotCopies::tick(TimeNs now) {
   for (auto it = copies_.begin(); it != copies_.end();) {
     const ShardId shard = it->first;
     Copy& copy = it->second;
-    ++it;  // the copy may go
+    ++it;  // the copy may be erased
     if (now - copy.wanted_ns > options_.wanted_for_ns) {
       give_up(shard, "it is not needed any more", LogSeverity::kInfo);
     } else if (copy.state == State::kWaiting) {
@@ -152,7 +152,8 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
   Pause& pause = pauses_[shard];
   if (now < pause.until_ns || now - copy.wanted_ns > options_.begin_within_ns || !host_.position(shard)) return;
   if (!slots_.take()) return;
-  // The next attempt waits, the longer the sooner it comes after this one.
+  // Sets the pause before the next attempt. The pause doubles if this attempt follows soon after the previous one, else
+  // it is the shortest.
   const bool again = pause.next_ns != 0 && now - pause.until_ns < 2 * options_.pause_max_ns;
   pause.next_ns = again ? std::min(2 * pause.next_ns, options_.pause_max_ns) : options_.pause_min_ns;
   pause.started_over = again ? pause.started_over + 1 : 0;
@@ -166,7 +167,7 @@ void SnapshotCopies::begin(ShardId shard, Copy& copy, TimeNs now) {
                    pause.started_over == 0 ? "" : absl::StrCat(", started over ", pause.started_over, " times")));
 }
 
-/// Back to where a copy waits to begin, or, if nobody wants it any more, to nothing: the wishes tell.
+/// Ends the copy and erases it. If the copy is still needed, wanted() creates it again.
 void SnapshotCopies::give_up(ShardId shard, const std::string& why, LogSeverity severity) {
   const auto found = copies_.find(shard);
   if (found == copies_.end()) return;
@@ -188,7 +189,8 @@ void SnapshotCopies::leave(Copy& copy) {
   slots_.give_back();
 }
 
-/// After what is being done with it. What stays is removed when the node starts.
+/// Removes a directory after all work queued before on its thread. What cannot be removed is removed when the node
+/// starts.
 void SnapshotCopies::remove(const std::string& path, std::shared_ptr<Built> built) {
   const bool is_built = built != nullptr;
   auto work = [path, built = std::move(built)]() mutable {
@@ -224,7 +226,7 @@ void SnapshotCopies::start_attempt(ShardId shard, Copy& copy) {
   copy.tail_bytes = copy.bytes_total = 0;
   copy.path = absl::StrCat(options_.directory, "/", files::kNewPrefix, files::shard_name(shard), "-", copy.id, "-",
                            copy.attempt);
-  // If it fails, so does writing into it.
+  // Its result is ignored: if it fails, writing into the directory fails too.
   static_cast<void>(host_.on_disk([path = copy.path] { return make_directories(path); }, [](const absl::Status&) {}));
 }
 
@@ -256,7 +258,7 @@ void SnapshotCopies::written(ShardId shard, uint64_t id, uint64_t number, const 
   static_cast<void>(copy->pull->written(number));
 }
 
-// --- What follows the snapshot
+// --- The tail
 
 void SnapshotCopies::ask_tail(ShardId shard, Copy& copy, TimeNs now) {
   if (copy.tail == nullptr) {
@@ -306,7 +308,7 @@ void SnapshotCopies::tail_written(ShardId shard, uint64_t id, uint64_t attempt, 
 
 // --- Progress
 
-/// Once a second, as far as that is possible.
+/// Measures the rate about once a second.
 void SnapshotCopies::measure(Copy& copy, TimeNs now) const {
   const DurationNs passed = now - copy.measured_ns;
   if (passed < kSecond) return;
@@ -355,7 +357,7 @@ void SnapshotCopies::tell_progress(ShardId shard, Copy& copy, TimeNs now) {
   host_.tell(LogSeverity::kWarning, line);
 }
 
-// --- The end of it
+// --- Building, following, closing
 
 void SnapshotCopies::build(ShardId shard, Copy& copy) {
   copy.state = State::kBuilding;
@@ -380,8 +382,8 @@ void SnapshotCopies::built(ShardId shard, uint64_t id, const absl::Status& statu
   copy->state = State::kFollowing;
 }
 
-/// What is in the tail's file goes into the database, until little is left and the source has nothing more: what comes then is
-/// sent to the replica like to any other that lags.
+/// Applies the tail's file to the database, until little is left and the source has no more. The primary sends later
+/// entries to the replica, as to any other that lags.
 void SnapshotCopies::follow(ShardId shard, Copy& copy) {
   const uint64_t left = copy.tail_bytes - copy.tail_applied;
   const bool at_end = !copy.tail->is_known() || copy.tail->at_end();
@@ -438,7 +440,8 @@ void SnapshotCopies::closed(ShardId shard, uint64_t id, const absl::Status& stat
                                               copy->pull->progress().bytes, " tail_bytes=", copy->tail_bytes));
   leave(*copy);
   copies_.erase(shard);
-  // Wishes from before come late; and if the log has not waited for this copy, the next one is no matter of haste.
+  // The pause has two reasons: calls of wanted() from before the installation may still arrive, and if the replica
+  // needs another copy already, that one is not urgent.
   Pause& pause = pauses_[shard];
   pause.until_ns = std::max(pause.until_ns, now_ + pause.next_ns);
   host_.install(shard, final_path(shard));
@@ -450,7 +453,7 @@ bool SnapshotCopies::may_install(ShardId shard, const Copy& copy) const {
   const EntryId end = copy.end;
   const SnapshotFit fit = host_.fit(shard, end);
   if (fit == SnapshotFit::kNone) return false;
-  // A source that does not know the epoch any more says 0, which no entry has.
+  // A source that no longer knows the epoch says 0. No entry has epoch 0.
   const bool replaces = fit == SnapshotFit::kReplacesLog && end.epoch != 0;
   return replaces || end.index >= position->last_index;
 }

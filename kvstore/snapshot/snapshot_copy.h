@@ -1,26 +1,30 @@
-// SnapshotCopies: brings copies of shards to this node's replicas whose logs the primaries' kept entries do not reach.
+// SnapshotCopies: copies shards to this node. A replica needs a copy if its log ends before the first entry that the
+// primary still has.
 //
-//    wanted(shard, from), again and again       by the replica, as long as its primary says so
+//    wanted(shard, from), repeatedly            called by the replica, as long as its primary says that it needs a copy
 //         |
 //      waiting --slot, pause over--> fetching --> building ---> following --> closing --------> install()
-//         ^                          SnapshotPull  checksums,    ShardCopy:     sync, rename     the shard manager: the old
-//         |                          files aside   a database    entries go in                   data go, these come, and the
-//         |                          \____________ SnapshotTail: entries aside _/                replica is made anew
-//         +---- a file cannot be written, or is not what it should be; the source does not have what follows any more
+//         ^                          SnapshotPull  checksums,    ShardCopy:     sync, rename     shard manager replaces
+//         |                          files aside   a database    entries go in                   the data and creates
+//         |                          \____________ SnapshotTail: entries aside _/                the replica anew
+//         +---- a file cannot be written or is damaged; the source has lost entries that follow the snapshot
 //
-//    <directory>/.new-7-0-3-1/   files/ that were fetched, the tail, and db/ that is made of them; removed when the copy ends,
-//                                and when the node starts
-//    <directory>/7-0/            whole, until it is the shard's data; a start of the node ends what a crash cut off
+//    <directory>/.new-7-0-3-1/   files/ (fetched), tail, and db/ (built from files/); removed when the copy ends, and
+//                                when the node starts
+//    <directory>/7-0/            a complete copy, until it is installed; at its next start the node
+//                                installs it if the shard's data are removed already, else removes it
 //
-// What is written while the files travel is fetched beside them (snapshot_tail.h), so a copy that is installed is not far behind
-// whatever its size and the load. Three bounds: what the primary keeps for a tail that cannot ask (hold_bytes), the tail's file
-// (tail_bytes_max), and the time between two attempts. At the first two the copy starts over, and says so.
+// Entries that are written while the files travel are fetched at the same time (snapshot_tail.h). So an installed copy
+// is not far behind, whatever its size and the load. There are three bounds: what the primary keeps for a tail that
+// cannot be requested at the moment (hold_bytes), the size of the tail's file (tail_bytes_max), and the time between
+// two attempts. If one of the first two is exceeded, the copy starts over, and the node's log says so.
 //
-// A copy must not take back what this replica has acknowledged meanwhile. So it is taken only if it has at least the replica's
-// whole log, or if the log has another entry where the copy ends: then what follows that entry was never committed.
+// A copy must not remove entries that this replica has acknowledged meanwhile. So it is installed only in two cases: it
+// contains the replica's whole log, or the log has a different entry where the copy ends. In the second case the
+// entries of the log from there on were never committed.
 //
-// Nobody tells when a copy is of no use any more; its wishes cease. Retries pause longer and longer. Disks are waited for on
-// another thread. Thread: one, the worker's.
+// A copy is not cancelled explicitly: if wanted() is not called for some time, the copy ends. Pauses between attempts
+// grow. Disks are accessed on other threads. Thread: one, the worker's.
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 #define SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_COPY_H_
 
@@ -46,7 +50,8 @@
 
 namespace skua::kv {
 
-/// How many copies a node makes at a time. Thread: any.
+/// Limits the number of copies that a node makes at the same time. take() is false if no slot is free; after true the
+/// caller owes give_back(). Thread: any.
 class CopySlots {
  public:
   explicit CopySlots(int count) : free_(count) {}
@@ -61,35 +66,37 @@ class CopySlots {
   std::atomic<int> free_;
 };
 
-/// Where a replica is just now.
+/// Primary and log end of a replica at the moment.
 struct ReplicaPosition {
   NodeId primary = 0;
   uint64_t last_index = 0;
 };
 
-/// May not call back.
+/// Implementations must not call SnapshotCopies from these methods. `done` callbacks run later, on the thread of
+/// SnapshotCopies.
 class SnapshotCopyHost {
  public:
   using Fetched = absl::AnyInvocable<void(const absl::StatusOr<ByteSpan>& chunk)>;
   using Work = absl::AnyInvocable<absl::Status()>;
   using Worked = absl::AnyInvocable<void(const absl::Status&)>;
 
-  /// Asks the shard's replica at `from`. False: not sent, `done` never runs.
+  /// Sends the request to the shard's replica at `from`. False: not sent; `done` never runs.
   virtual bool fetch(ShardId shard, NodeId from, const FetchChunk& what, Fetched done) = 0;
-  /// For the entries behind a snapshot, on the same terms.
+  /// As fetch(), for the entries behind a snapshot.
   virtual bool fetch_tail(ShardId shard, NodeId from, const FetchTail& what, Fetched done) = 0;
-  /// Runs `work` where it may wait for disks, in the order of the calls, and `done` on this thread later. False: neither.
+  /// Runs `work` on a thread that may wait for disks, in the order of the calls. Then runs `done` on this thread.
+  /// False: neither runs.
   virtual bool on_disk(Work work, Worked done) = 0;
-  /// The same for work that takes long, which the other sort does not wait for.
+  /// As on_disk(), on another thread, for work that takes long. So short work does not wait for it.
   virtual bool on_builder(Work work, Worked done) = 0;
-  /// Of the shard's replica; nullopt: there is none just now.
+  /// Position of the shard's replica. Empty: there is no replica at the moment.
   virtual std::optional<ReplicaPosition> position(ShardId shard) = 0;
-  /// Replica::snapshot_fit() of a snapshot that ends with `end`.
+  /// Replica::snapshot_fit() for a snapshot that ends with `end`.
   virtual SnapshotFit fit(ShardId shard, EntryId end) = 0;
-  /// Makes the snapshot of the shard that `path` holds a database below `directory`. Thread: where on_builder() runs.
+  /// Makes the snapshot at `path` a database below `directory`, and opens it. Thread: the one of on_builder().
   virtual absl::StatusOr<std::unique_ptr<ShardCopy>> build(ShardId shard, const std::string& path,
                                                            const std::string& directory) = 0;
-  /// From now on the replica takes nothing; its shard's data are to be replaced by those at `path`.
+  /// The replica stops accepting entries. The database at `path` replaces the data of its shard.
   virtual void install(ShardId shard, const std::string& path) = 0;
   [[nodiscard]] virtual std::string name_of(NodeId node) = 0;
   virtual void tell(LogSeverity severity, const std::string& line) = 0;
@@ -98,17 +105,17 @@ class SnapshotCopyHost {
   ~SnapshotCopyHost() = default;
 };
 
-/// For operators.
+/// Progress of one copy, for operators.
 struct CopyProgress {
   ShardId shard;
   NodeId from = 0;
   const char* doing = "";     ///< "fetching", "building", "following", "closing"
-  uint64_t bytes = 0;         ///< of the snapshot, that are here
+  uint64_t bytes = 0;         ///< bytes of the snapshot that have arrived
   uint64_t bytes_total = 0;   ///< 0: not known yet
-  uint64_t tail_bytes = 0;    ///< written to the shard since the snapshot, and fetched
-  uint64_t bytes_per_s = 0;   ///< lately, both together
-  uint32_t started_over = 0;  ///< times, lately
-  std::string trouble;        ///< why the last request failed; empty: it did not
+  uint64_t tail_bytes = 0;    ///< bytes of entries behind the snapshot that have arrived
+  uint64_t bytes_per_s = 0;   ///< recent rate, snapshot and tail together
+  uint32_t started_over = 0;  ///< how often, recently
+  std::string trouble;        ///< error of the last request; empty: it succeeded
 };
 
 class SnapshotCopies {
@@ -117,62 +124,64 @@ class SnapshotCopies {
     std::string directory;  ///< exists
     SnapshotPullOptions pull;
     SnapshotTailOptions tail;
-    /// Of a tail's file; or as much as the snapshot has, if that is more.
+    /// Largest size of a tail's file, or the size of the snapshot if that is larger.
     uint64_t tail_bytes_max = uint64_t{4} << 30;
-    /// One that nobody has wanted for so long does not begin: the wish may be older than what the replica has now.
+    /// A copy begins only if it was wanted this recently. What the replica has may have changed since an older call of
+    /// wanted().
     DurationNs begin_within_ns = 200 * kMillisecond;
-    /// A copy under way that nobody has wanted for so long ends.
+    /// A copy under way that was not wanted for this long ends.
     DurationNs wanted_for_ns = 5 * kSecond;
-    /// Between two attempts at a shard.
+    /// Pauses between two attempts for one shard.
     DurationNs pause_min_ns = kSecond;
     DurationNs pause_max_ns = 60 * kSecond;
     DurationNs tell_every_ns = 10 * kSecond;
   };
 
-  /// All outlive it.
+  /// `host` and `slots` outlive it.
   SnapshotCopies(const Options& options, SnapshotCopyHost& host, CopySlots& slots);
-  /// cancel_all(). No request or work may end after.
+  /// Calls cancel_all(). No `done` callback may run afterwards.
   ~SnapshotCopies();
   SnapshotCopies(const SnapshotCopies&) = delete;
   SnapshotCopies& operator=(const SnapshotCopies&) = delete;
 
-  /// The primary `from` says that the shard's log does not reach. Cheap: comes with every heartbeat.
+  /// The primary `from` says that its log does not reach back to the log of the shard's replica here. Called with every
+  /// heartbeat, so it is cheap.
   void wanted(ShardId shard, NodeId from, TimeNs now);
-  /// Often.
+  /// Does what is due. Call it often.
   void tick(TimeNs now);
-  /// The node ends: no more copies.
+  /// Cancels all copies and begins no more, because the node stops.
   void cancel_all();
 
   [[nodiscard]] size_t count() const { return copies_.size(); }
-  /// Of those under way.
+  /// Progress of the copies under way.
   [[nodiscard]] std::vector<CopyProgress> progress() const;
 
  private:
   enum class State : uint8_t { kWaiting, kFetching, kBuilding, kFollowing, kClosing };
-  /// The builder thread's.
+  /// Used by the builder thread; the worker's thread reads it only between the builder's jobs.
   struct Built {
     std::unique_ptr<ShardCopy> database;
   };
   struct Copy {
-    uint64_t id = 0;  // tells late results from current ones
+    uint64_t id = 0;  // distinguishes late results from current ones
     NodeId from = 0;
     State state = State::kWaiting;
     TimeNs wanted_ns = 0;
     TimeNs told_ns = 0;
     std::unique_ptr<SnapshotPull> pull;
-    uint64_t attempt = 0;  // the pull's, that `path` and what follows are of
+    uint64_t attempt = 0;  // attempt of `pull` that `path` and the members below belong to
     std::string path;
     uint64_t bytes_total = 0;
-    std::unique_ptr<SnapshotTail> tail;  // once the snapshot's end is known
-    uint64_t tail_bytes = 0;             // in its file
-    uint64_t tail_applied = 0;           // of them, in the database
+    std::unique_ptr<SnapshotTail> tail;  // created once the snapshot's end is known
+    uint64_t tail_bytes = 0;             // bytes in the file of the tail
+    uint64_t tail_applied = 0;           // bytes of that file applied to the database
     bool applying = false;
-    bool ending = false;  // nothing more is asked for
+    bool ending = false;  // no more of the tail is requested
     std::shared_ptr<Built> built;
-    EntryId end;                // of what is installed
-    absl::Status trouble;       // of the last request that failed since it was logged
-    absl::Status last_request;  // how it ended
-    // For the rate.
+    EntryId end;                // last entry of the finished copy
+    absl::Status trouble;       // last failure of a request since the last line in the log
+    absl::Status last_request;  // result of the last request
+    // For measuring the rate.
     TimeNs measured_ns = 0;
     uint64_t measured_bytes = 0;
     uint64_t bytes_per_s = 0;
@@ -213,12 +222,12 @@ class SnapshotCopies {
   SnapshotCopyHost& host_;
   CopySlots& slots_;
   Copies copies_;
-  std::map<ShardId, Pause> pauses_;  // as many as shards
+  std::map<ShardId, Pause> pauses_;  // at most one per shard
   uint64_t last_id_ = 0;
   TimeNs now_ = 0;
   bool closed_ = false;
   std::vector<SnapshotPull::Request> requests_;
-  ReplicaFrame frame_;  // decoded into
+  ReplicaFrame frame_;  // replies are decoded into it
 };
 
 }  // namespace skua::kv

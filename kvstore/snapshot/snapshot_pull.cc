@@ -44,7 +44,7 @@ bool SnapshotPull::next_piece(Piece& piece) {
     return true;
   }
   if (snapshot_ == 0) {
-    // How many files there are comes with the first piece.
+    // The first piece carries the number of files, so nothing else is requested before it arrives.
     piece = {0, 0, options_.chunk_bytes};
     return under_way_.empty();
   }
@@ -55,7 +55,7 @@ bool SnapshotPull::next_piece(Piece& piece) {
   for (uint32_t at = next_file_; at < files_.size(); ++at) {
     File& file = files_[at];
     if (!file.known) {
-      // Its size is not known yet: go on with the next file meanwhile.
+      // The size of this file is unknown until its first piece arrives. Meanwhile the next file is requested.
       if (std::exchange(file.asked_first, true)) continue;
       piece = {at, 0, options_.chunk_bytes};
       return true;
@@ -90,7 +90,7 @@ TimeNs SnapshotPull::wake_at() const {
   return at;
 }
 
-// --- What comes
+// --- Receiving
 
 SnapshotPull::Taken SnapshotPull::on_chunk(uint64_t number, const Chunk& chunk, TimeNs now) {
   const auto found = under_way_.find(number);
@@ -120,7 +120,7 @@ SnapshotPull::Taken SnapshotPull::on_chunk(uint64_t number, const Chunk& chunk, 
   return Taken::kWrite;
 }
 
-/// Whether it is a part of what was asked for, of the snapshot that the pieces before it were of.
+/// True if the chunk is part of the requested piece, and of the same snapshot as earlier pieces.
 bool SnapshotPull::agrees(const UnderWay& asked, const Chunk& chunk) const {
   const uint64_t left = chunk.file_bytes - std::min(chunk.file_bytes, chunk.offset);
   const bool advances = !chunk.data.empty() || left == 0;
@@ -131,7 +131,8 @@ bool SnapshotPull::agrees(const UnderWay& asked, const Chunk& chunk) const {
   return !file.known || (chunk.name == file.name && chunk.file_bytes == file.bytes);
 }
 
-/// Takes in what the piece tells of its file, and what is missing of the piece. False: another file has this name.
+/// Records what the chunk says about its file. If the chunk is shorter than requested, requests the rest. False:
+/// another file has the same name.
 bool SnapshotPull::learn(const UnderWay& asked, const Chunk& chunk) {
   if (snapshot_ == 0) {
     snapshot_ = chunk.snapshot;
@@ -146,7 +147,7 @@ bool SnapshotPull::learn(const UnderWay& asked, const Chunk& chunk) {
     if (!names_.insert(file.name).second) return false;
     file.known = true;
     file.bytes = chunk.file_bytes;
-    file.asked = got;  // what the first piece did not bring is asked for in its turn
+    file.asked = got;  // the rest of the file is requested in its turn
   } else if (got < asked.piece.bytes) {
     again_.push_back({asked.piece.file, asked.piece.offset + got, asked.piece.bytes - got});
   }
@@ -187,7 +188,7 @@ void SnapshotPull::on_failed(uint64_t number, const absl::Status& why, TimeNs no
 }
 
 void SnapshotPull::ask_again(const Piece& piece, TimeNs now) {
-  if (snapshot_ == 0) return pause(now);  // the first one is made anew
+  if (snapshot_ == 0) return pause(now);  // next_piece() repeats the first request
   File& file = files_[piece.file];
   if (file.known) {
     again_.push_back(piece);
@@ -213,7 +214,7 @@ void SnapshotPull::start_over(TimeNs now) {
 }
 
 void SnapshotPull::pause(TimeNs now) {
-  // Several that were lost together are one loss.
+  // Several pieces lost together cause one pause.
   if (now < paused_until_ns_) return;
   paused_until_ns_ = now + pause_ns_;
   pause_ns_ = std::min(2 * pause_ns_, options_.pause_max_ns);

@@ -1,15 +1,17 @@
-// SnapshotPull: which pieces of a shard's snapshot to ask a peer for, and when. Pure: no clock, no files, no network.
+// SnapshotPull: decides which pieces of a shard's snapshot to request from a peer, and when. Pure: no clock, no files,
+// no network.
 //
-//    begin: what is there? --> file 0: piece, piece, ... --> file 1: ... --> complete
-//       ^                        a few under way at once; lost or damaged ones are asked for again after a pause
-//       +---- the source knows the snapshot no more, or tells something else than before: everything from the start
+//    begin: request the first piece --> file 0: piece, piece, ... --> file 1: ... --> complete
+//       ^                        a few under way at once; lost or damaged pieces are requested again after a pause
+//       +---- the source has forgotten the snapshot, or contradicts an earlier piece: everything from the start
 //
-// A file's name and size come with its first piece. Pieces are asked for in order and arrive in any. Memory is bounded by the
-// requests under way; the driver puts each piece in its place in its file and says so.
+// The first piece of a file carries its name and size. Pieces are requested in order and arrive in any order. The
+// number of requests under way bounds the memory. The driver writes each piece to its place in its file and reports
+// that (written()).
 //
-// A token bucket holds the rate: a request may start while the balance is positive and then takes what it asks for, so that
-// the rate is kept over time whatever the size of pieces. CRCs guard pieces on their way; whether the files together are
-// the snapshot its manifest says is for ingest_shard() to find out.
+// A token bucket limits the rate. A request may start while the balance is positive, and then takes the bytes that it
+// asks for. So the rate holds over time whatever the size of pieces. CRCs protect each piece in transit. ingest_shard()
+// checks whether the files together match the snapshot's manifest.
 //
 // Thread: one at a time.
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_PULL_H_
@@ -32,41 +34,41 @@ namespace skua::kv {
 
 struct SnapshotPullOptions {
   uint64_t bytes_per_s = uint64_t{64} << 20;
-  /// May be asked for at once after an idle time.
+  /// Bytes that may be requested at once after an idle time.
   uint64_t burst_bytes = 2 * kChunkBytesMax;
   size_t requests_max = 4;
   uint32_t chunk_bytes = kChunkBytesMax;
-  /// After a piece was lost, doubling while nothing arrives.
+  /// Pause after a lost piece. It doubles while no piece arrives.
   DurationNs pause_min_ns = 50 * kMillisecond;
   DurationNs pause_max_ns = 2 * kSecond;
-  /// So many damaged pieces in a row are no accident of the way: start over.
+  /// After this many damaged pieces in a row the pull starts over: such a run is not due to chance in transit.
   uint32_t damaged_max = 8;
-  /// A source that speaks of more files is not believed.
+  /// A source that announces more files is not believed.
   uint32_t files_max = 1u << 16;
 };
 
 class SnapshotPull {
  public:
-  /// To be sent to the source; its outcome goes to on_chunk() or on_failed(), once.
+  /// A request for the driver to send to the source. Its outcome goes to on_chunk() or on_failed(), once.
   struct Request {
     uint64_t number = 0;
     FetchChunk fetch;
   };
   enum class Taken : uint8_t {
-    kWrite,   ///< the chunk's data belongs at its offset of its file: write it, then written()
-    kIgnore,  ///< late, or damaged and asked for again
+    kWrite,   ///< write the data at its offset of its file, then call written()
+    kIgnore,  ///< late, or damaged and requested again
   };
   struct Counters {
     uint64_t requests = 0;
-    uint64_t bytes = 0;  ///< of pieces taken
+    uint64_t bytes = 0;  ///< of accepted pieces
     uint64_t failed = 0;
     uint64_t damaged = 0;
-    uint64_t restarts = 0;  ///< everything from the start
+    uint64_t restarts = 0;  ///< how often everything started over
   };
 
   struct Progress {
-    uint64_t bytes = 0;        ///< in their files
-    uint64_t bytes_known = 0;  ///< of files whose size is known; all, once `sizes_known`
+    uint64_t bytes = 0;        ///< written to their files
+    uint64_t bytes_known = 0;  ///< sizes of the files known so far; of all files if `sizes_known`
     uint32_t files = 0;
     uint32_t files_complete = 0;
     bool sizes_known = false;
@@ -74,26 +76,26 @@ class SnapshotPull {
 
   SnapshotPull(const SnapshotPullOptions& options, uint32_t table, uint32_t shard, TimeNs now);
 
-  /// What to send now; appended to `out`.
+  /// Appends the requests to send now to `out`.
   void poll(TimeNs now, std::vector<Request>& out);
   [[nodiscard]] Taken on_chunk(uint64_t number, const Chunk& chunk, TimeNs now);
-  /// Lost on the way, not sent, or refused: NOT_FOUND means that the source does not have this snapshot any more.
+  /// The request was lost, not sent, or refused. NOT_FOUND: the source no longer has this snapshot.
   void on_failed(uint64_t number, const absl::Status& why, TimeNs now);
-  /// The piece that on_chunk() gave out is in its file. False: everything has been started over meanwhile.
+  /// The piece that on_chunk() accepted is in its file. False: everything has started over meanwhile.
   bool written(uint64_t number);
-  /// When poll() may have something to send, if nothing else happens before.
+  /// When to call poll() again, if nothing else happens before.
   [[nodiscard]] TimeNs wake_at() const;
 
-  /// Rises when everything starts over: what was written for an earlier attempt is to be thrown away.
+  /// Number of the attempt: +1 when everything starts over. Files of earlier attempts are then useless.
   [[nodiscard]] uint64_t attempt() const { return attempt_; }
-  /// All files are there, with every byte written.
+  /// All bytes of all files are written.
   [[nodiscard]] bool complete() const { return snapshot_ != 0 && files_complete_ == files_.size(); }
-  /// The first piece has come.
+  /// The first piece has arrived.
   [[nodiscard]] bool begun() const { return snapshot_ != 0; }
-  /// The last entry that the snapshot has, once it has begun().
+  /// The last entry of the snapshot. Valid once begun().
   [[nodiscard]] EntryId end() const { return end_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
-  /// Of this attempt. Looks at every file.
+  /// Progress of this attempt. Takes time proportional to the number of files.
   [[nodiscard]] Progress progress() const;
 
  private:
@@ -102,8 +104,8 @@ class SnapshotPull {
     bool asked_first = false;
     std::string name;
     uint64_t bytes = 0;
-    uint64_t asked = 0;    // up to here
-    uint64_t written = 0;  // so many bytes
+    uint64_t asked = 0;    // end of the part requested so far
+    uint64_t written = 0;  // number of bytes written
   };
   struct Piece {
     uint32_t file = 0;
@@ -129,16 +131,16 @@ class SnapshotPull {
   const uint32_t shard_;
 
   uint64_t attempt_ = 1;
-  uint64_t snapshot_ = 0;  // 0: not begun
+  uint64_t snapshot_ = 0;  // id of the snapshot; 0: not begun
   EntryId end_;
   std::vector<File> files_;
   std::set<std::string, std::less<>> names_;
   size_t files_complete_ = 0;
-  uint32_t next_file_ = 0;  // before it everything has been asked for
+  uint32_t next_file_ = 0;  // all earlier files have been requested completely
   std::map<uint64_t, UnderWay> under_way_;
   std::deque<Piece> again_;
   uint64_t last_number_ = 0;
-  bool waits_ = false;  // for what is under way: there is nothing else to ask for
+  bool waits_ = false;  // nothing else to request: waits for requests under way
 
   int64_t balance_bytes_;
   TimeNs refilled_ns_;

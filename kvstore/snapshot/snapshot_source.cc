@@ -29,7 +29,7 @@ absl::Status read_piece(const std::string& path, uint64_t offset, std::span<char
       to = to.subspan(static_cast<size_t>(got));
       offset += static_cast<uint64_t>(got);
     } else if (got == 0) {
-      failed = EIO;  // it was longer when the snapshot was made
+      failed = EIO;  // the file was longer when the snapshot was made
     } else if (errno != EINTR) {
       failed = errno;
     }
@@ -41,7 +41,7 @@ absl::Status read_piece(const std::string& path, uint64_t offset, std::span<char
 }  // namespace
 
 SnapshotSource::Snapshot::~Snapshot() {
-  // What cannot be removed is removed when the source is made the next time.
+  // Leftovers are removed by the next create().
   if (!path.empty()) static_cast<void>(files::remove_tree(path));
 }
 
@@ -64,7 +64,8 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   for (const auto& [id, snapshot] : snapshots_) {
     if (snapshot->shard != shard || (wanted.snapshot != 0 && wanted.snapshot != id)) continue;
     if (!snapshot->ready) return absl::UnavailableError("the snapshot is being made: ask again");
-    // One that nobody has begun with yet took so long that whoever asked for it has asked again.
+    // A snapshot of which no piece was handed out yet is given out whatever its age: its export took longer than
+    // share_max_ns, and the learner that requested it asks again.
     if (wanted.snapshot == 0 && snapshot->begun && now - snapshot->made_ns > options_.share_max_ns) continue;
     snapshot->used_ns = std::max(snapshot->used_ns, now);
     snapshot->begun = true;
@@ -89,7 +90,8 @@ absl::StatusOr<std::shared_ptr<SnapshotSource::Snapshot>> SnapshotSource::find(c
   return snapshot;
 }
 
-/// A snapshot is about to be made. Whoever still wanted one of those that go begins anew.
+/// Makes room for a new snapshot of `shard`: removes idle snapshots of that shard, and, if open_max is reached, the
+/// snapshot that has been idle longest. A learner that still needs a removed snapshot begins anew.
 void SnapshotSource::evict(ShardId shard, TimeNs now, std::vector<std::shared_ptr<Snapshot>>& gone) {
   const auto idle = [&](const auto& entry) {
     return entry.second->ready && now - entry.second->used_ns >= options_.evict_idle_ns;
@@ -196,9 +198,9 @@ size_t SnapshotSource::open_count() const {
   return snapshots_.size();
 }
 
-// --- Behind an endpoint
+// --- SnapshotService
 
-/// One request, from the worker to a reader and back. Owns itself once it is submitted.
+/// One request, passed from the worker to a reader. After a successful submit it owns itself.
 class SnapshotService::Job final : public ReadJob {
  public:
   Job(SnapshotSource& source, const FetchChunk& wanted, TimeNs now, rpc::ReplyToken reply)
@@ -211,7 +213,7 @@ class SnapshotService::Job final : public ReadJob {
     if (!chunk.ok()) return reply_.fail(chunk.status());
     rpc::MessagePtr message = rpc::MessagePtr::make();
     rpc::SharedBody* body = rpc::SharedBody::make(*std::move(chunk));
-    static_cast<void>(body->attach(*message));  // the first one fits
+    static_cast<void>(body->attach(*message));  // a message has room for its first body
     body->release();
     reply_.reply(std::move(message));
   }
@@ -242,7 +244,7 @@ void SnapshotService::on_request(rpc::IncomingCall&& call) {
   auto job = std::make_unique<Job>(source_, *wanted, endpoint_.now_ns(), std::move(call.reply));
   const absl::Status submitted = readers_.submit(*job);
   if (!submitted.ok()) return job->refuse(submitted);
-  static_cast<void>(job.release());  // run() ends it
+  static_cast<void>(job.release());  // run() deletes it
 }
 
 }  // namespace skua::kv

@@ -1,14 +1,15 @@
-// SnapshotSource: snapshots of this node's shards for learners on other nodes. Made when first asked for, read piece by piece,
-// forgotten when nobody asks any more.
+// SnapshotSource: provides snapshots of this node's shards to learners on other nodes. A snapshot is made when it is
+// first requested, read piece by piece, and forgotten when it is no longer requested.
 //
-//    FETCH_CHUNK, snapshot 0 -----> one of the shard that is young enough, or a new one: export, on a reader's thread
-//    FETCH_CHUNK, snapshot n -----> a piece of a file, with its CRC; NOT_FOUND once it is forgotten
-//    sweep() ---------------------> idle and old ones go; their directories with the last reader
+//    FETCH_CHUNK, snapshot 0 -----> a recent snapshot of the shard, or a new one: exported on a reader's thread
+//    FETCH_CHUNK, snapshot n -----> a piece of a file, with its CRC; NOT_FOUND once the snapshot is forgotten
+//    sweep() ---------------------> forgets idle and old ones; the last reader removes their directories
 //
-// Their number is bounded: each keeps disk space that compaction could have freed. Whoever makes one must keep the shard's
-// log from its end on until it is gone, or its learner has caught up.
+// The number of snapshots is bounded, because each one keeps disk space that compaction could have freed. The maker of
+// a snapshot must keep the shard's log from the snapshot's end on, as long as the snapshot exists or until its learner
+// has caught up.
 //
-// SnapshotService puts it behind a worker's endpoint: the worker's thread only passes requests on to the reader pool.
+// SnapshotService serves it at a worker's endpoint. The worker's thread only passes requests on to the reader pool.
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_SOURCE_H_
 #define SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_SOURCE_H_
 
@@ -31,48 +32,52 @@
 
 namespace skua::kv {
 
-/// Thread: any, for all methods. They wait for disks: not for a polling thread.
+/// Thread: any, for all methods. They wait for disks, so a polling thread must not call them.
 class SnapshotSource {
  public:
   struct Options {
-    /// The source's own; what is in it is removed.
+    /// Used by the source alone. create() removes its content.
     std::string directory;
     size_t open_max = 4;
     DurationNs idle_max_ns = 60 * kSecond;
     DurationNs age_max_ns = 3600 * kSecond;
-    /// Up to this age a snapshot serves another learner too.
+    /// A snapshot up to this age is also given to another learner.
     DurationNs share_max_ns = 2 * kSecond;
-    /// One that is idle for so long makes room for others, and goes when its shard has a newer one.
+    /// A snapshot idle for this long may be removed: to make room for others, or when a new one of its shard is made.
     DurationNs evict_idle_ns = 5 * kSecond;
-    /// One that is not there after so long is told of (slow_exports).
+    /// An export that takes longer is reported (slow_exports()).
     DurationNs slow_ns = 30 * kSecond;
-    uint64_t seed = 1;  ///< another one in each life: ids of an earlier one must not be known
-    /// The clock that `now` is of: a snapshot's age begins when it is there. Null: when it was asked for.
+    uint64_t seed = 1;  ///< different in each process, so that ids of an earlier process are unknown
+    /// Clock of the `now` arguments. With it, the age of a snapshot counts from its completion; without it (null), from
+    /// its first request.
     std::function<TimeNs()> clock;
   };
   struct Exported {
-    EntryId end;  ///< the last entry that it has
+    EntryId end;  ///< last entry of the snapshot
     std::vector<std::string> files;
-    /// Kept as long as the snapshot: what keeps the shard's log from its end on.
+    /// Held as long as the snapshot. It keeps the shard's log from the snapshot's end on.
     std::shared_ptr<void> hold{};
   };
-  /// Makes the directory `path` with the shard's files (export_shard). NOT_FOUND: there is no such shard here.
+  /// Creates directory `path` with the shard's files (export_shard()). NOT_FOUND: the shard is not on this node.
   using ExportFn = std::function<absl::StatusOr<Exported>(ShardId, const std::string& path)>;
 
+  /// Creates or empties the directory. Errors: those of the file system.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<SnapshotSource>> create(const Options& options, ExportFn make);
   ~SnapshotSource();
   SnapshotSource(const SnapshotSource&) = delete;
   SnapshotSource& operator=(const SnapshotSource&) = delete;
 
-  /// The encoded chunk. NOT_FOUND (no such shard or snapshot), UNAVAILABLE (it is being made: ask again), RESOURCE_EXHAUSTED
-  /// (open_max), INVALID_ARGUMENT (no such file or place in it), the storage's.
+  /// Returns the encoded chunk. NOT_FOUND: no such shard or snapshot. UNAVAILABLE: the snapshot is being made; ask
+  /// again. RESOURCE_EXHAUSTED: open_max snapshots exist. INVALID_ARGUMENT: no such file, or an offset beyond its end.
+  /// Or an error of the storage.
   [[nodiscard]] absl::StatusOr<std::string> fetch(const FetchChunk& wanted, TimeNs now);
-  /// Forgets what nobody has asked for lately, and what is too old.
+  /// Forgets snapshots that were not requested recently, and those that are too old.
   void sweep(TimeNs now);
 
-  /// Snapshots that have been in the making for too long, for people; empty: none. Those that asked for them wait.
+  /// Text for people: snapshots whose export takes too long; learners wait for them. Empty: none.
   [[nodiscard]] std::string slow_exports(TimeNs now) const;
 
+  /// Snapshots that exist or are being made.
   [[nodiscard]] size_t open_count() const;
 
  private:
@@ -80,7 +85,7 @@ class SnapshotSource {
     std::string name;
     uint64_t bytes = 0;
   };
-  /// Takes its directory with it.
+  /// The destructor removes the directory.
   struct Snapshot {
     ~Snapshot();
     uint64_t id = 0;
@@ -90,7 +95,7 @@ class SnapshotSource {
     std::vector<File> files;
     std::shared_ptr<void> hold;
     bool ready = false;
-    bool begun = false;  ///< somebody has got a piece of it
+    bool begun = false;  ///< a piece of it has been handed out
     TimeNs made_ns = 0;
     TimeNs used_ns = 0;
   };
@@ -109,15 +114,16 @@ class SnapshotSource {
   std::map<uint64_t, std::shared_ptr<Snapshot>> snapshots_;
 };
 
-/// Registers the handler of FETCH_CHUNK at a worker's endpoint; answers only workers that `links` knows and `allow` allows the shard.
-/// All outlive the endpoint, but the pool, which is stopped before the endpoint ends. Thread: the endpoint's.
+/// Registers the handler of FETCH_CHUNK at a worker's endpoint. It answers only workers that `links` has identified and
+/// that `allow` permits the shard. `links` and `source` outlive the endpoint. The pool stops before the endpoint ends.
+/// Thread: the endpoint's.
 class SnapshotService {
  public:
   using AllowFn = std::function<absl::Status(ShardId, PeerAddress)>;
 
   SnapshotService(rpc::Endpoint& endpoint, PeerLinks& links, ReaderPool& readers, SnapshotSource& source,
                   AllowFn allow);
-  /// From now on requests are refused. Before the pool stops.
+  /// Refuses requests from now on. Call it before the pool stops.
   void stop() { stopped_ = true; }
 
  private:

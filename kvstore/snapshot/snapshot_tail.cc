@@ -21,16 +21,17 @@ std::optional<FetchTail> SnapshotTail::poll(TimeNs now) {
   return FetchTail{table_, shard_, end_.index, options_.bytes_max};
 }
 
-/// Whether it is of this shard, from its primary, and goes on where the last one ended.
+/// True if the frame is an Append of this shard from its primary that follows the last entry received.
 bool SnapshotTail::follows(const ReplicaFrame& frame) const {
   const auto* const append = std::get_if<Append>(&frame.message);
   if (append == nullptr || frame.envelope.table != table_ || frame.envelope.shard != shard_ ||
       frame.envelope.from != from_) {
     return false;
   }
-  // A source that does not know an epoch any more says 0.
+  // A source that no longer knows an epoch says 0.
   const bool agrees = append->prev.epoch == end_.epoch || append->prev.epoch == 0 || end_.epoch == 0;
-  // Where a copy ends its source says, too: the highest index of all has nothing behind it.
+  // The source chooses the end of the copy. If that is the highest possible index, no entry may follow; the subtraction
+  // avoids an overflow.
   const bool committed =
       append->commit_index >= end_.index && append->epochs.size() <= append->commit_index - end_.index;
   return append->prev.index == end_.index && agrees && committed && std::ranges::is_sorted(append->epochs) &&

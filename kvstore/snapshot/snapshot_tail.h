@@ -1,16 +1,17 @@
-// SnapshotTail: the committed entries behind a snapshot, asked for while its files still travel. Pure: no clock, no files, no
-// network.
+// SnapshotTail: requests the committed entries behind a snapshot while the files of the snapshot still travel. Pure: no
+// clock, no files, no network.
 //
 //    primary's log   ... 4711 | 4712 4713 ...                        ... 9034 |<- what it keeps ->| 9950
 //    snapshot's end ---------^                                                         ^
-//                              \____ asked for, and kept in a file beside the copy ____/ end(): not far behind, however long
-//                                                                                        the files take
+//                              \____ requested, kept in a file beside the copy ________/ end(): not far behind, however
+//                                                                                        long the files take
 //
-// So the primary need not keep what is written while a shard is copied, only what is written while nothing can be asked for:
-// its bound (ShardReplica::Options::hold_bytes) limits neither the size of a shard nor how much is written to it.
+// So the primary need not keep entries for the whole duration of a copy, only for times in which the tail cannot be
+// requested. The bound on what it keeps (ShardReplica::Options::hold_bytes) limits neither the size of a shard nor the
+// rate of writes to it.
 //
-// One request at a time; the next one when the pieces before it are kept. One that brings less than it may has reached the
-// end: the next one comes after a while.
+// One request is under way at a time. The next one follows when the piece before it is kept. If a piece reaches the
+// commit index, the tail is at its end, and the next request follows after a pause.
 //
 // Thread: one at a time.
 #ifndef SKUA_KVSTORE_SNAPSHOT_SNAPSHOT_TAIL_H_
@@ -26,9 +27,9 @@
 namespace skua::kv {
 
 struct SnapshotTailOptions {
-  uint32_t bytes_max = kChunkBytesMax;  ///< of entries, in one piece
+  uint32_t bytes_max = kChunkBytesMax;  ///< of entries in one piece
   DurationNs idle_ns = 20 * kMillisecond;
-  /// After a failure, doubling.
+  /// Pause after a failure; it doubles with each further failure.
   DurationNs pause_min_ns = 20 * kMillisecond;
   DurationNs pause_max_ns = kSecond;
 };
@@ -36,31 +37,34 @@ struct SnapshotTailOptions {
 class SnapshotTail {
  public:
   enum class Taken : uint8_t {
-    kKeep,   ///< keep the piece, then kept()
-    kEmpty,  ///< nothing is in it
+    kKeep,   ///< keep the piece, then call kept()
+    kEmpty,  ///< the piece has no entries
   };
 
-  /// Behind `begin`, the last entry of a snapshot of the shard at `from`.
+  /// Requests the entries behind `begin`, which is the last entry of a snapshot of the shard at `from`.
   SnapshotTail(const SnapshotTailOptions& options, uint32_t table, uint32_t shard, NodeId from, EntryId begin,
                TimeNs now);
 
-  /// What to send now. Its outcome goes to on_piece() or on_failed(), once.
+  /// The request to send now, if any. Its outcome goes to on_piece() or on_failed(), once.
   [[nodiscard]] std::optional<FetchTail> poll(TimeNs now);
-  /// INVALID_ARGUMENT: it is not what was asked for; asked again. `frame` is for the decoder's use.
+  /// INVALID_ARGUMENT and the decoder's errors: the piece is not what was requested; it is requested again. `frame` is
+  /// scratch space for the decoder.
   [[nodiscard]] absl::StatusOr<Taken> on_piece(ByteSpan bytes, ReplicaFrame& frame, TimeNs now);
+  /// The request was lost, not sent, or refused. OUT_OF_RANGE sets is_lost(), UNIMPLEMENTED clears is_known(); other
+  /// errors cause a pause.
   void on_failed(const absl::Status& why, TimeNs now);
-  /// The piece is where it can be read from.
+  /// The piece has been written to a place from which it can be read.
   void kept();
 
-  /// The last entry that was brought.
+  /// The last entry received.
   [[nodiscard]] EntryId end() const { return end_; }
-  /// A request is under way, or what it brought is not kept yet.
+  /// A request is under way, or its piece is not kept yet.
   [[nodiscard]] bool is_waiting() const { return waits_; }
-  /// The source had nothing more.
+  /// At the last piece, the source had no more committed entries.
   [[nodiscard]] bool at_end() const { return at_end_; }
-  /// OUT_OF_RANGE: the source does not have what follows any more. Its snapshot is of no use.
+  /// The source answered OUT_OF_RANGE: it no longer has the entries that follow. So its snapshot is useless.
   [[nodiscard]] bool is_lost() const { return lost_; }
-  /// False: the source is of a build that does not know of this.
+  /// False: the source's build does not know this request.
   [[nodiscard]] bool is_known() const { return known_; }
 
  private:
@@ -72,7 +76,7 @@ class SnapshotTail {
   const uint32_t shard_;
   const NodeId from_;
   EntryId end_;
-  bool waits_ = false;  // for an answer, or for kept()
+  bool waits_ = false;  // for an answer or for kept()
   bool at_end_ = false;
   bool lost_ = false;
   bool known_ = true;

@@ -13,10 +13,10 @@
 namespace skua::kv {
 namespace {
 
-/// Effects and completion of the largest batch.
+/// Items of the largest record: the effects and the completion of a batch.
 constexpr size_t kRecordItemsMax = kBatchOpsMax + 1;
 
-/// The database is as it was: what it refused may be tried again.
+/// True if the database did not change, and the operation may be tried again.
 bool is_passing(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
 }
@@ -30,7 +30,7 @@ Applier::Applier(const Options& options, LogWriter& log, OnRound on_round)
       ring_(2 * std::max(options.queue_max, kRecordItemsMax)) {
   if (!options_.own_thread) return;
   thread_ = std::thread([this] {
-    // For people looking at top(1); a failure changes nothing.
+    // The name is for people who look at top(1). If it cannot be set, nothing else changes.
     static_cast<void>(pthread_setname_np(pthread_self(), "applier"));
     run();
   });
@@ -50,7 +50,7 @@ void Applier::stop() {
 // --- The worker's side
 
 void Applier::open(AppliedShard& shard) {
-  // There is room as for closes (below). Nobody needs to wake for it.
+  // There is room, for the reason in close(). The thread need not wake up for this.
   const bool added = ring_.try_push({&shard, Open{}, false});
   SKUA_CHECK(added, "more shards open at a time than the applier's queue has room for");
 }
@@ -88,7 +88,8 @@ void Applier::free_log() {
 }
 
 void Applier::close(AppliedShard& shard) {
-  // The ring has as much room again as has_room() lets in: far more than there can be shards to close.
+  // The ring has twice the room that has_room() gives out. The second half is far more than there can be shards to
+  // close.
   const bool added = ring_.try_push({&shard, Close{}, false});
   SKUA_CHECK(added, "more shards close at a time than the applier's queue has room for");
   unannounced_ = 0;
@@ -96,7 +97,7 @@ void Applier::close(AppliedShard& shard) {
 }
 
 void Applier::keep(AppliedShard& shard) {
-  // There is room as for closes: one at a time of each shard.
+  // There is room, for the reason in close(): each shard has one keep() at a time.
   const bool added = ring_.try_push({&shard, Keep{}, false});
   SKUA_CHECK(added, "more shards keep rows at a time than the applier's queue has room for");
   unannounced_ = 0;
@@ -117,7 +118,7 @@ Applier::Counters Applier::counters() const {
 
 void Applier::run() {
   for (;;) {
-    // Read before the queue: what was added before stop() is seen by the round that follows.
+    // Read before the queue, so that the round that follows sees what was added before stop().
     const bool last_round = stopping_.load(std::memory_order_acquire);
     if (step()) continue;
     if (last_round) break;
@@ -131,7 +132,7 @@ void Applier::run() {
 }
 
 bool Applier::step() {
-  // Read before the queue: what was added before free_log() is flushed, too.
+  // Read before the queue, so that what was added before free_log() is flushed, too.
   const bool frees_log = free_log_.exchange(false, std::memory_order_acq_rel);
   const bool tries_again = try_again_.exchange(false, std::memory_order_acq_rel);
   if (!take_round() && !frees_log && !tries_again) return false;
@@ -149,7 +150,7 @@ bool Applier::step() {
   return true;
 }
 
-/// Sorts what is queued, as much as a round carries, by shard.
+/// Takes queued items, as many as a round carries, and sorts them by shard. False: the queue was empty.
 bool Applier::take_round() {
   size_t count = 0;
   size_t bytes = 0;
@@ -160,7 +161,7 @@ bool Applier::take_round() {
     if (full && (!in_record || engine_mutant(EngineMutant::kSplitBatch))) break;
     if (!ring_.try_pop(item)) {
       if (!in_record) break;
-      std::this_thread::yield();  // the worker is adding the rest just now
+      std::this_thread::yield();  // the worker is just adding the rest of the record
       continue;
     }
     ++count;
@@ -170,7 +171,7 @@ bool Applier::take_round() {
   return count > 0;
 }
 
-/// Returns the bytes of an effect.
+/// Hands one item to its shard. Returns the bytes of an effect, 0 for other items.
 size_t Applier::take(Item& item) {
   AppliedShard& shard = *item.shard;
   if (!shard.attached) {
@@ -219,7 +220,7 @@ void Applier::tell(AppliedShard& shard) {
 }
 
 void Applier::apply(AppliedShard& shard) {
-  // What waits for room is tried now and then, not in each round: it is more each time.
+  // A batch that waits for room is tried now and then, not in each round, because it grows with each round.
   if (shard.held_up.ok()) write_batch(shard);
   tell(shard);
 }
@@ -227,7 +228,7 @@ void Applier::apply(AppliedShard& shard) {
 void Applier::write_batch(AppliedShard& shard) {
   shard.held_up = absl::OkStatus();
   if (!shard.batch.empty() && shard.failure.ok()) {
-    // Backwards, so that the first one seen of a key is its last.
+    // Goes backwards, so that the first effect seen of a key is its last one.
     for (size_t i = shard.batch.size(); i-- > 0;) {
       const size_t at = engine_mutant(EngineMutant::kCoalesceFirst) ? shard.batch.size() - 1 - i : i;
       if (last_of_key_.try_emplace(shard.batch[at].key, at).second) coalesced_.push_back(shard.batch[at]);
@@ -252,7 +253,7 @@ void Applier::write_batch(AppliedShard& shard) {
   shard.batch.clear();
 }
 
-/// Behind everything that the database was given, so that it is there only with all of that.
+/// Writes closed_row as the last row, so that the database has it only together with everything before.
 absl::Status Applier::end_life(AppliedShard& shard) {
   if (!shard.failure.ok() || shard.closed_row.empty() || shard.lacks_one.load(std::memory_order_acquire)) {
     return absl::OkStatus();
@@ -283,7 +284,7 @@ absl::Status Applier::flush(AppliedShard& shard) {
 void Applier::keep_in_round(AppliedShard& shard) {
   shard.keeping = true;
   const absl::Status flushed = shard.held_up.ok() ? flush(shard) : shard.held_up;
-  if (is_passing(flushed)) return;  // try_held_up() goes on
+  if (is_passing(flushed)) return;  // try_held_up() tries again
   shard.keeping = false;
   Report& report = report_of(shard);
   report.failure = shard.failure;
@@ -305,11 +306,11 @@ void Applier::close_in_round(AppliedShard& shard) {
   shard.attached = shard.closing = shard.keeping = false;
 }
 
-/// Those whose disk was full.
+/// Goes on with the shards whose disk was full.
 void Applier::try_held_up() {
   is_held_up_.store(false, std::memory_order_relaxed);
   for (AppliedShard* shard : std::vector(attached_)) {
-    shard->no_room = false;  // whoever needs a flush asks for it again
+    shard->no_room = false;  // the next flush that is needed tries again
     if (!shard->held_up.ok()) {
       write_batch(*shard);
       tell(*shard);
@@ -319,7 +320,7 @@ void Applier::try_held_up() {
   }
 }
 
-/// Keeps the log's window small: flushes the shards that hold its oldest segment.
+/// Keeps the log's window small: flushes the shards that pin its oldest segment.
 void Applier::flush_pinning() {
   if (log_.counters().segments_in_use <= options_.flush_segments) return;
   for (const AppliedIndex& pin : log_.pins()) {
@@ -335,7 +336,7 @@ void Applier::flush_pinning() {
   tell_pinning();
 }
 
-/// Of records that no flush helps: they were not handed here.
+/// Reports records that pin the oldest segment and that the database does not have. A flush does not help against them.
 void Applier::tell_pinning() {
   std::vector<Report> reports;
   for (const AppliedIndex& pin : log_.pins()) {

@@ -1,26 +1,29 @@
 // Brings what a worker's log has committed into the shards' databases, on a thread of its own.
 //
-//    worker --add--> bounded queue --take what is there--> per shard: last write of each key --> one batch with the index
+//    worker --add--> bounded queue --take what is there--> per shard: last write of each key --> one batch, its index
 //      ^                                                                                              |
 //      +----- report: (shard, applied index) ... -----------------------------------------------------+
 //                                                    now and then: flush --> LogWriter::set_durable
 //
-// The worker does not wake it for each write: the more there is, the more writes of one key become one. It sleeps until
-// there is a batch's worth, or until hurry() (a scan waits, memory is short, the end).
+// The worker does not wake the applier's thread for each write: the more effects a round has, the more writes of one
+// key become one. The thread sleeps until a batch's worth is queued, or until hurry() (a scan waits, memory is short,
+// or the applier ends).
 //
-// The log's window is what bounds a restart. When it holds more than flush_segments segments, the shards that pin the
-// oldest one are flushed, and the log may let it go. When the log has no room, all are (free_log). What pins it and was not
-// handed here, because it is not committed yet, the worker is told of: it may add it as internal rows and ask to keep()
-// them.
+// The log's window bounds the time of a restart. When the log uses more than flush_segments segments, the applier
+// flushes the shards that pin the oldest segment, and the log may release it. When the log has no room, the applier
+// flushes all shards (free_log). A flush does not help against records that pin the segment and were not added here,
+// because they are not committed. The applier reports them to the worker (pinned_index), which may add them as internal
+// rows and call keep().
 //
-// What one record of the log did goes into one batch, its completion record (completions.h) too: a round does not end in the
-// middle of a record.
+// All effects of one log record go into one batch, together with its completion (completions.h): a round does not end
+// in the middle of a record.
 //
-// Keys and values are views into the memory tier, which keeps them until the worker has seen the report and marked them
-// clean. A shard whose batch failed gets no further one: its writes stay in memory and in the log.
+// Keys and values are views into the memory tier. It keeps them until the worker has seen the report and marked them
+// clean. A shard whose batch failed gets no further batch: its writes stay in memory and in the log.
 //
-// A full disk is no failure: the batch is kept, and later ones join it, until there is room (try_again). So is a close whose
-// flush finds no room: it is done later. Memory and log bound what waits.
+// A full disk is no failure: the applier keeps the batch, later effects join it, and try_again() applies it when there
+// is room. A close or a keep whose flush finds no room is repeated in the same way. The memory tier and the log bound
+// what waits.
 #ifndef SKUA_KVSTORE_STORAGE_APPLIER_H_
 #define SKUA_KVSTORE_STORAGE_APPLIER_H_
 
@@ -45,7 +48,7 @@
 
 namespace skua::kv {
 
-/// A completion on its way to the applier.
+/// The completion of a record, as the applier takes it.
 struct AppliedCompletion {
   RequestId id{};
   int64_t value = 0;
@@ -53,101 +56,105 @@ struct AppliedCompletion {
   std::unique_ptr<std::string> batch_results{};  ///< null: not a batch
 };
 
-/// A shard as the applier knows it. The owner fills in the first part and keeps it until the shard was closed.
+/// A shard as the applier knows it. The owner sets the members of the first part, and keeps the object alive until the
+/// report with `closed`.
 struct AppliedShard {
   ShardDb* db = nullptr;
   LogShard log_shard = 0;
-  void* context = nullptr;             ///< the owner's
-  CompletionRows completions{};        ///< the applier thread's from open() on
-  std::string closed_row{};            ///< shard_life.h: what the database is told at the end; empty: nothing
-  std::atomic<bool> lacks_one{false};  ///< a write that was answered will not come: the database is not told so
+  void* context = nullptr;             ///< for the owner
+  CompletionRows completions{};        ///< from open() on only the applier's thread uses them
+  std::string closed_row{};            ///< shard_life.h: the row that close() writes last; empty: none
+  std::atomic<bool> lacks_one{false};  ///< true: an answered write is never added; closed_row is not written
 
-  // The applier thread's.
+  // The members of the applier's thread.
   std::vector<AppliedEffect> batch{};
-  AppliedCompletion completion{};  // of the record that is being taken; client 0: none
+  AppliedCompletion completion{};  // of the record that is being taken; client id 0: none
   absl::Status failure{};
-  uint64_t flushed_index = 0;  // told to the log as durable
+  uint64_t flushed_index = 0;  // the log was told that the shard is durable up to here
   bool attached = false;
-  absl::Status held_up{};  // why the database did not take the batch, which is kept
-  bool no_room = false;    // for a flush
-  bool closing = false;
-  bool keeping = false;  // keep() is not done yet
+  absl::Status held_up{};  // why the database did not take the batch, which is kept; OK: it did
+  bool no_room = false;    // the last flush found the disk full
+  bool closing = false;    // close() is not done yet
+  bool keeping = false;    // keep() is not done yet
 };
 
 class Applier {
  public:
   struct Options {
     size_t queue_max = size_t{1} << 16;  ///< effects and completions; rounded up to a power of two
-    size_t batch_min = 1024;             ///< effects that wake it
+    size_t batch_min = 1024;             ///< this many new effects wake the thread
     size_t batch_bytes_min = size_t{4} << 20;
-    size_t batch_max = size_t{1} << 13;  ///< effects of one round
+    size_t batch_max = size_t{1} << 13;  ///< effects of one round; a round goes on to the end of a record
     size_t batch_bytes_max = size_t{16} << 20;
-    uint64_t flush_segments = 6;
-    bool own_thread = true;  ///< false: somebody steps it (simulations)
+    uint64_t flush_segments = 6;  ///< with more segments in use, the shards that pin the oldest are flushed
+    bool own_thread = true;       ///< false: the owner calls step() (simulations)
   };
 
-  /// What became of a shard in one round.
+  /// What the applier reports of a shard.
   struct Report {
     AppliedShard* shard = nullptr;
-    size_t effects = 0;          ///< taken from the queue, completions included
-    uint64_t applied_index = 0;  ///< everything up to it is in the database
-    absl::Status held_up{};      ///< why more than that is not in the database yet
-    absl::Status failure{};      ///< why nothing more will come
-    uint64_t pinned_index =
-        0;                ///< not 0: the log needs room, and this record of the shard's stands in its oldest segment
+    size_t effects = 0;          ///< effects and completions that were taken from the queue
+    uint64_t applied_index = 0;  ///< the database has everything up to this index
+    absl::Status held_up{};      ///< not OK: why the database does not have more yet
+    absl::Status failure{};      ///< not OK: why the database gets nothing more
+    /// Not 0: the log needs room, and this record of the shard, which the database does not have, pins its oldest
+    /// segment.
+    uint64_t pinned_index = 0;
     bool kept = false;    ///< what was added before keep() is durable
     bool closed = false;  ///< the last report of this shard
   };
-  /// Once per round, on the applier's thread. Must not block for long.
+  /// Takes the reports of a round, and reports between rounds (pinned_index, a flush that failed). Called on the
+  /// applier's thread. Must not block for long.
   using OnRound = std::function<void(std::vector<Report>)>;
 
   struct Counters {
     uint64_t effects = 0;
-    uint64_t effects_written = 0;  ///< the rest was coalesced
+    uint64_t effects_written = 0;  ///< without those that a later effect of the same key replaced
     uint64_t batches = 0;
     uint64_t flushes = 0;
   };
 
-  /// Starts the thread, if it is to have one. `log` outlives the applier.
+  /// Starts the thread, if it has one of its own. `log` must outlive the applier.
   Applier(const Options& options, LogWriter& log, OnRound on_round);
-  /// stop()s.
+  /// Calls stop().
   ~Applier();
   Applier(const Applier&) = delete;
   Applier& operator=(const Applier&) = delete;
 
   // --- Thread: one, the worker's.
-  /// Before anything else of the shard.
+  /// Makes a shard known. Must come before any other call for the shard.
   void open(AppliedShard& shard);
-  /// Room for so many: with them, no more than queue_max were added and not yet reported as taken (see taken()). A record of
-  /// more than queue_max has room when it is alone.
+  /// True if there is room for `count` items: with them, no more than queue_max items were added and not yet given back
+  /// with taken(). A record of more than queue_max items has room when the queue is empty.
   [[nodiscard]] bool has_room(size_t count = 1) const { return queued_ == 0 || queued_ + count <= options_.queue_max; }
-  /// An effect that the log has committed, after has_room(). Of one shard in the order of their versions. `continues`: more
-  /// of the same record follows, in the same breath.
+  /// Adds an effect that the log has committed; has_room() must have said so. The effects of one shard come in the
+  /// order of their versions. `continues`: more effects of the same record follow at once.
   void add(AppliedShard& shard, const AppliedEffect& effect, bool continues = false);
-  /// The record's completion, after has_room(); its effects follow.
+  /// Adds the completion of a record, before the record's effects; has_room() must have said so.
   void add(AppliedShard& shard, AppliedCompletion completion);
-  /// The owner tells back the effects of a report.
+  /// Gives back the room of Report::effects.
   void taken(size_t effects) { queued_ -= effects; }
   [[nodiscard]] size_t queued() const { return queued_; }
   /// Applies what was added without waiting for more.
   void hurry();
-  /// The log has no room: makes everything that was applied durable, so that it may let its segments go. Without it
-  /// nothing would: no room, no effects, no rounds.
+  /// For a log without room: makes everything durable that was applied, so that the log may release its segments.
+  /// Without this call nothing would: a log without room brings no effects, and without effects there are no rounds.
   void free_log();
-  /// Applies what was added of the shard, makes it durable, and reports `closed`; its database may be closed then. While its disk is
-  /// full it is not closed.
+  /// Applies what was added of the shard, writes its closed_row, makes both durable, and reports `closed`. Then the
+  /// database may be closed. A shard whose disk is full is not closed until there is room.
   void close(AppliedShard& shard);
-  /// Applies what was added of the shard, makes it durable, and reports `kept`. Not again before that.
+  /// Applies what was added of the shard, makes it durable, and reports `kept`. Must not be called again before that
+  /// report.
   void keep(AppliedShard& shard);
-  /// Some shard waits for room on its disk: call try_again() now and then. Thread: any.
+  /// True if a shard waits for room on its disk. Then call try_again() now and then. Thread: any.
   [[nodiscard]] bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   void try_again();
 
-  /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while nobody
-  /// adds.
+  /// Applies and flushes everything, reports, and ends the thread. A second call does nothing. Thread: any, while no
+  /// thread adds.
   void stop();
 
-  /// Without own_thread: one round of what the thread does. False: there is nothing to do.
+  /// Without own_thread: runs one round. False: there is nothing to do.
   bool step();
 
   /// Thread: any.
@@ -190,12 +197,12 @@ class Applier {
   std::atomic<bool> try_again_{false};
   std::atomic<bool> is_held_up_{false};
 
-  // The worker's.
+  // Used by the worker.
   size_t queued_ = 0;
   size_t unannounced_ = 0;
   size_t unannounced_bytes_ = 0;
 
-  // The thread's.
+  // Used by the applier's thread.
   std::vector<AppliedShard*> attached_;
   std::vector<Report> reports_;
   std::vector<AppliedShard*> closing_;

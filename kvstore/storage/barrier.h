@@ -1,4 +1,4 @@
-// What a barrier in a shard's log must say (kvstore/codec/effect.h has its bytes).
+// Checks what a barrier in a shard's log says (kvstore/codec/effect.h has its bytes).
 #ifndef SKUA_KVSTORE_STORAGE_BARRIER_H_
 #define SKUA_KVSTORE_STORAGE_BARRIER_H_
 
@@ -8,8 +8,8 @@
 
 namespace skua::kv {
 
-/// INVALID_ARGUMENT: this is a barrier that the primary of the entry's epoch cannot have made. `payload`: without an
-/// entry's head.
+/// INVALID_ARGUMENT if the payload is a barrier that the primary of the entry's epoch cannot have made. OK for any
+/// other payload. `payload` has no entry's head.
 [[nodiscard]] absl::Status check_barrier(EntryId id, ByteSpan payload);
 
 }  // namespace skua::kv

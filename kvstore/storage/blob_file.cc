@@ -18,7 +18,7 @@ constexpr uint64_t kHeaderBytes = 30;
 constexpr uint64_t kFooterBytes = 32;
 constexpr size_t kRecordHeaderBytes = 32;
 constexpr size_t kLengthsBytes = 24;
-/// Nobody writes larger ones; the rest is for what a stored value begins with.
+/// No key or value of a record is larger. The 4096 are for what stands before a stored value.
 constexpr uint64_t kRecordBytesMax = kKeyBytesMax + kValueBytesMax + 4096;
 
 uint32_t mask(uint32_t crc) {
@@ -59,7 +59,7 @@ class Checker {
         file_.read(reinterpret_cast<char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size())));
   }
 
-  /// Moves `offset` on.
+  /// Checks the record at `offset`, and moves `offset` behind it.
   absl::Status check_record(uint64_t& offset, uint64_t end) {
     if (end - offset < kRecordHeaderBytes || !read(offset, kRecordHeaderBytes)) {
       return damaged(path_, offset, "blob record cut short");

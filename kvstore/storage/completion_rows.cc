@@ -67,7 +67,7 @@ void CompletionRows::collect(uint64_t index, std::vector<AppliedEffect>& out) {
     if (version) effect.value = as_byte_span(row.value);
     effect.version = version && *version != 0 ? *version : index;
   }
-  // The set's order differs from run to run, and a simulated run must be repeatable.
+  // The order of the set differs from run to run, but a simulated run must be repeatable.
   std::sort(out.begin() + begin, out.end(),
             [](const AppliedEffect& a, const AppliedEffect& b) { return a.key < b.key; });
 }

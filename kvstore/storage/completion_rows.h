@@ -1,14 +1,15 @@
-// A shard's completions on their way into its database: one row per client, beside the users' keys and in the same batch as
-// the effects, so that what a crash leaves has both or neither.
+// Brings a shard's completions into its database: one row per client, beside the users' keys and in the same batch as
+// the effects. So after a crash the database has both or neither.
 //
 //    records --record()--> table, clients touched --collect()--> one row for each client touched, in its newest state
 //
-// Many records of a client become one row, which holds only what the client may still ask for. A record may also change rows of
-// others, whose room it needs. A row's version is the index of its client's last record, so that a table that is loaded knows the
-// order of the clients.
+// Many records of a client become one row, which holds only results that the client may still ask for. A record may
+// also change rows of other clients, whose room it needs. The version of a row is the index of its client's last
+// record, so that a loaded table knows the order of the clients.
 //
-// The rows' keys are longer than a user's key may be: 1,024 zeros, then the client id (8 bytes, big endian). Whoever walks through a
-// database passes over them with one seek (rocksdb_internal.h). There is no client 0; its row is shard_life.h's.
+// The keys of these rows are longer than a user's key may be: 1,024 zeros, then the client id (8 bytes, big endian).
+// Code that walks through a database passes over them with one seek (rocksdb_internal.h). No client has id 0; the row
+// with this id belongs to shard_life.h.
 #ifndef SKUA_KVSTORE_STORAGE_COMPLETION_ROWS_H_
 #define SKUA_KVSTORE_STORAGE_COMPLETION_ROWS_H_
 
@@ -31,18 +32,19 @@ namespace skua::kv {
 /// Thread: one at a time.
 class CompletionRows {
  public:
-  /// CompletionTable::set_limits().
+  /// See CompletionTable::set_limits().
   void set_limits(const CompletionLimits& limits) { table_.set_limits(limits); }
 
-  /// Takes over what the database has, as load_completions() does; what changed is written with the next rows.
-  /// DATA_LOSS if that is damaged.
+  /// Loads the completions of a database, as load_completions() does. What changed by that is written with the next
+  /// rows. DATA_LOSS if a row is damaged.
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows, uint64_t latest_ms = UINT64_MAX);
 
   void record(const Completion& completion, uint64_t index, uint64_t time_ms);
 
-  /// Appends the rows that changed since the last written(), as of `index`. Views, valid until the next call of anything here.
+  /// Appends the rows that changed since the last written(), as of `index`. The effects are views, valid until the next
+  /// call to this object other than written().
   void collect(uint64_t index, std::vector<AppliedEffect>& out);
-  /// The database has what collect() gave.
+  /// Must be called when the database has what collect() gave.
   void written() { touched_.clear(); }
 
   [[nodiscard]] const CompletionTable& table() const { return table_; }
@@ -55,11 +57,11 @@ class CompletionRows {
 
   CompletionTable table_;
   absl::flat_hash_set<uint64_t> touched_;
-  std::deque<Row> rows_;  // that collect() gave out; kept for their capacity
+  std::deque<Row> rows_;  // given out by collect(); kept for their capacity
 };
 
-/// Fills a table with a database's rows, as CompletionTable::loaded() says; tells whose rows are not what they were.
-/// DATA_LOSS if one of them is damaged.
+/// Loads the completion rows among `rows` into `table`, and calls CompletionTable::loaded(). Calls `changed` for each
+/// client whose row differs from what was loaded. DATA_LOSS if a row is damaged.
 [[nodiscard]] absl::Status load_completions(
     std::span<const InternalRow> rows, CompletionTable& table, uint64_t latest_ms = UINT64_MAX,
     CompletionTable::Changed changed = [](uint64_t) {});

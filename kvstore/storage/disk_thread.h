@@ -1,4 +1,5 @@
-// DiskThread: one thread that does in order what may wait for disks and nobody waits for: pieces of copies, mostly.
+// DiskThread: one thread that runs tasks in order. The tasks may wait for disks, and no request waits for them. Mostly
+// they are steps of copying shards.
 #ifndef SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
 #define SKUA_KVSTORE_STORAGE_DISK_THREAD_H_
 
@@ -18,22 +19,22 @@ namespace skua::kv {
 class DiskThread {
  public:
   struct Options {
-    const char* name = "disk";  ///< the thread's, 15 characters at most
+    const char* name = "disk";  ///< of the thread, at most 15 characters
     size_t queue_max = 256;
-    /// Now and then, on the thread.
+    /// Called on the thread between tasks, about every idle_every_ns.
     std::function<void()> on_idle{};
     DurationNs idle_every_ns = kSecond;
   };
 
   explicit DiskThread(Options options);
-  /// stop()s.
+  /// Calls stop().
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
 
-  /// False: stopped, or too many wait; the task does not run.
+  /// Queues a task. False: the thread was stopped, or queue_max tasks wait; then the task does not run.
   [[nodiscard]] bool submit(absl::AnyInvocable<void()> task);
-  /// Does what is queued and ends the thread. A second call does nothing.
+  /// Runs the queued tasks and ends the thread. A second call does nothing.
   void stop();
 
  private:

@@ -1,4 +1,4 @@
-// Small files that are replaced as a whole.
+// Replaces small files as a whole.
 #ifndef SKUA_KVSTORE_STORAGE_DURABLE_FILE_H_
 #define SKUA_KVSTORE_STORAGE_DURABLE_FILE_H_
 
@@ -11,8 +11,8 @@
 
 namespace skua::kv {
 
-/// `directory`/`name` has these bytes, durably, or what it had before. INTERNAL names the path; RESOURCE_EXHAUSTED: the disk is
-/// full.
+/// Gives `directory`/`name` these bytes, durably. After an error or a crash the file has either these bytes or the
+/// former ones. Errors name the path: RESOURCE_EXHAUSTED if the disk is full, INTERNAL else.
 [[nodiscard]] absl::Status replace_file(const std::string& directory, const std::string& name, std::string_view bytes);
 
 /// The bytes of `directory`/`name`; nullopt: there is no such file. INTERNAL names the path, and what the system says: that

@@ -10,7 +10,8 @@
 namespace skua::kv {
 namespace {
 
-/// A table file costs about half of a batch and its flush, but few effects are not worth a file.
+/// From this many effects on a table file is made. It costs about half of a batch and its flush, but is not worth it
+/// for few effects.
 constexpr size_t kIngestMin = 4096;
 
 }  // namespace

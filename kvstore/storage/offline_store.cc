@@ -25,7 +25,7 @@ constexpr char kRestore[] =
     "drop their table";
 constexpr char kRestoreShard[] = "restore the shard from a replica or a backup, or drop its table";
 
-/// The number behind " offset " in a message of ours or of RocksDB.
+/// The number behind " offset " in a message, ours or RocksDB's.
 std::optional<uint64_t> offset_in(std::string_view message) {
   constexpr std::string_view kWord = " offset ";
   const size_t at = message.find(kWord);
@@ -37,7 +37,7 @@ std::optional<uint64_t> offset_in(std::string_view message) {
   return offset;
 }
 
-/// The file below `directory` that a message of RocksDB blames; the directory if it blames none.
+/// The file below `directory` that a message of RocksDB names; the directory if it names none.
 std::string file_in(std::string_view message, const std::string& directory) {
   const size_t at = message.rfind(directory + "/");
   if (at == std::string_view::npos) return directory;
@@ -110,7 +110,7 @@ absl::Status OfflineStore::open_shards() {
     for (const ShardPosition& position : log.recovery->shards()) {
       const ShardId id = shard_id_of(position.shard);
       OfflineShard& shard = found.try_emplace(id, OfflineShard{.id = id}).first->second;
-      // Those that it left long ago may still have it, for want of room for its end.
+      // A log that the shard left long ago may still list it: the log had no room for the record of the end.
       if (shard.log != nullptr && position.last_index < shard.log_last_index) continue;
       shard.log = &log;
       shard.log_last_index = position.last_index;
@@ -136,7 +136,8 @@ absl::Status OfflineStore::load_rows(OfflineShard& shard) {
   return shard.tail.load(*stored, shard.applied_index());
 }
 
-/// As recovery sees it (recovery.cc): what the log has must join what the database has, entries in rows among it.
+/// Checks what recovery checks (recovery.cc): the records of the log must continue what the database has, including
+/// entries in rows.
 void OfflineStore::join(OfflineShard& shard) const {
   if (shard.db == nullptr) return;
   const LogShard log_shard = log_shard_of(shard.id);
@@ -229,7 +230,7 @@ void OfflineStore::verify_shard(const OfflineShard& shard, uint64_t& done, uint6
     if (options_.progress) options_.progress(done, total);
   }
   if (!sound) return;
-  // The files are as they were written; this is whether they say what a shard's database must.
+  // The files are as they were written. Now check that their content is that of a shard's database.
   uint64_t keys = 0;
   uint64_t newest = 0;
   const auto end = shard.db->db().scan({}, [&](const ScanRow& row) {
@@ -346,7 +347,7 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
   for (const OfflineShard* shard : wanted) {
     const Overlay& overlay = unapplied.overlay(shard->id);
     auto next = overlay.begin();
-    // Rows of the log up to, not including, `key`.
+    // Shows the rows of the log before `key`; null: all that are left.
     const auto show_before = [&](const std::string_view* key) {
       for (; go_on && next != overlay.end() && (key == nullptr || next->first < *key); ++next) {
         if (!next->second.value) continue;

@@ -1,8 +1,9 @@
-// A stopped node's data, looked at without changing it: each worker's log, each shard's database, and how they fit together.
+// Reads a stopped node's data without changing it: the log of each worker, the database of each shard, and whether they
+// fit together.
 //
 //    <data-dir>/log/0    log/1 ...      LogRecovery::scan of each, as when the node starts
 //                   \   /
-//    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in the log that it was in last
+//    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in its last log
 //
 // dump() shows what recovery would bring into the databases: the database itself, and above its applied index the log. Of a
 // shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless told otherwise.
@@ -33,7 +34,7 @@ namespace skua::kv {
 struct OfflineLog {
   uint32_t worker = 0;
   std::string directory{};
-  absl::Status status{};  ///< why it cannot be read; damage is not a reason (recovery->damages())
+  absl::Status status{};  ///< why the log cannot be read; damage is no such reason (see recovery->damages())
   std::unique_ptr<Device> device{};
   std::unique_ptr<LogRecovery> recovery{};
 };
@@ -43,7 +44,7 @@ struct OfflineShard {
   std::string directory{};
   absl::Status status{};  ///< why the database cannot be opened
   std::unique_ptr<OfflineDb> db{};
-  const OfflineLog* log = nullptr;  ///< that has its newest records; null: none has any
+  const OfflineLog* log = nullptr;  ///< the log with the shard's newest records; null: no log has any
   uint64_t log_last_index = 0;
   uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
   /// What the database's rows say of entries that are not applied (replica_rows.h). The log need not have these entries.
@@ -52,16 +53,16 @@ struct OfflineShard {
 
   [[nodiscard]] bool is_sound() const { return status.ok() && log_status.ok(); }
   [[nodiscard]] uint64_t applied_index() const { return db == nullptr ? 0 : db->applied_index(); }
-  /// Records that recovery would bring into the database.
+  /// Number of records that recovery would bring into the database.
   [[nodiscard]] uint64_t unapplied() const {
     return log_last_index > applied_index() ? log_last_index - applied_index() : 0;
   }
 };
 
-/// Bytes looked at, of all there are.
+/// Called with the bytes that were read so far, and all bytes to be read.
 using OfflineProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-/// Nobody else may use the directory meanwhile. Thread: one.
+/// While this is open, nothing else may use the directory. Thread: one.
 class OfflineStore {
  public:
   struct Options {
@@ -70,28 +71,28 @@ class OfflineStore {
     OfflineProgress progress{};
   };
 
-  /// Reads all logs and opens all databases. What cannot be read is in their status. Errors: directories that cannot be
-  /// listed.
+  /// Reads all logs and opens all databases. If one of them cannot be read, its status says why. Errors: a directory
+  /// that cannot be listed.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<OfflineStore>> open(Options options);
 
   [[nodiscard]] const std::deque<OfflineLog>& logs() const { return logs_; }
-  /// By id; a shard that only a log knows has an empty directory.
+  /// Ordered by id. A shard of which only a log has records has an empty directory.
   [[nodiscard]] const std::vector<OfflineShard>& shards() const { return shards_; }
 
-  /// What verify() found of one file, log or shard.
+  /// What verify() found in one file, log or shard.
   struct Finding {
     std::string subject;               ///< "log 0", "shard 7-1"
-    absl::Status status{};             ///< OK: all of it is as it was written
-    std::string detail{};              ///< if OK
-    std::string file{};                ///< that is damaged; empty if it is none in particular
-    std::optional<uint64_t> offset{};  ///< in it, where that is known
-    std::string remedy{};
+    absl::Status status{};             ///< OK: everything is as it was written
+    std::string detail{};              ///< if OK: what was found, in numbers
+    std::string file{};                ///< the damaged file or its directory; empty: none in particular
+    std::optional<uint64_t> offset{};  ///< of the damage in the file, where it is known
+    std::string remedy{};              ///< if not OK: what the operator can do
   };
-  /// Reads every byte of the databases (those of the logs were read by open) and tells what it finds, one log or shard
-  /// after the other.
+  /// Reads every byte of the databases (open() has read those of the logs). Calls `tell` with what it finds, one log or
+  /// shard after the other.
   void verify(absl::FunctionRef<void(const Finding&)> tell) const;
 
-  /// Which rows dump() visits.
+  /// Selects the rows that dump() visits.
   struct Selection {
     std::optional<uint32_t> table_id{};
     std::optional<uint32_t> shard{};
@@ -101,7 +102,7 @@ class OfflineStore {
     /// never acknowledged, which another primary may have replaced.
     bool uncommitted = false;
   };
-  /// False ends the dump.
+  /// Called for each row. False ends the dump.
   using DumpVisitor = absl::FunctionRef<bool(ShardId, const ScanRow&)>;
   /// Visits rows by shard and key. A shard that recovery would refuse is told to `refused` and left out, unless its database
   /// is wanted. Returns how many entries are not known to be committed. Errors: what the files say while they are read.
@@ -115,7 +116,7 @@ class OfflineStore {
     std::optional<std::string> value;
   };
   using Overlay = std::map<std::string, Unapplied, std::less<>>;
-  /// False: the payload is not one of this build's.
+  /// Takes the effects of a record into `overlay`. False: this build does not know the payload.
   static bool take_effects(ByteSpan payload, uint64_t index, const Selection& selection, Overlay& overlay);
 
   explicit OfflineStore(Options options) : options_(std::move(options)) {}
@@ -129,7 +130,7 @@ class OfflineStore {
   class UnappliedReader;
 
   const Options options_;
-  std::deque<OfflineLog> logs_;  // shards point into it
+  std::deque<OfflineLog> logs_;  // shards_ points into it
   std::vector<OfflineShard> shards_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace skua::kv {
 
-// `tickets_` counts jobs in the ring that no thread has claimed. Who takes a ticket owes itself one pop; pops are
-// serialised by a mutex that only readers take.
+// `tickets_` counts jobs in the ring that no thread has claimed. A thread that takes a ticket then pops one job. A
+// mutex, which only readers take, serialises the pops.
 class ReaderPool::Impl {
  public:
   explicit Impl(const Options& options) : ring_(options.queue_jobs_max) {
@@ -34,7 +34,7 @@ class ReaderPool::Impl {
   void stop() {
     if (threads_.empty()) return;
     stopping_.store(true, std::memory_order_release);
-    add_tickets(static_cast<int>(threads_.size()));  // one without a job for each thread
+    add_tickets(static_cast<int>(threads_.size()));  // one ticket without a job for each thread
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
@@ -66,16 +66,16 @@ class ReaderPool::Impl {
     }
   }
 
-  /// The oldest job; nullptr when stopping and nothing is left.
+  /// The oldest job; nullptr if the pool stops and no job is left.
   ReadJob* take_job() {
     const std::lock_guard lock(consumer_mutex_);
     for (;;) {
-      // Read before the ring: what was submitted before stop() is found.
+      // Read before the ring, so that a job that was submitted before stop() is found.
       const bool stopping = stopping_.load(std::memory_order_acquire);
       ReadJob* job = nullptr;
       if (ring_.try_pop(job)) return job;
       if (stopping) return nullptr;
-      std::this_thread::yield();  // a submitter that came earlier has not finished its push
+      std::this_thread::yield();  // an earlier submitter has not finished its push yet
     }
   }
 

@@ -1,4 +1,5 @@
-// A few threads that wait for disks in the workers' stead: GETs that are not in memory, and SCANs.
+// A few threads that wait for disks, so that workers need not: for GETs of values that are not in memory, and for
+// SCANs.
 #ifndef SKUA_KVSTORE_STORAGE_READER_POOL_H_
 #define SKUA_KVSTORE_STORAGE_READER_POOL_H_
 
@@ -11,45 +12,45 @@
 
 namespace skua::kv {
 
-/// Jobs waiting for the reader pool; one more is RESOURCE_EXHAUSTED.
+/// The most jobs that may wait for the reader pool. A further job is refused with RESOURCE_EXHAUSTED.
 inline constexpr size_t kReadQueueJobsMax = 4096;
 
-/// Something to do on a reader thread. Owned by the submitter, who derives from it, keeps it alive until run() has
-/// returned, and reuses it.
+/// Work for a reader thread. The submitter derives from this class, owns the job, and keeps it alive until run() has
+/// returned. Then it may submit the job again.
 class ReadJob {
  public:
   virtual ~ReadJob() = default;
-  /// Called once per accepted submit, on a reader thread. Reports back through the worker's mailbox; the pool does not
-  /// touch the job after.
+  /// Called once per accepted submit(), on a reader thread. Reports back through the worker's mailbox. The pool does
+  /// not touch the job after the call.
   virtual void run() = 0;
 };
 
 class ReaderPool {
  public:
   struct Options {
-    int threads = 2;                            ///< 0: somebody steps it (simulations)
+    int threads = 2;                            ///< 0: the owner calls step() (simulations)
     size_t queue_jobs_max = kReadQueueJobsMax;  ///< rounded up to a power of two
   };
 
   struct Counters {
     uint64_t jobs = 0;
-    uint64_t refused = 0;  ///< RESOURCE_EXHAUSTED
+    uint64_t refused = 0;  ///< with RESOURCE_EXHAUSTED
   };
 
   explicit ReaderPool(const Options& options);
-  /// stop()s.
+  /// Calls stop().
   ~ReaderPool();
   ReaderPool(const ReaderPool&) = delete;
   ReaderPool& operator=(const ReaderPool&) = delete;
 
-  /// Queues a job; jobs start in the order of submission. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED when
-  /// the queue is full, UNAVAILABLE after stop(); the job will not run then. Thread: any, but not while stop() runs.
+  /// Queues a job. Jobs start in the order of submission. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED if the
+  /// queue is full, UNAVAILABLE after stop(); then the job will not run. Thread: any, but not while stop() runs.
   [[nodiscard]] absl::Status submit(ReadJob& job);
 
-  /// Runs what is queued and ends the threads. A second call does nothing.
+  /// Runs the queued jobs and ends the threads. A second call does nothing.
   void stop();
 
-  /// Without threads: runs the oldest job. False: there is none.
+  /// Without threads: runs the oldest job. False: no job is queued.
   bool step();
 
   /// Thread: any.

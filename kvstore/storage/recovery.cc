@@ -26,10 +26,10 @@ struct ShardState {
   LogShard log_shard = 0;
   std::unique_ptr<ShardDb> db;  // null: missing, or refused
   absl::Status refused{};
-  uint64_t last_index = 0;   // replayed
-  uint64_t replay_from = 0;  // the log's records behind this one
-  EffectBatch batch;         // views into the segments held
-  ReplicaTail tail;          // replicated shards
+  uint64_t last_index = 0;   // of the last record that the database has, or that was taken
+  uint64_t replay_from = 0;  // the log's records above this index
+  EffectBatch batch;         // its effects are views into held_
+  ReplicaTail tail;          // for a replicated shard
 };
 
 class Recovery {
@@ -86,8 +86,9 @@ class Recovery {
     shard.last_index = (*db)->applied_index();
     const std::vector<InternalRow> rows = (*db)->take_internal_rows();
     shard.refused = shard.tail.load(rows, shard.last_index);
-    // Of entries in rows the log need not have the records: it began behind them, or among them after a truncation. Not
-    // if it is damaged there: what is missing may have replaced some of the rows.
+    // The log need not have the records of entries that are in rows: it may begin behind these entries, or, after a
+    // truncation, among them. So rows may stand in for records of the log, but not if the log is damaged there: the
+    // missing records may have replaced some of the rows.
     shard.replay_from = shard.last_index;
     const bool rows_count = !recovery_->may_lack_records(log_shard);
     while (shard.refused.ok() && rows_count && shard.replay_from < shard.tail.last_index() &&
@@ -138,7 +139,7 @@ class Recovery {
     shard.last_index = index;
   }
 
-  /// What is taken of a segment points into it until it is applied.
+  /// Keeps a segment until what was taken from it is applied: effects are views into it.
   void hold(SegmentBytes segment) {
     held_bytes_ += segment.bytes().size();
     held_.push_back(std::move(segment));
@@ -157,7 +158,7 @@ class Recovery {
     shard.tail.release();
   }
 
-  /// What is not known to be committed, beside the users' rows.
+  /// Writes entries that are not known to be committed into rows beside the users' rows.
   static void keep_tail(ShardState& shard) {
     if (!shard.tail.active() || !shard.refused.ok()) return;
     const std::vector<AppliedEffect> rows = shard.tail.rows();
@@ -198,7 +199,8 @@ class Recovery {
         out.refused[shard_id_of(shard->log_shard)] = shard->refused;
       }
     }
-    // Before the ends, which take a segment: a full disk may have none but these.
+    // Recycle before the ends are written, because the ends take a segment: on a full disk the recycled segments may be
+    // the only ones.
     if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
     if (absl::Status ended = end_whole_shards(*out.log); !ended.ok()) return ended;
     if (absl::Status recycled = recycle(*out.log); !recycled.ok()) return recycled;
@@ -210,7 +212,8 @@ class Recovery {
     return absl::IsResourceExhausted(recycled) ? absl::OkStatus() : recycled;
   }
 
-  /// Without room for it they stay: the log needs nothing of them, and the next recovery finds that out again.
+  /// Ends the shards that are whole in the log. If the log has no room for that, their records stay: the log needs
+  /// nothing of them, and the next recovery finds that out again.
   absl::Status end_whole_shards(Log& log) const {
     for (const auto& shard : shards_) {
       if (!shard->refused.ok()) continue;

@@ -1,12 +1,13 @@
 // Empties a worker's log into the databases when the node starts, before any shard is served.
 //
-//    LogRecovery::scan --> per shard: open its database, is anything missing?  --> replay what is above its applied index
-//                                |                                                     in chunks, sorted by key
-//                                +--> refused: the shard is not served                 flush, close
+//    LogRecovery::scan --> per shard: open its database, is anything missing?  --> replay what is above its applied
+//                                |                                                 index in chunks, sorted by key
+//                                +--> refused: the shard is not served             flush, close
 //    Log::open --> every shard that is whole is ended in the log --> its segments are spares again
 //
-// Afterwards the log holds records of refused shards only, so the shards may go to any worker. It may be repeated: a crash in
-// the middle leaves the log as it was, and effects that are applied twice are the same.
+// Afterwards the log holds records of refused shards only, so the other shards may go to any worker. Recovery may be
+// repeated: a crash in the middle leaves the log as it was, and an effect that is applied twice has the same result as
+// once.
 #ifndef SKUA_KVSTORE_STORAGE_RECOVERY_H_
 #define SKUA_KVSTORE_STORAGE_RECOVERY_H_
 
@@ -25,7 +26,7 @@
 
 namespace skua::kv {
 
-/// A shard as logs name it, and back.
+/// The number by which logs name a shard, and the shard of such a number.
 [[nodiscard]] constexpr LogShard log_shard_of(ShardId id) {
   return LogShard{id.table_id} << 32 | id.shard;
 }
@@ -36,27 +37,28 @@ namespace skua::kv {
 struct RecoveryOptions {
   LogOptions log;
   std::string shards_dir;
-  /// Of log gathered in memory before its records are applied: each time costs several syncs per shard.
+  /// Bytes of the log that are gathered in memory before their records are applied. Each time costs several syncs per
+  /// shard.
   size_t chunk_bytes = size_t{256} << 20;
-  CompletionLimits completions{};                  ///< the engine's that will serve the shards
-  int threads = 0;                                 ///< shards applied side by side; 0: one per processor, up to 8
-  std::function<void(const std::string&)> tell{};  ///< progress and what was found, a line at a time
+  CompletionLimits completions{};                  ///< those of the engine that will serve the shards
+  int threads = 0;                                 ///< for applying shards in parallel; 0: one per processor, up to 8
+  std::function<void(const std::string&)> tell{};  ///< called with progress and findings, one line at a time
 };
 
 struct RecoveredLog {
   std::unique_ptr<Log> log;
-  /// Shards whose records or databases are damaged or cannot be opened, and why. They must not be served; their
-  /// records stay in the log.
+  /// Shards whose records or databases are damaged or cannot be opened, and why. They must not be served. Their records
+  /// stay in the log.
   std::map<ShardId, absl::Status> refused;
   uint64_t records_replayed = 0;
 };
 
-/// Waits for the disk. Errors: LogRecovery::scan's and Log::open's.
+/// Recovers the log on `device`. Waits for the disk. Errors: those of LogRecovery::scan() and Log::open().
 [[nodiscard]] absl::StatusOr<RecoveredLog> recover_log(Device& device, const RecoveryOptions& options,
                                                        RocksdbEngine& engine);
 
-/// Removes the log's spare files, which is room for a recovery on a full disk. No log may be open on the device. The
-/// next one that is opened makes new ones when there is room. Returns how many there were.
+/// Removes the log's spare files, to make room for a recovery on a full disk. No log may be open on the device. The log
+/// that is opened next makes new spare files when there is room. Returns how many files were removed.
 [[nodiscard]] absl::StatusOr<size_t> give_up_spares(Device& device);
 
 }  // namespace skua::kv

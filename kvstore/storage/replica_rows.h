@@ -1,12 +1,14 @@
 // What a replicated shard keeps in its database beside the users' rows:
 //
-//    runs     which epoch made which entries, as the last applied barrier told (effect.h); opaque here
-//    tail     entries that are in this replica's log and not known to be committed: recovery empties the log into the
-//             database (recovery.h), and these must neither be applied nor be lost; so does a log that needs room
-//             (worker_engine_tail.cc)
+//    runs     which epoch made which entries, as the last applied barrier says (kvstore/codec/effect.h). This file does
+//             not interpret these bytes
+//    tail     entries of this replica's log that are not known to be committed. They must neither be applied nor be
+//             lost when recovery empties the log into the database (recovery.h), or when a log that needs room releases
+//             them (kvstore/shard/worker_engine_tail.cc)
 //
-// Keys are longer than users' keys, as those of completions (completion_rows.h): 1,024 zeros, then "R"; or "T" and the index
-// (8 bytes, big endian). A tail row (little endian): u64 epoch, i64 time, u8 durability, 7 zeros, the entry's payload.
+// The keys are longer than a user's key may be, like those of completions (completion_rows.h): 1,024 zeros, then "R";
+// or 1,024 zeros, "T" and the index (8 bytes, big endian). A tail row (little endian): u64 epoch, i64 time, u8
+// durability, 7 zeros, the entry's payload.
 #ifndef SKUA_KVSTORE_STORAGE_REPLICA_ROWS_H_
 #define SKUA_KVSTORE_STORAGE_REPLICA_ROWS_H_
 
@@ -26,7 +28,7 @@ namespace skua::kv {
 
 [[nodiscard]] std::string replica_runs_key();
 [[nodiscard]] std::string replica_tail_key(uint64_t index);
-/// Either of them.
+/// True for a key of the runs or of a tail row.
 [[nodiscard]] bool is_replica_key(std::string_view key);
 
 struct ReplicaRows {
@@ -39,10 +41,10 @@ struct ReplicaRows {
   std::string runs;
   std::map<uint64_t, Tail> tail;  ///< by index
 
-  /// Passes over rows of other kinds. DATA_LOSS if one of these is damaged.
+  /// Loads runs and tail from a database's rows; ignores other rows. DATA_LOSS if a row is damaged.
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows);
-  /// Forgets what does not go on from `applied_index` without a gap and in rising epochs: it was applied, or truncated.
-  /// Returns whose rows these were.
+  /// Drops the tail entries that do not continue from `applied_index` without a gap and with epochs that do not fall:
+  /// they were applied, or truncated. Returns their indices.
   std::vector<uint64_t> drop_old(uint64_t applied_index);
 };
 

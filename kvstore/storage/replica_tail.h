@@ -1,8 +1,9 @@
-// What recovery makes of a replicated shard's log: entries that are known to be committed are applied, the others kept.
+// Recovers the log of a replicated shard. Entries that are known to be committed are applied, the others are kept in
+// rows.
 //
 //    rows of the last recovery   81 82 83 84
-//    records of the log                83 84 85 86 87      from its first record on the log is right: 83, 84 replace the rows
-//    commit index in 87: 85      |--- applied ---| tail    the tail goes into rows again, until the primary has told
+//    records of the log                83 84 85 86 87      the records replace the rows from 83 on
+//    commit index in 87: 85      |--- applied ---| tail    86 and 87 become rows, until the primary says more
 //
 #ifndef SKUA_KVSTORE_STORAGE_REPLICA_TAIL_H_
 #define SKUA_KVSTORE_STORAGE_REPLICA_TAIL_H_
@@ -25,16 +26,17 @@ namespace skua::kv {
 /// Thread: one at a time.
 class ReplicaTail {
  public:
-  /// `applied_index` is the database's.
+  /// Loads the rows of a database. `applied_index` is that of the database. DATA_LOSS if a row is damaged.
   [[nodiscard]] absl::Status load(std::span<const InternalRow> rows, uint64_t applied_index);
 
-  /// Whether the shard is replicated, as far as is known yet.
+  /// True if the shard is known by now to be replicated.
   [[nodiscard]] bool active() const { return active_; }
-  /// The entry that follows, or one that replaces what is from its index on. DATA_LOSS if it does neither.
+  /// Takes the entry that follows the last one, or one that replaces the entries from its index on. DATA_LOSS if the
+  /// record does neither.
   [[nodiscard]] absl::Status take(const RecordView& record);
 
   using Committed = absl::FunctionRef<void(uint64_t index, const ReplicaRows::Tail& entry)>;
-  /// Visits what is committed and was not visited yet, in order. The entries stay where they are until release().
+  /// Visits the entries that are committed and were not visited yet, in order. They stay valid until release().
   void visit_committed(Committed visit);
   void release() { committed_.clear(); }
   /// Visits the entries that are not known to be committed, in order, and leaves them as they are.
@@ -42,16 +44,17 @@ class ReplicaTail {
     for (const auto& [index, entry] : rows_.tail) visit(index, entry);
   }
 
-  /// Of the last entry there is.
+  /// Index of the last entry that was taken, loaded or applied.
   [[nodiscard]] uint64_t last_index() const { return rows_.tail.empty() ? applied_ : rows_.tail.rbegin()->first; }
-  /// Rows to be written and deleted, so that the database has the tail and nothing else. Views into this object.
+  /// The rows to write and to delete, so that the database has exactly the tail. Views into this object, valid until
+  /// the next call of rows().
   [[nodiscard]] std::vector<AppliedEffect> rows();
 
  private:
   bool active_ = false;
   ReplicaRows rows_;
-  std::set<uint64_t> in_database_;
-  uint64_t applied_ = 0;  // or visited
+  std::set<uint64_t> in_database_;  // indices of the tail rows that the database had at load()
+  uint64_t applied_ = 0;            // index of the last entry that was applied, or visited
   uint64_t commit_index_ = 0;
   std::deque<ReplicaRows::Tail> committed_;
   std::deque<std::pair<std::string, std::string>> encoded_;

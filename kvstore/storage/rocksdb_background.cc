@@ -9,10 +9,10 @@
 namespace skua::kv::internal {
 namespace {
 
-/// If nothing is heard of a flush for so long, it is asked for again.
+/// If no event comes for this time, the flush is asked for again.
 constexpr auto kLookAgain = std::chrono::seconds(1);
 
-/// RocksDB has no code for EDQUOT, EMFILE and ENFILE; their texts are strerror's.
+/// RocksDB has no codes for EDQUOT, EMFILE and ENFILE. These are the texts that strerror() gives them.
 constexpr std::array kShortages = {"Disk quota exceeded", "Too many open files"};
 
 }  // namespace
@@ -28,7 +28,7 @@ bool is_shortage(const rocksdb::Status& status) {
 rocksdb::Status RocksdbBackground::flush(rocksdb::DB& db, Wait wait) {
   rocksdb::FlushOptions options;
   options.wait = false;
-  options.allow_write_stall = true;  // else it waits in RocksDB, and without end if no flush succeeds
+  options.allow_write_stall = true;  // else Flush() waits inside RocksDB, without end if no flush succeeds
   for (bool asked = false;;) {
     std::unique_lock lock(mutex_);
     const uint64_t seen = events_;
@@ -45,12 +45,13 @@ rocksdb::Status RocksdbBackground::flush(rocksdb::DB& db, Wait wait) {
     }
     if (unflushed == 0) return allow_deletions(db);
     lock.lock();
-    // Should RocksDB have forgotten one, it is asked again.
+    // RocksDB may have lost the request, so it is made again.
     if (!changed_.wait_for(lock, kLookAgain, [&] { return events_ != seen; })) asked = false;
   }
 }
 
-/// Of files that the last manifest may not need.
+/// Lets RocksDB delete files again, if a flush has completed since the last error in the manifest: that flush wrote a
+/// new manifest.
 rocksdb::Status RocksdbBackground::allow_deletions(rocksdb::DB& db) {
   uint64_t times = 0;
   {

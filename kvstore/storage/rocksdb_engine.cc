@@ -25,7 +25,7 @@ namespace skua::kv {
 namespace internal {
 namespace {
 
-/// Of a database's record about itself.
+/// A flag in a database's record about itself: Meta::expiring_blobs.
 constexpr uint32_t kExpiringBlobsFlag = 1;
 
 }  // namespace
@@ -111,15 +111,16 @@ using files::rename_and_sync;
 using files::shard_name;
 using files::sync_directory;
 
-/// Per database; the write buffer manager flushes earlier when all databases together have more than their share.
+/// Of each database. When the memtables of all databases exceed their share, they are flushed earlier
+/// (rocksdb_memtables.h).
 constexpr size_t kMemtableBytes = size_t{64} << 20;
-/// RocksDB must never stop writes by itself: while they are stopped, DB::Flush without waiting is refused, and a flush
-/// that failed on a full disk has to be asked for again. Memory is bounded by rocksdb_memtables.h, the number of files
-/// by slower writes.
+/// RocksDB must never stop writes by itself. While it does, DB::Flush without waiting is refused, and a flush that
+/// failed on a full disk must be asked for again. rocksdb_memtables.h bounds the memory, and slower writes bound the
+/// number of files.
 constexpr int kNoStop = std::numeric_limits<int>::max() / 2;
-/// Taken by each memtable that is not empty.
+/// The memory that each memtable takes as soon as it is not empty.
 constexpr size_t kMemtableBlockBytes = size_t{256} << 10;
-/// Blob files that are garbage by so much are rewritten by compactions of their own.
+/// Blob files with more than this share of garbage are rewritten by compactions of their own.
 constexpr double kBlobGarbageMax = 0.5;
 
 rocksdb::CompressionType best_compression() {
@@ -139,7 +140,7 @@ class Engine final : public RocksdbEngine {
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
     now_ms_ = options.now_ms;
-    db_options_.keep_log_file_num = 1;  // what earlier versions left (rocksdb_info_log.h)
+    db_options_.keep_log_file_num = 1;  // the log files of RocksDB that earlier versions left (rocksdb_info_log.h)
     db_options_.stats_dump_period_sec = 0;
     db_options_.stats_persist_period_sec = 0;
     set_durability_options();
@@ -157,15 +158,15 @@ class Engine final : public RocksdbEngine {
 
  private:
   void set_durability_options() {
-    // For data of format 1, whose batches were all synced: only a record cut short at the end can be torn; a bad record
-    // before the end is corruption and must not pass for the end of the log.
+    // These two are for data of format 1, whose batches were all synced. Only a record cut short at the end of
+    // RocksDB's log can be torn. A bad record before the end is corruption and must not pass for the end of the log.
     db_options_.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
     db_options_.track_and_verify_wals_in_manifest = true;
     db_options_.avoid_flush_during_shutdown = true;  // it waits without end on a full disk; a shard flushes before
-    db_options_.max_bgerror_resume_count = 0;        // a failed sync is not tried again behind our back
+    db_options_.max_bgerror_resume_count = 0;        // RocksDB must not try a failed sync again by itself
     db_options_.allow_concurrent_memtable_write = false;
     db_options_.enable_write_thread_adaptive_yield = false;
-    // There is one per shard, and it is small: the default of 4 MiB each would fill a small disk.
+    // Each shard has a manifest, and it is small. The default of 4 MiB each would fill a small disk.
     db_options_.manifest_preallocation_size = size_t{64} << 10;
   }
 
@@ -174,7 +175,7 @@ class Engine final : public RocksdbEngine {
     db_options_.max_write_buffer_number = kNoStop;
     db_options_.level0_stop_writes_trigger = kNoStop;
     db_options_.hard_pending_compaction_bytes_limit = 0;
-    // Taken at once, by each memtable: sixteen bits a key if there is one for every 100 bytes.
+    // Each memtable takes this memory at once: sixteen bits a key if there is a key for every 100 bytes.
     db_options_.memtable_prefix_bloom_size_ratio = 0.02;
     db_options_.arena_block_size = kMemtableBlockBytes;
     db_options_.memtable_whole_key_filtering = true;
@@ -189,7 +190,7 @@ class Engine final : public RocksdbEngine {
     table.data_block_hash_table_util_ratio = 0.75;
     table.block_size = 4096;
     table.format_version = 5;
-    // Indexes and filters count against the block cache but stay: a lookup must not wait for them.
+    // Indexes and filters count against the block cache, but stay in it: a lookup must not wait for them.
     table.cache_index_and_filter_blocks = true;
     table.metadata_cache_options = {rocksdb::PinningTier::kAll, rocksdb::PinningTier::kAll, rocksdb::PinningTier::kAll};
     db_options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -251,7 +252,7 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
     }
     if (absl::Status status = create_database(dir, id); !status.ok()) return status;
   }
-  // Until the database's record is read its compactions leave blobs alone.
+  // Compactions leave blobs alone until the database's record about itself is read.
   auto expiring_blobs = std::make_shared<std::atomic<bool>>(false);
   rocksdb::Options options = db_options_;
   options.compaction_filter_factory = make_expiry_filter(now_ms_, expiring_blobs);
@@ -278,14 +279,14 @@ absl::StatusOr<std::unique_ptr<ShardDb>> Engine::open_db(const std::string& dir,
   auto opened = open_database(dir, id, if_missing);
   if (!opened.ok()) return opened.status();
   if (opened->meta.format < kMetaFormat) {
-    // From here on a build that does not know the worker's log must not open it.
+    // From now on a build that does not know this format refuses the database.
     opened->meta.format = kMetaFormat;
     rocksdb::WriteOptions synced;
     synced.sync = true;
     const rocksdb::Status status = opened->db->Put(synced, to_slice(kMetaKey), encode_meta(opened->meta));
     if (!status.ok()) return to_status(status, "raising the format", opened->db->GetName());
   }
-  // What RocksDB's own log held has been replayed into memory: from now on nothing else vouches for it.
+  // RocksDB has replayed its own log into memory. Later writes do not go to that log, so its content is flushed now.
   if (const rocksdb::Status status = opened->background->flush(*opened->db); !status.ok()) {
     return to_status(status, "flushing", opened->db->GetName());
   }

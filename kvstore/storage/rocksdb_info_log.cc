@@ -11,7 +11,7 @@
 namespace skua::kv::internal {
 namespace {
 
-/// Longer lines are cut.
+/// Bytes of a line; longer lines are cut.
 constexpr size_t kLineBytesMax = 4096;
 
 }  // namespace

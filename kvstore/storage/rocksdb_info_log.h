@@ -1,5 +1,6 @@
-// What RocksDB has to say about a database, in <database>/LOG and LOG.old. RocksDB's own logger ends the process (an
-// assertion of the library as Debian builds it) when it is used after a write that failed, so a full disk would.
+// Writes RocksDB's messages about a database to <database>/LOG and LOG.old. RocksDB's own logger is not used: after a
+// write that failed, its next use ends the process (an assertion of the library as Debian builds it), so a full disk
+// would end the process.
 #ifndef SKUA_KVSTORE_STORAGE_ROCKSDB_INFO_LOG_H_
 #define SKUA_KVSTORE_STORAGE_ROCKSDB_INFO_LOG_H_
 
@@ -14,10 +15,10 @@
 
 namespace skua::kv::internal {
 
-/// Of each of the two files.
+/// The largest size of each of the two files.
 inline constexpr uint64_t kInfoLogBytes = uint64_t{2} << 20;
 
-/// Warnings and errors, and no headers: the options are in a file of their own. Thread: any.
+/// Takes warnings and errors. Takes no headers: RocksDB writes the options to a file of their own. Thread: any.
 class RocksdbInfoLog final : public rocksdb::Logger {
  public:
   explicit RocksdbInfoLog(const std::string& database)

@@ -8,7 +8,7 @@
 namespace skua::kv::internal {
 namespace {
 
-/// RocksDB's own limit is out of the way, but there.
+/// RocksDB's own limit is this many times ours, so that it does not take effect before ours.
 constexpr size_t kManagersShare = 4;
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr size_t kManagersShare = 4;
 Memtables::Memtables(size_t bytes, const std::shared_ptr<rocksdb::Cache>& cache)
     : bytes_(bytes), manager_(std::make_shared<rocksdb::WriteBufferManager>(kManagersShare * bytes, cache)) {}
 
-/// Of those that can be flushed.
+/// The database with the largest memtable, of those that can be flushed; null: none can be.
 Memtables::Open Memtables::largest() const {
   Open largest;
   uint64_t most = 0;
@@ -47,7 +47,7 @@ void Memtables::make_room() {
   if (manager_->mutable_memtable_memory_usage() <= bytes_ / 4 * 3 && manager_->memory_usage() <= bytes_) return;
   const std::lock_guard lock(mutex_);
   const bool full = manager_->memory_usage() > bytes_;
-  if (!full && manager_->mutable_memtable_memory_usage() <= bytes_ / 4 * 3) return;  // another writer has seen to it
+  if (!full && manager_->mutable_memtable_memory_usage() <= bytes_ / 4 * 3) return;  // another writer has made room
   const Open open = largest();
   if (open.db == nullptr) return;
   (void)open.background->flush(*open.db, full ? Wait::kYes : Wait::kNo);

@@ -3,9 +3,9 @@
 //    |  being flushed   |            written to: A        B    C          D            |
 //    0                                                                           3/4   1   of the memory
 //
-// When those that are written to have more than three quarters of the memory, the largest one is flushed, whoever wrote last:
-// RocksDB itself would flush the writer's, and write many tables of next to nothing. When all together have more than the memory, a
-// writer waits for that flush.
+// When the memtables that are being written to take more than three quarters of the memory, the largest of them is
+// flushed, whichever database was written last. RocksDB by itself would flush the memtable of the last writer, and so
+// write many small tables. When all memtables together take more than the memory, a writer waits for the flush.
 #ifndef SKUA_KVSTORE_STORAGE_ROCKSDB_MEMTABLES_H_
 #define SKUA_KVSTORE_STORAGE_ROCKSDB_MEMTABLES_H_
 
@@ -25,18 +25,18 @@ class RocksdbBackground;
 /// Thread: any.
 class Memtables {
  public:
-  /// `bytes` are charged to `cache`.
+  /// `bytes` is the memory for all memtables; what they take is charged to `cache`.
   Memtables(size_t bytes, const std::shared_ptr<rocksdb::Cache>& cache);
 
-  /// What the databases are opened with.
+  /// The manager that the databases must be opened with.
   [[nodiscard]] const std::shared_ptr<rocksdb::WriteBufferManager>& manager() const { return manager_; }
 
-  /// `background`: the database's listener, which outlives it here.
+  /// Adds an open database. `background` is its listener. Both must stay until remove().
   void add(rocksdb::DB& db, RocksdbBackground& background);
-  /// Before it is closed.
+  /// Must be called before the database is closed.
   void remove(rocksdb::DB& db);
 
-  /// After each write. A flush that fails makes the database refuse the next write.
+  /// Must be called after each write; may wait for a flush. If the flush fails, the database refuses the next write.
   void make_room();
 
  private:

@@ -16,7 +16,7 @@
 namespace skua::kv {
 namespace {
 
-/// Without one of ours RocksDB begins a log file in the directory.
+/// Without a logger of ours RocksDB makes a log file in the directory.
 class SilentLogger final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -26,13 +26,13 @@ class SilentLogger final : public rocksdb::Logger {
 rocksdb::Options read_only_options() {
   rocksdb::Options options;
   options.info_log = std::make_shared<SilentLogger>();
-  // Tables are opened when they are used, so that a damaged one does not hide the others.
+  // Tables are opened only when they are used, so that a damaged table does not hide the others.
   options.max_open_files = 64;
   options.skip_stats_update_on_db_open = true;
   return options;
 }
 
-/// RocksDB begins some names with a slash and leaves it out of others.
+/// RocksDB starts some names with a slash and others without.
 std::string join_path(const std::string& directory, const std::string& name) {
   return name.starts_with('/') ? directory + name : directory + "/" + name;
 }
@@ -83,11 +83,11 @@ class RocksdbOfflineDb final : public OfflineDb {
   }
 
  private:
-  absl::Status internal_rows_;  // whether they could be read
+  absl::Status internal_rows_;  // OK: they could be read
   const uint32_t format_;
   std::atomic<int> open_count_{0};
   std::unique_ptr<ShardDb> db_;
-  rocksdb::DB* rocksdb_;  // db_'s
+  rocksdb::DB* rocksdb_;  // owned by db_
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are; a value is its version, perhaps its
-// expiry, and then its bytes; the record about the shard itself, with the applied index, is at the empty key and in
-// every batch (rocksdb_internal.h), so that whatever prefix of the batches a crash leaves knows how far it goes.
+// One shard in one RocksDB database, without RocksDB's log. Keys are stored as they are. A stored value is the version,
+// then the expiry if there is one, then the bytes. The record about the shard itself, with the applied index, lies at
+// the empty key and is in every batch (rocksdb_internal.h). So whatever prefix of the batches a crash leaves, the
+// database knows its applied index.
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
@@ -20,16 +21,18 @@
 namespace skua::kv::internal {
 namespace {
 
-/// A batch whose buffer grew above this is replaced after its use.
+/// A batch whose buffer grew above this size is replaced after its use.
 constexpr size_t kBatchBytesKept = size_t{4} << 20;
 
-/// Free on the disk before a database goes on that had no room.
+/// This much must be free on the disk, besides room for what is in memory, before a database goes on after its disk was
+/// full.
 constexpr uint64_t kRoomBytesMin = uint64_t{2} << 20;
 
-/// A checkpoint's own flush waits inside RocksDB (rocksdb_background.h). What is written later need not be in it.
+/// A checkpoint makes no flush of its own, because that would wait inside RocksDB (rocksdb_background.h). What is
+/// written after our flush need not be in it.
 constexpr uint64_t kNoFlush = UINT64_MAX;
 
-/// So many effects ahead are fetched into the cache while a table is written.
+/// While a table file is written, this many effects ahead are fetched into the cache.
 constexpr size_t kPrefetchEffects = 8;
 constexpr size_t kPrefetchValueBytes = 256;
 
@@ -61,7 +64,7 @@ class RocksdbShardDb final : public ShardDb {
 
   ~RocksdbShardDb() override {
     if (memtables_ != nullptr) memtables_->remove(*db_);
-    // What is not flushed is in the worker's log.
+    // What cannot be flushed is in the worker's log.
     (void)background_->flush(*db_);
     (void)db_->Close();
     open_count_.fetch_sub(1);
@@ -88,19 +91,20 @@ class RocksdbShardDb final : public ShardDb {
   }
 
   [[nodiscard]] absl::Status ingest(std::span<const AppliedEffect> sorted_effects, uint64_t applied_index) override {
-    // The shard's own record is in the memtable if there is one.
+    // A memtable, if there is one, has the shard's own record, and so overlaps the table file. RocksDB would flush it
+    // and wait for that inside (rocksdb_background.h).
     if (auto flushed = flush(); !flushed.ok()) return flushed.status();
     const std::string path = db_->GetName() + "/ingest.sst";
-    (void)db_->GetEnv()->DeleteFile(path);  // what a crash left
+    (void)db_->GetEnv()->DeleteFile(path);  // a leftover of a crash
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     rocksdb::Status status = writer.Open(path);
     note_expiring_blobs(sorted_effects);
-    // The empty key is the first one.
+    // The empty key sorts first.
     if (status.ok()) status = writer.Put(to_slice(kMetaKey), encode_meta(meta(applied_index)));
     std::string value;
     for (size_t i = 0; status.ok() && i < sorted_effects.size(); ++i) {
       const AppliedEffect& effect = sorted_effects[i];
-      // Sorted, they lie all over the memory.
+      // Effects in key order lie scattered in memory.
       if (i + kPrefetchEffects < sorted_effects.size()) prefetch(sorted_effects[i + kPrefetchEffects]);
       if (!effect.value) {
         status = writer.Delete(to_slice(effect.key));
@@ -114,7 +118,7 @@ class RocksdbShardDb final : public ShardDb {
     if (status.ok()) status = writer.Finish();
     rocksdb::IngestExternalFileOptions options;
     options.move_files = true;
-    options.write_global_seqno = false;  // into the file once more, with a sync of its own, for RocksDB before 5.16
+    options.write_global_seqno = false;  // else RocksDB writes and syncs the file once more, for versions before 5.16
     if (status.ok()) status = db_->IngestExternalFile({path}, options);
     if (!status.ok()) return to_status(status, "ingesting writes", db_->GetName());
     applied_index_.store(applied_index, std::memory_order_release);
@@ -141,7 +145,7 @@ class RocksdbShardDb final : public ShardDb {
   [[nodiscard]] uint64_t applied_index() const override { return applied_index_.load(std::memory_order_acquire); }
 
   [[nodiscard]] absl::Status get(std::string_view key, PinnedValue& out) override {
-    // The empty key holds the shard's own record, very long ones the engine's.
+    // The empty key holds the shard's own record; keys above the limit are the engine's own.
     if (key.empty() || key.size() > kKeyBytesMax) return absl::NotFoundError("no such key");
     auto stored = std::make_unique<rocksdb::PinnableSlice>();
     const rocksdb::Status status = db_->Get(read_options_, db_->DefaultColumnFamily(), to_slice(key), stored.get());
@@ -163,7 +167,7 @@ class RocksdbShardDb final : public ShardDb {
     const auto meta = decode_meta(to_view(it->value()));
     if (!meta.ok()) return meta.status();
     if (range.start.empty()) {
-      it->Next();  // past the shard's own record
+      it->Next();  // skip the shard's own record
     } else {
       it->Seek(to_slice(range.start));
       if (range.start_exclusive && it->Valid() && to_view(it->key()) == range.start) it->Next();
@@ -190,7 +194,7 @@ class RocksdbShardDb final : public ShardDb {
 
   void give_back_internal_rows(std::vector<InternalRow>&& rows) override { internal_rows_ = std::move(rows); }
 
-  /// Once, before the database is handed out.
+  /// Reads the engine's own rows. Called once, before the database is handed out.
   [[nodiscard]] absl::Status read_internal_rows() {
     const std::string begin = internal_keys_begin();
     const std::string end = internal_keys_end();
@@ -199,7 +203,7 @@ class RocksdbShardDb final : public ShardDb {
     options.iterate_upper_bound = &bound;
     const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
     for (it->Seek(begin); it->Valid(); it->Next()) {
-      if (!is_internal_key(it->key())) continue;  // the user's key of nothing but zeros
+      if (!is_internal_key(it->key())) continue;  // a user's key of zeros only
       const auto row = split_version(it->value());
       if (!row) return truncated_value();
       internal_rows_.push_back(
@@ -211,7 +215,7 @@ class RocksdbShardDb final : public ShardDb {
   [[nodiscard]] StoreStats stats() const override {
     StoreStats stats{.last_index = applied_index()};
     (void)db_->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &stats.keys_estimate);
-    if (stats.keys_estimate > 0) --stats.keys_estimate;  // the shard's own record
+    if (stats.keys_estimate > 0) --stats.keys_estimate;  // without the shard's own record
     (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &stats.disk_bytes);
     uint64_t blob_bytes = 0;
     (void)db_->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &blob_bytes);
@@ -220,7 +224,8 @@ class RocksdbShardDb final : public ShardDb {
   }
 
  private:
-  /// What failed because the disk was full is tried again when there is room.
+  /// Runs `operation`. If the disk was full before, first checks that there is room, and resumes the database.
+  /// Afterwards clears the error of a compaction that found no room.
   template <typename Operation>
   rocksdb::Status with_room(const Operation& operation) {
     if (rocksdb::Status status = background_->why(); !status.ok()) {
@@ -232,7 +237,7 @@ class RocksdbShardDb final : public ShardDb {
     return status;
   }
 
-  /// For what is in memory, twice.
+  /// True if the disk has room for twice what is in memory, and a reserve.
   [[nodiscard]] bool has_room() const {
     uint64_t in_memory = 0;
     uint64_t free_bytes = 0;
@@ -241,7 +246,8 @@ class RocksdbShardDb final : public ShardDb {
     return free_bytes >= kRoomBytesMin + 2 * in_memory;
   }
 
-  /// Once true it stays so: nobody counts what is left of them.
+  /// Sets expiring_blobs_ if one of `effects` needs it. It is never cleared, because values that expire in blob files
+  /// are not counted.
   void note_expiring_blobs(std::span<const AppliedEffect> effects) {
     const auto expiring_blob = [](const AppliedEffect& effect) {
       return effect.expires_at != 0 && effect.value && effect.value->size() + kValuePrefixBytesMax >= kBlobBytesMin;
@@ -281,7 +287,7 @@ class RocksdbShardDb final : public ShardDb {
   const ExpiringBlobs expiring_blobs_;
   const rocksdb::ReadOptions read_options_;
   rocksdb::WriteOptions write_options_;
-  rocksdb::WriteBatch batch_;  // apply's
+  rocksdb::WriteBatch batch_;  // used by apply()
   std::vector<InternalRow> internal_rows_;
   std::atomic<uint64_t> applied_index_;
 };

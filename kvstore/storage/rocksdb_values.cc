@@ -1,4 +1,4 @@
-// What stands before a value in a database, and the filter that drops values whose time has come.
+// What stands before a value in a database, and the filter that drops values that have expired.
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -14,8 +14,9 @@ uint64_t system_now_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
 }
 
-/// One compaction's; a removed row becomes a deletion where older ones may lie below it. To look at a value in a blob file is to
-/// read it: that is not done in a database that has none which expire.
+/// The filter of one compaction. RocksDB replaces a row that it removes by a deletion where older rows may lie below.
+/// To look at a value in a blob file the filter must read it, so it does not do that in a database without values that
+/// expire in blob files.
 class ExpiryFilter final : public rocksdb::CompactionFilter {
  public:
   ExpiryFilter(uint64_t now_ms, bool reads_blobs) : now_ms_(now_ms), reads_blobs_(reads_blobs) {}

@@ -1,9 +1,10 @@
-// Names and directories of what a node keeps:
+// Names of the directories in which a node keeps its data:
 //
 //    <data-dir>/shards/<table id>-<shard>/    a shard's database
 //    <data-dir>/log/<worker>/                 a worker's log
 //
-// and the steps by which directories come and go so that a crash leaves them whole or marked as leftovers.
+// and the steps that create and remove directories. After a crash in the middle of these steps a directory is either
+// complete or has a name that marks it as a leftover.
 #ifndef SKUA_KVSTORE_STORAGE_SHARD_FILES_H_
 #define SKUA_KVSTORE_STORAGE_SHARD_FILES_H_
 
@@ -20,23 +21,23 @@ namespace skua::kv::files {
 [[nodiscard]] std::string shards_dir(const std::string& data_dir);
 [[nodiscard]] std::string log_dir(const std::string& data_dir, uint32_t worker);
 
-/// "<table_id>-<shard>", and back to its numbers.
+/// "<table_id>-<shard>", and the shard of such a name; nullopt for any other name.
 [[nodiscard]] std::string shard_name(ShardId id);
 [[nodiscard]] std::optional<ShardId> parse_shard_name(const std::string& name);
 
-/// What directories are called while they are made, brought from elsewhere, and removed.
+/// The prefixes that the names of directories have while they are made, received from elsewhere, and removed.
 inline constexpr char kNewPrefix[] = ".new-";
 inline constexpr char kIngestPrefix[] = ".in-";
 inline constexpr char kTrashPrefix[] = ".trash-";
-/// Removes what a crash left in `directory` in the middle of these. While nobody is at it.
+/// Removes the leftovers of these steps from `directory`. Nobody may be working there.
 [[nodiscard]] absl::Status remove_leftovers(const std::string& directory);
 
-// Errors name the path: RESOURCE_EXHAUSTED for a full disk, INTERNAL else.
+// The errors name the path. RESOURCE_EXHAUSTED: the disk is full; INTERNAL: anything else.
 [[nodiscard]] absl::Status io_error(const char* what, const std::string& path, const std::error_code& code);
 [[nodiscard]] absl::Status sync_directory(const std::string& path);
-/// OK if there is nothing.
+/// Removes the directory and everything in it. OK if it does not exist.
 [[nodiscard]] absl::Status remove_tree(const std::string& path);
-/// Durable when it returns; `parent` is the directory of both.
+/// Renames `from` to `to`; both lie in the directory `parent`. The new name is durable when this returns OK.
 [[nodiscard]] absl::Status rename_and_sync(const std::string& from, const std::string& to, const std::string& parent);
 
 }  // namespace skua::kv::files

@@ -14,7 +14,7 @@ namespace skua::kv {
 namespace {
 
 struct Handle {
-  uint64_t prefix = 0;  // big endian, zeros behind a short key's end
+  uint64_t prefix = 0;  // big endian; zeros behind the end of a short key
   uint32_t place = 0;
 };
 
@@ -52,7 +52,7 @@ void sort_last_of_key(std::vector<AppliedEffect>& effects) {
   sorted.reserve(effects.size());
   for (size_t i = 0; i < handles.size(); ++i) {
     const AppliedEffect& effect = effects[handles[i].place];
-    // Keys are far away in memory: they are looked at only if their prefixes do not tell.
+    // Reading a key may miss the cache, so keys are compared only if their prefixes are equal.
     const bool is_new = i == 0 || handles[i].prefix != handles[i - 1].prefix || sorted.back().key != effect.key;
     if (is_new) sorted.push_back(effect);
   }

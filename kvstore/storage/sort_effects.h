@@ -1,7 +1,8 @@
 // Sorts very many effects by key, for table files.
 //
-// Comparing keys costs two cache misses each, and keys tend to begin alike. So what is sorted is small: the eight bytes behind
-// what all keys have in common, as a number, and the effect's place; keys are looked at where these are equal.
+// Comparing two keys costs two cache misses, and keys often have a common beginning. So small handles are sorted: the
+// eight bytes behind the beginning that all keys have in common, as a number, and the place of the effect. Keys are
+// compared only where these numbers are equal.
 #ifndef SKUA_KVSTORE_STORAGE_SORT_EFFECTS_H_
 #define SKUA_KVSTORE_STORAGE_SORT_EFFECTS_H_
 
@@ -11,7 +12,8 @@
 
 namespace skua::kv {
 
-/// By key, of each key only its last effect. Before, the effects stand in the order of their versions. Fewer than 2^32.
+/// Sorts by key, and keeps only the last effect of each key. The effects must come in the order of their versions, and
+/// be fewer than 2^32.
 void sort_last_of_key(std::vector<AppliedEffect>& effects);
 
 }  // namespace skua::kv

@@ -1,9 +1,10 @@
-// A thread sleeps until somebody signals. A signal costs an exchange, and a system call only if the thread sleeps.
+// Lets a thread sleep until another thread signals. A signal costs an atomic exchange, and a system call only if the
+// thread sleeps.
 //
 //    state   idle --wait()--> sleeping --signal()--> idle     (wakes)
 //            idle --signal()--> signalled --wait()--> idle    (does not sleep: nothing is lost)
 //
-// Everything written before signal() is seen after the wait() that it ends.
+// Everything that was written before signal() is visible after the wait() that this signal ends.
 #ifndef SKUA_KVSTORE_STORAGE_WAKE_UP_H_
 #define SKUA_KVSTORE_STORAGE_WAKE_UP_H_
 

@@ -1,6 +1,7 @@
-// Deliberate faults of the storage engine, compiled in only for the crash test's self-test (see rpc/protocol/protocol_mutants.h for the
-// idea; kvstore/log/log_mutants.h and kvstore/memory/memory_mutants.h for the parts below). In every other build engine_mutant() is the constant false and
-// costs nothing.
+// Deliberate faults of the storage engine. They are compiled in only for the crash test's self-test: the test must find
+// each of them. rpc/protocol/protocol_mutants.h explains the idea; kvstore/log/log_mutants.h and
+// kvstore/memory/memory_mutants.h have the faults of the parts below. In every other build engine_mutant() is the
+// constant false and costs nothing.
 #ifndef SKUA_KVSTORE_TYPES_ENGINE_MUTANTS_H_
 #define SKUA_KVSTORE_TYPES_ENGINE_MUTANTS_H_
 
@@ -8,20 +9,20 @@ namespace skua::kv {
 
 enum class EngineMutant {
   kNone,
-  kTruncateUnflushed,  // the log is told that what a database has in memory is durable
-  kCoalesceFirst,      // of several writes of a key in one batch, the first one reaches the database
-  kCleanWhenQueued,    // memory takes for clean what the applier has taken, before the database shows it
-  kAnswerFromPending,  // a write that a pending effect refuses is answered before that effect is durable
-  kOvertakeParked,     // a write passes earlier ones of its key that wait for a read
-  kKeepIndexes,        // after a refusal a shard counts on from an index that was not written
+  kTruncateUnflushed,  // the log is told that a database's unflushed memtable is durable
+  kCoalesceFirst,      // of several writes of a key in one batch, the first one reaches the database, not the last
+  kCleanWhenQueued,    // memory marks a write clean when the applier has queued it, before the database has it
+  kAnswerFromPending,  // a write that is refused because of a pending effect is answered before that effect is durable
+  kOvertakeParked,     // a write overtakes earlier writes of its key that wait for a read
+  kKeepIndexes,        // after the log refused records, a shard counts on from an index that was never written
   kIgnoreLogFailure,   // a write is acknowledged although the log failed
-  kCloseUnflushed,     // a shard leaves the log before its database is durable
-  kEndUnflushed,       // recovery lets the log go before the databases are durable
-  kReplayOldest,       // recovery applies the first write of a key in a chunk
-  kDropDedupRecord,    // a mutation's completion is forgotten as soon as it is there: a retry is executed again
-  kForgetByWallClock,  // wall clocks decide who was silent for long: when one jumps, a retry is executed again
-  kForgetRefusals,     // a mutation without effect leaves no result: an earlier attempt that comes late is executed
-  kReissueIndices,     // after an end that may have lost answered writes a shard counts on from what is left
+  kCloseUnflushed,     // a shard is closed, and leaves the log, before its database is flushed
+  kEndUnflushed,       // recovery releases the log before the databases are flushed
+  kReplayOldest,       // recovery applies the first write of a key in a chunk, not the last
+  kDropDedupRecord,    // no mutation's completion is remembered: a retry is executed again
+  kForgetByWallClock,  // a wall clock decides which clients were silent: when it jumps, a retry is executed again
+  kForgetRefusals,     // a mutation without effect leaves no result: an earlier attempt that arrives late is executed
+  kReissueIndices,     // after an end that may have lost answered writes, a shard gives out their indices again
   kSplitBatch,         // the applier may end a round in the middle of a batch
 };
 

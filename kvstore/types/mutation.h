@@ -1,9 +1,9 @@
-// A shard's name, and writes to it.
+// The name of a shard, the mutations of a shard, and their results.
 //
-// Every key that exists has a version: the shard's index of its last write. Indices rise by one with each mutation that
-// takes effect and never go back or repeat, not through deletes and not through a restart; after one that was not in order they
-// jump (shard_life.h). Version 0 means "absent". What
-// a batch writes has one version: it is one mutation.
+// Every key that exists has a version: the shard's index of the last write to the key. A shard gives each mutation that
+// takes effect an index; indices rise by one. An index never goes back and is never used twice, not after deletes and
+// not after a restart. After a run of the shard that did not end in order the indices jump ahead (shard_life.h).
+// Version 0 means "absent". All writes of a batch have the same version, because a batch is one mutation.
 #ifndef SKUA_KVSTORE_TYPES_MUTATION_H_
 #define SKUA_KVSTORE_TYPES_MUTATION_H_
 
@@ -16,7 +16,7 @@
 
 namespace skua::kv {
 
-/// A shard of a table on this node.
+/// Names a shard of a table.
 struct ShardId {
   uint32_t table_id = 0;
   uint32_t shard = 0;
@@ -24,11 +24,11 @@ struct ShardId {
   friend auto operator<=>(const ShardId&, const ShardId&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14
 };
 
-/// When a mutation happens at all.
+/// The condition under which a mutation is applied.
 struct Condition {
   enum class Kind : uint8_t { kNone = 0, kIfVersion = 1, kIfAbsent = 2 };
   Kind kind = Kind::kNone;
-  uint64_t version = 0;  ///< kIfVersion: the version the key must have; else 0
+  uint64_t version = 0;  ///< kIfVersion: the version that the key must have; else 0
 
   static Condition none() { return {}; }
   static Condition if_version(uint64_t version) { return {Kind::kIfVersion, version}; }
@@ -36,16 +36,16 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-/// One write, as views that the submitter keeps alive until its result is there.
+/// One write. Its members are views; the submitter keeps the bytes alive until the result is there.
 struct Mutation {
   enum class Kind : uint8_t { kPut, kDelete, kPatch, kAdd, kAppend, kExpire };
   Kind kind = Kind::kPut;
-  bool create_if_missing = false;  ///< kPatch: a missing key is an empty row
+  bool create_if_missing = false;  ///< kPatch: a missing key counts as an empty row
   Condition condition{};
   std::string_view key{};
-  ByteSpan value{};     ///< kPut: the value; kPatch: the fields in row format; kAppend: what is appended
-  uint64_t ttl_ms = 0;  ///< kPut, kExpire: absent after so long; 0: never
-  int64_t delta = 0;    ///< kAdd
+  ByteSpan value{};     ///< kPut: the value; kPatch: the fields in row format; kAppend: the bytes to append
+  uint64_t ttl_ms = 0;  ///< kPut, kExpire: the key is absent after this time; 0: never
+  int64_t delta = 0;    ///< kAdd: added to the counter
 
   static Mutation put(std::string_view key, ByteSpan value, Condition condition = {}, uint64_t ttl_ms = 0) {
     return {Kind::kPut, false, condition, key, value, ttl_ms, 0};
@@ -67,26 +67,28 @@ struct Mutation {
   }
 };
 
-/// What became of a mutation.
-///   kOk                 done; version = its index
+/// The result of a mutation.
+///   kOk                 the mutation is done; version = its index
 ///   kNotFound           DELETE, PATCH or EXPIRE of a key that is absent; version = 0
-///   kAlreadyExists      if_absent; version = the key's
-///   kVersionMismatch    if_version; version = the key's, 0 if absent
+///   kAlreadyExists      if_absent, and the key exists; version = the key's
+///   kVersionMismatch    if_version, and the key has another version; version = the key's, 0 if absent
 ///   kNotARow            PATCH of a value that is not a row; version = the key's
 ///   kNotANumber         ADD to a value that is no decimal int64; version = the key's
 ///   kCounterOverflow    ADD beyond an int64; version = the key's
-///   kInvalidArgument    key or value outside of codec/size_limits.h, also after APPEND or PATCH, or a malformed patch; or more
-///                       bytes than a record of the log may have
-///   kStaleRetry         its seq is below the client's first_incomplete, or below what the shard has forgotten to make room; an earlier
-///                       attempt may have been applied. version = from which seq on the client's writes are taken
-///   kTooManyIncomplete  the client has kIncompleteMax results here, or too many bytes of batches' results
+///   kInvalidArgument    a key or value outside of codec/size_limits.h, also as the result of APPEND or PATCH; a
+///                       malformed patch; or more bytes than a record of the log may have
+///   kStaleRetry         the seq is below the client's first_incomplete, or below what the shard has forgotten to make
+///                       room; an earlier attempt may have been applied. version = the first seq of the client that the
+///                       shard accepts
+///   kTooManyIncomplete  the shard keeps kIncompleteMax results of the client, or too many bytes of its batches'
+///                       results
 ///   kResourceExhausted  a queue or the log is full, or the shard has no room for another client; not applied
-///   kStorageFailed      the log's write or sync failed; it may or may not survive a restart
+///   kStorageFailed      the log's write or sync failed; the mutation may or may not survive a restart
 ///   kShardReadOnly      refused because of an earlier failure; not applied
 struct MutationResult {
   KvStatus status = KvStatus::kOk;
   uint64_t version = 0;
-  int64_t value = 0;  ///< kAdd: the counter now
+  int64_t value = 0;  ///< kAdd: the counter after the addition
 
   friend bool operator==(const MutationResult&, const MutationResult&) = default;
 };

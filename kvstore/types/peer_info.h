@@ -1,4 +1,4 @@
-// Another node, as the shard map has it.
+// Another node, as the shard map describes it.
 #ifndef SKUA_KVSTORE_TYPES_PEER_INFO_H_
 #define SKUA_KVSTORE_TYPES_PEER_INFO_H_
 
@@ -10,9 +10,9 @@ namespace skua::kv {
 struct PeerInfo {
   std::string uuid;
   std::string grpc_address;
-  uint64_t incarnation = 0;          ///< of its process
-  uint64_t storage_incarnation = 0;  ///< of its data; 0: not known, any is taken
-  uint32_t worker_count = 0;         ///< 0: not known, at most kPeerWorkersMax
+  uint64_t incarnation = 0;          ///< incarnation of the node's process
+  uint64_t storage_incarnation = 0;  ///< incarnation of the node's data; 0: not known, any is accepted
+  uint32_t worker_count = 0;         ///< 0: not known; then assume kPeerWorkersMax, the most that a node has
 
   friend bool operator==(const PeerInfo&, const PeerInfo&) = default;
 };

@@ -1,7 +1,7 @@
-// A value that stays readable, where it lies, for as long as somebody holds this.
+// A value whose bytes stay where they are and stay readable as long as a PinnedValue holds them.
 //
-// Whatever keeps the bytes alive (a region of the memory tier, a pinned RocksDB block) hides behind one pointer and one function, so
-// that a server can send the bytes without copying and give them back when the transport is done.
+// The owner of the bytes (a region of the memory tier, or a pinned RocksDB block) hides behind one pointer and one
+// function. So a server can send the bytes without a copy, and give them back when the transport has sent them.
 #ifndef SKUA_KVSTORE_TYPES_PINNED_VALUE_H_
 #define SKUA_KVSTORE_TYPES_PINNED_VALUE_H_
 
@@ -12,16 +12,16 @@
 
 namespace skua::kv {
 
-/// Move-only; releases on destruction. Thread: one at a time, but it may be destroyed on another thread than it was
-/// filled on. Lifetime: ends before the store that filled it is closed.
+/// Move-only; the destructor releases the bytes. Thread: one at a time; it may be destroyed on another thread than the
+/// one that filled it. Lifetime: must end before the store that filled it is closed.
 class PinnedValue {
  public:
   /// Gives `owner` back. Thread: any. Must not block for long: it may run on a polling thread.
   using Release = void (*)(void* owner);
 
   PinnedValue() = default;
-  /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for bytes that outlive
-  /// everything.
+  /// `bytes` stay valid until `release(owner)`, which is called once. `release` may be null for bytes that are never
+  /// freed.
   PinnedValue(ByteSpan bytes, uint64_t version, void* owner, Release release, uint64_t expires_at = 0)
       : bytes_(bytes), version_(version), expires_at_(expires_at), owner_(owner), release_(release) {}
 
@@ -49,11 +49,11 @@ class PinnedValue {
   [[nodiscard]] ByteSpan bytes() const { return bytes_; }
   /// The shard's index of the write that made the value.
   [[nodiscard]] uint64_t version() const { return version_; }
-  /// Of a value from a database: unix time in ms from which on the key is absent; 0: never. The memory tier tells it apart
-  /// from the value (MemoryTier::Lookup).
+  /// The unix time in ms from which on the key is absent; 0: never. Set only for values from a database: the memory
+  /// tier returns the expiry beside the value (MemoryTier::Lookup).
   [[nodiscard]] uint64_t expires_at() const { return expires_at_; }
 
-  /// The same in memory of its own, which outlives the store.
+  /// A copy of the value in memory of its own. The copy may outlive the store.
   [[nodiscard]] PinnedValue copied() const {
     auto* const memory = new std::byte[bytes_.size()];
     copy_bytes(memory, bytes_);
@@ -73,12 +73,14 @@ class PinnedValue {
     release_ = nullptr;
   }
 
-  /// The right and duty to call `release(owner)` (if not null) once; bytes() seen before stay valid until then.
+  /// The right and duty to call `release(owner)` once, if `release` is not null. The span that bytes() returned before
+  /// stays valid until then.
   struct Pin {
     void* owner;
     Release release;
   };
-  /// Hands the pin to someone who keeps a C-style callback, such as a transport's completion; becomes empty.
+  /// Hands over the pin, for users that keep a C-style callback, such as the completion of a transport. This object
+  /// becomes empty.
   [[nodiscard]] Pin detach() {
     const Pin pin = {owner_, std::exchange(release_, nullptr)};
     reset();

@@ -1,4 +1,4 @@
-// A worker as the shard manager sees it.
+// The interface of a worker for the shard manager.
 #ifndef SKUA_KVSTORE_WORKER_SHARD_HOST_H_
 #define SKUA_KVSTORE_WORKER_SHARD_HOST_H_
 
@@ -15,27 +15,26 @@
 
 namespace skua::kv {
 
-/// Workers of the nodes that hold replicas of a shard.
+/// The number of the worker that holds a replica of a shard, for each node that has one.
 using ReplicaPlaces = std::map<NodeId, uint32_t>;
 
-/// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each
-/// does.
+/// Thread: any but the worker's. Calls take effect later, in their order. ShardServer says what each call does.
 class ShardHost {
  public:
   virtual ~ShardHost() = default;
 
   virtual void expect(ShardId id, uint64_t epoch) = 0;
   virtual void serve(ShardId id, ShardDb& db) = 0;
-  /// Instead of serve(), for a replica.
+  /// Called instead of serve() for a replica.
   virtual void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) = 0;
-  /// The view of the newest map, and where its replicas are. After serve_replica().
+  /// The view of the shard in the newest map, and the workers of its replicas. Called after serve_replica().
   virtual void set_view(ShardId id, const View& view, const ReplicaPlaces& places) = 0;
   virtual void view_persisted(ShardId id, uint64_t epoch) = 0;
   virtual void unsynced_allowed(ShardId id) = 0;
   virtual void set_peers(std::vector<PeerInfo> peers) = 0;
   virtual void set_failed(ShardId id, std::string why) = 0;
-  /// `on_idle` runs on the worker's thread, once, when nothing uses the database; it must not block. It
-  /// does not run if the worker stops first.
+  /// `on_idle` runs once, on the worker's thread, when nothing uses the database. It must not block. It does not run if
+  /// the worker stops first.
   virtual void remove(ShardId id, std::function<void()> on_idle) = 0;
   virtual void set_map_revision(uint64_t revision) = 0;
 };

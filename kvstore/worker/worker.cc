@@ -12,12 +12,12 @@
 namespace skua::kv {
 namespace {
 
-/// At shutdown replies that are under way get this long to leave.
+/// At shutdown, replies that are under way have this time to leave.
 constexpr DurationNs kFlushTimeoutNs = 500 * kMillisecond;
-/// And this long without any traffic is taken to mean that they have left.
+/// If there is no traffic for this time, they are taken to have left.
 constexpr DurationNs kFlushQuietNs = 20 * kMillisecond;
 
-/// The longest sleep; everything that matters wakes the thread.
+/// The longest sleep of the thread. Everything that matters wakes the thread before.
 constexpr DurationNs kIdleWaitNs = 100 * kMillisecond;
 
 }  // namespace
@@ -58,7 +58,7 @@ Worker::~Worker() {
 }
 
 void Worker::run() {
-  // For people looking at top(1); a failure changes nothing.
+  // The name is for people who look at top(1). A failure changes nothing.
   static_cast<void>(pthread_setname_np(pthread_self(), absl::StrCat("worker-", options_.index).c_str()));
   endpoint_->adopt_thread();
   server_->bind_to_this_thread();
@@ -84,7 +84,7 @@ void Worker::flush() {
 }
 
 void Worker::post(absl::AnyInvocable<void()> task) {
-  // False: the worker has stopped, and so has whatever the task was about.
+  // post_waiting() returns false if the worker has stopped. Then the task is not needed any more.
   static_cast<void>(mailbox_->post_waiting(std::move(task)));
 }
 
@@ -193,7 +193,7 @@ WorkerStats Worker::collect_stats() const {
 }
 
 void Worker::drain() {
-  // Waits: the engine may only be stopped when nothing is asked of it any longer.
+  // Waits, because the engine may only be stopped when no request needs it any longer.
   const auto done = std::make_shared<std::promise<void>>();
   const bool posted = mailbox_->post_waiting([this, done] {
     if (replication_ != nullptr) replication_->drain();

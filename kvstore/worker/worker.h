@@ -4,14 +4,14 @@
 //      shard manager, gRPC --- mailbox --->  poll_or_wait(): mailbox, receive, handlers, transmit
 //      log, applier, readers --- mailbox ->     Endpoint --- ShardServer --- WorkerEngine --- databases (not owned)
 //
-// Nothing here is locked: whoever is on another thread posts a task. The thread polls; it never
-// waits for a disk, and sleeps only in the transport's wait (adaptive polling).
+// Nothing here is locked: other threads post tasks to the mailbox. The worker's thread polls. It never waits for a
+// disk, and sleeps only in the transport's wait (adaptive polling).
 //
-// The end, in this order, because each step needs what the next one takes away:
-//   drain()        requests are refused from now on; returns when all that were accepted have been answered
-//   stop_engine()  everything is applied and flushed, the log is closed; the thread polls
-//   (readers stop)
-//   stop()         answers leave, the endpoint goes on its own thread, the thread is joined
+// The end has these steps, in this order. Each step needs something that a later step ends:
+//   drain()        requests are refused from now on; returns when all requests that were accepted have been answered
+//   stop_engine()  everything is applied and flushed, the log is closed; the thread still polls
+//   (the reader pool stops)
+//   stop()         answers leave, the endpoint is destroyed on its own thread, the thread is joined
 //   ~Worker        server, transport
 #ifndef SKUA_KVSTORE_WORKER_WORKER_H_
 #define SKUA_KVSTORE_WORKER_WORKER_H_
@@ -32,7 +32,7 @@
 
 namespace skua::kv {
 
-/// How long an OpenSession waits for a worker, and admin requests for its figures.
+/// How long OpenSession and admin requests wait for an answer of a worker.
 inline constexpr DurationNs kWorkerAnswerTimeoutNs = 2 * kSecond;
 
 struct WorkerOptions {
@@ -47,25 +47,25 @@ struct WorkerOptions {
   PeerBootstrap* bootstrap = nullptr;  ///< outlives the worker; null: no shard is replicated
 };
 
-/// Thread: any for all methods, but never the worker's own; start and end are one thread's.
+/// Thread: any but the worker's own. One thread starts the worker and ends it.
 class Worker final : public ShardHost {
  public:
-  /// Starts the thread. The reader pool and the clock outlive the worker, and it stops before the
-  /// databases that it was given are closed. Errors: ShardServer::create's.
+  /// Starts the thread. The reader pool and the clock outlive the worker. The worker must stop before the databases
+  /// that it was given are closed. Errors: those of ShardServer::create().
   static absl::StatusOr<std::unique_ptr<Worker>> create(const WorkerOptions& options,
                                                         std::unique_ptr<rpc::Transport> transport, const Clock& clock,
                                                         ReaderPool& readers, OpenLog log);
-  /// drain(), stop_engine() and stop() if that was not done; the reader pool must be stopped.
+  /// Calls drain(), stop_engine() and stop() if that was not done. The reader pool must be stopped.
   ~Worker() override;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   [[nodiscard]] uint32_t index() const { return options_.index; }
-  /// How peers reach the endpoint.
+  /// Tells peers how to reach the endpoint.
   [[nodiscard]] const rpc::Descriptor& descriptor() const { return descriptor_; }
 
-  // ShardHost: what ShardServer does, on the worker's thread, in the order of the calls. They wait for
-  // room in the mailbox; after stop() they do nothing.
+  // ShardHost. Each call does what ShardServer's method does, later, on the worker's thread, in the order of the calls.
+  // A call waits for room in the mailbox. After stop() the calls do nothing.
   void expect(ShardId id, uint64_t epoch) override;
   void serve(ShardId id, ShardDb& db) override;
   void serve_replica(ShardId id, ShardDb& db, const ReplicaNotes& notes) override;
@@ -77,24 +77,25 @@ class Worker final : public ShardHost {
   void remove(ShardId id, std::function<void()> on_idle) override;
   void set_map_revision(uint64_t revision) override;
 
-  /// As ShardServer's. UNAVAILABLE, too, if the worker stops or does not get to it in time.
+  /// Like ShardServer's methods. Also UNAVAILABLE if the worker stops or does not answer within kWorkerAnswerTimeoutNs.
   absl::StatusOr<uint64_t> hold_entries(ShardId id);
   void release_entries(ShardId id, uint64_t hold);
-  /// Of an entry of a replica's log; 0: not known (any more).
+  /// The epoch of an entry in the log of the shard's replica; 0: not known (any more), or the worker did not answer.
   uint64_t epoch_of(ShardId id, uint64_t index);
 
-  /// As ShardServer's.
+  /// Like ShardServer's method.
   void set_growth(const absl::Status& growth);
 
-  /// `observer` runs on the worker's thread and must not block.
+  /// Like ShardServer's method. `observer` runs on the worker's thread and must not block.
   void on_newer_map(std::function<void()> observer);
 
-  /// The engine's answer to a session offer. UNAVAILABLE if the worker stops or does not get to it
-  /// within kWorkerAnswerTimeoutNs.
+  /// The endpoint's answer to a session offer. UNAVAILABLE if the worker stops or does not answer within
+  /// kWorkerAnswerTimeoutNs.
   absl::StatusOr<std::string> accept_offer(const std::string& offer, uint64_t source);
-  /// The worker's figures. Errors as above.
+  /// The worker's counters. Errors: as accept_offer().
   absl::StatusOr<WorkerStats> stats();
 
+  /// The steps of the end: see the head of this file.
   void drain();
   /// False: the log had failed.
   bool stop_engine();
@@ -113,12 +114,12 @@ class Worker final : public ShardHost {
   const WorkerOptions options_;
   const Clock& clock_;
   const std::unique_ptr<rpc::Transport> transport_;
-  std::unique_ptr<WorkerReplication> replication_;  // both outlive the endpoint
+  std::unique_ptr<WorkerReplication> replication_;  // replication and server outlive the endpoint
   std::unique_ptr<ShardServer> server_;
   std::unique_ptr<rpc::Endpoint> endpoint_;
   const std::shared_ptr<rpc::Mailbox> mailbox_;
   const rpc::Descriptor descriptor_;
-  bool stopping_ = false;  // the worker thread's
+  bool stopping_ = false;  // used by the worker's thread only
   std::thread thread_;
 };
 

@@ -11,14 +11,15 @@
 namespace skua::kv {
 namespace {
 
-/// A piece of a snapshot is asked for this long.
+/// The timeout of a request for a piece of a snapshot or for entries that follow it.
 constexpr DurationNs kFetchChunkTimeoutNs = 10 * kSecond;
 
-/// Of one peer and shard; more are answered at once, and what they wait for goes as a message of its own.
+/// Open Appends of one peer and shard. A further one is answered at once, without content; the AppendReply that it
+/// waits for goes as a message of its own.
 constexpr size_t kOpenAppendsMax = 64;
 constexpr DurationNs kLostAgainNs = 60 * kSecond;
 constexpr DurationNs kEventsTickNs = 100 * kMillisecond;
-/// While copies run, which time their next requests themselves.
+/// The longest sleep while copies run: they decide themselves when their next requests are due.
 constexpr DurationNs kCopyWaitNs = kMillisecond;
 
 }  // namespace
@@ -107,7 +108,7 @@ const uint32_t* WorkerReplication::worker_of(ShardId shard, NodeId node) const {
   return place == places->second.end() ? nullptr : &place->second;
 }
 
-/// Of what the shard holds; as the control plane says, not as the peer does.
+/// OK: the peer may have the shard's data. The shard map of the control plane decides this, not the peer's word.
 absl::Status WorkerReplication::may_have_data(ShardId shard, PeerAddress peer) const {
   const uint32_t* const worker = worker_of(shard, peer.node);
   if (worker != nullptr && *worker == peer.worker) return absl::OkStatus();
@@ -121,7 +122,7 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
   const Line line{shard, to};
   if (const auto* reply = std::get_if<AppendReply>(&message); reply != nullptr && answer_appends(line, *reply)) return;
   rpc::MessagePtr frame;
-  if (is_append(message)) {  // one without entries
+  if (is_append(message)) {  // an Append without entries
     AppendBuilder& builder = links_->append_builder();
     builder.begin(envelope(shard), std::get<Append>(message), links_->make_message());
     frame = builder.finish();
@@ -137,7 +138,7 @@ void WorkerReplication::send(ShardId shard, NodeId to, const ReplicaMessage& mes
   if (worker != nullptr) static_cast<void>(links_->send({to, *worker}, std::move(frame)));
 }
 
-/// True: a response carried it.
+/// Answers the open Appends that `reply` covers. True: a response carried `reply`, so it needs no message.
 bool WorkerReplication::answer_appends(const Line& line, const AppendReply& reply) {
   const auto open = open_appends_.find(line);
   if (open == open_appends_.end()) return false;
@@ -146,7 +147,7 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
   while (!appends.empty() && appends.front().is_reached(reply.levels)) {
     rpc::ReplyToken token = std::move(appends.front().reply);
     appends.pop_front();
-    // The last one carries it: it has waited least, and the levels are of all.
+    // The last Append carries the reply: it has waited least, and the levels cover all of them.
     const bool last = appends.empty() || !appends.front().is_reached(reply.levels);
     rpc::MessagePtr frame = last ? links_->make_frame(envelope(line.first), reply) : links_->make_message();
     carried = carried || last;
@@ -155,8 +156,8 @@ bool WorkerReplication::answer_appends(const Line& line, const AppendReply& repl
   return carried;
 }
 
-/// Those that no AppendReply will answer: of a node that does not lead the shard, of another epoch (in a new one its
-/// primary hears of the log's end by a TailReport), or of entries that the log does not have.
+/// Ends Appends that no AppendReply will answer: their sender does not lead the shard; they are of another epoch (a new
+/// epoch's primary learns the end of the log by a TailReport); or the log does not have their entries.
 void WorkerReplication::end_vain_appends() {
   for (auto it = open_appends_.begin(); it != open_appends_.end();) {
     auto& [line, appends] = *it;
@@ -184,7 +185,8 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
     for (; next < entries.size(); ++next) {
       const ReplicaEntry entry = WorkerEngine::entry_of_record(*entries[next]);
       const AppendEntry out{entry.epoch, entry.time_ms, entry.durability, 0, entry.payload};
-      // The entry may be gone once it was added: a copied one's pin is released.
+      // The id is taken before add(), because the entry may be gone after it: add() releases the pin of an entry that
+      // it copies.
       const EntryId id{entry.index, append.epochs[next]};
       if (!builder.add(out, &WorkerEngine::release_entry_pin, entries[next])) break;
       header.prev = id;
@@ -193,7 +195,7 @@ size_t WorkerReplication::send_entries(ShardId shard, NodeId to, const Append& a
     if (worker == nullptr || !links_->send({to, *worker}, std::move(frame))) break;
     sent = next;
   }
-  // Those that no message took.
+  // Releases the entries that no message took.
   for (; next < entries.size(); ++next) WorkerEngine::release_entry_pin(entries[next]);
   return sent;
 }
@@ -242,14 +244,14 @@ void WorkerReplication::serve_tail(rpc::IncomingCall&& call) {
     if (!builder.add(out, &WorkerEngine::release_entry_pin, tail_[added])) break;
   }
   call.reply.reply(builder.finish());
-  // Those that the message did not take are asked for next.
+  // The peer asks next for the entries that the message did not take.
   for (; added < tail_.size(); ++added) WorkerEngine::release_entry_pin(tail_[added]);
 }
 
 bool WorkerReplication::run_on(DiskThread& thread, Work work, Worked done) {
   return thread.submit([mailbox = mailbox_, work = std::move(work), done = std::move(done)]() mutable {
     absl::Status status = work();
-    // False: the worker is gone, and the copy with it.
+    // post_waiting() returns false if the worker is gone. Its copies are gone with it.
     static_cast<void>(
         mailbox->post_waiting([done = std::move(done), status = std::move(status)]() mutable { done(status); }));
   });
@@ -276,7 +278,7 @@ std::string WorkerReplication::name_of(NodeId node) {
   return peer == peers_.end() ? "?" : peer->second.uuid;
 }
 
-/// The same again and again is told once a minute.
+/// Logs that a link is not there. The same reason is logged once a minute only.
 void WorkerReplication::tell_lost(NodeId node, const absl::Status& why) {
   const TimeNs now = endpoint_->now_ns();
   auto& [told, told_ns] = lost_[node];
@@ -319,7 +321,7 @@ void WorkerReplication::on_peer_message(PeerMessage&& message) {
 
 void WorkerReplication::on_peer_failed(PeerAddress peer, const absl::Status& why) {
   tell_lost(peer.node, why);
-  // Its Appends went with its session, or will not be answered any more: their senders send again.
+  // The peer's Appends are lost with its session, or will not be answered any more. Their senders send them again.
   for (auto& [line, appends] : open_appends_) {
     if (line.second != peer.node) continue;
     for (OpenAppend& append : appends) append.reply.reply(links_->make_message());

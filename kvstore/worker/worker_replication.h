@@ -1,4 +1,4 @@
-// WorkerReplication: the surroundings of one worker's replicas: links to other nodes, and the way to the rest of the node.
+// WorkerReplication: connects one worker's replicas with other nodes, by links, and with the rest of their own node.
 //
 //    ShardReplica --- send, send_entries ---> frames ---> PeerLinks ---> other nodes' workers
 //         ^                                                   |
@@ -7,8 +7,8 @@
 //         +---- fetch_snapshot ---> SnapshotCopies ---> FETCH_CHUNK ---> SnapshotService of the primary's worker
 //                                          +----------> FETCH_TAIL ----> serve_tail()
 //
-// A message that answers another travels as its response. An Append is answered when its entries are as safe as they ask for, so the
-// response waits for that; no other message is needed for a write on a replica that keeps up.
+// A message that answers another one is sent as its response. The response to an Append waits until the Append's
+// entries are as safe as they ask for. So a write needs no other message to a replica that keeps up.
 //
 // Thread: the worker's.
 #ifndef SKUA_KVSTORE_WORKER_WORKER_REPLICATION_H_
@@ -34,27 +34,27 @@
 
 namespace skua::kv {
 
-/// The rest of the node. Called on the worker's thread; must not block.
+/// Calls to the rest of the node. They come on the worker's thread and must not block.
 struct ReplicationEvents {
-  std::function<void(ShardId, const View&)> persist_view;  ///< ShardHost::view_persisted follows
-  std::function<void(ShardId)> allow_unsynced;             ///< ShardHost::unsynced_allowed follows
+  std::function<void(ShardId, const View&)> persist_view;  ///< answered by ShardHost::view_persisted()
+  std::function<void(ShardId)> allow_unsynced;             ///< answered by ShardHost::unsynced_allowed()
   std::function<void(ShardId)> put_in_doubt;
   std::function<void(ShardId)> restored;
   std::function<void(ShardId, const ReplicaReport&)> report;
-  std::function<void()> tick;  ///< ten times a second
+  std::function<void()> tick;  ///< runs ten times a second
   std::function<void()> fetch_map;
-  /// Those under way; about once a second, and when the last one has ended.
+  /// The copies that are under way; about once a second, and with none when the last one has ended. May be null.
   std::function<void(const std::vector<CopyProgress>&)> copies;
-  /// The shard's data are to be replaced by the snapshot at the path.
+  /// Replaces the shard's data with the snapshot at `path`.
   std::function<void(ShardId, const std::string& path)> install_copy;
-  /// Thread: the builder's.
+  /// Builds a copy of a shard from what was fetched. Thread: the builder's.
   std::function<absl::StatusOr<std::unique_ptr<ShardCopy>>(ShardId, const std::string& path, const std::string& dir)>
       build_copy;
   std::function<void(LogSeverity, const std::string& line)> log;
   std::function<void(ShardId, const absl::Status&)> failed;
 };
 
-/// What copies of shards need; all outlive the worker, the threads are stopped after it was drained.
+/// What copies of shards need. All outlive the worker. The threads are stopped after the worker was drained.
 struct CopyMeans {
   SnapshotSource* source = nullptr;
   DiskThread* disk = nullptr;
@@ -69,28 +69,28 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   WorkerReplication(const WorkerReplication&) = delete;
   WorkerReplication& operator=(const WorkerReplication&) = delete;
 
-  /// Before the first shard; all outlive this object's use.
+  /// Call it before the first shard. The arguments outlive the use of this object.
   void start(rpc::Endpoint& endpoint, PeerBootstrap& bootstrap, ShardServer& server, const PeerLinksOptions& options,
              ReaderPool& readers, const CopyMeans& copying);
-  /// After each poll. How long the next one may sleep at most.
+  /// Call after each poll. Returns how long the next poll may sleep at most, in ns.
   DurationNs tick();
-  /// No more copies, from here or to here.
+  /// Ends all copies, from this worker and to it.
   void drain();
-  /// Closes the links and answers what waits.
+  /// Answers the Appends that wait, without content, and closes the links.
   void stop();
 
-  /// Other nodes, as the shard map has them. Those that are not in it are forgotten.
+  /// The other nodes in the shard map. Nodes that are not in `peers` are forgotten, and their links are closed.
   void set_peers(std::span<const PeerInfo> peers);
-  /// On which workers of their nodes the shard's replicas are.
+  /// The worker of each node that has a replica of the shard.
   void set_places(ShardId shard, const ReplicaPlaces& places) { places_[shard] = places; }
-  /// The shard leaves: answers what waits for its log.
+  /// The shard leaves the worker: answers the Appends that wait for its log, without content.
   void forget(ShardId shard);
 
   [[nodiscard]] ReplicaId self() const { return self_; }
   [[nodiscard]] const PeerLinksCounters& counters() const { return links_->counters(); }
 
  private:
-  /// An Append that is answered when its entries are as safe as each of them asks for.
+  /// An Append from a primary. It is answered when its entries are as safe as each of them asks for.
   struct OpenAppend {
     uint64_t last = 0;
     uint64_t epoch = 0;
@@ -162,14 +162,14 @@ class WorkerReplication final : public ReplicaHost, public PeerLinksHost, public
   std::map<NodeId, PeerInfo> peers_;
   std::map<ShardId, ReplicaPlaces> places_;
   std::map<Line, std::deque<OpenAppend>> open_appends_;
-  // The message that is being handled, if it may be answered at once.
+  // The sender of the message that is being handled, and the token for an immediate answer; null: none, or used.
   Line answering_{};
   rpc::ReplyToken* answer_ = nullptr;
   std::vector<ReplicaEntry> entries_;
   std::vector<ReplicaRecord*> tail_;
-  std::map<NodeId, std::pair<absl::Status, TimeNs>> lost_;  // what was told last of links that broke
-  TimeNs next_tick_ns_ = 0;                                 // of events_
-  TimeNs copies_told_ns_ = 0;                               // 0: that there are none
+  std::map<NodeId, std::pair<absl::Status, TimeNs>> lost_;  // the last log line about each broken link, and its time
+  TimeNs next_tick_ns_ = 0;                                 // when events_.tick is due
+  TimeNs copies_told_ns_ = 0;  // when events_.copies ran last; 0: it was told that there are no copies
 };
 
 }  // namespace skua::kv

@@ -1,8 +1,7 @@
-// Arena: large page-aligned mappings that message buffers are cut from and that transports register
-// once.
+// Arena: large page-aligned mappings. Message buffers are cut from them, and transports register each mapping once.
 //
-// Each mapping tries, in this order: 2 MiB huge pages (if any are reserved), transparent huge
-// pages, plain 4 KiB pages. No privilege is needed; what was got is reported, never assumed.
+// Each mapping tries, in this order: 2 MiB huge pages (if any are reserved), transparent huge pages, plain 4 KiB pages.
+// No privilege is needed. page_kind() says what was obtained.
 #ifndef SKUA_RPC_MEMORY_ARENA_H_
 #define SKUA_RPC_MEMORY_ARENA_H_
 
@@ -17,11 +16,11 @@ namespace skua::rpc {
 
 enum class PageKind { kHuge, kTransparentHuge, kPlain };
 
-/// Thread: one at a time. Mappings live as long as the arena.
+/// Thread: one at a time. The mappings live as long as the arena.
 class Arena {
  public:
-  /// Called once for every new mapping, before it is used (register_region of the transports). A
-  /// failure is passed on by map().
+  /// Called once for every new mapping, before the mapping is used (register_region() of the transports). map() returns
+  /// its error.
   using OnMap = std::function<absl::Status(MutableByteSpan)>;
   using OnUnmap = std::function<void(MutableByteSpan)>;
 
@@ -38,15 +37,14 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// A fresh zeroed mapping of at least `bytes`, rounded up to 2 MiB. RESOURCE_EXHAUSTED names the
-  /// limit that was hit.
+  /// A new zeroed mapping of at least `bytes`, rounded up to 2 MiB. RESOURCE_EXHAUSTED names the limit that was hit.
   absl::StatusOr<MutableByteSpan> map(size_t bytes);
 
   [[nodiscard]] size_t mapped_bytes() const { return mapped_bytes_; }
   [[nodiscard]] size_t limit_bytes() const { return options_.limit_bytes; }
-  /// The limit lets map() map so many bytes; the system may not.
+  /// True if the arena's limit allows map(bytes). The operating system may still refuse.
   [[nodiscard]] bool has_room(size_t bytes) const;
-  /// What the latest mapping is made of.
+  /// The kind of pages of the latest mapping.
   [[nodiscard]] PageKind page_kind() const { return page_kind_; }
 
  private:

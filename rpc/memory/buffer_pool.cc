@@ -9,15 +9,15 @@
 namespace skua::rpc {
 namespace {
 
-// Small classes are cut from one mapping of this size, so that a pool does not map 2 MiB per class
-// and buffer.
+// Pieces of up to this size are cut from a mapping of this size, so that the pool does not map 2 MiB for each of them.
 constexpr size_t kSmallRootBytes = size_t{2} << 20;
-/// Of the arena, for large roots only.
+/// One in so many bytes of the arena is for large roots only.
 constexpr size_t kLargeShare = 4;
-/// Joining looks at all that is free. So many pieces may be looked at for each that was freed or made since the last time,
+/// join() looks at all free pieces. It may run once enough looks are saved: this many for each piece freed or made
+/// since,
 constexpr size_t kLooksPerPiece = 64;
-/// and for each time that nothing was found: where many pieces are kept for long, few are freed, and who asks for a large one
-/// must not wait for others.
+/// and this many for each refused allocation. The second rule matters if many pieces are kept for long, so that few are
+/// freed: a request for a large piece must not wait for others to free pieces.
 constexpr size_t kLooksPerRefusal = 4096;
 
 size_t large_root_bytes(size_t limit_bytes) {
@@ -75,7 +75,7 @@ absl::StatusOr<Buffer> BufferPool::allocate(size_t bytes) {
   return buffer;
 }
 
-/// The class has a free piece afterwards.
+/// If this succeeds, the class has a free piece.
 absl::Status BufferPool::refill(size_t size_class) {
   const size_t piece = kSmallest << size_class;
   const size_t small_root = std::max(piece, kSmallRootBytes);
@@ -94,7 +94,7 @@ absl::Status BufferPool::refill(size_t size_class) {
   return mapped;
 }
 
-/// The root that was mapped last, as pieces of one class.
+/// Cuts the root that was mapped last into pieces of one class.
 void BufferPool::cut_small_root(size_t size_class) {
   const size_t piece = kSmallest << size_class;
   std::vector<std::byte*>& roots = free_[class_of(kSmallRootBytes)];
@@ -115,7 +115,7 @@ absl::Status BufferPool::map_root(size_t bytes) {
   return absl::OkStatus();
 }
 
-/// Halves the smallest piece that is larger. False: there is none.
+/// Halves the smallest free piece that is larger than the class, until it fits. False: there is none.
 bool BufferPool::split(size_t size_class) {
   size_t larger = size_class + 1;
   while (larger < kClassCount && free_[larger].empty()) ++larger;
@@ -128,7 +128,7 @@ bool BufferPool::split(size_t size_class) {
   return true;
 }
 
-/// So many more are free, or in smaller parts, than when pieces were joined last.
+/// `count` more pieces were freed or made by splitting since the last join().
 void BufferPool::note_pieces(size_t count) {
   joinable_ = true;
   looks_ += count * kLooksPerPiece;
@@ -140,8 +140,7 @@ bool BufferPool::joining_pays(size_t bytes) const {
   return joinable_ && looks_ >= pieces && arena_.mapped_bytes() - outstanding_bytes_ >= bytes;
 }
 
-/// Free neighbours of one size that were halves of one piece become that piece again, from the smallest class up to the
-/// one that is wanted.
+/// Joins free neighbours of one size that are the halves of one piece, from the smallest class up to `wanted`.
 void BufferPool::join(size_t wanted) {
   joinable_ = false;
   looks_ = 0;

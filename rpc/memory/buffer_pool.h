@@ -3,13 +3,13 @@
 //   class      0      1      2   ...    17
 //   bytes    256    512   1024   ...  32 Mi
 //
-// Freed pieces go to their class's free list and stay there: a message engine asks for the same sizes again and again.
-// Steady state allocates nothing.
+// A freed piece goes to the free list of its class and stays there, because a message engine asks for the same sizes
+// again and again. The steady state allocates nothing.
 //
-// When the arena is used up, pieces of other classes help, or whoever once made this side use many sizes would have taken
-// the memory from all others: a larger piece is halved until it fits; and if there is none, neighbours that are free are
-// joined (buddies, Knuth, TAOCP 1, 2.5). A quarter of the arena is mapped in large roots only, so that joining them
-// brings back room for the largest messages:
+// When the arena is used up, pieces of other classes are reused. Otherwise a peer that once made this endpoint use many
+// sizes would have taken the memory from all others. First, a larger free piece is halved until it fits. If there is
+// none, free neighbours are joined (buddies, Knuth, TAOCP 1, 2.5). A quarter of the arena is mapped in large roots
+// only, so that joining brings back room for the largest messages:
 //
 //    roots      |  2 MiB  |  2 MiB  | ...  up to 3/4  |            32 MiB            | ...
 //    pieces     |4k|4k|4k|| 1 MiB |1|                 |      16 MiB     |8 MiB |4 |4 |
@@ -30,8 +30,8 @@ namespace skua::rpc {
 
 class BufferPool;
 
-/// Owned, registered bytes; returns to its pool when destroyed. Move-only. Must not outlive the
-/// pool (checked there).
+/// Owned, registered bytes. The destructor returns them to the pool. Move-only. Must not outlive the pool (the pool
+/// checks).
 class Buffer {
  public:
   Buffer() = default;
@@ -51,7 +51,7 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-/// Thread: the owner's; buffers are freed on the same thread.
+/// Thread: the owner's. Buffers are freed on the same thread.
 class BufferPool {
  public:
   static constexpr size_t kSmallest = 256;
@@ -63,8 +63,8 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// At least `bytes` (contents unspecified). INVALID_ARGUMENT above kLargest, RESOURCE_EXHAUSTED
-  /// when the arena is used up and nothing that is free is large enough.
+  /// A buffer of at least `bytes`, with unspecified contents. INVALID_ARGUMENT: more than kLargest. RESOURCE_EXHAUSTED:
+  /// the arena is used up and no free piece is large enough.
   absl::StatusOr<Buffer> allocate(size_t bytes);
 
   /// Buffers handed out and not yet returned.
@@ -93,9 +93,9 @@ class BufferPool {
   const size_t large_root_bytes_;
   const size_t small_roots_bytes_max_;
   size_t small_roots_bytes_ = 0;
-  std::vector<Root> roots_;  // by address
-  bool joinable_ = false;    // something changed since the last join()
-  size_t looks_ = 0;         // at pieces, that the next join() may take
+  std::vector<Root> roots_;  // sorted by address
+  bool joinable_ = false;    // pieces were freed or split since the last join()
+  size_t looks_ = 0;         // how many free pieces the next join() may look at
   std::array<std::vector<std::byte*>, kClassCount> free_;
   size_t outstanding_count_ = 0;
   size_t outstanding_bytes_ = 0;

@@ -25,7 +25,7 @@ namespace {
 constexpr char kProgram[] = "skua-perf";
 constexpr int kAcceptPollMs = 200;
 constexpr app::AddressRules kListenRules{.zero_port_allowed = true, .any_host_allowed = true};
-/// What is longer is a slip of the unit.
+/// A longer duration is probably a mistake of the unit.
 constexpr DurationNs kDurationMax = 24 * 3600 * kSecond;
 
 struct Settings {
@@ -34,7 +34,7 @@ struct Settings {
   std::string listen = "127.0.0.1:18520";
   bool json = false;
   bool once = false;
-  /// Clients that a server serves at a time, each by a thread and a lane of its own.
+  /// Clients that a server serves at a time. Each client has its own thread and lane.
   uint16_t clients = 1;
 };
 
@@ -42,7 +42,7 @@ std::string text_of(const absl::Status& status) {
   return std::string(status.message());
 }
 
-/// What a change of settings or of the machine cures is a matter of usage.
+/// Exits with the code for wrong usage if other settings or a change of the machine can help.
 [[noreturn]] void fail(const absl::Status& status) {
   const bool usage =
       absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status);
@@ -50,7 +50,7 @@ std::string text_of(const absl::Status& status) {
   app::fail(kProgram, text_of(status));
 }
 
-/// Of an option that was judged already.
+/// Parses an option that was validated before.
 HostPort host_port(const std::string& text) {
   const app::Address address = app::parse_address(text, kListenRules).value_or(app::Address());
   return {address.host, address.port};
@@ -75,7 +75,7 @@ absl::Status serve_all(const Socket& listener, const Place& place, bool once, co
     if (!control.ok()) continue;
     absl::Status status = serve_client(*control, place, stop);
     if (!status.ok()) {
-      // It may still wait for the answer to its plan.
+      // The client may still be waiting for the answer to its plan.
       static_cast<void>(send_reply(*control, status));
       std::fputs(app::error_line(kProgram, absl::StrCat("a client's test failed: ", text_of(status))).c_str(), stderr);
     }
@@ -113,7 +113,7 @@ using RunClient =
     std::function<absl::StatusOr<TestResult>(const Socket& control, const Place& place, const std::atomic<bool>& stop)>;
 using Report = std::function<std::string(const TestResult& result)>;
 
-/// The test on a thread of its own, so that this one can wait for Ctrl-C. True: it was pressed.
+/// Runs the test on another thread, so that this one can wait for Ctrl-C. True: Ctrl-C was pressed.
 bool run_until_stopped(app::StopSignal& signal, const std::function<void(const std::atomic<bool>& stop)>& test) {
   std::atomic<bool> stop = false;
   std::thread thread([&] {
@@ -142,7 +142,7 @@ int print_result(const Settings& settings, const TestResult& result, bool stoppe
 }
 
 int run_test(const Settings& settings, app::StopSignal& signal, const RunClient& run_one, const Report& report) {
-  // Without a server to go to, both ends run here, the server's on the lane after those of the endpoints that call.
+  // Without a server address, both ends run here. The server uses the lane after those of the calling endpoints.
   const bool alone = settings.server.empty();
   absl::StatusOr<std::unique_ptr<TransportSource>> source =
       TransportSource::open(settings.test.transport, static_cast<uint16_t>(settings.test.endpoints + (alone ? 1 : 0)));
@@ -207,7 +207,7 @@ void add_transport_options(app::Command& command, Settings& settings) {
   app::add_verbs_options(command, &choice.verbs);
 }
 
-/// Bursts through the device and nothing else: what the engine's figures are compared with.
+/// Bursts through the device without the engine. The engine's figures are compared with this one.
 int run_raw(const Settings& settings, bool reflect, app::StopSignal& signal) {
   absl::StatusOr<std::unique_ptr<TransportSource>> source = TransportSource::open(settings.test.transport, 1);
   if (!source.ok()) fail(source.status());
@@ -293,7 +293,7 @@ app::Command& add_test(app::Program& program, Settings& settings, app::StopSigna
   return command;
 }
 
-/// Named after the programs of perftest: ib_read_lat is read-lat.
+/// The commands are named after perftest's programs: ib_read_lat is read-lat.
 void add_memory_test(app::Program& program, Settings& settings, app::StopSignal& signal, const MemoryTest& test,
                      const std::string& summary) {
   app::Command& command = program.add_command(test.name, summary);

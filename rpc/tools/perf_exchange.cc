@@ -87,11 +87,11 @@ HostPort numeric(const sockaddr_storage& address) {
   return {text, ntohs(v4.sin_port)};
 }
 
-/// What `begin`, the first bytes of an answer, tells about who gave it.
+/// What `begin`, the first bytes of an answer, tells about the program that sent it.
 std::string what_answers(std::string_view begin) {
   if (begin.starts_with("SKUAPERF")) return "is a skua-perf server of another version";
   if (begin.starts_with("HTTP/") || begin.starts_with("<")) return "is a web server, not a skua-perf server";
-  // The settings frame that opens HTTP/2: three bytes of length, then its type.
+  // HTTP/2 begins with a settings frame: three bytes of length, then the type.
   constexpr char kSettings = 4;
   if (begin[0] == 0 && begin[1] == 0 && begin[3] == kSettings) {
     return "is a gRPC server (a skuad, a skua-control, an etcd?), not a skua-perf server";
@@ -104,7 +104,7 @@ absl::Status no_server(const Socket& socket, const std::string& what) {
       absl::StrCat(socket.whom(), " ", what, ": give the address of one (skua-perf server --listen HOST:PORT)"));
 }
 
-/// Waits for connect() at most as long as for an answer; errno in words if it failed.
+/// Waits for connect(), as long as for an answer. An error has the errno's text.
 absl::Status finish_connect(const Socket& socket) {
   pollfd waiting{socket.fd(), POLLOUT, 0};
   if (poll(&waiting, 1, kReplyTimeoutMs) <= 0) return absl::UnavailableError("no answer");
@@ -178,7 +178,8 @@ absl::StatusOr<Socket> connect_to(const HostPort& address) {
   if (!list.ok()) return list.status();
   const std::string whom = address.to_string();
   absl::Status status;
-  // A name may have several addresses, of which one is served: localhost is often ::1 and 127.0.0.1.
+  // A name may have several addresses, and a server may listen on only one of them: localhost is often ::1 and
+  // 127.0.0.1.
   for (const addrinfo* to = list->get(); to != nullptr; to = to->ai_next) {
     Socket socket(::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     socket.set_whom(whom);

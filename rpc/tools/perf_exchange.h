@@ -1,4 +1,4 @@
-// How the two ends of skua-perf find each other: a plain TCP connection, as perftest does it.
+// The exchange between the two ends of skua-perf: they find each other over a plain TCP connection, as perftest does.
 //
 //   client                                   server
 //     | ---- "SKUAPERF3\n" + TestPlan --------> |   makes an endpoint for this test
@@ -7,7 +7,7 @@
 //     |            (the test runs over the transport)
 //     | ---- close --------------------------> |   drops the endpoint, waits for the next client
 //
-// The line break makes a web server answer, so that it can be told from a server that is slow.
+// The line break makes a web server answer at once, so the client can tell a web server from a slow server.
 #ifndef SKUA_RPC_TOOLS_PERF_EXCHANGE_H_
 #define SKUA_RPC_TOOLS_PERF_EXCHANGE_H_
 
@@ -21,21 +21,21 @@
 
 namespace skua::rpc::perf {
 
-/// What the server must know of a test.
+/// What the server must know about a test.
 struct TestPlan {
   uint32_t response_bytes_max = 0;
   bool busy = true;
-  /// Above 0: no calls, but operations on so much of the server's memory (perf_memory.h).
+  /// Above 0: the test makes no calls, but operations on this many bytes of the server's memory (perf_memory.h).
   uint32_t memory_bytes = 0;
 };
 
-/// Memory of the server, as its transport names it.
+/// Memory of the server, as the server's transport names it.
 struct PerfMemory {
   uint64_t address = 0;
   uint32_t key = 0;
 };
 
-/// A connected or listening socket; closed when destroyed.
+/// A connected or listening socket; the destructor closes it.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}
@@ -43,10 +43,10 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   [[nodiscard]] int fd() const { return fd_; }
-  /// The other side, for messages: HOST:PORT.
+  /// The other side as HOST:PORT, for messages.
   [[nodiscard]] const std::string& whom() const { return whom_; }
   void set_whom(std::string whom) { whom_ = std::move(whom); }
-  /// The other side closed, or sent what it should not. Never blocks.
+  /// True if the other side closed the connection, or sent something it should not. Never blocks.
   [[nodiscard]] bool closed_by_peer() const;
 
  private:
@@ -54,7 +54,7 @@ class Socket {
   std::string whom_;
 };
 
-/// A name or an IP address, which has no brackets.
+/// A host name or an IP address (without brackets), and a port.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
@@ -63,21 +63,23 @@ struct HostPort {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// ALREADY_EXISTS: the port is in use. INVALID_ARGUMENT: the address is none of this machine.
+/// ALREADY_EXISTS: the port is in use. INVALID_ARGUMENT: not an address of this machine.
 absl::StatusOr<Socket> listen_on(const HostPort& address);
-/// The address that was bound: IP and port.
+/// The address that the listening socket is bound to: IP and port.
 HostPort bound_address(const Socket& socket);
-/// Waits for a client at most `timeout_ms`; DEADLINE_EXCEEDED if none came, UNAVAILABLE if another thread took it.
+/// Waits up to `timeout_ms` for a client. DEADLINE_EXCEEDED: no client came. UNAVAILABLE: another thread took the
+/// client.
 absl::StatusOr<Socket> accept_from(const Socket& listener, int timeout_ms);
 /// UNAVAILABLE: nobody listens there, or nobody answers.
 absl::StatusOr<Socket> connect_to(const HostPort& address);
 
 absl::Status send_plan(const Socket& socket, const TestPlan& plan);
-/// INVALID_ARGUMENT: what connected is no skua-perf of this version.
+/// INVALID_ARGUMENT: the client is not a skua-perf of this version.
 absl::StatusOr<TestPlan> receive_plan(const Socket& socket);
-/// The server's answer to a plan: where its endpoint is, or why there is none.
+/// Answers a plan: the descriptor of the server's endpoint, or the reason why there is none.
 absl::Status send_reply(const Socket& socket, const absl::StatusOr<Descriptor>& reply);
-/// FAILED_PRECONDITION: the server refused, or what listens there is no skua-perf server, and what it may be.
+/// FAILED_PRECONDITION: the server refused, or the program that listens there is not a skua-perf server; the message
+/// then says what the program may be.
 absl::StatusOr<Descriptor> receive_reply(const Socket& socket);
 absl::Status send_descriptor(const Socket& socket, const Descriptor& descriptor);
 absl::StatusOr<Descriptor> receive_descriptor(const Socket& socket);

@@ -27,7 +27,8 @@ absl::StatusOr<OneSided*> one_sided_of(Transport& transport, const TransportChoi
       absl::StrCat("transport ", choice.name, " has no operations on remote memory: --transport verbs has"));
 }
 
-/// Nobody sends packets in these tests: what arrives is the transport's own, or nobody's.
+/// Polls the transport. No test sends packets, so an arriving packet is the transport's own or a stray one, and is
+/// released.
 void turn(Transport& transport) {
   std::array<RxPacket, kBurstMax> packets;
   const size_t count = transport.rx_burst(packets);
@@ -36,7 +37,7 @@ void turn(Transport& transport) {
   transport.poll_links(events);
 }
 
-/// Memory that the transport knows.
+/// Memory that is registered with the transport.
 class Region {
  public:
   Region(Transport& transport, size_t bytes)
@@ -65,7 +66,7 @@ absl::Status wait_until_ready(Transport& transport, OneSided& operations, PeerId
   return absl::OkStatus();
 }
 
-/// Keeps operations in flight.
+/// Keeps `outstanding` operations in flight.
 class MemoryClient {
  public:
   MemoryClient(Transport& transport, OneSided& operations, MutableByteSpan local, const OneSidedOperation& operation,
@@ -104,7 +105,7 @@ class MemoryClient {
   }
 
  private:
-  /// The clock is read once for each, as perftest does: from one post to the next.
+  /// The clock is read once per operation, as in perftest: a time runs from one post to the next.
   void post(uint32_t index, TimeNs now, TestResult& result) {
     started_[index] = now;
     if (operations_.post(std::span(&plan_[index], 1)) == 1) {

@@ -1,4 +1,4 @@
-// What skua-perf prints.
+// Reports: what skua-perf prints.
 #ifndef SKUA_RPC_TOOLS_PERF_REPORT_H_
 #define SKUA_RPC_TOOLS_PERF_REPORT_H_
 
@@ -8,9 +8,9 @@
 
 namespace skua::rpc::perf {
 
-/// One table for people.
+/// A table for people.
 std::string text_report(const std::string& mode, const TestOptions& options, const TestResult& result);
-/// One JSON object; all names carry their units.
+/// A JSON object; all names contain their units.
 std::string json_report(const std::string& mode, const TestOptions& options, const TestResult& result);
 
 }  // namespace skua::rpc::perf

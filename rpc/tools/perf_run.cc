@@ -21,7 +21,7 @@ namespace {
 constexpr DurationNs kLookForCloseEvery = 20 * kMillisecond;
 constexpr uint32_t kSessionsMax = 1u << 16;
 constexpr uint32_t kTimedEvery = 8;
-/// One session.
+/// The time limit for opening one session.
 constexpr DurationNs kConnectWithin = 10 * kSecond;
 constexpr DurationNs kIdleWait = 10 * kMillisecond;
 
@@ -31,12 +31,13 @@ EndpointOptions endpoint_options(const TransportChoice& choice, bool busy) {
   options.trusted_wire = choice.trusted_wire;
   options.spin_ns = busy ? kTimeNever : 50 * kMicrosecond;
   options.protocol.window = 256;
-  // One client may have them all: it is what is measured.
+  // A test's client may take all sessions, because sessions may be what is measured.
   options.sessions_max = options.sessions_per_peer_max = options.sessions_per_host_max = kSessionsMax;
   return options;
 }
 
-/// What messages are made of, in memory that the transport knows, so that it can be sent from where it lies. Outlives the endpoint.
+/// The bytes that messages are made of, in registered memory, so that they can be sent without copying. Must outlive
+/// the endpoint.
 class Source {
  public:
   Source(Transport& transport, size_t bytes, char filling)
@@ -57,7 +58,8 @@ class Source {
   absl::StatusOr<MutableByteSpan> memory_;
 };
 
-/// Puts `bytes` of `source` into the message: inline if they fit, else from where they are.
+/// Puts the first `bytes` of `source` into the message: copied inline if they fit, else as a body that stays where it
+/// is.
 void fill(Message& message, ByteSpan source, size_t bytes) {
   const ByteSpan content = source.first(bytes);
   if (!message.append_head(content)) static_cast<void>(message.add_body(content, nullptr, nullptr));
@@ -66,7 +68,7 @@ void fill(Message& message, ByteSpan source, size_t bytes) {
 /// Keeps `outstanding` calls in flight until told to stop.
 class Client {
  public:
-  /// Calls go round `sessions`; `body` is what each sends.
+  /// Calls use `sessions` in turn. Each call sends `body`.
   Client(Endpoint& endpoint, const Clock& clock, std::vector<SessionId> sessions, MutableByteSpan body,
          const TestOptions& options, const std::atomic<bool>& stop)
       : endpoint_(endpoint),
@@ -79,7 +81,7 @@ class Client {
     store_le(body_.data(), options.response_bytes);
   }
 
-  /// Starts the first calls; each that ends starts another until `stop_at_ns`, or until told to stop.
+  /// Starts the first calls. Each call that ends starts another, until `stop_at_ns` or until `stop` is set.
   void begin(TimeNs stop_at_ns, bool measure) {
     result_ = TestResult();
     measuring_ = measure;
@@ -87,7 +89,7 @@ class Client {
     for (uint32_t i = 0; i < options_.outstanding; ++i) start(i, clock_.now_ns());
   }
 
-  /// Instead of begin(): pauses and calls in turn until then.
+  /// Used instead of begin(): pauses and calls in turn until `stop_at_ns`.
   void run_with_pauses(TimeNs stop_at_ns, bool measure) {
     result_ = TestResult();
     measuring_ = measure;
@@ -99,7 +101,7 @@ class Client {
   TestResult take_result() { return std::move(result_); }
 
  private:
-  /// A pause, one call measured apart, and a row of calls for comparison.
+  /// A pause, then one call measured separately, then a row of calls for comparison.
   void pause_then_call() {
     const TimeNs until = clock_.now_ns() + options_.idle_ns;
     while (clock_.now_ns() < until && !stop_) endpoint_.poll_or_wait(kIdleWait);
@@ -133,14 +135,14 @@ class Client {
     --in_flight_;
     if (!result.status.ok()) return fail(result.status);
     ++result_.calls;
-    // Of many in flight, or many that call, some are timed: looking at the clock is a good part of what a small call
-    // costs.
+    // If many calls are in flight, or many endpoints call, only some calls are timed: reading the clock is a good part
+    // of the cost of a small call.
     const bool timed = (options_.endpoints > 1 ? index + result_.calls : index) % kTimedEvery == 0;
     const TimeNs now = timed ? clock_.now_ns() : endpoint_.now_ns();
     Histogram& latency = first_after_pause_ ? result_.after_idle_ns : result_.latency_ns;
     if (timed && measuring_) latency.record(static_cast<uint64_t>(now - started_[index]));
     if (options_.idle_ns > 0) return;
-    // One look at the clock ends one call and begins the next.
+    // One reading of the clock ends one call and begins the next.
     if (now < stop_at_ns_ && !stop_.load(std::memory_order_relaxed)) start(index, now);
   }
 
@@ -163,11 +165,11 @@ class Client {
   TestResult result_;
 };
 
-/// `count` sessions that stand.
+/// Opens `count` sessions and waits until they are connected.
 absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const Clock& clock, const Descriptor& peer,
                                                      uint32_t count, const std::atomic<bool>& stop) {
   std::vector<SessionId> sessions;
-  // One after another: a burst of handshakes is not what is measured.
+  // One after another, because a burst of handshakes is not what is measured.
   while (sessions.size() < count) {
     absl::StatusOr<SessionId> session = endpoint.connect(peer);
     if (!session.ok()) return session.status();
@@ -184,7 +186,7 @@ absl::StatusOr<std::vector<SessionId>> open_sessions(Endpoint& endpoint, const C
   return sessions;
 }
 
-/// The sum of several endpoints' results.
+/// Adds `more` to `total`.
 void add(TestResult& total, const TestResult& more) {
   total.calls += more.calls;
   if (total.failed == 0) total.first_failure = more.first_failure;
@@ -202,10 +204,10 @@ void add(TestResult& total, const TestResult& more) {
   total.transport.rx_zero_copy_bytes += more.transport.rx_zero_copy_bytes;
 }
 
-/// An endpoint that calls, and all that it needs.
+/// An endpoint that calls, with its transport, message bytes and sessions.
 class Caller {
  public:
-  /// `beside`: one that the same thread polls; null: none.
+  /// `beside`: a caller that the same thread polls; null: none.
   static absl::StatusOr<std::unique_ptr<Caller>> open(const Place& place, const Descriptor& peer,
                                                       const TestOptions& options, const Caller* beside,
                                                       const std::atomic<bool>& stop) {
@@ -231,13 +233,13 @@ class Caller {
   Endpoint& endpoint() { return endpoint_; }
   Client& client() { return *client_; }
 
-  /// From now on counters count.
+  /// Results count from now on.
   void look() {
     engine_before_ = endpoint_.counters();
     wire_before_ = transport_->counters();
   }
 
-  /// Since look().
+  /// The results since look().
   TestResult take_result() {
     TestResult result = client_->take_result();
     const EndpointCounters& engine = endpoint_.counters();
@@ -280,7 +282,7 @@ class Caller {
 
 using Callers = std::vector<std::unique_ptr<Caller>>;
 
-/// As many as the options say. A thread that opens one polls those that are open already.
+/// Opens options.endpoints callers. While it opens them, it polls those that are open already.
 absl::StatusOr<Callers> open_callers(const Place& place, const Descriptor& peer, const TestOptions& options,
                                      const std::atomic<bool>& stop) {
   Callers callers;
@@ -295,7 +297,7 @@ absl::StatusOr<Callers> open_callers(const Place& place, const Descriptor& peer,
   return callers;
 }
 
-/// Runs for the time given, or until told to stop, and waits for what is in flight. How long that took.
+/// Runs for `duration_ns` or until stopped, and then waits for calls in flight. Returns how long all that took.
 DurationNs run_callers(Callers& callers, const TestOptions& options, DurationNs duration_ns, bool measure) {
   const TscClock clock;
   const TimeNs begun = clock.now_ns();
@@ -349,7 +351,7 @@ absl::StatusOr<std::unique_ptr<TransportSource>> TransportSource::open(const Tra
 
 absl::StatusOr<std::unique_ptr<Transport>> TransportSource::make(uint16_t lane, const std::string& listen_host,
                                                                  const Transport* beside) {
-  // One that loses packets is around another one, which the next cannot stand beside.
+  // A FaultyTransport wraps another transport, so the next transport cannot be placed beside it.
   absl::StatusOr<std::unique_ptr<Transport>> wire = make_plain(lane, listen_host, choice_.loss == 0 ? beside : nullptr);
   if (!wire.ok() || choice_.loss == 0) return wire;
   FaultOptions faults;

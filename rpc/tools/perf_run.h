@@ -1,7 +1,8 @@
-// The two sides of a measurement: a server that echoes sizes, and a client that keeps calls in flight.
+// The two sides of a measurement: a server that answers with the wanted number of bytes, and a client that keeps calls
+// in flight.
 //
-// A request's first four bytes say how long the response is to be. Responses up to 256 bytes are copied behind the header, larger
-// ones sent from one buffer that stays where it is; so do requests.
+// The first four bytes of a request tell how long the response shall be. Requests and responses up to 256 bytes are
+// copied behind the header. Larger ones are sent from one buffer that never moves.
 #ifndef SKUA_RPC_TOOLS_PERF_RUN_H_
 #define SKUA_RPC_TOOLS_PERF_RUN_H_
 
@@ -30,25 +31,27 @@ struct TransportChoice {
   std::string name = "tcp";
   DpdkSettings dpdk;
   VerbsSettings verbs;
-  /// Share of the packets sent by this side that are thrown away (unreliable transports).
+  /// Share of the packets sent by this side that are thrown away. Only for unreliable transports.
   double loss = 0;
-  /// Of this side.
+  /// The traffic settings of this side.
   TrafficSettings traffic;
   /// EndpointOptions::trusted_wire, of this side.
   bool trusted_wire = false;
 };
 
-/// Of tests that pause (TestOptions::idle_ns): so many calls in a row follow the first, for comparison.
+/// Tests that pause (TestOptions::idle_ns) make this many calls in a row after the first one, for comparison.
 inline constexpr uint32_t kCallsBetweenPauses = 1000;
 
-/// Makes transports of one kind for stand-alone tools: no cluster, a fresh identity each. Lives longer than they do.
+/// Makes transports of one kind for stand-alone tools: without a cluster, each with a new identity. Must outlive the
+/// transports.
 class TransportSource {
  public:
-  /// For up to `lanes` transports at a time. INVALID_ARGUMENT names the transports there are, or what is wrong with the settings.
+  /// Makes a source for up to `lanes` transports at a time. INVALID_ARGUMENT names the available transports, or what is
+  /// wrong with the settings.
   static absl::StatusOr<std::unique_ptr<TransportSource>> open(const TransportChoice& choice, uint16_t lanes);
 
-  /// `listen_host`: where a transport that listens does so; empty: it only dials. `beside`: one that was made here, which
-  /// the same thread polls; null: none.
+  /// `listen_host`: where a listening transport listens; empty: it only dials. `beside`: a transport of this source
+  /// that the same thread polls; null: none.
   absl::StatusOr<std::unique_ptr<Transport>> make(uint16_t lane, const std::string& listen_host,
                                                   const Transport* beside = nullptr);
   [[nodiscard]] const TransportChoice& choice() const { return choice_; }
@@ -70,13 +73,13 @@ struct TestOptions {
   uint32_t request_bytes = 32;
   uint32_t response_bytes = 32;
   uint32_t outstanding = 1;
-  /// Sessions to open, and how many of them (spread evenly) carry the calls; 0: all.
+  /// Sessions to open, and how many of them (evenly spread) carry the calls; 0: all.
   uint32_t sessions = 1;
   uint32_t active_sessions = 0;
-  /// Endpoints that call, each with its own transport, sessions and outstanding calls; one thread polls them in turn.
-  /// Above 1 it spins.
+  /// Endpoints that call. Each has its own transport, sessions and outstanding calls. One thread polls them in turn;
+  /// with more than one endpoint the thread never sleeps.
   uint16_t endpoints = 1;
-  /// Above 0: after each such pause, in which nothing is sent, one call is measured apart.
+  /// Above 0: pauses of this length, in which nothing is sent. After each pause one call is measured separately.
   DurationNs idle_ns = 0;
   DurationNs warm_up_ns = 200 * kMillisecond;
   DurationNs duration_ns = 3 * kSecond;
@@ -90,7 +93,7 @@ struct TestResult {
   DurationNs elapsed_ns = 0;
   /// Round trips in nanoseconds.
   Histogram latency_ns{100 * static_cast<uint64_t>(kSecond)};
-  /// Of the first call after each pause.
+  /// Round trips of the first call after each pause, in nanoseconds.
   Histogram after_idle_ns{100 * static_cast<uint64_t>(kSecond)};
   EndpointCounters engine;
   TransportCounters transport;
@@ -99,18 +102,18 @@ struct TestResult {
   [[nodiscard]] double calls_per_second() const { return static_cast<double>(calls) / seconds(); }
 };
 
-/// Where a test's transport comes from.
+/// Where the transport of a test comes from: a source, a lane and the address to listen on.
 struct Place {
   TransportSource& source;
   uint16_t lane = 0;
   std::string listen_host;
 };
 
-/// Serves one client until it closes `control` or `stop` is set. Thread: the caller's polls.
+/// Serves one client until the client closes `control` or `stop` is set. Thread: the caller's; it polls the endpoint.
 absl::Status serve_client(const Socket& control, const Place& place, const std::atomic<bool>& stop);
 
-/// Runs one test against the server behind `control`, on the source's lanes from `place.lane` on, one for each endpoint.
-/// When `stop` is set it ends early, with what was measured till then; CANCELLED: nothing was.
+/// Runs one test against the server behind `control`. Uses one lane of the source per endpoint, from `place.lane` on.
+/// If `stop` is set, the test ends early with what was measured until then. CANCELLED: nothing was measured.
 absl::StatusOr<TestResult> run_client(const Socket& control, const Place& place, const TestOptions& options,
                                       const std::atomic<bool>& stop);
 

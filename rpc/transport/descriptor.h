@@ -1,5 +1,5 @@
-// Who an endpoint is and how it is reached: what travels over gRPC (or any other side channel)
-// before the first packet.
+// Descriptor: who an endpoint is and how to reach it. It travels over gRPC (or any other side channel) before the first
+// packet.
 //
 //   u8  version (1)         u8 length + transport name ("tcp", "sim", later "dpdk", "verbs")
 //   16  endpoint uuid       stable over restarts of the same node and worker
@@ -29,7 +29,7 @@ struct Uuid {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// One life of one endpoint; a later life has a higher incarnation.
+/// One life of one endpoint. A later life has a higher incarnation.
 struct EndpointIdentity {
   Uuid uuid;
   uint64_t incarnation = 0;
@@ -48,7 +48,7 @@ struct Descriptor {
 
   bool operator==(const Descriptor&) const = default;
 
-  /// The bytes above. The names and addresses our own transports make always fit (checked).
+  /// The bytes above. A transport name over kTransportNameMax or an address over kAddressMax fails a check.
   [[nodiscard]] std::string encode() const;
   /// INVALID_ARGUMENT for anything that encode() does not produce.
   static absl::StatusOr<Descriptor> decode(ByteSpan bytes);

@@ -1,28 +1,31 @@
-// OneSided: operations on a peer's memory that its processor takes no part in, for transports that have them
-// (Capabilities::one_sided). The engine moves large messages with them: the sender names the memory, the receiver READs it.
+// OneSided: operations on a peer's memory without the peer's processor, for transports that have them
+// (Capabilities::one_sided). The engine moves large messages with these operations: the sender names the memory, the
+// receiver READs it.
 //
 //    owner of the memory                              user
 //      lend(peer, bytes): what the peer must know       post(operations) ----> device ----> memory of the owner
 //      ... the operation runs, the owner is not told    reap(completions) <---
 //      take_back(loan)
 //
-// Loans. What a peer is told of is lent to that peer alone: exactly these bytes, for READs, over the connection that
-// stands. No name opens anything else, so a peer learns nothing by guessing names, or by keeping names. Lending and
-// taking back are the device's work and take their time; reap() tells when they are done:
+// Loans. lend() lends exactly the given bytes to one peer, for READs only, over the connection that stands. The name of
+// a loan opens nothing else, so a peer gains nothing by guessing names or by keeping old ones. The device does the
+// lending and the taking back, and both take time; reap() reports when each is done:
 //
 //      lend() ----> kLent: the name may be told ----> take_back() ----> kTakenBack: nobody reads the bytes any more
 //
-// Each loan is taken back once, also if it never came about or its connection is over; both completions come once for
-// each.
+// Every loan must be taken back exactly once, even if the lending failed or the connection has ended. Every loan gets
+// both completions, each once.
 //
-// Connections. Operations need a connection between both transports besides the packets' way; the transport makes it by itself,
-// on demand, and makes it anew after a failure. ready() says whether one stands; until then, and for peers that cannot, the
-// caller sends packets. A failure completes every operation in flight with ok = false: they may or may not have run.
+// Connections. Operations need a connection between both transports, separate from the path of packets. The transport
+// makes this connection on demand, and makes it anew after a failure. ready() says whether a connection stands. Until
+// then, and for peers that do not support operations, the caller sends packets. A failure completes every operation in
+// flight with ok = false: the operation may or may not have run.
 //
-// Which connection. Memory is lent to a peer for a while, and sever() is how it is taken back from one that does not answer: the
-// connection dies, and with it all that the peer has posted. What it was told of and has not posted yet is the other half. It may
-// come long after, find a connection that was made since, and read memory that means something else by then. No time to wait
-// in between is long enough for that, because a peer may stand still for as long as it likes. So connections have numbers:
+// Connection numbers. Memory is lent to a peer for a while. If the peer does not answer, sever() takes the memory back:
+// the connection dies, and with it everything that the peer has posted. But the peer may also know of memory for which
+// it has not posted an operation yet. It may post that operation much later, on a newer connection, when the memory
+// already holds something else. Waiting does not help, because a peer may pause for any length of time. So connections
+// have numbers:
 //
 //    owner                                                     peer
 //    connection(peer) == 71
@@ -31,16 +34,17 @@
 //      the memory is used for something else
 //    connection(peer) == 93, for whatever comes next ----------> "by 71" is refused before it is posted: 71 != 93
 //
-// A number names one pair of ends of one life: both sides compute it from what each of them drew for its own end, so neither can
-// have it before the other end is the one that it is bound to, and it never comes back. An operation with a number is posted to that connection
-// or fails here; the number is looked at in post() itself, so nothing can come in between. Therefore memory that was announced over a dead
-// connection is read by nobody who keeps to this. Who does not keep to this reaches what is lent to them at that
-// moment, and no more.
+// A number names one pair of connected ends, for the life of that pair. Both sides compute the number from a value that
+// each side drew for its own end. So neither side knows the number before it is bound to the other end, and a number
+// never comes back. An operation with a number is posted to that connection or fails at the caller. post() itself
+// compares the number, so the connection cannot change between the check and the post. Therefore no peer that follows
+// this rule reads memory that was announced over a dead connection. A peer that breaks the rule reaches only what is
+// lent to it at that moment.
 //
-// Lifetimes. Memory given to post() is the device's until its completion was reaped. Memory that is lent may be read by
-// the peer until kTakenBack was reaped, or until sever(): the engine keeps both rules.
+// Lifetimes. Memory given to post() belongs to the device until the completion was reaped. The peer may read lent
+// memory until kTakenBack was reaped, or until sever(). The engine keeps both rules.
 //
-// Thread: the endpoint's, as Transport.
+// Thread: the endpoint's, as for Transport.
 #ifndef SKUA_RPC_TRANSPORT_ONE_SIDED_H_
 #define SKUA_RPC_TRANSPORT_ONE_SIDED_H_
 
@@ -58,18 +62,18 @@ struct OneSidedOperation {
   enum class Kind : uint8_t { kRead, kWrite, kFetchAdd, kCompareSwap, kWriteWithNotice };
   Kind kind = Kind::kRead;
   PeerId peer = kNoPeer;
-  /// Over this one, or it fails (see above); 0: over whichever stands.
+  /// Post over this connection only, else the operation fails (see above). 0: over any connection that stands.
   uint64_t connection = 0;
-  /// Here: filled by a READ, sent by a WRITE; 8 bytes that an atomic puts the previous value into. Registered memory.
+  /// Local memory, registered. A READ fills it, a WRITE sends it, an atomic puts the previous value (8 bytes) into it.
   MutableByteSpan local{};
-  /// There: `local.size()` bytes.
+  /// The peer's memory: `local.size()` bytes at `address`.
   uint64_t address = 0;
   uint32_t key = 0;
-  /// Atomics.
+  /// For atomics: the number to add, or the new value of a compare-and-swap, and the value that it compares with.
   uint64_t operand = 0;
   uint64_t expected = 0;
-  /// kWriteWithNotice: once `local` is in place so are these bytes of registered memory, there; then the peer gets the
-  /// number.
+  /// kWriteWithNotice: after `local`, the operation writes these bytes (registered memory) to `entry_address` of the
+  /// peer. When both are in place, the peer gets a notice with `number`.
   ByteSpan entry{};
   uint64_t entry_address = 0;
   uint32_t entry_key = 0;
@@ -80,21 +84,21 @@ struct OneSidedOperation {
 
 struct OneSidedCompletion {
   enum class Kind : uint8_t { kOperation, kLent, kTakenBack, kNotice };
-  /// The operation's, or the loan's. Of kNotice: the number that `peer` sent, a peer's word.
+  /// Cookie of the operation or of the loan. kNotice: the number that `peer` sent; it is not to be trusted.
   uint64_t cookie = 0;
-  /// Of kLent: the name may be told. False: the loan did not come about; it is to be taken back all the same.
+  /// kLent: true if the peer may be told the name. False if the loan failed; the caller must still take it back.
   bool ok = false;
   Kind kind = Kind::kOperation;
   PeerId peer = kNoPeer;
 };
 
-/// What a peer must know of memory here.
+/// What a peer must know to use memory of this endpoint.
 struct MemoryName {
   uint64_t address = 0;
   uint32_t key = 0;
 };
 
-/// Memory that one peer may READ.
+/// A loan of memory that one peer may READ.
 struct Loan {
   uint64_t number = 0;
   MemoryName name;
@@ -111,34 +115,39 @@ class OneSided {
  public:
   virtual ~OneSided() = default;
 
-  /// The connection by which memory may be announced to `peer` and read by it, in both directions: the same number at
-  /// both ends, and no other connection's ever. 0: none, and one is asked for; or READs of messages do not get on at
-  /// present, and packets do better.
+  /// Number of the connection over which memory may be announced to `peer` and read by it, in both directions. Both
+  /// ends get the same number, and no other connection ever has it. 0: no connection stands (the transport then asks
+  /// for one), or READs of messages make no progress at present and packets are the better way.
   [[nodiscard]] virtual uint64_t connection(PeerId peer) = 0;
-  /// A connection stands, fast or slow. If not, it is asked for.
+  /// True if a connection stands, whether or not READs make progress on it. If none stands, the transport asks for one.
   [[nodiscard]] virtual bool ready(PeerId peer) { return connection(peer) != 0; }
-  /// Lets `peer` READ [bytes], see above. Nothing: no connection stands, [bytes] are not registered as a whole, the
-  /// device cannot lend, or as much is lent as can be.
+  /// Lets `peer` READ [bytes], as described above. nullopt: no connection stands, [bytes] do not lie in registered
+  /// memory, the device cannot lend, or the limit of loans is reached.
   [[nodiscard]] virtual std::optional<Loan> lend(PeerId peer, ByteSpan bytes, uint64_t cookie) = 0;
-  /// Ends the loan; [bytes] stay as they are until kTakenBack was reaped.
+  /// Ends the loan. [bytes] must stay unchanged until kTakenBack was reaped.
   virtual void take_back(uint64_t loan) = 0;
-  /// Opens [region] (registered or not), and nothing around it, to all connected peers that know the name returned, for what `rights`
-  /// (memory_rights) says and nothing else. RESOURCE_EXHAUSTED names the limit, UNIMPLEMENTED the right that the device has not.
+  /// Opens exactly [region] (registered or not) to all connected peers that know the returned name, for the operations
+  /// in `rights` (memory_rights). Ends with close_region(). RESOURCE_EXHAUSTED names the limit; UNIMPLEMENTED names the
+  /// right that the device does not have.
   virtual absl::StatusOr<MemoryName> open_region(MutableByteSpan region, uint8_t rights) = 0;
-  /// When this returns nobody reaches it any more under that key; operations that are under way fail, having run or not.
+  /// When this returns, no peer reaches the region under that key any more. Operations under way fail, whether or not
+  /// they ran.
   virtual void close_region(uint32_t key) = 0;
-  /// From now on so many notices more from `peer` can wait here to be reaped. False: that is too many for this peer or
-  /// for all, no connection stands, or there are none; then nobody may be told to send any.
+  /// Reserves room for `count` more notices from `peer` that can wait here to be reaped. False: too many for this peer
+  /// or for all peers, no connection stands, or the transport has no notices. The caller must then not let the peer
+  /// send notices.
   virtual bool reserve_notices(PeerId /*peer*/, uint32_t /*count*/) { return false; }
   virtual void release_notices(PeerId /*peer*/, uint32_t /*count*/) {}
-  /// May be an operation's `local` or `entry`.
+  /// True if [bytes] may be an operation's `local` or `entry`.
   [[nodiscard]] virtual bool usable(ByteSpan bytes) = 0;
-  /// Takes a prefix and returns how many. One for a peer that is not ready is taken, and completes with ok = false.
+  /// Takes the first operations and returns how many it took. An operation for a peer that is not ready is taken and
+  /// completes with ok = false.
   virtual size_t post(std::span<const OneSidedOperation> operations) = 0;
-  /// Completions in any order, and notices of peers; returns how many were written.
+  /// Writes completions, in any order, and notices of peers; returns how many were written.
   virtual size_t reap(std::span<OneSidedCompletion> completions) = 0;
-  /// Ends the connection with `peer`: when this returns, the peer reaches no memory here any more, and our own operations with
-  /// it will complete, with ok = false if they had not ended. The next connection() asks for a new one.
+  /// Ends the connection with `peer`. When this returns, the peer reaches no memory here any more. This endpoint's
+  /// operations with the peer still complete, with ok = false if they had not ended. The next connection() asks for a
+  /// new connection.
   virtual void sever(PeerId peer) = 0;
 };
 

@@ -1,34 +1,35 @@
-// PeerTable: the remote endpoints that a datagram transport knows, by where their packets come from.
+// PeerTable: the remote endpoints that a datagram transport knows, found by where their packets come from.
 //
-// A PeerId is an index here. It names an address (Source), and what is known of the address is how to send there: a
-// next hop, a key. Sessions keep a PeerId for as long as they stand, and some of them are silent for minutes, so what
-// may happen to an entry is a question of who uses it (rpc::PeerUse, the engine's sessions), not of when something was
-// sent there last.
+// A PeerId is an index into this table. An entry holds an address (Source) and what is needed to send there: a next
+// hop, a key. Sessions keep a PeerId for as long as they stand, and some sessions are silent for minutes. So what may
+// happen to an entry depends on whether sessions use it (rpc::PeerUse, implemented by the engine), not on when
+// something was last sent there.
 //
 //   comes                                the address is new    known, not in use     known, in use
 //   own dial: resolve()                  a new id              same id, replaced     same id, replaced
 //   a claim: resolve_claimed()           a new id              same id, replaced     same id, nothing changes
 //   a packet: find()                     no id                 its id                its id
 //
-// - An own dial comes with a descriptor from where we asked for it (the node's bootstrap service, the caller). It is
-// the better word,
-//   always: whoever is at the address now is found, even if sessions of an earlier endpoint there have not ended.
-// - A claim is what an offer says of its sender. It costs nothing, and may name anybody's address with a wrong next hop
-// or key. So it
-//   never touches an entry that a session uses. The transport answers such a claim with the entry as it is, or refuses it.
-//   Claims among themselves: the last one counts, until a packet has bound a session to the id.
+// - An own dial has a descriptor from a source that this endpoint asked (the node's bootstrap service, the caller). It
+//   always wins: the endpoint that has the address now is found, even if sessions of an earlier endpoint at that
+//   address have not ended.
+// - A claim is what an offer says about its sender. A claim costs the sender nothing, and may name any address with a
+//   wrong next hop or key. So a claim never changes an entry that a session uses. The transport either answers such a
+//   claim with the unchanged entry, or refuses it. Among claims for an unused entry the last one counts, until a packet
+//   has bound a session to the id.
 // - A packet changes nothing.
-// - An id in use is never given to another address, however long nothing was sent there.
-// - Callers come and go (each run of a tool has a port or queue of its own), so other ids are used again: those that
-// nothing was ever
-//   sent to, the oldest first, once there are more than kUnusedMax of these, because claims name any number of addresses; and when
-//   the table is full, the one that nothing was sent to for the longest time.
-// - Without a PeerUse nobody can say what is in use. Then claims replace what they like, and a full table gives away
-// only what nothing
-//   was sent to for kForgottenAfter.
+// - An id in use is never given to another address, no matter how long ago something was sent there.
+// - Callers come and go (each run of a tool has its own port or queue), so unused ids are given to other addresses in
+//   two cases. First: more than kUnusedMax ids exist that nothing was ever sent to (claims can name any number of
+//   addresses); the oldest of these ids is given away. Second: the table is full; the first choice is again an id that
+//   nothing was ever sent to, then the id with the oldest last send.
+// - Without a PeerUse the table cannot know which ids are in use. Then any claim replaces an entry, and a full table
+//   gives away only ids to which nothing was ever sent, or nothing for kForgottenAfter.
 //
-// Peer: a struct with `Source source` and `TimeNs last_used_ns`: when something was sent there last, 0: never. The transport keeps it.
-// Source: what a packet says of its sender; comparable, with AbslHashValue and `uint64_t mix() const`, whose top bits differ.
+// Peer: a struct with `Source source` and `TimeNs last_used_ns`: when something was last sent there; 0: never. The
+// transport sets it.
+// Source: what a packet says of its sender; comparable, with AbslHashValue and `uint64_t mix() const`, whose top 8 bits
+// select a slot of the lookup cache.
 #ifndef SKUA_RPC_TRANSPORT_PEER_TABLE_H_
 #define SKUA_RPC_TRANSPORT_PEER_TABLE_H_
 
@@ -47,25 +48,25 @@
 
 namespace skua::rpc {
 
-/// Whose word a descriptor is.
+/// Who supplied a descriptor: the source that this endpoint asked, or the peer itself.
 enum class PeerWord : uint8_t { kOwnDial, kClaim };
 
 /// Thread: the transport's.
 template <typename Source, typename Peer>
 class PeerTable {
  public:
-  /// Where nobody says what is in use: longer than the engine keeps a silent session.
+  /// Without a PeerUse an id counts as unused after this time: longer than the engine keeps a silent session.
   static constexpr DurationNs kForgottenAfter = 300 * kSecond;
-  /// Ids that nothing was ever sent to.
+  /// The most ids kept that nothing was ever sent to.
   static constexpr size_t kUnusedMax = 1024;
 
   explicit PeerTable(size_t peers_max) : peers_max_(peers_max) {}
 
-  /// Null: nobody says what is in use.
+  /// Not owned. Null: the table does not know which ids are in use.
   void set_use(const PeerUse* use) { use_ = use; }
 
-  /// The id of `peer.source`, made if need be; what was known of it is replaced, but for last_used_ns: see
-  /// may_replace(). RESOURCE_EXHAUSTED: peers_max, all of them in use.
+  /// The id of `peer.source`; makes one if there is none. Replaces what was known of the address, except last_used_ns;
+  /// ask may_replace() first. RESOURCE_EXHAUSTED: there are peers_max ids and all are in use.
   absl::StatusOr<PeerId> put(Peer peer, TimeNs now) {
     PeerId id = find(peer.source);
     if (id == kNoPeer) {
@@ -84,11 +85,11 @@ class PeerTable {
   }
 
   [[nodiscard]] bool is_in_use(PeerId id) const { return use_ != nullptr && use_->is_used(id); }
-  /// put() may replace what is known of it.
+  /// True if a descriptor from `word` may replace the entry by put().
   [[nodiscard]] bool may_replace(PeerId id, PeerWord word) const {
     return word == PeerWord::kOwnDial || !is_in_use(id);
   }
-  /// Who sends from there; kNoPeer: nobody we know. Used on every packet.
+  /// The id of the peer that sends from `source`; kNoPeer: unknown. Called for every packet.
   [[nodiscard]] PeerId find(const Source& source) {
     Cached& cached = cache_[source.mix() >> 56];
     if (cached.id != kNoPeer && cached.source == source) [[likely]] {
@@ -96,7 +97,7 @@ class PeerTable {
     }
     return look_up(source, cached);
   }
-  /// Until the next put().
+  /// The reference is valid until the next put().
   [[nodiscard]] Peer& at(PeerId id) { return peers_[id]; }
   [[nodiscard]] const Peer& at(PeerId id) const { return peers_[id]; }
   [[nodiscard]] size_t size() const { return peers_.size(); }
@@ -108,7 +109,7 @@ class PeerTable {
   };
   static constexpr size_t kCacheSlots = 256;
 
-  /// Not inlined, so that find() is; by value, so that its caller may keep the source in registers.
+  /// Not inlined, so that find() can be. By value, so that the caller may keep the source in registers.
   [[gnu::noinline]] PeerId look_up(Source source, Cached& cached) {
     const auto found = by_source_.find(source);
     if (found == by_source_.end()) return kNoPeer;
@@ -123,7 +124,7 @@ class PeerTable {
       unused_.pop_front();
       if (peers_[id].last_used_ns != 0) continue;
       if (!is_in_use(id)) return give_away(id);
-      unused_.push_back(id);  // a dial that has sent nothing yet
+      unused_.push_back(id);  // an own dial that has sent nothing yet
     }
     if (!is_full) {
       peers_.emplace_back();
@@ -149,7 +150,7 @@ class PeerTable {
   const PeerUse* use_ = nullptr;
   std::vector<Peer> peers_;
   absl::flat_hash_map<Source, PeerId> by_source_;
-  /// Oldest first; some have been used since.
+  /// Ids that nothing was sent to when they were made, oldest first. Some have been sent to since.
   std::deque<PeerId> unused_;
   std::array<Cached, kCacheSlots> cache_;
 };

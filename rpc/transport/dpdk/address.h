@@ -1,10 +1,10 @@
-// EndpointAddress: where an endpoint is reached over DPDK, and the bytes of it that a Descriptor carries.
+// EndpointAddress: where an endpoint is reached over DPDK, and its encoding in a Descriptor.
 //
 //   u8 version (1)   u8 interface count (1..16)   u16 UDP port
 //   per interface:   u8 family (4 or 6)   u8 prefix length in bits   6 MAC   4 or 16 bytes of IP, network order
 //
-// The MAC travels with the address, so there is nothing to resolve before the first packet. An endpoint has one interface
-// for each port of its process; the UDP port is the same on all of them and names the worker.
+// The MAC travels with the address, so nothing has to be resolved before the first packet. An endpoint has one
+// interface for each port of its process. The UDP port is the same on all of them and identifies the worker.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_ADDRESS_H_
 #define SKUA_RPC_TRANSPORT_DPDK_ADDRESS_H_
 
@@ -21,7 +21,7 @@ namespace skua::rpc::dpdk {
 
 using MacAddress = std::array<uint8_t, 6>;
 
-/// "02:00:0a:4d:00:01". INVALID_ARGUMENT for anything else.
+/// Parses "02:00:0a:4d:00:01". INVALID_ARGUMENT for anything else.
 absl::StatusOr<MacAddress> parse_mac(std::string_view text);
 [[nodiscard]] std::string to_string(const MacAddress& mac);
 
@@ -34,13 +34,13 @@ struct InterfaceAddress {
 
   bool operator==(const InterfaceAddress&) const = default;
 
-  /// "10.77.0.1/24" or "fd00::1/64"; without a prefix length the address stands alone (/32, /128). The MAC stays zero.
-  /// INVALID_ARGUMENT says what is expected.
+  /// Parses "10.77.0.1/24" or "fd00::1/64". Without a prefix length the address is a network of its own (/32, /128).
+  /// The MAC stays zero. INVALID_ARGUMENT says what is expected.
   static absl::StatusOr<InterfaceAddress> parse(std::string_view cidr);
-  /// As parse() takes it.
+  /// The text that parse() takes.
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] size_t ip_bytes() const { return family == 6 ? 16 : 4; }
-  /// Both are in this interface's network: no gateway between them.
+  /// True if `other` is in this interface's network: there is no gateway between them.
   [[nodiscard]] bool on_link(const InterfaceAddress& other) const;
 };
 
@@ -52,7 +52,7 @@ struct EndpointAddress {
 
   bool operator==(const EndpointAddress&) const = default;
 
-  /// The bytes above. At most kInterfacesMax interfaces (checked).
+  /// The bytes above. More than kInterfacesMax interfaces fail a check.
   [[nodiscard]] std::string encode() const;
   /// INVALID_ARGUMENT for anything that encode() does not produce.
   static absl::StatusOr<EndpointAddress> decode(ByteSpan bytes);

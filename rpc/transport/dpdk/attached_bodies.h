@@ -1,14 +1,15 @@
-// AttachedBodies: packets that drivers read from the application's memory, and when they are done with it.
+// AttachedBodies: packets whose bodies drivers read from the application's memory, and when they have finished reading.
 //
 //     header mbuf                        mbuf without data            mbuf without data
 //   | Eth IP UDP | engine 32 | head |--->| attached: body span |----->| attached: body span |
 //                  copied                  the driver reads the application's memory
 //
-//   All attached mbufs of a packet share one record. The driver frees each when it has read it; the last one's callback puts the
-//   record on a list, and reap() returns its token: never before.
+// All attached mbufs of a packet share one record. The driver frees each mbuf when it has read it. The callback of the
+// last one puts the record on a list, and only then does reap() return the packet's token.
 //
-//   A driver that copies frees inside the lane's own call, which may put the record on the lane's own list. Any other thread, and
-//   any other call, puts it on a list for all: an atomic step, which would wait there for all that the copy has just stored.
+// A driver that copies frees the mbufs within the lane's own call; such a record goes to the lane's own list. A record
+// freed by another thread, or outside such a call, goes to a shared list. That takes an atomic operation, which would
+// be slow within the call: it would wait for all stores that the copy has just made.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_ATTACHED_BODIES_H_
 #define SKUA_RPC_TRANSPORT_DPDK_ATTACHED_BODIES_H_
 
@@ -26,15 +27,15 @@
 
 namespace skua::rpc::dpdk {
 
-/// Thread: the lane's.
+/// Thread: the lane's, except the free callback: any.
 class AttachedBodies {
  public:
-  /// `pool`: mbufs without room, one per piece. It outlives this.
+  /// `pool`: mbufs without data room, one per piece. It must outlive this object.
   explicit AttachedBodies(rte_mempool* pool);
   AttachedBodies(const AttachedBodies&) = delete;
   AttachedBodies& operator=(const AttachedBodies&) = delete;
 
-  /// While it lives, the calling thread, the lane's, is in a call to the driver. One at a time.
+  /// While an InCall lives, the calling thread (the lane's) is in a call to the driver. One at a time.
   class InCall {
    public:
     explicit InCall(const AttachedBodies& bodies) { in_call_ = &bodies; }
@@ -43,8 +44,8 @@ class AttachedBodies {
     InCall& operator=(const InCall&) = delete;
   };
 
-  /// Chains the pieces (at most kTxSegmentsMax) behind `frame`, whose lengths are set. False: there is no record, or there
-  /// are not enough mbufs, and nothing has changed.
+  /// Chains the pieces (at most kTxSegmentsMax) behind `frame`, whose lengths are set. False: no record or not enough
+  /// mbufs are left, and nothing has changed.
   [[nodiscard]] bool attach(rte_mbuf* frame, std::span<const ByteSpan> pieces, TxToken token) {
     if (free_ == nullptr || !mbufs_.reserve(pieces.size())) return false;
     Record* record = free_;
@@ -68,14 +69,14 @@ class AttachedBodies {
     frame->nb_segs = static_cast<uint16_t>(1 + pieces.size());
     return true;
   }
-  /// Tokens of packets that are no longer read; returns how many were written.
+  /// Writes the tokens of packets that are no longer read; returns how many.
   size_t reap(std::span<TxToken> tokens);
 
   /// Packets whose tokens were not reaped.
   [[nodiscard]] size_t in_use() const { return in_use_; }
-  /// Too many for another burst.
+  /// True if the records may not suffice for another burst.
   [[nodiscard]] bool are_scarce() const { return in_use_ > kRecords - kBurstMax; }
-  /// No driver reads any more: the rest is to be reaped.
+  /// True if no driver reads any attached memory any more; the remaining tokens can be reaped.
   [[nodiscard]] bool all_read() const;
 
  private:
@@ -90,13 +91,13 @@ class AttachedBodies {
 
   static void on_segment_freed(void* address, void* record);
 
-  /// Whose lane's call the thread is in.
+  /// The object whose lane's driver call this thread is in; null: none.
   static inline thread_local constinit const AttachedBodies* in_call_ = nullptr;
 
   SpareFrames mbufs_;
   std::unique_ptr<Record[]> records_;
   Record* free_ = nullptr;
-  Record* read_ = nullptr;  // for reap(): freed inside our own calls, or taken from freed_
+  Record* read_ = nullptr;  // for reap(): freed within the lane's own calls, or taken from freed_
   size_t in_use_ = 0;
   alignas(64) std::atomic<Record*> freed_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Stands in for dpdk_fabric.cc where DPDK was not found: programs link and say so when asked for it.
+// Replaces dpdk_fabric.cc if DPDK was not found at build time: programs link, and report that when DPDK is asked for.
 #include "rpc/transport/dpdk/dpdk_fabric.h"
 
 namespace skua::rpc {

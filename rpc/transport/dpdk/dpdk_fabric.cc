@@ -19,9 +19,9 @@ namespace dpdk {
 namespace {
 
 constexpr unsigned kPoolCache = 256;
-/// Mbufs without data, to attach body spans to.
+/// Mbufs without data room, to attach body spans to.
 constexpr unsigned kAttachedCount = 8191;
-constexpr uint16_t kRawPort = 9;  // "discard"
+constexpr uint16_t kRawPort = 9;  // the "discard" port
 constexpr DurationNs kLinkWait = 10 * kSecond;
 
 class Fabric final : public DpdkFabric {
@@ -44,7 +44,7 @@ class Fabric final : public DpdkFabric {
   absl::Status make_pools(size_t frame_bytes);
 
   const DpdkOptions options_;
-  // Destroyed from the last to the first: ports, pools, EAL.
+  // Destruction order: the ports, the pools, then the EAL.
   std::unique_ptr<Eal> eal_;
   SharedPools pools_;
   std::vector<std::unique_ptr<Port>> ports_;
@@ -99,7 +99,7 @@ absl::Status Fabric::open() {
 }
 
 absl::Status Fabric::make_pools(size_t frame_bytes) {
-  // A whole frame fits one mbuf, so that what is received can be lent as one span.
+  // A whole frame fits one mbuf, so a received frame can be lent as one span.
   const size_t room = RTE_PKTMBUF_HEADROOM + std::max<size_t>(frame_bytes + kFrameSlack, 2048);
   pools_.frames = rte_pktmbuf_pool_create("skua-frames", options_.mbuf_count, kPoolCache, 0,
                                           static_cast<uint16_t>(room), SOCKET_ID_ANY);
@@ -136,7 +136,7 @@ std::vector<std::string> Fabric::describe() const {
   return out;
 }
 
-// --- The floor: bursts in, bursts out, nothing else ------------------------------------------------------------------
+// --- Raw mode: bursts in, bursts out, nothing else -------------------------------------------------------------------
 
 void Fabric::reflect_raw(const std::function<bool()>& until) {
   adopt_thread();
@@ -207,7 +207,7 @@ void Fabric::answer_raw(std::span<const std::string> first, const std::function<
   for (uint64_t turn = 0; turn % 1024 != 0 || !until(); ++turn) {
     const uint16_t count = port.receive(0, burst.data(), kBurstMax);
     size_t sending = 0;
-    size_t ended = count;  // from here on: packets that are not sent
+    size_t ended = count;  // packets from this index on are not sent
     for (uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst.at(i), void*));
     while (sending < ended) {
       rte_mbuf* packet = burst.at(sending);

@@ -1,6 +1,7 @@
-// DpdkSettings: what an operator says about DPDK, as text, and how every program takes it.
+// DpdkSettings: an operator's DPDK settings as text, and how every program declares them.
 //
-// Lists are separated by ';' (vdev arguments have commas): the n-th address and gateway belong to the n-th device.
+// Lists are separated by ';', because vdev arguments contain commas. The n-th address and gateway belong to the n-th
+// device.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_DPDK_SETTINGS_H_
 #define SKUA_RPC_TRANSPORT_DPDK_DPDK_SETTINGS_H_
 
@@ -23,7 +24,7 @@ struct DpdkSettings {
   uint32_t mbufs = DpdkOptions().mbuf_count;
   bool huge_pages = true;
 
-  /// INVALID_ARGUMENT says which setting and what is expected.
+  /// INVALID_ARGUMENT names the setting and says what is expected.
   [[nodiscard]] absl::StatusOr<DpdkOptions> to_options(uint16_t lanes) const;
 };
 

@@ -17,7 +17,7 @@ namespace skua::rpc::dpdk {
 namespace {
 
 constexpr size_t kPeersMax = 65'536;
-/// Drivers here cannot wait for packets, so a sleeping endpoint looks this often.
+/// The drivers here cannot wait for packets, so a sleeping endpoint looks for packets at this interval.
 constexpr DurationNs kNap = 50 * kMicrosecond;
 constexpr DurationNs kLettingGo = 100 * kMillisecond;
 
@@ -26,7 +26,7 @@ void prefetch(const Peer& peer) {
   rte_prefetch0(reinterpret_cast<const std::byte*>(&peer) + 64);
 }
 
-/// That of `beside`, where the lane can share its bursts, or one of its own.
+/// The group of `beside` if the lane can share its bursts, else a new group.
 std::shared_ptr<LaneGroup> group_of(const std::vector<Port*>& ports, const DpdkOptions& options, uint16_t lane,
                                     const std::shared_ptr<LaneGroup>& beside) {
   if (beside == nullptr || !beside->shares_queues_with(lane)) {
@@ -100,7 +100,7 @@ bool DpdkTransport::is_mapped(ByteSpan piece) const {
   });
 }
 
-/// The packet as the driver takes it, or null for want of memory.
+/// Builds the mbufs for a packet. Null: there is no free mbuf.
 rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
   rte_mbuf* frame = take_spare();
   if (frame == nullptr) return nullptr;
@@ -110,7 +110,7 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
   std::memcpy(at, packet.header.data(), kPacketHeaderBytes);
   at += kPacketHeaderBytes;
 
-  // Copied pieces come first: from the first gathered one on, all are gathered, so that their order stays.
+  // Copied pieces come first. After the first gathered piece all are gathered, so that the order stays.
   size_t segment = 0;
   size_t copied = 0;
   const bool whole_is_small = packet.payload_bytes <= options_.inline_max_bytes;
@@ -131,7 +131,7 @@ rte_mbuf* DpdkTransport::build(const Peer& peer, TxPacket& packet) {
     const std::span pieces = std::span(packet.segments).subspan(segment, packet.segment_count - segment);
     if (!bodies_.attach(frame, pieces, packet.token) && !attach_after_reclaiming(peer, frame, pieces, packet.token))
         [[unlikely]] {
-      // No records or mbufs left to attach with: copy the rest.
+      // No records or mbufs are left to attach with: copy the rest.
       for (const ByteSpan piece : pieces) {
         std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(piece.size())), piece.data(), piece.size());
         copied += piece.size();
@@ -156,7 +156,7 @@ size_t DpdkTransport::tx_burst(std::span<TxPacket> packets) {
   const AttachedBodies::InCall in_call(bodies_);
   for (Line& line : lines_) {
     line.flush();
-    // Drivers give memory back lazily, so they are asked.
+    // Drivers free sent mbufs lazily, so ask them to.
     if (bodies_.are_scarce()) line.reclaim();
   }
   size_t taken = 0;
@@ -187,7 +187,7 @@ TxFrame DpdkTransport::take_frame(PeerId to) {
   rte_mbuf* frame = take_spare();
   if (frame == nullptr) return {};
   auto* at = rte_pktmbuf_mtod(frame, std::byte*);
-  // Now, because it stores beyond the headers, where the engine is about to write.
+  // Must happen before the engine writes, because write() stores beyond the headers.
   peer.frame.write(at);
   return {.peer = to,
           .size = 0,
@@ -198,7 +198,7 @@ TxFrame DpdkTransport::take_frame(PeerId to) {
 
 void DpdkTransport::send_frames(std::span<const TxFrame> frames) {
   adopt();
-  uint32_t touched = 0;  // lines, a bit each
+  uint32_t touched = 0;  // bit set of lines
   size_t sent = 0;
   size_t bytes = 0;
   for (const TxFrame& frame : frames) {
@@ -229,7 +229,7 @@ void DpdkTransport::send_frames(std::span<const TxFrame> frames) {
   }
 }
 
-/// False: the driver takes nothing, and what would come next is dropped.
+/// False: the driver takes nothing and the line stays full, so the next frame is dropped.
 bool DpdkTransport::make_room(Line& line) {
   line.flush();
   if (line.is_full()) ++counters_.tx_full;
@@ -248,12 +248,13 @@ void DpdkTransport::abandon_tx() {
   const uint64_t give_up = rte_rdtsc() + rte_get_tsc_hz() / (kSecond / kLettingGo);
   while (!bodies_.all_read() && rte_rdtsc() < give_up) {
     for (Line& line : lines_) line.reclaim();
-    // A device that loops back (net_ring) has our memory until somebody receives it.
+    // A device that loops back (net_ring) holds the memory until the packets are received.
     std::array<RxPacket, kBurstMax> unwanted;
     for (size_t i = 0, count = rx_burst(unwanted); i < count; ++i) release(std::span(&unwanted[i].buffer, 1));
   }
   if (bodies_.all_read()) return;
-  // A stopped device has let go of everything. What other lanes lose by it, their sessions repeat.
+  // A stopped device has released everything. Packets that other lanes lose by the restart are repeated by their
+  // sessions.
   for (Line& line : lines_) static_cast<void>(line.port().restart());
 }
 
@@ -277,7 +278,7 @@ size_t DpdkTransport::look(std::span<RxPacket> packets) {
   return filled;
 }
 
-/// What another lane of the group found for this one.
+/// Packets that another lane of the group received for this one.
 size_t DpdkTransport::receive_own(std::span<RxPacket> packets) {
   std::array<rte_mbuf*, kBurstMax> received;
   const uint32_t count =
@@ -324,7 +325,7 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
     }
     RxPacket& rx = out[filled++];
     rx.from = peers_.find(parsed.source);
-    if (count > 1 && rx.from != kNoPeer) prefetch(peers_.at(rx.from));  // for the answer
+    if (count > 1 && rx.from != kNoPeer) prefetch(peers_.at(rx.from));  // the answer will need it
     rx.placed = false;
     const std::byte* header = frame.data() + parsed.payload_offset;
     rx.header = ByteSpan(header, kPacketHeaderBytes);
@@ -339,7 +340,7 @@ size_t DpdkTransport::accept(Line& line, rte_mbuf** packets, size_t count, std::
   return filled;
 }
 
-/// A lane of a group takes a whole burst off the device, whatever it was asked for.
+/// A lane of a shared group takes a whole burst off the device, even if it was asked for fewer packets.
 void DpdkTransport::keep_for_later(rte_mbuf* packet) {
   if (group_->give(lane_, packet)) return;
   ++counters_.rx_dropped;
@@ -365,7 +366,7 @@ void DpdkTransport::not_for_engine(Line& line, rte_mbuf* packet) {
   rte_pktmbuf_free(packet);
 }
 
-/// A small frame of the transport's own; dropped when there is no room.
+/// Sends a small frame of the transport itself, or drops it if there is no room.
 void DpdkTransport::send_small(Line& line, ByteSpan frame) {
   rte_mbuf* packet = line.is_full() ? nullptr : take_spare();
   if (packet == nullptr) return;

@@ -1,15 +1,16 @@
-// DpdkTransport: packets as UDP datagrams over poll-mode drivers, one per worker (a lane of the fabric).
+// DpdkTransport: packets as UDP datagrams over poll-mode drivers, one transport per worker (a lane of the fabric).
 //
-// TX, frames: an mbuf with the peer's headers in front of what the engine writes.
+// TX, frames: a frame is an mbuf with the peer's headers in front of the bytes that the engine writes.
 //
-// TX, packets: body spans are sent from where they lie (attached_bodies.h). Pieces up to the inline limit are copied behind the
-//   headers, and so is everything where the driver cannot gather or may not read the memory.
+// TX, packets: body spans are sent from where they lie (attached_bodies.h). Pieces up to the inline limit are copied
+// behind the headers. If the driver cannot gather, or may not read the memory, all pieces are copied.
 //
-// RX: an mbuf is lent as it is, its address being the RxBufferId, until release() frees it.
+// RX: an mbuf is lent without a copy until release(). Its address is the RxBufferId.
 //
-// What a driver does not take at once waits in a short queue per port; when that is full, tx_burst takes no more.
+// Packets that the driver does not take at once wait in a short queue per port. When that queue is full, tx_burst takes
+// no more packets.
 //
-// Several lanes may be one thread's: they share bursts (lane_group.h).
+// One thread may poll several lanes: such lanes share bursts (lane_group.h).
 #ifndef SKUA_RPC_TRANSPORT_DPDK_DPDK_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_DPDK_DPDK_TRANSPORT_H_
 
@@ -31,11 +32,11 @@
 
 namespace skua::rpc::dpdk {
 
-/// What all lanes share. Owned by the fabric.
+/// Shared by all lanes. Owned by the fabric.
 struct SharedPools {
-  /// Packets with room for a whole frame.
+  /// Mbufs with room for a whole frame.
   rte_mempool* frames = nullptr;
-  /// Packets without room, to attach memory to.
+  /// Mbufs without data room, to attach memory to.
   rte_mempool* attached = nullptr;
 };
 
@@ -43,7 +44,7 @@ inline constexpr char kTransportName[] = "dpdk";
 
 class DpdkTransport final : public Transport, private PathSearch::Wire {
  public:
-  /// `beside`: a lane that the same thread polls; null: there is none.
+  /// `beside`: a transport of another lane that the same thread polls; null: none.
   DpdkTransport(const std::vector<Port*>& ports, const SharedPools& pools, const DpdkOptions& options, uint16_t lane,
                 const EndpointIdentity& self, const DpdkTransport* beside);
   ~DpdkTransport() override;
@@ -75,7 +76,7 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   [[nodiscard]] Line& line_of(const Peer& peer) { return lines_[peer.port]; }
 
   // TX.
-  /// Null: there is none.
+  /// Null: there is no free mbuf.
   [[nodiscard]] rte_mbuf* take_spare() { return spares_.empty() && !refill_spares() ? nullptr : spares_.take(); }
   [[gnu::noinline]] bool refill_spares();
   [[gnu::noinline]] bool make_room(Line& line);
@@ -114,13 +115,13 @@ class DpdkTransport final : public Transport, private PathSearch::Wire {
   TransportCounters counters_;
   Peers peers_;
   const std::shared_ptr<LaneGroup> group_;
-  std::vector<Line>& lines_;  // the group's: one for each port
+  std::vector<Line>& lines_;  // the group's lines, one for each port
   std::vector<LinkWatch> watches_;
   size_t next_line_ = 0;
-  TimeNs now_ns_ = 1;  // coarse; of the last look at the links; never 0, which would mean: never
+  TimeNs now_ns_ = 1;  // coarse: time of the last look at the links; never 0, because 0 means "never"
   uint64_t next_watch_tsc_ = 0;
   uint32_t turns_ = 0;
-  const void* thread_mark_ = nullptr;  // of the thread that was given to the EAL
+  const void* thread_mark_ = nullptr;  // of the thread that was registered with the EAL
   SpareFrames spares_;
   AttachedBodies bodies_;
   std::vector<MutableByteSpan> regions_;

@@ -1,4 +1,5 @@
-// DpdkTransport's way to its peers: which port leads there, whether it has a link, how large a packet gets through.
+// DpdkTransport's paths to its peers: which port leads there, whether the port has a link, how large a packet gets
+// through.
 #include <rte_cycles.h>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ absl::StatusOr<PeerId> DpdkTransport::resolve(const Descriptor& peer, PeerWord w
                                                    ": none is in its network, and none has a gateway"));
   }
   const FrameSource source = source_of(route->to, address->udp_port);
-  // A stranger may name another's address and a wrong next hop.
+  // A claim may name another endpoint's address with a wrong next hop.
   if (const PeerId known = peers_.find(source); known != kNoPeer && !peers_.may_replace(known, word)) return known;
   const Port& port = lines_[route->from].port();
   const FrameTemplate frame(port.address(), udp_port_, route->to, address->udp_port, route->next_hop);
@@ -113,7 +114,7 @@ uint32_t DpdkTransport::payload_max_bytes(PeerId peer) const {
   return std::min(payload_bytes_of(lines_[peers_.at(peer).port].port(), mtu), capabilities_.payload_max_bytes);
 }
 
-/// After whatever may have changed what is believed of the path.
+/// Call after anything that may change the believed size of the path.
 void DpdkTransport::note_room(PeerId id) {
   Peer& peer = peers_.at(id);
   const size_t in_mbuf = spares_.bytes() - peer.frame.size() - kFrameSlack;
@@ -142,7 +143,7 @@ void DpdkTransport::on_path_mtu(PeerId peer, uint16_t before) {
   note_room(peer);
   const uint16_t mtu = paths_.mtu(peer);
   if (mtu > before) return;
-  // Once per search, so there are not more of these than peers.
+  // At most once per search, so there are never more of these events than peers.
   refuse(peer, absl::OutOfRangeError(absl::StrCat(
                    "the path from DPDK port ", line_of(peers_.at(peer)).port().name(),
                    " to the peer carries IP packets of ", mtu, " bytes, not of ", before,

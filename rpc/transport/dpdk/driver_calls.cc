@@ -24,7 +24,7 @@ Watched& watched() {
   return all;
 }
 
-/// A watched thread's place on the list, for as long as the thread lives.
+/// Keeps the thread's mark on the list for as long as the thread lives.
 struct Place {
   Place() {
     const std::scoped_lock lock(watched().mutex);
@@ -38,7 +38,8 @@ struct Place {
 
 void barrier_on_all_threads() {
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
-  // A kernel without it: the slow one waits for every processor to pass through the scheduler.
+  // The kernel does not have it. The global barrier is slower: it waits until every processor has passed through the
+  // scheduler.
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
@@ -63,7 +64,8 @@ void wait_for_driver_calls() {
 }  // namespace skua::rpc::dpdk
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/// The program's munmap(), ahead of the C library's (the linker exports it to the drivers). The sanitizers bring their own.
+/// The program's munmap(), found before the C library's (the linker exports it to the drivers). Only the EAL's own
+/// thread waits here. Sanitizers have their own munmap().
 extern "C" int munmap(void* address, size_t bytes) noexcept {
   if (rte_thread_is_intr() != 0) skua::rpc::dpdk::wait_for_driver_calls();
   return static_cast<int>(syscall(SYS_munmap, address, bytes));

@@ -1,15 +1,15 @@
-// Which threads are inside a driver right now, so that no memory is unmapped under them.
+// Driver calls: which threads are inside a driver right now, so that no memory is unmapped while a driver reads it.
 //
-// memif's control socket belongs to a thread of the EAL. When the peer closes it, that thread marks the device as not connected and
-// unmaps the rings, whether or not a polling thread is reading them at the time: one that is put aside in the middle of a burst
-// comes back to a segmentation fault. DPDK has no hook between the two steps, but the second goes through munmap(), which this
-// folder defines for the whole program:
+// A thread of the EAL serves memif's control socket. When the peer closes the socket, that thread marks the device as
+// not connected and unmaps the rings, even while a polling thread is reading them. A polling thread that was
+// descheduled in the middle of a burst would then get a segmentation fault. DPDK has no hook between the two steps. But
+// the second step calls munmap(), which this folder defines for the whole program:
 //
 //   polling thread            mark odd | burst | mark even    | burst sees "not connected"
 //   thread of the EAL            connected = false | munmap(): barrier, wait for odd marks to move | unmap
 //
-// A burst that begins after the barrier sees the first step; one that began before is waited for. Polling threads pay two plain
-// stores per burst: the barrier is membarrier(2), on the other side.
+// A burst that begins after the barrier sees the first step. A burst that began earlier is waited for. A polling thread
+// pays only two plain stores per burst, because the barrier (membarrier(2)) runs on the unmapping side.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_DRIVER_CALLS_H_
 #define SKUA_RPC_TRANSPORT_DPDK_DRIVER_CALLS_H_
 
@@ -19,14 +19,15 @@
 namespace skua::rpc::dpdk {
 
 namespace internal {
-/// Odd while its thread is inside a driver.
+/// Odd while the thread is inside a driver.
 inline thread_local constinit std::atomic<uint64_t> driver_mark{0};
 }  // namespace internal
 
-/// From now on the calling thread is waited for. Call before its first DriverCall; again does no harm.
+/// From now on wait_for_driver_calls() waits for calls of this thread. Call before the thread's first DriverCall;
+/// repeated calls do no harm.
 void watch_driver_calls();
 
-/// In scope around each burst. Thread: one that called watch_driver_calls().
+/// Lives for the duration of each burst. Thread: one that called watch_driver_calls().
 class DriverCall {
  public:
   DriverCall() : before_(internal::driver_mark.load(std::memory_order_relaxed)) {
@@ -41,8 +42,8 @@ class DriverCall {
   const uint64_t before_;
 };
 
-/// Returns when every call that any thread was in has ended; calls that begin meanwhile are not waited for. Thread: any that is
-/// not in a call.
+/// Returns when every driver call that was running at the time has ended. Does not wait for calls that begin meanwhile.
+/// Thread: any that is not in a driver call.
 void wait_for_driver_calls();
 
 }  // namespace skua::rpc::dpdk

@@ -31,11 +31,11 @@ namespace {
 
 constexpr size_t kLogLinesMax = 6;
 
-std::atomic<bool> g_started = false;  // EAL's own limit: once in a process
+std::atomic<bool> g_started = false;  // the EAL itself can be started only once in a process
 
 std::vector<std::string> arguments(const DpdkOptions& options) {
-  // One lcore: Skua's threads are its own. A prefix of its own: no files shared with other processes. Segments in
-  // single files, so that memif can hand them to its peer.
+  // One lcore, because Skua has its own threads. A separate prefix, so that no files are shared with other processes.
+  // Memory segments in single files, so that memif can hand them to its peer.
   std::vector<std::string> out = {"skua",
                                   "--lcores",
                                   "0",
@@ -53,20 +53,20 @@ std::vector<std::string> arguments(const DpdkOptions& options) {
   if (options.huge_pages) {
     out.emplace_back("--in-memory");  // no files: a killed process leaves nothing behind
   } else {
-    // Nor any here: what other processes would share with us is left out.
+    // No files here either: nothing is shared with other processes.
     out.insert(out.end(), {"--no-huge", "--no-shconf", "-m", absl::StrCat(options.plain_memory_mib)});
   }
   out.insert(out.end(), options.eal_arguments.begin(), options.eal_arguments.end());
   return out;
 }
 
-/// Said on every start, about what was not asked for: 1 GiB pages, other processes.
+/// True for messages of every start about things that nobody asked for: 1 GiB pages, other processes.
 bool is_noise(const std::string& line) {
   return line.find("1048576 kB hugepages") != std::string::npos || line.find("mp action callback") != std::string::npos;
 }
 
-/// EAL prints a help page on stdout and its last words on stderr, too: they go into `text` meanwhile, not to the user,
-/// who gets one line. Nothing is lost if it does not work.
+/// Captures stdout and stderr. The EAL prints a help page on stdout and its last error on stderr. These go into `text`,
+/// and the user gets one line. If the capture fails, the output goes to the streams as usual.
 class CapturedStreams {
  public:
   explicit CapturedStreams(std::string& text) : text_(text), fd_(memfd_create("skua-eal", MFD_CLOEXEC)) {
@@ -101,7 +101,7 @@ class CapturedStreams {
   std::array<int, 2> saved_ = {-1, -1};
 };
 
-/// Leaves an EAL identity when its thread ends.
+/// Unregisters the thread from the EAL when the thread ends.
 struct ThreadRegistration {
   bool registered = false;
   ~ThreadRegistration() {
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
   argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // EAL pins the calling thread to its lcore; it is not EAL's to pin.
+  // The EAL pins the calling thread to its lcore; this is undone, because the thread is not the EAL's.
   cpu_set_t affinity;
   const bool had_affinity = sched_getaffinity(0, sizeof affinity, &affinity) == 0;
   std::string printed;
@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<Eal>> Eal::start(const DpdkOptions& options) {
   if (result < 0) {
     std::string said = eal->take_log();
     const std::string first = printed.substr(0, printed.find('\n'));
-    // EAL's own log says only that some argument is wrong; which one is said by getopt.
+    // The EAL's own log says only that an argument is wrong; getopt's output says which one.
     if (said.empty() || absl::StartsWith(first, "skua: ")) said = first;
     const char* way_out = options.huge_pages
                               ? "; reserve huge pages (deploy/host-setup), or do without them (--no-dpdk-huge-pages)"
@@ -155,17 +155,17 @@ Eal::~Eal() {
   const std::string runtime_folder = rte_eal_get_runtime_dir();
   rte_eal_cleanup();
   std::error_code ignored;
-  std::filesystem::remove(runtime_folder, ignored);  // only if it is empty
+  std::filesystem::remove(runtime_folder, ignored);  // removed only if it is empty
   rte_openlog_stream(nullptr);
   std::fclose(log_);
-  std::free(log_text_);  // NOLINT: open_memstream's
+  std::free(log_text_);  // NOLINT: allocated by open_memstream
 }
 
 std::string Eal::take_log() {
   std::fflush(log_);
   std::string text(log_text_ + log_taken_, log_bytes_ - log_taken_);
   log_taken_ = log_bytes_;
-  // Drivers that try again say the same again and again.
+  // Drivers that retry log the same line many times.
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     std::string clean(absl::StripAsciiWhitespace(line));
@@ -188,7 +188,7 @@ std::string port_name(const std::string& device) {
 }
 
 bool is_virtual_device(const std::string& device) {
-  // PCI: [domain:]bus:device.function, in hexadecimal.
+  // PCI addresses are [domain:]bus:device.function, in hexadecimal.
   const std::string name = port_name(device);
   const bool pci = std::count(name.begin(), name.end(), ':') >= 1 && name.find('.') != std::string::npos &&
                    name.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;

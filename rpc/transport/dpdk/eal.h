@@ -1,4 +1,4 @@
-// Eal: the one EAL of a process, started and stopped, with its words turned into a Status.
+// Eal: the one EAL of a process. start() starts it, the destructor stops it; its messages become a Status.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_EAL_H_
 #define SKUA_RPC_TRANSPORT_DPDK_EAL_H_
 
@@ -17,7 +17,7 @@ class Eal {
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
 
-  /// What DPDK logged since the last call, one line; the drivers say there why they refuse.
+  /// What DPDK logged since the last call, as one line. Drivers log there why they refuse something.
   [[nodiscard]] std::string take_log();
 
  private:
@@ -29,10 +29,12 @@ class Eal {
   size_t log_taken_ = 0;
 };
 
-/// Gives the calling thread an EAL identity, so that it has caches of its own in every memory pool. Cheap when it has one.
+/// Registers the calling thread with the EAL, so that it has its own cache in every memory pool. Cheap if already
+/// registered.
 void adopt_thread();
 
-/// The name that a device given by the user has as a port: a vdev's up to the first comma, a PCI address as it is.
+/// The name of the DPDK port for a device setting: for a vdev the text before the first comma, for a PCI address all of
+/// it.
 [[nodiscard]] std::string port_name(const std::string& device);
 [[nodiscard]] bool is_virtual_device(const std::string& device);
 

@@ -105,9 +105,9 @@ size_t answer_arp(ByteSpan frame, const InterfaceAddress& self, MutableByteSpan 
                     load_be16(arp + 6) == 1 && std::equal(self_ip.begin(), self_ip.end(), arp + 24);
   if (!asks) return 0;
   std::byte* out = to.data();
-  std::memcpy(out, arp + 8, 6);  // to who asked
+  std::memcpy(out, arp + 8, 6);  // to the machine that asked
   put(out + 6, self.mac);
-  std::memcpy(out + 12, at + 12, 8);  // types and sizes as asked
+  std::memcpy(out + 12, at + 12, 8);  // types and sizes as in the request
   store_be16(out + kEthernetBytes + 6, 2);
   put(out + kEthernetBytes + 8, self.mac);
   std::memcpy(out + kEthernetBytes + 14, self_ip.data(), 4);

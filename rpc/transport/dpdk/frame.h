@@ -1,10 +1,10 @@
-// Frames: the Ethernet, IP and UDP headers around an engine packet. Pure; knows nothing of DPDK.
+// Frames: the Ethernet, IP and UDP headers around an engine packet. Pure, without DPDK.
 //
 //   | Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 | engine header 32 | payload ... |
 //
-// All of it but the lengths is the same for every packet to one peer, so each peer has a template. The IPv4 checksum is the
-// template's sum with the length added: no pass over the header. The UDP checksum is 0, also over IPv6 (RFC 6936 has the
-// conditions): the engine's CRC-32C covers more.
+// Only the lengths and the IPv4 checksum differ between packets to one peer, so each peer has a template. The IPv4
+// checksum is the template's sum plus the length; no pass over the header is needed. The UDP checksum is 0, also over
+// IPv6 (RFC 6936 has the conditions), because the engine's CRC-32C covers more.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_FRAME_H_
 #define SKUA_RPC_TRANSPORT_DPDK_FRAME_H_
 
@@ -20,7 +20,7 @@ namespace skua::rpc::dpdk {
 
 inline constexpr size_t kEthernetBytes = 14;
 inline constexpr size_t kUdpBytes = 8;
-/// IP and UDP headers: what an MTU loses to them.
+/// Size of the IP and UDP headers. An MTU minus this is the largest UDP payload.
 [[nodiscard]] constexpr size_t ip_udp_bytes(uint8_t family) {
   return (family == 6 ? 40 : 20) + kUdpBytes;
 }
@@ -37,26 +37,28 @@ inline void store_be16(std::byte* to, size_t value) {
 
 class FrameTemplate {
  public:
-  /// write() stores this many bytes, of which the caller overwrites those behind size().
+  /// write() always stores this many bytes. The caller overwrites the bytes behind size().
   static constexpr size_t kStoredBytes = 64;
 
   FrameTemplate() = default;
-  /// Frames from one of our interfaces to the peer's interface of the same family; `next_hop` is its MAC or a gateway's.
+  /// For frames from one of this endpoint's interfaces to the peer's interface of the same family. `next_hop`: the MAC
+  /// of the peer or of a gateway.
   FrameTemplate(const InterfaceAddress& from, uint16_t from_port, const InterfaceAddress& to, uint16_t to_port,
                 const MacAddress& next_hop);
 
   /// Bytes of the three headers: 42 or 62.
   [[nodiscard]] size_t size() const { return size_; }
-  /// The headers of a datagram that carries `udp_payload_bytes`. `to` has room for kStoredBytes.
+  /// Writes the headers of a datagram that carries `udp_payload_bytes`. `to` has room for kStoredBytes.
   void write(std::byte* to, size_t udp_payload_bytes) const {
     write(to);
     set_length(to, udp_payload_bytes);
   }
-  /// The same in two steps: what is known before the payload is there, and what is not. The second touches the headers only.
+  /// The same in two steps: the first can run before the payload is written, the second sets the lengths and touches
+  /// only the headers.
   void write(std::byte* to) const { std::memcpy(to, bytes_.data(), kStoredBytes); }
   void set_length(std::byte* headers, size_t udp_payload_bytes) const {
     const size_t udp_bytes = kUdpBytes + udp_payload_bytes;
-    const size_t size = size_;  // stores of bytes may change any member, for all that the compiler knows
+    const size_t size = size_;  // a copy, because the compiler must assume that byte stores change members
     std::byte* ip = headers + kEthernetBytes;
     store_be16(headers + size - 4, udp_bytes);
     if (size == kIpv4Frame) [[likely]] {
@@ -74,10 +76,10 @@ class FrameTemplate {
  private:
   std::array<std::byte, kStoredBytes> bytes_{};
   uint8_t size_ = 0;
-  uint32_t ip_sum_ = 0;  // of the 16-bit words of the IPv4 header, without the total length
+  uint32_t ip_sum_ = 0;  // sum of the 16-bit words of the IPv4 header, without the total length
 };
 
-/// Who sent a datagram: enough to find the peer.
+/// The sender of a datagram, for finding the peer.
 struct FrameSource {
   /// IPv4: 0 and the address; IPv6: its two halves.
   uint64_t ip_high = 0;
@@ -92,7 +94,7 @@ struct FrameSource {
   }
 };
 
-/// The source that frames of this endpoint will have.
+/// The FrameSource that frames sent from this interface and UDP port have.
 [[nodiscard]] FrameSource source_of(const InterfaceAddress& from, uint16_t udp_port);
 
 struct ParsedFrame {
@@ -102,20 +104,22 @@ struct ParsedFrame {
   uint32_t payload_bytes = 0;
 };
 
-/// What the payload of a transport's own datagrams (path_mtu.h) begins with. The engine's begin with their version and type,
-/// which these bytes are none of.
+/// The first bytes of the payload of a transport's own datagrams (path_mtu.h). The engine's payloads begin with version
+/// and type, which never look like this.
 inline constexpr uint64_t kTransportMagic = 0x3150'5544'4b53'00ff;
 
 namespace internal {
 
-/// By value, so that what is parsed of IPv4 stays in registers. Not for us: payload_offset is 0.
+/// By value, so that the parsed values of the IPv4 path stay in registers. payload_offset is 0 if the frame is not for
+/// us.
 [[nodiscard]] ParsedFrame parse_ipv6(ByteSpan frame, size_t payload_bytes_min);
 
 inline bool parse_datagram(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
   if (frame.size() < kIpv4Frame + payload_bytes_min) return false;
   const std::byte* at = frame.data();
   const std::byte* ip = at + kEthernetBytes;
-  // In one look: IPv4, and a header without options. In another: no fragment, and UDP. Nobody who speaks to us sends others.
+  // One comparison checks for IPv4 and a header without options. Another checks for no fragment and for UDP. Skua's
+  // senders send only such datagrams.
   const bool is_ipv4 = (load_le<uint32_t>(at + 12) & 0x00ff'ffff) == 0x0045'0008;
   if (!is_ipv4) [[unlikely]] {
     out = parse_ipv6(frame, payload_bytes_min);
@@ -133,7 +137,7 @@ inline bool parse_datagram(ByteSpan frame, size_t payload_bytes_min, ParsedFrame
   return true;
 }
 
-/// The payload's first line of memory is the headers' last: looking costs nothing.
+/// The magic lies in the same cache line as the end of the headers, so reading it costs nothing.
 inline bool has_transport_magic(ByteSpan frame, const ParsedFrame& parsed) {
   return parsed.payload_bytes >= sizeof(kTransportMagic) &&
          load_le<uint64_t>(frame.data() + parsed.payload_offset) == kTransportMagic;
@@ -141,22 +145,23 @@ inline bool has_transport_magic(ByteSpan frame, const ParsedFrame& parsed) {
 
 }  // namespace internal
 
-/// True for a whole, unfragmented UDP datagram for the engine with at least `payload_bytes_min` of payload that fits the frame. Padding behind
-/// it is cut off. Addresses are not compared: the device and the UDP port decide what is ours.
+/// True if `frame` holds a whole, unfragmented UDP datagram for the engine with at least `payload_bytes_min` of
+/// payload. Padding behind the datagram is cut off. IP addresses are not compared: the device and the UDP port decide
+/// whether a datagram is for us.
 [[nodiscard]] inline bool parse_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
   return internal::parse_datagram(frame, payload_bytes_min, out) && !internal::has_transport_magic(frame, out);
 }
-/// The same for a datagram that begins with kTransportMagic.
+/// The same for a transport's own datagram, which begins with kTransportMagic.
 [[nodiscard]] inline bool parse_transport_frame(ByteSpan frame, size_t payload_bytes_min, ParsedFrame& out) {
   return internal::parse_datagram(frame, payload_bytes_min, out) && internal::has_transport_magic(frame, out);
 }
-/// 4 or 6.
+/// The address family of an accepted frame: 4 or 6.
 [[nodiscard]] uint8_t address_family(const ParsedFrame& frame);
-/// Who sent it, as far as its IP header tells.
+/// The sender's interface, as far as the IP header shows it. The MAC stays zero.
 [[nodiscard]] InterfaceAddress interface_of(const ParsedFrame& frame);
 
-/// Answers an ARP request for `self`: writes the reply (42 bytes) into `to` and returns its size, else 0. Routers ask before
-/// they forward anything to us.
+/// Answers an ARP request for `self`: writes the reply (42 bytes) into `to` and returns its size; 0: not such a
+/// request. Routers need the answer before they forward anything to us.
 size_t answer_arp(ByteSpan frame, const InterfaceAddress& self, MutableByteSpan to);
 
 }  // namespace skua::rpc::dpdk

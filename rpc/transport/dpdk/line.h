@@ -1,4 +1,5 @@
-// Line: one of the fabric's ports as a lane, or a group of lanes, sends by it. What the driver does not take at once waits here, in order.
+// Line: one of the fabric's ports, as a lane or a group of lanes sends by it. Packets that the driver does not take at
+// once wait here, in order.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_LINE_H_
 #define SKUA_RPC_TRANSPORT_DPDK_LINE_H_
 
@@ -13,7 +14,7 @@
 
 namespace skua::rpc::dpdk {
 
-/// Thread: the lanes'.
+/// Thread: that of its lanes.
 class Line {
  public:
   static constexpr uint16_t kPendingMax = 2 * kBurstMax;
@@ -22,29 +23,30 @@ class Line {
 
   [[nodiscard]] Port& port() const { return *port_; }
   [[nodiscard]] bool is_full() const { return pending_count_ == kPendingMax; }
-  /// For a whole burst, so that what was begun for one peer never stands in front of another's.
+  /// True if there is room for a whole burst. With this rule, packets begun for one peer never block another peer's
+  /// packets.
   [[nodiscard]] bool has_room() const { return pending_count_ <= kPendingMax - kBurstMax; }
-  /// The line's to free from now on. Not while it is full.
+  /// Takes ownership of `packet`. Only while the line is not full.
   void push(rte_mbuf* packet) { pending_[pending_count_++] = packet; }
-  /// Hands to the driver what it takes.
+  /// Hands the waiting packets to the driver, as many as it takes.
   void flush() {
     if (pending_count_ == 0) return;
     const uint16_t sent = port_->send(queue_, pending_.data(), pending_count_);
     pending_count_ = static_cast<uint16_t>(pending_count_ - sent);
     if (sent > 0 && pending_count_ > 0) std::copy_n(pending_.begin() + sent, pending_count_, pending_.begin());
   }
-  /// Takes what has arrived, which may be other lanes' too.
+  /// Receives packets of this queue; some may belong to other lanes.
   uint16_t receive(rte_mbuf** packets, uint16_t count) { return port_->receive(queue_, packets, count); }
   void drop() {
     rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
     pending_count_ = 0;
   }
-  /// Asks the driver to give back what it has sent.
+  /// Asks the driver to free the mbufs that it has sent.
   void reclaim() { port_->reclaim(queue_); }
 
-  /// It sends and receives by this lane's queue.
+  /// True if the lane sends and receives by this line's queue.
   [[nodiscard]] bool is_of(uint16_t lane) const { return port_->queue_of(lane) == queue_; }
-  /// A burst of frames waits.
+  /// True if a whole burst of frames waits.
   [[nodiscard]] bool has_burst() const { return pending_count_ >= kBurstMax; }
 
  private:

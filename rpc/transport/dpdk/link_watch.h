@@ -1,8 +1,8 @@
-// LinkWatch: what to do about a port that has no link. Pure: time is an argument.
+// LinkWatch: decides what to do about a port without a link. Pure: time is an argument.
 //
 //   link   up | down                                             | up
-//                   200 ms      400 ms      600 ms ...             restart: a driver whose peer went away comes back by it
-//                              500 ms            1,000 ms ...      complaint: whoever uses the port hears of it
+//                   200 ms      400 ms      600 ms ...             restart: brings back a driver whose peer went away
+//                              500 ms            1,000 ms ...      complaint: users of the port are told
 #ifndef SKUA_RPC_TRANSPORT_DPDK_LINK_WATCH_H_
 #define SKUA_RPC_TRANSPORT_DPDK_LINK_WATCH_H_
 
@@ -19,7 +19,7 @@ class LinkWatch {
     bool restart = false;
     bool complaint = false;
   };
-  /// How the link is now, which is not 0.
+  /// Reports the state of the link at time `now`, which must not be 0. Returns what is due.
   Due look(bool is_up, TimeNs now) {
     if (is_up) {
       down_since_ns_ = 0;
@@ -34,7 +34,7 @@ class LinkWatch {
   }
 
   [[nodiscard]] bool is_down() const { return down_since_ns_ != 0; }
-  /// For how long; only while it is.
+  /// How long the link has been down; only while is_down().
   [[nodiscard]] DurationNs down_ns(TimeNs now) const { return now - down_since_ns_; }
 
  private:
@@ -44,7 +44,7 @@ class LinkWatch {
     return true;
   }
 
-  TimeNs down_since_ns_ = 0;  // 0: it is up
+  TimeNs down_since_ns_ = 0;  // 0: the link is up
   TimeNs next_restart_ns_ = 0;
   TimeNs next_complaint_ns_ = 0;
 };

@@ -21,7 +21,7 @@ std::string memif_server_socket(const std::string& device) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
     arguments.insert(pair);
   }
-  // As the driver has them: a server unless said otherwise is a client, a socket unless said otherwise is abstract.
+  // The driver's defaults: the role is client, the socket is abstract.
   if (arguments["role"] != "server" || arguments["socket-abstract"] != "no") return "";
   return arguments["socket"];
 }
@@ -33,7 +33,7 @@ void remove_if_abandoned(const std::string& path) {
       !S_ISSOCK(status.st_mode)) {
     return;
   }
-  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);  // memif's kind
+  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);  // the socket type that memif uses
   if (probe < 0) return;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);

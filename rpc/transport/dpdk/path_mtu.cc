@@ -6,7 +6,8 @@
 namespace skua::rpc::dpdk {
 namespace {
 
-/// What networks are commonly made for, below a device's own size: pages with headers, plain Ethernet, tunnels in it, IPv6's least.
+/// Sizes that networks commonly carry, below a device's own: a page with headers, plain Ethernet, tunnels in Ethernet,
+/// and the minimum of IPv6.
 constexpr std::array<uint16_t, 4> kCommonSizes = {4176, 1500, 1400, 1280};
 
 }  // namespace
@@ -36,7 +37,7 @@ std::span<const uint16_t> PathMtu::begin_round(TimeNs now) {
   }
   next_round_ns_ = now + (best_ != 0 ? kRoundNs : kRoundNs << rounds_);
   ++rounds_;
-  // What was answered needs no further asking below it.
+  // Sizes below the largest answered one need no probe.
   size_t count = 1;
   while (count < size_count_ && sizes_[count - 1] > best_) ++count;
   return std::span(sizes_).first(count);
@@ -45,7 +46,7 @@ std::span<const uint16_t> PathMtu::begin_round(TimeNs now) {
 void PathMtu::on_echo(uint64_t nonce, uint16_t ip_bytes) {
   if (nonce != nonce_ || nonce == 0) return;
   if (std::find(sizes_.begin(), sizes_.begin() + size_count_, ip_bytes) == sizes_.begin() + size_count_) return;
-  // The first sign of life ends the long pauses; the largest size ends the search.
+  // The first answer ends the long pauses. An answer of the largest size ends the search.
   if (best_ == 0 || ip_bytes == sizes_[0]) next_round_ns_ = 0;
   best_ = std::max(best_, ip_bytes);
   if (!searching_) mtu_ = std::max(mtu_, best_);
@@ -53,7 +54,7 @@ void PathMtu::on_echo(uint64_t nonce, uint16_t ip_bytes) {
 
 void PathMtu::end(TimeNs now) {
   searching_ = false;
-  if (best_ == 0) return;  // nothing is known; whoever resolves the peer next begins anew
+  if (best_ == 0) return;  // nothing is known; the next resolve of the peer starts a new search
   mtu_ = best_;
   search_again_ns_ = best_ == sizes_[0] ? kTimeNever : now + kSearchAgainNs;
 }
@@ -84,7 +85,7 @@ size_t answer_path_probe(ByteSpan frame, const InterfaceAddress& self, MutableBy
       probe.kind != PathProbe::Kind::kAsk) {
     return 0;
   }
-  // Whoever sent the frame knows the way back: the peer itself or a router.
+  // The sender of the frame (the peer or a router) is the next hop of the way back.
   MacAddress next_hop;
   std::memcpy(next_hop.data(), frame.data() + next_hop.size(), next_hop.size());
   const FrameTemplate headers(self, parsed.to_port, interface_of(parsed), parsed.source.udp_port, next_hop);

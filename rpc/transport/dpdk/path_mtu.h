@@ -1,30 +1,31 @@
-// PathMtu: how large a packet the way to one peer carries. Pure: time and nonces are arguments.
+// PathMtu: the largest packet that the path to one peer carries. Pure: time and nonces are arguments.
 //
 //      9000          1500           9000
-//   us ------ switch ------ switch ------ peer         both cards say 9,000, and packets of 9,000 vanish without a word
+//   us ------ switch ------ switch ------ peer         both cards say 9,000, but packets of 9,000 vanish silently
 //
-// Fragments are never sent, and no router's "too big" message can be relied on (a switch sends none), so the path is asked
-// (as RFC 8899 does it): datagrams of several sizes are sent to the peer's UDP port, and its transport answers each that arrives
-// with a small echo that says how large it was. What comes back decides:
+// Fragments are never sent, and a router's "too big" message cannot be relied on (a switch sends none). So the path is
+// probed, as in RFC 8899: datagrams of several sizes are sent to the peer's UDP port, and the peer's transport answers
+// each one that arrives with a small echo that contains its size. The echoes decide:
 //
 //   round:      9000, 4176, 1500, 1400, 1280  at once, then again after 20 ms
-//   answers:    9000 at any time             the path carries what the device does: done
-//               only smaller ones, 3 rounds  the largest that was answered is the path's size
-//               none at all                  the peer is not there yet, or of a release that does not answer: the rounds go on
-//                                            at twice the distance each, ten of them; then nothing is known and nothing changes
+//   answers:    9000 at any time             the path carries the device's size: done
+//               only smaller ones, 3 rounds  the largest size that was answered is the path's size
+//               none at all                  the peer is not up yet, or its release does not answer: rounds go on at
+//                                            growing distances, ten of them; then nothing is known and nothing changes
 //
-// All sizes travel together, so loss alone takes three rounds of bad luck for the large ones and good luck for a small one to
-// be taken for a narrow path; the price is smaller packets. A path found narrow is searched again when somebody resolves the
-// peer ten minutes later, and a large echo that comes late counts at once.
+// All sizes travel together. So a loss is taken for a narrow path only if for three rounds the large ones are lost
+// while a small one gets through; the price is smaller packets. A path found narrow is searched again when the peer is
+// resolved ten minutes later or more. A late echo of a larger size counts at once.
 //
-// Until a search has ended the device's size is believed. The other way round, beginning with small packets, would make every
-// session on a good network (nearly all of them) change its packets' size, which sessions cannot do without being opened anew,
-// or wait for a round trip to a peer that may not be up. On a narrow path that costs 60 ms: handshakes and small calls pass, what
-// needs large packets is repeated in vain until the search ends; then the sessions that are too large are opened anew with
-// packets that fit (Transport::payload_max_bytes()). Each side searches for itself: a session gets the smaller of both findings.
+// Until a search has ended, the device's size is assumed. Starting with small packets instead would be worse on a good
+// network, which nearly all are: every session would have to change its packet size, for which it must be opened anew,
+// or wait for a round trip to a peer that may not be up. On a narrow path the assumption costs 60 ms: handshakes and
+// small calls pass, and large packets are repeated in vain until the search ends. Then the sessions whose packets are
+// too large are opened anew with packets that fit (Transport::payload_max_bytes()). Each side searches for itself, and
+// a session gets the smaller result.
 //
-//   datagram   u64 magic (frame.h: it never reaches the engine)   u64 nonce of the search   u16 bytes of the asking IP packet
-//              u8 kind: 1 asks, 2 echoes      zeros up to 32 bytes; one that asks is padded to its size
+//   datagram   u64 magic (frame.h: never reaches the engine)   u64 nonce of the search   u16 bytes of the asking packet
+//              u8 kind: 1 asks, 2 echoes      zeros up to 32 bytes; an asking one is padded to its size
 #ifndef SKUA_RPC_TRANSPORT_DPDK_PATH_MTU_H_
 #define SKUA_RPC_TRANSPORT_DPDK_PATH_MTU_H_
 
@@ -41,17 +42,17 @@ namespace skua::rpc::dpdk {
 
 class PathMtu {
  public:
-  /// Between rounds once anything was answered, and before the second round.
+  /// Distance of rounds once anything was answered, and before the second round.
   static constexpr DurationNs kRoundNs = 20 * kMillisecond;
-  /// Rounds in which a smaller size was answered and the largest was not.
+  /// The search ends after so many rounds in which only smaller sizes were answered.
   static constexpr uint32_t kTries = 3;
   static constexpr uint32_t kRoundsMax = 10;
   static constexpr DurationNs kSearchAgainNs = 600 * kSecond;
 
-  /// The peer is (still) wanted, over a device that carries `device_mtu` bytes of IP packet. Starts a search unless one runs, has
-  /// ended with an answer, or no size could come of it.
+  /// Called whenever the peer is resolved, over a device that carries IP packets of `device_mtu` bytes. Starts a
+  /// search, unless one runs, the last result is recent or final, or there is only one size to try.
   void want(uint16_t device_mtu, uint64_t nonce, TimeNs now);
-  /// Another path: nothing is known.
+  /// The path has changed: forgets everything.
   void reset() { *this = PathMtu(); }
 
   [[nodiscard]] bool searching() const { return searching_; }
@@ -60,7 +61,7 @@ class PathMtu {
   [[nodiscard]] TimeNs next_round_ns() const { return next_round_ns_; }
   /// The path cannot be asked now (no link): the same round later.
   void postpone(TimeNs now) { next_round_ns_ = now + kRoundNs; }
-  /// The sizes to ask for, largest first; none: the search has ended, and mtu() may have changed.
+  /// The sizes to ask for, largest first. Empty: the search has ended, and mtu() may have changed.
   std::span<const uint16_t> begin_round(TimeNs now);
   void on_echo(uint64_t nonce, uint16_t ip_bytes);
 
@@ -94,12 +95,12 @@ struct PathProbe {
   Kind kind = Kind::kAsk;
 
   void write(std::byte* to) const;
-  /// False for anything that write() does not begin with.
+  /// False if `payload` does not begin with bytes that write() makes.
   static bool read(ByteSpan payload, PathProbe& out);
 };
 
-/// Answers a datagram that asks: writes the echo's frame into `to` (at least 96 bytes) and returns its size, else 0. `self` is
-/// the interface that it came to, any worker's port will do.
+/// Answers an asking datagram: writes the echo's frame into `to` (at least 96 bytes) and returns its size; 0: nothing
+/// to answer. `self` is the interface that the datagram came to. A probe for any worker's port is answered.
 size_t answer_path_probe(ByteSpan frame, const InterfaceAddress& self, MutableByteSpan to);
 
 }  // namespace skua::rpc::dpdk

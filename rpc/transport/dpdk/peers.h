@@ -1,4 +1,5 @@
-// What a DPDK transport knows of a remote endpoint: which of our ports leads there, and the frame around packets to it.
+// Peer: what a DPDK transport knows of a remote endpoint: the local port that leads there, and the headers of frames to
+// it.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_PEERS_H_
 #define SKUA_RPC_TRANSPORT_DPDK_PEERS_H_
 
@@ -11,13 +12,13 @@
 
 namespace skua::rpc::dpdk {
 
-/// Two cache lines, and not a part of a third: every packet that is sent reads them.
+/// Exactly two cache lines, aligned, because every sent packet reads them.
 struct alignas(64) Peer {
   FrameSource source;
-  /// Which of our ports leads there.
+  /// Index of the local port that leads there.
   uint16_t port = 0;
   FrameTemplate frame;
-  /// Largest UDP payload that is believed to get there.
+  /// Bytes of a frame that the engine may write for this peer: engine header and payload.
   uint32_t room = 0;
   TimeNs last_used_ns = 0;
 };

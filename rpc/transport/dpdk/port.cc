@@ -122,14 +122,14 @@ absl::Status Port::configure(rte_mempool* pool) {
   rte_eth_dev_info info;
   if (const int error = rte_eth_dev_info_get(id_, &info); error != 0) return failed("no information", error);
   rte_eth_conf conf{};
-  // Without fast free: it would take every packet for one of a single pool without foreign memory.
+  // Without the fast-free offload: it requires that all mbufs come from one pool and have no attached memory.
   if (gathers_) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   const uint64_t hashes = info.flow_type_rss_offloads & (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
   if (queue_count_ > 1 && hashes != 0) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_hf = hashes;
   }
-  // Virtual devices carry more than they say (memif: its bsize) and refuse to hear of it.
+  // Virtual devices carry larger frames than they report (memif: its bsize) and reject a larger MTU setting.
   const uint32_t said_max = std::min<uint32_t>(info.max_mtu == 0 ? UINT16_MAX : info.max_mtu,
                                                info.max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
   conf.rxmode.mtu = std::min<uint32_t>(mtu_, said_max);
@@ -150,7 +150,7 @@ absl::Status Port::configure(rte_mempool* pool) {
       return failed("a transmit queue cannot be set up", error);
     }
   }
-  // Not every driver takes it; frames of the size asked for are then up to the device's own set-up.
+  // Not every driver accepts an MTU; then the device's own set-up decides whether frames of this size pass.
   static_cast<void>(rte_eth_dev_set_mtu(id_, mtu_));
   return absl::OkStatus();
 }
@@ -171,7 +171,7 @@ absl::Status Port::start(rte_mempool* pool, DurationNs timeout_ns) {
 }
 
 void Port::steer() {
-  // Best effort: what the device does not steer is handed over by software.
+  // Best effort: packets that the device does not steer are handed over by software.
   for (uint16_t lane = 0; lane < lanes_; ++lane) {
     rte_flow_attr attributes{};
     attributes.ingress = 1;
@@ -217,7 +217,8 @@ bool Port::link_up() const {
 uint16_t Port::receive(uint16_t queue, rte_mbuf** packets, uint16_t count) {
   const DriverCall call;
   if (!locked_) return started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
-  // Whoever comes first empties a shared queue, and hands over: none of those that share it depends on another's polling.
+  // The lane that gets the lock empties a shared queue and hands packets over. So no lane depends on another lane's
+  // polling.
   if (rte_spinlock_trylock(&locks_[queue]) == 0) return 0;
   const uint16_t received = started_ ? rte_eth_rx_burst(id_, queue, packets, count) : uint16_t{0};
   rte_spinlock_unlock(&locks_[queue]);
@@ -242,7 +243,7 @@ absl::Status Port::map(MutableByteSpan region) {
   rte_eth_dev_info info;
   if (const int error = rte_eth_dev_info_get(id_, &info); error != 0) return failed("no information", error);
   const auto address = reinterpret_cast<uintptr_t>(region.data());
-  // Several ports may map a region; it is made known once.
+  // Several ports may map a region, but it is registered with the EAL once.
   if (rte_extmem_register(region.data(), region.size(), nullptr, 0, kPageBytes) != 0 && rte_errno != EEXIST) {
     return failed("memory cannot be registered", rte_errno);
   }

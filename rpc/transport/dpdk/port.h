@@ -1,7 +1,7 @@
-// Port: one ethernet device, configured and started, with the queues of every lane.
+// Port: one Ethernet device, configured and started, with the queues of all lanes.
 //
-// Locks: none in a process of one lane. With several, a queue's spin lock is taken for each burst; receivers only try, and whoever
-// has it hands over what belongs to other lanes.
+// Locks: none in a process with one lane. With several lanes, each burst takes the queue's spin lock. A receiver only
+// tries to lock; the lane that has the lock hands over packets that belong to other lanes.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_PORT_H_
 #define SKUA_RPC_TRANSPORT_DPDK_PORT_H_
 
@@ -22,29 +22,30 @@ namespace skua::rpc::dpdk {
 
 class Port {
  public:
-  /// The device as DPDK found it; not started. `lanes` workers will use it.
+  /// Opens the device that DPDK found, without starting it. `all.lanes` workers will use it.
   static absl::StatusOr<std::unique_ptr<Port>> open(const DpdkPortOptions& options, const DpdkOptions& all);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Queues, memory, link: then packets flow. Tries again until `timeout_ns` has passed. The pool outlives the port.
+  /// Sets up queues, memory and link; after that packets flow. Retries until `timeout_ns` has passed. `pool` must
+  /// outlive the port.
   absl::Status start(rte_mempool* pool, DurationNs timeout_ns);
-  /// Stops and starts again, for all lanes: how a driver comes back whose peer went away, and how it is made to let go of every
-  /// packet it was given. False: it does not start now, try later.
+  /// Stops and starts the device again, for all lanes. This brings back a driver whose peer went away, and makes a
+  /// driver release every packet that it was given. False: it does not start now, try later.
   bool restart();
   [[nodiscard]] bool link_up() const;
 
-  /// The lane's receive and transmit queue, which it may share.
+  /// The receive and transmit queue of the lane; lanes may share a queue.
   [[nodiscard]] uint16_t queue_of(uint16_t lane) const { return static_cast<uint16_t>(lane % queue_count_); }
-  /// Takes what has arrived there; 0 while another lane is at it.
+  /// Takes received packets from the queue; 0 if another lane is receiving from it.
   uint16_t receive(uint16_t queue, rte_mbuf** packets, uint16_t count);
-  /// Hands packets over; returns how many the driver took.
+  /// Hands packets to the driver; returns how many it took.
   uint16_t send(uint16_t queue, rte_mbuf** packets, uint16_t count);
-  /// Asks the driver to give back what it has sent; many cannot.
+  /// Asks the driver to free the mbufs that it has sent; many drivers cannot.
   void reclaim(uint16_t queue);
 
-  /// What other lanes received for this one.
+  /// Packets that other lanes received for this lane.
   [[nodiscard]] rte_ring* inbox(uint16_t lane) const { return inboxes_[lane]; }
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -53,14 +54,14 @@ class Port {
   [[nodiscard]] bool has_gateway() const { return has_gateway_; }
   [[nodiscard]] const MacAddress& gateway() const { return gateway_; }
   [[nodiscard]] uint16_t mtu() const { return mtu_; }
-  /// The largest frame that it sends or receives.
+  /// The largest frame that the port sends or receives.
   [[nodiscard]] uint16_t frame_bytes() const;
   [[nodiscard]] uint16_t queue_count() const { return queue_count_; }
-  /// The device gathers a frame from several segments.
+  /// The device can gather a frame from several segments.
   [[nodiscard]] bool gathers() const { return gathers_; }
-  /// The device reads memory by itself, which must be mapped for it first.
+  /// The device reads memory by itself, so memory must be mapped for it first.
   [[nodiscard]] bool uses_dma() const { return uses_dma_; }
-  /// Maps [region] for the device, or takes that back.
+  /// map() makes [region] usable by the device; unmap() undoes that.
   absl::Status map(MutableByteSpan region);
   void unmap(MutableByteSpan region);
   [[nodiscard]] std::string describe() const;
@@ -87,7 +88,7 @@ class Port {
   InterfaceAddress address_;
   MacAddress gateway_{};
   std::vector<rte_ring*> inboxes_;
-  /// One per queue, used when there are several lanes (also against restart()).
+  /// One per queue; used if there are several lanes. They also exclude restart().
   std::unique_ptr<rte_spinlock_t[]> locks_;
   bool locked_ = false;
 };

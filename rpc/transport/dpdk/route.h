@@ -1,4 +1,4 @@
-// Route: which of our interfaces leads to a peer, and the next hop. Pure.
+// Route: which local interface leads to a peer, and the next hop. Pure.
 #ifndef SKUA_RPC_TRANSPORT_DPDK_ROUTE_H_
 #define SKUA_RPC_TRANSPORT_DPDK_ROUTE_H_
 
@@ -12,20 +12,20 @@ namespace skua::rpc::dpdk {
 
 struct LocalInterface {
   InterfaceAddress address;
-  /// The router's MAC, for peers outside our network.
+  /// The router's MAC, for peers outside the interface's network.
   std::optional<MacAddress> gateway;
 };
 
 struct Route {
-  /// Index of ours.
+  /// Index of the local interface.
   size_t from = 0;
   /// The peer's interface.
   InterfaceAddress to;
   MacAddress next_hop{};
 };
 
-/// The first of our interfaces that is in a network with one of the peer's; else the first that has a gateway for an address of
-/// its family; else none.
+/// Chooses the first local interface that is in one network with an interface of the peer; else the first one that has
+/// a gateway and the family of one of the peer's interfaces; else none.
 [[nodiscard]] std::optional<Route> route_to(std::span<const LocalInterface> ours,
                                             std::span<const InterfaceAddress> peers);
 

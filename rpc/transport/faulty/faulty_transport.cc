@@ -33,7 +33,7 @@ size_t FaultyTransport::tx_burst(std::span<TxPacket> packets) {
       packets[taken++].done = true;
       ++lost_count_;
     } else if (twice) {
-      // Only what the wire needs no longer: memory that it still reads would complete twice.
+      // Send a packet twice only if the wire is done with it. Else the wire would return the packet's token twice.
       TxPacket& packet = packets[taken - 1];
       if (packet.done && wire_->tx_burst(std::span(&packet, 1)) == 1) ++duplicated_count_;
     }
@@ -50,7 +50,8 @@ void FaultyTransport::send_frames(std::span<const TxFrame> frames) {
   }
 }
 
-/// What the wire shall send instead; `out` has room for each frame twice. Returns how many there are.
+/// Writes the frames that the wire shall send instead into `out`, which has room for each frame twice. Returns how
+/// many.
 size_t FaultyTransport::with_faults(std::span<const TxFrame> frames, std::span<TxFrame> out) {
   size_t count = 0;
   for (const TxFrame& frame : frames) {

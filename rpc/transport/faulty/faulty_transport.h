@@ -1,9 +1,9 @@
-// FaultyTransport: loses and duplicates packets on their way to another transport. For measuring and testing recovery on real
-// wires (`skua-perf --loss`); the simulator has faults of its own.
+// FaultyTransport: loses and duplicates packets on their way to another transport. It serves to measure and test
+// recovery on real wires (`skua-perf --loss`); the simulator has its own faults.
 //
 //   endpoint -- tx_burst --> [ lose with probability p, send twice with probability q ] -- tx_burst --> wire
 //
-// Only for transports that may lose packets anyway: a reliable one promises what this breaks (checked).
+// Only for transports that may lose packets anyway: a reliable transport promises that nothing is lost (checked).
 #ifndef SKUA_RPC_TRANSPORT_FAULTY_FAULTY_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_FAULTY_FAULTY_TRANSPORT_H_
 

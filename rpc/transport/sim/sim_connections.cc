@@ -1,6 +1,6 @@
-// The simulated network's connections, for transports with SimTransportOptions::connected: packets by them come in
-// order and once each, until the connection breaks. A packet that would be lost breaks it, as do a blocked path and
-// an end that dies.
+// Connections of the simulated network, for transports with SimTransportOptions::connected. Packets on a connection
+// arrive in order and once each, until it breaks. A connection breaks when a packet would be lost, when its path is
+// blocked, and when an end dies.
 #include <algorithm>
 #include <utility>
 
@@ -9,14 +9,15 @@
 namespace skua::rpc {
 namespace {
 
-/// Until an end hears that the connection broke. One of them may hear of it after the other one has made another.
+/// Each end hears of a broken connection within this time. One end may hear of it after the other end has made a new
+/// one.
 constexpr uint64_t kTellMaxNs = 500 * kMillisecond;
-/// Losses are for packets; connections last a little longer.
+/// SimFaults::loss is meant for packets. A connection breaks with this fraction of it, so that connections last longer.
 constexpr double kBreakChance = 0.1;
 
 }  // namespace
 
-/// The connection that packets to `peer` go by, made if need be; null: there is nobody.
+/// The connection for packets to `peer`, made if necessary; null: the peer cannot be reached.
 SimNetwork::Connection* SimNetwork::connection_to(SimTransport& sender, PeerId peer) {
   SimTransport::Peer& known = sender.peers_[peer];
   if (known.connection != 0) return &connections_.at(known.connection);
@@ -54,7 +55,7 @@ void SimNetwork::send_by_connection(SimTransport& sender, PeerId peer, std::uniq
     ++fates_.lost;
     break_connection(number, *connection);
   }
-  if (connection->broken) return recycle(std::move(bytes));  // and nobody here knows yet
+  if (connection->broken) return recycle(std::move(bytes));  // the sender has not heard of the break yet
   TimeNs when = clock_.now_ns() + sender.options_.latency_ns;
   if (rng_.chance(faults_.reorder))
     when += static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.reorder_max_ns)));
@@ -84,7 +85,7 @@ void SimNetwork::break_connections() {
   for (auto& [number, connection] : connections_) break_connection(number, connection);
 }
 
-/// The transport ends: those at the other ends will hear of it.
+/// The transport `serial` is being destroyed; the other ends of its connections will hear of it.
 void SimNetwork::break_connections_of(uint32_t serial) {
   for (auto& [number, connection] : connections_) {
     if (connection.ends[0].serial == serial || connection.ends[1].serial == serial)
@@ -110,7 +111,7 @@ void SimNetwork::tell_of_break(const Event& event) {
     told->second->peers_[end.peer].connection = 0;
     told->second->tell_down(end.peer, "the connection broke");
   }
-  // Packets that are still under way to it ask for it; it stays, broken.
+  // The broken connection stays in the map, because packets still under way look it up.
 }
 
 void SimTransport::tell_down(PeerId peer, const char* why) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::byte kScribble{0xdd};
 constexpr size_t kFreeBytesMax = 4096;
-/// Connections carry much larger messages than frames.
+/// The limit is needed because payload_max_bytes of connections is much larger than a frame.
 constexpr uint32_t kFrameRoomMax = 16 << 10;
 
 bool later(TimeNs when_a, uint64_t tie_a, uint64_t number_a, TimeNs when_b, uint64_t tie_b, uint64_t number_b) {
@@ -189,7 +189,7 @@ void SimNetwork::deliver(Event& event) {
 
 void SimNetwork::read_memory(Event& event) {
   auto found = by_serial_.find(event.sender);
-  if (found == by_serial_.end()) return;  // it crashed, and its memory with it
+  if (found == by_serial_.end()) return;  // the sender crashed, and its memory is gone
   if (fingerprint_of(event.memory) != event.fingerprint) ++violations_.tx_changed;
   found->second->completed_.push_back(event.token);
 }

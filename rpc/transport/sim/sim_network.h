@@ -1,32 +1,33 @@
-// A network in memory: one virtual clock, one seed, every fault of a datagram network, and the same
-// run every time.
+// SimNetwork: a network in memory with one virtual clock, one seed and every fault of a datagram network. Runs are
+// repeatable: the same seed gives the same run.
 //
 //     SimTransport A                      SimNetwork                                SimTransport B
 //     tx_burst ------> [ queue of (time, tie, number) -> delivery or DMA read ] ------> ring --> rx_burst
 //         ^              lose, duplicate, delay (reorder), corrupt, block                           |
 //         +-- token when the "DMA" has read the memory <--+      overwritten on release <---- release
 //
-// Two things a real wire does to careless owners are done on purpose: with late completion a
-// packet's memory is read some time after tx_burst returned, and compared with what it was then
-// (violations().tx_changed counts differences); released receive memory is overwritten at once, so
-// a reader of a returned lease sees garbage.
+// The simulator punishes careless owners of memory as a real wire does. With late completion it reads a packet's memory
+// some time after tx_burst returned, and compares the memory with its contents at tx_burst (violations().tx_changed
+// counts differences). It overwrites released receive memory at once, so a reader of a returned lease sees garbage.
 //
-// Optionally (set_switch) all packets pass one switch: each destination has an output link of a given rate, and what waits for
-// any of them shares one buffer. A packet that finds the buffer full is dropped. That is where queueing delay and incast come
-// from; without a switch every packet takes its latency, however many there are.
+// Optional (set_switch): all packets pass one switch. Each destination has an output link of a given rate, and packets
+// that wait for any of these links share one buffer. A packet that finds the buffer full is dropped. This models
+// queueing delay and incast. Without a switch every packet takes the latency, however many packets there are.
 //
 //     A --\                      +--> [queue for C] --rate--> C
 //     B ---+--> latency --> [ buffer ]
 //     D --/                      +--> [queue for B] --rate--> B
 //
-// With SimTransportOptions::one_sided endpoints also read each other's memory (sim_one_sided.cc), any of it: over a connection that
-// takes a while to come, breaks when a READ fails, the peer dies or the path is blocked, and is made anew when asked for.
+// With SimTransportOptions::one_sided, endpoints also reach each other's memory (sim_one_sided.cc); the memory need not
+// be registered. The operations use a connection that takes a while to be made. The connection breaks when an operation
+// fails, the peer dies or the path is blocked. It is made anew when asked for.
 //
-// With SimTransportOptions::connected packets go by connections, as over TCP (sim_connections.cc): in order and once
-// each, until the connection breaks; whoever dialled makes the next one. Nothing is duplicated or corrupted then.
+// With SimTransportOptions::connected, packets travel over connections, as over TCP (sim_connections.cc): in order and
+// once each, until the connection breaks. The side that dialled makes the next one. Nothing is duplicated or corrupted
+// then.
 //
-// Single-threaded. Endpoints crash by destroying their SimTransport; packets under way to an
-// address reach whoever has it by then.
+// Single-threaded. An endpoint crashes when its SimTransport is destroyed. Packets under way to an address reach the
+// transport that has the address when they arrive.
 #ifndef SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
 #define SKUA_RPC_TRANSPORT_SIM_SIM_NETWORK_H_
 
@@ -46,7 +47,7 @@
 
 namespace skua::rpc {
 
-/// The fault model. Probabilities per packet; every field's default is "no fault".
+/// The fault model. Probabilities are per packet. The default of every field is "no fault".
 struct SimFaults {
   double loss = 0;
   double duplicate = 0;
@@ -55,39 +56,40 @@ struct SimFaults {
   /// The packet takes up to reorder_max_ns longer, so that later ones overtake it.
   double reorder = 0;
   DurationNs reorder_max_ns = 200 * kMicrosecond;
-  /// The packet is held back for up to clog_max_ns: long enough to meet a later life of its
+  /// The packet is held back for up to clog_max_ns. That is long enough for it to arrive in a later life of its
   /// session.
   double clog = 0;
   DurationNs clog_max_ns = 10 * kSecond;
   /// The packet's memory is read up to late_tx_max_ns after tx_burst returned.
   double late_tx = 0;
   DurationNs late_tx_max_ns = 100 * kMicrosecond;
-  /// tx_burst takes only a part of what it is offered; there is no frame; a frame is dropped, but not by a connection.
+  /// tx_burst takes only a part of the offered packets; take_frame() gives no frame; send_frames() drops a frame (never
+  /// with `connected`).
   double tx_full = 0;
-  /// An operation on a peer's memory fails, and with it the connection.
+  /// An operation on a peer's memory fails and breaks its connection.
   double one_sided_failure = 0;
-  /// They take up to this much longer.
+  /// Operations and changes of loans take up to this much longer.
   DurationNs one_sided_max_ns = 0;
 };
 
-/// The switch between all endpoints. Senders' own links are as fast as they like, which makes bursts worse than they are.
+/// The switch between all endpoints. Senders' own links have no limit, which makes bursts worse than on a real network.
 struct SimSwitch {
-  /// Of each destination's link.
+  /// Rate of each destination's link.
   uint64_t bytes_per_second = 0;
-  /// What all queues together hold.
+  /// Bytes that all queues together hold.
   size_t buffer_bytes = 0;
 };
 
 struct SimTransportOptions {
   uint32_t payload_max_bytes = 1024;
-  /// Capabilities::inline_max_bytes: what says that the wire copies, when nothing here does.
+  /// Only announced as Capabilities::inline_max_bytes; the simulator treats all sizes alike.
   uint32_t inline_max_bytes = 0;
-  /// Packets the receive ring holds, waiting and lent; what comes beyond is dropped.
+  /// Packets that the receive ring holds, waiting and lent. Further packets are dropped.
   uint32_t rx_ring = 1024;
   DurationNs latency_ns = 5 * kMicrosecond;
-  /// Reads and writes memory of peers that have it too.
+  /// Operations on the memory of peers that also have this option.
   bool one_sided = false;
-  /// Speaks to others by connections, only to such that do too. Not with one_sided.
+  /// Packets travel over connections, only to peers that also have this option. Not together with one_sided.
   bool connected = false;
 };
 
@@ -102,10 +104,10 @@ class SimNetwork {
   struct Fates {
     uint64_t delivered = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0, overflowed = 0, blocked = 0,
              unaddressed = 0;
-    /// Operations on memory of peers, and those that failed.
+    /// Operations on peers' memory, and how many of them failed.
     uint64_t one_sided = 0, one_sided_failed = 0;
     uint64_t connections_broken = 0;
-    /// Found the switch's buffer full.
+    /// Packets that found the switch's buffer full.
     uint64_t tail_dropped = 0;
   };
 
@@ -114,31 +116,31 @@ class SimNetwork {
   SimNetwork(const SimNetwork&) = delete;
   SimNetwork& operator=(const SimNetwork&) = delete;
 
-  /// A transport at `address` (a host and port in one number), which nobody else has now. Must die
-  /// before the network.
+  /// A transport at `address` (a host and port in one number), which no other transport has now (checked). Must be
+  /// destroyed before the network.
   std::unique_ptr<SimTransport> attach(uint32_t address, const EndpointIdentity& identity,
                                        const SimTransportOptions& options);
 
   void set_faults(const SimFaults& faults) { faults_ = faults; }
-  /// Sees each packet that arrives at an endpoint, with both addresses, and may change its bytes, but leaves
-  /// kPacketHeaderBytes of them.
+  /// Sees each packet that arrives at an endpoint, with both addresses. It may change the bytes, but must leave at
+  /// least kPacketHeaderBytes of them.
   using Watch = std::function<void(uint32_t from, uint32_t to, std::vector<std::byte>& packet)>;
   void set_watch(Watch watch) { watch_ = std::move(watch); }
-  /// From now on; before the first packet.
+  /// Call before the first packet.
   void set_switch(const SimSwitch& with) { switch_ = with; }
-  /// The most bytes that have waited in the switch at once.
+  /// The most bytes that ever waited in the switch at once.
   [[nodiscard]] size_t switch_peak_bytes() const { return switch_peak_bytes_; }
   /// Packets from one address to another vanish until heal(); call twice for both ways.
   void block(uint32_t from, uint32_t to) { blocked_.insert({from, to}); }
   void heal() { blocked_.clear(); }
-  /// All that stand, with what is under way by them.
+  /// Breaks all connections; packets under way on them are lost.
   void break_connections();
 
   [[nodiscard]] const Clock& clock() const { return clock_; }
   [[nodiscard]] TimeNs now_ns() const { return clock_.now_ns(); }
   /// When the next packet or completion is due; kTimeNever if none is under way.
   [[nodiscard]] TimeNs next_event_ns() const;
-  /// Moves time to `to` and does what is due until then.
+  /// Moves time to `to` and handles every event that is due by then.
   void advance_to(TimeNs to);
 
   [[nodiscard]] const Violations& violations() const { return violations_; }
@@ -167,31 +169,31 @@ class SimNetwork {
       kConnection,
       kConnectionDown
     } place = Place::kReceiver;
-    uint32_t sender = 0;           // a DMA read: the sending transport's serial number ...
+    uint32_t sender = 0;           // a DMA read: the serial number of the sending transport ...
     TxToken token = kNoToken;      // ... its token, or kNoToken
-    std::vector<ByteSpan> memory;  // ... and what it reads
+    std::vector<ByteSpan> memory;  // ... and the memory it reads
     uint64_t fingerprint = 0;
-    OneSidedOperation operation;  // kMemory: by `sender` on the memory of `target` ...
-    uint32_t target = 0;       // ... a serial number too; kConnect: both ends of the connection; kConnection: which end
-    uint64_t link_number = 0;  // ... if the connection is still the same
-    uint32_t loan = 0;         // kLoan: of `sender`; it begins or ends
+    OneSidedOperation operation;  // kMemory: posted by `sender`, on the memory of `target` ...
+    uint32_t target = 0;          // ... also a serial number; kConnect: the other end; kConnection(Down): which end
+    uint64_t link_number = 0;     // ... if the connection still has this number
+    uint32_t loan = 0;            // kLoan: a loan of `sender` begins or ends
   };
-  /// What two transports read each other's memory by.
+  /// The connection over which two transports reach each other's memory.
   struct Link {
     bool up = false;
     bool asked_for = false;
-    uint64_t number = 0;  // of the connection; each has its own
+    uint64_t number = 0;  // of the connection; every connection has another one
   };
 
-  /// What packets go by, if a transport is `connected`.
+  /// A connection for packets, between `connected` transports.
   struct Connection {
     struct End {
       uint32_t serial = 0;
       uint32_t address = 0;
-      PeerId peer = kNoPeer;  // what it calls the other end
+      PeerId peer = kNoPeer;  // the PeerId that this end has for the other end
       TimeNs last_arrival_ns = 0;
     };
-    std::array<End, 2> ends;  // who dialled is the first one
+    std::array<End, 2> ends;  // the first one dialled
     bool broken = false;
   };
 
@@ -231,7 +233,7 @@ class SimNetwork {
   SimSwitch switch_;
   size_t switch_bytes_ = 0;
   size_t switch_peak_bytes_ = 0;
-  std::map<uint32_t, TimeNs> link_free_ns_;  // by destination: when its link has sent what waits for it
+  std::map<uint32_t, TimeNs> link_free_ns_;  // by destination: when its link has sent all that waits for it
   std::set<std::pair<uint32_t, uint32_t>> blocked_;
   std::map<uint32_t, SimTransport*> by_address_;
   std::map<uint32_t, SimTransport*> by_serial_;
@@ -268,7 +270,7 @@ class SimTransport final : public Transport, private OneSided {
   void wake() override {}
   OneSided* one_sided() override { return options_.one_sided ? this : nullptr; }
 
-  /// Packets wait in the ring: poll() would find work.
+  /// True if poll() would find work: packets in the ring, completions or link events.
   [[nodiscard]] bool has_received() const {
     return ring_head_ < ring_.size() || !completed_.empty() || !done_.empty() || !link_events_.empty();
   }
@@ -293,12 +295,12 @@ class SimTransport final : public Transport, private OneSided {
 
   struct Peer {
     Uuid uuid;
-    uint32_t address = 0;     // 0: it dialled
-    uint64_t connection = 0;  // its number; 0: there is none
+    uint32_t address = 0;     // 0: the peer dialled this transport
+    uint64_t connection = 0;  // number of the connection; 0: none
   };
   void tell_down(PeerId peer, const char* why);
 
-  /// A frame's memory becomes the packet's, so that what is written into it too late is a changed packet.
+  /// The frame's memory becomes the packet's memory, so a write after send_frames() changes the packet that arrives.
   std::vector<std::unique_ptr<SimNetwork::PacketBytes>> frames_;  // by cookie; null: free
   std::vector<uint32_t> free_frames_;
 
@@ -318,7 +320,7 @@ class SimTransport final : public Transport, private OneSided {
   struct Waiting {
     uint32_t from = 0;
     std::unique_ptr<SimNetwork::PacketBytes> bytes;
-    PeerId peer = kNoPeer;  // if it came by a connection
+    PeerId peer = kNoPeer;  // set if the packet came over a connection
   };
   std::vector<LinkEvent> link_events_;
   std::vector<Waiting> ring_;
@@ -328,7 +330,8 @@ class SimTransport final : public Transport, private OneSided {
   size_t lent_count_ = 0;
   std::vector<TxToken> completed_;
   std::vector<OneSidedCompletion> done_;
-  /// Memory that peers were told of: where it lies differs from run to run, its number here does not.
+  /// A region opened to peers. Its MemoryName carries the index here instead of an address, because addresses differ
+  /// from run to run.
   struct Named {
     ByteSpan bytes;
     uint32_t key = 0;
@@ -336,7 +339,8 @@ class SimTransport final : public Transport, private OneSided {
   };
   std::vector<Named> named_;
   uint32_t next_key_ = 0;
-  /// Few keys for few places: a name that was kept soon fits what is lent to the same peer later.
+  /// A loan. Places and keys are few and soon reused, on purpose: a name that a peer kept too long then opens a later
+  /// loan to the same peer.
   struct Lending {
     enum class State : uint8_t { kFree, kLending, kLent, kEnding };
     State state = State::kFree;

@@ -1,4 +1,4 @@
-// Operations on memory of simulated peers.
+// Operations on the memory of simulated peers.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,10 +8,10 @@
 namespace skua::rpc {
 namespace {
 
-/// Of regions that were opened: what comes after. Of loans: one of a few.
+/// Keys of opened regions are above kSimKey; keys of loans are below kLoanKeys.
 constexpr uint32_t kSimKey = 0x51a;
 constexpr uint32_t kLoanKeys = 2;
-/// Addresses: the memory's number, and an offset into it.
+/// A MemoryName's address consists of the index of the region or loan, and the offset into its bytes.
 constexpr unsigned kOffsetBits = 32;
 constexpr uint64_t kLoanBit = uint64_t{1} << 63;
 constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
@@ -33,7 +33,7 @@ SimNetwork::Link& SimNetwork::link_of(uint32_t serial, uint32_t other) {
   return links_[{std::min(serial, other), std::max(serial, other)}];
 }
 
-/// Who has the peer's address now, if that is one whose memory can be reached.
+/// The transport that has the peer's address now; null: there is none, or its memory cannot be reached.
 SimTransport* SimNetwork::reachable(const SimTransport& from, PeerId peer) {
   const auto found = by_address_.find(from.peers_[peer].address);
   return found == by_address_.end() || !found->second->options_.one_sided ? nullptr : found->second;
@@ -71,7 +71,7 @@ void SimNetwork::post(SimTransport& sender, const OneSidedOperation& operation) 
 
 void SimNetwork::perform(Event& event) {
   const auto sender = by_serial_.find(event.sender);
-  if (sender == by_serial_.end()) return;  // it crashed, and its memory with it
+  if (sender == by_serial_.end()) return;  // the sender crashed, and its memory is gone
   ++fates_.one_sided;
   const auto target = by_serial_.find(event.target);
   Link& link = link_of(event.sender, event.target);
@@ -81,7 +81,7 @@ void SimNetwork::perform(Event& event) {
                          blocked_.contains({sender->second->address_, target->second->address_}) ||
                          blocked_.contains({target->second->address_, sender->second->address_});
     const bool fails = rng_.chance(faults_.one_sided_failure);
-    // It may have run all the same: the answer was lost.
+    // A failed operation may have run all the same, if only the answer was lost.
     const auto run = [&] { return perform_on(*target->second, event, sender->second->address_); };
     if (fails && !blocked && rng_.chance(0.5)) static_cast<void>(run());
     ok = !blocked && !fails && run();
@@ -92,7 +92,7 @@ void SimNetwork::perform(Event& event) {
   sender->second->done_.push_back({event.operation.cookie, ok});
 }
 
-/// The bytes of `target` that an operation is for; empty: it may not.
+/// The bytes of `target` that an operation addresses; empty: the operation has no right to them.
 MutableByteSpan SimNetwork::reached(const SimTransport& target, const Event& event, const MemoryName& name,
                                     size_t size) {
   const OneSidedOperation& operation = event.operation;
@@ -185,7 +185,7 @@ std::optional<Loan> SimTransport::lend(PeerId peer, ByteSpan bytes, uint64_t coo
   Lending& lending = lendings_[number];
   lending.state = Lending::State::kLending;
   lending.bytes = bytes;
-  // A device may give what it makes for the next connection the names of before.
+  // Keys start over with each connection: a device may reuse the names that it gave for an earlier connection.
   lending.key = lending.link_number == link_number ? (lending.key + 1) % kLoanKeys : 0;
   lending.other = other->serial_;
   lending.link_number = link_number;
@@ -204,7 +204,7 @@ void SimTransport::take_back(uint64_t loan) {
   schedule_loan(static_cast<uint32_t>(loan));
 }
 
-/// The device takes its time.
+/// Ends the lending or the taking back after a while, as a device does.
 void SimTransport::schedule_loan(uint32_t number) {
   SimNetwork::Event event;
   event.place = SimNetwork::Event::Place::kLoan;

@@ -1,8 +1,8 @@
-// SocketAddress: an IP address and port as a value, and the bytes of it that a Descriptor carries.
+// SocketAddress: an IP address and a port as a value, and its encoding in a Descriptor.
 //
 //   u8 family (4 or 6)   4 or 16 bytes of IP, network order   u16 port, little endian
 //
-// An endpoint that does not listen has no bytes at all: it can call others, but nobody can dial it.
+// An endpoint that does not listen has an empty encoding: it can dial others, but nobody can dial it.
 #ifndef SKUA_RPC_TRANSPORT_TCP_ADDRESS_H_
 #define SKUA_RPC_TRANSPORT_TCP_ADDRESS_H_
 
@@ -32,7 +32,7 @@ struct SocketAddress {
   /// INVALID_ARGUMENT unless `ip` is a numeric IPv4 or IPv6 address (no names, no scope).
   static absl::StatusOr<SocketAddress> parse(std::string_view ip, uint16_t port);
 
-  /// The bytes above; empty for none.
+  /// The bytes above; empty if is_none().
   [[nodiscard]] std::string encode() const;
   /// INVALID_ARGUMENT for anything that encode() does not produce.
   static absl::StatusOr<SocketAddress> decode(ByteSpan bytes);
@@ -42,7 +42,7 @@ struct SocketAddress {
 
   /// Fills `out` and returns its length.
   socklen_t to_sockaddr(sockaddr_storage& out) const;
-  /// None if it is neither IPv4 nor IPv6.
+  /// Returns no address (is_none()) if `from` is neither IPv4 nor IPv6.
   static SocketAddress from_sockaddr(const sockaddr_storage& from);
 };
 

@@ -46,13 +46,13 @@ WriteOutcome write_queue(int fd, TxQueue& queue, ZeroCopySends& sends, TxComplet
     const int flags = (run.by_zero_copy ? MSG_ZEROCOPY : 0) | (run.goes_on ? MSG_MORE : 0);
     const ssize_t sent = write_pieces(fd, std::span(pieces).first(run.count), flags);
     if (sent < 0 && errno == ENOBUFS && run.by_zero_copy) {
-      // Pinned pages and notes are bounded for each user. The same bytes are copied instead.
+      // The kernel limits pinned pages and notes per user. The next round sends the same bytes with a copy.
       sends.on_no_memory();
       continue;
     }
     if (sent < 0) return errno == EAGAIN ? WriteOutcome::kBlocked : WriteOutcome::kError;
     queue.consume(static_cast<size_t>(sent), run.by_zero_copy, sends, completions);
-    // A short write has filled the socket, and the kernel will say when there is room again.
+    // A short write means that the socket is full; epoll reports when there is room again.
     if (static_cast<size_t>(sent) < run.bytes) return WriteOutcome::kBlocked;
   }
   return WriteOutcome::kEmptied;

@@ -9,9 +9,9 @@
 //         placed, |                                      |                  discard v v v
 //      closed  <---------- error, end, timeout, refusal, malformed input, replaced -------
 //
-// The handshake is read byte-exactly (what follows it belongs to the receiver), and only the reply
-// lets the dialling side send. What is to be transmitted waits in the peer's TxQueue, not here: it
-// must outlive a connection that breaks before it stands.
+// The handshake reads exactly its own bytes, because the bytes behind it belong to the receiver. The dialling side
+// sends nothing until it has the reply. Packets to be sent wait in the peer's TxQueue, not in the connection: they must
+// survive a connection that breaks before it stands.
 #ifndef SKUA_RPC_TRANSPORT_TCP_CONNECTION_H_
 #define SKUA_RPC_TRANSPORT_TCP_CONNECTION_H_
 
@@ -30,13 +30,13 @@
 
 namespace skua::rpc::tcp {
 
-/// Reads one hello or reply, never a byte more. Fed by whatever the socket has.
+/// Reads one hello or reply and never a byte beyond it. Call read() whenever the socket may have bytes.
 class HelloReader {
  public:
   enum class Result : uint8_t { kComplete, kWaiting, kEnd, kMalformed, kError };
 
   explicit HelloReader(HelloKind kind) : kind_(kind) {}
-  /// kError: errno.
+  /// kWaiting: more bytes are needed. kError: see errno.
   Result read(int fd);
   /// The whole record, after kComplete.
   [[nodiscard]] ByteSpan bytes() const { return ByteSpan(buffer_).first(have_); }
@@ -48,68 +48,70 @@ class HelloReader {
   std::array<std::byte, kHelloBytesMax> buffer_;
 };
 
-/// Thread: the transport's. Plain state; Links drives it.
+/// Plain state, driven by Links. Thread: the transport's.
 struct Connection {
   enum class State : uint8_t { kConnecting, kHello, kFrames };
 
-  /// Names this connection in epoll; stale events do not match.
+  /// Identifies this connection in epoll events. An event of an earlier connection in the same slot has another
+  /// generation.
   uint32_t slot = 0;
   uint32_t generation = 0;
 
   UniqueFd fd;
   State state = State::kHello;
-  /// We dialled.
+  /// This endpoint dialled.
   bool outgoing = false;
   SocketAddress remote;
 
   // The handshake.
   std::unique_ptr<HelloReader> hello;
   TimeNs deadline_ns = kTimeNever;
-  /// Ours if outgoing.
+  /// The number of this dial, if outgoing.
   uint64_t dial_number = 0;
 
-  // Known once it stands (the peer also while dialling).
+  // Known when the connection stands. `peer` of an outgoing connection is known while dialling.
   PeerId peer = kNoPeer;
   EndpointIdentity identity;
   const Dialect* dialect = nullptr;
   TimeNs up_since_ns = 0;
   FrameReceiver receiver;
-  /// Packets whose memory the kernel still reads.
+  /// Packets whose memory the kernel may still read.
   ZeroCopySends sends;
-  /// How many packets that asked the peer was told of, and whether it is to be told of more soon (Links::tell_owed()).
+  /// The count of asking packets that was last sent to the peer (zero_copy.h), and whether the connection is on the
+  /// list of peers to tell soon (Links::tell_owed()).
   uint32_t told = 0;
   bool owes = false;
 
-  /// epoll said so, or reading stopped early: there is something to receive.
+  /// Something may be readable: epoll said so, or reading stopped early.
   bool readable = false;
-  /// The peer closed its side: read until the end shows.
+  /// The peer closed its side: keep reading until the end of the stream.
   bool hung_up = false;
-  /// The socket is full; epoll tells when it is not.
+  /// The socket is full. epoll reports when it has room again.
   bool tx_blocked = false;
   /// On the list of connections that rx_burst reads.
   bool active = false;
-  /// Fruitless reads in a row.
+  /// Reads in a row that brought no packet.
   uint32_t idle_reads = 0;
-  /// A frame was completed since Links::check_half_frames() looked last, and since when it has seen the same half
-  /// frame.
+  /// A packet was completed since Links::check_half_frames() last looked; and the time since which that check has seen
+  /// the same unfinished frame.
   bool produced = false;
   TimeNs half_since_ns = kTimeNever;
-  /// A caller: since when no session has used it.
+  /// Incoming connections: the time since which no session has used the connection.
   TimeNs unused_since_ns = kTimeNever;
-  /// Not OK: to be closed at the next rx_burst, for this reason.
+  /// Not OK: the connection is to be closed by the next Links::turn(), for this reason.
   absl::Status broken;
 };
 
-/// One write of all `pieces`: how much the socket took, or -1: errno.
+/// Writes `pieces` with one system call. Returns how many bytes the socket took, or -1 with errno.
 [[nodiscard]] ssize_t write_pieces(int fd, std::span<iovec> pieces, int flags = 0);
 
 enum class WriteOutcome : uint8_t { kEmptied, kBlocked, kError };
 
-/// Writes from `queue` until it is empty or the socket full; large bodies by zero copy where `sends` says so. kError:
-/// errno.
+/// Writes from `queue` until the queue is empty or the socket is full. Large bodies go by zero copy while `sends`
+/// allows it. kError: see errno.
 WriteOutcome write_queue(int fd, TxQueue& queue, ZeroCopySends& sends, TxCompletions& completions);
 
-/// Writes a hello or reply, which always fits an empty socket; false: errno.
+/// Writes a hello or reply, which always fits an empty socket. False: see errno.
 [[nodiscard]] bool write_hello(int fd, std::string_view bytes);
 
 }  // namespace skua::rpc::tcp

@@ -1,8 +1,7 @@
-// Dialect: what one protocol version puts before each packet, as a table of functions.
+// Dialect: the frame prefix that one protocol version puts before each packet, as a table of functions.
 //
-// Connections know frames only through this table, so a later version is one more row: the hello
-// picks the highest version that both sides speak, and either side then packs and unpacks with that
-// row. A row is never changed once released.
+// Connections know frames only through this table, so a later version is one more row. The hello chooses the highest
+// version that both sides speak; both sides then pack and unpack with that row. A released row never changes.
 //
 //   version 1   0        4            8                   40
 //               +--------+------------+-------------------+---------------------+
@@ -16,14 +15,14 @@
 //               | payload|flags| has  | header            | (payload bytes)     |
 //               | bytes  |     |      |                   |                     |
 //               +--------+-----+------+-------------------+---------------------+
-//               flags   1: asks to be told when the receiver's engine has this packet (zero_copy.h)
-//                       2: nothing follows, not even a header: the frame is sent for `has` alone
-//               has     packets that asked which the sender's engine has got on this connection, modulo 2^24
-//               little endian; a flag that is not known makes the frame malformed
+//               flags   1: the sender asks to be told when the receiver's engine has this packet (zero_copy.h)
+//                       2: nothing follows, not even a header: the frame carries `has` only
+//               has     how many asking packets the sender's engine has got on this connection, modulo 2^24
+//               little endian; an unknown flag makes the frame malformed
 //
-// Bundles. A packet whose first byte says so is one that the engine wrote as a whole (TxFrame): its first 32 bytes are
-// the packet header, the rest is its payload. It is small, says its own length in bytes 4..7, and is lent in one piece
-// with its header. Packet headers are opaque else.
+// Bundles. A packet whose first byte marks it as a bundle was written by the engine as a whole (TxFrame): its first 32
+// bytes are the packet header, the rest is its payload. A bundle is small, carries its own length in bytes 4..7, and is
+// lent in one piece with its header. The transport looks at no other part of a packet header.
 #ifndef SKUA_RPC_TRANSPORT_TCP_DIALECT_H_
 #define SKUA_RPC_TRANSPORT_TCP_DIALECT_H_
 
@@ -35,10 +34,10 @@
 
 namespace skua::rpc::tcp {
 
-/// What a frame says before its packet.
+/// The content of a frame prefix.
 struct FramePrefix {
   uint32_t payload_bytes = 0;
-  /// Modulo kNoticeMask + 1.
+  /// Modulo 2^24, which is kNoticeMask + 1.
   uint32_t has = 0;
   bool asks = false;
   bool is_alone = false;
@@ -50,7 +49,7 @@ struct Dialect {
   uint16_t version = 0;
   /// Bytes before the packet header; at most kFrameBytesMax.
   uint8_t frame_bytes = 0;
-  /// Frames can say more than their payload bytes. If not, pack() leaves the rest away.
+  /// Frames can carry more than payload_bytes. If false, pack() ignores the other fields.
   bool has_notices = false;
   /// Writes frame_bytes bytes.
   void (*pack)(std::byte* to, const FramePrefix& prefix) = nullptr;
@@ -58,11 +57,11 @@ struct Dialect {
   bool (*unpack)(const std::byte* from, FramePrefix& prefix) = nullptr;
 };
 
-/// Does a packet header begin a bundle? (is_bundle() in rpc/wire)
+/// True if this packet header begins a bundle (is_bundle() in rpc/wire).
 [[nodiscard]] inline bool is_bundle_header(const std::byte* header) {
   return static_cast<uint8_t>(*header) >> 4 == 2;
 }
-/// The bytes of the bundle, as it says itself (stream_bundle_bytes() in rpc/wire).
+/// The length that the bundle carries (stream_bundle_bytes() in rpc/wire).
 [[nodiscard]] inline uint32_t bundle_bytes(const std::byte* header) {
   return load_le<uint32_t>(header + 4);
 }

@@ -1,13 +1,13 @@
-// FramePool: the memory that the engine writes frames into (TxFrame). A frame goes from there to the kernel.
+// FramePool: memory that the engine writes frames into (TxFrame). The kernel sends a frame from this memory.
 //
 //   | spare | prefix | frame: the engine's, up to `room` bytes      | slack |
 //           ^        ^ 64-byte aligned
 //           |        what take_frame() gives
 //           written when the frame is sent, in the dialect of its connection: one piece with the frame
 //
-// All peers share the buffers: one is taken for as long as the engine writes, and the one that was used last is taken
-// first, from the cache. What a full socket does not take is copied into the queue of its peer, so that a slow peer
-// holds none.
+// All peers share the buffers. A buffer is taken only while the engine writes the frame. The buffer used last is taken
+// first, because it is in the cache. Bytes that a full socket does not take are copied into the peer's queue, so a slow
+// peer holds no buffer.
 #ifndef SKUA_RPC_TRANSPORT_TCP_FRAME_POOL_H_
 #define SKUA_RPC_TRANSPORT_TCP_FRAME_POOL_H_
 
@@ -29,10 +29,10 @@ class FramePool {
 
   [[nodiscard]] uint32_t room() const { return room_; }
   [[nodiscard]] bool has_one() const { return taken_count_ < kFramesTakenMax; }
-  /// A buffer, by its number; there is one (has_one()).
+  /// Takes a buffer and returns its number. Only while has_one() is true (checked).
   [[nodiscard]] uint32_t take();
   void give_back(uint32_t number);
-  /// Where its frame begins; kFrameBytesMax bytes before that are the prefix's.
+  /// Where the frame of a taken buffer begins. The kFrameBytesMax bytes before it are for the prefix.
   [[nodiscard]] std::byte* at(uint32_t number);
 
   [[nodiscard]] size_t taken_count() const { return taken_count_; }
@@ -46,7 +46,7 @@ class FramePool {
 
   const uint32_t room_;
   size_t taken_count_ = 0;
-  /// Made when they are first needed.
+  /// Buffers are allocated when they are first needed.
   std::vector<Buffer> buffers_;
   std::vector<uint32_t> free_;
 };

@@ -32,7 +32,7 @@ void Links::accept_all() {
     UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.is_open()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      // Out of descriptors or memory: the edge is used up, so come back by the clock.
+      // Out of descriptors or memory. No new edge will come for the waiting connections, so try again after a pause.
       if (errno != EAGAIN) accept_again_ns_ = env_.clock->now_ns() + kAcceptPauseNs;
       return;
     }
@@ -43,8 +43,8 @@ void Links::accept_all() {
   }
 }
 
-/// Makes room among the connections that have not said hello: the oldest goes, so that a crowd of
-/// silent ones cannot keep an honest one out.
+/// Makes room among the incoming connections that have not said hello. The oldest one is closed, so that many silent
+/// connections cannot keep an honest one out.
 void Links::evict_handshake() {
   const auto incoming = [](const Connection* connection) { return !connection->outgoing; };
   const auto count = std::count_if(handshakes_.begin(), handshakes_.end(), incoming);
@@ -152,7 +152,7 @@ void Links::on_hello(Connection& connection, const Hello& hello) {
     return refuse(reply.code, std::string(reply.text));
   }
   if (!SocketAddress::decode(as_byte_span(hello.sender_address)).ok()) return drop_malformed(connection);
-  // A peer of its own for each caller: what a hello says of its sender must not touch what anybody else has here.
+  // Every caller gets its own peer: what a hello says about its sender must not affect other peers.
   const auto neighbours = callers_.find(connection.remote.ip);
   if (neighbours != callers_.end() && neighbours->second >= env_.options->callers_per_host_max) {
     return refuse(HelloCode::kFull, absl::StrCat("this endpoint has ", env_.options->callers_per_host_max,
@@ -180,7 +180,7 @@ void Links::on_reply(Connection& connection, const HelloReply& reply) {
   if (!in_range || find_dialect(env_.dialects, reply.chosen) == nullptr) {
     return drop_malformed(connection);
   }
-  // The other side checked the same; do not take its word for it.
+  // The other side checked the same, but is not trusted.
   if (reply.replier.uuid != peer.uuid || is_foreign_cluster(reply.replier.cluster_id, self.cluster_id)) {
     HelloReply refusal = reply;
     refusal.code = reply.replier.uuid != peer.uuid ? HelloCode::kWrongUuid : HelloCode::kCluster;
@@ -200,7 +200,7 @@ void Links::on_refusal(Connection& connection, const HelloReply& reply) {
     return close(connection, LinkEvent::Kind::kRefused,
                  refusal_status(reply.code, absl::StrCat(name_of(peer), " refused the connection: ", reply.text)));
   }
-  // A release that kept one connection for both directions; it takes a later dial.
+  // The peer is an earlier release that keeps one connection for both directions. It will accept a later dial.
   peer.dial = nullptr;
   close_quietly(connection);
   peer.retry_at_ns = env_.clock->now_ns() + env_.options->reconnect_min_ns;
@@ -223,7 +223,7 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   if (!connection.outgoing) {
     ++callers_[connection.remote.ip];
     ++caller_count_;
-    // The endpoint may sleep until a timer that is further away.
+    // The endpoint may be asleep until a later timer, so bring the check forward.
     if (is_crowded())
       unused_check_ns_ = std::min(unused_check_ns_, connection.up_since_ns + env_.options->unused_timeout_ns / 40);
   }
@@ -231,7 +231,7 @@ void Links::establish(Connection& connection, Peer& peer, uint16_t version) {
   peer.tx.repack(*find_dialect(env_.dialects, env_.versions.max), *connection.dialect);
   env_.peers->push_event(
       {.peer = peer.id, .kind = LinkEvent::Kind::kUp, .identity = connection.identity, .why = absl::OkStatus()});
-  // Frames may lie right behind the hello, and their edge is used up.
+  // Frames may have arrived together with the hello, and no further edge will announce them.
   activate(connection);
   flush(peer);
 }

@@ -44,14 +44,14 @@ VersionRange read_versions(ByteReader& reader) {
   return versions;
 }
 
-/// Writes the preamble's length once it is known and returns the record.
+/// Writes the record's length into the preamble and returns the record.
 std::string finish(Buffer& buffer, const ByteWriter& writer) {
   SKUA_CHECK(writer.ok(), "a hello outgrew kHelloBytesMax");
   store_le(buffer.data() + 4, static_cast<uint16_t>(writer.size()));
   return std::string(as_string_view(writer.written()));
 }
 
-/// Positions `reader` behind kind, and checks all that the two records have in common.
+/// Moves `reader` behind the preamble and checks what both kinds of record have in common.
 absl::Status read_preamble(ByteReader& reader, ByteSpan bytes, HelloKind kind) {
   const ByteSpan preamble = reader.read_bytes(kHelloPreambleBytes);
   if (!reader.ok()) return absl::InvalidArgumentError("hello is shorter than its preamble");

@@ -1,5 +1,5 @@
-// The first bytes on a connection: the side that dialled says who it is and whom it wants, the
-// other answers with a version or with a reason in words. Nothing else is sent before the answer.
+// Hello: the first bytes on a connection. The side that dialled says who it is and whom it wants; the other side
+// replies with a version or with the reason of a refusal. Nothing else is sent before the reply.
 //
 //   hello                                        reply
 //   0   4  magic "SKUA"                          0   4  magic "SKUA"
@@ -15,13 +15,14 @@
 //   60  16         cluster id                    46  16          cluster id
 //   76  2  length + sender's address             62  2  length + text of the refusal
 //
-// Little endian. Both records may grow at their end only: a reader takes the fields it knows and
-// skips the rest, so an old and a new release always understand each other's refusals.
+// Little endian. Both records may grow only at their end: a reader takes the fields that it knows and skips the rest.
+// So an old and a new release always understand each other's refusals.
 //
-// The hello identifies nobody: the reply names the endpoint that was dialled, but who dialled is a claim, kept for messages.
+// The reply names the endpoint that was dialled. The identity in a hello is only a claim of the caller, kept for
+// messages.
 //
-// The dial number counts the connections that an incarnation has tried. Releases that kept one connection for both directions
-// tell by it which one is newer; this one sends it for their sake, and does not look at it.
+// The dial number counts the connections that an incarnation has tried. Earlier releases kept one connection for both
+// directions and used the number to find the newer one. This release sends the number for them and ignores it itself.
 #ifndef SKUA_RPC_TRANSPORT_TCP_HELLO_H_
 #define SKUA_RPC_TRANSPORT_TCP_HELLO_H_
 
@@ -35,7 +36,7 @@
 namespace skua::rpc::tcp {
 
 inline constexpr uint32_t kHelloMagic = 0x41554B53;  // "SKUA"
-/// Magic, length, kind and one more byte: enough to know how much follows.
+/// Magic, length, kind and one more byte: enough to know the length of the rest.
 inline constexpr size_t kHelloPreambleBytes = 8;
 
 enum class HelloKind : uint8_t { kHello = 1, kReply = 2 };
@@ -49,24 +50,25 @@ struct VersionRange {
 struct Hello {
   VersionRange versions;
   uint64_t dial_number = 0;
-  /// Who the dialler believes lives here; zero: whoever.
+  /// The uuid that the dialler expects at this address; zero: any.
   Uuid expected;
   EndpointIdentity sender;
-  /// SocketAddress::encode() of where the sender listens; empty: nowhere.
+  /// SocketAddress::encode() of where the sender listens; empty: it does not listen.
   std::string sender_address;
   bool operator==(const Hello&) const = default;
 };
 
-/// Values are on the wire: never reuse one.
+/// The values are on the wire: never reuse one.
 enum class HelloCode : uint8_t {
   kAccepted = 0,
   kVersion = 1,
   kCluster = 2,
-  /// Another endpoint than the expected one lives here.
+  /// The endpoint at this address is not the expected one.
   kWrongUuid = 3,
   /// The sender claims the receiver's own uuid.
   kSameUuid = 4,
-  /// Of earlier releases, which keep one connection for both directions: the other one is kept. Not an error.
+  /// Sent by earlier releases, which keep one connection for both directions: they kept the other connection. Not an
+  /// error.
   kRace = 5,
   kStale = 6,
   /// No room for another peer.
@@ -83,27 +85,27 @@ struct HelloReply {
   bool operator==(const HelloReply&) const = default;
 };
 
-/// The bytes above. The text is cut to kRefusalTextMax; an address always fits (checked).
+/// The bytes above. The text of a reply is cut to kRefusalTextMax. An address above Descriptor::kAddressMax fails a
+/// check.
 [[nodiscard]] std::string encode_hello(const Hello& hello);
 [[nodiscard]] std::string encode_reply(const HelloReply& reply);
 
-/// How long a record that starts with these kHelloPreambleBytes is. INVALID_ARGUMENT: not Skua, not
-/// of this kind, or longer than kHelloBytesMax.
+/// The length of the record that starts with these kHelloPreambleBytes. INVALID_ARGUMENT: not Skua, not of this kind,
+/// or longer than kHelloBytesMax.
 absl::StatusOr<size_t> hello_size(ByteSpan preamble, HelloKind kind);
 
-/// `bytes` is the whole record. INVALID_ARGUMENT: shorter than its fields, or longer or shorter
-/// than it says.
+/// Decodes a whole record. INVALID_ARGUMENT: shorter than its fields, or not of the length that it carries.
 absl::StatusOr<Hello> decode_hello(ByteSpan bytes);
 absl::StatusOr<HelloReply> decode_reply(ByteSpan bytes);
 
-/// The highest version in both ranges, or 0.
+/// The highest version in both ranges; 0: none.
 [[nodiscard]] uint16_t negotiate(VersionRange a, VersionRange b);
 
-/// What a listener that is `self` thinks of `hello` before it looks at its connections: kAccepted,
-/// or a refusal whose text names both sides and the way out.
+/// How the listener `self` judges a hello, before it looks at its connections: kAccepted, or a refusal whose text names
+/// both sides and a remedy.
 [[nodiscard]] HelloReply judge_hello(const Hello& hello, const EndpointIdentity& self, VersionRange versions);
 
-/// True if both belong to clusters, and not to the same.
+/// True if both belong to a cluster, and the clusters differ.
 [[nodiscard]] bool is_foreign_cluster(const Uuid& a, const Uuid& b);
 
 }  // namespace skua::rpc::tcp

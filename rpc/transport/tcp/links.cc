@@ -30,12 +30,12 @@ Links::Links(const Environment& environment) : env_(environment) {
 }
 
 Links::~Links() {
-  // The engine is gone by now: nothing is abandoned or reported.
+  // The engine no longer exists: do not call the placer, report nothing.
   env_.rx->placer = nullptr;
   for (std::unique_ptr<Connection>& connection : slots_) {
     if (connection == nullptr) continue;
     connection->receiver.reset(*env_.rx);
-    // Nobody keeps the memory for the kernel any more.
+    // After this nobody keeps the packets' memory unchanged, so the kernel must forget it.
     if (connection->sends.has_waiting()) forget_writes(connection->fd.get());
   }
 }
@@ -45,7 +45,7 @@ absl::Status Links::open() {
   if (!epoll_.is_open()) return descriptor_error("an epoll instance");
   wake_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake_fd_.is_open()) return descriptor_error("an eventfd");
-  // Edge-triggered, so that it never needs to be read.
+  // Edge-triggered: the eventfd never needs to be read.
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = kWakeData}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &event) != 0) {
     return descriptor_error("an epoll entry");
@@ -126,7 +126,7 @@ void Links::fail(Connection& connection, absl::Status why) {
   failed_.push_back(&connection);
 }
 
-/// Tells the peer's engine side and frees the connection.
+/// Queues the LinkEvent of the connection's peer and frees the connection.
 void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Status& why) {
   const PeerId id = connection.peer;
   const EndpointIdentity identity = connection.identity;
@@ -150,7 +150,7 @@ void Links::close(Connection& connection, LinkEvent::Kind kind, const absl::Stat
   --link_count_;
   ++stats_.links_lost;
   const TimeNs now = env_.clock->now_ns();
-  // Redial at once after a good run; a connection that breaks right away counts as a failure.
+  // If the connection stood for a while, redial at once. If it broke soon after it was made, count a failure.
   if (now - up_since_ns >= env_.options->reconnect_max_ns) {
     peer->failures = 0;
     peer->retry_at_ns = now;
@@ -265,7 +265,7 @@ void Links::handle(const epoll_event& event) {
     case Connection::State::kHello: return on_hello_bytes(*connection);
     case Connection::State::kFrames: break;
   }
-  // The error queue has notes, or there is an error.
+  // EPOLLERR means either notes in the error queue, or an error.
   const bool has_error = (event.events & EPOLLERR) != 0 && !read_notes(*connection);
   if ((event.events & kGone) != 0) connection->hung_up = true;
   if ((event.events & (EPOLLIN | kGone)) != 0 || has_error) activate(*connection);
@@ -276,7 +276,7 @@ void Links::handle(const epoll_event& event) {
   }
 }
 
-/// An edge that tells nothing new: its bytes were read already, or it is writable as before.
+/// An edge with nothing new: its bytes were already read, or the socket was writable before.
 bool Links::is_idle_event(const epoll_event& event) const {
   if (event.data.u64 == kWakeData) return true;
   if (event.data.u64 == kListenerData || event.events != EPOLLOUT) return false;
@@ -291,7 +291,7 @@ int Links::wait_epoll(DurationNs timeout_ns) {
   const timespec timeout{.tv_sec = timeout_ns / kSecond, .tv_nsec = timeout_ns % kSecond};
   int count = epoll_pwait2(epoll_.get(), events_.data(), kEpollEventsMax, &timeout, nullptr);
   if (count < 0 && errno == ENOSYS) {
-    // Kernels before 5.11 count in milliseconds.
+    // Kernels before 5.11 have no epoll_pwait2; epoll_wait counts in milliseconds.
     const auto ms = std::min<DurationNs>((timeout_ns + kMillisecond - 1) / kMillisecond, INT32_MAX);
     count = epoll_wait(epoll_.get(), events_.data(), kEpollEventsMax, static_cast<int>(ms));
   }
@@ -313,7 +313,7 @@ void Links::wait(DurationNs timeout_ns) {
     const DurationNs left = end - env_.clock->now_ns();
     if (left <= 0) break;
     const int count = wait_epoll(left);
-    // Handled by the next rx_burst: connections may only be closed from there.
+    // The next rx_burst handles the events, because connections may only be closed there.
     const auto begin = events_.begin();
     events_pending_ = static_cast<int>(
         std::remove_if(begin, begin + count, [this](const epoll_event& e) { return is_idle_event(e); }) - begin);
@@ -327,7 +327,7 @@ void Links::wake() {
   woken_.store(true);
   if (!sleeping_.load()) return;
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the event is there already.
+  // The write fails only if the counter is full. Then the event is there already.
   (void)!write(wake_fd_.get(), &one, sizeof one);
 }
 
@@ -350,7 +350,7 @@ void Links::run_timers() {
       ++i;
       continue;
     }
-    // Both erase it from handshakes_.
+    // Both calls remove the connection from handshakes_.
     if (connection.peer == kNoPeer) {
       close_quietly(connection);
     } else {
@@ -380,7 +380,8 @@ void Links::run_timers() {
   }
 }
 
-/// Whoever begins a frame and does not end it holds memory for it. Looks at all connections, a few times in the time that a frame has.
+/// A peer that begins a frame and does not finish it holds memory here. Checks all connections, several times within
+/// the time allowed for a frame.
 void Links::check_half_frames(TimeNs now) {
   const DurationNs timeout = env_.options->frame_timeout_ns;
   half_check_ns_ = now + timeout / 10;
@@ -393,7 +394,7 @@ void Links::check_half_frames(TimeNs now) {
       continue;
     }
     some_are_half_ = true;
-    // What has come and was not read yet is this side's delay.
+    // Bytes that have arrived but were not read yet are this side's delay, not the peer's.
     if (is_another || connection->readable || connection->half_since_ns == kTimeNever) connection->half_since_ns = now;
     const auto tens_of_mib = static_cast<double>(connection->receiver.payload_bytes()) / (10 << 20);
     const auto allowed = static_cast<DurationNs>(static_cast<double>(timeout) * (1 + tens_of_mib));
@@ -404,8 +405,8 @@ void Links::check_half_frames(TimeNs now) {
   }
 }
 
-/// Whoever connects and opens no session holds a descriptor, which the node's files need as well. An honest caller
-/// loses nothing: it connects again when it has something to say.
+/// A caller that opens no session holds a file descriptor, which the node's files also need. An honest caller loses
+/// nothing: it connects again when it has something to send.
 void Links::end_unused_callers(TimeNs now) {
   const DurationNs allowed = env_.options->unused_timeout_ns / (is_crowded() ? 10 : 1);
   unused_check_ns_ = now + allowed / 4;

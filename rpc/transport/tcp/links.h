@@ -1,14 +1,13 @@
-// Links: sockets, epoll and handshakes: everything that happens to connections except moving
+// Links: sockets, epoll and handshakes. Everything that happens to connections, except cutting their bytes into
 // packets.
 //
-// epoll is edge-triggered and each socket is registered once, so the steady state makes no
-// epoll_ctl calls. What an edge said is remembered in the connection (readable, tx_blocked) until
-// acted upon. The `active` list holds the connections that rx_burst reads: those that are readable,
-// and one that has had all the traffic lately (see tcp_limits.h), which is read without asking epoll
-// first, so that a ping-pong costs one recv.
+// epoll is edge-triggered and each socket is registered once, so the steady state makes no epoll_ctl calls. A
+// connection remembers what an edge reported (readable, tx_blocked) until it was acted upon. rx_burst reads the
+// connections on the `active` list: the readable ones, and a connection that has had all the traffic lately (see
+// tcp_limits.h). That one is read without asking epoll first, so a ping-pong costs one recv.
 //
-// Connections are only closed from turn() and from dialling, never while a burst is being received
-// or sent: fail() notes the reason, turn() does it.
+// Connections are closed only by turn() and abandon_tx(), never while packets are received or sent: fail() notes the
+// reason, and the next turn() closes the connection.
 #ifndef SKUA_RPC_TRANSPORT_TCP_LINKS_H_
 #define SKUA_RPC_TRANSPORT_TCP_LINKS_H_
 
@@ -28,7 +27,7 @@
 
 namespace skua::rpc::tcp {
 
-/// Thread: the transport's, but for wake(). Everything passed in must outlive it.
+/// Thread: the transport's, except wake(). Everything in Environment must outlive the Links.
 class Links {
  public:
   struct Environment {
@@ -46,39 +45,39 @@ class Links {
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// Makes the descriptors and listens. Errors: as TcpTransport::create.
+  /// Creates the file descriptors and listens. Errors: as TcpTransport::create.
   absl::Status open();
-  /// What the descriptor says.
+  /// The address for this endpoint's descriptor.
   [[nodiscard]] const SocketAddress& address() const { return address_; }
 
-  /// There is something in peer.tx: writes it, or dials, or waits for the back-off, or drops it
-  /// with an event.
+  /// `peer.tx` has something: writes it, or dials, or waits for the back-off, or drops it with a LinkEvent.
   void send(Peer& peer);
-  /// Makes a connection to `peer`, as send() would; kDown or kRefused tells that there is none.
+  /// Makes a connection to `peer` as send() does. If that fails, a kDown or kRefused event reports it.
   void connect(Peer& peer);
-  /// Writes `pieces`, whole frames, to `peer`, which has a connection. What the socket does not take is copied into
-  /// peer.tx, where there is room; returns how many bytes that is.
+  /// Writes `pieces`, which are whole frames, to `peer`, which has a connection. Bytes that the socket does not take
+  /// are copied into peer.tx, where room is reserved for them. Returns how many bytes were copied.
   size_t write_frames(Peer& peer, std::span<iovec> pieces);
 
-  /// True when a burst should look at epoll before it reads.
+  /// True if a burst should ask epoll before it reads.
   [[nodiscard]] bool turn_due();
-  /// Looks at epoll without waiting: accepts, handshakes, writes what was blocked, timers, closes.
+  /// Asks epoll without waiting: accepts, handshakes, writes what was blocked, runs timers, closes connections.
   void turn();
 
   [[nodiscard]] std::vector<Connection*>& active() { return active_; }
-  /// After a read: `produced` packets, or none.
+  /// Call after each read. `produced`: the read brought packets.
   void after_read(Connection& connection, RxOutcome outcome, bool produced);
   /// Takes connections that have been quiet off the active list.
   void sweep_active();
-  /// Half-received bytes of all connections leave the chunks.
+  /// Moves half-received bytes of all connections out of the chunks.
   void spill_all();
   void cancel_placements(RxPlacer* placer);
-  /// Tells peers which asked what the engine has, where no frame said it since the last burst.
+  /// Tells asking peers how many of their packets the engine has, unless a frame has told it since the last burst.
   void tell_owed();
   [[nodiscard]] bool owes() const { return !owing_.empty(); }
-  /// Whom to ask whether a session uses a caller; null: every caller counts as used.
+  /// Says whether a session uses an incoming connection. Not owned. Null: every incoming connection counts as used.
   void set_peer_use(const PeerUse* use) { peer_use_ = use; }
-  /// Forgets all packets that wait to be written. A connection with half a packet on the wire cannot go on and is closed.
+  /// Forgets all packets that wait to be written. Closes connections with queued packets, because a connection that
+  /// ends in the middle of a packet cannot go on.
   void abandon_tx();
 
   void wait(DurationNs timeout_ns);
@@ -123,7 +122,8 @@ class Links {
   void block(Connection& connection);
 
   // Memory that the kernel reads (notices.cc).
-  /// A connection that ended, until the kernel is done with what it was given, or a time has passed.
+  /// A connection that ended while the kernel may still read its packets' memory. It is kept until the kernel is done
+  /// or until a deadline.
   struct Grave {
     UniqueFd fd;
     ZeroCopySends sends;
@@ -161,26 +161,26 @@ class Links {
   std::vector<Connection*> failed_;
   std::vector<Connection*> owing_;
   std::vector<Grave> graves_;
-  /// Connections that stand and were dialled from there, by address.
+  /// Number of standing incoming connections per remote IP address.
   absl::flat_hash_map<std::array<uint8_t, 16>, uint32_t> callers_;
   uint32_t caller_count_ = 0;
   const PeerUse* peer_use_ = nullptr;
   TimeNs unused_check_ns_ = 0;
-  /// Dialling or waiting for a hello; oldest first.
+  /// Connections that are dialling or wait for a hello; oldest first.
   std::vector<Connection*> handshakes_;
-  /// Peers with packets queued until their back-off is over.
+  /// Peers to be dialled when their back-off is over.
   std::vector<Peer*> waiting_;
   TimeNs accept_again_ns_ = kTimeNever;
-  /// A connection may be in the middle of a frame: looked into now and then.
+  /// A connection may have an unfinished frame; checked from time to time.
   bool some_are_half_ = false;
   TimeNs half_check_ns_ = 0;
   uint64_t dial_number_ = 0;
 
   std::array<epoll_event, kEpollEventsMax> events_;
-  /// Taken from epoll by wait() and not yet handled.
+  /// Events that wait() took from epoll and nobody has handled yet.
   int events_pending_ = 0;
   uint32_t bursts_since_turn_ = 0;
-  /// The connection that packets came from last, by its generation, and how many bursts in a row had none from others.
+  /// Generation of the connection that brought the latest packets, and how many times in a row it did so.
   uint32_t last_producer_ = 0;
   uint32_t producer_streak_ = 0;
   size_t blocked_count_ = 0;

@@ -1,5 +1,5 @@
-// The part of Links that tells when memory is free: notes of the kernel about writes by zero copy, and notices between
-// engines. zero_copy.h explains both.
+// The part of Links that reports when packets' memory is free: notes of the kernel about zero-copy writes, and notices
+// between engines. zero_copy.h explains both.
 #include <algorithm>
 #include <array>
 
@@ -9,9 +9,9 @@
 namespace skua::rpc::tcp {
 namespace {
 
-/// For what the kernel had given to a device when the connection ended.
+/// How long a dead connection waits for bytes that the kernel had given to a device.
 constexpr DurationNs kGraveNs = 1 * kSecond;
-/// At an endpoint's end: for acknowledgements on their way, over all connections.
+/// When the endpoint ends: how many milliseconds to wait for acknowledgements, over all connections.
 constexpr int kAbandonWaits = 10;
 
 }  // namespace
@@ -49,7 +49,7 @@ void Links::tell_owed() {
   std::erase_if(owing_, [this](Connection* connection) {
     Peer& peer = env_.peers->at(connection->peer);
     const uint32_t has = connection->receiver.asked_count();
-    // Whatever is queued from now on behind a full socket says it.
+    // If packets wait behind a full socket, the next frame queued there tells it.
     const bool is_told = has == connection->told || !connection->broken.ok();
     if (!is_told && !peer.tx.empty()) return false;
     connection->owes = false;
@@ -64,14 +64,14 @@ void Links::tell_owed() {
   });
 }
 
-/// The connection ends while the kernel reads memory for it.
+/// The connection ends while the kernel may still read packets' memory.
 void Links::bury(Connection& connection) {
   forget_writes(connection.fd.get());
   Grave grave{std::move(connection.fd), std::move(connection.sends), env_.clock->now_ns() + kGraveNs};
   if (!visit(grave)) graves_.push_back(std::move(grave));
 }
 
-/// True: nothing is read any more.
+/// True: nobody reads the memory any more.
 bool Links::visit(Grave& grave) {
   while (const std::optional<WritesDone> done = read_writes_done(grave.fd.get())) {
     grave.sends.on_writes_done(done->first, done->last, *env_.completions);

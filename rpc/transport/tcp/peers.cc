@@ -57,10 +57,11 @@ void PeerTable::retire(Peer& peer) {
   ++retired_count_;
 }
 
-/// The entry that is unused longest, or nullptr.
+/// The entry that was retired longest ago and is idle; null: none.
 Peer* PeerTable::take_retired() {
   Peer* peer = retired_.empty() ? nullptr : &retired_.front();
-  // What the engine sent to a caller that had just left is on its way to be dropped: such an entry is busy for a moment.
+  // Packets that the engine sent to a caller that had just left are still being dropped; such an entry is busy for a
+  // moment.
   while (peer != nullptr && (peer->link != nullptr || !peer->tx.empty() || !peer->pending.empty())) {
     peer = retired_.next(*peer);
   }

@@ -1,10 +1,9 @@
-// PeerTable: the remote endpoints a transport knows, and what there is to tell the engine about
-// them.
+// PeerTable: the remote endpoints that a TCP transport knows, and the link events that the engine has not polled yet.
 //
-// A PeerId is an index here: engines hold on to it. Endpoints that the engine resolved are found by their uuids. Each caller has an
-// entry of its own for as long as its connection stands, whatever it says of itself: nobody is found by a claim. The entries of
-// callers that left are used again, the one that left longest ago first, and not before many have left since: the engine may have a
-// packet for it in hand.
+// A PeerId is an index into this table, and engines keep PeerIds. Endpoints that the engine resolved are found by their
+// uuid. Each caller has its own entry as long as its connection stands, whatever uuid the caller claims: no entry is
+// found by a claim. Entries of callers that left are used again, the one that left longest ago first. That happens only
+// after many callers have left, because the engine may still hold a packet for the old entry.
 #ifndef SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 #define SKUA_RPC_TRANSPORT_TCP_PEERS_H_
 
@@ -24,8 +23,8 @@ namespace skua::rpc::tcp {
 
 struct Connection;
 
-/// LinkEvents of one peer that poll_links() has not taken yet, folded so that two always suffice:
-/// a loss makes everything before it old news, and what matters then is whether it stands again.
+/// LinkEvents of one peer that poll_links() has not taken yet. At most two are kept: after a loss only the loss
+/// matters, and whether a new connection stands.
 struct PendingLinks {
   std::optional<LinkEvent> lost;
   std::optional<LinkEvent> up;
@@ -38,31 +37,31 @@ struct Peer {
   Peer(PeerId id, const Uuid& uuid, TxQueue::Limits limits) : id(id), uuid(uuid), tx(limits) {}
 
   const PeerId id;
-  /// Of a caller: what it says.
+  /// For a caller: the uuid that it claims.
   Uuid uuid;
-  /// The engine asked for it, and may send to it at any time. Otherwise a caller's.
+  /// True: the engine resolved the peer and may send to it at any time. False: the entry belongs to a caller.
   bool resolved = false;
-  /// Where it listens, if it was resolved; none: it cannot be dialled.
+  /// Where a resolved peer listens; none: the peer cannot be dialled.
   SocketAddress address;
-  /// Of the address that the connection comes from, or goes to.
+  /// Hash of the IP address at the other end of the connection.
   uint64_t host = 0;
 
-  /// The connection that stands, and our attempt to make one. Not owned.
+  /// The connection that stands, and the dial in progress. Not owned.
   Connection* link = nullptr;
   Connection* dial = nullptr;
   TxQueue tx;
   /// Has packets of the running tx_burst.
   bool dirty = false;
-  /// To be dialled, though nothing is queued: the engine asked for a frame.
+  /// To be dialled although nothing is queued, because the engine asked for a frame.
   bool wanted = false;
 
-  /// Writes by zero copy were copied by the kernel on the way there.
+  /// The kernel copied zero-copy writes to this peer anyway.
   bool copies_anyway = false;
 
-  /// Dials and short-lived connections that failed in a row.
+  /// Failed dials and short-lived connections in a row.
   uint32_t failures = 0;
   TimeNs retry_at_ns = 0;
-  /// Waits for retry_at_ns with packets queued.
+  /// Waits for retry_at_ns, then dials.
   bool waits_to_dial = false;
 
   PendingLinks pending;
@@ -75,11 +74,11 @@ class PeerTable {
  public:
   PeerTable(size_t peers_max, TxQueue::Limits limits) : peers_max_(peers_max), limits_(limits) {}
 
-  /// The peer of `uuid` to dial, made if need be. RESOURCE_EXHAUSTED: peers_max, all of them in use.
+  /// The entry of `uuid` to dial, made if there is none. RESOURCE_EXHAUSTED: peers_max entries, none to be used again.
   absl::StatusOr<Peer*> resolve(const Uuid& uuid);
-  /// An entry for a caller, who says that it is `uuid`. Errors as above.
+  /// A new entry for a caller that claims `uuid`. Errors as for resolve().
   absl::StatusOr<Peer*> add_caller(const Uuid& uuid);
-  /// `peer` lost its connection; if it is a caller's, its entry may be given away.
+  /// `peer` lost its connection. If it is a caller, its entry may be used again.
   void retire(Peer& peer);
   [[nodiscard]] size_t size() const { return peers_.size(); }
   [[nodiscard]] Peer& at(PeerId id) { return *peers_[id]; }
@@ -99,7 +98,7 @@ class PeerTable {
   std::vector<std::unique_ptr<Peer>> peers_;
   absl::flat_hash_map<std::array<uint8_t, 16>, PeerId> resolved_;
   IntrusiveList<Peer, &Peer::pending_hook> pending_;
-  /// Longest first.
+  /// Entries of callers that left, the longest ago first.
   IntrusiveList<Peer, &Peer::retired_hook> retired_;
   size_t retired_count_ = 0;
 };

@@ -12,7 +12,7 @@
 namespace skua::rpc::tcp {
 namespace {
 
-/// recv() into one or two targets, repeated when a signal came first.
+/// recv() into one or two targets; repeated if a signal interrupts it.
 ssize_t receive_into(int fd, std::span<iovec> targets) {
   while (true) {
     ssize_t got;
@@ -55,7 +55,7 @@ RxOutcome FrameReceiver::receive(int fd, RxContext& context) {
     }
     switch (read) {
       case Read::kFull: break;
-      // A short read took all there was: what comes later makes a new epoll event.
+      // A short read took everything there was. Later bytes make a new epoll event.
       case Read::kShort: drained = true; break;
       case Read::kStarved: return RxOutcome::kStarved;
       case Read::kEnd: return RxOutcome::kEnd;
@@ -114,17 +114,17 @@ FrameReceiver::Prefix FrameReceiver::parse_prefix(const RxContext& context, cons
   return Prefix::kPacket;
 }
 
-/// False: malformed.
+/// False: the frame is malformed.
 bool FrameReceiver::check_bundle(const RxContext& context, const std::byte* header) {
   if (!is_bundle_header(header)) return true;
-  // The engine reads a bundle in one piece, header and payload, so the whole of it has to fit in a chunk.
+  // The engine reads a bundle in one piece, header and payload, so all of it must fit in a chunk.
   stays_in_chunk_ = true;
   const uint32_t bytes = kPacketHeaderBytes + payload_bytes_;
   const uint32_t most = std::min(kBundleBytesMax, context.chunks->chunk_bytes() - dialect_->frame_bytes);
   return bytes >= kBundleBytesMin && bytes <= most && bytes == bundle_bytes(header);
 }
 
-/// The engine has it, or nobody wants it.
+/// The engine has the packet, or it was thrown away.
 void FrameReceiver::end_packet() {
   if (asks_) asked_count_ = (asked_count_ + 1) & kNoticeMask;
   state_ = State::kFrameHeader;
@@ -142,7 +142,7 @@ void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {
     packet.buffer = chunk_;
     context.chunks->add_ref(chunk_);
   } else {
-    // Nothing is lent, so nothing would keep the header's bytes where they are.
+    // Nothing is lent, so nothing keeps the header's bytes in the chunk.
     auto& copy = context.headers[context.count];
     std::memcpy(copy.data(), header, kPacketHeaderBytes);
     packet.header = copy;
@@ -158,7 +158,7 @@ void FrameReceiver::emit_lent(RxContext& context, const std::byte* frame) {
   shrink_region(context, prefix_bytes() + payload_bytes_);
 }
 
-/// False: not now, because the engine has not seen the packets before this one.
+/// False: the engine must first see the earlier packets of this burst.
 bool FrameReceiver::begin_placement(RxContext& context, const std::byte* frame) {
   if (context.count > 0) return false;
   const std::byte* header = frame + dialect_->frame_bytes;
@@ -240,12 +240,12 @@ FrameReceiver::Read FrameReceiver::read_discard(int fd) {
   return static_cast<size_t>(got) < limit ? Read::kShort : Read::kFull;
 }
 
-/// Makes the pool's write position follow the region, with room for `bytes` more.
+/// Makes the pool's write position follow the region, with room for `bytes` more. False: no chunk is free.
 bool FrameReceiver::make_room(RxContext& context, uint32_t bytes) {
   ChunkPool& chunks = *context.chunks;
   const uint32_t size = region_size();
   if (size == 0) {
-    // A tiny rest of a chunk is worth a fresh one, if there is any.
+    // Prefer a fresh chunk to the small rest of a chunk.
     return chunks.ensure_room(std::max(bytes, std::min(kRxRoomMin, chunks.chunk_bytes()))) || chunks.ensure_room(bytes);
   }
   const bool follows = chunk_ == chunks.current() && end_ == chunks.write_offset();
@@ -259,7 +259,7 @@ bool FrameReceiver::make_room(RxContext& context, uint32_t bytes) {
   return true;
 }
 
-/// `bytes` were written where the pool writes, which is behind the region unless that is empty.
+/// `bytes` were written at the pool's write position. That is right behind the region, unless the region is empty.
 void FrameReceiver::extend_region(RxContext& context, uint32_t bytes) {
   ChunkPool& chunks = *context.chunks;
   if (region_size() == 0) {

@@ -1,5 +1,5 @@
-// FrameReceiver: cuts the byte stream of one connection into packets. An explicit state machine;
-// the hello is over when it starts (connection.h draws the whole).
+// FrameReceiver: cuts the byte stream of one connection into packets. It is an explicit state machine that starts after
+// the hello (connection.h shows all states of a connection).
 //
 //              +--------------------------------------------------------------------+
 //              v                                                                    |
@@ -12,15 +12,16 @@
 //                                 |       +--(nullptr)--> kDiscard ----------(done)-+
 //                                 +--(memory)--> kPayloadPlaced --(complete: emit)--+
 //
-//       A frame that is alone ends with its prefix. kFrameHeader has a second half, kPacketHeader: the prefix is known.
+//       A frame that is alone (no packet follows) ends with its prefix. Between kFrameHeader and the decision about the
+//       payload is kPacketHeader: the prefix is known, the packet header is not.
 //       any state --(malformed frame)--> kClosed        reset(): abandons a placement
 //
-// Bytes that are received and not yet emitted are the `region`: a stretch of one chunk, held by a
-// reference. The next read continues right behind it when it still ends where the pool writes,
-// which is always so with one busy connection; else the region is first moved there.
+// Bytes that were received but not yet emitted form the `region`: a range of one chunk, kept alive by a reference. The
+// next read continues right behind the region if the region ends at the pool's write position. With one busy connection
+// that is always the case. Otherwise the region is first moved to the write position.
 //
-// kPayloadPlaced reads with two targets, the rest of the payload in its final memory and then a
-// little of the chunk: in a stream of large packets that is one system call per packet.
+// kPayloadPlaced reads into two targets: the rest of the payload in its final memory, and a little of the chunk behind
+// it. In a stream of large packets that makes one system call per packet.
 #ifndef SKUA_RPC_TRANSPORT_TCP_RECEIVER_H_
 #define SKUA_RPC_TRANSPORT_TCP_RECEIVER_H_
 
@@ -35,23 +36,23 @@
 
 namespace skua::rpc::tcp {
 
-/// What all receivers of a transport share during one rx_burst.
+/// Shared by all receivers of a transport during one rx_burst.
 struct RxContext {
   ChunkPool* chunks = nullptr;
   RxPlacer* placer = nullptr;
   TransportCounters* counters = nullptr;
   uint32_t payload_max_bytes = 0;
-  /// Payloads above this are placed unless they are complete already.
+  /// Payloads above this size are placed, unless they have already arrived completely.
   uint32_t place_above_bytes = 0;
   std::span<RxPacket> packets;
   size_t count = 0;
-  /// Headers of packets that lend nothing; by position in the burst.
+  /// Copies of the headers of packets that lend nothing, by position in the burst.
   std::array<std::array<std::byte, kPacketHeaderBytes>, kBurstMax> headers;
 };
 
 enum class RxOutcome : uint8_t {
   kDrained,    // nothing more to read for now
-  kMore,       // stopped early: the burst is full, or the next packet needs the engine's answer
+  kMore,       // stopped early: the burst is full, the engine has packets to see first, or too many reads
   kStarved,    // no chunk is free
   kEnd,        // the peer closed
   kMalformed,  // not a frame
@@ -62,7 +63,7 @@ enum class RxOutcome : uint8_t {
 class FrameReceiver {
  public:
   enum class State : uint8_t {
-    kFrameHeader,   // what precedes the packet header
+    kFrameHeader,   // waiting for the frame prefix
     kPacketHeader,  // the prefix is known
     kPayloadInChunk,
     kPayloadPlaced,
@@ -72,31 +73,31 @@ class FrameReceiver {
 
   void open(PeerId peer, const Dialect& dialect);
 
-  /// Reads from `fd` and appends packets to the burst. place() is only called when the burst is
-  /// empty, so that the engine has seen every packet before the one it is asked about.
+  /// Reads from `fd` and appends packets to the burst. Calls place() only while the burst is empty, so that the engine
+  /// has seen all earlier packets of the stream before it is asked.
   RxOutcome receive(int fd, RxContext& context);
 
-  /// Moves half-received bytes out of the chunks, which then are held by lent packets only.
+  /// Moves half-received bytes out of the chunks. After that only lent packets hold chunks.
   void spill(RxContext& context);
 
-  /// Ends a placement under way (the payload's rest is thrown away); the placer is told.
+  /// Ends a placement under way: tells the placer, and throws the rest of the payload away.
   void cancel_placement(RxPlacer* placer);
 
-  /// To kClosed: gives chunks back and tells the placer.
+  /// Goes to kClosed: gives chunks back and ends a placement.
   void reset(RxContext& context);
 
   [[nodiscard]] State state() const { return state_; }
-  /// Nothing of a frame has come whose rest has not.
+  /// No frame has arrived in part.
   [[nodiscard]] bool is_between_frames() const {
     return state_ == State::kFrameHeader && region_size() == 0 && spilled_.empty();
   }
-  /// Of the frame under way, as far as it is known.
+  /// Payload bytes of the latest frame whose prefix is known.
   [[nodiscard]] uint32_t payload_bytes() const { return payload_bytes_; }
-  /// Packets that asked and are with the engine, or thrown away, modulo kNoticeMask + 1.
+  /// Asking packets that were given to the engine or thrown away, modulo kNoticeMask + 1.
   [[nodiscard]] uint32_t asked_count() const { return asked_count_; }
-  /// What the peer said of ours (FramePrefix::has).
+  /// The peer's count of this side's asking packets (FramePrefix::has).
   [[nodiscard]] uint32_t peer_has() const { return peer_has_; }
-  /// Whether receive() can do something while no chunk is free.
+  /// True if receive() can do something while no chunk is free.
   [[nodiscard]] bool reads_without_chunk() const {
     return state_ == State::kPayloadPlaced || state_ == State::kDiscard;
   }
@@ -128,7 +129,7 @@ class FrameReceiver {
   PeerId peer_ = kNoPeer;
   const Dialect* dialect_ = nullptr;
   State state_ = State::kClosed;
-  /// The last frames were large: read little beyond them, since it would be copied.
+  /// The last frame was large: read little beyond it, because those bytes would be copied.
   bool expect_large_ = false;
 
   uint32_t chunk_ = 0;
@@ -139,12 +140,12 @@ class FrameReceiver {
   uint32_t asked_count_ = 0;
   uint32_t peer_has_ = 0;
 
-  /// Of the frame under way.
+  /// Of the frame under way:
   uint32_t payload_bytes_ = 0;
   bool asks_ = false;
-  /// The payload stays behind its header.
+  /// The payload is received behind its header, not placed.
   bool stays_in_chunk_ = false;
-  /// Of the payload: placed or thrown away so far.
+  /// Payload bytes placed or thrown away so far.
   uint32_t payload_done_ = 0;
   RxPlacer::Placement placement_;
   std::array<std::byte, kPacketHeaderBytes> header_;

@@ -23,8 +23,7 @@ absl::StatusOr<std::unique_ptr<ChunkPool>> ChunkPool::create(uint32_t chunk_byte
 
 bool ChunkPool::next_chunk() {
   if (free_.empty()) return false;
-  // The current chunk is held (ensure_room would have started it over), so it is freed by its last
-  // holder.
+  // The current chunk has references (else ensure_room would have started it over), so the last drop_ref() frees it.
   current_ = free_.back();
   free_.pop_back();
   write_ = 0;

@@ -3,11 +3,10 @@
 //   current chunk   | packet | packet | packet | pa.. |<-- next recv -->            |
 //                   0                                 ^ write                  chunk bytes
 //
-// All connections of a transport read into one current chunk, one after the other, so that many
-// small packets cost one system call and stay in the cache. A chunk is counted once for each packet
-// lent from it and once for each connection whose unparsed bytes lie in it; at zero it is free. The
-// current chunk starts over at its beginning whenever nobody holds it, so a quiet ping-pong touches
-// the same few cache lines.
+// All connections of a transport read into one current chunk, one after the other. So many small packets cost one
+// system call and stay in the cache. A chunk's reference count is the number of packets lent from it plus the number of
+// connections whose unparsed bytes lie in it. At zero the chunk is free. The current chunk starts over at its beginning
+// whenever its count is zero, so a quiet ping-pong touches the same few cache lines.
 #ifndef SKUA_RPC_TRANSPORT_TCP_RX_CHUNKS_H_
 #define SKUA_RPC_TRANSPORT_TCP_RX_CHUNKS_H_
 
@@ -37,13 +36,12 @@ class ChunkPool {
   [[nodiscard]] std::byte* write_pointer() { return at(current_, write_); }
   [[nodiscard]] std::byte* at(uint32_t chunk, uint32_t offset) { return base_ + size_t{chunk} * chunk_bytes_ + offset; }
 
-  /// Makes `bytes` (at most chunk_bytes) of room, in this chunk or a fresh one. False: all are
-  /// lent.
+  /// Makes room for `bytes` (at most chunk_bytes) in the current chunk or in a fresh one. False: no chunk is free.
   [[nodiscard]] bool ensure_room(uint32_t bytes) {
     if (refs_[current_] == 0) write_ = 0;
     return room() >= bytes || next_chunk();
   }
-  /// Whether ensure_room(chunk_bytes) would succeed.
+  /// True if ensure_room(chunk_bytes) would succeed.
   [[nodiscard]] bool has_fresh() const { return refs_[current_] == 0 || !free_.empty(); }
   /// `bytes` were written at write_pointer().
   void commit(uint32_t bytes) { write_ += bytes; }
@@ -54,7 +52,7 @@ class ChunkPool {
     if (--refs_[chunk] == 0 && chunk != current_) free_.push_back(chunk);
   }
 
-  /// Holds on all chunks; zero when nothing is lent or half received.
+  /// References on all chunks; zero if nothing is lent or half received.
   [[nodiscard]] size_t ref_count() const;
 
  private:
@@ -67,7 +65,7 @@ class ChunkPool {
   uint32_t current_ = 0;
   uint32_t write_ = 0;
   std::vector<uint32_t> refs_;
-  /// Last in, first out: the chunk that was used last is the warmest.
+  /// Last in, first out: the chunk used last is most likely in the cache.
   std::vector<uint32_t> free_;
 };
 

@@ -1,4 +1,4 @@
-// The few system calls that make sockets: everything else works on file descriptors made here.
+// The system calls that make sockets. All other code works on file descriptors made here.
 #ifndef SKUA_RPC_TRANSPORT_TCP_SOCKET_H_
 #define SKUA_RPC_TRANSPORT_TCP_SOCKET_H_
 
@@ -32,27 +32,27 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// "Connection refused" for ECONNREFUSED; safe on any thread.
+/// For example "Connection refused" for ECONNREFUSED. Thread: any.
 [[nodiscard]] std::string errno_text(int error);
 
-/// A nonblocking listening socket; `bound` is where (with the port the kernel chose for 0).
-/// ALREADY_EXISTS: the port is in use; PERMISSION_DENIED; UNAVAILABLE: not an address of this
-/// machine, or out of descriptors.
+/// A nonblocking listening socket. `bound` is set to its address, with the port that the kernel chose if `at` has port
+/// 0. ALREADY_EXISTS: the port is in use. PERMISSION_DENIED. UNAVAILABLE: not an address of this machine, or out of
+/// descriptors.
 absl::StatusOr<UniqueFd> listen_on(const SocketAddress& at, SocketAddress& bound);
 
-/// A nonblocking socket whose connection is under way (or already stands). UNAVAILABLE names the
-/// address and the errno's text.
+/// A nonblocking socket whose connection is being made (or already stands). UNAVAILABLE names the address and the
+/// error.
 absl::StatusOr<UniqueFd> start_connect(const SocketAddress& to);
 
-/// No delay for small packets; a peer that does not acknowledge for `peer_timeout_ns` breaks the
-/// connection.
+/// Turns off the delay of small packets. Makes the connection break if the peer does not acknowledge for
+/// `peer_timeout_ns`.
 void tune_connection(int fd, DurationNs peer_timeout_ns);
 
-/// The error a nonblocking connect ended with, or 0.
+/// The error that a nonblocking connect ended with; 0: none.
 [[nodiscard]] int take_socket_error(int fd);
 
-/// An address of this machine that others can reach, for the descriptor of an endpoint that listens
-/// on all: the one that the default route leaves from, else loopback.
+/// An address of this machine that others can reach, for the descriptor of an endpoint that listens on all addresses:
+/// the source address of the default route, else loopback.
 [[nodiscard]] SocketAddress reachable_address(uint8_t family, uint16_t port);
 
 }  // namespace skua::rpc::tcp

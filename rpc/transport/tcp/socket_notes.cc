@@ -32,7 +32,7 @@ std::optional<WritesDone> read_writes_done(int fd) {
       if (error.ee_origin != SO_EE_ORIGIN_ZEROCOPY || error.ee_errno != 0) continue;
       return WritesDone{error.ee_info, error.ee_data, (error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) != 0};
     }
-    // A note of something else.
+    // A note about something else: read the next one.
   }
 }
 
@@ -42,7 +42,7 @@ void wait_for_note(int fd, DurationNs timeout_ns) {
 }
 
 void forget_writes(int fd) {
-  // Should the disconnect fail, closing the socket does the same.
+  // If the disconnect fails, closing the socket has the same effect (SO_LINGER with time 0).
   const linger now{.l_onoff = 1, .l_linger = 0};
   (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   sockaddr nobody{};

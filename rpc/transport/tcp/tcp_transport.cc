@@ -89,7 +89,7 @@ TcpTransportImpl::TcpTransportImpl(TcpOptions options, tcp::VersionRange version
   capabilities_.payload_max_bytes = options_.payload_max_bytes;
   capabilities_.segments_max = kTxSegmentsMax;
   capabilities_.inline_max_bytes = options_.inline_max_bytes;
-  // One chunk stays with the transport; each lent packet may be the only one in its chunk.
+  // The transport keeps one chunk, and each lent packet may be the only one in its chunk.
   capabilities_.lendable_count = options_.rx_chunk_count - 1;
   capabilities_.reliable = true;
   capabilities_.ordered = true;
@@ -164,7 +164,7 @@ size_t TcpTransportImpl::tx_burst(std::span<TxPacket> packets) {
     SKUA_CHECK(packet.payload_bytes <= options_.payload_max_bytes, "a packet is larger than payload_max_bytes");
     Peer& peer = peers_.at(packet.peer);
     if (!queue(peer, packet, taken)) {
-      // Perhaps the queue is only full of this burst.
+      // The queue may be full only with packets of this burst.
       if (peer.dirty) links_.send(peer);
       if (!queue(peer, packet, taken)) {
         ++counters_.tx_full;
@@ -189,7 +189,7 @@ TxFrame TcpTransportImpl::take_frame(PeerId id) {
   SKUA_CHECK(id < peers_.size(), "take_frame for a peer that was never resolved");
   Peer& peer = peers_.at(id);
   if (peer.link == nullptr) links_.connect(peer);
-  // A dial to this machine may stand at once, but its hello is not answered yet.
+  // A dial to this machine may connect at once, but the hello is not answered yet.
   if (peer.link == nullptr || !peer.link->broken.ok() || !has_room(id)) return {};
   const uint32_t number = frames_.take();
   peer.tx.reserve_frame();
@@ -203,7 +203,7 @@ void TcpTransportImpl::send_frames(std::span<const TxFrame> frames) {
   while (!frames.empty()) {
     const std::span<const TxFrame> some = frames.first(std::min(frames.size(), tcp::kTxGatherMax));
     frames = frames.subspan(some.size());
-    // One write for each peer, in the order of the first frames.
+    // One write per peer, in the order of each peer's first frame.
     uint64_t sent = 0;
     static_assert(tcp::kTxGatherMax <= 64);
     for (size_t i = 0; i < some.size(); ++i) {
@@ -258,11 +258,11 @@ size_t TcpTransportImpl::rx_burst(std::span<RxPacket> packets) {
   if (links_.turn_due()) links_.turn();
   const std::vector<Connection*>& active = links_.active();
   if (active.empty()) return 0;
-  // Start with another connection each time, so that none is always last.
+  // Start with another connection each time, so that no connection is always last.
   const size_t count = active.size();
   size_t at = ++next_active_ % count;
   for (size_t i = 0; i < count && rx_.count < rx_.packets.size(); ++i) {
-    // A connection that broke left the list.
+    // A connection that broke has left the list.
     if (at >= active.size()) at = 0;
     if (active.empty()) break;
     receive(*active[at++]);
@@ -275,7 +275,7 @@ void TcpTransportImpl::receive(Connection& connection) {
   const size_t before = rx_.count;
   RxOutcome outcome = connection.receiver.receive(connection.fd.get(), rx_);
   if (outcome == RxOutcome::kStarved) {
-    // Half packets must not keep chunks from whole ones.
+    // Partly received packets must not take chunks away from complete ones.
     links_.spill_all();
     outcome = connection.receiver.receive(connection.fd.get(), rx_);
   }

@@ -1,5 +1,5 @@
-// TxCompletions: packets whose memory is no longer read. Those of the running tx_burst are marked done, older ones are
-// kept for reap().
+// TxCompletions: packets whose memory is no longer read. Packets of the running tx_burst are marked `done`; tokens of
+// older packets are kept for reap().
 #ifndef SKUA_RPC_TRANSPORT_TCP_TX_COMPLETIONS_H_
 #define SKUA_RPC_TRANSPORT_TCP_TX_COMPLETIONS_H_
 
@@ -22,7 +22,7 @@ class TxCompletions {
   void end_burst() { packets_ = {}; }
   [[nodiscard]] uint32_t burst() const { return burst_; }
 
-  /// The packet at `index` of burst `burst`.
+  /// Completes the packet at `index` of burst `burst`.
   void complete(TxToken token, uint32_t burst, uint8_t index) {
     if (burst == burst_ && index < packets_.size()) {
       packets_[index].done = true;
@@ -30,7 +30,7 @@ class TxCompletions {
       complete(token);
     }
   }
-  /// A packet of an earlier burst.
+  /// Completes a packet of an earlier burst.
   void complete(TxToken token) {
     if (token != kNoToken) tokens_.push_back(token);
   }

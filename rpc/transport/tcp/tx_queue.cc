@@ -14,7 +14,7 @@ static_assert((kTxEntriesMax & (kTxEntriesMax - 1)) == 0, "the piece ring masks 
 
 void TxQueue::allocate() {
   entries_ = std::make_unique<Entry[]>(kTxEntriesMax);
-  // Not cleared: pages of a ring that never fills are never touched.
+  // Not zeroed, so that pages of a ring that never fills are never touched.
   staging_.reset(new std::byte[kTxStagingBytes]);
 }
 
@@ -31,7 +31,7 @@ TxQueue::Entry& TxQueue::push_entry() {
 bool TxQueue::has_room(const TxPacket& packet, bool copy_all) const {
   if (bytes_ >= limits_.bytes_max) return false;
   if (entry_count_ + reserved_frames_ + 2 * kTxSegmentsMax + 2 > kTxEntriesMax) return false;
-  // Wrapping around leaves at most one gap, smaller than the piece that wraps.
+  // A wrap-around leaves at most one gap, which is smaller than the piece that wraps.
   const uint32_t reserved = reserved_frames_ == 0 ? 0 : (reserved_frames_ + 1) * limits_.frame_bytes;
   uint32_t copied = 2 * kFrameBytesMax + kPacketHeaderBytes;
   if (copy_all) {
@@ -52,7 +52,7 @@ void TxQueue::give_up_frame() {
   --reserved_frames_;
 }
 
-/// Contiguous staging space; `padding` is what had to be skipped at the end of the ring.
+/// Takes contiguous staging space. `padding` is set to the bytes skipped at the end of the ring.
 std::byte* TxQueue::take_staging(uint32_t bytes, uint32_t& padding) {
   padding = 0;
   if (kTxStagingBytes - staging_tail_ < bytes) {
@@ -66,7 +66,7 @@ std::byte* TxQueue::take_staging(uint32_t bytes, uint32_t& padding) {
   return to;
 }
 
-/// `size` bytes, taken with `padding`, are filled in.
+/// Queues `size` bytes that were taken with `padding` and are now filled in.
 void TxQueue::append_staged(const std::byte* at, uint32_t size, uint32_t padding) {
   bytes_ += size;
   if (merge_allowed_) {
@@ -91,7 +91,7 @@ void TxQueue::stage(ByteSpan bytes) {
   append_staged(to, size, padding);
 }
 
-/// All of a packet in one piece: the usual case of small calls.
+/// Copies a whole packet into one piece: the usual case for small calls.
 void TxQueue::stage_packet(const TxPacket& packet, const Dialect& dialect, const FramePrefix& prefix) {
   const uint32_t size = dialect.frame_bytes + static_cast<uint32_t>(kPacketHeaderBytes) + packet.payload_bytes;
   uint32_t padding;
@@ -122,7 +122,7 @@ void TxQueue::stage_provisional_frame(const Dialect& dialect, const FramePrefix&
   merge_allowed_ = false;
 }
 
-/// Frame and header, in front of segments.
+/// Stages frame prefix and packet header, in front of the segments.
 void TxQueue::stage_prefix(const TxPacket& packet, const TxFraming& framing, const FramePrefix& prefix) {
   const Dialect& dialect = *framing.dialect;
   if (framing.provisional) {
@@ -197,7 +197,7 @@ TxQueue::Run TxQueue::gather(std::span<iovec> pieces, bool zero_copy) const {
       break;
     }
     const uint32_t skipped = i == 0 ? first_offset_ : 0;
-    // The kernel only reads through an iovec that is written from.
+    // The kernel only reads through this iovec, so the const_cast is safe.
     pieces[i].iov_base = const_cast<std::byte*>(from.data + skipped);
     pieces[i].iov_len = from.size - skipped;
     run.bytes += from.size - skipped;
@@ -206,7 +206,7 @@ TxQueue::Run TxQueue::gather(std::span<iovec> pieces, bool zero_copy) const {
   return run;
 }
 
-/// The oldest packet is through, or forgotten.
+/// The oldest packet was written completely, or is forgotten.
 void TxQueue::complete(const Entry& front, bool is_whole, ZeroCopySends* sends, TxCompletions& completions) {
   const bool asked = front.asks && is_whole;
   if (asked) sends->add_asked();
@@ -223,7 +223,7 @@ void TxQueue::pop() {
   first_ = (first_ + 1) & (kTxEntriesMax - 1);
   first_offset_ = 0;
   if (--entry_count_ == 0) {
-    // Start over, so that a queue that drains keeps to the same few cache lines.
+    // Start over at the beginning, so that a queue that drains stays in the same few cache lines.
     first_ = staging_tail_ = 0;
     merge_allowed_ = false;
   }
@@ -241,7 +241,7 @@ void TxQueue::consume(size_t bytes, bool by_zero_copy, ZeroCopySends& sends, TxC
     if (bytes < left) {
       const auto part = static_cast<uint32_t>(bytes);
       first_offset_ += part;
-      // A piece may be as long as the ring: its bytes make room as they go.
+      // One piece may be as long as the ring, so written bytes are freed before the piece is done.
       if (front.staged > 0) {
         front.staged -= part;
         staging_used_ -= part;

@@ -1,4 +1,4 @@
-// TxQueue: what waits to be written to one peer, as a ring of pieces that a gathering write takes.
+// TxQueue: what waits to be written to one peer, as a ring of pieces for a gathering write.
 //
 //   staging  | f h pp | f h | f h ppp |              |     bytes copied in: frame, packet header,
 //            ^ oldest                 ^ next               small payloads
@@ -6,12 +6,12 @@
 //                             |                       |
 //                             application's memory, read by the kernel where it lies
 //
-// Copied bytes that follow each other are one piece, so a burst of small packets is one contiguous
-// write. A gathered piece is the application's until it is written; the last gathered piece of a
-// packet carries its token.
+// Copied bytes that follow each other form one piece, so a burst of small packets is one contiguous write. A gathered
+// piece stays in the application's memory until it is written. The last gathered piece of a packet carries the packet's
+// token.
 //
-// Before the connection stands its dialect is not known. Frames are then packed in our newest one,
-// with spare room and a piece of their own, and repacked once if the peer turns out older.
+// Before a connection stands, its dialect is unknown. Frames are then packed in the newest dialect, each prefix with
+// spare room and as a piece of its own. They are repacked once if the peer turns out to be older.
 #ifndef SKUA_RPC_TRANSPORT_TCP_TX_QUEUE_H_
 #define SKUA_RPC_TRANSPORT_TCP_TX_QUEUE_H_
 
@@ -30,14 +30,15 @@
 
 namespace skua::rpc::tcp {
 
-/// How packets are framed for a connection.
+/// How to frame packets for a connection.
 struct TxFraming {
   const Dialect* dialect = nullptr;
-  /// There is no connection yet: see above.
+  /// True: there is no connection yet, see above.
   bool provisional = false;
   /// FramePrefix::has.
   uint32_t has = 0;
-  /// Segments above so many bytes may be sent by zero copy, and their packets ask if `asks`.
+  /// Segments above zero_copy_above_bytes may be sent by zero copy. If `asks`, packets with such segments ask for a
+  /// notice.
   uint32_t zero_copy_above_bytes = UINT32_MAX;
   bool asks = false;
 };
@@ -46,11 +47,11 @@ struct TxFraming {
 class TxQueue {
  public:
   struct Limits {
-    /// push() refuses while this much waits; one packet may overshoot it.
+    /// push() refuses a packet while this many bytes wait. One packet may exceed the limit.
     uint32_t bytes_max = 0;
     /// Segments up to this size are copied.
     uint32_t inline_max_bytes = 0;
-    /// Largest frame, with its prefix.
+    /// Largest frame, prefix included.
     uint32_t frame_bytes = 0;
   };
 
@@ -60,24 +61,24 @@ class TxQueue {
   /// Bytes not yet written.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
-  /// A burst of ordinary packets or a frame will be taken: far from each bound.
+  /// True if the queue is far from each limit: a burst of ordinary packets, or a frame, will be taken.
   [[nodiscard]] bool has_room_for_burst() const {
     return bytes_ < limits_.bytes_max / 2 && entry_count_ < kTxEntriesMax / 2 && staging_used_ < kTxStagingBusyBytes &&
            reserved_frames_ < kFramesOfPeerMax;
   }
 
-  /// Room for later: push_frame() will be taken. has_room_for_burst() is true.
+  /// Reserves room so that a later push_frame() succeeds. Only while has_room_for_burst() is true.
   void reserve_frame() { ++reserved_frames_; }
-  /// After one reserve_frame(); also after drop().
+  /// Ends one reserve_frame(); also needed after drop().
   void give_up_frame();
-  /// Appends a framed frame, or the rest of one; within room that was given up just now.
+  /// Appends a framed frame, or the rest of one. The caller has just called give_up_frame() for it.
   void push_frame(ByteSpan bytes) {
     if (entries_ == nullptr) allocate();
     stage(bytes);
   }
 
-  /// Appends `packet`, which is the one at `index` of the burst that `completions` is in; marks it done if all of it
-  /// was copied. False, and nothing changed: full.
+  /// Appends `packet`, which is at `index` of the burst that `completions` is in. Marks it done if all of it was
+  /// copied. False: the queue is full, and nothing has changed.
   [[nodiscard]] bool push(TxPacket& packet, uint8_t index, const TxFraming& framing, const TxCompletions& completions,
                           TransportCounters& counters);
 
@@ -86,25 +87,26 @@ class TxQueue {
     size_t count = 0;
     size_t bytes = 0;
     bool by_zero_copy = false;
-    /// Another run follows, of the other kind.
+    /// Another run follows at once, with the other value of by_zero_copy.
     bool goes_on = false;
   };
-  /// The oldest pieces, as many as fit; with `zero_copy` only such as are sent in the same way.
+  /// The oldest pieces, as many as fit. With `zero_copy`, only pieces that are sent the same way.
   Run gather(std::span<iovec> pieces, bool zero_copy) const;
-  /// The first `bytes` of a run were written. A packet whose bytes the kernel reads later waits in `sends`.
+  /// Removes the first `bytes` of a run, which were written. A packet whose bytes the kernel may still read waits in
+  /// `sends`.
   void consume(size_t bytes, bool by_zero_copy, ZeroCopySends& sends, TxCompletions& completions);
-  /// Forgets everything. All tokens are completed, but for the packet that was written in part by zero copy: it waits
-  /// in `sends`.
+  /// Forgets everything and completes all tokens. Exception: a packet that was partly written by zero copy waits in
+  /// `sends`.
   void drop(ZeroCopySends* sends, TxCompletions& completions);
 
-  /// Rewrites provisional frames from one dialect to another.
+  /// Rewrites provisional frame prefixes from one dialect to another.
   void repack(const Dialect& from, const Dialect& to);
 
  private:
   struct Entry {
     const std::byte* data = nullptr;
     uint32_t size = 0;
-    /// Staging given back when the entry is done; 0: a gathered piece.
+    /// Staging bytes freed when the entry is done; 0: a gathered piece.
     uint32_t staged = 0;
     TxToken token = kNoToken;
     uint32_t burst = 0;
@@ -112,7 +114,7 @@ class TxQueue {
     bool completes_packet = false;
     bool is_frame = false;
     bool by_zero_copy = false;
-    /// Of the entry that completes a packet: it asks.
+    /// For the entry that completes a packet: the packet asks for a notice.
     bool asks = false;
   };
 
@@ -135,9 +137,9 @@ class TxQueue {
   std::unique_ptr<Entry[]> entries_;
   uint32_t first_ = 0;
   uint32_t entry_count_ = 0;
-  /// Bytes of the first entry that are written already.
+  /// Bytes of the first entry that are already written.
   uint32_t first_offset_ = 0;
-  /// The last write that took bytes of the oldest packet by zero copy, if any did.
+  /// The last zero-copy write that took bytes of the oldest packet, if there was one.
   std::optional<uint32_t> front_write_;
 
   std::unique_ptr<std::byte[]> staging_;

@@ -1,4 +1,4 @@
-// The part of Links that sends: what is queued for a peer, and frames; and that makes peers be dialled for it.
+// The part of Links that sends: queued packets and frames. It also starts dials for peers that have something to send.
 #include <algorithm>
 #include <cerrno>
 
@@ -69,7 +69,7 @@ size_t Links::write_frames(Peer& peer, std::span<iovec> pieces) {
   return copied;
 }
 
-/// epoll tells when there is room again.
+/// The socket is full; epoll reports when there is room again.
 void Links::block(Connection& connection) {
   connection.tx_blocked = true;
   ++blocked_count_;

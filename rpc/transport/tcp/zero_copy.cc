@@ -24,7 +24,7 @@ uint32_t ZeroCopySends::add_write() {
 void ZeroCopySends::wait_for(TxToken token, uint32_t last_write, bool asked, TxCompletions& completions) {
   SKUA_CHECK(waiting_count_ < kZeroCopyWaitingMax, "more packets wait for the kernel than there is room for");
   state_->waiting[(first_waiting_ + waiting_count_++) & (kZeroCopyWaitingMax - 1)] = {token, last_write, asked_, asked};
-  // The rest of the packet may have been copied, long after the kernel was done with that write.
+  // The rest of the packet may have been copied, long after the kernel finished `last_write`.
   complete_free(completions);
 }
 
@@ -40,7 +40,7 @@ void ZeroCopySends::on_writes_done(uint32_t first, uint32_t last, TxCompletions&
 }
 
 void ZeroCopySends::on_no_memory() {
-  // A note that comes ends the pause; none would.
+  // A note from the kernel ends the pause. If no write is open, no note will come, so turn off.
   if (first_open_ == next_write_) turn_off();
   is_paused_ = true;
 }
@@ -53,7 +53,7 @@ bool ZeroCopySends::on_peer_has(uint32_t count, TxCompletions& completions) {
 }
 
 bool ZeroCopySends::is_free(const Waiting& packet) const {
-  // Writes that wait are at or behind first_open_, or done.
+  // A waiting packet's last write is either at or after first_open_, or finished.
   if (static_cast<int32_t>(first_open_ - packet.last_write) > 0) return true;
   return packet.asked && ((peer_has_ - packet.ask) & kNoticeMask) <= kNoticeMask / 2;
 }

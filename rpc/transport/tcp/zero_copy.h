@@ -1,5 +1,5 @@
-// ZeroCopySends: packets whose bodies the kernel sends from where they lie (MSG_ZEROCOPY), until nobody needs the
-// memory.
+// ZeroCopySends: packets whose bodies the kernel sends from where they lie (MSG_ZEROCOPY), and when their memory is
+// free.
 //
 //   TxQueue     kernel's socket              peer's kernel        peer's engine
 //   | body |--->| pages, not bytes |========>| bytes |----------->| has it |
@@ -8,29 +8,31 @@
 //                 v (the socket's error queue)              else in a frame of its own soon after
 //              token <----- whichever is first ------------------------+
 //
-// What is said. A frame of dialect 2 asks "tell me when your engine has this packet"; every frame of dialect 2 says how
-// many packets that asked have come so far. The stream is in order, so that a count names them all. The count is that
-// of the connection.
+// Notices. A frame of dialect 2 can ask "tell me when your engine has this packet". Every frame of dialect 2 tells how
+// many asking packets of this connection the sender's engine has got so far. The stream is in order, so a count
+// identifies the packets.
 //
-// What holds. A segment that brings a notice acknowledges all that the peer's TCP had by then, and the engine had read
-// its bytes from there. So before this side reads the notice, its kernel has forgotten the bytes and will not send them
-// again. What may remain is a segment that was being sent again already, in the queue of a device. The peer's TCP drops
-// such bytes as old ones, whatever they are by then. If the checksum is computed while the memory changes, the segment
-// is dropped for that, and new bytes in it are sent again. The pages stay the kernel's by its own count, also if they
-// are unmapped meanwhile. So the data that arrives is right in each case.
+// Why a notice proves that the memory is free. The segment that brings a notice also acknowledges everything that the
+// peer's TCP had received by then, including the packet's bytes, which the peer's engine has already read. So before
+// this side reads the notice, its kernel has forgotten the bytes and will not send them again. One case remains: a
+// retransmitted segment may still be in the queue of a device. The peer's TCP drops such bytes as old, whatever they
+// contain by then. If the memory changes while the checksum is computed, the segment is dropped for its checksum, and
+// any new bytes in it are sent again. The kernel holds the pages by its own reference count, even if they are unmapped
+// meanwhile. So the peer receives the right data in each case.
 //
-// What does not hold. That last segment carries what the memory contains now: who listens on the wire may see it. And a
-// peer whose TCP lies can say "I have it", not acknowledge it, and be sent what lies there later. So the word of a peer
-// counts only where this side dialled it, at an address that it was told by whom it trusts. A caller is not asked: its
-// answers wait for the kernel. And memory that is sent so must hold nothing that may not go to the same network: once
-// bodies are sealed, only ciphertext lies there.
+// Limits. That last segment carries what the memory contains now, and someone who listens on the wire may see it. And a
+// peer whose TCP lies can send a notice without acknowledging the bytes, and then be sent what lies there later. So a
+// notice counts only if this side dialled the peer, at an address from a trusted source. A caller is not asked: answers
+// to a caller wait for the kernel. And memory sent by zero copy must hold nothing that must not reach the same network:
+// once bodies are sealed, only ciphertext lies there.
 //
-// A connection that ends. The kernel would go on sending what it took, from memory that is free by then. So the socket
-// is first made to forget everything (SocketNotes), and tokens come back when the kernel has let go of the pages: see
-// Links::bury().
+// A connection that ends. The kernel would go on sending the bytes that it took, from memory that is free by then. So
+// the socket is first made to forget everything (SocketNotes), and tokens come back when the kernel has released the
+// pages: see Links::bury().
 //
-// When not. Where the kernel copies after all (loopback, virtual devices: SO_EE_CODE_ZEROCOPY_COPIED), pinning pages is
-// work for nothing: it is off for that peer from then on. It pauses while the kernel has no memory for notes.
+// When zero copy is off. If the kernel copies after all (loopback, virtual devices: SO_EE_CODE_ZEROCOPY_COPIED),
+// pinning pages is useless work; zero copy is then off for that peer from then on. It pauses while the kernel has no
+// memory for notes.
 #ifndef SKUA_RPC_TRANSPORT_TCP_ZERO_COPY_H_
 #define SKUA_RPC_TRANSPORT_TCP_ZERO_COPY_H_
 
@@ -44,39 +46,40 @@
 
 namespace skua::rpc::tcp {
 
-/// Of one connection. Pure: what the kernel and the peer say are arguments. Thread: the transport's.
+/// The zero-copy state of one connection. Pure: what the kernel and the peer report are arguments. Thread: the
+/// transport's.
 class ZeroCopySends {
  public:
-  /// Writes may be made so from now on. `believes_peer`: packets ask.
+  /// Allows zero-copy writes from now on. `believes_peer`: packets ask for notices.
   void turn_on(bool believes_peer);
-  /// Packets that wait go on waiting.
+  /// Allows no more zero-copy writes. Waiting packets keep waiting.
   void turn_off() { is_on_ = false; }
   [[nodiscard]] bool is_on() const { return is_on_; }
-  /// Packets that are sent so shall ask.
+  /// True if packets sent by zero copy shall ask for a notice.
   [[nodiscard]] bool asks() const { return is_on_ && believes_peer_; }
-  /// One more write may be made so.
+  /// True if one more zero-copy write may be made.
   [[nodiscard]] bool can_write() const {
     return is_on_ && !is_paused_ && waiting_count_ + kTxGatherMax < kZeroCopyWaitingMax &&
            next_write_ - first_open_ < kZeroCopyWritesMax;
   }
 
-  /// A write was made so; its number, as the kernel counts.
+  /// A zero-copy write was made. Returns its number, which is also the kernel's number for it.
   uint32_t add_write();
-  /// A packet that asks is in the socket whole.
+  /// A packet that asks was written completely.
   void add_asked() { asked_ = (asked_ + 1) & kNoticeMask; }
-  /// A packet is in the socket whole, or forgotten, and `last_write` is the last write that took bytes of it. `asked`:
-  /// add_asked() was called for it just now. There is room if can_write() was true before that write.
+  /// The packet of `token` was written completely, or is forgotten; `last_write` is the last zero-copy write that took
+  /// bytes of it. `asked`: add_asked() was just called for it. There is room if can_write() was true before that write.
   void wait_for(TxToken token, uint32_t last_write, bool asked, TxCompletions& completions);
   [[nodiscard]] bool has_waiting() const { return waiting_count_ > 0; }
   [[nodiscard]] uint32_t waiting_count() const { return waiting_count_; }
 
   /// The kernel is done with writes `first` to `last`.
   void on_writes_done(uint32_t first, uint32_t last, TxCompletions& completions);
-  /// The kernel has no memory for one more note.
+  /// The kernel has no memory for another note.
   void on_no_memory();
-  /// The peer's engine has so many packets that asked (of kNoticeMask + 1). False: more than were sent.
+  /// The peer's engine has `count` asking packets, modulo kNoticeMask + 1. False: that is more than were sent.
   [[nodiscard]] bool on_peer_has(uint32_t count, TxCompletions& completions);
-  /// Nobody reads the memory any more: all tokens come back.
+  /// Nobody reads the memory any more: returns all tokens.
   void complete_all(TxCompletions& completions);
 
  private:
@@ -87,7 +90,7 @@ class ZeroCopySends {
     bool asked = false;
   };
   struct State {
-    /// Of writes from first_open_ on, by number: the kernel is done with them.
+    /// By write number, for writes from first_open_ on: the kernel is done with the write.
     std::array<bool, kZeroCopyWritesMax> is_done{};
     std::array<Waiting, kZeroCopyWaitingMax> waiting;
   };
@@ -99,15 +102,15 @@ class ZeroCopySends {
   bool is_on_ = false;
   bool is_paused_ = false;
   bool believes_peer_ = false;
-  /// The oldest write that the kernel is not done with, and the next one's number.
+  /// The oldest write that the kernel is not done with, and the number of the next write.
   uint32_t first_open_ = 0;
   uint32_t next_write_ = 0;
   uint32_t asked_ = 0;
   uint32_t peer_has_ = 0;
-  /// Packets that wait, in the order of their writes, as a ring.
+  /// The waiting packets, in the order of their writes, as a ring.
   uint32_t first_waiting_ = 0;
   uint32_t waiting_count_ = 0;
-  /// Made by the first write: most connections make none.
+  /// Allocated by the first write, because most connections make no zero-copy write.
   std::unique_ptr<State> state_;
 };
 

@@ -9,10 +9,10 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-/// 0 and 1 are the subnet manager's, the all-ones number is multicast's.
+/// Queue pairs 0 and 1 belong to the subnet manager; the number of all ones is for multicast.
 constexpr uint32_t kQpNumberMin = 2;
 constexpr uint32_t kQpNumberMax = 0xfffffe;
-/// Keys with this bit are for the subnet's management.
+/// Keys with this bit are reserved for managing the subnet.
 constexpr uint32_t kPrivilegedQkey = 0x80000000;
 
 bool is_mtu(uint16_t bytes) {

@@ -1,13 +1,13 @@
-// Addresses of RDMA endpoints: GIDs, what a received packet says of its sender, and the bytes that a Descriptor carries.
+// Addresses of RDMA endpoints: GIDs, the sender of a received packet, and the encoding of an address in a Descriptor.
 //
 //   u8 version (1)   u8 network (1 InfiniBand, 2 RoCE v1, 3 RoCE v2)   u16 LID   u16 MTU   u16 zero
 //   u32 QP number    u32 QKEY    16 GID
 //
-// A UD packet arrives with 40 bytes in front of it, of which the device fills in what the network has:
+// A UD packet arrives with 40 bytes in front of it. The device fills in the part that the network has:
 //
-//   InfiniBand with a GRH, RoCE v1, RoCE v2 over IPv6:   | version, class, flow 4 | .. 4 | source GID 16 | destination GID 16 |
-//   RoCE v2 over IPv4:                                   | unspecified 20 | IPv4 header 20: source at 12, destination at 16  |
-//   InfiniBand without a GRH:                            | unspecified 40 |, and the source's LID in the completion
+//   InfiniBand with GRH, RoCE v1, v2 over IPv6:  | version, class, flow 4 | .. 4 | source GID 16 | destination GID 16 |
+//   RoCE v2 over IPv4:                           | unspecified 20 | IPv4 header 20: source at 12, destination at 16  |
+//   InfiniBand without GRH:                      | unspecified 40 |, and the source's LID in the completion
 #ifndef SKUA_RPC_TRANSPORT_VERBS_ADDRESS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_ADDRESS_H_
 
@@ -38,21 +38,21 @@ struct Gid {
   [[nodiscard]] bool is_zero() const { return *this == Gid{}; }
   [[nodiscard]] bool is_ipv4() const { return prefix() == 0 && load_le<uint32_t>(as_bytes() + 8) == 0xffff0000; }
   [[nodiscard]] bool is_link_local() const { return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80; }
-  /// The subnet's half, as it stands in the bytes.
+  /// The half that names the subnet, as it stands in the bytes.
   [[nodiscard]] uint64_t prefix() const { return load_le<uint64_t>(as_bytes()); }
   [[nodiscard]] uint64_t interface() const { return load_le<uint64_t>(as_bytes() + 8); }
   /// "10.77.0.1" or "fe80::1".
   [[nodiscard]] std::string to_string() const;
-  /// An IPv4 or IPv6 address; nothing for any other text.
+  /// Parses an IPv4 or IPv6 address; nullopt for any other text.
   static std::optional<Gid> parse(std::string_view ip);
 
  private:
   [[nodiscard]] const std::byte* as_bytes() const { return reinterpret_cast<const std::byte*>(bytes.data()); }
 };
 
-/// Who sent a packet: enough to find the peer.
+/// The sender of a packet, for finding the peer.
 struct Source {
-  /// The GID's halves; InfiniBand without a GRH: 0 and the LID.
+  /// The halves of the GID. InfiniBand without a GRH: 0 and the LID.
   uint64_t high = 0;
   uint64_t low = 0;
   uint32_t qp_number = 0;
@@ -69,9 +69,9 @@ struct EndpointAddress {
   static constexpr size_t kBytes = 32;
 
   Network network = Network::kRoceV2;
-  /// InfiniBand: the port's number in its subnet; else 0.
+  /// InfiniBand: the number of the port in its subnet; else 0.
   uint16_t lid = 0;
-  /// The largest packet that it receives: 256, 512, 1024, 2048 or 4096.
+  /// The largest packet that the endpoint receives: 256, 512, 1024, 2048 or 4096 bytes.
   uint16_t mtu_bytes = 0;
   uint32_t qp_number = 0;
   uint32_t qkey = 0;
@@ -80,20 +80,20 @@ struct EndpointAddress {
   bool operator==(const EndpointAddress&) const = default;
 
   [[nodiscard]] std::string encode() const;
-  /// INVALID_ARGUMENT for anything that encode() does not produce, and for numbers that no QP has.
+  /// INVALID_ARGUMENT for anything that encode() does not produce, and for numbers that no queue pair has.
   static absl::StatusOr<EndpointAddress> decode(ByteSpan bytes);
 };
 
-/// Packets between these two have a GRH: always on Ethernet, on InfiniBand only across subnets.
+/// True if packets between these two have a GRH: always on Ethernet; on InfiniBand only between subnets.
 [[nodiscard]] bool needs_grh(const EndpointAddress& from, const EndpointAddress& to);
-/// How packets from `peer` look when they arrive at `self`.
+/// The Source that packets from `peer` have when they arrive at `self`.
 [[nodiscard]] Source source_of(const EndpointAddress& peer, const EndpointAddress& self);
 
-/// What an IPv4 address as a GID begins with.
+/// The first bytes of a GID that is an IPv4 address.
 inline constexpr std::array<uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/// The sender of a packet that arrived with a GRH on a QP whose own GID is `self`; `grh` has kGrhBytes. Nothing: not the
-/// kind of packet that is sent to this GID. Inline: each packet comes through here.
+/// The sender of a packet that arrived with a GRH on a queue pair whose own GID is `self`; `grh` has kGrhBytes.
+/// nullopt: packets to this GID do not look like this. Inline, because every packet comes through here.
 [[nodiscard]] inline std::optional<Source> parse_grh(ByteSpan grh, uint32_t source_qp, Network network,
                                                      const Gid& self) {
   constexpr size_t kIpv4InGrh = 20;

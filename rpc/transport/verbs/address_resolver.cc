@@ -39,7 +39,7 @@ ibv_ah_attr AddressResolver::attributes(const EndpointAddress& peer, bool with_g
     to.grh.sgid_index = static_cast<uint8_t>(device_.gid().index);
     to.grh.hop_limit = kHopLimit;
     to.grh.traffic_class = traffic_class_;
-    // Routers spread flows by it: packets to one QP keep to one path.
+    // Routers spread flows by this label. It depends on the QP number, so packets to one QP stay on one path.
     to.grh.flow_label = (peer.qp_number * 0x9e3779b1u >> 12) & kFlowLabelMask;
   }
   return to;

@@ -1,8 +1,8 @@
-// AddressResolver: makes address handles (what a UD packet is addressed with) away from the endpoints' threads.
+// AddressResolver: makes address handles (the destination of a UD packet) on a thread of its own.
 //
-// On RoCE a handle holds the next hop's MAC, so making one may wait for ARP or neighbour discovery: a microsecond where the kernel
-// knows the neighbour, a second or more where nobody answers. An endpoint that serves others cannot wait that long for an address
-// that a stranger gave it.
+// On RoCE a handle contains the next hop's MAC, so making one may wait for ARP or neighbour discovery. That takes a
+// microsecond if the kernel knows the neighbour, and a second or more if nobody answers. An endpoint that serves others
+// cannot wait that long for an address from a stranger.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_ADDRESS_RESOLVER_H_
 #define SKUA_RPC_TRANSPORT_VERBS_ADDRESS_RESOLVER_H_
 
@@ -23,7 +23,7 @@
 
 namespace skua::rpc::verbs {
 
-/// Destroyed when no packet that was posted with it is under way any more.
+/// An address handle of the device. Must outlive all packets that were posted with it.
 class AddressHandle {
  public:
   AddressHandle() = default;
@@ -31,9 +31,9 @@ class AddressHandle {
   AddressHandle(const AddressHandle&) = delete;
   AddressHandle& operator=(const AddressHandle&) = delete;
 
-  /// Null: not yet, or never (see error()).
+  /// The handle. Null: not made yet, or failed (see error()). Thread: any.
   [[nodiscard]] ibv_ah* get() const { return handle_.load(std::memory_order_acquire); }
-  /// Why there will be none: errno; 0: it is there or still being made.
+  /// The errno if making the handle failed; 0: the handle is there or still being made. Thread: any.
   [[nodiscard]] int error() const { return error_.load(std::memory_order_acquire); }
   [[nodiscard]] bool pending() const { return get() == nullptr && error() == 0; }
 
@@ -43,10 +43,10 @@ class AddressHandle {
   std::atomic<int> error_ = 0;
 };
 
-/// Thread: any. Made once per device; outlives the endpoints.
+/// Made once per device; must outlive the endpoints. Thread: any.
 class AddressResolver {
  public:
-  /// Asks the kernel for a handle: null and errno if there is none. Thread: the resolver's.
+  /// Makes a handle; null with errno: it failed. May wait for the network. Thread: the resolver's.
   using MakeFn = std::function<ibv_ah*(ibv_pd*, ibv_ah_attr*)>;
 
   AddressResolver(Device& device, uint8_t traffic_class, MakeFn make = ibv_create_ah);
@@ -54,9 +54,10 @@ class AddressResolver {
   AddressResolver(const AddressResolver&) = delete;
   AddressResolver& operator=(const AddressResolver&) = delete;
 
-  /// Where packets to `peer` go, as the device wants to know it.
+  /// The attributes that direct the device's packets to `peer`.
   [[nodiscard]] ibv_ah_attr attributes(const EndpointAddress& peer, bool with_grh) const;
-  /// The handle for packets to `peer`, which may still be pending after `patience_ns`. RESOURCE_EXHAUSTED: too many are.
+  /// The handle for packets to `peer`. Waits for it up to `patience_ns`; after that it may still be pending.
+  /// RESOURCE_EXHAUSTED: too many requests are waiting.
   absl::StatusOr<std::shared_ptr<AddressHandle>> resolve(const EndpointAddress& peer, bool with_grh,
                                                          DurationNs patience_ns);
 

@@ -10,7 +10,7 @@
 namespace skua::rpc::verbs {
 namespace {
 
-/// Acknowledging events takes a lock, so they are gathered.
+/// Acknowledging events takes a lock, so it is done for several events at once.
 constexpr unsigned kEventsUnacknowledgedMax = 64;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// CompletionChannel: what an endpoint sleeps on, for all its completion queues: datagrams' and connected queue pairs'.
+// CompletionChannel: the file descriptor that an endpoint sleeps on, for all its completion queues: datagrams and its
+// own connected queue pairs.
 //
 //    UdQueue: sent, received --+
 //                              +-- one file descriptor      arm(), look into the queues, poll(fd), disarm()
@@ -16,7 +17,7 @@
 
 namespace skua::rpc::verbs {
 
-/// Thread: the transport's. Outlives its queues.
+/// Must outlive its queues (checked). Thread: the transport's.
 class CompletionChannel {
  public:
   static absl::StatusOr<std::unique_ptr<CompletionChannel>> create(Device& device);
@@ -24,15 +25,16 @@ class CompletionChannel {
   CompletionChannel(const CompletionChannel&) = delete;
   CompletionChannel& operator=(const CompletionChannel&) = delete;
 
-  /// A queue for `entries` completions, given back to destroy().
+  /// Makes a queue for `entries` completions. The caller gives it back by destroy().
   absl::StatusOr<ibv_cq*> make_queue(size_t entries);
   void destroy(ibv_cq* queue);
 
-  /// Readable after a completion that came after arm(). What came before raises no event: look into the queues.
+  /// Readable after a completion that arrived after arm(). Earlier completions raise no event, so look into the queues
+  /// after arm().
   [[nodiscard]] int fd() const { return channel_->fd; }
-  /// False: the device does not take the request.
+  /// False: the device refused the request.
   bool arm();
-  /// Takes note of what made fd() readable.
+  /// Call when fd() was readable: takes the events, so that the next arm() works.
   void disarm();
 
  private:

@@ -57,7 +57,7 @@ void list_ports_of(ibv_context* context, const std::string& name, std::vector<Po
   }
 }
 
-/// Closes all but what is wanted.
+/// Owns libibverbs' device list. A device that was opened stays open after the list is freed.
 class DeviceList {
  public:
   DeviceList() : list_(ibv_get_device_list(&count_)) {}
@@ -169,7 +169,7 @@ std::string Device::describe() const {
 absl::StatusOr<Registration> Device::open_memory(MutableByteSpan region, uint8_t rights) {
   int access = 0;
   if ((rights & memory_rights::kRead) != 0) access |= IBV_ACCESS_REMOTE_READ;
-  // Who lets others write lets the device write.
+  // libibverbs demands local write access for regions that peers may write.
   if ((rights & memory_rights::kWrite) != 0) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   if ((rights & memory_rights::kAtomic) != 0) {
     if (limits_.atomic_cap == IBV_ATOMIC_NONE) return absl::UnimplementedError(name() + " has no atomic operations");

@@ -1,12 +1,12 @@
-// Device: one RDMA port of this machine, opened: what every endpoint of the process shares.
+// Device: one opened RDMA port of this machine, shared by all endpoints of the process.
 //
 //   Device --- ibv_context, port, GID
 //     +-- domain of packets: UdQueue per endpoint (ud_queue.h), and their memory
-//     +-- domain of connected queue pairs: RcQueue (rc_queue.h) per peer or process, and memory of no use to peers: what READs fill, WRITEs
-//     |   come from, and windows open a part of for one peer (rc_connections.h)
+//     +-- domain of connected queue pairs: RcQueue (rc_queue.h) per peer or process, and their local memory: READs fill
+//     |   it, WRITEs send it, and windows open a part of it for one peer (rc_connections.h); else peers cannot reach it
 //     +-- AddressResolver      address handles, made on a thread of its own (address_resolver.h)
 //
-// Memory that is only sent or received in packets is unknown to the second domain: nothing reaches it from the network.
+// Memory that is only sent or received in packets is not registered in the second domain, so no peer can reach it.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_DEVICE_H_
 #define SKUA_RPC_TRANSPORT_VERBS_DEVICE_H_
 
@@ -25,7 +25,7 @@
 
 namespace skua::rpc::verbs {
 
-/// Every port of every device, also those that cannot be used.
+/// Every port of every device, including ports that cannot be used.
 std::vector<PortInfo> list_ports();
 
 /// "rxe0: ibv_create_qp: Cannot allocate memory", as a Status.
@@ -36,7 +36,7 @@ class DomainRegistrar final : public Registrar {
  public:
   DomainRegistrar(std::string device, ibv_pd* domain, int access, std::atomic<size_t>& registered_bytes)
       : device_(std::move(device)), domain_(domain), access_(access), registered_bytes_(registered_bytes) {}
-  /// The key is for peers if they have rights to the region, else for this process.
+  /// The key is the remote key if peers have rights to the region, else the local key.
   absl::StatusOr<Registration> add(MutableByteSpan region) override;
   void remove(const Registration& registration) override;
   absl::StatusOr<Registration> add(MutableByteSpan region, int access);
@@ -48,7 +48,7 @@ class DomainRegistrar final : public Registrar {
   std::atomic<size_t>& registered_bytes_;
 };
 
-/// Memory of one role.
+/// A registrar and its registry, for one kind of use.
 struct RegisteredMemory {
   DomainRegistrar registrar;
   MemoryRegistry registry{registrar};
@@ -65,30 +65,31 @@ class Device final {
 
   [[nodiscard]] ibv_context* context() const { return context_; }
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
-  /// Of connected queue pairs.
+  /// The domain of connected queue pairs.
   [[nodiscard]] ibv_pd* remote_domain() const { return remote_domain_; }
   [[nodiscard]] const ibv_device_attr& limits() const { return limits_; }
   [[nodiscard]] const std::string& name() const { return choice_.port.device; }
   [[nodiscard]] uint8_t port() const { return choice_.port.port; }
   [[nodiscard]] uint16_t lid() const { return choice_.port.lid; }
   [[nodiscard]] const GidInfo& gid() const { return choice_.gid; }
-  /// Of a packet: engine header and payload.
+  /// Bytes of a packet: engine header and payload.
   [[nodiscard]] uint16_t mtu_bytes() const { return mtu_bytes_; }
-  /// Of packets.
+  /// Memory of packets.
   [[nodiscard]] MemoryRegistry& memory() { return memory_->registry; }
-  /// What our own operations on peers' memory fill or send, and what is lent to peers.
+  /// Memory that this process's operations on peers' memory fill or send, and memory that is lent to peers.
   [[nodiscard]] MemoryRegistry& local_memory() { return local_memory_->registry; }
-  /// Memory windows of type 2B: each opens its own bytes, for one queue pair alone.
+  /// The device has memory windows of type 2B: a window opens exactly its own bytes, for one queue pair only.
   [[nodiscard]] bool has_windows() const {
     return (limits_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0 && limits_.max_mw > 0;
   }
-  /// Memory that peers may use as `rights` (memory_rights) says; undone by close_memory().
+  /// Opens memory to peers for the operations in `rights` (memory_rights). UNIMPLEMENTED: the device has no atomics.
+  /// close_memory() undoes it.
   absl::StatusOr<Registration> open_memory(MutableByteSpan region, uint8_t rights);
   void close_memory(const Registration& registration) { open_memory_->remove(registration); }
 
-  /// The port has a link now. Asks the device (a system call).
+  /// True if the port has a link now. Makes a system call.
   [[nodiscard]] bool link_up() const;
-  /// Throws away what the device has to say; ports and queues are looked at instead. Without this it would pile up.
+  /// Throws away the device's events, which would pile up otherwise. Ports and queues are polled instead.
   void drain_events();
   [[nodiscard]] std::string describe() const;
 

@@ -72,7 +72,7 @@ void RegionTable::measure_reach() {
 const RegionTable::Region* RegionTable::find_slowly(ByteSpan piece) const {
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), piece.data(),
                                       [](const std::byte* at, const Region& r) { return at < r.bytes.data(); });
-  // Regions may overlap, so that the nearest start need not be the one that reaches far enough.
+  // Regions may overlap, so the region with the nearest start may be too short while an earlier one reaches far enough.
   for (auto i = static_cast<size_t>(after - regions_.begin()); i-- > 0;) {
     if (regions_[i].reach < piece.data() + piece.size()) break;
     if (!holds(regions_[i], piece)) continue;

@@ -4,12 +4,12 @@
 //                                   +-- MemoryRegistry: A x2 -+
 //    worker 1: register_region(A) --+                         +-- RegionTable of worker 1: A -> local key
 //
-// Registering pins pages and takes a system call per call, so a region is registered the first time anybody names it, and given
-// back when the last one takes it back. Only the very same region is shared: a part of one that is registered may outlive the rest of it,
-// and then new memory at those addresses would be sent from old pages.
+// Registering pins pages and takes a system call. So a region is registered when it is first acquired, and unregistered
+// when the last user releases it. Only exactly equal regions share a registration: a part of a registered region may
+// outlive the rest, and new memory at the old addresses would then be sent from the old pages.
 //
-// Who may do what with a region is its registrar's matter: the device has one registry for packets and one for
-// connected queue pairs (device.h), and a region may be in both.
+// The registrar decides the rights to a region. The device has one registry for packets and one for connected queue
+// pairs (device.h), and a region may be in both.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 #define SKUA_RPC_TRANSPORT_VERBS_MEMORY_REGISTRY_H_
 
@@ -26,15 +26,15 @@
 
 namespace skua::rpc::verbs {
 
-/// Memory as the device knows it.
+/// A region as the device knows it.
 struct Registration {
   /// The device's own object (ibv_mr).
   void* handle = nullptr;
-  /// Names the region: in work requests of this process, or in those of peers (as its registrar makes it).
+  /// Names the region in work requests of this process or of peers; the registrar decides which.
   uint32_t key = 0;
 };
 
-/// The device's side of it; a fake in tests.
+/// Registers regions with the device; a fake in tests.
 class Registrar {
  public:
   virtual ~Registrar() = default;
@@ -46,13 +46,13 @@ class Registrar {
 /// Thread: any.
 class MemoryRegistry {
  public:
-  /// `registrar` outlives it.
+  /// `registrar` must outlive the registry.
   explicit MemoryRegistry(Registrar& registrar) : registrar_(registrar) {}
   ~MemoryRegistry();
   MemoryRegistry(const MemoryRegistry&) = delete;
   MemoryRegistry& operator=(const MemoryRegistry&) = delete;
 
-  /// Each call is undone by one release().
+  /// Registers the region if it is new. Each acquire() needs one release().
   absl::StatusOr<Registration> acquire(MutableByteSpan region);
   void release(MutableByteSpan region);
 
@@ -71,22 +71,22 @@ class MemoryRegistry {
   size_t registered_bytes_ = 0;
 };
 
-/// One endpoint's regions, by address; looked up for each gathered piece. Thread: the transport's.
+/// The regions of one endpoint, by address. Looked up for each gathered piece. Thread: the transport's.
 class RegionTable {
  public:
   struct Region {
     MutableByteSpan bytes;
     uint32_t key = 0;
-    /// The registration's.
+    /// Registration::handle.
     void* handle = nullptr;
-    /// The furthest end of this region and those before it (regions may overlap).
+    /// The furthest end of this region and all regions before it, because regions may overlap.
     const std::byte* reach = nullptr;
   };
 
   void add(MutableByteSpan bytes, const Registration& registration);
-  /// False: not there.
+  /// False: the table does not have the region.
   bool remove(MutableByteSpan bytes);
-  /// A region that holds all of `piece`, or null.
+  /// A region that contains all of `piece`; null: none. Valid until the next add() or remove().
   [[nodiscard]] const Region* find(ByteSpan piece) const {
     if (last_ < regions_.size() && holds(regions_[last_], piece)) return &regions_[last_];
     return find_slowly(piece);
@@ -101,11 +101,12 @@ class RegionTable {
   [[nodiscard]] const Region* find_slowly(ByteSpan piece) const;
   void measure_reach();
 
-  std::vector<Region> regions_;  // by start
-  mutable size_t last_ = 0;      // where the latest piece was found
+  std::vector<Region> regions_;  // sorted by start
+  mutable size_t last_ = 0;      // index of the region found last
 };
 
-/// Why a registration failed, with the limit and how to raise it; `limit_bytes` is RLIMIT_MEMLOCK, UINT64_MAX for none.
+/// The error of a failed registration, with the limit and how to raise it. `limit_bytes` is RLIMIT_MEMLOCK; UINT64_MAX:
+/// no limit.
 absl::Status registration_failed(const std::string& device, size_t bytes, size_t registered_bytes, int error,
                                  uint64_t limit_bytes);
 

@@ -20,7 +20,7 @@ int rank(const GidInfo& gid) {
   return 5;
 }
 
-/// A wish taken apart.
+/// The parsed text of PortWish::device.
 struct Wanted {
   std::string name;
   uint8_t port = 0;

@@ -1,11 +1,11 @@
-// Which RDMA port and which of its GIDs to use. Pure: works on a list of what is there.
+// Port choice: which RDMA port and which of its GIDs to use. Pure: works on a list of ports.
 //
 //   wish "mlx5_0" or "mlx5_0:2"   that device, its first active port or port 2
 //   wish "10.77.0.1"              the port that has the address as a GID
 //   no wish                       the first active port with a GID that can be used
 //
-// Of a port's GIDs the best is, in this order: RoCE v2 of an IPv4 address (routed, and what both ends' tools show), RoCE v2 of an
-// IPv6 address that is not link-local, RoCE v2, InfiniBand (the first entry), RoCE v1.
+// The best GID of a port, in this order: RoCE v2 with an IPv4 address (it can be routed, and tools on both ends show
+// it), RoCE v2 with an IPv6 address that is not link-local, any RoCE v2, InfiniBand (its first entry), RoCE v1.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_PORT_CHOICE_H_
 #define SKUA_RPC_TRANSPORT_VERBS_PORT_CHOICE_H_
 
@@ -28,7 +28,7 @@ struct PortInfo {
   std::string device;
   uint8_t port = 1;
   bool active = false;
-  /// As the device says it: "active", "down", or why it cannot be asked.
+  /// "active", "down" and so on, or the error if the port cannot be queried.
   std::string state;
   uint32_t mtu_bytes = 0;
   uint16_t lid = 0;
@@ -39,9 +39,9 @@ struct PortInfo {
 };
 
 struct PortWish {
-  /// A device's name, with ":PORT" if need be, or an IP address; empty: any.
+  /// The name of a device, optionally with ":PORT", or an IP address; empty: any.
   std::string device;
-  /// The GID's index in the port's table; -1: the best.
+  /// Index in the port's GID table; -1: the best GID.
   int gid_index = -1;
 };
 
@@ -50,7 +50,7 @@ struct PortChoice {
   GidInfo gid;
 };
 
-/// FAILED_PRECONDITION says what was looked for, what was found, and the way out.
+/// FAILED_PRECONDITION names what was looked for, what was found, and a remedy.
 absl::StatusOr<PortChoice> choose_port(const std::vector<PortInfo>& ports, const PortWish& wish);
 
 }  // namespace skua::rpc::verbs

@@ -9,12 +9,12 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr uint32_t kPsnMask = 0xffffff;
-/// A neighbour that the kernel was asked for is known to it for longer than this.
+/// After an address was resolved, the kernel knows the neighbour for longer than this.
 constexpr DurationNs kAddressKnownFor = 10 * kSecond;
-/// After an attempt that failed.
+/// Pause after a failed attempt.
 constexpr DurationNs kConnectAgainAfter = 200 * kMillisecond;
 constexpr DurationNs kLookEvery = 2 * kMillisecond;
-/// Queue pairs asked for their state in one look, each a system call.
+/// How many queue pairs one watch() queries; each query is a system call.
 constexpr size_t kWatchedAtOnce = 16;
 constexpr size_t kConnectionsMax = 4096;
 
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<RcConnections>> RcConnections::create(RcHost& hos
                                                                      CompletionChannel& channel, RcHub* hub, Rng rng) {
   if (device.limits().max_qp_rd_atom <= 0) return absl::UnimplementedError("the device has no READs");
   std::unique_ptr<RcConnections> out(new RcConnections(host, device, resolver, channel, hub, rng));
-  // Room for what ended queue pairs left as well.
+  // Twice the entries, because completions of ended queue pairs may still be in the queue.
   absl::StatusOr<ibv_cq*> queue = channel.make_queue(2 * (kSlots + kNoticesMax));
   if (!queue.ok()) return queue.status();
   out->completions_ = *queue;
@@ -57,7 +57,7 @@ RcConnections::~RcConnections() {
   }
   end_broken();
   connections_.clear();
-  // Nothing of ours is under way on any pair.
+  // No work request of this endpoint is under way on any pair.
   if (owner_ != 0) hub_->remove_owner(owner_);
   for (const Window& window : windows_) {
     if (window.window != nullptr) ibv_dealloc_mw(window.window);
@@ -94,7 +94,7 @@ uint64_t RcConnections::connection(PeerId peer) {
     }
     if (const TimeNs now = clock_.now_ns(); now >= share.alone_until_ns) {
       ask_to_join(peer, share, now);
-      // One that stands for other reasons does meanwhile.
+      // Meanwhile use an own connection if one stands for other reasons.
       const Connection* own = find(own_way(peer));
       if (own == nullptr || !own->handshake.ready()) return 0;
     }
@@ -112,7 +112,7 @@ bool RcConnections::ready(PeerId peer) {
   return false;
 }
 
-/// The kernel knows where the peer is. If not, it is being asked, elsewhere.
+/// True if the kernel knows the neighbour of the peer. If not, the resolver is asked.
 bool RcConnections::find_address(Way way, Connection& connection, TimeNs now) {
   if (connection.address_known_ns != 0 && now - connection.address_known_ns < kAddressKnownFor) return true;
   if (connection.address == nullptr) {
@@ -134,7 +134,7 @@ bool RcConnections::find_address(Way way, Connection& connection, TimeNs now) {
 }
 
 void RcConnections::start(PeerId peer, Connection& connection, TimeNs now) {
-  // A queue pair can be connected to itself nowhere that we know of: packets do.
+  // We know of no device that can connect a queue pair to itself; packets are used instead.
   if (host_.address_of(peer) == host_.own_address()) return;
   if (!find_address(own_way(peer), connection, now)) {
     if (connection.address != nullptr) keep_waiting(own_way(peer), connection);
@@ -158,7 +158,7 @@ bool RcConnections::make_queue(Connection& connection, TimeNs now) {
   return false;
 }
 
-/// Where its queue pairs are.
+/// The address of the peer's queue pairs.
 RcQueue::Remote RcConnections::place_of(PeerId peer) const {
   const EndpointAddress& address = host_.address_of(peer);
   RcQueue::Remote out;
@@ -195,13 +195,13 @@ void RcConnections::on_connect(PeerId from, ByteSpan datagram, TimeNs now) {
   Connection& connection = at(own_way(from));
   if (message->state != ConnectMessage::State::kClosed && !find_address(own_way(from), connection, now)) {
     if (connection.address != nullptr) keep_waiting(own_way(from), connection);
-    return;  // the peer says it again
+    return;  // the peer repeats the message
   }
   const bool was_ready = connection.handshake.ready();
   const RcHandshake::Action action = connection.handshake.on_message(*message, now);
   if (action.close || action.renew) {
     if (was_ready) ++stats_.broken;
-    // end() ends the handshake too, which is that of the new queue pair already.
+    // end() also ends the handshake, but the handshake already belongs to the new queue pair, so it is restored.
     const RcHandshake renewed = connection.handshake;
     end(own_way(from), connection);
     connection.handshake = renewed;
@@ -228,7 +228,7 @@ void RcConnections::run_timer(Way way, Connection& connection, TimeNs now) {
   if (!handshake.running() || handshake.ready()) return;
   if (handshake.due(now)) return send(peer, connection);
   if (handshake.running()) return;
-  end(way, connection);  // nobody answers
+  end(way, connection);  // the peer did not answer
   connection.not_before_ns = now + kConnectAgainAfter;
 }
 
@@ -277,7 +277,8 @@ void RcConnections::send(PeerId peer, const Connection& connection, bool closed)
 
 void RcConnections::end(Way way, Connection& connection) {
   if (is_shared(way)) return leave(way, connection);
-  // What was told to have arrived is told here, too: nothing more arrives, and what has is taken.
+  // If the peer was told that a notice arrived, this side must report the notice too. So first stop the arrival of
+  // notices, then take those that arrived.
   if (connection.notices_posted > 0) {
     connection.ending = true;
     connection.queue->fail();
@@ -288,7 +289,7 @@ void RcConnections::end(Way way, Connection& connection) {
   close_windows(way);
   connection.queue.reset();
   connection.handshake.end();
-  // What completed before it ended has completed; the rest may or may not have run.
+  // Operations that completed before the end are reported as completed. The others may or may not have run.
   poll();
   free_slots_of(way, connection);
   end_windows(way);
@@ -315,7 +316,7 @@ void RcConnections::end_broken() {
     if (connection.queue == nullptr && connection.pair == nullptr) continue;
     ++stats_.broken;
     if (connection.pair != nullptr) {
-      // For all who share it.
+      // Ends the pair for all its users.
       say_closed(peer_of(way), connection, hub_->end(*connection.pair));
     } else {
       send(peer_of(way), connection, true);
@@ -364,7 +365,7 @@ void RcConnections::forget_way(Way way) {
 
 void RcConnections::give_up_stalled(TimeNs now) {
   if (reads_in_flight_ == 0) return;
-  poll();  // nothing is stalled that waits here
+  poll();  // a completion that waits here is not a stall
   for (Way way = 0; way < connections_.size(); ++way) {
     Connection* connection = connections_[way].get();
     if (connection == nullptr || connection->broken) continue;

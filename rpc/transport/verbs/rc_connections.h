@@ -1,34 +1,35 @@
-// RcConnections: an endpoint's operations on peers' memory over connected queue pairs.
+// RcConnections: an endpoint's operations on peers' memory, over connected queue pairs (RC).
 //
-// With each peer there are two ways at most (Way): a connection of the endpoint's own, one for each peer, made by
-// rc_handshake.h, for remote memory; and a share of the queue pair between both processes (rc_hub.h), for messages that
-// are announced and READ. Messages take the first one with peers of the same process, and with those that know of no
-// sharing.
+// There are at most two ways to each peer (Way). First: a connection of this endpoint's own, one per peer, made by
+// rc_handshake.h, for remote memory. Second: a share of the queue pair between the two processes (rc_hub.h), for large
+// messages, which are announced and READ. Messages use the first way if the peer is in the same process or does not
+// know sharing.
 //
-//    ready(peer) -> address asked for anew (it may have moved; on a thread that may wait) -> RcHandshake -> RcQueue
+//    ready(peer) -> resolve the address again, on the resolver's thread (it may have moved) -> RcHandshake -> RcQueue
 //    post(operations) -> slot per operation -> RcQueue of the peer ---+
 //    reap() <----------- one completion queue for all of them <-------+
 //
-// A work request's id is its slot and the slot's epoch, which counts its uses: what is still heard of an earlier use,
-// also after its queue pair is gone, is ignored. Any error ends a connection (the device gives the queue pair up), and
-// all its operations with it; the peer is told by a datagram, and the next ready() of either side makes a new one.
-// Datagrams' queue pair and sessions know nothing of all this.
+// The id of a work request contains its slot and the slot's epoch. The epoch counts the uses of the slot, so a
+// completion of an earlier use is ignored, even if its queue pair is gone. Any error ends a connection (the device
+// gives up the queue pair) and all its operations. A datagram tells the peer, and the next ready() on either side makes
+// a new connection. The datagrams' queue pair and the sessions are not affected.
 //
-// A connection's number is made of both ends' generations (rc_handshake.h): each end draws one for every queue pair,
-// and knows the other end's once it is bound to it.
+// A connection's number is computed from the generations of both ends (rc_handshake.h): each end draws a generation for
+// every queue pair, and knows the other end's generation once it is bound to that end.
 //
-// Notices (WRITE with immediate data) take what was posted to receive, without memory. So much is posted by a
-// connection as was reserved for its peer; a notice's place is posted again when it was reaped, so that no peer has
-// more of them waiting here. The id of such a work request is the peer and the connection's serial number.
+// Notices (WRITE with immediate data) each consume one posted receive request, which has no memory. A connection posts
+// as many requests as were reserved for its peer, and posts a new one when a notice was reaped. So no peer can have
+// more notices waiting here than were reserved. The id of such a request contains the peer and the connection's serial
+// number.
 //
-// Memory: registered for connected queue pairs when it is first used so, region by region (device.h). Peers reach none
-// of it but through windows (rc_memory.cc), a memory window of type 2 for each loan:
+// Memory. A region is registered for connected queue pairs when it is first used that way (device.h). Apart from opened
+// regions, peers reach memory only through windows (rc_memory.cc): each loan is a memory window of type 2.
 //
 //    free --lend(): BIND_MW--> lending --> lent --take_back(): LOCAL_INV--> ending --> free
 //                                 \---------- \-- its connection ended: dead -----------/
 //
-// The device lets a window's own bytes be READ, by the queue pair that the window was bound by, under the window's key
-// of the time.
+// The device lets the peer READ exactly the window's bytes, only over the queue pair that bound the window, and only
+// under the window's current key.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_RC_CONNECTIONS_H_
 
@@ -54,13 +55,13 @@
 
 namespace skua::rpc::verbs {
 
-/// What connections need of their transport.
+/// What RcConnections needs of its transport.
 class RcHost {
  public:
   virtual ~RcHost() = default;
   [[nodiscard]] virtual const EndpointAddress& own_address() const = 0;
   [[nodiscard]] virtual const EndpointAddress& address_of(PeerId peer) const = 0;
-  /// A datagram of the transport's own; it may be lost.
+  /// Sends a datagram of the transport itself; it may be lost.
   virtual void send_own(PeerId peer, ByteSpan datagram) = 0;
   [[nodiscard]] virtual const RegionTable& regions() const = 0;
   /// Ends the transport's sleep. Thread: any.
@@ -72,21 +73,23 @@ class RcConnections final : public OneSided {
  public:
   struct Stats {
     uint64_t connected = 0;
-    /// Connections that ended by an error, here or at the peer.
+    /// Connections that an error ended, here or at the peer.
     uint64_t broken = 0;
     uint64_t severed = 0;
-    /// Of those broken: READs did not get on (read_progress.h).
+    /// Of the broken connections: those whose READs made no progress (read_progress.h).
     uint64_t stalled = 0;
     uint64_t operations_failed = 0;
-    /// Datagrams of ours that were none, and from nobody we know.
+    /// Datagrams to the transport itself that were malformed or came from an unknown sender.
     uint64_t bad_messages = 0;
   };
 
-  /// Of a device's memory windows. One peer, who may never say that a loan is over, gets a quarter of them.
+  /// The most memory windows of an endpoint. One peer may have a quarter of them, because it may never say that it has
+  /// finished with a loan.
   static constexpr size_t kWindowsMax = 1024;
   static constexpr size_t kWindowsPerPeerMax = kWindowsMax / 4;
 
-  /// `host`, `device`, `resolver`, `channel` and `hub` outlive it. `hub`: null where pairs are not shared.
+  /// `host`, `device`, `resolver`, `channel` and `hub` must outlive it. `hub` is null if pairs are not shared.
+  /// UNIMPLEMENTED: the device has no READs.
   static absl::StatusOr<std::unique_ptr<RcConnections>> create(RcHost& host, Device& device, AddressResolver& resolver,
                                                                CompletionChannel& channel, RcHub* hub, Rng rng);
   ~RcConnections() override;
@@ -106,53 +109,55 @@ class RcConnections final : public OneSided {
   void sever(PeerId peer) override;
 
   void on_datagram(PeerId from, ByteSpan datagram, TimeNs now);
-  /// Handshakes that are due.
+  /// Runs the handshakes that are due.
   void run_timers(TimeNs now);
-  /// When to call run_timers() next.
+  /// When to call run_timers() next; kTimeNever: no timer is set.
   [[nodiscard]] TimeNs next_timer_ns() const;
-  /// Looks for READs that do not get on, and for queue pairs in error that nobody uses here: their peers do.
+  /// Looks for READs without progress, and for queue pairs in error. A queue pair that this side does not use reports
+  /// no error by itself, but its peer uses it.
   void watch();
-  /// The peer's id stands for another endpoint or address from now on.
+  /// From now on the PeerId stands for another endpoint or address: ends both ways to the old one.
   void forget(PeerId peer);
   /// The region is about to be unregistered.
   void forget(MutableByteSpan region);
-  /// Room for notices again, where some were reaped. Once a turn, so that no peer's notices keep one going for ever.
+  /// Posts new room for notices that were reaped. Called once per turn, so that one peer's notices cannot keep a turn
+  /// going for ever.
   void renew_notice_room() {
     if (!to_renew_.empty()) renew_all();
   }
-  /// Takes in what other threads brought, and ends what they found to be over.
+  /// Takes what other threads put into the inbox, and ends connections that are found broken.
   void look_into_inbox() {
     if (!inbox_.has_mail()) return;
     take_mail();
     end_broken();
   }
-  /// Between these two other threads wake this one if they have something for it.
+  /// Between begin_sleep() and end_sleep(), other threads wake this thread if they have something for it.
   void begin_sleep();
   void end_sleep() { inbox_.set_sleeping(false); }
-  /// What to sleep on besides the channel, -1: nothing; and what to do when it is readable.
+  /// A file descriptor to sleep on besides the channel (-1: none). Call on_sleep_event() when it is readable.
   [[nodiscard]] int sleep_fd() const { return shared_in_flight_ > 0 ? hub_->fd() : -1; }
   void on_sleep_event() { hub_->on_event(); }
-  /// To be asked after the channel was armed and begin_sleep(). False: there is something to reap.
+  /// Call after the channel was armed and after begin_sleep(). False: there is something to reap, do not sleep.
   bool idle();
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
   [[nodiscard]] size_t operations_in_flight() const { return slots_.size() - free_.size(); }
-  /// This endpoint's own.
+  /// Queue pairs of this endpoint alone, without shared pairs.
   [[nodiscard]] size_t queue_pairs() const;
-  /// Peers with which messages go by the pair of both processes.
+  /// Peers whose messages go over the shared pair of both processes.
   [[nodiscard]] size_t shared_ways() const;
-  /// Null where pairs are not shared.
+  /// Null if pairs are not shared.
   [[nodiscard]] const RcHub* hub() const { return owner_ != 0 ? hub_ : nullptr; }
   void fail_for_test(PeerId peer);
 
  private:
   static constexpr size_t kSlots = 1024;
-  /// In the lower half of a work request's id: room for a notice of a peer, not a slot.
+  /// In the low 32 bits of a work request's id: the request is room for a peer's notice and has no slot.
   static constexpr uint32_t kNoticeMark = 0x80000000;
-  /// Of all peers.
+  /// The most notices reserved for all peers together.
   static constexpr uint32_t kNoticesMax = 2048;
 
-  /// One of the ways to a peer.
+  /// One way to a peer: twice the PeerId for the own connection, one more for the share.
   using Way = uint32_t;
   static constexpr Way kNoWay = UINT32_MAX;
   static Way own_way(PeerId peer) { return 2 * peer; }
@@ -161,36 +166,37 @@ class RcConnections final : public OneSided {
   static PeerId peer_of(Way way) { return way / 2; }
 
   struct Connection {
-    /// Of queue pairs; of a share: of the two endpoints.
+    /// For an own connection: the handshake of the queue pairs. For a share: the handshake of the two endpoints.
     RcHandshake handshake;
     std::unique_ptr<RcQueue> queue;
-    /// A share: what is joined, and the number of that.
+    /// For a share: the pair that was joined, and the share's connection number.
     std::shared_ptr<RcPair> pair;
     uint64_t number = 0;
-    uint64_t process = 0;  // the peer's, which it says; 0: not heard yet
+    uint64_t process = 0;  // the peer's process number, by its own word; 0: not known yet
     TimeNs process_since_ns = 0;
     JoinSchedule schedule;
     bool joining = false;
-    TimeNs alone_until_ns = 0;  // no share with this peer
+    TimeNs alone_until_ns = 0;  // until then, messages use the own connection
     ReadProgress progress;
-    /// Being resolved, or null. Its only use is that the kernel knows the neighbour afterwards.
+    /// Set while the peer's address is being resolved. The handle itself is not used; resolving makes the kernel learn
+    /// the neighbour.
     std::shared_ptr<AddressHandle> address;
     TimeNs address_known_ns = 0;
     TimeNs not_before_ns = 0;
     uint32_t in_flight = 0;
-    uint32_t windows = 0;  // lent to the peer, or to whom its id stood for before
-    uint32_t serial = 0;   // of the queue pair
+    uint32_t windows = 0;  // lent to this peer, or to an earlier endpoint with its PeerId
+    uint32_t serial = 0;   // serial number of the queue pair
     uint32_t notices_reserved = 0;
     uint32_t notices_posted = 0;
     uint32_t notices_waiting = 0;  // in done_
     bool renewing = false;         // in to_renew_
     bool ending = false;
-    bool failed = false;   // something did while it was ending
+    bool failed = false;   // an error happened while it was ending
     bool waiting = false;  // in waiting_
     bool broken = false;   // in broken_
   };
-  /// A work request at the device. Of a window's: the cookie is the window's number. Of a READ of a message: how large
-  /// it is.
+  /// A work request at the device. For a window's request, the cookie is the number of the window. read_bytes: the size
+  /// of a READ of a message, else 0.
   struct Slot {
     using Kind = OneSidedCompletion::Kind;
     Kind kind = Kind::kOperation;
@@ -203,16 +209,16 @@ class RcConnections final : public OneSided {
     enum class State : uint8_t { kFree, kLending, kLent, kEnding, kDead };
     State state = State::kFree;
     bool end_wanted = false;
-    bool posted = false;  // kEnding: the device knows
+    bool posted = false;  // kEnding: the invalidation was posted
     ibv_mw* window = nullptr;
     uint32_t key = 0;
     Way way = kNoWay;
-    bool with_pair = false;  // a shared pair's, until it lets go or closes it
+    bool with_pair = false;  // owned by a shared pair, until let_go(), close() or the pair's end
     uint64_t cookie = 0;
   };
-  /// Work requests on their way to one peer's queue pair.
+  /// Work requests that are being collected for one peer's queue pair.
   struct Batch {
-    // Two for the last operation.
+    // The last operation may need two requests.
     std::array<ibv_send_wr, kBurstMax + 1> requests;
     std::array<ibv_sge, kBurstMax + 1> pieces;
     size_t count = 0;
@@ -235,7 +241,7 @@ class RcConnections final : public OneSided {
   void run_timer(Way way, Connection& connection, TimeNs now);
   [[nodiscard]] static bool is_waiting(Way way, const Connection& connection);
   void send(PeerId peer, const Connection& connection, bool closed = false);
-  /// Ends the queue pair, or leaves it, and completes its operations.
+  /// Destroys the queue pair or leaves the shared one, and completes all its operations.
   void end(Way way, Connection& connection);
   void mark_broken(Way way);
   void give_up_stalled(TimeNs now);
@@ -284,7 +290,7 @@ class RcConnections final : public OneSided {
   [[nodiscard]] uint64_t request_id(uint32_t slot) const {
     return uint64_t{slots_[slot].epoch} << 32 | uint64_t{owner_} << RcHub::kOwnerShift | slot;
   }
-  /// The region that holds [bytes], registered for connected queue pairs; null: there is none.
+  /// The region that contains [bytes], registered for connected queue pairs; null: there is none.
   const RegionTable::Region* local_region(ByteSpan bytes);
 
   // Windows (rc_memory.cc).
@@ -312,19 +318,19 @@ class RcConnections final : public OneSided {
   uint32_t shared_in_flight_ = 0;
 
   std::vector<std::unique_ptr<Connection>> connections_;  // by Way
-  std::vector<Way> waiting_;                              // for a handshake or an address
+  std::vector<Way> waiting_;                              // ways with a handshake or an address in progress
   std::vector<Way> broken_;
   size_t watch_next_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
-  std::vector<OneSidedCompletion> done_;  // from done_at_ on
+  std::vector<OneSidedCompletion> done_;  // valid from done_at_ on
   size_t done_at_ = 0;
   RegionTable local_;
   std::map<uint32_t, Registration> open_;  // by key
   std::vector<Window> windows_;
   std::vector<uint32_t> free_windows_;
-  std::vector<uint32_t> to_invalidate_;  // when there is room
-  uint32_t reads_in_flight_ = 0;         // of messages
+  std::vector<uint32_t> to_invalidate_;  // wait for room in the queue
+  uint32_t reads_in_flight_ = 0;         // only READs of messages
   uint32_t notices_reserved_ = 0;
   uint32_t last_serial_ = 0;
   std::vector<PeerId> to_renew_;

@@ -8,12 +8,13 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-/// 0 and 1 are the subnet manager's, the all-ones number is multicast's.
+/// Queue pairs 0 and 1 belong to the subnet manager; the number of all ones is for multicast.
 constexpr uint32_t kQpNumberMin = 2;
 constexpr uint32_t kQpNumberMax = 0xfffffe;
 constexpr uint32_t kPsnMax = 0xffffff;
 
-/// Which end is which does not matter; two pairs meet in one number as likely as two random numbers do.
+/// Symmetric in both arguments, so both ends get the same number. Two pairs get equal numbers only as likely as two
+/// random numbers are equal.
 uint64_t number_of(uint64_t one, uint64_t other) {
   return std::max<uint64_t>(mix64(mix64(std::min(one, other)) ^ std::max(one, other)), 1);
 }

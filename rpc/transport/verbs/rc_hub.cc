@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr DurationNs kSweepEvery = 500 * kMillisecond;
-/// What is on its way, and what is left of pairs that ended.
+/// Room for completions on their way, and for completions of pairs that ended.
 constexpr int kCompletionsMax = static_cast<int>(2 * RcHub::kOwnersMax * RcHub::kOwnerDepth);
 constexpr RcQueue::Depths kDepths{RcPair::kUsersMax * RcPair::kUserDepth, 1};
 
@@ -59,7 +59,7 @@ void RcHub::remove_owner(uint32_t owner) {
 }
 
 void RcHub::poll(bool must) {
-  // Who finds somebody polling leaves it to that one.
+  // If another thread is polling, leave it to that thread.
   std::unique_lock lock(poll_mutex_, std::defer_lock);
   if (must) {
     lock.lock();
@@ -105,7 +105,7 @@ RcHub::Entry* RcHub::at(uint64_t process) {
   return &entries_[process];
 }
 
-/// What is known of processes that there is no pair with.
+/// Forgets processes that have no pair.
 void RcHub::make_room() {
   std::erase_if(entries_, [](const auto& entry) { return entry.second.pair == nullptr; });
 }

@@ -4,7 +4,7 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-/// 0 and 1 are the subnet manager's, the all-ones number is multicast's.
+/// Queue pairs 0 and 1 belong to the subnet manager; the number of all ones is for multicast.
 constexpr uint32_t kQpNumberMin = 2;
 constexpr uint32_t kQpNumberMax = 0xfffffe;
 constexpr uint32_t kPsnMax = 0xffffff;

@@ -1,5 +1,5 @@
-// Memory of RcConnections: regions that are registered and opened, and windows, which are lent to peers
-// (rc_connections.h has the states).
+// Memory of RcConnections: registered and opened regions, and windows, which lend memory to peers (rc_connections.h
+// shows their states).
 #include <utility>
 
 #include "rpc/transport/verbs/rc_connections.h"
@@ -21,7 +21,7 @@ const RegionTable::Region* RcConnections::local_region(ByteSpan bytes) {
   if (now < register_again_ns_) return nullptr;
   absl::StatusOr<Registration> registration = device_.local_memory().acquire(region->bytes);
   if (!registration.ok()) {
-    // A system call in vain for every large message would be one too many.
+    // After a failure, do not try again for a while: else every large message would make a system call in vain.
     register_again_ns_ = now + kRegisterAgainAfter;
     return nullptr;
   }
@@ -51,7 +51,7 @@ void RcConnections::close_region(uint32_t key) {
 
 std::optional<Loan> RcConnections::lend(PeerId peer, ByteSpan bytes, uint64_t cookie) {
   if (!device_.has_windows()) return std::nullopt;
-  // By whichever connection() gave the number of.
+  // Use the way whose number connection() returned.
   const Connection* share = find(shared_way(peer));
   const Way way = share != nullptr && shared_number(*share) != 0 ? shared_way(peer) : own_way(peer);
   Connection* connection = find(way);
@@ -109,7 +109,7 @@ void RcConnections::bind(uint32_t number, const RegionTable::Region& region, Byt
   } else {
     posted = connection.queue->post(&request);
   }
-  // What is refused completes with the connection, which is over.
+  // A refused request completes when its connection ends, which is now broken.
   if (!posted) mark_broken(window.way);
 }
 
@@ -129,7 +129,7 @@ void RcConnections::invalidate(uint32_t number) {
   Window& window = windows_[number];
   Connection& connection = *connections_[window.way];
   const bool is_over = connection.queue == nullptr && connection.pair == nullptr;
-  if (connection.broken || connection.ending || is_over) return;  // end_windows() comes
+  if (connection.broken || connection.ending || is_over) return;  // end_windows() will finish it
   if (!has_room(window.way, connection)) return to_invalidate_.push_back(number);
   window.posted = true;
   ibv_send_wr request{};
@@ -145,7 +145,7 @@ void RcConnections::invalidate_waiting() {
   for (size_t i = 0; i < to_invalidate_.size(); ++i) {
     const uint32_t number = to_invalidate_[i];
     const Window& window = windows_[number];
-    // Those whose connection ended are done with, and may be in use again.
+    // Windows whose connection ended are finished already, and may be in use again.
     if (window.state != Window::State::kEnding || window.posted) continue;
     if (has_room(window.way, *connections_[window.way])) {
       invalidate(number);
@@ -159,12 +159,12 @@ void RcConnections::invalidate_waiting() {
 void RcConnections::on_window_done(Slot::Kind kind, uint32_t number, bool ok) {
   Window& window = windows_[number];
   if (kind == Slot::Kind::kTakenBack) {
-    // A window that could not be closed ends with the connection, which is broken.
+    // If the invalidation failed, the connection is broken, and the window ends with it.
     if (ok) finish_window(number);
     return;
   }
   done_.push_back({window.cookie, ok, kind});
-  // The next BIND_MW names the window by the key that the device knows.
+  // The next BIND_MW must give the key that the device knows.
   if (ok && window.with_pair) {
     connections_[window.way]->pair->on_bound(window.window, window.key);
   } else if (ok && window.window != nullptr) {
@@ -174,18 +174,18 @@ void RcConnections::on_window_done(Slot::Kind kind, uint32_t number, bool ok) {
   if (std::exchange(window.end_wanted, false)) take_back(number);
 }
 
-/// The connection is about to end: nobody reaches anything by it any more.
+/// The connection is about to end. When this returns, no peer reaches memory through its windows.
 void RcConnections::close_windows(Way way) {
   RcQueue* queue = connections_[way]->queue.get();
   for (Window& window : windows_) {
     if (window.way != way || window.window == nullptr) continue;
-    // A device may keep a queue pair for as long as a window is bound by it.
+    // A device may keep a queue pair as long as it has a bound window.
     if (queue != nullptr) std::exchange(queue, nullptr)->fail();
     ibv_dealloc_mw(std::exchange(window.window, nullptr));
   }
 }
 
-/// The connection has ended, and all its work requests with it.
+/// The connection has ended, and all its work requests have too.
 void RcConnections::end_windows(Way way) {
   for (uint32_t number = 0; number < windows_.size(); ++number) {
     Window& window = windows_[number];
@@ -203,7 +203,7 @@ void RcConnections::finish_window(uint32_t number) {
   window.posted = false;
   Connection& connection = *connections_[window.way];
   --connection.windows;
-  // A pair that ended took the window with it.
+  // If the pair has ended, it took the window with it.
   if (std::exchange(window.with_pair, false) && !connection.pair->let_go(window.window)) window.window = nullptr;
   window.way = kNoWay;
   free_windows_.push_back(number);

@@ -1,4 +1,4 @@
-// Notices: 32 bits that come with a peer's WRITE (rc_connections.h says what they take).
+// Notices: a 32-bit number that comes with a peer's WRITE (rc_connections.h describes their room).
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool RcConnections::reserve_notices(PeerId peer, uint32_t count) {
   return !connection.broken;
 }
 
-/// What is posted stays so as long as the connection.
+/// Receive requests that are already posted remain until the connection ends.
 void RcConnections::release_notices(PeerId peer, uint32_t count) {
   Connection* connection = find(own_way(peer));
   if (connection == nullptr) return;
@@ -49,7 +49,7 @@ void RcConnections::on_notice(const ibv_wc& completion) {
   if (connection == nullptr || connection->queue == nullptr || connection->serial != completion.wr_id >> 32) return;
   --connection->notices_posted;
   if (completion.status != IBV_WC_SUCCESS) return mark_broken(own_way(peer));
-  // What else takes room for a notice is nothing that we know of, and costs its sender that room.
+  // A conforming peer sends nothing else that consumes room for a notice. If a peer does, it loses that room.
   if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM) return;
   ++connection->notices_waiting;
   done_.push_back({ntohl(completion.imm_data), true, OneSidedCompletion::Kind::kNotice, peer});

@@ -1,4 +1,4 @@
-// Operations of RcConnections, from post() to reap().
+// The operations of RcConnections, from post() to reap().
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace skua::rpc::verbs {
 
-/// What names a share goes by that; everything else by the endpoint's own connection.
+/// An operation with the number of a share uses the share; every other operation uses the endpoint's own connection.
 RcConnections::Way RcConnections::way_of(const OneSidedOperation& operation) {
   if (operation.connection == 0) return own_way(operation.peer);
   const Connection* share = find(shared_way(operation.peer));
@@ -20,12 +20,12 @@ size_t RcConnections::post(std::span<const OneSidedOperation> operations) {
   Batch batch;
   size_t taken = 0;
   for (; taken < operations.size(); ++taken) {
-    if (done_count() >= kSlots) break;  // they are to be reaped first
+    if (done_count() >= kSlots) break;  // completions must be reaped first
     const OneSidedOperation& operation = operations[taken];
     const Way way = way_of(operation);
     const Connection* connection = find(way);
     const bool stands = connection != nullptr && connection->handshake.ready() && !connection->broken;
-    // A share is for READs alone, and way_of() found the number to be its.
+    // A share takes only READs. way_of() has already compared its number.
     const bool fits = is_shared(way) ? operation.kind == OneSidedOperation::Kind::kRead
                                      : operation.connection == 0 ||
                                            (stands && operation.connection == connection->handshake.connection());
@@ -90,7 +90,8 @@ bool RcConnections::add(Batch& batch, Way way, const OneSidedOperation& operatio
     ++reads_in_flight_;
   }
   if (operation.kind == Kind::kWriteWithNotice) {
-    // The connection keeps their order. One completes for both: where the first one fails, so does the second.
+    // The connection keeps both requests in order. The second one's completion stands for both: if the first fails, the
+    // second fails too.
     request.opcode = IBV_WR_RDMA_WRITE;
     request.send_flags = 0;
     request.wr.rdma.remote_addr = operation.address;
@@ -121,7 +122,7 @@ bool RcConnections::add(Batch& batch, Way way, const OneSidedOperation& operatio
 
 void RcConnections::flush(Batch& batch) {
   if (batch.count == 0) return;
-  // What is refused completes with the connection, which is over.
+  // A refused request completes when its connection ends, which is now broken.
   if (!post_to(*connections_[batch.way], batch.requests.data())) mark_broken(batch.way);
   batch.count = 0;
 }
@@ -149,7 +150,7 @@ void RcConnections::on_completion(const ibv_wc& completion) {
   if (!ok) mark_broken(way);
 }
 
-/// The connection has ended: whatever is still counted as under way failed.
+/// The connection has ended: every operation that is still counted as under way has failed.
 void RcConnections::free_slots_of(Way way, const Connection& connection) {
   for (uint32_t i = 0; connection.in_flight > 0 && i < slots_.size(); ++i) {
     if (slots_[i].way == way) free_slot(i, false);

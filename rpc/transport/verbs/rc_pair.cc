@@ -24,7 +24,7 @@ void RcInbox::poke() {
 }
 
 void RcInbox::wake_sleeper() {
-  // In this order, as the sleeper's is the other one: one of the two sees the other.
+  // The sleeper stores and loads in the opposite order, so at least one side sees the other's store.
   has_mail_.store(true);
   if (sleeping_.load()) wake_();
 }
@@ -54,7 +54,7 @@ void PeerProgress::on_end(uint32_t bytes, TimeNs now) {
 
 bool PeerProgress::give_up_stalled(TimeNs now) {
   const std::lock_guard lock(mutex_);
-  // Those under way are about to fail, and do not stall a second time until then.
+  // READs under way are about to fail; do not count a second stall until they have.
   if (!progress_.is_stalled(now) || progress_.is_held(now)) return false;
   progress_.hold_back(now);
   was_held_.store(true, std::memory_order_relaxed);
@@ -151,7 +151,7 @@ bool RcPair::in_error() const {
 void RcPair::end() {
   const std::lock_guard lock(mutex_);
   if (queue_ == nullptr) return;
-  // A device may keep a queue pair for as long as a window is bound by it.
+  // A device may keep a queue pair as long as it has a bound window.
   if (!bound_.empty()) queue_->fail();
   for (ibv_mw* window : bound_) ibv_dealloc_mw(window);
   bound_.clear();

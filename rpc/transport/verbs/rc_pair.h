@@ -1,13 +1,13 @@
-// RcPair: one connected queue pair between two processes, which endpoints of this process share.
+// RcPair: one connected queue pair between two processes, shared by endpoints of this process.
 //
 //    endpoint 1 --+                              post(), bind(): from any of their threads, one at a time
-//    endpoint 2 --+-- RcPair -- RcQueue          completions: rc_hub.h hands them to whoever posted, into an inbox
+//    endpoint 2 --+-- RcPair -- RcQueue          completions: rc_hub.h brings each to the endpoint that posted it
 //    endpoint 3 --+      |
 //                        +-- the windows that are bound by it
 //
-// Any error ends it for all: end() takes the queue pair and the windows that are bound by it from the device, and pokes
-// every user, who completes what was in flight as failed. A pair that ended is never used again. Each user has a share
-// of the queue's length that is its own, so none waits for another.
+// Any error ends the pair for all users: end() takes the queue pair and the windows bound by it from the device, and
+// pokes every user. Each user then completes its operations in flight as failed. A pair that ended is never used again.
+// Each user has its own share of the queue's length, so no user waits for another.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_RC_PAIR_H_
 #define SKUA_RPC_TRANSPORT_VERBS_RC_PAIR_H_
 
@@ -26,19 +26,19 @@
 
 namespace skua::rpc::verbs {
 
-/// What is brought to an endpoint from other threads. Thread: put(), poke(): any; the rest: the endpoint's.
+/// Completions and pokes from other threads for one endpoint. Thread: put(), poke(): any; the rest: the endpoint's.
 class RcInbox {
  public:
-  /// `wake`: ends the endpoint's sleep, from any thread.
+  /// `wake` ends the endpoint's sleep; it is called on any thread.
   RcInbox(std::function<void()> wake, size_t completions_max);
 
   void put(const ibv_wc& completion);
-  /// Look at your pairs.
+  /// Tells the endpoint to check whether its pairs have ended.
   void poke();
   [[nodiscard]] bool has_mail() const { return has_mail_.load(std::memory_order_acquire); }
-  /// What is there, in place of what `out` held. True: somebody poked.
+  /// Replaces the contents of `out` by the completions. True: poke() was called since the last take().
   bool take(std::vector<ibv_wc>& out);
-  /// Between true and false put() and poke() call `wake`. To be followed by a look at has_mail().
+  /// After set_sleeping(true), put() and poke() call `wake`. The caller must then check has_mail() before it sleeps.
   void set_sleeping(bool sleeping) { sleeping_.store(sleeping); }
 
  private:
@@ -52,7 +52,7 @@ class RcInbox {
   std::atomic<bool> sleeping_ = false;
 };
 
-/// How READs get on between this process and another one, over all pairs that they have had. Thread: any.
+/// The progress of READs between this process and another process, over all pairs that they have had. Thread: any.
 class PeerProgress {
  public:
   struct Counts {
@@ -62,11 +62,11 @@ class PeerProgress {
   };
 
   void on_post(TimeNs now);
-  /// `bytes`: what it brought; 0: it failed.
+  /// A READ ended. `bytes`: what it brought; 0: it failed.
   void on_end(uint32_t bytes, TimeNs now);
-  /// READs do not get on: they are held back from now on. True once for each stall.
+  /// True if READs have stalled; they are held back from now on. True only once per stall.
   bool give_up_stalled(TimeNs now);
-  /// Was ever held back: only then is_held() needs to be asked.
+  /// True if READs were ever held back. If false, is_held() need not be called.
   [[nodiscard]] bool was_held() const { return was_held_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool is_held(TimeNs now) const;
   [[nodiscard]] Counts counts() const;
@@ -82,7 +82,7 @@ class PeerProgress {
 class RcPair {
  public:
   static constexpr uint32_t kUsersMax = 64;
-  /// Of each user, on their way to the device.
+  /// The most work requests of one user that are on their way to the device.
   static constexpr uint32_t kUserDepth = 16;
 
   RcPair(uint64_t process, std::unique_ptr<RcQueue> queue, std::shared_ptr<PeerProgress> progress, TimeNs now)
@@ -91,46 +91,49 @@ class RcPair {
   RcPair(const RcPair&) = delete;
   RcPair& operator=(const RcPair&) = delete;
 
-  /// The other one.
+  /// The other process.
   [[nodiscard]] uint64_t process() const { return process_; }
   [[nodiscard]] TimeNs begun_ns() const { return begun_ns_; }
   [[nodiscard]] PeerProgress& progress() { return *progress_; }
 
-  /// `user` is poked when the pair ends, until leave(). An endpoint joins once for each peer. False: too many have.
+  /// Adds a user, which is poked when the pair ends, until leave(). `user` is not owned. An endpoint joins once for
+  /// each peer. False: too many users, or the pair has ended.
   bool join(RcInbox& user);
-  /// How many are left.
+  /// Removes a user; returns how many are left.
   size_t leave(RcInbox& user);
   [[nodiscard]] size_t users() const;
 
   [[nodiscard]] bool is_over() const { return over_.load(std::memory_order_acquire); }
-  /// What peers must know of it; false: it is over.
+  /// What the peer must know of the queue pair. False: the pair has ended.
   bool describe(uint32_t& qp_number, uint32_t& psn, uint8_t& reads_served) const;
   bool connect(const RcQueue::Remote& remote);
-  /// False: refused, or the pair is over.
+  /// False: the device refused a request, or the pair has ended.
   bool post(ibv_send_wr* first);
   enum class Bind : uint8_t { kPosted, kRefused, kOver };
-  /// post() of a request that binds `window`, which is the pair's until let_go() or close(), but for kOver.
+  /// Posts a request that binds `window`. The pair then owns the window until let_go(), close() or end(), unless the
+  /// result is kOver.
   Bind bind(ibv_send_wr* request, ibv_mw* window);
-  /// The window is bound under `key`: the next request to bind it has to know.
+  /// The window is now bound under `key`. The next request that binds it needs this key.
   void on_bound(ibv_mw* window, uint32_t key);
-  /// Invalidated: the window is its owner's alone. False: it is none any more, because the pair ended.
+  /// The window was invalidated: its ownership goes back to the caller. False: the window no longer exists, because the
+  /// pair ended.
   bool let_go(ibv_mw* window);
-  /// When this returns nobody reads by the window, which is none any more.
+  /// Destroys the window, unless the pair's end has done so. When this returns, nobody reads through the window.
   void close(ibv_mw* window);
-  /// Asks the device.
+  /// Asks the device (a system call).
   [[nodiscard]] bool in_error() const;
-  /// When this returns the device uses no memory for the pair, neither here nor for the peer.
+  /// Ends the pair. When this returns, the device uses no memory for it, neither for this process nor for the peer.
   void end();
   void fail_for_test();
 
  private:
-  /// Under the mutex.
+  /// Call with the mutex held.
   bool forget(ibv_mw* window);
 
   const uint64_t process_;
   const TimeNs begun_ns_;
   mutable std::mutex mutex_;
-  std::unique_ptr<RcQueue> queue_;  // null: over
+  std::unique_ptr<RcQueue> queue_;  // null: the pair has ended
   std::vector<ibv_mw*> bound_;
   std::vector<RcInbox*> users_;
   std::atomic<bool> over_ = false;

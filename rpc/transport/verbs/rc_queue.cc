@@ -8,10 +8,10 @@ namespace skua::rpc::verbs {
 namespace {
 
 constexpr int kReadsServedMax = 16;
-/// 4.096 us * 2^14 = 67 ms, several times over: then the peer counts as gone.
+/// Time to an acknowledgement: 4.096 us * 2^14 = 67 ms. After several such times the peer counts as gone.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 7;
-/// 0.64 ms. Who sends more notices than there is room for, which he was told, waits.
+/// 0.64 ms. A peer that sends more notices than it was told there is room for must wait this long and try again.
 constexpr uint8_t kReceiverNotReady = 12;
 
 ibv_mtu mtu_of(uint16_t bytes) {

@@ -1,9 +1,10 @@
-// RcQueue: one connected queue pair (RC), for READ, WRITE and atomics between this endpoint, or process, and a peer.
+// RcQueue: one connected queue pair (RC) for READ, WRITE and atomics, between this endpoint or process and a peer.
 //
 //    made: INIT --bind(peer's)--> RTR, RTS: works --failure--> ERROR: of no use any more, destroyed
 //
-// Never taken back to work: a new one has another number, so that nothing that is still under way to the old one reaches it. What a
-// peer may do through it is said by the keys of memory alone, all of them in a protection domain that knows no datagrams.
+// A failed queue pair is never repaired. A new one has another number, so nothing that is still under way to the old
+// one reaches it. The keys of memory decide what a peer may do through a queue pair. All such memory is in a protection
+// domain that datagrams do not use.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_RC_QUEUE_H_
 #define SKUA_RPC_TRANSPORT_VERBS_RC_QUEUE_H_
 
@@ -17,17 +18,17 @@
 
 namespace skua::rpc::verbs {
 
-/// Thread: its owner's.
+/// Thread: the owner's.
 class RcQueue {
  public:
-  /// Operations on their way to the device, each of up to two work requests.
+  /// Operations on their way to the device. Each has up to two work requests.
   static constexpr uint32_t kDepth = 64;
-  /// Notices that can wait to be heard of.
+  /// The most notices that have room.
   static constexpr uint32_t kNotices = 128;
 
-  /// The peer's half.
+  /// The peer's queue pair.
   struct Remote {
-    /// Its address was resolved a moment ago, so that the kernel need not ask the network for it.
+    /// The address was resolved a moment ago, so the kernel need not ask the network for it.
     ibv_ah_attr address{};
     uint32_t qp_number = 0;
     uint32_t psn = 0;
@@ -42,14 +43,15 @@ class RcQueue {
   };
   static constexpr int kAllRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-  /// `completions` outlives it. `psn`: one that nobody guesses. `rights`: what the peer may do by it at most; atomics
-  /// where the device has them.
+  /// `completions` must outlive it. `psn` must be hard to guess. `rights`: the most that the peer may do over it;
+  /// atomics are left out if the device has none.
   static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn,
                                                          const Depths& depths, int rights);
   static absl::StatusOr<std::unique_ptr<RcQueue>> create(Device& device, ibv_cq* completions, uint32_t psn) {
     return create(device, completions, psn, Depths(), kAllRights);
   }
-  /// When it returns the device uses no memory for it, neither here nor for the peer; completions may still lie in their queue.
+  /// When this returns, the device uses no memory for the queue pair, neither here nor for the peer. Its completions
+  /// may still lie in the completion queue.
   ~RcQueue();
   RcQueue(const RcQueue&) = delete;
   RcQueue& operator=(const RcQueue&) = delete;
@@ -59,13 +61,13 @@ class RcQueue {
   [[nodiscard]] uint8_t reads_served() const { return reads_served_; }
 
   absl::Status bind(const Remote& remote);
-  /// False: refused, at least the last of them.
+  /// False: the device refused a request, at least the last one.
   bool post(ibv_send_wr* first);
-  /// Room for one more notice; it completes with this id. False: refused.
+  /// Posts room for one more notice, whose completion has this id. False: refused.
   bool post_notice_room(uint64_t id);
-  /// Asks the device.
+  /// Asks the device (a system call).
   [[nodiscard]] bool in_error() const;
-  /// It works no more: what is under way ends. The device still knows it.
+  /// Puts the queue pair into the error state: everything under way ends. The device still knows the queue pair.
   void fail();
 
  private:

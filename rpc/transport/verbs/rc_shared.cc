@@ -1,8 +1,8 @@
-// An endpoint's shares of queue pairs between processes (rc_hub.h): how it joins, and how it leaves.
+// An endpoint's shares of the queue pairs between processes (rc_hub.h): how it joins and how it leaves.
 //
-// Leaving must not disturb the others, and when it is done the peer reaches no memory of this endpoint, and the device
-// writes to none. So windows are closed one by one, and what is under way gets a moment to end. What has not ended then
-// cannot be called back from the device singly: the pair is ended, for all.
+// Leaving must not disturb other users. When it is done, the peer reaches no memory of this endpoint, and the device
+// writes to none of it. So windows are closed one by one, and operations under way get a short time to end. A single
+// operation that has not ended by then cannot be called back from the device, so the pair is ended for all users.
 #include <algorithm>
 #include <utility>
 
@@ -11,15 +11,15 @@
 namespace skua::rpc::verbs {
 namespace {
 
-/// After an attempt that failed.
+/// Pause after a failed attempt.
 constexpr DurationNs kJoinAgainAfter = 200 * kMillisecond;
-/// With peers that do not share, or have no room: connections of one's own do meanwhile.
+/// For peers that do not share, or if there is no room: use own connections for this long.
 constexpr DurationNs kAloneFor = 60 * kSecond;
-/// A peer is of another process at most this often.
+/// A peer may name another process at most this often.
 constexpr DurationNs kNewProcessEvery = 200 * kMillisecond;
 constexpr DurationNs kLeavePatience = 2 * kMillisecond;
 
-/// Which number is whose does not matter: both ends have the same two.
+/// Both ends have the same two numbers, in the same roles.
 uint64_t number_of(uint64_t joining, uint64_t pair) {
   return std::max<uint64_t>(mix64(mix64(pair) ^ joining), 1);
 }
@@ -43,7 +43,7 @@ void RcConnections::ask_to_join(PeerId peer, Connection& connection, TimeNs now)
 }
 
 bool RcConnections::join_if_ready(PeerId peer, Connection& connection, TimeNs now) {
-  // What was broken is to be ended first.
+  // A broken share must be ended first.
   if (connection.pair != nullptr || connection.broken || !connection.handshake.ready()) return false;
   const RcHub::Standing standing = hub_->standing(connection.process);
   if (standing.pair == nullptr) return false;
@@ -65,17 +65,17 @@ void RcConnections::run_join_timer(PeerId peer, Connection& connection, TimeNs n
     if (connection.address != nullptr && !connection.address->pending()) ask_to_join(peer, connection, now);
     return;
   }
-  // Another endpoint may have heard the last word on the pair.
+  // Another endpoint of this process may have received the last message about the pair.
   if (join_if_ready(peer, connection, now)) return say(peer, connection, now);
   if (!connection.joining) return;
   if (connection.schedule.due(now)) return say(peer, connection, now);
   if (!connection.schedule.is_over(now)) return;
-  if (connection.process == 0) connection.alone_until_ns = now + kAloneFor;  // it knows of no sharing
+  if (connection.process == 0) connection.alone_until_ns = now + kAloneFor;  // the peer does not know sharing
   leave(shared_way(peer), connection);
   connection.not_before_ns = now + kJoinAgainAfter;
 }
 
-/// Takes in which process the peer is of. False: there is nothing more to do.
+/// Notes the peer's process. False: ignore the rest of the message.
 bool RcConnections::hear_process(PeerId from, Connection& connection, const JoinMessage& message, TimeNs now) {
   if (message.process == hub_->process()) {
     connection.alone_until_ns = now + kAloneFor;
@@ -101,19 +101,19 @@ void RcConnections::on_join(PeerId from, ByteSpan datagram, TimeNs now) {
     ++stats_.bad_messages;
     return;
   }
-  if (owner_ == 0) return;  // who hears nothing makes a connection of its own
+  if (owner_ == 0) return;  // the peer gets no answer and makes its own connection
   Connection& connection = at(shared_way(from));
   const bool is_closed = message->state == ConnectMessage::State::kClosed;
   if (!is_closed && !find_address(shared_way(from), connection, now)) {
     if (connection.address != nullptr) keep_waiting(shared_way(from), connection);
-    return;  // the peer says it again
+    return;  // the peer repeats the message
   }
   if (!hear_process(from, connection, *message, now)) return;
   const bool was_joined = connection.pair != nullptr;
   const RcHandshake::Action action = connection.handshake.on_message(message->joining(), now);
   if (action.close || action.renew) {
     if (was_joined) ++stats_.broken;
-    // leave() ends the handshake too, which is that of the new joining already.
+    // leave() also ends the handshake, but the handshake already belongs to the new joining, so it is restored.
     const RcHandshake renewed = connection.handshake;
     leave(shared_way(from), connection);
     connection.handshake = renewed;
@@ -147,7 +147,7 @@ void RcConnections::say(PeerId peer, const Connection& connection, TimeNs now) {
   host_.send_own(peer, message.encode());
 }
 
-/// `pair`: what is to be told of it; nothing: only this endpoint leaves.
+/// `pair`: the message about the pair's end; nullopt: only this endpoint leaves.
 void RcConnections::say_closed(PeerId peer, const Connection& connection, const std::optional<ConnectMessage>& pair) {
   const ConnectMessage joining = connection.handshake.message();
   if (joining.generation == 0) return;
@@ -162,7 +162,7 @@ void RcConnections::say_closed(PeerId peer, const Connection& connection, const 
 
 // --- Leaving ---------------------------------------------------------------------------------------------------------
 
-/// Those that no work request is under way for, or all.
+/// Closes the share's windows: those without a work request under way, or all.
 void RcConnections::close_shared_windows(Way way, const Connection& connection, bool all) {
   for (Window& window : windows_) {
     if (window.way != way || !window.with_pair) continue;
@@ -176,18 +176,18 @@ void RcConnections::close_shared_windows(Way way, const Connection& connection, 
 
 void RcConnections::leave(Way way, Connection& connection) {
   if (connection.pair != nullptr) {
-    // The pair's own end may come from any thread; this one works until then.
+    // Another thread may end the pair at any time. This reference keeps it alive meanwhile.
     const std::shared_ptr<RcPair> pair = connection.pair;
     connection.ending = true;
     close_shared_windows(way, connection, false);
     const TimeNs limit = clock_.now_ns() + kLeavePatience;
     while (connection.in_flight > 0 && !pair->is_over() && clock_.now_ns() < limit) poll(true);
-    // What failed has broken the pair, and the others need not find that out by themselves.
+    // A failed operation has broken the pair. Ending it tells the other users at once.
     if (connection.in_flight > 0 || std::exchange(connection.failed, false)) {
       if (const std::optional<ConnectMessage> word = hub_->end(*pair); word.has_value()) {
         say_closed(peer_of(way), connection, word);
       }
-      // Whoever else is about to end it has done so when this returns.
+      // If another thread is ending the pair, this waits until that is done.
       pair->end();
     }
     poll(true);
@@ -203,7 +203,7 @@ void RcConnections::leave(Way way, Connection& connection) {
   connection.handshake.end();
 }
 
-/// Completions are taken in at once; pairs that ended are left by end_broken(), which the caller's caller comes to.
+/// Takes completions at once. Pairs that have ended are left later by end_broken(), which the callers call.
 void RcConnections::take_mail() {
   const bool poked = inbox_.take(mail_);
   for (const ibv_wc& completion : mail_) on_completion(completion);

@@ -1,9 +1,9 @@
-// ReadProgress: whether READs of messages get on over one connection, and for how long messages are to go in packets if
-// they do not. Pure: time is an argument.
+// ReadProgress: whether READs of messages make progress with one peer, and for how long messages go in packets if not.
+// Pure: time is an argument.
 //
-// An adapter repeats all since the packet that was lost (go-back-n), and waits for timeouts of its own in between. Over
-// a wire that loses one packet in a hundred large READs hardly get on, while the engine, which repeats the missing
-// packet alone, does. And a peer that is cut off costs seconds until the adapter says so.
+// After a lost packet an adapter repeats everything since that packet (go-back-n), and waits for its own timeouts in
+// between. Over a wire that loses one packet in a hundred, large READs make almost no progress. The engine does,
+// because it repeats only the missing packet. And if a peer is cut off, it takes seconds until the adapter reports it.
 //
 //    READs under way, none ends for 250 ms: stalled      the owner ends the connection, so that they fail and their
 //                                                        messages go in packets, and holds READs back:
@@ -19,10 +19,11 @@
 
 namespace skua::rpc::verbs {
 
-/// Of READs with one peer. It outlives connections. Thread: the transport's.
+/// The state of READs with one peer. It outlives connections. Thread: the transport's.
 class ReadProgress {
  public:
-  /// A READ that an adapter repeats once takes about 70 ms, several times that where it waits longer each time.
+  /// A READ that an adapter repeats once takes about 70 ms, or several times that if the adapter waits longer each
+  /// time.
   static constexpr DurationNs kStalledAfter = 250 * kMillisecond;
   static constexpr DurationNs kHoldFirst = kSecond;
   static constexpr DurationNs kHoldMax = 32 * kSecond;
@@ -31,7 +32,7 @@ class ReadProgress {
   void on_post(TimeNs now) {
     if (in_flight_++ == 0) last_ns_ = now;
   }
-  /// One ended. `bytes`: what it brought; 0: it failed.
+  /// A READ ended. `bytes`: what it brought; 0: it failed.
   void on_end(uint32_t bytes, TimeNs now) {
     --in_flight_;
     last_ns_ = now;
@@ -41,19 +42,19 @@ class ReadProgress {
 
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool is_stalled(TimeNs now) const { return in_flight_ > 0 && now - last_ns_ >= kStalledAfter; }
-  /// READs are given up; those under way are about to end.
+  /// Holds READs back. The READs under way are about to end.
   void hold_back(TimeNs now) {
     held_until_ns_ = now + hold_ns_;
     hold_ns_ = std::min(2 * hold_ns_, kHoldMax);
     moved_bytes_ = 0;
   }
-  /// Was ever held back: only then is_held() needs to be asked.
+  /// True if READs were ever held back. If false, is_held() need not be called.
   [[nodiscard]] bool was_held() const { return held_until_ns_ != 0; }
   [[nodiscard]] bool is_held(TimeNs now) const { return now < held_until_ns_; }
 
  private:
   uint32_t in_flight_ = 0;
-  TimeNs last_ns_ = 0;  // when one ended, or the first of those in flight was posted
+  TimeNs last_ns_ = 0;  // when a READ last ended, or the first of those in flight was posted
   uint64_t moved_bytes_ = 0;
   TimeNs held_until_ns_ = 0;
   DurationNs hold_ns_ = kHoldFirst;

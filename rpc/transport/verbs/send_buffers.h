@@ -1,4 +1,4 @@
-// SendBuffers: which memory each slot of a send ring sends from, and which of it somebody is writing a frame into.
+// SendBuffers: which buffer each slot of a send ring sends from, and which buffers the engine is writing frames into.
 // Pure.
 //
 //    slots    0 1 2 3 ...    each has a buffer        take()              somebody writes
@@ -7,8 +7,9 @@
 //               |  +------------------------------------------------+                       |
 //               +---- the slot's own buffer, for it ----------------- exchange(slot) <------+
 //
-// A slot that sends a frame gives its own buffer for it. So a frame needs no copy and no record of when it was sent:
-// its memory is free when the slot is. There are as many spares as there may be frames out.
+// A slot that sends a frame exchanges its own buffer for the frame's buffer. So a frame needs no copy and no record of
+// when it was sent: its buffer is free when the slot is free. There are as many spares as frames that may be out at
+// once.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_SEND_BUFFERS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_SEND_BUFFERS_H_
 
@@ -24,7 +25,7 @@ namespace skua::rpc::verbs {
 /// Thread: the transport's.
 class SendBuffers {
  public:
-  /// Numbers of buffers are below count().
+  /// Buffers are numbered from 0 to count() - 1.
   SendBuffers(uint32_t slots, uint32_t spares) : of_slot_(slots), is_out_(size_t{slots} + spares) {
     for (uint32_t slot = 0; slot < slots; ++slot) of_slot_[slot] = slot;
     for (uint32_t spare = spares; spare-- > 0;) spares_.push_back(slots + spare);
@@ -37,7 +38,7 @@ class SendBuffers {
   }
   [[nodiscard]] bool is_out(uint64_t buffer) const { return buffer < is_out_.size() && is_out_[buffer] != 0; }
 
-  /// A buffer to write a frame into. Nothing: all are out.
+  /// Takes a buffer to write a frame into. nullopt: all are out.
   [[nodiscard]] std::optional<uint32_t> take() {
     if (spares_.empty()) return std::nullopt;
     const uint32_t buffer = spares_.back();
@@ -45,12 +46,12 @@ class SendBuffers {
     is_out_[buffer] = 1;
     return buffer;
   }
-  /// The frame is not sent.
+  /// Gives back a frame's buffer without sending it.
   void give_back(uint32_t buffer) {
     come_back(buffer);
     spares_.push_back(buffer);
   }
-  /// The slot, which nothing is sent from now, sends the frame.
+  /// The slot, which sends nothing now, takes over the frame's buffer. Its old buffer becomes a spare.
   void exchange(size_t slot, uint32_t buffer) {
     come_back(buffer);
     spares_.push_back(of_slot_[slot]);

@@ -49,7 +49,8 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
                                                    2 * kBurstMax, " packets, and ", depth_max,
                                                    " is the most that the device takes"));
   }
-  // The slack, of a line, also keeps buffers from lying a page apart, where they would share few sets of the cache.
+  // The slack of one cache line also keeps buffers from lying exactly a page apart, where they would share few sets of
+  // the cache.
   slot_bytes_ = round_up(device_.mtu_bytes() + kFrameSlack, kLine);
   receive_stride_ = round_up(kReceivePad + kGrhBytes + device_.mtu_bytes(), kLine);
   buffers_ = SendBuffers(send_depth, kFramesMax);
@@ -72,7 +73,7 @@ absl::Status UdQueue::make_memory(const UdQueueOptions& options) {
   return absl::OkStatus();
 }
 
-/// All that does not change when a buffer is posted again.
+/// Fills in the parts of receive requests that never change.
 void UdQueue::prepare_receive_requests() {
   receive_requests_.resize(states_.size());
   for (uint32_t i = 0; i < buffer_count(); ++i) {
@@ -84,7 +85,7 @@ void UdQueue::prepare_receive_requests() {
 }
 
 absl::Status UdQueue::make_pair(const UdQueueOptions& options) {
-  // Room for what an earlier life left as well.
+  // Twice the entries, because completions of an earlier life may still be in the queues.
   absl::StatusOr<ibv_cq*> sent = channel_.make_queue(2 * slots_.size());
   if (!sent.ok()) return sent.status();
   send_queue_ = *sent;
@@ -100,7 +101,7 @@ absl::Status UdQueue::make_pair(const UdQueueOptions& options) {
   wanted.cap.max_send_sge = std::min<uint32_t>(kGatherMax, static_cast<uint32_t>(device_.limits().max_sge));
   wanted.cap.max_recv_sge = 1;
   gather_max_ = wanted.cap.max_send_sge;
-  // Nothing says how much a device takes inline: ask for less until it agrees.
+  // No attribute tells how much a device takes inline, so ask for less until it agrees.
   for (uint32_t bytes = options.inline_bytes;; bytes /= 2) {
     wanted.cap.max_inline_data = bytes;
     ibv_qp_init_attr attempt = wanted;
@@ -124,7 +125,7 @@ absl::Status UdQueue::to_ready() {
   if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)) {
     return failed(device_.name(), "ibv_modify_qp (INIT)", error);
   }
-  // Posted before the first packet can arrive.
+  // Buffers must be posted before the first packet can arrive.
   refill();
   to.qp_state = IBV_QPS_RTR;
   if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE))
@@ -145,7 +146,7 @@ absl::Status UdQueue::restart() {
   to.qp_state = IBV_QPS_RESET;
   if (const int error = ibv_modify_qp(pair_, &to, IBV_QP_STATE))
     return failed(device_.name(), "ibv_modify_qp (RESET)", error);
-  // From here on the device touches no memory of ours.
+  // From here on the device no longer uses this queue's memory.
   drop_completions();
   ++epoch_;
   completed_ = posted_ = signalled_ = built_;
@@ -169,7 +170,7 @@ void UdQueue::give_up() {
   completed_ = posted_ = signalled_ = built_;
 }
 
-/// What has arrived is lost with the queue: the engine sends it again.
+/// Packets that have arrived are lost with the queue; the engine sends them again.
 void UdQueue::drop_completions() {
   std::array<ibv_wc, kBurstMax> unwanted;
   for (ibv_cq* queue : {send_queue_, receive_queue_}) {
@@ -208,7 +209,7 @@ void UdQueue::on_sent(const ibv_wc& completion) {
     in_error_ = true;
     return;
   }
-  // The id has the low half of the slot's number, which is at most a ring ahead of what is completed.
+  // The id has the low 32 bits of the slot's number, which is less than one ring ahead of completed_.
   const auto ahead = static_cast<uint32_t>(static_cast<uint32_t>(completion.wr_id) - static_cast<uint32_t>(completed_));
   SKUA_CHECK(ahead < slots_.size(), "a send completed that was not posted");
   completed_ += uint64_t{ahead} + 1;
@@ -230,7 +231,7 @@ size_t UdQueue::reap(std::span<TxToken> tokens) {
 
 void UdQueue::post_buffers(uint32_t count) {
   if (in_error_) return;
-  // Those given back last, of which the cache still knows most.
+  // The buffers given back last come first, because they are most likely in the cache.
   ibv_recv_wr* first = nullptr;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t index = free_.back();
@@ -242,7 +243,7 @@ void UdQueue::post_buffers(uint32_t count) {
   }
   posted_buffers_ += count;
   ibv_recv_wr* first_refused = nullptr;
-  // Those refused count as posted until restart() takes them back.
+  // Refused requests count as posted until restart() frees their buffers.
   if (ibv_post_recv(pair_, first, &first_refused) != 0) in_error_ = true;
 }
 

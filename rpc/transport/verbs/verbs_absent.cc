@@ -1,4 +1,5 @@
-// Stands in for verbs_fabric.cc where libibverbs was not found: programs link and say so when asked for it.
+// Replaces verbs_fabric.cc if libibverbs was not found at build time: programs link, and report that when it is asked
+// for.
 #include "rpc/transport/verbs/verbs_fabric.h"
 
 namespace skua::rpc {

@@ -34,7 +34,7 @@ class Fabric final : public VerbsFabric {
   }
 
   const VerbsOptions options_;
-  // Destroyed from the last to the first.
+  // Destroyed in reverse order.
   const std::unique_ptr<Device> device_;
   AddressResolver resolver_;
   RcHub hub_;

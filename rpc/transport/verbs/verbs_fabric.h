@@ -1,4 +1,4 @@
-// VerbsFabric: a process's RDMA port, from which each worker gets its transport.
+// VerbsFabric: the RDMA port of one process. Each worker gets its transport from it.
 //
 //    main ---- VerbsFabric ---- one port of one device, one GID of it; memory registered once for all
 //                  |
@@ -6,8 +6,8 @@
 //                  +-- transport of worker 1: ...
 //                  +-- connected queue pairs with other processes, for all of them (rc_hub.h)
 //
-// InfiniBand and RoCE adapters, and Soft-RoCE (rdma_rxe) over any network interface, through libibverbs alone.
-// docs/transports.md says more.
+// Works with InfiniBand and RoCE adapters, and with Soft-RoCE (rdma_rxe) over any network interface. It needs only
+// libibverbs. docs/transports.md says more.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_VERBS_FABRIC_H_
 #define SKUA_RPC_TRANSPORT_VERBS_VERBS_FABRIC_H_
 
@@ -22,37 +22,38 @@
 namespace skua::rpc {
 
 struct VerbsOptions {
-  /// A device ("mlx5_0"), a port of one ("mlx5_0:2"), or an IP address that one has; empty: the first active port.
+  /// A device ("mlx5_0"), a port of one ("mlx5_0:2"), or an IP address that a port has; empty: the first active port.
   std::string device;
   /// Index in the port's GID table; -1: the best (RoCE v2 of an IPv4 address, else IPv6, InfiniBand, RoCE v1).
   int gid_index = -1;
-  /// Bytes of a packet behind the network's headers: 256 to 4096, a power of two; 0: the port's MTU.
+  /// Bytes of a packet without the network's headers: a power of two from 256 to 4096; 0: the port's MTU.
   uint32_t mtu_bytes = 0;
-  /// DSCP and ECN bits of packets, as switches with a lossless class for RDMA want them.
+  /// DSCP and ECN bits of packets, for switches that have a lossless class for RDMA.
   uint8_t traffic_class = 0;
   /// Packet buffers that each worker keeps posted; as many more can be lent.
   uint32_t receive_depth = 512;
-  /// Packets that each worker may have under way to the device; rounded down to a power of two.
+  /// The most packets that each worker may have on their way to the device; rounded down to a power of two.
   uint32_t send_depth = 256;
-  /// Payloads (and pieces of them) up to this size are copied behind the header rather than gathered.
+  /// Payloads, and pieces of payloads, up to this size are copied behind the header. Larger ones are gathered.
   uint32_t inline_max_bytes = 256;
 };
 
-/// Thread: make and destroy on one thread; the rest from any.
+/// Thread: made and destroyed on one thread; the rest from any thread.
 class VerbsFabric {
  public:
-  /// INVALID_ARGUMENT: options; FAILED_PRECONDITION: what was looked for, what was found, and the way out.
+  /// INVALID_ARGUMENT: bad options. FAILED_PRECONDITION names what was looked for, what was found, and a remedy.
   static absl::StatusOr<std::unique_ptr<VerbsFabric>> start(const VerbsOptions& options);
   virtual ~VerbsFabric() = default;
 
-  /// `self.uuid` must not be zero. The fabric outlives it. RESOURCE_EXHAUSTED names the limit (locked memory) and how to raise it.
+  /// `self.uuid` must not be zero. The fabric must outlive the transport. RESOURCE_EXHAUSTED names the limit (locked
+  /// memory) and how to raise it.
   virtual absl::StatusOr<std::unique_ptr<Transport>> make_transport(const EndpointIdentity& self) = 0;
 
   /// For people: "rxe0 port 1 (RoCE v2): GID 1 10.77.0.1, MTU 4096, link up".
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 
-/// The RDMA ports of this machine, for people, whether they can be used or not.
+/// The RDMA ports of this machine for people, including ports that cannot be used.
 [[nodiscard]] std::vector<std::string> describe_verbs_ports();
 
 }  // namespace skua::rpc

@@ -1,4 +1,4 @@
-// VerbsSettings: what an operator says about RDMA, as text, and how every program takes it.
+// VerbsSettings: an operator's RDMA settings as text, and how every program declares them.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_VERBS_SETTINGS_H_
 #define SKUA_RPC_TRANSPORT_VERBS_VERBS_SETTINGS_H_
 
@@ -18,7 +18,7 @@ struct VerbsSettings {
   uint32_t receive_packets = VerbsOptions().receive_depth;
   uint32_t send_packets = VerbsOptions().send_depth;
 
-  /// INVALID_ARGUMENT says which setting and what is expected.
+  /// INVALID_ARGUMENT names the setting and says what is expected.
   [[nodiscard]] absl::StatusOr<VerbsOptions> to_options() const;
 };
 

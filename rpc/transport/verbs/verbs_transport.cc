@@ -20,11 +20,12 @@ constexpr size_t kLinkEventsMax = 1024;
 constexpr uint32_t kTurnsPerLook = 64;
 constexpr DurationNs kWatchEvery = 50 * kMillisecond;
 constexpr DurationNs kDownForGood = 500 * kMillisecond;
-/// Between two restarts: a queue that fails at once again must not keep its endpoint busy.
+/// Time between two restarts, so that a queue that fails again at once does not keep its endpoint busy.
 constexpr DurationNs kRestartEvery = 10 * kMillisecond;
-/// Neighbours are mostly known: a resolved handle at once saves the first packet.
+/// How long resolve() waits for the handle. The kernel mostly knows the neighbour, and then the first packet is not
+/// lost.
 constexpr DurationNs kResolvePatience = 2 * kMillisecond;
-/// An address may have moved to another machine since.
+/// A handle older than this is resolved again, because the address may have moved to another machine.
 constexpr DurationNs kResolveAgainAfter = 10 * kSecond;
 constexpr DurationNs kLettingGo = 5 * kMillisecond;
 
@@ -76,7 +77,7 @@ VerbsTransport::VerbsTransport(Device& device, AddressResolver& resolver, const 
   capabilities_.receives_in_memory = true;
   capabilities_.frames = true;
   now_ns_ = clock_.now_ns();
-  // Without READs everything goes in packets.
+  // If the device has no READs, everything goes in packets.
   absl::StatusOr<std::unique_ptr<RcConnections>> connections =
       RcConnections::create(*this, device_, resolver_, *channel_, hub, rng);
   if (connections.ok()) connections_ = *std::move(connections);
@@ -121,10 +122,10 @@ absl::StatusOr<PeerId> VerbsTransport::resolve(const Descriptor& peer, PeerWord 
   if (known != kNoPeer) {
     const Peer& entry = peers_.at(known);
     const bool may_replace = peers_.may_replace(known, word);
-    // What works is not looked up again on a stranger's word: packets are thrown away meanwhile.
+    // A claim does not make a working address be resolved again, because packets are thrown away while it is resolved.
     const bool fresh = !may_replace || now - entry.resolved_ns < kResolveAgainAfter;
     if (entry.address == *address && fresh && entry.handle->error() == 0) return known;
-    // A stranger may name another's queue pair and a wrong key.
+    // A claim may name another endpoint's queue pair with a wrong key.
     if (entry.address != *address && !may_replace) {
       return absl::UnavailableError(
           "sessions with another endpoint at that RDMA address stand: try again when they have ended");
@@ -185,7 +186,7 @@ size_t VerbsTransport::tx_burst(std::span<TxPacket> packets) {
   return taken;
 }
 
-/// Nothing waits for room: what is not sent is said again later.
+/// Does not wait for room: a datagram that is not sent is repeated later.
 void VerbsTransport::send_own(PeerId to, ByteSpan datagram) {
   const Peer& peer = peers_.at(to);
   if (!usable(peer)) return;
@@ -225,7 +226,8 @@ uint32_t VerbsTransport::gather(UdQueue::SendSlot& slot, std::byte* room, const 
   uint32_t used = kPacketHeaderBytes;
   slot.pieces[0] = {reinterpret_cast<uintptr_t>(room), used, queue_->slot_key()};
   int count = 1;
-  // All in one where the device takes fewer pieces than there are, and where nobody would hear that it has read them.
+  // Copy everything if the device takes fewer pieces than there are, or if no token would report that the pieces were
+  // read.
   const bool copy_all = packet.payload_bytes <= inline_max_bytes_ || packet.segment_count >= queue_->gather_max() ||
                         packet.token == kNoToken;
   for (size_t i = 0; i < packet.segment_count; ++i) {
@@ -237,7 +239,7 @@ uint32_t VerbsTransport::gather(UdQueue::SendSlot& slot, std::byte* room, const 
       continue;
     }
     copy_bytes(room + used, piece);
-    // What is copied right behind what was copied belongs to the same piece of the work request.
+    // A copied piece that directly follows another copied piece extends that piece of the work request.
     ibv_sge& last = slot.pieces[static_cast<size_t>(count - 1)];
     if (last.addr + last.length == reinterpret_cast<uintptr_t>(room) + used) {
       last.length += bytes;
@@ -310,7 +312,7 @@ void VerbsTransport::abandon_tx() {
     queue_->poll_sent();
   }
   if (!queue_->tokens_waiting() || queue_->completed_count() == queue_->built_count()) return;
-  // A queue that was reset reads nothing any more.
+  // After a reset the queue reads no memory.
   if (!queue_->restart().ok()) queue_->give_up();
 }
 
@@ -373,7 +375,7 @@ size_t VerbsTransport::accept_all(std::span<const UdQueue::Received> received, s
     if (fate == Fate::kDropped) ++counters_.rx_dropped;
   }
   counters_.rx_packets += filled;
-  // Answers do not wait for buffers being posted: release() and a poll in vain see to that.
+  // Posting buffers must not delay answers: release() and the next fruitless poll post them.
   if (queue_->is_short_of_buffers()) queue_->refill();
   return filled;
 }
@@ -483,7 +485,7 @@ void VerbsTransport::wait(DurationNs timeout_ns) {
 }
 
 void VerbsTransport::sleep(DurationNs timeout_ns) {
-  // Who sleeps has few turns: each looks at the links.
+  // A sleeping endpoint has few turns, so each turn looks at the links.
   turns_ = kTurnsPerLook - 1;
   if (queue_->in_error()) recover(clock_.now_ns());
   if (connections_ != nullptr) {
@@ -491,17 +493,17 @@ void VerbsTransport::sleep(DurationNs timeout_ns) {
     timeout_ns = std::min(timeout_ns, std::max<DurationNs>(connections_->next_timer_ns() - clock_.now_ns(), 0));
   }
   if (queue_->in_error()) {
-    // Nothing but time helps a queue that does not restart.
+    // A queue that does not restart can only be tried again later.
     timeout_ns = std::min(timeout_ns, kRestartEvery);
   } else {
     queue_->refill();
     if (!channel_->arm()) queue_->set_error();
-    // What came before the channel was armed raises no event.
+    // Completions that arrived before the channel was armed raise no event.
     const bool idle = queue_->idle();
     if (!idle || (connections_ != nullptr && !connections_->idle())) return;
   }
   const timespec time{timeout_ns / kSecond, timeout_ns % kSecond};
-  // poll() ignores what is below 0.
+  // poll() ignores file descriptors below 0.
   const int shared_fd = connections_ != nullptr ? connections_->sleep_fd() : -1;
   const int own_fd = queue_->in_error() ? -1 : channel_->fd();
   std::array<pollfd, 3> ready = {pollfd{wake_fd_, POLLIN, 0}, pollfd{own_fd, POLLIN, 0}, pollfd{shared_fd, POLLIN, 0}};

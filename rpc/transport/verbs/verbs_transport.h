@@ -1,19 +1,21 @@
-// VerbsTransport: packets as unreliable datagrams (UD) over RDMA verbs, one queue pair per endpoint.
+// VerbsTransport: packets as unreliable datagrams (UD) over RDMA verbs, with one queue pair per endpoint.
 //
 // TX:   | engine header, copied pieces |  body span  |  body span |      one work request, gathered by the device
 //         the slot's own memory          registered memory, in place; its token comes back after the completion
 //
-//       Pieces up to the inline limit are copied behind the header, and so is everything outside registered memory. A packet that is
-//       small enough travels in the work request itself. A burst is one list, handed over at once.
-//       Frames are memory of the ring's own, and go out as they were written.
-// RX:   buffers are lent as they are, their number being the RxBufferId, and posted again when they come back, in any order. What
-//       is malformed is given back at once and counted: nothing that arrives takes a buffer out of the ring.
+//       Pieces up to the inline limit, and all pieces outside registered memory, are copied behind the header. A packet
+//       that is small enough travels in the work request itself. A burst is one list, handed over at once.
+//       Frames are written in the ring's own memory and sent from there.
+// RX:   Buffers are lent without a copy. The RxBufferId is the buffer's number. Buffers are posted again when they come
+//       back, in any order. A malformed packet's buffer is given back at once, and the packet is counted: no packet can
+//       take a buffer out of the ring.
 //
-// A datagram is from whom its network header says (GID or LID, and QP number): that finds the PeerId. The device checks the key
-// (QKEY, drawn at random for each endpoint) and the invariant CRC, so the engine adds none of its own.
+// The network header of a datagram names its sender (GID or LID, and QP number), which gives the PeerId. The device
+// checks the key (QKEY, drawn at random for each endpoint) and the invariant CRC, so the engine adds no checksum of its
+// own.
 //
-// Connected queue pairs for READ, WRITE and atomics stand beside all this (rc_connections.h), made on demand with datagrams that
-// begin with a magic of their own and never reach the engine.
+// Connected queue pairs for READ, WRITE and atomics exist beside all this (rc_connections.h). They are made on demand
+// by datagrams that begin with their own magic and never reach the engine.
 #ifndef SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
 #define SKUA_RPC_TRANSPORT_VERBS_VERBS_TRANSPORT_H_
 
@@ -49,18 +51,18 @@ struct Peer {
 class VerbsTransport final : public Transport, private RcHost {
  public:
   struct Stats {
-    /// Times the queue pair was taken out of an error state.
+    /// Times that the queue pair was brought back from an error state.
     uint64_t restarts = 0;
-    /// Packets thrown away because their peer's address is not resolved (yet), or the queue is in error.
+    /// Packets thrown away because the peer's address is not resolved (yet), or because the queue is in error.
     uint64_t tx_unsendable = 0;
-    /// Of rx_dropped: shorter than the headers, and with a network header that is none.
+    /// Parts of rx_dropped: packets shorter than the headers, and packets with an invalid network header.
     uint64_t rx_short = 0;
     uint64_t rx_bad_network_header = 0;
     /// Datagrams for the transport itself, well-formed or not.
     uint64_t rx_own = 0;
   };
 
-  /// `device`, `resolver` and `hub` outlive it; `hub`: null where connected queue pairs are not shared.
+  /// `device`, `resolver` and `hub` must outlive it. `hub` is null if connected queue pairs are not shared.
   static absl::StatusOr<std::unique_ptr<Transport>> create(Device& device, AddressResolver& resolver,
                                                            const VerbsOptions& options, const EndpointIdentity& self,
                                                            Rng rng, RcHub* hub = nullptr);
@@ -88,16 +90,16 @@ class VerbsTransport final : public Transport, private RcHost {
   [[nodiscard]] OneSided* one_sided() override { return connections_.get(); }
   void wait(DurationNs timeout_ns) override;
   void wake() override;
-  /// Of the two ports' MTUs the smaller one counts; the peer's came with its address.
+  /// The smaller MTU of the two ports counts. The peer's MTU came with its address.
   [[nodiscard]] uint32_t payload_max_bytes(PeerId peer) const override;
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
-  /// Packets for the peer are sent rather than thrown away: its address handle is there.
+  /// True if packets for the peer are sent, not thrown away: its address handle is there.
   [[nodiscard]] bool resolved(PeerId peer) const { return peers_.at(peer).handle->get() != nullptr; }
-  /// For tests: the queue pair fails as after a fault of the device.
+  /// For tests: puts the queue pair into the error state, as a fault of the device would.
   void fail_queue_for_test() { queue_->fail_for_test(); }
   [[nodiscard]] const UdQueue& queue() const { return *queue_; }
-  /// Null where the device has no READs.
+  /// Null if the device has no READs.
   [[nodiscard]] RcConnections* connections() { return connections_.get(); }
 
  private:
@@ -109,7 +111,7 @@ class VerbsTransport final : public Transport, private RcHost {
   void build(const Peer& peer, TxPacket& packet);
   void build(const Peer& peer, const TxFrame& frame);
   static void address_request(UdQueue::SendSlot& slot, const Peer& peer);
-  /// Copies or gathers the payload behind the header; returns the bytes copied.
+  /// Copies or gathers the payload behind the header; returns how many bytes were copied.
   uint32_t gather(UdQueue::SendSlot& slot, std::byte* room, const TxPacket& packet);
   [[nodiscard]] bool usable(const Peer& peer) const { return !queue_->in_error() && peer.handle->get() != nullptr; }
 
@@ -150,10 +152,11 @@ class VerbsTransport final : public Transport, private RcHost {
   RegionTable regions_;
   std::unique_ptr<RcConnections> connections_;
   std::vector<PeerId> unresolved_;
-  /// Handles that were replaced, and how many sends had been built then: until those are done they may be in use.
+  /// Replaced handles, and how many sends had been built at that time. The handle may be in use until those sends are
+  /// done.
   std::vector<std::pair<uint64_t, std::shared_ptr<AddressHandle>>> replaced_;
 
-  TimeNs now_ns_ = 0;  // coarse; of the last look at the links
+  TimeNs now_ns_ = 0;  // coarse: time of the last look at the links
   TimeNs next_watch_ns_ = 0;
   TimeNs next_restart_ns_ = 0;
   TimeNs down_since_ns_ = 0;
