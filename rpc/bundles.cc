@@ -25,7 +25,8 @@ void FrameLeases::release(RxBufferId buffer) {
   if (buffer != kNoBuffer) endpoint_.release_buffer(buffer);
 }
 
-/// While a frame is being handled it has a count of its own: it was lent.
+/// Runs when the last piece of a frame is returned, after end(): a frame that is being handled has a count of its own.
+/// end() counted the frame as lent.
 void FrameLeases::return_lease(uint64_t cookie) {
   --endpoint_.lent_count_;
   const auto id = static_cast<uint32_t>(cookie);
@@ -45,7 +46,7 @@ Bundles::Bundles(EndpointImpl& endpoint, Transport& transport, const ProtocolOpt
   gather(false);
 }
 
-// Inline, and in front of who uses them: each small call comes through here.
+// Inline, and defined before their users, because each small call runs this code.
 
 void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
   EndpointImpl& e = endpoint_;
@@ -60,7 +61,7 @@ void Bundles::deliver(SessionHot& hot, RawRecord record, LeaseParts request) {
   e.has_gathered_ = static_cast<bool>(e.burst_end_observer_);
   e.mailbox_->hold();
   const uint32_t index = index_of_handle(hot.handle);
-  // One by one: as an aggregate the record would be cleared first.
+  // Field by field: an aggregate initialization would clear the whole struct first.
   IncomingCall call;
   call.session = {index, hot.handle_generation};
   call.method = record.method();
@@ -75,7 +76,7 @@ void Bundles::complete(CompletionFn& completion, LeaseParts response) {
   CallOutcome outcome;
   outcome.response.fill(response.bytes, response.owner, response.cookie);
   outcome.from_peer = outcome.may_have_executed = true;
-  // Handlers may have gathered requests of this burst, which a completion must not pull away from under them.
+  // Handlers may have gathered requests of this burst. They answer before this completion can free what they gathered.
   if (endpoint_.has_gathered_) [[unlikely]] {
     burst_end();
   }
@@ -84,7 +85,7 @@ void Bundles::complete(CompletionFn& completion, LeaseParts response) {
   completion(std::move(outcome));
 }
 
-/// As a large call's request is refused: with an answer that says why.
+/// Refuses the request as a large call's is refused: with an answer that says why.
 void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   ArrivedRequest arrived;
   arrived.slot = number & hot.mask;
@@ -93,7 +94,7 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
   endpoint_.deliver(session_of(hot), std::move(arrived));
 }
 
-/// Sessions first; the rest of a chain of pointers follows step by step (fetch_for).
+/// Prefetches the sessions. fetch_for() follows the chain of pointers from there, step by step.
 void Bundles::look_ahead(std::span<const RxPacket> burst) {
   for (size_t i = 0; i < burst.size(); ++i) {
     const RxPacket& packet = burst[i];
@@ -104,8 +105,8 @@ void Bundles::look_ahead(std::span<const RxPacket> burst) {
   }
 }
 
-/// What the packet's session points at, for the packet that is two behind the one that is handled now; and what that
-/// points at in turn for the one that is next.
+/// Prefetches for the next packets: what the session of the packet two ahead points at, and what that in turn points at
+/// for the next packet.
 void Bundles::fetch_for(size_t at, size_t count) const {
   if (at + 2 < count) {
     const SessionHot& hot = this->hot(ahead_[at + 2].session);
@@ -123,7 +124,7 @@ void Bundles::fetch_for(size_t at, size_t count) const {
 
 void Bundles::on_packet(std::span<const RxPacket> burst, size_t at, bool of_many) {
   const RxPacket& packet = burst[at];
-  if (packet.payload.empty()) [[unlikely]] {  // no record fits what the header's place holds
+  if (packet.payload.empty()) [[unlikely]] {  // the header's place alone cannot hold a record
     if (packet.buffer != kNoBuffer) endpoint_.release_buffer(packet.buffer);
     return drop(DropReason::kTooShort);
   }
@@ -188,7 +189,7 @@ void Bundles::on_slot_freed(SessionHot& hot) {
   session_of(hot).on_slot_freed(now_ns_);
 }
 
-/// The call goes on as a large one meanwhile; its answer is none the worse.
+/// The call has become a large one meanwhile; the answer still completes it.
 void Bundles::on_late_answer(SessionHot& hot, RawRecord record, ByteSpan bytes, Ticks echo) {
   Arrival arrival;
   arrival.header.type = PacketType::kResponse;
@@ -215,7 +216,7 @@ void Bundles::drop(DropReason reason) {
 // --- Joining ---------------------------------------------------------------------------------------------------------
 
 void Bundles::join(SessionEntry& entry) {
-  // Somebody joined it before: it was there.
+  // The peer had answered a join of this association before, so the association existed at the peer.
   const bool was_there = entry.association != nullptr && entry.association->remote_index != kNoAssociation;
   if (was_there && entry.joins_unanswered >= kJoinsPerAssociation) {
     associations_.retire(*entry.association);
@@ -232,23 +233,23 @@ void Bundles::join(SessionEntry& entry) {
   std::byte* at = calls_.write(
       a, {.session = 0, .number = entry.remote_index, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoin});
   if (at == nullptr) {
-    // No room, or a connection that is being made.
+    // There is no room, or the connection is still being made.
     entry.next_join_ns = now_ns_ + options_.connect_retry_ns / 20;
     return;
   }
   JoinRecord{entry.remote_generation, a.index, a.epoch, entry.session->hot().handle}.write(at);
 }
 
-/// The session is counted in the association; the association ends when nobody is.
+/// Counts the session in the association, which ends when its count is zero.
 void Bundles::enter(SessionEntry& entry, Association& a) {
   const auto bytes = static_cast<uint32_t>(kPacketHeaderBytes) + entry.session->terms().payload_bytes;
   a.bundle_bytes_max = a.session_count == 0 ? bytes : std::min(a.bundle_bytes_max, bytes);
-  // A stream loses nothing: small calls are not repeated, but ask whether the peer lives as others do.
+  // A stream loses nothing: small calls are not repeated, but ask after this time whether the peer lives, like others.
   if (a.session_count++ == 0) a.probe_ticks = to_ticks(is_stream_ ? options_.ping_after_ns : options_.rto_initial_ns);
   entry.association = &a;
 }
 
-/// What its bundles carry, where they may be lost.
+/// Starts to remember what the association's bundles carry, if the wire may lose them.
 void Bundles::remember(Association& a) {
   if (!is_stream_ && a.sent == nullptr) a.sent = std::make_unique<SentBundles>();
 }
@@ -272,7 +273,7 @@ void Bundles::on_join(const BundleHead& head, RawRecord record, ByteSpan bytes, 
   JoinRecord join;
   if (!JoinRecord::read(bytes, join)) return drop(DropReason::kBadLength);
   if (record.is(RecordKind::kJoin)) return on_join_request(head, record, join, from);
-  // A completion of a record before may have ended the association.
+  // A completion of an earlier record may have ended the association, so it is looked up again.
   on_joined(record, join, associations_.find(head.association, head.epoch, from));
 }
 
@@ -282,7 +283,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   SessionEntry& entry = *named;
   const bool is_open = entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.version >= kBundleVersion;
   if (!is_open || entry.wire_generation != join.generation) return drop(DropReason::kOldGeneration);
-  // As any packet that names the session's generation, a join says where the session's peer is.
+  // Like every packet that names the session's generation, a join may bind the session to its sender.
   if (endpoint_.is_lost_peer(entry, from) && !endpoint_.bind_again(entry, from)) return;
   if (entry.peer != from || from == kNoPeer) return drop(DropReason::kForeignSender);
   Association* a = associations_.of(from, join.association, join.epoch);
@@ -290,7 +291,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   if (entry.association != nullptr && entry.association != a) {
     if (static_cast<int32_t>(head.stamp - entry.join_stamp) <= 0) return drop(DropReason::kDuplicate);
     leave(entry);
-    entry.session->on_link_lost(now_ns_);  // what was sent in the other one is not heard there
+    entry.session->on_link_lost(now_ns_);  // what was sent through the old association is not received there
   }
   entry.join_stamp = head.stamp;
   if (entry.association == nullptr) {
@@ -301,7 +302,7 @@ void Bundles::on_join_request(const BundleHead& head, RawRecord record, const Jo
   }
   std::byte* at = calls_.write(
       *a, {.session = join.session, .number = 0, .bytes = JoinRecord::kBytes, .kind = RecordKind::kJoined});
-  if (at == nullptr) return;  // its peer asks again; until it knows, it takes no records
+  if (at == nullptr) return;  // no room for the answer: the peer asks again, and takes no records until then
   JoinRecord{entry.remote_generation, a->index, a->epoch, hot.handle}.write(at);
   hot.remote_handle = join.session;
   hot.association = a;

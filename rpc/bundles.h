@@ -1,12 +1,12 @@
-// Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need of it: frames of the transport,
-// leases of received frames, associations and how sessions join them.
+// Bundles: the endpoint's small calls (rpc/protocol/small_calls.h), and what they need from the endpoint: frames of the
+// transport, leases of received frames, associations, and how sessions join them.
 //
-// Joining. Both sides agreed on version 2 when the session was opened; then its opener sends a join by a bundle, again
-// and again until it is answered (JoinRecord in rpc/wire/bundle.h). It is taken from the session's peer alone, and only
-// with the session's generation, which only the peer was told. A session leaves its association when it ends or breaks,
-// or when the connection that it goes by ends. The two sides may differ in that: an association that does not answer
-// joins may have ended at the peer, so the session tries another one. Of a session's joins the one that was sent last
-// counts.
+// Joining. Both sides agreed on version 2 when the session was opened. Then the session's opener sends a join in a
+// bundle, and repeats it until it is answered (JoinRecord in rpc/wire/bundle.h). A join is taken only from the
+// session's peer, and only with the session's generation, which only the peer was told. A session leaves its
+// association when the session ends or breaks, or when its connection ends. The two sides may leave at different times:
+// if an association does not answer joins, it may have ended at the peer, so the session tries another one. If a
+// session sent several joins, the last one counts.
 #ifndef SKUA_RPC_BUNDLES_H_
 #define SKUA_RPC_BUNDLES_H_
 
@@ -27,12 +27,13 @@ namespace skua::rpc {
 
 struct SessionEntry;
 
-/// Received frames that are lent in pieces: a frame goes back when its last piece does. Thread: the endpoint's.
+/// Received frames that are lent in pieces. A frame goes back to the transport when its last piece was returned.
+/// Thread: the endpoint's.
 class FrameLeases final : public LeaseOwner {
  public:
   explicit FrameLeases(EndpointImpl& endpoint) : endpoint_(endpoint), current_(take()) { adopt_thread(); }
 
-  /// The frame that is being handled; end() ends that.
+  /// The frame with this buffer is being handled, until end().
   void begin(RxBufferId buffer) {
     current_buffer_ = buffer;
     lent_[current_] = 1;
@@ -41,7 +42,7 @@ class FrameLeases final : public LeaseOwner {
     ++lent_[current_];
     return {piece, this, current_};
   }
-  /// True: pieces of it are still lent.
+  /// True: pieces of the frame are still lent. False: the frame went back to the transport.
   [[nodiscard]] bool end() {
     if (--lent_[current_] > 0) {
       buffers_[current_] = current_buffer_;
@@ -59,11 +60,11 @@ class FrameLeases final : public LeaseOwner {
   void release(RxBufferId buffer);
 
   EndpointImpl& endpoint_;
-  // By number: a frame's buffer, and how many pieces of it are lent, and one while it is being handled.
+  // By a frame's number: its buffer, and the count of lent pieces (one more while the frame is being handled).
   std::vector<RxBufferId> buffers_;
   std::vector<uint32_t> lent_;
   std::vector<uint32_t> free_;
-  // Of the frame that is being handled, or will be.
+  // Number and buffer of the frame that is being handled, or of the next one.
   uint32_t current_;
   RxBufferId current_buffer_ = kNoBuffer;
 };
@@ -75,10 +76,10 @@ class Bundles final {
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
 
-  /// Before the packets of a burst of many peers are handled: what they need of memory is fetched ahead.
+  /// Call it before the packets of a burst of many peers are handled: it prefetches the memory that they need.
   void look_ahead(std::span<const RxPacket> burst);
-  /// The packet at that place of a burst, a bundle; its buffer is the transport's again when all leases of it are gone.
-  /// `of_many`: look_ahead() has seen the burst.
+  /// Handles the packet at `at` of the burst, which is a bundle. Its buffer goes back to the transport when all leases
+  /// of it are gone. `of_many`: look_ahead() has seen this burst.
   void on_packet(std::span<const RxPacket> burst, size_t at, bool of_many);
   [[nodiscard]] bool in_packet() const { return in_packet_; }
   void send_all() {
@@ -100,11 +101,11 @@ class Bundles final {
   void remove(uint32_t index) {
     if (index <= hots_mask_) hots_[index] = &nobody_;
   }
-  /// Asks the peer to let the session join; again after a while (SessionEntry::next_join_ns).
+  /// Asks the peer to let the session join, and sets when to ask again (SessionEntry::next_join_ns).
   void join(SessionEntry& entry);
-  /// Small calls in flight go on as large ones.
+  /// The session leaves its association. Its small calls in flight go on as large ones.
   void leave(SessionEntry& entry);
-  /// At a turn's end.
+  /// Frees associations that have ended. At a turn's end.
   void bury_ended() { associations_.bury(); }
 
   // --- Calls
@@ -112,10 +113,10 @@ class Bundles final {
   [[nodiscard]] const SmallCalls<Bundles>& calls() const { return calls_; }
 
   // --- Driver of SmallCalls
-  /// Of an index that is none it may be another session's: whoever was told the index looks at `handle`.
+  /// For an index that does not exist this may be another session: compare its `handle` with the one wanted.
   [[nodiscard]] const SessionHot& hot(uint32_t index) const { return *hots_[index & hots_mask_]; }
   [[nodiscard]] SessionHot& hot(uint32_t index) { return *hots_[index & hots_mask_]; }
-  /// The same of a handle, whose index is in its low bits.
+  /// As hot(), for a handle: the index is in its low bits.
   [[nodiscard]] SessionHot& hot_of(uint32_t handle) { return hot(handle); }
   [[nodiscard]] Association* association(uint32_t index, uint32_t epoch, PeerId peer) {
     return associations_.find(index, epoch, peer);
@@ -139,18 +140,18 @@ class Bundles final {
     if (!current_lends_) [[unlikely]] {
       parts = copy_out(hot, bytes);
       if (parts.owner != nullptr) return true;
-      // Without memory to copy to, lending above the watermark is the lesser evil.
+      // There is no memory for a copy. Lending above the watermark is better than losing the record.
       if (!current_is_lendable_) return false;
     }
     zero_copy_bytes_ += bytes.size();
     parts = leases_.lend(bytes);
     return true;
   }
-  /// What is worth a burst of its own. Where handlers gather requests, smaller bundles wait for each other; on a stream
-  /// a burst is a system call, so all of them do. Where many peers have a call or two each, what they get leaves
-  /// together, at the end of what was received together.
+  /// A bundle with so many records is sent as a burst of its own; smaller ones wait. Where handlers gather requests,
+  /// smaller bundles wait for each other. On a stream a burst is a system call, so all bundles wait. Where many peers
+  /// have a call or two each, their answers leave together, at the end of the received burst.
   [[nodiscard]] uint32_t group_records() const { return waits_for_others_ ? few_records_ : group_records_; }
-  /// Handlers gather requests, or do not.
+  /// Sets whether handlers gather requests (Endpoint::on_burst_end).
   void gather(bool is) {
     group_records_ = is_stream_ ? UINT32_MAX : is ? kGatheredRecords : 1;
     few_records_ = std::max(group_records_, kFewRecords);
@@ -173,11 +174,11 @@ class Bundles final {
 
  private:
   static constexpr uint32_t kGatheredRecords = 8;
-  /// Bundles of fewer records wait for those behind them in the burst.
+  /// In a burst of many peers, bundles with fewer records wait for those behind them.
   static constexpr uint32_t kFewRecords = 4;
   static constexpr uint32_t kJoinsPerAssociation = 3;
 
-  /// time_of_code(): most requests have the code of the one before.
+  /// time_of_code(), remembered: most requests have the same code as the one before.
   [[nodiscard]] DurationNs time_of(uint8_t code) {
     if (code != time_code_) [[unlikely]] {
       time_code_ = code;
@@ -187,7 +188,7 @@ class Bundles final {
   }
   [[gnu::always_inline]] inline void fetch_for(size_t at, size_t count) const;
   void refuse(SessionHot& hot, uint32_t number, uint8_t method);
-  /// Nobody's: there is no memory.
+  /// Copies `bytes` to pool memory. The result has no owner if there is no memory.
   LeaseParts copy_out(const SessionHot& hot, ByteSpan bytes);
   [[nodiscard]] Session& session_of(const SessionHot& hot);
   void on_join_request(const BundleHead& head, RawRecord record, const JoinRecord& join, PeerId from);
@@ -203,22 +204,22 @@ class Bundles final {
   const bool is_stream_;
   uint32_t group_records_ = 1;
   uint32_t few_records_ = kFewRecords;
-  bool waits_for_others_ = false;  // the bundle that is being handled, if it has few records
+  bool waits_for_others_ = false;  // whether the bundle that is being handled waits if it has few records
   SessionHot nobody_;
-  // By index, a power of two of them: the index needs no bound, only a mask.
+  // By session index. The size is a power of two, so a mask makes every index valid without a check.
   std::vector<SessionHot*> hots_{&nobody_};
   uint32_t hots_mask_ = 0;
   Associations associations_;
   FrameLeases leases_;
   SmallCalls<Bundles> calls_;
-  /// What a packet of a burst of many peers will need: who its first record, mostly its only one, is for. A claim: only
-  /// prefetches come of it.
+  /// The session and number that the first (mostly the only) record of a packet is for. Not checked yet; used only for
+  /// prefetches.
   struct Ahead {
-    uint32_t session = 0;  // index of its handle
+    uint32_t session = 0;  // index in the session's handle
     uint32_t number = 0;
   };
   std::array<Ahead, kBurstMax> ahead_;
-  // Frames that are written, and not sent yet.
+  // Frames that are written and not sent yet.
   std::array<TxFrame, kBurstMax> out_;
   size_t out_count_ = 0;
   // The bundle being handled.
@@ -227,7 +228,7 @@ class Bundles final {
   bool current_is_lendable_ = false;
   PeerId current_from_ = kNoPeer;
   uint64_t zero_copy_bytes_ = 0;
-  // Of the last request.
+  // The time-out of the last request, and its code.
   DurationNs time_ns_ = 0;
   uint8_t time_code_ = 0;
 };

@@ -13,8 +13,8 @@ namespace skua::rpc {
 namespace {
 
 constexpr size_t kMailboxTasksPerTurn = 256;
-/// How often a spinning endpoint looks at the wire in a turn that finds nothing, and how many such turns make a full
-/// one. A look is a system call on some transports.
+/// For a spinning endpoint that finds nothing: how often it looks at the wire in a turn, and after how many such turns
+/// it makes a full turn. On some transports a look is a system call.
 struct IdleSpin {
   uint32_t looks;
   uint32_t turns_per_full_turn;
@@ -22,7 +22,7 @@ struct IdleSpin {
 constexpr IdleSpin kSpinByCalls{.looks = 1, .turns_per_full_turn = 8};
 constexpr IdleSpin kSpinInMemory{.looks = 16, .turns_per_full_turn = 4};
 
-/// Different for each endpoint and each of its lives, so that session generations do not meet again.
+/// Different for each endpoint and each of its incarnations, so that session generations do not repeat.
 uint64_t seed_of(uint64_t seed, TimeNs now, const EndpointIdentity& self) {
   uint64_t out = mix64(seed) ^ mix64(static_cast<uint64_t>(now)) ^ mix64(self.incarnation + 1);
   for (uint8_t byte : self.uuid.bytes) out = mix64(out ^ byte);
@@ -203,7 +203,8 @@ EndpointImpl::~EndpointImpl() {
   check_thread();
   SKUA_CHECK(!in_turn_, "an endpoint was destroyed from inside its own poll()");
   shutting_down_ = true;
-  // Tasks may hold reply tokens, leases and messages of ours: after close() no more come, and these run out here.
+  // Waiting tasks may hold this endpoint's reply tokens, leases and messages. After close() no tasks are added, so this
+  // destroys all of them.
   mailbox_->close();
   absl::AnyInvocable<void()> task;
   while (mailbox_->take(task)) task = nullptr;
@@ -282,10 +283,10 @@ size_t EndpointImpl::poll() {
   return turn(receive());
 }
 
-/// The clock was read before the wire was looked at: what has come does not wait for it.
+/// The clock was read before the packets were received, so packets do not wait for the clock.
 size_t EndpointImpl::turn(size_t received) {
   size_t work = received;
-  // Of a connection that came or went the sessions hear first, and then what it brought.
+  // With connections: sessions hear of a connection that came or went before they get the packets that it brought.
   if (capabilities_.connected) work += handle_links();
   if (received > 0) {
     counters_.packets_received += received;
@@ -293,9 +294,9 @@ size_t EndpointImpl::turn(size_t received) {
     tell_burst_end();
     bundles_.send_all();
   }
-  // Whatever can wait comes behind what others wait for.
+  // Without connections, link events can wait until the packets are handled.
   if (!capabilities_.connected) work += handle_links();
-  // Mostly there is nothing of the rest, and a look at it is cheaper than a call.
+  // Mostly none of the following has work; a check here is cheaper than a call.
   if (!mailbox_->empty()) work += run_mailbox();
   if (one_sided_ != nullptr) {
     if (const size_t read = run_reads(); read > 0) {
@@ -324,8 +325,8 @@ bool EndpointImpl::nothing_to_do() const {
 size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   SKUA_CHECK(!in_turn_, "poll_or_wait() was called from a handler or completion");
   in_turn_ = true;
-  // Who does not spin, sleeps first and looks at the wire only when that has something: no fruitless receive in each
-  // round.
+  // An endpoint that does not spin sleeps first, and looks at the wire only when the wire has something. This saves a
+  // fruitless receive in each turn.
   const DurationNs spin_ns = capabilities_.wakes_on_receive ? spin_policy_.spin_ns() : options_.spin_ns;
   const bool spins = spin_ns > 0 || !capabilities_.wakes_on_receive;
   bool slept = false;
@@ -337,7 +338,8 @@ size_t EndpointImpl::poll_or_wait(DurationNs max_wait_ns) {
   }
   now_ns_ = clock_.now_ns();
   size_t received = receive();
-  // While it spins, most turns find nothing: they look at the wire alone, and at the clock and the rest now and then.
+  // While it spins, most turns find nothing. These turns look only at the wire; the clock and the rest wait for a full
+  // turn.
   const IdleSpin& spin = capabilities_.receives_in_memory ? kSpinInMemory : kSpinByCalls;
   if (spins && received == 0 && ++idle_turns_ % spin.turns_per_full_turn != 0 && nothing_to_do()) {
     for (uint32_t i = 1; i < spin.looks && received == 0; ++i) received = receive();
@@ -367,7 +369,7 @@ void EndpointImpl::transmit_between_turns() {
   in_turn_ = false;
 }
 
-/// Until there is traffic, a timer is due, or somebody wakes us.
+/// Sleeps until there is traffic, a timer is due, another thread wakes the endpoint, or `max_wait_ns` has passed.
 void EndpointImpl::sleep(DurationNs max_wait_ns) {
   const TimeNs next = next_timer_ns();
   const DurationNs until_timer = next == kTimeNever ? max_wait_ns : next - now_ns_;
@@ -394,7 +396,7 @@ Endpoint::Balance EndpointImpl::balance() const {
   out.handlers = handlers_running_;
   out.lent_buffers = lent_count_;
   out.pool_buffers = buffers_.outstanding_count() - std::min(buffers_.outstanding_count(), retained.requests);
-  // A response may come from the heap instead of the pool, so fewer may be retained than counted.
+  // A response may come from the heap instead of the pool, so fewer messages may be counted than are retained.
   out.messages = messages_.outstanding_count() - std::min(messages_.outstanding_count(), retained.responses);
   return out;
 }

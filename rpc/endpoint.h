@@ -1,4 +1,4 @@
-// Endpoint: the engine's event loop on one thread, and all that an application sees of it.
+// Endpoint: the engine's event loop on one thread, and the engine's public interface.
 //
 //            application                                        application
 //                |  call(session, method, message, completion)      ^  handler(IncomingCall: lease + reply token)
@@ -8,22 +8,22 @@
 //                |  tx_burst, reap                                  |  rx_burst, release
 //             Transport (sim, tcp, dpdk, verbs), handed in by main
 //
-// Threads. An endpoint belongs to the thread that made it (or called adopt_thread()). Every entry
-// point checks this, in every build, and aborts with a message that says so; only post(), Mailbox
-// and ReplyToken may be used elsewhere. A thread may own several endpoints. Nothing is global.
+// Threads. An endpoint belongs to the thread that made it, or to the thread that called adopt_thread() last. Entry
+// points check this, in every build, and abort with a message that says so. Other threads may use only post(), Mailbox
+// and ReplyToken. A thread may own several endpoints. There is no global state.
 //
 // Time. Every call has a deadline. poll() reads the clock once per turn.
 //
-// Exceptions. What a handler, a completion or an observer throws ends the program.
+// Exceptions. An exception that a handler, a completion or an observer throws ends the program.
 //
 // Outcomes of a call, as absl::Status codes:
 //   OK                    the handler's answer is in CallResult::response
 //   any                   the handler's own status (CallResult::from_peer is true)
 //   DEADLINE_EXCEEDED     the deadline passed; the handler may or may not have run
 //   UNAVAILABLE           the peer is gone or cannot be reached; the message carries the evidence
-//   ABORTED               the peer restarted while the call was in flight: it may have executed
+//   ABORTED               the peer restarted while the call was in flight; the handler may have run
 //   CANCELLED             cancel() was called, or the session was closed
-//   RESOURCE_EXHAUSTED    a bound was reached here or there; the message says which
+//   RESOURCE_EXHAUSTED    a limit was reached on this side or at the peer; the message says which
 // CallResult::may_have_executed tells whether the request can have reached the handler.
 #ifndef SKUA_RPC_ENDPOINT_H_
 #define SKUA_RPC_ENDPOINT_H_
@@ -54,47 +54,48 @@ class EndpointMailbox;
 class Mailbox;
 class MemoryAccess;
 
-/// Names what kind of request a message is; served by handlers. Below kMethodMax.
+/// Names the kind of a request: each handler serves one method. Below kMethodMax.
 using MethodId = uint16_t;
 inline constexpr MethodId kMethodMax = 256;
-/// The engine's own (EndpointOptions::rehearsal_interval_ns).
+/// The method of the engine's own calls (EndpointOptions::rehearsal_interval_ns). An application cannot serve it.
 inline constexpr MethodId kRehearsalMethod = kMethodMax - 2;
 
-/// A session, by index and generation: using one that was closed is refused, never confused with a
-/// newer one.
+/// A session, by index and generation. The index may be used again for a newer session; the generation tells the two
+/// apart, so an id of a closed session is refused.
 struct SessionId {
   uint32_t index = UINT32_MAX;
   uint32_t generation = 0;
   bool operator==(const SessionId&) const = default;
 };
 
-/// A call in flight; for cancel(). Stale ids are ignored. What the fields mean is the endpoint's.
+/// A call in flight; for cancel(). Ids of completed calls are ignored. Only the endpoint interprets the fields.
 struct CallId {
   uint32_t index = UINT32_MAX;
   uint32_t generation = 0;
   uint32_t number = 0;
 };
 
-/// status, response (a Lease, empty unless OK), from_peer, may_have_executed.
+/// Fields: status, response (a Lease, empty unless OK), from_peer, may_have_executed.
 using CallResult = CallOutcome;
 
-/// Runs on the endpoint's thread, exactly once per accepted call, from inside poll(), cancel() or
-/// close(); never from inside call(). Captures of up to two pointers are kept without allocating, if they are trivially
-/// copyable.
+/// Receives the outcome of a call. Runs on the endpoint's thread, exactly once per accepted call, from inside poll(),
+/// cancel() or the endpoint's destructor; never from inside call(). Captures of up to two pointers are stored without
+/// an allocation if they are trivially copyable.
 using CompletionFn = OneShot<CallResult>;
 
 struct CallOptions {
-  /// From now; not more than an hour.
+  /// Counted from now; above 0 and at most one hour.
   DurationNs timeout_ns = 5 * kSecond;
-  /// No answer is wanted: the completion runs with OK once the peer has the message.
+  /// The caller wants no answer: the completion runs with OK once the peer has the message.
   bool one_way = false;
-  /// What the endpoint's clock said a moment ago, for callers that just read it; 0: it is read again (outside of poll()).
+  /// A recent reading of the endpoint's clock, for callers that have just read it. 0: call() reads the clock itself,
+  /// unless it is called from inside poll().
   TimeNs now_ns = 0;
 };
 
-/// The duty to answer one call. Move-only; answer once, now or later, from any thread. Dropping it
-/// unanswered answers INTERNAL ("the handler dropped its reply token"). After the endpoint is gone
-/// answers are discarded.
+/// The duty to answer one call. Move-only. Answer it once, at once or later, from any thread. A token that is destroyed
+/// unanswered answers INTERNAL ("the handler dropped its reply token"). Answers given after the endpoint's end are
+/// discarded.
 class ReplyToken {
  public:
   ReplyToken() = default;
@@ -114,18 +115,19 @@ class ReplyToken {
     if (mailbox_ != nullptr) dropped();
   }
 
-  /// Answers OK with `message` (may be null: empty). On another thread the answer travels through
-  /// the endpoint's mailbox, waiting for room there if need be.
+  /// Answers OK with `message` (null: an empty answer). On another thread the answer travels through the endpoint's
+  /// mailbox; if the mailbox is full, the call waits for room.
   void reply(MessagePtr message);
-  /// The same with a copy of `bytes`. Up to kFewBytesMax of them cost no message.
+  /// Answers OK with a copy of `bytes`. Up to kFewBytesMax bytes need no message buffer.
   void reply(ByteSpan bytes);
-  /// Answers with an error; its message is sent along (the first 1,024 bytes).
+  /// Answers with an error. The first 1,024 bytes of its message are sent along.
   void fail(const absl::Status& status);
-  /// A part of what the caller's answers may take of memory (EndpointOptions::answers_limit_bytes), for an answer
-  /// whose bytes nothing else bounds: to be dropped with these bytes, which is when the caller has them, or is gone.
-  /// Nothing: its earlier answers have taken all. On the endpoint's thread, before the answer.
+  /// Reserves `bytes` of the caller's share of EndpointOptions::answers_limit_bytes. It is meant for answers whose size
+  /// has no other bound. Let the returned lease live as long as the answer's bytes: they are released when the caller
+  /// has the answer, or is gone. nullopt: the caller's earlier answers have used up the share. Call this on the
+  /// endpoint's thread, before answering.
   [[nodiscard]] std::optional<Lease> reserve(size_t bytes);
-  /// False once answered or moved from.
+  /// False once the token was answered or moved from.
   explicit operator bool() const { return mailbox_ != nullptr; }
 
  private:
@@ -133,7 +135,7 @@ class ReplyToken {
   friend class EndpointImpl;
   ReplyToken(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num)
       : mailbox_(mailbox), session_(session), slot_(slot), req_num_(req_num) {}
-  /// The same for one that is empty.
+  /// As the constructor, for a token that is empty.
   void fill(EndpointMailbox* mailbox, SessionId session, uint32_t slot, uint32_t req_num) {
     mailbox_ = mailbox;
     session_ = session;
@@ -146,19 +148,19 @@ class ReplyToken {
   void answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message);
   void dropped();
 
-  EndpointMailbox* mailbox_ = nullptr;  // held (EndpointMailbox::hold)
+  EndpointMailbox* mailbox_ = nullptr;  // each token holds it (EndpointMailbox::hold)
   SessionId session_;
   uint32_t slot_ = 0;
   uint32_t req_num_ = 0;
 };
 
-/// One request as a handler gets it.
+/// One request, as its handler receives it.
 struct IncomingCall {
   SessionId session;
   MethodId method = 0;
-  /// Then `reply` is empty. Only of methods that are served with ServeOptions::one_way.
+  /// True: `reply` is empty. Only methods served with ServeOptions::one_way receive such requests.
   bool one_way = false;
-  /// On this endpoint's clock; kTimeNever if the caller set none that the header can carry.
+  /// By this endpoint's clock. kTimeNever: the caller's deadline does not fit the header.
   TimeNs deadline_ns = kTimeNever;
   /// When the engine took the request from the transport.
   TimeNs received_ns = 0;
@@ -166,24 +168,25 @@ struct IncomingCall {
   ReplyToken reply;
 };
 
-/// Runs on the endpoint's thread from inside poll(). May make calls, answer, keep the lease; must
-/// not block.
+/// Runs on the endpoint's thread from inside poll(). It may make calls, answer now or later, and keep the lease. It
+/// must not block.
 using HandlerFn = absl::AnyInvocable<void(IncomingCall&&)>;
 
 struct ServeOptions {
-  /// The handler takes one-way calls, too, whose reply token is empty. Others get FAILED_PRECONDITION and do not reach it.
+  /// True: the handler also takes one-way calls, whose reply token is empty. False: the engine answers one-way calls
+  /// with FAILED_PRECONDITION, and they do not reach the handler.
   bool one_way = false;
 };
 
-/// What happened to a session. Runs on the endpoint's thread.
+/// What happened to a session. The observer runs on the endpoint's thread.
 struct SessionEvent {
   enum class Kind : uint8_t {
-    kConnected,    // opened by us, and ready
-    kAccepted,     // opened by a peer
-    kBroken,       // lost; calls in flight got their outcome; reconnecting if we opened it
+    kConnected,    // a session that we opened is ready
+    kAccepted,     // a peer opened the session
+    kBroken,       // a session that we opened was lost; calls in flight got their outcome; the endpoint reconnects
     kReconnected,  // ready again, with a new generation at the peer
-    kLinkLost,  // the transport's connection broke; the session stands and repeats what was in flight over the next one
-    kClosed,    // gone for good; `why` says why
+    kLinkLost,     // the connection broke; the session lives on, and repeats over the next one what was in flight
+    kClosed,       // the session has ended for good; `why` says why
   };
   Kind kind = Kind::kClosed;
   SessionId session;
@@ -194,46 +197,49 @@ using SessionEventFn = absl::AnyInvocable<void(const SessionEvent&)>;
 
 struct EndpointOptions {
   ProtocolOptions protocol;
-  /// Sessions this endpoint holds at most, its own and accepted ones.
+  /// Limit for all sessions of this endpoint: those that it opened and those that it accepted.
   uint32_t sessions_max = 1024;
-  /// The last so many of them are for the endpoint's own sessions, and for those that keep_for() takes.
+  /// So many of sessions_max are reserved for sessions that this endpoint opens, and for peers that keep_for() accepts.
   uint32_t sessions_reserved = 0;
-  /// Of sessions_max, those that one peer opened; beyond it its offers are refused with RESOURCE_EXHAUSTED.
+  /// Limit for sessions that one peer opened. Further offers of the peer are refused with RESOURCE_EXHAUSTED.
   uint32_t sessions_per_peer_max = 1024;
-  /// And those that peers at one host opened.
+  /// Limit for sessions that all peers at one host opened.
   uint32_t sessions_per_host_max = 1024;
-  /// And accepted ones that no packet came for yet: beyond it the oldest goes.
+  /// Limit for accepted sessions from which no packet came yet. When it is reached, a further offer ends the oldest
+  /// session of the source that has most of them.
   uint32_t sessions_unproven_max = 256;
-  /// Calls accepted and not yet completed, over all sessions.
+  /// Limit for calls that were accepted and have not completed, over all sessions.
   uint32_t calls_max = 1u << 16;
-  /// Handlers running or deferred, over all sessions; beyond it requests are refused with
+  /// Limit for handlers that run or have not answered yet, over all sessions. Further requests are refused with
   /// RESOURCE_EXHAUSTED.
   uint32_t handlers_max = 1u << 16;
-  /// Tasks waiting in the mailbox.
+  /// Limit for tasks that wait in the mailbox.
   uint32_t mailbox_max = 1u << 14;
-  /// Message memory (assembly of large messages, copies of lent packets).
+  /// Limit for message memory: the assembly of large messages, and copies of lent packets.
   size_t memory_limit_bytes = size_t{1} << 30;
-  /// Memory that answers may take until their callers have them, as far as handlers reserve it (ReplyToken::reserve).
+  /// Limit for the memory of answers that their callers do not have yet. Counts only what handlers reserve
+  /// (ReplyToken::reserve).
   size_t answers_limit_bytes = size_t{1} << 30;
-  /// poll_or_wait() spins this long after the last work before it sleeps, as long as that mostly pays (spin_policy.h);
-  /// kTimeNever: never sleep (`busy` polling).
+  /// poll_or_wait() spins this long after the last work before it sleeps; it spins less when spinning mostly finds no
+  /// work (spin_policy.h). kTimeNever: never sleep (`busy` polling).
   DurationNs spin_ns = 50 * kMicrosecond;
-  /// Without calls of the application's, an endpoint that never sleeps makes a small one of its own to one of its peers
-  /// in turn so often, so that the processors of both keep at hand what a call needs. 0: never.
+  /// An endpoint that never sleeps, and whose application makes no calls, makes a small call of its own this often, in
+  /// turn on each session that it opened. This keeps the code and data of a call in the caches of both processors.
+  /// 0: never.
   DurationNs rehearsal_interval_ns = 10 * kMillisecond;
-  /// Accept sessions opened by peers.
+  /// Whether peers may open sessions to this endpoint.
   bool accept_sessions = true;
-  /// Small calls share packets with peers that can (protocol version 2), where the transport has frames.
+  /// Small calls share packets (bundles). This needs protocol version 2 at the peer, and a transport with frames.
   bool bundles = true;
-  /// The wire to any peer detects damage by itself: shared memory, say. Large messages have no checksums then in
-  /// sessions whose peer says the same.
+  /// True: the wire to every peer detects damage by itself (shared memory, for example). Large messages then carry no
+  /// checksums in sessions whose peer says the same.
   bool trusted_wire = false;
-  /// For simulations only, which must repeat exactly: above 0, session generations and nonces follow from it, so that
-  /// whoever knows it can guess them. 0: the system draws them. tests/tidy fails when a program sets it.
+  /// For simulations only, which must repeat exactly. Above 0, session generations and nonces follow from this seed, so
+  /// anybody who knows the seed can guess them. 0: the system draws them. tests/tidy fails if a program sets this.
   uint64_t simulation_seed = 0;
 };
 
-/// Always-on counters of one endpoint; see counters().
+/// Counters of one endpoint, always on; see counters().
 struct EndpointCounters {
   uint64_t calls_started = 0;
   uint64_t calls_completed = 0;
@@ -241,27 +247,29 @@ struct EndpointCounters {
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   uint64_t retransmits = 0;
-  /// Payload bytes the engine copied on receive (assembly, copy-out above the watermark);
-  /// transports count their own.
+  /// Payload bytes that the engine copied on receive: assembly, and copies of lent packets above the watermark.
+  /// Transports count their own copies.
   uint64_t rx_copied_bytes = 0;
-  /// And on transmit: pieces of large messages, where the wire copies what it is given anyhow.
+  /// Payload bytes that the engine copied on transmit: pieces of large messages, where the wire copies its input
+  /// anyhow.
   uint64_t tx_copied_bytes = 0;
-  /// Payload bytes handed to the application where the transport put them.
+  /// Payload bytes given to the application in the transport's receive buffer.
   uint64_t rx_zero_copy_bytes = 0;
   uint64_t leases_copied_out = 0;
-  /// Of messages read from peers' memory (rpc/transport/one_sided.h): bytes, and messages that went in packets after all.
+  /// Bytes of messages read from peers' memory (rpc/transport/one_sided.h).
   uint64_t rx_read_bytes = 0;
+  /// Messages that such a read failed for; they were sent in packets instead.
   uint64_t reads_failed = 0;
   uint64_t sessions_broken = 0;
   uint64_t sessions_reconnected = 0;
   uint64_t stale_replies = 0;
   uint64_t requests_refused = 0;
-  /// Packets dropped, by reason; index with DropReason.
+  /// Packets dropped, by reason. The index is a DropReason.
   std::array<uint64_t, kDropReasonCount> drops{};
 };
 
-/// Thread: see the head of this file; destroyed on the owner's thread, outside poll(). The transport, the clock and everything captured by handlers
-/// must outlive the endpoint; leases and messages made from it must not.
+/// Thread: see the head of this file. Destroy it on the owner's thread, outside poll(). The transport, the clock and
+/// everything that handlers capture must outlive the endpoint. Leases and messages made from the endpoint must not.
 class Endpoint {
  public:
   Endpoint(Transport& transport, const Clock& clock, const EndpointOptions& options);
@@ -269,103 +277,107 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  /// Makes the calling thread the owner. Only while no other thread uses the endpoint (hand-over
-  /// from main to a worker).
+  /// Makes the calling thread the owner (hand-over from main to a worker). No other thread may use the endpoint
+  /// meanwhile.
   void adopt_thread();
 
-  /// Requests for `method` go to `handler`; one handler per method. Null: to nobody any more. Before the first poll().
+  /// Requests for `method` go to `handler`. A method has one handler; null removes it. Call this before the first
+  /// poll().
   void serve(MethodId method, HandlerFn handler, const ServeOptions& options = {});
+  /// Sets the observer of session events, the only one. It replaces an earlier observer.
   void on_session_event(SessionEventFn observer);
-  /// Whether a session that claims to be of `peer` may have one of sessions_reserved. A claim: who lies is to be found
-  /// out and closed.
+  /// `may_have` says whether an accepted session may use one of sessions_reserved. The identity is only what the peer
+  /// claims. The application has to check the claim in another way, and close the session if it is false.
   void keep_for(absl::AnyInvocable<bool(const EndpointIdentity& peer) const> may_have);
-  /// For handlers that gather requests to answer them together: `observer` runs behind the handlers of a burst, or of a
-  /// large bundle, before their answers are sent and before a completion runs; so several times in a turn, and in a
-  /// turn that received something at least once. Before the first poll().
+  /// For handlers that gather requests and answer them together. `observer` runs after the handlers of a burst, or of a
+  /// large bundle, and before their answers are sent and before a completion runs. So it may run several times in a
+  /// turn, and runs at least once in a turn that received something. Call this before the first poll().
   void on_burst_end(absl::AnyInvocable<void()> observer);
 
   // --- Sessions ------------------------------------------------------------------------------------------------------
-  /// Opens a session by packets on the transport itself, retrying until it stands or is closed. Calls may be made at once; they
-  /// wait for the connection within their deadlines and connect_timeout; once that has passed, they fail at each retry.
-  /// Errors: resolve()'s, RESOURCE_EXHAUSTED (sessions_max).
+  /// Opens a session with packets on the transport itself, and retries until the session is ready or closed. Calls may
+  /// be made at once. They wait for the connection, at most until their deadline or connect_timeout. After
+  /// connect_timeout, waiting calls fail with UNAVAILABLE at each retry.
+  /// Errors: those of Transport::resolve(); RESOURCE_EXHAUSTED (sessions_max).
   absl::StatusOr<SessionId> connect(const Descriptor& peer);
 
-  /// The same with the handshake carried by somebody else (gRPC): send the returned offer to the
-  /// peer's accept_offer(), give its answer to finish_connect(). Calls may be made at once.
+  /// As connect(), but another channel (gRPC) carries the handshake: send the returned offer to the peer's
+  /// accept_offer(), and give its answer to finish_connect(). Calls may be made at once.
   struct Offer {
     SessionId session;
     std::string bytes;
   };
   absl::StatusOr<Offer> begin_connect(const Descriptor& peer);
   absl::Status finish_connect(SessionId session, ByteSpan answer);
-  /// The accepting side: makes the session and returns the answer, which may itself say no. `source`: what all offers
-  /// of one host have in common, as far as whoever carried the offer can tell; for sessions_unproven_max.
+  /// The accepting side: makes the session and returns the answer, which may be a refusal. `source`: a number that all
+  /// offers of one host share, as far as the carrier of the offer can tell; used for sessions_unproven_max.
   std::string accept_offer(ByteSpan offer, uint64_t source = 0);
 
-  /// Completes outstanding calls with CANCELLED, tells the peer once, frees the session.
+  /// Completes outstanding calls with CANCELLED, tells the peer once, and frees the session. The completions run in the
+  /// next poll().
   void close(SessionId session);
   [[nodiscard]] bool is_connected(SessionId session) const;
-  /// Who is at the other end; all zero before the session stands.
+  /// The identity of the peer; all zero before the session is ready.
   [[nodiscard]] EndpointIdentity peer_identity(SessionId session) const;
-  /// The random number of the offer that made the session, which both ends know, and nobody else who does not see their packets; 0: no
-  /// such session. So one end can be asked by another way whether it opened the session.
+  /// The random number of the offer that made the session; 0: no such session. Both ends know it, and otherwise only
+  /// those who see their packets. So an application can ask a peer by another channel whether it opened this session.
   [[nodiscard]] uint64_t session_nonce(SessionId session) const;
   [[nodiscard]] Descriptor local_descriptor() const;
 
   // --- Memory --------------------------------------------------------------------------------------------------------
-  /// Makes application memory known to the transport, once, so that message bodies in it are sent without copying. It stays
-  /// mapped until unregister_memory() or the endpoint's end. Bodies elsewhere may be copied (the transport counts it).
-  /// RESOURCE_EXHAUSTED names the limit and how to raise it.
+  /// Makes application memory known to the transport, once, so that message bodies in it are sent without a copy. The
+  /// memory must stay mapped until unregister_memory() or the endpoint's end. Bodies in other memory may be copied; the
+  /// transport counts such copies. RESOURCE_EXHAUSTED names the limit and how to raise it.
   absl::Status register_memory(MutableByteSpan region);
   void unregister_memory(MutableByteSpan region);
-  /// The transport's operations on peers' memory, for what lends it (rpc/memory_access.h).
+  /// The transport's one-sided operations, for code that lends memory to peers (rpc/memory_access.h).
   [[nodiscard]] MemoryAccess& memory_access();
 
   // --- Calls ---------------------------------------------------------------------------------------------------------
-  /// An empty message from the endpoint's pool.
+  /// An empty message from the endpoint's pool. It must not outlive the endpoint.
   [[nodiscard]] MessagePtr make_message();
-  /// Sends `request`; `completion` runs exactly once unless an error is returned here, and then
-  /// never. Errors: INVALID_ARGUMENT (size, timeout), NOT_FOUND (session closed),
-  /// RESOURCE_EXHAUSTED (which bound).
+  /// Sends `request`. `completion` runs exactly once if OK is returned, and never if an error is returned.
+  /// Errors: INVALID_ARGUMENT (size, timeout), NOT_FOUND (session closed), RESOURCE_EXHAUSTED (the message says which
+  /// limit), CANCELLED (the endpoint is shutting down).
   absl::StatusOr<CallId> call(SessionId session, MethodId method, MessagePtr request, const CallOptions& options,
                               CompletionFn completion);
-  /// The same with a copy of `request`. Up to kFewBytesMax bytes cost no message.
+  /// As above, with a copy of `request`. Up to kFewBytesMax bytes need no message buffer.
   absl::StatusOr<CallId> call(SessionId session, MethodId method, ByteSpan request, const CallOptions& options,
                               CompletionFn completion);
-  /// Completes the call with CANCELLED if it is still in flight. The request's memory is released
-  /// when the transport lets go.
+  /// Completes the call with CANCELLED if it is still in flight. The request's memory is released when the transport no
+  /// longer uses it.
   void cancel(CallId call) noexcept;
 
   // --- The loop ------------------------------------------------------------------------------------------------------
-  /// One turn: mailbox, receive, timers, transmit. Never blocks. Returns the amount of work done
-  /// (0: idle).
+  /// One turn: receive, mailbox, timers, transmit. Never blocks. Returns the amount of work done (0: idle).
   size_t poll() noexcept;
-  /// poll(), and when idle for up to spin_ns sleeps until traffic, a timer, a posted task or `max_wait_ns`.
+  /// As poll(). After spin_ns without work it also sleeps until there is traffic, a timer or a posted task, at most
+  /// `max_wait_ns`.
   size_t poll_or_wait(DurationNs max_wait_ns) noexcept;
-  /// Between turns: sends what is ready to be sent, which else the next turn does.
+  /// Sends what is ready to be sent, instead of leaving that to the next turn. Call it between turns.
   void transmit();
-  /// When poll() must run next even without traffic; kTimeNever if nothing is pending.
+  /// When poll() must run next even without traffic; kTimeNever: nothing is pending.
   [[nodiscard]] TimeNs next_timer_ns() const;
 
-  /// Runs `task` on the endpoint's thread. Thread: any. False (task untouched) when the mailbox is
-  /// full or the endpoint gone.
+  /// Runs `task` on the endpoint's thread. Thread: any. False: the mailbox is full or the endpoint is gone; `task` is
+  /// untouched.
   [[nodiscard]] bool post(absl::AnyInvocable<void()>&& task);
-  /// What other threads hold on to; outlives the endpoint (posting then returns false).
+  /// For other threads to keep. It outlives the endpoint; posting then returns false.
   [[nodiscard]] std::shared_ptr<Mailbox> mailbox() const;
 
   [[nodiscard]] const EndpointCounters& counters() const;
   [[nodiscard]] TimeNs now_ns() const;
   [[nodiscard]] size_t session_count() const;
-  /// No sessions are left but sessions_reserved.
+  /// Only the reserved sessions (sessions_reserved) are left.
   [[nodiscard]] bool is_short_of_sessions() const;
 
-  /// What must be zero when everything has come to rest, for tests.
+  /// For tests: every field must be zero once no work is left.
   struct Balance {
     size_t calls = 0;            // accepted, not completed
-    size_t handlers = 0;         // tokens not answered
+    size_t handlers = 0;         // reply tokens not answered
     size_t lent_buffers = 0;     // transport buffers lent out
-    size_t pool_buffers = 0;     // assembly buffers in use, but for half-received requests given up by their sender
-    size_t messages = 0;         // messages alive, not counting retained responses
+    size_t pool_buffers = 0;     // assembly buffers in use, without half-received requests that their sender gave up
+    size_t messages = 0;         // messages alive, without retained responses
     size_t credits_missing = 0;  // credits not back in their sessions
   };
   [[nodiscard]] Balance balance() const;
@@ -374,14 +386,14 @@ class Endpoint {
   std::unique_ptr<EndpointImpl> impl_;
 };
 
-/// The way into an endpoint from other threads: a bounded queue of tasks.
+/// A bounded queue of tasks, by which other threads reach an endpoint.
 class Mailbox {
  public:
   virtual ~Mailbox() = default;
   /// As Endpoint::post(). Thread: any.
   [[nodiscard]] virtual bool post(absl::AnyInvocable<void()>&& task) = 0;
-  /// Waits for room; false only if the endpoint is gone. Thread: any but an endpoint's (two endpoints that wait for room in
-  /// each other's mailboxes would wait for ever).
+  /// As post(), but waits for room. False only if the endpoint is gone. Thread: any but an endpoint's, because two
+  /// endpoints that wait for room in each other's mailboxes would wait for ever.
   [[nodiscard]] virtual bool post_waiting(absl::AnyInvocable<void()>&& task) = 0;
 };
 

@@ -1,6 +1,6 @@
-// Calls: how they begin, end and are answered. Both ways of one are here: Endpoint::call() tries the small calls'
-// (rpc/bundles.h) and then the large ones' (rpc/protocol/session_caller.h), an answer goes back the way that its sslot
-// knows.
+// Calls: how they begin, end and are answered. There are two ways: Endpoint::call() tries the way of small calls first
+// (rpc/bundles.h), then that of large calls (rpc/protocol/session_caller.h). An answer takes the way that its sslot
+// records.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +22,7 @@ void ReplyToken::dropped() {
   fail(absl::InternalError("the handler dropped its reply token"));
 }
 
-/// Most answers are small, and are given on the endpoint's thread.
+/// Most answers are small, and are given on the endpoint's thread: these take the short way.
 void ReplyToken::reply(MessagePtr message) {
   if (message && reply_small(SentMessage(message))) [[likely]] {
     return;
@@ -64,7 +64,7 @@ std::optional<Lease> ReplyToken::reserve(size_t bytes) {
 
 namespace {
 
-/// A token's hold on its mailbox, on the way through it.
+/// Keeps a token's hold on the mailbox while the answer travels through the mailbox.
 class TokenHold {
  public:
   explicit TokenHold(EndpointMailbox* mailbox) : mailbox_(mailbox) {}
@@ -97,7 +97,7 @@ void ReplyToken::answer(const absl::Status& status, MessagePtr&& message) {
 
 void ReplyToken::answer_from_afar(EndpointMailbox* mailbox, const absl::Status& status, MessagePtr&& message) {
   TokenHold hold(mailbox);
-  // The hold travels with the answer; the endpoint may be gone, then nobody waits for the answer either.
+  // The task keeps the hold. If the endpoint is gone, posting fails; then nobody waits for the answer.
   static_cast<void>(mailbox->post_waiting([hold = std::move(hold), session = session_, slot = slot_, req_num = req_num_,
                                            status, message = std::move(message)]() mutable {
     EndpointImpl* endpoint = hold.mailbox()->endpoint();
@@ -110,7 +110,8 @@ void ReplyToken::answer_from_afar(EndpointMailbox* mailbox, const absl::Status& 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
 namespace {
-/// Of CallId::index: the call is a small one, of the session with the rest of the bits; `number` is its request number.
+/// The highest bit of CallId::index: the call is a small one. The other bits are the session's index, and `number` is
+/// the request number.
 constexpr uint32_t kSmallCall = 1u << 31;
 }  // namespace
 
@@ -129,7 +130,7 @@ bool EndpointImpl::call_small(SessionId session, MethodId method, Sent request, 
     return false;
   }
   id.index = session.index | kSmallCall;
-  id.generation = hot.wire_generation;  // of this connection: the next one numbers its calls anew
+  id.generation = hot.wire_generation;  // names this connection: the next one numbers its calls anew
   ++counters_.calls_started;
   return true;
 }
@@ -155,7 +156,7 @@ absl::StatusOr<CallId> EndpointImpl::call_large(SessionId session, MethodId meth
     return absl::InvalidArgumentError(
         absl::StrCat("request of ", request->size(), " bytes; the limit is ", options_.protocol.message_max_bytes));
   }
-  // A call whose completion runs is over, though its record is not free yet.
+  // A call whose completion is running is over, although its record is not free yet.
   if (calls_in_flight() >= options_.calls_max) {
     return absl::ResourceExhaustedError(
         absl::StrCat("calls in flight reached calls_max (", options_.calls_max, "): wait for completions"));
@@ -209,7 +210,7 @@ absl::StatusOr<CallId> EndpointImpl::call_copied(const CopiedCall& call, ByteSpa
   return call_large(call.session, call.method, message, *call.options, *call.completion);
 }
 
-/// An empty record; it may be one more than there were.
+/// Returns an empty record. Makes one if none is free.
 Call& EndpointImpl::take_call() {
   if (free_calls_.empty()) {
     calls_.push_back(std::make_unique<Call>());
@@ -223,16 +224,16 @@ Call& EndpointImpl::take_call() {
 }
 
 bool EndpointImpl::start_small(Session& session, Call& call) {
-  // The application's completion stays in the record, which cancel() finds.
+  // The application's completion stays in the record, where cancel() finds it.
   CompletionFn completion = [this, &call](CallOutcome&& outcome) {
     call.is_small = false;
     --small_records_;
-    --counters_.calls_completed;  // it is counted where it ends
+    --counters_.calls_completed;  // run_completions() counts it again
     call.outcome = std::move(outcome);
     complete(call);
   };
   const auto method = static_cast<uint8_t>(call.method);
-  session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session says it anew
+  session.hot().hinder(SessionHot::kBusy, false);  // it is this call's turn; the session sets this again if need be
   call.is_small = bundles_.calls().start(session.hot(), method, SentMessage(call.request), call.deadline_ns - now_ns_,
                                          completion, call.small_number);
   if (call.is_small) {
@@ -273,7 +274,7 @@ size_t EndpointImpl::run_completions() {
     ++count;
     ++counters_.calls_completed;
     call->request.reset();
-    // In place: a new call that it makes gets another record.
+    // The record stays in use meanwhile: a new call that the completion makes gets another record.
     ++completing_count_;
     if (call->completion) call->completion(std::move(call->outcome));
     --completing_count_;
@@ -358,7 +359,7 @@ void EndpointImpl::answer(SessionId wire_session, uint32_t slot, uint32_t req_nu
 
 std::optional<Lease> EndpointImpl::reserve_answer(SessionId wire_session, size_t bytes) {
   const SessionEntry& entry = sessions_[wire_session.index];
-  // Of a session that is gone the answer goes nowhere, and at once.
+  // The session is gone: its answer is discarded at once, so it needs no share.
   if (entry.session == nullptr || entry.wire_generation != wire_session.generation) return Lease();
   return answers_.take(payer_of(entry, entry.peer), bytes);
 }

@@ -1,18 +1,18 @@
-// The inside of an Endpoint. One turn of the loop:
+// The implementation of Endpoint. One turn of the loop:
 //
 //      rx_burst -> dispatch to sessions (bundles: and answers) -> link events -> mailbox tasks -> READs -> timers ->
 //      completions
 //      -> tx_burst -> reap, release
 //
-// Sessions say what they want (SessionHost); packets leave when the transport has room: ready sessions wait in a list,
-// and fill one burst after another (TransmitStage). Completions of large calls run at the end of the turn's receive
-// half, so no session is changed under its own feet; those of small calls run where their bundle is read, when the
-// session has put everything down. Sessions are destroyed at the end of the turn for the same reason.
+// Sessions tell the endpoint what they want (SessionHost). Ready sessions wait in a list until the transport has room,
+// and fill one burst after another (TransmitStage). Completions of large calls run after the turn's receive half, so
+// that a completion never changes a session that is just running. Completions of small calls run while their bundle is
+// read, when the session's state is complete. Sessions are destroyed at the end of the turn for the same reason.
 //
-// Files: endpoint.cc (public face, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
-// endpoint_reads.cc (large messages that we read), endpoint_memory.cc (operations on peers' memory that others start),
-// endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, endpoint_rehearsal.cc. Parts that are classes of
-// their own: SessionTable (who is there), TransmitStage (packets of a burst), Bundles (small calls), Loans, ReadPulls.
+// Files: endpoint.cc (public interface, the loop), endpoint_calls.cc, endpoint_packets.cc (receive and transmit),
+// endpoint_reads.cc (large messages that this endpoint reads), endpoint_memory.cc (operations on peers' memory that
+// others start), endpoint_sessions.cc (how sessions begin), endpoint_session_ends.cc, endpoint_rehearsal.cc. Separate
+// classes: SessionTable (the sessions), TransmitStage (packets of a burst), Bundles (small calls), Loans, ReadPulls.
 #ifndef SKUA_RPC_ENDPOINT_IMPL_H_
 #define SKUA_RPC_ENDPOINT_IMPL_H_
 
@@ -56,7 +56,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
                "an endpoint was used from another thread than its owner's: use post(), or "
                "adopt_thread() after a hand-over");
   }
-  /// For entry points that use time: outside a turn the last turn's time may be long past.
+  /// For entry points that use the time. Outside a turn, now_ns_ may be old, so it is set anew.
   void enter(TimeNs known_now_ns = 0) {
     check_thread();
     if (!in_turn_) now_ns_ = known_now_ns == 0 ? clock_.now_ns() : std::max(now_ns_, known_now_ns);
@@ -75,16 +75,16 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void close(SessionId session);
   [[nodiscard]] const SessionEntry* find(SessionId session) const { return sessions_.find(session); }
 
-  /// False: the call is not a small one; nothing has happened. Inline: nobody but Endpoint::call() calls this.
+  /// False: the call is not a small one, and nothing has happened. Inline, because only Endpoint::call() calls this.
   template <typename Sent>
   [[gnu::always_inline]] inline bool call_small(SessionId session, MethodId method, Sent request,
                                                 const CallOptions& options, CompletionFn& completion, CallId& id);
-  /// The same for the engine's own calls: a message with a copy of `bytes`.
+  /// For the engine's own calls: sends a message with a copy of `bytes`.
   bool call_small(SessionId session, MethodId method, ByteSpan bytes, CompletionFn& completion);
   [[gnu::noinline]] absl::StatusOr<CallId> call_large(SessionId session, MethodId method, MessagePtr& request,
                                                       const CallOptions& options, CompletionFn& completion);
-  /// Endpoint::call() of bytes that no sslot can keep. The arguments come together: on the stack, one by one, they
-  /// would cost the calls that need none of this.
+  /// Endpoint::call() with bytes that do not fit an sslot. The arguments are in one struct: passed one by one on the
+  /// stack, they would slow down the small calls.
   struct CopiedCall {
     SessionId session;
     MethodId method;
@@ -93,10 +93,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   };
   [[gnu::noinline]] absl::StatusOr<CallId> call_copied(const CopiedCall& call, ByteSpan request);
   void cancel(CallId call);
-  /// Answers OK. False: the answer is not a small one; nothing has happened.
+  /// Answers OK. False: the answer is not a small one, and nothing has happened.
   template <typename Sent>
   [[gnu::always_inline]] inline bool answer_small(SessionId wire_session, uint32_t req_num, Sent response);
-  /// Answers a request, whatever with; counts it as stale if the session or slot has moved on.
+  /// Answers a request with any status. Counts the answer as stale if the session or sslot is used for something newer.
   void answer(SessionId wire_session, uint32_t slot, uint32_t req_num, const absl::Status& status,
               MessagePtr&& message);
   std::optional<Lease> reserve_answer(SessionId wire_session, size_t bytes);
@@ -129,7 +129,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void call_at(TimeNs when, absl::AnyInvocable<void()> task) override;
 
   Transport& transport_;
-  /// The transport's, by value: looked at for every packet.
+  /// The transport's capabilities, copied because each packet needs them.
   const Capabilities capabilities_;
   const Clock& clock_;
   const EndpointOptions options_;
@@ -144,7 +144,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   friend class Bundles;
   friend class FrameLeases;
 
-  /// Gives lent transport buffers back in bursts.
+  /// Returns lent transport buffers, in bursts.
   class TransportLeases final : public LeaseOwner {
    public:
     explicit TransportLeases(EndpointImpl& endpoint) : endpoint_(endpoint) {}
@@ -158,7 +158,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
    public:
     explicit PoolLeases(EndpointImpl& endpoint) : endpoint_(endpoint), shares_(endpoint.options_.memory_limit_bytes) {}
     void return_lease(uint64_t cookie) override;
-    /// A cookie for `buffer`, to be returned once.
+    /// Keeps `buffer` and returns a cookie for it, to be returned once.
     uint64_t hold(Buffer buffer, const Payer& payer);
     [[nodiscard]] const MemoryShares& shares() const { return shares_; }
 
@@ -179,10 +179,10 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void arm_timer(Session& session, TimeNs when) override;
   bool keep(const Arrival& arrival, Lease& lease) override;
   std::optional<Assembly> assemble(const Session& session, size_t bytes) override;
-  /// Nothing: there is no memory, or none for that payer.
+  /// nullopt: there is no memory, or the payer's share is used up.
   std::optional<Assembly> allocate_for(const Payer& payer, size_t bytes);
-  /// Whose memory a message of the session takes that comes from `from`: who called us. What we asked for ourselves
-  /// is nobody's.
+  /// Whose share a message of the session takes that comes from `from`: the peer's that called us. Answers to our own
+  /// calls count in nobody's share.
   [[nodiscard]] Payer payer_of(const SessionEntry& entry, PeerId from) const;
   Announcement announce(const MessageOwner& owner, const MessagePtr& message) override;
   Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) override;
@@ -268,15 +268,15 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   // endpoint_memory.cc
   bool try_to_post(Operation& operation);
   size_t run_waiting_access();
-  /// False: the completion is not of such an operation.
+  /// False: the completion belongs to no operation of MemoryAccess.
   bool on_access_completion(const OneSidedCompletion& completion);
   void run_task();
   [[nodiscard]] TimeNs next_access_ns() const;
 
   // endpoint_sessions.cc
-  /// For generations and nonces, which nobody may guess, not even from earlier ones.
+  /// A random number for generations and nonces. Nobody may guess it, not even from earlier ones.
   [[nodiscard]] uint64_t secret();
-  /// Gives a new entry its session.
+  /// Makes the session of a new entry.
   void make_session(SessionEntry& entry);
   absl::StatusOr<SessionEntry*> dial(const Descriptor& peer, SessionEntry::State state);
   [[nodiscard]] SessionTerms own_terms() const;
@@ -285,12 +285,12 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   std::string make_offer(SessionEntry& entry);
   SessionAnswer judge_offer(const SessionOffer& offer, PeerId from, uint64_t source, SessionEntry** accepted);
   [[nodiscard]] bool is_bound_elsewhere(const SessionOffer& offer, PeerId from) const;
-  /// Why an offer of `from` is not taken, or is; ends the session that it replaces.
+  /// Whether an offer from `from` may be accepted (OK), or why not. Ends the session that the offer replaces.
   absl::Status make_way(PeerId from, const EndpointIdentity& identity, uint32_t remote_index,
                         uint32_t remote_generation);
-  /// False: the session has ended.
+  /// Binds the session to `from`. False: the session has ended instead.
   bool bind(SessionEntry& entry, PeerId from);
-  /// The same for a session that may have lost its connection before.
+  /// As bind(), for a session whose connection may have broken before.
   bool bind_again(SessionEntry& entry, PeerId from);
   void unbind(SessionEntry& entry);
   void resume(SessionEntry& entry);
@@ -304,7 +304,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   void bury_doomed();
   void on_unknown_session(const Arrival& arrival, PeerId from);
   size_t handle_links();
-  /// Rare, and not in the way of turns that have none.
+  /// Link events are rare: kept out of the code of turns without any.
   [[gnu::noinline]] void on_link(const LinkEvent& event);
   void on_link(SessionEntry& entry, const LinkEvent& event);
   void on_link_down(SessionEntry& entry, const absl::Status& why);
@@ -317,23 +317,23 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   // Calls.
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<uint32_t> free_calls_;
-  /// So many small calls are within calls_max, whatever the records of large ones are doing.
+  /// Below this number, small calls are within calls_max, however many records of large calls are in use.
   uint32_t small_calls_max_ = options_.calls_max;
   IntrusiveList<Call, &Call::hook> completed_;
-  uint32_t completing_count_ = 0;  // calls whose completion runs
-  uint32_t small_records_ = 0;     // calls that waited, and are small ones now: counted there as well
+  uint32_t completing_count_ = 0;  // calls whose completion is running
+  uint32_t small_records_ = 0;     // calls that waited and then started as small ones; counted there, too
 
   TimeNs next_rehearsal_ns_ = kTimeNever;
   uint64_t calls_at_rehearsal_ = 0;
-  uint32_t rehearsed_ = 0;  // the session that was last
+  uint32_t rehearsed_ = 0;  // index of the session that was used last
 
   std::vector<HandlerFn> handlers_;
   std::bitset<kMethodMax> takes_one_way_;
   uint32_t handlers_running_ = 0;
-  /// Handlers have run since burst_end_observer_ did.
+  /// Handlers have run since burst_end_observer_ ran last.
   bool has_gathered_ = false;
 
-  // Memory. Order matters: leases and messages return to what is declared before them.
+  // Memory. The order matters: leases and messages return to members that are declared before them.
   ShareLeases answers_{options_.answers_limit_bytes};
   Arena arena_;
   BufferPool buffers_;
@@ -351,18 +351,18 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   RxPacket* current_ = nullptr;
   bool current_kept_ = false;
   std::array<RxPacket, kBurstMax> received_;
-  /// How many are taken at a time. Half a burst: its answers leave while the next half arrives. A burst where many
-  /// peers send little: it is all that comes together, and looking at the wire has its price.
+  /// How many packets are received at a time. Mostly half a burst: its answers leave while the next half arrives. A
+  /// whole burst if many peers send little each: it is mostly all that has arrived, and each receive has its cost.
   size_t receive_max_ = kBurstMax / 2;
   std::array<LinkEvent, 8> link_events_;
 
   TransmitStage stage_{transport_, counters_};
 
-  // Large messages that their receivers read; null where the transport cannot.
+  // Large messages that their receivers read. Null if the transport has no one-sided operations.
   OneSided* const one_sided_;
   Loans loans_{one_sided_};
   ReadPulls read_pulls_;
-  // Operations that others started, and their task.
+  // MemoryAccess: operations that others started, their notices, and their task.
   IntrusiveList<Operation, &Operation::hook> access_waiting_;
   size_t access_in_flight_ = 0;
   uint64_t notices_reserved_ = 0;
@@ -378,7 +378,7 @@ class EndpointImpl final : public MemoryAccess, private SessionHost, private RxP
   Rng rng_;
   SessionTable sessions_{options_, [this] { return secret(); }};
   IntrusiveList<Session, &Session::ready_hook> ready_;
-  /// Ready, but their peer takes nothing now: one stopped peer must not hold up the others.
+  /// Ready sessions whose peer takes nothing now. They wait apart, so that one stopped peer does not hold up others.
   IntrusiveList<Session, &Session::ready_hook> parked_;
   std::vector<uint32_t> offers_due_;
   TimerHeap timers_;

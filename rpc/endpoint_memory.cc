@@ -1,8 +1,8 @@
 // Operations on peers' memory that others start (rpc/memory_access.h): from waiting for a connection to their
 // completion.
 //
-// They share the transport's completions with the endpoint's own READs of large messages: the highest bit of a cookie
-// tells them apart, the rest is the operation's address.
+// The transport reports their completions together with those of the endpoint's own READs of large messages. The
+// highest bit of a cookie tells them apart; the other bits are the operation's address.
 #include <algorithm>
 
 #include "rpc/base/check.h"
@@ -12,7 +12,7 @@ namespace skua::rpc {
 namespace {
 
 constexpr uint64_t kAccessCookie = uint64_t{1} << 63;
-/// What waits for a connection is looked at this often by an endpoint that sleeps.
+/// A sleeping endpoint wakes this often to look at operations that wait for a connection.
 constexpr DurationNs kLookEvery = kMillisecond;
 
 MemoryAccess::Operation& operation_of(uint64_t cookie) {
@@ -81,7 +81,7 @@ void EndpointImpl::call_at(TimeNs when, absl::AnyInvocable<void()> task) {
 
 // --- The loop's part -------------------------------------------------------------------------------------------------
 
-/// The operation is the transport's now. Not if there is no connection or no room, nor for what is over.
+/// Posts the operation to the transport. False: there is no connection or no room, or the operation's session is over.
 bool EndpointImpl::try_to_post(Operation& operation) {
   if (operation.only_connect || life_of(operation.session) != operation.life) return false;
   const PeerId peer = sessions_[operation.session.index].peer;
@@ -93,10 +93,10 @@ bool EndpointImpl::try_to_post(Operation& operation) {
   return true;
 }
 
-/// Offers each of those that wait to the transport once, and gives up those whose time is over.
+/// Tries to post each waiting operation once, and completes those whose deadline or session has ended.
 size_t EndpointImpl::run_waiting_access() {
   size_t work = 0;
-  // What is started from inside `complete` waits behind the last one of now, and for the next turn.
+  // Operations that `complete` starts wait for the next turn: they are put at the end of access_waiting_.
   IntrusiveList<Operation, &Operation::hook> now;
   while (Operation* operation = access_waiting_.pop_front()) now.push_back(*operation);
   while (Operation* operation = now.pop_front()) {

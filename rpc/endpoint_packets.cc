@@ -8,7 +8,7 @@
 namespace skua::rpc {
 namespace {
 
-/// Does the packet say that it is a part of a message only? Small ones do not, and go by at once.
+/// Whether the packet says that it is only a part of a message. Small messages do not, and skip take_pieces().
 bool is_piece(const RxPacket& packet) {
   return packet.header.size() == kHeaderBytes && message_bytes_of(packet.header.data()) > packet.payload.size() &&
          !packet.placed;
@@ -82,7 +82,7 @@ bool EndpointImpl::keep(const Arrival& arrival, Lease& lease) {
   const bool lendable = current_->buffer != kNoBuffer;
   if (!lendable || lent_count_ >= lent_watermark_) [[unlikely]] {
     if (copy_out(arrival, lease)) return true;
-    // Without memory to copy to, lending above the watermark is the lesser evil.
+    // There is no memory for a copy. Lending above the watermark is better than losing the packet.
     if (!lendable) return false;
   }
   counters_.rx_zero_copy_bytes += arrival.payload.size();
@@ -167,8 +167,9 @@ void EndpointImpl::dispatch(std::span<RxPacket> packets) {
   }
 }
 
-/// Pieces in a row of a message of which others have come: copied and checked in one pass, for what is damaged is
-/// written over when it comes again. Returns how many packets these are; 0: the first one goes the way of all others.
+/// Takes pieces that follow each other in a message that has begun to arrive. They are copied and checked in one pass:
+/// a damaged piece may be copied, because it is overwritten when it comes again. Returns how many packets it took. 0:
+/// the first packet has to be dispatched like all others.
 size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   const RxPacket& front = packets.front();
   PacketHeader header;
@@ -210,8 +211,8 @@ size_t EndpointImpl::take_pieces(std::span<RxPacket> packets) {
   return is_intact ? count : count + 1;
 }
 
-/// A checksum of 0 says that there is none. That is believed of sessions that have none, and of those that nobody
-/// knows: whoever goes on with a session of an endpoint that was restarted is told so.
+/// A checksum of 0 says that the packet has none. This is accepted for sessions without checksums, and for unknown
+/// sessions: a peer that still uses a session from before this endpoint's restart has to be told so.
 bool EndpointImpl::is_unsealed(const RxPacket& packet, const PacketHeader& header, const SessionEntry* entry) const {
   if (load_le<uint32_t>(packet.header.data() + internal::kCrcOffset) != 0) return false;
   const bool is_known =
@@ -252,13 +253,13 @@ void EndpointImpl::discard_current() {
   }
 }
 
-/// May a packet from `from` that names the session's generation bind the session?
+/// Whether a packet from `from` that names the session's generation may bind the session.
 bool EndpointImpl::is_lost_peer(const SessionEntry& entry, PeerId from) {
   return entry.state == SessionEntry::State::kOpen && !entry.initiator && entry.peer == kUnbound && from != kNoPeer &&
          (entry.claimed == kNoPeer || entry.claimed == from);
 }
 
-/// Whoever waits for an answer learns that the session is none here.
+/// A sender that waits for an answer is told that the session does not exist here.
 void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
   const bool asks =
       header.type == PacketType::kRequest || header.type == PacketType::kPull || header.type == PacketType::kPing;
@@ -270,7 +271,7 @@ void EndpointImpl::tell_unknown(const PacketHeader& header, PeerId from) {
   send_control(from, reply, {});
 }
 
-/// Packets that are not for an open session that is bound to their sender.
+/// Handles packets that are not for an open session that is bound to their sender.
 void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
   const PacketHeader& header = arrival.header;
   if (header.type == PacketType::kConnect || header.type == PacketType::kAccept ||
@@ -289,11 +290,11 @@ void EndpointImpl::dispatch_aside(const Arrival& arrival, PeerId from) {
     if (!bind_again(*entry, from)) return tell_unknown(header, from);
     if (is_for_session(header.type)) return entry->session->on_packet(arrival, now_ns_);
   }
-  // Whoever has seen a session's packets knows its numbers: they prove nothing. Not answered, because the answer would
-  // end a session.
+  // Anybody who has seen the session's packets knows its numbers, so they prove nothing here. No answer is sent,
+  // because the answer would end the session at its real peer.
   if (entry->peer != from) return count_drop(DropReason::kForeignSender);
   if (entry->state != SessionEntry::State::kOpen) return count_drop(DropReason::kNotReady);
-  doom(*entry, absl::UnavailableError("the peer closed the session"));  // what is left: kDisconnect
+  doom(*entry, absl::UnavailableError("the peer closed the session"));  // only kDisconnect is left
 }
 
 // --- Transmit --------------------------------------------------------------------------------------------------------
@@ -303,13 +304,14 @@ void EndpointImpl::mark_ready(Session& session) {
 }
 
 PacketSink* EndpointImpl::express(const Session& session) {
-  // Not past sessions that wait for the wire, and not from a body's release while a burst is being counted off.
+  // A session must not overtake sessions that wait for the wire. Nor may a body's release send while flush() is
+  // counting the packets that were taken.
   if (stage_.is_flushing() || !ready_.empty()) return nullptr;
   return stage_.make_room_for(session.route()) ? &stage_ : nullptr;
 }
 
 void EndpointImpl::send_control(PeerId peer, const PacketHeader& header, ByteSpan payload) {
-  // Control packets are repeated by whoever needs them; one that finds no room is as good as lost.
+  // Without room the packet is dropped: a control packet is repeated by the side that needs it.
   if (!stage_.make_room_for(peer)) return;
   MessagePtr message = make_message();
   message->append_copy(payload);
@@ -346,7 +348,7 @@ size_t EndpointImpl::transmit() {
       parked_.push_back(session);
       continue;
     }
-    // One burst each, in turn.
+    // Each ready session sends up to a burst, in turn.
     if (session.transmit(stage_, now_ns_)) ready_.push_back(session);
     if (!stage_.has_room()) {
       const size_t taken = stage_.flush();

@@ -1,4 +1,4 @@
-// Large messages that their receiver reads: between sessions, ReadPulls, Loans and the transport's one-sided
+// Large messages that their receiver reads. This connects sessions, ReadPulls, Loans and the transport's one-sided
 // operations.
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace skua::rpc {
 Announcement EndpointImpl::announce(const MessageOwner& owner, const MessagePtr& message) {
   const Session& session = *sessions_[owner.session_index].session;
   if (one_sided_ == nullptr || session.route() == kNoPeer) return {};
-  // The announcement is one packet, and its bytes are a message's head.
+  // The announcement has to fit one packet, and the head of a message.
   const size_t bytes_max = std::min<size_t>(Message::kHeadMax, session.terms().payload_bytes);
   return loans_.announce(session.route(), owner, message, make_message(), bytes_max);
 }
@@ -20,7 +20,7 @@ EndpointImpl::Fetch EndpointImpl::fetch(const MessageOwner& owner, const ReadLis
   const PeerId peer = sessions_[owner.session_index].peer;
   if (one_sided_ == nullptr) return Fetch::kImpossible;
   const uint64_t connection = one_sided_->connection(peer);
-  // What was announced over a connection that is over may be something else by now.
+  // If the connection of the announcement has ended, the announced memory may hold something else by now.
   if (connection == 0 || (connection != list.connection && !mutant(Mutant::kAnyConnection))) return Fetch::kImpossible;
   std::optional<Assembly> assembly = assemble(*sessions_[owner.session_index].session, message_bytes);
   if (!assembly.has_value()) return Fetch::kNoMemory;
@@ -35,7 +35,7 @@ void EndpointImpl::sever(const Session& session) {
   one_sided_->sever(session.route());
 }
 
-/// Takes in what READs have brought, and asks for more.
+/// Takes the completions of one-sided operations, and posts more READs.
 size_t EndpointImpl::run_reads() {
   if (read_pulls_.size() == 0 && access_in_flight_ == 0 && access_waiting_.empty() && loans_.awaited() == 0 &&
       notices_reserved_ == 0) {
@@ -95,7 +95,7 @@ void EndpointImpl::on_fetched(ReadPulls::Finished&& finished) {
   entry.session->on_fetched(finished.owner, finished.ok, std::move(finished.message), now_ns_);
 }
 
-/// The endpoint ends: devices must neither read nor write its memory when it is gone.
+/// At the endpoint's end: ends all READs, so that no device reads or writes its memory afterwards.
 void EndpointImpl::end_reads() {
   if (one_sided_ == nullptr) return;
   sessions_.for_each([this](const SessionEntry& entry) {

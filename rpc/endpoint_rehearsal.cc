@@ -1,10 +1,10 @@
-// Rehearsals: what keeps the way of a small call in the processor's caches.
+// Rehearsals: small calls of the engine's own, which keep the code and data of a small call in the processor's caches.
 //
-// An endpoint that never sleeps (busy polling) looks at the wire millions of times a second, and at nothing else while
-// there are no calls. After a second of that the caches have forgotten the rest: code and data of a call, both sides,
-// are some two hundred lines, and the first call waits for each of them. So an endpoint without calls makes one of its
-// own now and then, to one of its peers in turn. The peer's engine answers it; applications never see it, and counters
-// do not count it.
+// An endpoint that never sleeps (busy polling) looks at the wire millions of times a second. Without calls it touches
+// nothing else. After a second of that, the caches have lost the code and data of a call: some two hundred lines on
+// both sides. The first call then waits for each of them. So an endpoint without calls makes a small call now and then,
+// in turn on each session that it opened. The peer's engine answers it. Applications never see it, and counters do not
+// count it.
 #include <array>
 
 #include "rpc/endpoint.h"
@@ -14,7 +14,7 @@ namespace skua::rpc {
 namespace {
 
 constexpr std::array<std::byte, 32> kLine{};
-constexpr uint32_t kLooksPerRehearsal = 64;  // at sessions, for one that is ready
+constexpr uint32_t kLooksPerRehearsal = 64;  // sessions that are tried, until one is ready
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void EndpointImpl::serve_rehearsals() {
 
 void EndpointImpl::rehearse() {
   next_rehearsal_ns_ = now_ns_ + options_.rehearsal_interval_ns;
-  // Calls of the application do the same, and better.
+  // The application made calls meanwhile: they have kept the caches filled.
   if (std::exchange(calls_at_rehearsal_, counters_.calls_started) != counters_.calls_started) return;
   for (uint32_t i = 0; i < kLooksPerRehearsal && i < sessions_.index_end(); ++i) {
     if (++rehearsed_ >= sessions_.index_end()) rehearsed_ = 0;

@@ -1,5 +1,5 @@
-// How sessions break, come back and end: what a peer, the transport's links and time tell of them. endpoint_sessions.cc
-// has the picture.
+// How sessions break, come back and end: because of the peer, the transport's links, or time. endpoint_sessions.cc has
+// the picture.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +20,7 @@ std::string describe(const EndpointIdentity& who) {
 // --- Breaking and ending ---------------------------------------------------------------------------------------------
 
 void EndpointImpl::on_unknown_session(const Arrival& arrival, PeerId from) {
-  // The echo names the peer's ids. Rare enough to look through all sessions.
+  // The packet echoes the ids of the peer's session. This is rare enough to search all sessions.
   SessionEntry* entry = sessions_.find_open(from, arrival.header.session_index, arrival.header.session_generation);
   if (entry == nullptr) return count_drop(DropReason::kUnknownSession);
   break_session(*entry,
@@ -98,7 +98,7 @@ void EndpointImpl::on_link(SessionEntry& entry, const LinkEvent& event) {
   switch (event.kind) {
     case LinkEvent::Kind::kRefused:
       if (absl::IsOutOfRange(event.why)) {
-        // Packets of that size alone: what is not open yet will ask for less.
+        // The path takes no packets of this size. A session that is not open yet will offer smaller ones.
         const bool fits = !is_open || entry.session->terms().payload_bytes <= transport_.payload_max_bytes(entry.peer);
         if (!fits) break_session(entry, absl::UnavailableError(event.why.message()));
       } else if (is_open) {
@@ -114,7 +114,7 @@ void EndpointImpl::on_link(SessionEntry& entry, const LinkEvent& event) {
   }
 }
 
-/// What was in flight is repeated when the link stands again, or after a pause (which makes the transport try).
+/// What was in flight is repeated when the link stands again, or after a pause: sending makes the transport try again.
 void EndpointImpl::on_link_down(SessionEntry& entry, const absl::Status& why) {
   entry.link_lost = true;
   entry.resend_at_ns = now_ns_ + options_.protocol.connect_retry_ns;
@@ -203,7 +203,7 @@ TimeNs EndpointImpl::run_open_timer(SessionEntry& entry) {
     }
     next = std::min(next, given_up_ns);
   }
-  // Whoever opened the session makes the connection again, if anybody is there.
+  // Only the opener of the session makes the connection again. An opener that does not is taken for gone.
   if (entry.link_down_ns != kTimeNever) {
     const TimeNs given_up_ns = entry.link_down_ns + protocol.abandoned_after_ns;
     if (now_ns_ >= given_up_ns) {

@@ -1,4 +1,4 @@
-// How sessions come to be, break, come back and end.
+// How sessions begin, break, come back and end.
 //
 //      connect()                        begin_connect() / finish_connect()             a peer's offer
 //          |                                        |                                        |
@@ -9,14 +9,14 @@
 //                                     calls that were sent get their outcome, calls that were not wait on
 //                                     (the side that opened only; the other frees the session)
 //
-// A new connection of the same session gets new wire generations on both sides, so that nothing of
-// the old one is believed.
+// A new connection of the same session gets new wire generations on both sides, so that nothing of the old one is
+// believed.
 //
-// Who is at the other end. What an offer says of its sender (identity, descriptor) proves nothing, and changes nothing
-// of other sessions. An accepted session is bound to a peer of the transport by a packet that names its index and
-// generation: only who got the answer knows them. Until then it is unproven: there are few of these, for a short time.
-// A session whose connection broke is bound anew in the same way. An offer that comes as a packet of a known peer binds
-// its session at once.
+// Who is at the other end. What an offer says about its sender (identity, descriptor) proves nothing, and changes no
+// other session. An accepted session is bound to a peer of the transport by a packet that names the session's index and
+// generation: only the receiver of the answer knows them. Until then the session is unproven; the number and lifetime
+// of such sessions are limited. A session whose connection broke is bound again in the same way. If an offer comes as a
+// packet of a known peer, its session is bound at once.
 #include <algorithm>
 #include <bit>
 
@@ -30,7 +30,7 @@ namespace {
 
 using State = SessionEntry::State;
 
-/// As much of the terms as the path to `peer` carries.
+/// Reduces the terms to what the path to `peer` carries.
 SessionTerms fit_path(SessionTerms terms, const Transport& transport, PeerId peer) {
   terms.payload_bytes = std::min(terms.payload_bytes, transport.payload_max_bytes(peer));
   const uint64_t by_index = uint64_t{terms.payload_bytes} * kPacketsPerMessageMax;
@@ -60,7 +60,7 @@ SessionTerms EndpointImpl::own_terms() const {
   return terms;
 }
 
-/// The smaller of each, made to fit each other: packet indices are 16 bits, windows powers of two.
+/// The smaller value of each term, adjusted: windows are powers of two, and packet indices have 16 bits.
 SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
   const SessionTerms own = own_terms();
   SessionTerms out;
@@ -73,7 +73,7 @@ SessionTerms EndpointImpl::common_terms(const SessionTerms& offered) const {
   return out;
 }
 
-/// With flags. Bundles need frames of the transport, and records name few sessions.
+/// The highest protocol version, with its flags. Bundles need a transport with frames.
 uint8_t EndpointImpl::version_max() const {
   const bool bundles = capabilities_.frames && options_.bundles;
   const uint8_t version = bundles ? kBundleVersion : kProtocolVersion;
@@ -152,10 +152,10 @@ absl::Status EndpointImpl::on_answer(SessionEntry& entry, const SessionAnswer& a
   entry.version = version_of(answer.version);
   entry.session->set_sealed((answer.version & version_flags::kTrustedWire) == 0);
   open_session(entry, answer.terms);
-  // After the ping, which tells the other side whose session it is.
+  // The first join comes after the ping, which tells the peer where to bind the session.
   if (entry.version >= kBundleVersion) entry.next_join_ns = now_ns_;
   timers_.set_earlier(entry.index, std::min(entry.next_join_ns, now_ns_ + options_.protocol.ping_after_ns));
-  entry.session->send_ping();  // the other side may not know yet whose packets to take
+  entry.session->send_ping();  // the peer may not know yet whose packets belong to the session
   return absl::OkStatus();
 }
 
@@ -202,7 +202,7 @@ std::string EndpointImpl::accept_offer(ByteSpan bytes, PeerId from, uint64_t sou
   return accepted->answer;
 }
 
-/// `from`: whose packet brought the offer; kNoPeer: it came by another way, or nobody known sent it.
+/// `from`: the peer whose packet brought the offer. kNoPeer: another channel brought it, or the sender is unknown.
 SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, uint64_t source,
                                         SessionEntry** accepted) {
   SessionAnswer answer;
@@ -234,7 +234,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
   } else {
     limit_unproven();
   }
-  // Where packets find the peer by themselves, nobody has to be told.
+  // A connected transport finds the peer by its packets; only others need the claimed address.
   PeerId claimed = from;
   if (claimed == kNoPeer && !capabilities_.connected) {
     absl::StatusOr<PeerId> resolved = transport_.resolve_claimed(*descriptor);
@@ -247,7 +247,7 @@ SessionAnswer EndpointImpl::judge_offer(const SessionOffer& offer, PeerId from, 
                               .remote_index = offer.session_index,
                               .remote_generation = offer.session_generation,
                               .offer_source = source,
-                              // A connection's number ends with it: the session is bound anew by whatever comes next.
+                              // A connected transport's PeerId ends with its connection, so it is no use here.
                               .claimed = capabilities_.connected ? kNoPeer : claimed,
                               .may_have_reserved = may_have_reserved_ && may_have_reserved_(descriptor->identity)},
                              now_ns_);
@@ -304,9 +304,9 @@ bool EndpointImpl::bind_again(SessionEntry& entry, PeerId from) {
   return true;
 }
 
-/// The session has a connection again, or asks for it: what was in flight is repeated.
+/// Called when the session has a connection again, or asks for one: repeats what was in flight.
 void EndpointImpl::resume(SessionEntry& entry) {
-  // Without a peer there is nobody to send to: that one's next packet comes here again.
+  // Without a peer there is no receiver. The peer's next packet binds the session and calls this again.
   entry.resend_at_ns = kTimeNever;
   if (entry.peer == kUnbound) return;
   if (entry.session->is_quiet()) {
@@ -316,25 +316,26 @@ void EndpointImpl::resume(SessionEntry& entry) {
     return;
   }
   entry.link_lost = false;
-  // A session that was quiet has repeated everything when its ping was answered.
+  // A quiet session of the opener repeats everything when its ping is answered.
   if (!entry.initiator || !capabilities_.connected) entry.session->on_link_lost(now_ns_);
 }
 
-/// The connection broke: packets with the session's numbers may come from elsewhere.
+/// The connection broke: packets with the session's numbers may come from another peer.
 void EndpointImpl::unbind(SessionEntry& entry) {
   bundles_.leave(entry);
   sessions_.unbind(entry);
 }
 
-/// Makes room for one more that nobody has used yet.
+/// Makes room for one more unproven session.
 void EndpointImpl::limit_unproven() {
   SessionEntry* excess = sessions_.excess_unproven();
   if (excess == nullptr) return;
   doom(*excess, absl::ResourceExhaustedError("the peer did not use the session, others wait"));
 }
 
-/// Its session takes the packets of another peer. It may be the same one, whose old connection broke without our
-/// hearing of it yet: an answer would make it send what is dropped here. It offers again.
+/// Whether the session of this offer is bound to another peer. The sender may still be the same process, whose old
+/// connection broke without our knowledge. An answer would make it send packets that are dropped here, so the offer
+/// gets none; the sender will repeat it.
 bool EndpointImpl::is_bound_elsewhere(const SessionOffer& offer, PeerId from) const {
   const absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer.descriptor));
   if (!descriptor.ok()) return false;
@@ -349,7 +350,7 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
     if (!offer.ok()) return count_drop(DropReason::kMalformedHandshake);
     if (is_bound_elsewhere(*offer, from)) return count_drop(DropReason::kForeignSender);
     const std::string answer = accept_offer(arrival.payload, from, 0);
-    // A datagram transport learns who sent it from the offer's descriptor.
+    // A datagram transport finds the sender's address in the offer's descriptor.
     if (from == kNoPeer) {
       absl::StatusOr<Descriptor> descriptor = Descriptor::decode(as_byte_span(offer->descriptor));
       if (!descriptor.ok()) return;
@@ -373,11 +374,11 @@ void EndpointImpl::dispatch_control(const Arrival& arrival, PeerId from) {
   absl::StatusOr<SessionAnswer> answer = SessionAnswer::decode(arrival.payload);
   if (!answer.ok() || answer->nonce != entry->nonce) return count_drop(DropReason::kMalformedHandshake);
   if (answer->code == absl::StatusCode::kOk) {
-    static_cast<void>(on_answer(*entry, *answer));  // counted; the next attempt may do better
+    static_cast<void>(on_answer(*entry, *answer));  // an error is counted; the next attempt may succeed
     return;
   }
   count_drop(DropReason::kRefusedHandshake);
-  // Calls that wait would wait in vain: they learn why. The attempts go on, slowly.
+  // Waiting calls fail now with the reason, instead of waiting for nothing. The attempts go on, at a lower rate.
   entry->session->abort_all(absl::Status(answer->code, absl::StrCat("the peer refused the session: ", answer->text)),
                             now_ns_);
 }

@@ -1,10 +1,10 @@
 // Loans: the memory of large messages that an endpoint lets its peers read.
 //
 //    session: announce() --> lend() each span --> kLent for each: the session sends the list
-//             reset()    --> take_back() each --> kTakenBack for each: the message, and with it the memory, is let go of
+//             reset()    --> take_back() each --> kTakenBack for each: the message and its memory are released
 //
-// So memory is given back when the device has ended the peer's access, not when the peer says that it is done, nor when
-// a call or a session ends.
+// So the memory is released only when the device has ended the peer's access. Neither a peer that says that it is done,
+// nor the end of a call or session, releases it.
 #ifndef SKUA_RPC_LOANS_H_
 #define SKUA_RPC_LOANS_H_
 
@@ -22,23 +22,25 @@ namespace skua::rpc {
 /// Thread: the endpoint's.
 class Loans final : public Lender {
  public:
-  /// `wire`: null where the transport cannot lend; else it outlives this.
+  /// `wire`: null if the transport cannot lend; otherwise it must outlive this object.
   explicit Loans(OneSided* wire) : wire_(wire) {}
 
-  /// Lends the message's bodies to `peer`. `list`: empty, its head is written. `list_bytes_max`: what one packet takes.
-  /// Empty: the message has to go in packets.
+  /// Lends the message's bodies to `peer`. `list` is an empty message; the list is written into its head, and must fit
+  /// `list_bytes_max`, the payload of one packet. Returns an empty announcement if the message has to go in packets.
   [[nodiscard]] Announcement announce(PeerId peer, const MessageOwner& owner, const MessagePtr& message,
                                       MessagePtr&& list, size_t list_bytes_max);
-  /// A completion of kind kLent or kTakenBack. Whose announcement is pending no more, if that is so now.
+  /// Takes a completion of kind kLent or kTakenBack. Returns the owner of the announcement if this completion
+  /// ended its pending state.
   std::optional<MessageOwner> on_completion(const OneSidedCompletion& completion);
-  /// No peer reaches anything any more, and the transport is not to be asked again: lets go of all messages.
+  /// Releases all messages. Call it when no peer reaches any memory any more, and the transport must not be asked
+  /// again.
   void abandon();
 
-  /// Completions to come.
+  /// Number of completions that are still to come.
   [[nodiscard]] uint32_t awaited() const { return awaited_; }
-  /// Messages whose memory is held.
+  /// Number of messages whose memory is held.
   [[nodiscard]] size_t size() const { return size_; }
-  /// Calls `fn(peer)` for each of them.
+  /// Calls `fn(peer)` for each of these messages.
   template <typename Fn>
   void for_each_peer(Fn fn) const {
     for (const Entry& entry : entries_) {
@@ -56,8 +58,8 @@ class Loans final : public Lender {
     MessageOwner owner;
     MessagePtr message;
     uint32_t count = 0;
-    uint32_t pending = 0;  // not lent yet
-    uint32_t ending = 0;   // not taken back yet
+    uint32_t pending = 0;  // loans without their kLent
+    uint32_t ending = 0;   // loans without their kTakenBack
     bool failed = false;
     bool ended = false;
     std::array<uint64_t, ReadList::kSpansMax> loans{};

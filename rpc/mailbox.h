@@ -1,9 +1,9 @@
 // EndpointMailbox: how other threads reach an endpoint.
 //
-// Producers push a task and, only if the endpoint sleeps (or is about to), wake its transport. Who
-// does what is settled by one atomic flag that both sides exchange: either the sleeper's exchange
-// comes first and the producer sees `true` and wakes it, or the producer's comes first and the
-// sleeper, reading it, also sees the pushed task and does not sleep.
+// A producer pushes a task, and wakes the endpoint's transport only if the endpoint sleeps or is about to. One atomic
+// flag decides this; both sides exchange it. If the sleeper's exchange comes first, the producer sees `true` and wakes
+// the sleeper. If the producer's exchange comes first, the sleeper reads the producer's value, so it also sees the
+// pushed task and does not sleep.
 #ifndef SKUA_RPC_MAILBOX_H_
 #define SKUA_RPC_MAILBOX_H_
 
@@ -31,7 +31,7 @@ class EndpointMailbox final : public Mailbox {
   // The endpoint's side.
   [[nodiscard]] bool take(absl::AnyInvocable<void()>& task) { return ring_.try_pop(task); }
   [[nodiscard]] bool empty() const { return ring_.empty(); }
-  /// True if the endpoint may sleep now; call end_sleep() afterwards in any case.
+  /// True: the endpoint may sleep now. Call end_sleep() afterwards in both cases.
   [[nodiscard]] bool begin_sleep() {
     sleeping_.exchange(true, std::memory_order_acq_rel);
     return ring_.empty();
@@ -40,10 +40,10 @@ class EndpointMailbox final : public Mailbox {
   void set_owner() { owner_.store(this_thread_mark(), std::memory_order_relaxed); }
   [[nodiscard]] bool on_owner_thread() const { return owner_.load(std::memory_order_relaxed) == this_thread_mark(); }
 
-  /// A reply token refers to this mailbox until it lets go; the mailbox outlives all of them. Thread: the endpoint's.
+  /// A reply token holds the mailbox from hold() to let_go(); the mailbox outlives all tokens. Thread: the endpoint's.
   void hold() { ++held_here_; }
-  /// Thread: any. On the endpoint's own it costs no atomic operation: those are counted apart from all others, and the two counts
-  /// are put together when the endpoint goes away (biased reference counting).
+  /// Thread: any. On the endpoint's thread this takes no atomic operation: holds that end there are counted apart from
+  /// all others. detach() adds the two counts (biased reference counting).
   void let_go() {
     if (on_owner_thread() && endpoint_ != nullptr) {
       --held_here_;
@@ -51,17 +51,18 @@ class EndpointMailbox final : public Mailbox {
       self_.reset();
     }
   }
-  /// The same where it is known that this is the endpoint's thread, and that the endpoint lives.
+  /// As let_go(). The caller knows that this is the endpoint's thread, and that the endpoint lives.
   void let_go_here() { --held_here_; }
-  /// Null once closed. Thread: the endpoint's.
+  /// Null after detach(). Thread: the endpoint's.
   [[nodiscard]] EndpointImpl* endpoint() const { return endpoint_; }
   void wake();
-  /// No task is accepted from now on, and none is being pushed when it returns: what take() yields then is all there will
-  /// ever be. Thread: the endpoint's.
+  /// No task is accepted from now on. When close() returns, no push is under way either, so take() yields the last
+  /// tasks that there will be. Thread: the endpoint's.
   void close();
-  /// The endpoint goes away: answers that arrive from now on are discarded. After close(). Thread: the endpoint's.
+  /// The endpoint goes away: answers that arrive from now on are discarded. Call it after close(). Thread: the
+  /// endpoint's.
   void detach();
-  /// Keeps the mailbox while tokens are out. Once, after it was made.
+  /// Keeps the mailbox alive while tokens hold it. Call it once, after the mailbox was made.
   void keep_alive(std::shared_ptr<EndpointMailbox> self) { self_ = std::move(self); }
 
  private:
@@ -69,11 +70,11 @@ class EndpointMailbox final : public Mailbox {
   std::mutex transport_mutex_;  // only taken to wake a sleeper and to close
   Transport* transport_;
   std::atomic<bool> closed_{false};
-  std::atomic<uint32_t> posting_{0};  // producers between their look at closed_ and the end of their push
+  std::atomic<uint32_t> posting_{0};  // producers between their read of closed_ and the end of their push
   std::atomic<bool> sleeping_{false};
   std::atomic<const void*> owner_{this_thread_mark()};
-  int64_t held_here_ = 0;         // taken by the endpoint's thread, less what it let go
-  std::atomic<int64_t> held_{0};  // less what others let go; the sum of both once the endpoint is gone
+  int64_t held_here_ = 0;         // holds that began, minus holds that ended on the endpoint's thread
+  std::atomic<int64_t> held_{0};  // minus the holds that ended elsewhere; after detach() the sum of both counts
   std::shared_ptr<EndpointMailbox> self_;
   MpscRing<absl::AnyInvocable<void()>> ring_;
 };

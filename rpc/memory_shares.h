@@ -1,14 +1,14 @@
-// MemoryShares: who holds how much of a memory that peers make an endpoint hold. Requests that come in pieces and
-// copies of lent packets take message memory; answers take memory until their callers have them. Each of the two has
-// a bound per peer, one per host, and one for all that are no nodes of the cluster:
+// MemoryShares: how much memory each peer makes an endpoint hold. Requests that come in pieces, and copies of lent
+// packets, take message memory. Answers take memory until their callers have them. Both kinds of memory have a limit of
+// their own per peer, per host, and for all peers that are not nodes of the cluster:
 //
 //     |<------------------------------ limit ------------------------------>|
 //     |<- 1/8: one peer ->|           |                   |                 |
 //     |<--------------- 1/2: all peers of one host ------>|                 |
 //     |<------------------------ 3/4: all but nodes ------------>|<- nodes ->|
 //
-// A peer with nothing may take one message, whatever its size, within the other two bounds; the first message of all
-// always fits.
+// A peer that holds nothing may take one message of any size, if the other two limits allow it. The first message of
+// all always fits.
 #ifndef SKUA_RPC_MEMORY_SHARES_H_
 #define SKUA_RPC_MEMORY_SHARES_H_
 
@@ -23,9 +23,9 @@
 
 namespace skua::rpc {
 
-/// Whose share a message takes.
+/// Whose share a message counts in.
 struct Payer {
-  /// kNoPeer: nobody's. What an endpoint asked for itself, answers above all, is bounded by what it asks.
+  /// kNoPeer: nobody's share. Memory for what this endpoint asked for (mostly answers) is bounded by its own requests.
   PeerId peer = kNoPeer;
   uint64_t host = 0;
   bool is_node = false;
@@ -43,7 +43,7 @@ class MemoryShares {
            fits(of(hosts_, payer.host), bytes, limit_bytes_ / kHostPart) &&
            (payer.is_node || fits(strangers_bytes_, bytes, limit_bytes_ / 4 * 3));
   }
-  /// `bytes`: the same for give().
+  /// Give the same `bytes` to give() later.
   void take(const Payer& payer, size_t bytes) {
     if (payer.peer == kNoPeer || bytes == 0) return;
     peers_[payer.peer] += bytes;
@@ -83,12 +83,13 @@ class MemoryShares {
   size_t strangers_bytes_ = 0;
 };
 
-/// Shares that are given back one by one. Thread: the endpoint's.
+/// Shares that are given back one by one, by leases. Thread: the endpoint's.
 class ShareLeases final : public LeaseOwner {
  public:
   explicit ShareLeases(size_t limit_bytes) : shares_(limit_bytes) {}
 
-  /// The lease lends no bytes: dropping it gives the share back. Nothing: the payer has no room for that much more.
+  /// The lease lends no bytes; dropping it gives the share back. nullopt: the payer's limit has no room for `bytes`
+  /// more.
   [[nodiscard]] std::optional<Lease> take(const Payer& payer, size_t bytes) {
     if (!shares_.may_take(payer, bytes)) return std::nullopt;
     shares_.take(payer, bytes);

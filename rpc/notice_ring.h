@@ -1,9 +1,8 @@
-// Notices of remote writes without a call: the bytes that user and owner share for them, and what each of them keeps.
-// Pure.
+// Notices of remote writes without a call: the bytes that user and owner share, and what each side keeps. Pure: no I/O.
 //
-// A transport's WRITE with immediate data carries 32 bits to the owner's side. A notice is more: a number of the
-// user's, and which bytes were written. So each region that notices are wanted for gets a ring beside it, in the
-// owner's memory, and a slot at the owner:
+// A transport's WRITE with immediate data carries 32 bits to the owner's side. A notice has more: a number that the
+// user chooses, and which bytes were written. So each region that gets notices has a ring beside it, in the owner's
+// memory, and a slot at the owner:
 //
 //    user                                                         owner
 //      WRITE the bytes -----------------------------------------> region
@@ -12,21 +11,21 @@
 //                                                                 reads entry 7, checks it as it would a call,
 //      READ ring.taken when entries run short <------------------ tells its observer and counts taken[7] up
 //
-// Both WRITEs go over one connection, which keeps their order: who hears of the entry finds the bytes in place.
+// Both WRITEs go over one connection, which keeps their order. So the bytes are in place when the owner gets the entry.
 //
 //    ring     u8 taken[32] | entry[32]: u64 offset, u32 bytes, u32 notice                      little endian
 //    32 bits  entry (low 8), slot (high 24)
 //
-// Flow. An entry may be written again once it was taken. The user knows how often it used each entry, and the owner
-// counts how often it took each: where both are equal, modulo 256, the entry is free. Counted by entry, and not all
-// together, nothing depends on the order in which operations of a session are posted, nor is anything lost by one that
-// was not posted after all. The owner's processor has no part in this but its own counting. A user that has no free
-// entry makes a call, as do all where the transport cannot do this. So nobody waits, and at most 32 notices of a region
+// Flow. An entry may be written again once the owner took it. The user counts how often it used each entry, and the
+// owner counts how often it took each. Where both counts are equal, modulo 256, the entry is free. Because each entry
+// has a count of its own, the order in which operations of a session are posted does not matter, and an operation that
+// was never posted costs nothing. The owner's processor only counts. A user that has no free entry makes a call
+// instead; so does every user whose transport cannot send notices. So nobody waits, and at most 32 notices of a region
 // wait in the owner's receive queue, where a connection has room for a few regions.
 //
-// Trust. An entry is the peer's word, like a call's request: bounds, right, lease and session are checked before
-// anything is believed. The slot counts only from the peer that the region was granted to. After an operation that
-// failed the user does not know what the owner heard: it uses the ring no more, and calls.
+// Trust. An entry, like a call's request, is only what the peer says: bounds, right, lease and session are checked
+// first. A slot is valid only from the peer that the region was granted to. After an operation that failed, the user
+// does not know what the owner received. It stops using the ring, and makes calls.
 #ifndef SKUA_RPC_NOTICE_RING_H_
 #define SKUA_RPC_NOTICE_RING_H_
 
@@ -40,7 +39,7 @@
 
 namespace skua::rpc {
 
-/// The ring's bytes.
+/// The layout of the ring.
 struct NoticeRing {
   static constexpr uint32_t kEntries = 32;
   static constexpr size_t kEntryBytes = 16;
@@ -64,13 +63,13 @@ struct NoticeRing {
     }
   };
 
-  /// From the ring's beginning.
+  /// Offset of an entry from the ring's beginning.
   [[nodiscard]] static constexpr size_t offset_of(uint32_t entry) { return kTakenBytes + entry * kEntryBytes; }
   [[nodiscard]] static constexpr uint32_t number_of(uint32_t slot, uint32_t entry) { return slot << 8 | entry; }
   [[nodiscard]] static constexpr uint32_t slot_of(uint32_t number) { return number >> 8; }
   [[nodiscard]] static constexpr uint32_t entry_of(uint32_t number) { return number & 0xff; }
 
-  /// The owner's side: what the entry says; it is free for the user from now on. Nothing: there is no such entry.
+  /// The owner's side: reads the entry that `number` names, and frees it for the user. nullopt: no such entry.
   [[nodiscard]] static std::optional<Entry> take(MutableByteSpan ring, uint32_t number) {
     const uint32_t entry = entry_of(number);
     if (entry >= kEntries) return std::nullopt;
@@ -85,7 +84,7 @@ class NoticeEntries {
  public:
   NoticeEntries() { free_.fill(true); }
 
-  /// An entry to write. Nothing: all may still be the owner's to read.
+  /// Takes a free entry, to be written. nullopt: the owner may still have to read all entries.
   [[nodiscard]] std::optional<uint32_t> take() {
     for (uint32_t i = 0; free_count_ > 0 && i < NoticeRing::kEntries; ++i) {
       const uint32_t entry = (next_ + i) % NoticeRing::kEntries;
@@ -98,14 +97,15 @@ class NoticeEntries {
     }
     return std::nullopt;
   }
-  /// What was to be written there never was.
+  /// Frees an entry that was taken and never written.
   void give_back(uint32_t entry) {
     SKUA_CHECK(entry < NoticeRing::kEntries && !free_[entry], "an entry was given back that is free");
     --used_[entry];
     free_[entry] = true;
     ++free_count_;
   }
-  /// What the owner has taken, as was read a while ago: a peer's word, of which at worst a notice of our own is lost.
+  /// Frees the entries that the owner has taken. `taken` was read from the ring a while ago. The owner may lie in it:
+  /// at worst, notices of this user are lost.
   void on_taken(ByteSpan taken) {
     for (uint32_t entry = 0; entry < NoticeRing::kEntries && entry < taken.size(); ++entry) {
       if (free_[entry] || static_cast<uint8_t>(taken[entry]) != used_[entry]) continue;
@@ -114,7 +114,7 @@ class NoticeEntries {
     }
   }
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
-  /// Time to look at what was taken.
+  /// True: it is time to read the owner's counts.
   [[nodiscard]] bool is_short() const { return free_count_ <= NoticeRing::kEntries / 2; }
 
  private:

@@ -17,7 +17,7 @@ uint32_t lease_ms(DurationNs lease_ns) {
   return static_cast<uint32_t>(std::clamp<DurationNs>(lease_ns / kMillisecond, 0, UINT32_MAX));
 }
 
-/// Of the answer about a new region that goes by calls; of one that is opened, its size comes on top.
+/// Bytes of the answer about a new region that is used by calls. The answer to kOpen has the region's size as well.
 constexpr size_t kAnswerBytes = sizeof(uint64_t) + sizeof(uint32_t);
 constexpr size_t kSizeBytes = sizeof(uint64_t);
 
@@ -33,7 +33,7 @@ RemoteMemory::Impl::Grant* RemoteMemory::Impl::find(const RemoteRegion& region) 
 
 uint32_t RemoteMemory::Impl::remember(const RemoteRegion& region, std::optional<MemoryName> name) {
   if (free_grants_.empty()) {
-    // Those whose leases ended with nobody using them again.
+    // Free the records of regions whose leases have ended without another use.
     for (uint32_t i = 0; i < grants_.size(); ++i) {
       if (grants_[i].region.expires_ns > endpoint_.now_ns()) continue;
       grants_[i] = {};
@@ -57,7 +57,8 @@ uint32_t RemoteMemory::Impl::remember(const RemoteRegion& region, std::optional<
 
 // --- Asking for regions ----------------------------------------------------------------------------------------------
 
-/// A region is used by the transport if a connection stands when it is granted. The first one is worth waiting for.
+/// The transport can reach a region only if a connection stands when the region is granted. So an allocation waits a
+/// while for the first connection.
 absl::Status RemoteMemory::Impl::allocate(const RemoteRegion& region, RemoteMemoryRequest request, Granted granted) {
   const uint64_t life = access_.life_of(region.session);
   const bool wanted = options_.connect_patience_ns > 0 && access_.offered() && life != 0;
@@ -181,7 +182,7 @@ absl::Status RemoteMemory::open(SessionId session, std::string_view name, uint8_
   request.rights = rights;
   request.lease_ms = lease_ms(lease_ns);
   request.content = as_byte_span(name);
-  // Whether a connection stands already makes no difference: until it does, all but atomics go by calls.
+  // Opening does not wait for a connection: until it stands, all operations but atomics are made by calls.
   request.direct = impl_->options_.connect_patience_ns > 0 && impl_->access_.offered();
   RemoteRegion region;
   region.session = session;
@@ -220,7 +221,8 @@ absl::Status RemoteMemory::submit_batch(const RemoteRegion& region, std::span<co
     const absl::Status status =
         impl_->start(region, operations[i], [shared, i](RemoteOutcome&& outcome) { (*shared)(i, std::move(outcome)); });
     if (status.ok()) continue;
-    // The session is gone or full. The first says so for all; later ones as outcomes of theirs.
+    // The session is gone or full. If this is the first operation, return the error; if not, it is the outcome of all
+    // operations that are left.
     if (i == 0) return status;
     for (size_t rest = i; rest < operations.size(); ++rest) (*shared)(rest, RemoteOutcome{.status = status});
     break;

@@ -75,7 +75,7 @@ absl::Status RemoteMemoryHost::Impl::dispatch(const RemoteMemoryRequest& request
 absl::StatusOr<RemoteMemoryHost::Impl::Region*> RemoteMemoryHost::Impl::find(const RemoteMemoryRequest& request,
                                                                              const IncomingCall& call) {
   const auto found = regions_.find(request.key);
-  // To others than its session a region is not there: keys are not to be found out by trying.
+  // For other sessions the region does not exist, so that nobody can find keys by trying.
   if (found == regions_.end() || found->second->is_published() || found->second->session != call.session) {
     return absl::NotFoundError("no such region: it was freed, revoked, or granted to another session; allocate again");
   }
@@ -118,7 +118,7 @@ absl::Status RemoteMemoryHost::Impl::make_ring(Region& region) {
     access_->close_region(ring.name.key);
     return absl::ResourceExhaustedError("there is no room for notices by the transport: they are calls");
   }
-  // One after another: what is still heard of an ended ring is for no other.
+  // Slots are used in turn, so that late notices of an ended ring do not reach another one.
   do {
     ring.slot = next_slot_++ % NoticeRing::kSlotsMax;
   } while (slots_.contains(ring.slot));
@@ -199,11 +199,11 @@ absl::Status RemoteMemoryHost::Impl::read(const RemoteMemoryRequest& request, Re
   return absl::OkStatus();
 }
 
-/// The transport reads the memory no longer.
+/// The transport no longer reads the memory.
 void RemoteMemoryHost::Impl::sent(void* context) {
   auto* memory = static_cast<Memory*>(context);
   if (--memory->sending > 0) return;
-  // Until the end of this function, the memory's arena the longer.
+  // Both must live until the end of this function; the arena (in Impl) must outlive the memory.
   const std::shared_ptr<Impl> impl = std::move(memory->owner);
   const std::shared_ptr<Memory> self = std::move(memory->self);
 }

@@ -1,5 +1,5 @@
-// What remote_memory_host.cc (requests) and remote_memory_regions.cc (how regions come and go) share; nobody else
-// includes this.
+// The implementation of RemoteMemoryHost. Only remote_memory_host.cc (requests) and remote_memory_regions.cc (how
+// regions begin and end) include this.
 #ifndef SKUA_RPC_REMOTE_MEMORY_HOST_IMPL_H_
 #define SKUA_RPC_REMOTE_MEMORY_HOST_IMPL_H_
 
@@ -22,7 +22,7 @@
 
 namespace skua::rpc {
 
-/// Shared by the host, the endpoint's handler and answers on their way: whichever goes last ends it.
+/// Owned together by the host, the endpoint's handler and answers that are being sent: the last one destroys it.
 class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(Endpoint& endpoint, const Options& options);
@@ -42,13 +42,13 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] size_t bytes_in_use() const { return buffers_.outstanding_bytes(); }
 
  private:
-  /// What one region is granted of, or several where it is published.
+  /// The memory of one region; of several regions if it is published.
   struct Memory {
     Buffer buffer;
     uint64_t bytes = 0;
-    /// Its atomics are the transport's, whoever reaches it how.
+    /// True: its atomics are the transport's, by whichever way a peer reaches it. Atomics by call are refused.
     bool is_transports = false;
-    // While answers are being sent from it: how many, and what they keep.
+    // While answers are sent from it: their number, and what they keep alive.
     uint32_t sending = 0;
     std::shared_ptr<Impl> owner;
     std::shared_ptr<Memory> self;
@@ -63,25 +63,25 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
 
     [[nodiscard]] MutableByteSpan span() const { return {memory.data(), NoticeRing::kBytes}; }
   };
-  /// Memory as one session has it, or as it is published: then nobody's session has it.
+  /// The right of one session to use a memory; or the published memory itself, which belongs to no session.
   struct Region {
     uint64_t key = 0;
     SessionId session;
     uint8_t rights = 0;
     TimeNs expires_ns = kTimeNever;
     std::shared_ptr<Memory> memory;
-    /// Peers reach it by this.
+    /// Where the transport reaches the region; set if it is opened to the transport.
     std::optional<MemoryName> opened;
-    /// By which the peer's notices come.
+    /// Through which the peer's notices come.
     std::optional<Ring> ring;
-    /// Of what is published. A region that was opened by name has the key of that one.
+    /// The name of published memory. published_key: its key, also in the regions that were opened by this name.
     std::string name;
     uint64_t published_key = 0;
 
     [[nodiscard]] bool is_published() const { return !name.empty(); }
   };
   using Regions = absl::flat_hash_map<uint64_t, std::unique_ptr<Region>>;
-  /// In the handler: its end is the endpoint's.
+  /// Kept in the endpoint's handler. When the endpoint destroys the handler, it tells the Impl that the endpoint ends.
   struct HandlerHold {
     explicit HandlerHold(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
     HandlerHold(HandlerHold&&) = default;
@@ -122,19 +122,19 @@ class RemoteMemoryHost::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] static uint32_t to_ms(DurationNs lease_ns);
 
   const Options options_;
-  Endpoint* endpoint_;    // null once it goes,
-  MemoryAccess* access_;  // and this too
-  /// With the endpoint, so that it sends from the arena without copying. Not where the transport lets peers READ what
-  /// is registered: the regions would be theirs, all of them.
+  Endpoint* endpoint_;    // null after lose_endpoint()
+  MemoryAccess* access_;  // null after lose_endpoint()
+  /// The arena is registered with the endpoint, so that answers are sent from it without a copy. Not if the transport
+  /// lets peers READ registered memory: they could then read all regions.
   const bool registered_;
   Arena arena_;
   BufferPool buffers_;
   Rng keys_;
   Regions regions_;
-  std::map<std::string, uint64_t, std::less<>> published_;  // keys
+  std::map<std::string, uint64_t, std::less<>> published_;  // name -> key
   bool closed_ = false;
   TimeNs expire_at_ns_ = kTimeNever;
-  absl::flat_hash_map<uint32_t, uint64_t> slots_;  // of rings: the regions' keys
+  absl::flat_hash_map<uint32_t, uint64_t> slots_;  // slot of a ring -> key of its region
   uint32_t next_slot_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What remote_memory.cc (regions that were granted) and remote_memory_operations.cc (operations on them) share; nobody
-// else includes this.
+// The implementation of RemoteMemory. Only remote_memory.cc (granted regions) and remote_memory_operations.cc
+// (operations on them) include this.
 #ifndef SKUA_RPC_REMOTE_MEMORY_IMPL_H_
 #define SKUA_RPC_REMOTE_MEMORY_IMPL_H_
 
@@ -38,29 +38,29 @@ class RemoteMemory::Impl {
   size_t in_flight_ = 0;
 
  private:
-  /// What a peer granted, as it said itself.
+  /// What a peer granted, as the peer's answer said.
   struct Grant {
-    RemoteRegion region;  // key 0: none
+    RemoteRegion region;  // its key is 0 if this record is free
     uint64_t life = 0;
-    /// The region as the transport reaches it.
+    /// How the transport reaches the region; not set if it cannot.
     std::optional<MemoryName> name;
-    /// By which notices go, once the peer was asked for it.
+    /// The ring that notices go through. The peer is asked for it when the first notice is sent.
     enum class Ring : uint8_t { kNone, kAsked, kReady, kRefused } ring = Ring::kNone;
     MemoryName ring_name;
     uint32_t slot = 0;
     NoticeEntries entries;
-    bool looking = false;  // a look at what was taken is under way
+    bool looking = false;  // a READ of the owner's counts is in flight
   };
   /// An operation in flight.
   struct Record : MemoryAccess::Operation {
     Impl* owner = nullptr;
-    uint32_t waits_for = 0;  // of a call: its end, and transports that read its bytes
+    uint32_t waits_for = 0;  // by call: the completion, and the release of the bytes that the transport reads
     RemoteRegion region;
     RemoteMemoryRequest request;
-    std::optional<uint32_t> entry;  // of the region's ring
+    std::optional<uint32_t> entry;  // the entry that it uses in the region's ring
     MutableByteSpan to{};
     ByteSpan from{};
-    Buffer bounce;  // where the adapter does not reach the application's memory
+    Buffer bounce;  // used if the adapter cannot reach the application's memory
     Done done;
     RemoteOutcome outcome;
 
@@ -68,7 +68,7 @@ class RemoteMemory::Impl {
       return request.kind == Kind::kFetchAdd || request.kind == Kind::kCompareSwap;
     }
   };
-  /// A READ of what the owner has taken of a ring.
+  /// A READ of a ring's `taken` counts.
   struct Look : MemoryAccess::Operation {
     Impl* owner = nullptr;
     RemoteRegion region;

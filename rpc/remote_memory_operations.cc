@@ -125,12 +125,13 @@ absl::Status RemoteMemory::Impl::start(const RemoteRegion& region, const RemoteO
 
 // --- Operations by the transport -------------------------------------------------------------------------------------
 
-/// What is not granted goes to the owner, who says no in words: an adapter would break the connection.
+/// An operation without the right, or out of bounds, is made by a call: the owner then says what is wrong. Posted to
+/// the adapter, it would break the connection.
 bool RemoteMemory::Impl::may_go_directly(Grant& grant, const RemoteOperation& operation) {
   if (!grant.name.has_value() || grant.life != access_.life_of(grant.region.session)) return false;
   if (bytes_of(operation) == 0) return false;
   if ((grant.region.rights & right_for(operation.kind)) == 0 || !is_within(grant.region, operation)) return false;
-  // The region's atomics have this one way; others need not wait for a connection.
+  // All atomics of the region have to go this way. Other operations can be calls, so they do not wait for a connection.
   if (is_atomic(operation.kind)) return true;
   return access_.ready(grant.region.session) && (operation.kind != Wish::kWriteWithNotice || may_notify(grant));
 }
@@ -152,8 +153,8 @@ absl::Status RemoteMemory::Impl::start_directly(Record& record, Grant& grant) {
   record.what.operand = record.request.operand;
   record.what.expected = record.request.expected;
   record.life = grant.life;
-  record.patient = record.is_atomic();  // others have calls
-  // Not later than the lease: then the key may be another region's.
+  record.patient = record.is_atomic();  // other operations can be made by calls
+  // Not later than the lease: after it, the key may belong to another region.
   record.deadline_ns = std::min(endpoint_.now_ns() + options_.timeout_ns, grant.region.expires_ns);
   record.complete = &Impl::on_direct;
   ++counters_.direct;
@@ -161,13 +162,13 @@ absl::Status RemoteMemory::Impl::start_directly(Record& record, Grant& grant) {
   return absl::OkStatus();
 }
 
-/// The application's memory if the adapter knows it, else some that it knows.
+/// Uses the application's memory if the adapter can reach it, and otherwise a bounce buffer.
 absl::Status RemoteMemory::Impl::choose_local(Record& record) {
   const bool reads = record.request.kind == Kind::kRead;
   const ByteSpan own = reads ? ByteSpan(record.to) : record.from;
   const bool in_place = !record.is_atomic() && access_.usable(own);
   const size_t bytes = record.is_atomic() ? sizeof(uint64_t) : own.size();
-  // A notice's entry lies in front.
+  // A notice's entry lies before the bytes.
   const size_t entry_bytes = record.request.has_notice ? NoticeRing::kEntryBytes : 0;
   if (!in_place || entry_bytes > 0) {
     absl::StatusOr<Buffer> bounce = access_.allocate(entry_bytes + (in_place ? 0 : bytes));
@@ -205,14 +206,14 @@ void RemoteMemory::Impl::on_direct(MemoryAccess::Operation& operation, MemoryAcc
 
 void RemoteMemory::Impl::take_result(Record& record) {
   if (record.is_atomic()) {
-    // As the adapter has it: a number of this machine.
+    // The adapter writes the value in this machine's byte order.
     std::memcpy(&record.outcome.previous, record.bounce.data(), sizeof record.outcome.previous);
   } else if (record.request.kind == Kind::kRead && record.bounce) {
     copy_bytes(record.to.data(), ByteSpan(record.bounce.data(), record.to.size()));
   }
 }
 
-/// A write or an atomic failed, having run or not. It is not done again: the owner says why it may have failed.
+/// A write or an atomic has failed. It may have run, so it is not repeated. This asks the owner why it may have failed.
 void RemoteMemory::Impl::ask_what_happened(Record& record) {
   RemoteMemoryRequest question;
   question.kind = Kind::kCheck;
@@ -239,7 +240,7 @@ void RemoteMemory::Impl::ask_what_happened(Record& record) {
 
 // --- Notices by the transport ----------------------------------------------------------------------------------------
 
-/// Until the ring is there, and while it is full, they are calls.
+/// Whether a notice can go by the transport. Until the ring is granted, and while it is full, notices are calls.
 bool RemoteMemory::Impl::may_notify(Grant& grant) {
   if (grant.ring == Grant::Ring::kNone) ask_for_ring(grant);
   if (grant.ring != Grant::Ring::kReady) return false;
@@ -294,7 +295,7 @@ void RemoteMemory::Impl::settle_entry(Record& record, MemoryAccess::Result resul
       if (grant->entries.is_short()) look_at_taken(*grant);
       break;
     case MemoryAccess::Result::kNotRun: grant->entries.give_back(entry); break;
-    // Nobody here knows what the owner has heard.
+    // Nobody on this side knows which notices the owner received.
     case MemoryAccess::Result::kFailed: grant->ring = Grant::Ring::kRefused; break;
   }
 }
@@ -342,7 +343,7 @@ absl::Status RemoteMemory::Impl::start_call(Record& record) {
     ++record.waits_for;
     static_cast<void>(message->add_body(record.from, &Impl::on_released, &record));
   }
-  ++record.waits_for;  // this function: a call that is refused lets go of the bytes at once
+  ++record.waits_for;  // this function: endpoint_.call() may release the bytes at once if it refuses the call
   const absl::StatusOr<CallId> call =
       endpoint_.call(record.session, kRemoteMemoryMethod, std::move(message), {.timeout_ns = options_.timeout_ns},
                      [&record](CallResult&& result) {
@@ -354,7 +355,8 @@ absl::Status RemoteMemory::Impl::start_call(Record& record) {
   return call.status();
 }
 
-/// After the transport's operation did not come about: what is refused here has nobody to be told by a return value.
+/// The transport did not run the operation, so it is made by a call. submit() has returned, so an error goes to the
+/// completion.
 void RemoteMemory::Impl::call_instead(Record& record) {
   record.bounce.reset();
   if (absl::Status status = start_call(record); !status.ok()) {

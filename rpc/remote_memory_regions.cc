@@ -1,4 +1,4 @@
-// The owning side of remote memory: how regions come and go.
+// The owning side of remote memory: how regions begin and end.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -50,7 +50,7 @@ absl::Status RemoteMemoryHost::Impl::check_new(uint64_t bytes, uint8_t rights) c
   return absl::OkStatus();
 }
 
-/// Room for one more region, for this peer.
+/// Whether this peer may have one more region.
 absl::Status RemoteMemoryHost::Impl::admit(const IncomingCall& call, uint64_t bytes, uint8_t rights) const {
   if (options_.admit) {
     const EndpointIdentity peer = endpoint_->peer_identity(call.session);
@@ -83,7 +83,7 @@ RemoteMemoryHost::Impl::Region& RemoteMemoryHost::Impl::add_region(std::shared_p
   return out;
 }
 
-/// Gives the region to the session that asked. Returns the lease.
+/// Grants the region to the session that asked. Returns the lease.
 DurationNs RemoteMemoryHost::Impl::grant(Region& region, const RemoteMemoryRequest& request, const IncomingCall& call) {
   const DurationNs lease_ns = std::min<DurationNs>(request.lease_ms * kMillisecond, options_.lease_max_ns);
   region.session = call.session;
@@ -113,7 +113,7 @@ absl::Status RemoteMemoryHost::Impl::allocate(const RemoteMemoryRequest& request
   return absl::OkStatus();
 }
 
-/// A region of its own in memory that others have, too.
+/// Makes a region of its own for memory that others have opened, too.
 absl::Status RemoteMemoryHost::Impl::open(const RemoteMemoryRequest& request, const IncomingCall& call,
                                           Message& answer) {
   reclaim();
@@ -158,14 +158,14 @@ absl::StatusOr<uint64_t> RemoteMemoryHost::Impl::publish(std::string_view name, 
   Region& region = add_region(*std::move(memory), rights);
   region.name = name;
   region.published_key = region.key;
-  // Nobody is told this key. It shows that the transport can, so that atomics are the transport's from the first one
-  // on.
+  // No peer is told this key. Opening shows that the transport can reach the memory, so that all atomics are the
+  // transport's from the first one on.
   region.memory->is_transports = open_to_transport(region);
   published_.emplace(name, region.key);
   return region.key;
 }
 
-/// A region that cannot be opened is used by calls.
+/// False: the transport cannot reach the region, and it is used by calls.
 bool RemoteMemoryHost::Impl::open_to_transport(Region& region) {
   if (!access_->offered()) return false;
   const absl::StatusOr<MemoryName> name = access_->open_region(region.memory->span(), region.rights);
@@ -180,7 +180,7 @@ void RemoteMemoryHost::Impl::tell_name(Region& region, ByteWriter& answer) {
   answer.write(region.opened->key);
 }
 
-/// From now on peers reach it by calls alone, if at all.
+/// From now on peers reach the region only by calls, if at all.
 void RemoteMemoryHost::Impl::shut(Region& region) {
   if (region.opened.has_value() && access_ != nullptr) access_->close_region(region.opened->key);
   region.opened.reset();
@@ -193,7 +193,7 @@ void RemoteMemoryHost::Impl::shut(Region& region) {
   region.ring.reset();
 }
 
-/// What is opened has to be shut in time, whether somebody asks for it or not.
+/// An opened region has to be shut when its lease ends, even if nobody uses it. This sets a timer for it.
 void RemoteMemoryHost::Impl::expire_by(TimeNs when) {
   if (when >= expire_at_ns_ || endpoint_ == nullptr) return;
   expire_at_ns_ = when;
@@ -204,7 +204,7 @@ void RemoteMemoryHost::Impl::end(Regions::iterator found, uint64_t& counter) {
   ++counter;
   std::unique_ptr<Region> region = std::move(found->second);
   regions_.erase(found);
-  shut(*region);  // before its memory is anybody else's
+  shut(*region);  // before its memory is used again
   if (region->is_published()) published_.erase(region->name);
 }
 

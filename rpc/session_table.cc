@@ -55,7 +55,7 @@ absl::Status SessionTable::room_for(PeerId peer, uint64_t host) const {
   return absl::OkStatus();
 }
 
-/// An accepted session is none of its peer's any more.
+/// Subtracts an accepted session from the counts of its peer and host, if it is bound.
 void SessionTable::uncount(const SessionEntry& entry) {
   if (entry.peer == kUnbound) return;
   count_down(accepted_from_, entry.peer);
@@ -146,7 +146,7 @@ void SessionTable::renew(SessionEntry& entry) {
   entry.nonce = secret_();
 }
 
-/// The session is none of those any more that no packet came for.
+/// The session is no longer unproven.
 void SessionTable::prove(SessionEntry& entry) {
   if (!std::exchange(entry.proven, true)) std::erase(unproven_, entry.index);
 }
@@ -174,7 +174,7 @@ void SessionTable::end(SessionEntry& entry) {
   if (entry.initiator) return count_down(dialled_, entry.peer);
   accepted_.erase({entry.nonce, entry.identity.uuid});
   if (!entry.proven) std::erase(unproven_, entry.index);
-  uncount(entry);  // its packets may still be on their way to the peer, so it keeps that
+  uncount(entry);  // the entry keeps its peer, because packets for it may still have to be sent
 }
 
 void SessionTable::bury(absl::FunctionRef<void(SessionEntry&)> farewell) {

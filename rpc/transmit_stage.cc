@@ -10,10 +10,10 @@
 namespace skua::rpc {
 namespace {
 
-/// Added to the third word of a header: the next packet_index.
+/// Added to the third word of a header, this increments packet_index.
 constexpr uint64_t kNextIndex = uint64_t{1} << 32;
 
-/// The first `bytes` of what the spans hold, into `out`; returns how many spans these are.
+/// Writes spans of the first `bytes` of `rest` into `out`. Returns how many spans it wrote.
 size_t cut(std::span<const ByteSpan> rest, size_t bytes, std::array<ByteSpan, kTxSegmentsMax>& out) {
   size_t count = 0;
   for (; bytes > 0; rest = rest.subspan(1)) {
@@ -23,7 +23,7 @@ size_t cut(std::span<const ByteSpan> rest, size_t bytes, std::array<ByteSpan, kT
   return count;
 }
 
-/// Takes `bytes` off the front of what the spans hold.
+/// Removes the first `bytes` from the spans.
 void skip(std::span<ByteSpan>& rest, size_t bytes) {
   for (; bytes > 0 && bytes >= rest.front().size(); rest = rest.subspan(1)) bytes -= rest.front().size();
   if (bytes > 0) rest.front() = rest.front().subspan(bytes);
@@ -79,7 +79,7 @@ void TransmitStage::emit_train(const Session& session, const PacketHeader& heade
   const bool in_frames = capabilities_.frames && piece_bytes <= capabilities_.inline_max_bytes;
   const PeerId peer = session.route();
   const bool sealed = seals(session);
-  // As words, for a field that was just written could not be read as a part of one without a wait.
+  // The header stays in words: reading a word of which a part was just written would stall the processor.
   internal::HeaderWords piece = internal::words_of(header);
   size_t offset = size_t{header.packet_index} * piece_bytes;
   const size_t end = std::min(message->size(), offset + size_t{count} * piece_bytes);
@@ -94,14 +94,14 @@ void TransmitStage::emit_train(const Session& session, const PacketHeader& heade
   }
 }
 
-/// False: there is no frame for it. `rest` begins with the piece's bytes.
+/// Writes a piece into a frame of the transport. False: there is no frame. `rest` starts at the piece's bytes.
 bool TransmitStage::write_piece(PeerId peer, const internal::HeaderWords& header, std::span<const ByteSpan> rest,
                                 size_t length, bool sealed) {
   if (piece_count_ == pieces_.size()) flush_pieces();
   TxFrame frame = transport_.take_frame(peer);
   if (frame.bytes == nullptr) return false;
   if (frame.room < kHeaderBytes + length) [[unlikely]] {
-    transport_.send_frames({&frame, 1});  // back, as it is
+    transport_.send_frames({&frame, 1});  // returns the frame, with size 0
     return false;
   }
   frame.size = static_cast<uint32_t>(kHeaderBytes + length);
@@ -146,7 +146,7 @@ size_t TransmitStage::flush_all() {
     }
   }
   counters_.packets_sent += taken;
-  // A body's release may have staged more behind what was not taken.
+  // Releasing a body may have staged more packets, after those that were not taken.
   if (taken < staged_count_) {
     std::copy(staged_.begin() + taken, staged_.begin() + staged_count_, staged_.begin());
   }
@@ -171,7 +171,7 @@ void TransmitStage::reap_tokens() {
 void TransmitStage::end() {
   for (size_t i = 0; i < staged_count_; ++i) let_go(staged_[i].token);
   staged_count_ = 0;
-  flush_pieces();  // frames go back by being sent
+  flush_pieces();  // frames return to the transport by being sent
   transport_.abandon_tx();
   reap();
   SKUA_CHECK(in_wire_count_ == 0 || mutant(Mutant::kFreeBeforeTxDone),

@@ -1,4 +1,4 @@
-// TransmitStage: the packets of a burst between the sessions that emit them and the transport that sends them.
+// TransmitStage: the packets of a burst, between the sessions that emit them and the transport that sends them.
 //
 //      sessions: emit()       +---- staged: up to a burst ----+  flush()      done on return: its hold ends
 //      control packets   ---> | TxPacket, TxPacket, ...       | --------->  /
@@ -7,12 +7,12 @@
 //      where the wire copies  | TxFrame, TxFrame, ...         | --------->  the transport's again
 //                             +-------------------------------+
 //
-// A staged packet holds its message: its token is the hold. What the transport does not take stays staged, in order.
-// A piece of a large message is written into a frame of the transport's where the wire copies anyhow: nothing is held,
-// and nothing comes back. Pieces leave in front of packets that are staged.
+// A staged packet holds its message; the packet's token is the hold. Packets that the transport does not take stay
+// staged, in order. Where the wire copies anyhow, a piece of a large message is written into a frame of the
+// transport's: no message is held and no token comes back. Pieces leave before staged packets.
 //
-// Of a session the stage knows its peer, and whether its packets have checksums. Which session is next, and to which
-// peers sessions wait, is the endpoint's.
+// The stage knows the peer of a session, and whether its packets have checksums. The endpoint decides which session is
+// next, and keeps the sessions whose peers have no room.
 #ifndef SKUA_RPC_TRANSMIT_STAGE_H_
 #define SKUA_RPC_TRANSMIT_STAGE_H_
 
@@ -29,7 +29,7 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's, which owns it. `transport` and `counters` outlive it.
+/// Thread: the endpoint's, which owns the stage. `transport` and `counters` must outlive it.
 class TransmitStage final : public PacketSink {
  public:
   TransmitStage(Transport& transport, EndpointCounters& counters)
@@ -44,35 +44,35 @@ class TransmitStage final : public PacketSink {
   void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message, uint32_t piece_bytes,
                   uint32_t count) override;
 
-  /// Stages a packet of the endpoint's own, whose payload is all of `message`. There must be room.
+  /// Stages a packet of the endpoint's own. Its payload is all of `message`. There must be room.
   void stage_control(PeerId peer, const PacketHeader& header, const MessagePtr& message);
 
-  /// False: the peer takes nothing now, or is kNoPeer. A packet for it would hold up the burst.
+  /// False: the peer takes no packet now, or is kNoPeer. A packet for such a peer would hold up the burst.
   [[nodiscard]] bool takes(PeerId peer) { return peer != kNoPeer && transport_.has_room(peer); }
-  /// The peer takes a packet, and the stage has room for one; what is staged is sent if need be.
+  /// True: the peer takes a packet, and the stage has room for one. Sends what is staged if that makes the room.
   [[nodiscard]] bool make_room_for(PeerId peer) { return takes(peer) && (has_room() || flush() > 0); }
 
-  /// Gives all to the transport. Returns how many staged packets that took; pieces do not count.
+  /// Gives everything to the transport. Returns how many staged packets the transport took; pieces do not count.
   size_t flush() { return nothing_staged() || is_flushing_ ? 0 : flush_all(); }
   /// Ends the holds of packets that the transport has read.
   void reap() {
     if (in_wire_count_ > 0) reap_tokens();
   }
-  /// The endpoint ends: what is staged is thrown away, and the transport lets go of all that it was given. Frames of
-  /// the transport's that others have written must have been sent.
+  /// Ends the stage with the endpoint: staged packets are thrown away, and the transport lets go of all that it was
+  /// given. Frames that others took from the transport must have been sent before.
   void end();
 
-  /// From inside flush(): the release of a message's body may call the endpoint.
+  /// True inside flush(), which may release a message's body, whose release may call the endpoint.
   [[nodiscard]] bool is_flushing() const { return is_flushing_; }
   [[nodiscard]] bool nothing_staged() const { return staged_count_ == 0 && piece_count_ == 0; }
-  /// Packets whose hold ends with reap().
+  /// The number of packets whose hold ends in reap().
   [[nodiscard]] size_t in_wire_count() const { return in_wire_count_; }
 
  private:
-  /// `rest` begins with the payload.
+  /// `rest` starts at the payload.
   [[gnu::always_inline]] inline void stage(PeerId peer, const internal::HeaderWords& header, const MessagePtr& payload,
                                            std::span<const ByteSpan> rest, size_t length, bool sealed);
-  /// Packets of the session have checksums.
+  /// True: packets of the session have checksums.
   [[nodiscard]] bool seals(const Session& session) const;
   [[nodiscard]] bool write_piece(PeerId peer, const internal::HeaderWords& header, std::span<const ByteSpan> rest,
                                  size_t length, bool sealed);
@@ -86,7 +86,7 @@ class TransmitStage final : public PacketSink {
   }
 
   Transport& transport_;
-  /// The transport's, by value: looked at for every packet.
+  /// The transport's capabilities, copied because each packet needs them.
   const Capabilities capabilities_;
   EndpointCounters& counters_;
   std::array<TxPacket, kBurstMax> staged_;

@@ -1,8 +1,7 @@
-// Byte spans and little-endian cursors: the only way the project reads or writes encoded bytes.
+// Byte spans and little-endian cursors. All code of the project reads and writes encoded bytes with these.
 //
-// ByteReader never reads past its end: after the first short read it is `!ok()` and yields zeros,
-// so a decoder may read a whole record and ask once. ByteWriter writes into a caller's buffer and
-// reports overflow the same way.
+// ByteReader never reads past its end. After the first short read it is `!ok()` and yields zeros, so a decoder may read
+// a whole record and check once. ByteWriter writes into a caller's buffer, and reports overflow in the same way.
 #ifndef SKUA_RPC_BASE_BYTES_H_
 #define SKUA_RPC_BASE_BYTES_H_
 
@@ -80,13 +79,13 @@ class ByteReader {
     return taken;
   }
 
-  /// A byte string preceded by its length as `Length`.
+  /// Reads a length, as a `Length`, and then a byte string of this length.
   template <typename Length>
   [[nodiscard]] ByteSpan read_prefixed() {
     return read_bytes(read<Length>());
   }
 
-  /// Everything that is left.
+  /// All bytes that are left.
   [[nodiscard]] ByteSpan read_rest() { return read_bytes(rest_.size()); }
 
   [[nodiscard]] size_t remaining() const { return rest_.size(); }

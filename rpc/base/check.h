@@ -1,8 +1,7 @@
 // SKUA_CHECK: programmer errors end the process with a message, in every build.
 //
-// Only for invariants of our own code and for misuse of an interface by the program that links us.
-// Bytes that came from a peer, a disk or a user never reach a check: they are parsed, and refused
-// with a Status or a drop counter.
+// Use it only for invariants of our own code, and for misuse of an interface by the linking program. Bytes from a peer,
+// a disk or a user must not reach a check: they are parsed, and refused with a Status or a drop counter.
 #ifndef SKUA_RPC_BASE_CHECK_H_
 #define SKUA_RPC_BASE_CHECK_H_
 

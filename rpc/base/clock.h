@@ -1,5 +1,4 @@
-// Time as an argument. Protocol cores take `TimeNs now`; only rpc/endpoint and programs' mains own
-// a real Clock.
+// Time as an argument. Protocol code takes `TimeNs now`; only rpc/endpoint and programs' mains own a real Clock.
 #ifndef SKUA_RPC_BASE_CLOCK_H_
 #define SKUA_RPC_BASE_CLOCK_H_
 
@@ -19,7 +18,7 @@ inline constexpr DurationNs kMicrosecond = 1'000;
 inline constexpr DurationNs kMillisecond = 1'000'000;
 inline constexpr DurationNs kSecond = 1'000'000'000;
 
-/// Where time comes from. Implementations: SteadyClock here, the simulator's virtual clock.
+/// A source of time. Implementations: SteadyClock and ManualClock here, TscClock, the simulator's virtual clock.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -37,7 +36,7 @@ class SteadyClock final : public Clock {
   }
 };
 
-/// A clock that moves when told to: tests and the simulator.
+/// A clock that moves only when told to. For tests and the simulator.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] TimeNs now_ns() const override { return now_; }

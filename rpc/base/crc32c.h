@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), the checksum of iSCSI, ext4 and SCTP.
 //
-// Short pieces (headers, small payloads) take the SSE4.2 instruction, inline; long ones are folded (crc32c_fold.h)
-// where the processor has the instructions, and go to ISA-L elsewhere. Without SSE4.2, a table.
+// Short pieces (headers, small payloads) use the SSE4.2 instruction, inline. Long pieces are folded (crc32c_fold.h) if
+// the processor has the instructions, and go to ISA-L otherwise. Without SSE4.2 a table is used.
 #ifndef SKUA_RPC_BASE_CRC32C_H_
 #define SKUA_RPC_BASE_CRC32C_H_
 
@@ -16,16 +16,16 @@
 namespace skua {
 
 namespace internal {
-/// The table-driven form: the fallback, and the fast form's twin in tests.
+/// The table-driven form: the fallback, and the reference for tests of the fast form.
 [[nodiscard]] uint32_t crc32c_extend_portable(uint32_t crc, ByteSpan bytes);
 [[nodiscard]] uint32_t crc32c_extend_long(uint32_t crc, ByteSpan bytes);
 [[nodiscard]] uint32_t crc32c_extend_isal(uint32_t crc, ByteSpan bytes);
-/// From here on setting up for many bytes at a time pays.
+/// From this size on, the setup for many bytes at a time pays off.
 inline constexpr size_t kCrcLongBytes = 256;
 }  // namespace internal
 
-/// Extends `crc` (0 for the first piece) over `bytes`: crc32c_extend(crc32c(a), b) == crc32c(a followed by b). Check value:
-/// crc32c("123456789") == 0xe3069283.
+/// Extends `crc` (0 for the first piece) over `bytes`: crc32c_extend(crc32c(a), b) == crc32c(a followed by b). Check
+/// value: crc32c("123456789") == 0xe3069283.
 [[nodiscard, gnu::always_inline]] inline uint32_t crc32c_extend(uint32_t crc, ByteSpan bytes) {
 #if defined(__SSE4_2__)
   if (bytes.size() >= internal::kCrcLongBytes) [[unlikely]] {
@@ -40,7 +40,7 @@ inline constexpr size_t kCrcLongBytes = 256;
     state = _mm_crc32_u64(state, load_le<uint64_t>(p + 16));
     state = _mm_crc32_u64(state, load_le<uint64_t>(p + 24));
   }
-  // What is left has a bit of its size for each power of two: no loops.
+  // Each power of two below 32 is a bit of the rest's size, so the rest needs no loop.
   if ((left & 16) != 0) {
     state = _mm_crc32_u64(state, load_le<uint64_t>(p));
     state = _mm_crc32_u64(state, load_le<uint64_t>(p + 8));
@@ -67,8 +67,8 @@ inline constexpr size_t kCrcLongBytes = 256;
   return crc32c_extend(0, bytes);
 }
 
-/// Copies `from` to `to`, which has room and does not overlap it, and returns crc32c_extend(crc, from): in one pass
-/// where the processor can.
+/// Copies `from` to `to`, and returns crc32c_extend(crc, from). `to` must have room and not overlap `from`. Does both
+/// in one pass if the processor can.
 [[nodiscard]] uint32_t crc32c_copy(uint32_t crc, ByteSpan from, std::byte* to);
 
 }  // namespace skua

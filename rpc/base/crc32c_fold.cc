@@ -11,7 +11,7 @@ namespace skua::internal {
 #if defined(__x86_64__)
 namespace {
 
-/// x^(n-1) mod P, reflected, in the upper half of a word: what to multiply by to fold n bits further on.
+/// x^(n-1) mod P, reflected, in the upper half of a word: the factor that folds n bits further on.
 constexpr int64_t shift_by(uint32_t n) {
   uint32_t power = 0x80000000U;  // x^0
   for (uint32_t i = 0; i < n - 1; ++i) power = (power >> 1) ^ ((power & 1) != 0 ? 0x82f63b78U : 0U);
@@ -21,7 +21,7 @@ constexpr int64_t shift_by(uint32_t n) {
 #define SKUA_FOLD_TARGET "avx512f,avx512bw,avx512vl,avx512vbmi2,vpclmulqdq,pclmul,sse4.2"
 #define SKUA_FOLDS __attribute__((target(SKUA_FOLD_TARGET), always_inline)) inline
 
-/// Both halves of 128 bits `bits` further on.
+/// The factors for the two halves of 128 bits, to fold them `bits` further on.
 struct Shift {
   int64_t low;
   int64_t high;
@@ -60,23 +60,23 @@ template <int kWhich>
 SKUA_FOLDS __m128i quarter(__m512i of) {
   return _mm512_maskz_extracti32x4_epi32(0xf, of, kWhich);
 }
-/// The remainder of 128 bits.
+/// The remainder of 128 bits modulo P.
 SKUA_FOLDS uint32_t reduce(__m128i what) {
   const uint64_t low = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(what)));
   return static_cast<uint32_t>(_mm_crc32_u64(low, static_cast<uint64_t>(_mm_extract_epi64(what, 1))));
 }
 
-/// The first bytes with the state before added.
+/// The first bytes, with the state before them added.
 SKUA_FOLDS __m512i begin(uint32_t crc, __mmask64 there, __m512i first) {
   const __m512i state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc)));
   return _mm512_xor_si512(first, _mm512_maskz_expand_epi8(there, state));
 }
 
-/// The CRC of `d` and `bytes` behind it, which are whole registers. Copies them to `to` on the way if kCopies.
+/// The CRC of `d` and then `bytes`, which fill whole registers. Also copies them to `to` if kCopies.
 template <bool kCopies>
 SKUA_FOLDS uint32_t fold_all(__m512i d, ByteSpan bytes, [[maybe_unused]] std::byte* to) {
   static constexpr Shift kByStride = shift_of(2048);
-  // The four registers, and the four quarters of one, added up where the last one stands.
+  // For adding up the four registers, and the four quarters of the sum, at the place of the last one.
   static constexpr Shift kByThree = shift_of(1536);
   static constexpr Shift kByTwo = shift_of(1024);
   static constexpr Shift kByOne = shift_of(512);
@@ -89,7 +89,7 @@ SKUA_FOLDS uint32_t fold_all(__m512i d, ByteSpan bytes, [[maybe_unused]] std::by
   __m512i b = none;
   __m512i c = none;
   size_t at = 0;
-  // The first of the groups of four has one to four.
+  // The first group of four may be incomplete: it has one to four registers.
   for (; at < bytes.size() % 256; at += 64) {
     a = b;
     b = c;
@@ -113,10 +113,10 @@ SKUA_FOLDS uint32_t fold_all(__m512i d, ByteSpan bytes, [[maybe_unused]] std::by
 
 }  // namespace
 
-/// What is more than whole registers comes first, behind zeros.
+/// The bytes that do not fill a whole register come first, after zeros.
 __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_t crc, ByteSpan bytes) {
   size_t odd = bytes.size() % 64;
-  if (odd > 0 && odd < sizeof(crc)) [[unlikely]] {  // too few to add the state to
+  if (odd > 0 && odd < sizeof(crc)) [[unlikely]] {  // too few bytes to add the state to
     crc = crc32c_extend(crc, bytes.first(odd));
     bytes = bytes.subspan(odd);
     odd = 0;
@@ -124,12 +124,12 @@ __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_extend_folding(uint32_
   if (odd == 0) odd = 64;
   const size_t zeros = 64 - odd;
   const __mmask64 there = ~uint64_t{0} << zeros;
-  const __m512i first = _mm512_maskz_loadu_epi8(there, bytes.data() - zeros);  // reads no byte that is masked
+  const __m512i first = _mm512_maskz_loadu_epi8(there, bytes.data() - zeros);  // masked bytes are not read
   return fold_all<false>(begin(crc, there, first), bytes.subspan(odd), nullptr);
 }
 
-/// In order: what is more than whole registers comes last. Loads that reach below `from` would wait for the stores of
-/// the piece before, where the two are whole pages apart.
+/// In order: the bytes that do not fill a whole register come last. If they came first, loads would reach below `from`,
+/// and wait for the stores of the piece before if the two are a multiple of a page apart.
 __attribute__((target(SKUA_FOLD_TARGET))) uint32_t crc32c_copy_folding(uint32_t crc, ByteSpan from, std::byte* to) {
   const size_t whole = from.size() & ~size_t{63};
   const __m512i first = begin(crc, ~uint64_t{0}, take<true>(from.data(), 0, to));

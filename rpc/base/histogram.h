@@ -1,8 +1,7 @@
 // A log-linear histogram of non-negative 64-bit values with a bounded relative error.
 //
-// The idea is HdrHistogram's: values below 2^11 have a bucket each; above, every power of two is
-// cut into 2^10 equal buckets, so a reported value is at most 1/1024 (0.1 %, three significant
-// digits) above the recorded one.
+// As in HdrHistogram, values below 2^11 have a bucket each. Above, every power of two is cut into 2^10 equal buckets,
+// so a reported value is at most 1/1024 (0.1 %, three significant digits) above the recorded one.
 //
 //   value        0 ... 2047 | 2048 ... 4095 | 4096 ... 8191 | ...
 //   bucket width     1      |      2        |      4        | ...

@@ -1,8 +1,8 @@
 // Lease: received bytes lent to the application.
 //
-// A lease may be kept past the handler or completion it was handed to; giving it back (destroying
-// it) re-arms the receive ring or frees the assembly buffer. The bytes are contiguous: either one
-// packet's payload in the transport's memory, or a larger message put together in a pool buffer.
+// A lease may be kept longer than the handler or completion that received it. Destroying it gives the bytes back: this
+// re-arms the receive ring or frees the assembly buffer. The bytes are contiguous: one packet's payload in the
+// transport's memory, or a larger message assembled in a pool buffer.
 #ifndef SKUA_RPC_BASE_LEASE_H_
 #define SKUA_RPC_BASE_LEASE_H_
 
@@ -15,7 +15,7 @@
 
 namespace skua::rpc {
 
-/// Who takes lent memory back. Thread: the endpoint's.
+/// Takes lent memory back. Thread: the endpoint's.
 class LeaseOwner {
  public:
   /// A lease ends.
@@ -32,26 +32,25 @@ class LeaseOwner {
  protected:
   ~LeaseOwner() = default;
 
-  /// Of an owner whose leases share cookies: how many there are of each, and the thread that may end them. It is a
-  /// count and no call then, but for the last one.
+  /// For an owner whose leases share cookies: the number of leases of each cookie, and the thread that may end them.
+  /// Then the end of a lease only counts down; only the last one calls return_lease().
   uint32_t* counts_ = nullptr;
   const void* thread_ = nullptr;
 };
 
-/// What a lease is made of, on its way to whoever holds it: plain words, which stay in registers. Whoever has them makes
-/// a lease of them, once.
+/// The parts of a lease, on their way to its holder: plain words, which stay in registers. The receiver must make one
+/// lease of them.
 struct LeaseParts {
   ByteSpan bytes;
   LeaseOwner* owner = nullptr;
   uint64_t cookie = 0;
 };
 
-/// Move-only. Thread: destroyed on the thread of the endpoint that lent it, and before that
-/// endpoint (both checked).
+/// Move-only. Thread: destroy it on the thread of the endpoint that lent it, and before that endpoint (both checked).
 class Lease {
  public:
   Lease() = default;
-  /// Bytes that nobody waits for if `owner` is null.
+  /// If `owner` is null, the bytes are not given back to anybody.
   Lease(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) : bytes_(bytes), owner_(owner), cookie_(cookie) {}
   explicit Lease(const LeaseParts& parts) : Lease(parts.bytes, parts.owner, parts.cookie) {}
   Lease(Lease&& other) noexcept
@@ -70,14 +69,14 @@ class Lease {
   [[nodiscard]] ByteSpan bytes() const { return bytes_; }
   [[nodiscard]] size_t size() const { return bytes_.size(); }
 
-  /// What the constructor does, for a lease that is empty (checked).
+  /// As the constructor, for a lease that is empty (checked).
   void fill(ByteSpan bytes, LeaseOwner* owner, uint64_t cookie) {
     SKUA_CHECK(owner_ == nullptr, "this lease has bytes that somebody waits for");
     bytes_ = bytes;
     owner_ = owner;
     cookie_ = cookie;
   }
-  /// Empties it without giving the bytes back.
+  /// Empties the lease without giving the bytes back.
   [[nodiscard]] LeaseParts leak() { return {std::exchange(bytes_, {}), std::exchange(owner_, nullptr), cookie_}; }
   void reset() {
     if (LeaseOwner* owner = std::exchange(owner_, nullptr); owner != nullptr) owner->give_back(cookie_);

@@ -18,7 +18,7 @@ LineFile::~LineFile() {
 
 bool LineFile::open() {
   if (fd_ >= 0 && bytes_ >= bytes_max_) {
-    // Renaming may need room that the disk has not: then the file is begun anew.
+    // Renaming may need room that the disk does not have. Then the file is emptied instead.
     if (std::rename(path_.c_str(), (path_ + ".old").c_str()) != 0 && ::ftruncate(fd_, 0) != 0) return false;
     ::close(std::exchange(fd_, -1));
   }
@@ -30,7 +30,7 @@ bool LineFile::open() {
   return true;
 }
 
-/// All of it or nothing.
+/// Appends all bytes or none.
 bool LineFile::append(std::string_view bytes) {
   if (!open()) return false;
   ssize_t written = -1;

@@ -1,9 +1,9 @@
-// Lines for people, in a file that does not grow beyond a bound and never stands in anybody's way:
+// A file of lines for people to read, whose size is limited:
 //
-//    PATH         what is written to
-//    PATH.old     what was, when it had reached the bound
+//    PATH         the file that is written to
+//    PATH.old     the file before, which had reached the limit
 //
-// A line that cannot be written (a full disk) is lost; the next one that can says how many were.
+// A line that cannot be written (a full disk) is lost. The next line that can be written says how many were lost.
 #ifndef SKUA_RPC_BASE_LINE_FILE_H_
 #define SKUA_RPC_BASE_LINE_FILE_H_
 
@@ -17,13 +17,13 @@ namespace skua {
 /// Thread: any.
 class LineFile {
  public:
-  /// Touches nothing: the first line makes the file, or goes behind what is in it. Its directory may come until then.
+  /// Does not touch the file. The first line creates it, or is appended. Its directory may be created until then.
   LineFile(std::string path, uint64_t bytes_max);
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  /// `line` without its end. Waits for the disk, as write(2) does.
+  /// `line` has no line end. Waits for the disk, as write(2) does.
   void write(std::string_view line);
 
  private:

@@ -47,7 +47,7 @@ void MessagePtr::free(Message* message) {
   message->head_size_ = 0;
 }
 
-/// Bodies' owners are told before the message is anybody's again: they may make messages.
+/// Releases the bodies before the message can be used again, because their owners may make messages.
 void MessagePtr::free_slowly(Message* message) {
   message->clear();
   MessagePool* pool = message->pool_;

@@ -1,8 +1,7 @@
 // A bounded queue with many producers and one consumer, without locks.
 //
-// Dmitry Vyukov's bounded queue (1024cores.net): each cell carries a sequence number that says
-// whose turn it is, so producers contend on one fetch of `tail_` and never wait for each other to
-// finish copying.
+// Dmitry Vyukov's bounded queue (1024cores.net). Each cell has a sequence number that says whose turn it is, so
+// producers contend only for `tail_`, and do not wait for each other to finish copying.
 //
 //      head_ (consumer)        tail_ (producers)
 //        v                       v
@@ -28,8 +27,7 @@ class MpscRing {
     for (size_t i = 0; i <= mask_; ++i) cells_[i].sequence.store(i, std::memory_order_relaxed);
   }
 
-  /// Moves `value` in and returns true, or leaves it untouched and returns false when full. Thread:
-  /// any.
+  /// Moves `value` into the ring. False: the ring is full, and `value` is untouched. Thread: any.
   [[nodiscard]] bool try_push(T&& value) {
     size_t position = tail_.load(std::memory_order_relaxed);
     for (;;) {
@@ -49,7 +47,7 @@ class MpscRing {
     }
   }
 
-  /// Moves the oldest element into `out`, or returns false when empty. Thread: the consumer's only.
+  /// Moves the oldest element into `out`. False: the ring is empty. Thread: the consumer's only.
   [[nodiscard]] bool try_pop(T& out) {
     Cell& cell = cells_[head_ & mask_];
     if (cell.sequence.load(std::memory_order_acquire) != head_ + 1) return false;
@@ -60,7 +58,7 @@ class MpscRing {
     return true;
   }
 
-  /// True if nothing can be popped now. Thread: the consumer's only.
+  /// True: nothing can be popped now. Thread: the consumer's only.
   [[nodiscard]] bool empty() const {
     return cells_[head_ & mask_].sequence.load(std::memory_order_acquire) != head_ + 1;
   }

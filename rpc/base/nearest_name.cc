@@ -47,7 +47,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates,
                                         size_t distance_max) {
   const std::string wanted = folded(name);
-  // One letter is one edit from any other.
+  // A name of one letter is one edit away from every other letter, so it has no near candidate.
   const size_t near_enough = name.size() < 2 ? 0 : std::max<size_t>(1, name.size() / 3);
   size_t best = std::min(distance_max, near_enough) + 1;
   std::optional<std::string> nearest;

@@ -1,5 +1,5 @@
-// OneShot: a function that is called once, or never. Moving it copies three words, whatever it holds: completions move
-// from their caller into an sslot and out again for each call.
+// OneShot: a function that is called at most once. Moving it copies three words, whatever it holds. This matters
+// because each call moves a completion from its caller into an sslot and out again.
 #ifndef SKUA_RPC_BASE_ONE_SHOT_H_
 #define SKUA_RPC_BASE_ONE_SHOT_H_
 
@@ -49,15 +49,15 @@ class OneShot {
     return *this;
   }
   ~OneShot() { reset(); }
-  /// What move assignment does, into one that holds nothing (not checked).
+  /// As move assignment, for an object that holds nothing (not checked).
   void fill(OneShot& other) {
     run_ = std::exchange(other.run_, nullptr);
     std::memcpy(state_, other.state_, kStateBytes);
   }
 
-  /// There is something to call, and it was not called yet.
+  /// True: it holds a callable that was not called yet.
   explicit operator bool() const { return run_ != nullptr; }
-  /// What it holds is gone afterwards. Its own memory is used until the callable returns.
+  /// Afterwards the object holds nothing. Its memory is used until the callable returns.
   void operator()(Arg&& arg) { std::exchange(run_, nullptr)(state_, &arg); }
   void reset() {
     if (run_ != nullptr) [[unlikely]] {
@@ -67,7 +67,7 @@ class OneShot {
 
  private:
   static constexpr size_t kStateBytes = 2 * sizeof(void*);
-  /// Without an argument it only destroys.
+  /// With a null `arg` it only destroys the callable.
   using Run = void (*)(void* state, Arg* arg);
 
   Run run_ = nullptr;

@@ -10,7 +10,7 @@ uint8_t byte_at(std::string_view text, size_t i) {
   return static_cast<uint8_t>(text[i]);
 }
 
-/// Bytes of the well-formed character at the begin of `text`, by RFC 3629; 0: there is none.
+/// Size of the well-formed character at the start of `text`, by RFC 3629. 0: there is none.
 size_t character_bytes(std::string_view text) {
   const uint8_t first = byte_at(text, 0);
   if (first < 0x80) return 1;

@@ -1,4 +1,4 @@
-// Text that somebody else chose, made fit for a terminal or a log.
+// Makes text from others fit for a terminal or a log.
 #ifndef SKUA_RPC_BASE_PRINTABLE_H_
 #define SKUA_RPC_BASE_PRINTABLE_H_
 
@@ -9,8 +9,8 @@
 
 namespace skua {
 
-/// `text` with control characters (also those of Latin-1, which terminals obey in UTF-8) and bytes that are no UTF-8 as \xNN; what
-/// goes beyond bytes_max is replaced by "...". Thread: any.
+/// `text` with \xNN for control characters (also those of Latin-1, which terminals obey in UTF-8) and for bytes that
+/// are not UTF-8. What goes beyond bytes_max is replaced by "...". Thread: any.
 [[nodiscard]] std::string printable(std::string_view text, size_t bytes_max = SIZE_MAX);
 
 /// Well-formed by RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF.

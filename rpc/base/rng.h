@@ -1,8 +1,7 @@
-// Seeded pseudo-random numbers with the same sequence on every machine (std::*_distribution does
-// not promise that).
+// Seeded pseudo-random numbers. The sequence is the same on every machine, which std::*_distribution does not promise.
 //
-// xoshiro256** by Blackman and Vigna (https://prng.di.unimi.it), seeded through splitmix64. `fork`
-// derives an independent stream, so that one more draw in one component does not shift another's.
+// xoshiro256** by Blackman and Vigna (https://prng.di.unimi.it), seeded through splitmix64. `fork` derives an
+// independent stream, so that one more draw in one component does not shift the numbers of another.
 #ifndef SKUA_RPC_BASE_RNG_H_
 #define SKUA_RPC_BASE_RNG_H_
 

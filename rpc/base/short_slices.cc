@@ -11,14 +11,14 @@
 namespace skua {
 namespace {
 
-/// The kernel's sched_attr as it was at first; the C library has none.
+/// The first version of the kernel's sched_attr. The C library does not have it.
 struct SchedulingAttributes {
   uint32_t size = sizeof(SchedulingAttributes);
   uint32_t policy = SCHED_OTHER;
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
-  uint64_t runtime_ns = 0;  // of SCHED_OTHER: its slice
+  uint64_t runtime_ns = 0;  // the slice, for SCHED_OTHER
   uint64_t deadline_ns = 0;
   uint64_t period_ns = 0;
 };

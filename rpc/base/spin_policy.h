@@ -1,14 +1,16 @@
-// Whether a thread that has nothing to do polls for a while before it sleeps.
+// Whether a thread without work polls for a while before it sleeps.
 //
-//    work |--------| idle |--work--      idle shorter than the spin: it was worth it, no system call and no wake-up
-//    work |--spin--|====== sleep ======|--work--      longer: the spin only took the processor from somebody else
+//    work |--------| idle |--work--      idle shorter than the spin: it paid, without a system call and a wake-up
+//    work |--spin--|====== sleep ======|--work--      longer: the spin only took the processor from other threads
 //
-// A server whose answers wait for a disk, or that hears a heartbeat now and then, spins in vain each time, and beside others
-// on the same processors that costs them more than it could ever save. So it spins while that has mostly paid lately, and
-// begins again when it would have: the rule that hypervisors have for virtual processors that halt (KVM's halt polling).
+// A server whose answers wait for a disk, or that gets a heartbeat now and then, spins for nothing each time. If other
+// threads run on the same processors, that costs them more than the spin can save. So a thread spins while spins have
+// mostly paid lately, and begins again when they would have paid. Hypervisors have this rule for virtual processors
+// that halt (KVM's halt polling).
 //
-// Somebody who slept adds a wake-up to the time it waited, and so does the peer that waited for it; what came within twice the
-// spin counts as worth it then, so that two that are fast together find back to it.
+// A sleep adds a wake-up to the measured idle time, and so does the sleep of the peer that waits for the answer. So
+// after a sleep, idle time of up to twice the spin counts as paid. Otherwise two fast sides would not begin to spin
+// again.
 //
 // No clock: times are arguments. Thread: one.
 #ifndef SKUA_RPC_BASE_SPIN_POLICY_H_
@@ -20,13 +22,13 @@ namespace skua {
 
 class SpinPolicy {
  public:
-  /// `spin_ns`: how long to spin at most. 0: never; kTimeNever: without an end.
+  /// `spin_ns`: the longest spin. 0: never spin; kTimeNever: spin without end.
   explicit SpinPolicy(DurationNs spin_ns) : spin_ns_(spin_ns) {}
 
   /// How long to spin after the last work.
   [[nodiscard]] DurationNs spin_ns() const { return share_ >= kOne / 2 || spin_ns_ == kTimeNever ? spin_ns_ : 0; }
 
-  /// There is work again, `idle_ns` after the last; `slept`: not all of that time was spun.
+  /// Work has come `idle_ns` after the last work. `slept`: the thread slept for some of this time.
   void worked(DurationNs idle_ns, bool slept) {
     const DurationNs limit_ns = slept ? 2 * spin_ns_ : spin_ns_;
     share_ += ((idle_ns <= limit_ns ? kOne : 0) - share_) / 8;
@@ -36,7 +38,7 @@ class SpinPolicy {
   static constexpr int kOne = 1 << 16;
 
   DurationNs spin_ns_;
-  int share_ = kOne;  // of the last pauses, for how many a spin would have been enough; older ones count less
+  int share_ = kOne;  // part of the last pauses that a spin would have covered; older pauses count less
 };
 
 }  // namespace skua

@@ -1,5 +1,5 @@
-// What statuses are made of: Debian's abseil keeps its own absl::string_view, which does not convert from
-// std::string_view; and which errors of the system pass by themselves.
+// Helpers for statuses. Debian's abseil has its own absl::string_view, which does not convert from std::string_view.
+// And a test for system errors that may go away by themselves.
 #ifndef SKUA_RPC_BASE_STATUS_H_
 #define SKUA_RPC_BASE_STATUS_H_
 
@@ -12,8 +12,8 @@
 
 namespace skua {
 
-/// Is that error of a system call a shortage, which may be over later: of room on a disk, of a quota, of open files
-/// or of memory?
+/// Whether this error of a system call is a shortage, which may end later: of disk space, a quota, open files or
+/// memory.
 [[nodiscard]] inline bool is_shortage(int error) {
   return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE || error == ENOMEM;
 }

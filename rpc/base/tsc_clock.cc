@@ -24,7 +24,7 @@ struct Reading {
   TimeNs ns;
 };
 
-/// Of several readings, the one with the least time between the counter's ends: nothing came in between.
+/// Of several readings, the one that took the fewest cycles: it was not interrupted.
 Reading read_both() {
   const SteadyClock clock;
   Reading best{0, 0};

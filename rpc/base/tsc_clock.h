@@ -1,10 +1,11 @@
-// TscClock: CLOCK_MONOTONIC at half the price, for one polling thread.
+// TscClock: CLOCK_MONOTONIC at half the cost, for one polling thread.
 //
 //   now = anchor + (cycles since the anchor) * ns per cycle            a new anchor every few milliseconds
 //
-// The processor's time-stamp counter is read instead of calling the vDSO; a new anchor is taken from CLOCK_MONOTONIC every few
-// milliseconds, so the two never part by more than the rate's error over that time (well under a microsecond), and time never goes
-// back. Where the counter does not run at a constant rate through all power states, every call asks CLOCK_MONOTONIC.
+// This reads the processor's time-stamp counter instead of calling the vDSO. Every few milliseconds a new anchor is
+// taken from CLOCK_MONOTONIC, so the two clocks differ at most by the rate's error over that time (well under a
+// microsecond). Time never goes back. If the counter's rate is not constant in all power states, every call asks
+// CLOCK_MONOTONIC.
 #ifndef SKUA_RPC_BASE_TSC_CLOCK_H_
 #define SKUA_RPC_BASE_TSC_CLOCK_H_
 
@@ -36,7 +37,7 @@ class TscClock final : public Clock {
  private:
   static constexpr DurationNs kAnchorEvery = 4 * kMillisecond;
 
-  /// 0: there is no counter to rely on. Measured once in a process, in about two milliseconds.
+  /// 0: there is no usable counter. Measured once per process, which takes about two milliseconds.
   static double measured_ns_per_cycle();
   void take_anchor() const;
 

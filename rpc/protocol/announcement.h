@@ -1,10 +1,9 @@
-// Announcement: a large message of ours that its receiver reads itself (session_caller_read.cc), as a sslot keeps it.
+// Announcement: a large message of ours that its receiver reads (session_caller_read.cc). The message's sslot keeps it.
 //
-//    announce() --> pending --kLent--> readable: its list may be sent --reset()--> the memory is taken back (rpc/loans.h)
+//    announce() --> pending --kLent--> readable: its list may be sent --reset()--> memory is taken back (rpc/loans.h)
 //                      \---- the connection ended ----> failed: the message has to go in packets
 //
-// The memory is the loans' business: it stays as it is until the peer's access to it has ended, whatever the session
-// does.
+// The loans keep the memory: it stays unchanged until the peer's access to it has ended, whatever the session does.
 #ifndef SKUA_RPC_PROTOCOL_ANNOUNCEMENT_H_
 #define SKUA_RPC_PROTOCOL_ANNOUNCEMENT_H_
 
@@ -15,7 +14,7 @@
 
 namespace skua::rpc {
 
-/// Whose large message something is: a request of that session, or a response.
+/// Names a large message: the request or the response of one call of one session.
 struct MessageOwner {
   uint32_t session_index = 0;
   uint32_t session_generation = 0;
@@ -23,23 +22,23 @@ struct MessageOwner {
   uint32_t req_num = 0;
 };
 
-/// Who lends announced messages' memory.
+/// Lends the memory of announced messages.
 class Lender {
  public:
   enum class State : uint8_t { kPending, kReadable, kFailed };
   [[nodiscard]] virtual State state_of(uint32_t announcement) const = 0;
-  /// The peer is done, or is not wanted any more.
+  /// The peer no longer needs the memory, or is no longer wanted to read it.
   virtual void end(uint32_t announcement) = 0;
 
  protected:
   ~Lender() = default;
 };
 
-/// Thread: the endpoint's. Its lender outlives it.
+/// Thread: the endpoint's. Its lender must outlive it.
 class Announcement {
  public:
   Announcement() = default;
-  /// `list`: the ReadList, as a message to be sent. Without a lender it is readable.
+  /// `list`: a message with the encoded ReadList, to be sent. Without a lender the announcement is readable at once.
   explicit Announcement(MessagePtr list, Lender* lender = nullptr, uint32_t number = 0)
       : list_(std::move(list)), lender_(lender), number_(number) {}
   ~Announcement() { reset(); }

@@ -13,7 +13,7 @@ Association* Associations::of(uint32_t peer, uint32_t remote_index, uint32_t rem
 }
 
 Association& Associations::make(uint32_t peer, uint32_t epoch) {
-  // The index that was free for the longest time: bundles of its last association have had time to arrive.
+  // Use the index that has been free for the longest time, so that late bundles of its last association have arrived.
   if (free_.size() < 2) {
     free_.push_front(static_cast<uint32_t>(all_.size()));  // a new one
     all_.emplace_back();

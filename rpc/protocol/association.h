@@ -1,19 +1,20 @@
-// Association: what two endpoints have in common, so that bundles of several sessions can go between them.
+// Association: what two endpoints share, so that bundles carry the small calls of several sessions.
 //
 //   endpoint A  ==  association (A opened it)  ==>  endpoint B        sessions that A opened, any number
 //               <=  association (B opened it)  ==                     sessions that B opened
 //
-// Its opener makes an association when the first of its sessions to a peer joins (JoinRecord in rpc/wire/bundle.h), the
-// acceptor when that record comes; each side draws an epoch, and believes no bundle without it. The last session that
-// leaves ends it. A connection that breaks, or a session that breaks, leaves too, and joins again.
+// The opener of sessions makes an association when the first of them to a peer joins (JoinRecord in rpc/wire/bundle.h);
+// the acceptor makes its side when that record arrives. Each side draws an epoch, and accepts no bundle without its own
+// epoch. When the last session leaves, the association ends. A session leaves when it breaks or its connection breaks,
+// and joins again later.
 //
 // Rules that bundles need:
-//   stamps     the sender's clock when the bundle was sealed. A bundle that lies kStaleAfter behind the newest is not
-//              believed: request numbers wrap after 2^31 calls, so an older duplicate would look new. After kUnheardFor
-//              the reference itself is old.
+//   stamps     the sender's clock when the bundle was sealed. A bundle that is kStaleAfter older than the newest one is
+//              rejected: request numbers wrap after 2^31 calls, so an older duplicate would look new. If nothing came
+//              for kUnheardFor, the newest stamp is itself too old to compare with.
 //   echo       the newest stamp of the other side plus the time since it came: one sample of the path's delay per
 //              bundle
-//   sequence   counts bundles: who misses one says so (bundle_history.h)
+//   sequence   counts bundles: a receiver that misses one tells the sender (bundle_history.h)
 #ifndef SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 #define SKUA_RPC_PROTOCOL_ASSOCIATION_H_
 
@@ -31,7 +32,7 @@
 
 namespace skua::rpc {
 
-/// What each bundle needs lies in its first two lines. Thread: the endpoint's.
+/// The first two cache lines hold what each bundle needs. Thread: the endpoint's.
 struct alignas(64) Association {
   static constexpr DurationNs kStaleAfter = 500 * kMillisecond;
   static constexpr DurationNs kUnheardFor = 60 * kSecond;
@@ -40,40 +41,41 @@ struct alignas(64) Association {
   std::byte* at = nullptr;
   std::byte* end = nullptr;
   std::byte* begin = nullptr;
-  uint64_t cookie = 0;  // the driver's: of the frame
+  uint64_t cookie = 0;  // of the driver's frame
   uint16_t records = 0;
-  bool is_open = false;  // a bundle is being written: it is in the driver's list
+  bool is_open = false;  // a bundle is being written, and is in the driver's list
   bool is_ours = false;  // we opened the association
   bool was_heard = false;
   uint32_t in_flight = 0;  // small calls of ours
-  uint32_t depth = 0;      // the most of them of late
-  uint32_t goal = 0;       // records: a bundle of so many is sent at once
+  uint32_t depth = 0;      // the most of them in flight recently
+  uint32_t goal = 0;       // a bundle with so many records is sent at once
 
-  // Who it is between.
+  // The two sides.
   uint32_t peer = 0;  // the transport's PeerId
   uint32_t epoch = 0;
   uint32_t remote_index = kNoAssociation;
   uint32_t remote_epoch = 0;
-  /// Largest bundle.
+  /// Size limit of a bundle.
   uint32_t bundle_bytes_max = 0;
 
-  uint32_t sequence = 0;           // of the next bundle to be sent
-  uint32_t expected_sequence = 0;  // of the next one to come
-  Ticks newest = 0;                // stamp from the other side
+  uint32_t sequence = 0;           // of the next bundle that is sent
+  uint32_t expected_sequence = 0;  // of the next bundle that should come
+  Ticks newest = 0;                // newest stamp from the other side
   Ticks newest_came = 0;
-  /// Bundles that may be written again now: as many as came, so that a peer gets no more than it sends.
+  /// How many bundles may be written again now. Each bundle that comes adds one, so that a peer cannot ask for more
+  /// bundles than it sends.
   uint32_t repeats = SentBundles::kBundles;
   TimeNs heard_ns = 0;
-  std::unique_ptr<SentBundles> sent;  // from the first record on; none on a reliable transport
+  std::unique_ptr<SentBundles> sent;  // made for the first record; null on a reliable transport
   Ticks probe_ticks = 0;              // how long a small call waits for its answer before it is repeated
   uint32_t index = 0;
   MissingBundles missing;
   RttEstimator rtt;
   uint32_t session_count = 0;
 
-  /// A bundle with these numbers came. False: it is not to be believed.
+  /// A bundle with this stamp and sequence came. False: reject it.
   [[nodiscard]] bool hears(Ticks stamp, uint32_t its_sequence, TimeNs now);
-  /// A request of that time may be run (in packets of version 1, too).
+  /// True: a request with this stamp is too old to be run (also if it came in a packet of version 1).
   [[nodiscard]] bool is_stale(Ticks stamp, TimeNs now) const {
     const auto behind = static_cast<int32_t>(newest - stamp);
     return was_heard && behind > kStaleAfter / kTickNs && now - heard_ns < kUnheardFor;
@@ -101,29 +103,29 @@ inline bool Association::hears(Ticks stamp, uint32_t its_sequence, TimeNs now) {
   return true;
 }
 
-/// All associations of an endpoint. Their addresses stay until bury(): a bundle is compared with its association after
-/// handlers and completions ran, which may have ended it, and another one at its address would pass for it.
+/// All associations of an endpoint. The address of an ended association is not used again before bury(): handlers and
+/// completions may end an association while its bundle is handled, and the bundle is compared with it afterwards.
 class Associations {
  public:
-  /// Ours to `peer`; null: there is none yet.
+  /// Our own association to `peer`. Null: there is none.
   [[nodiscard]] Association* to(uint32_t peer);
-  /// The peer's, by how its opener calls it; null: none.
+  /// An association that `peer` opened, by the index and epoch that `peer` gave it. Null: there is none.
   [[nodiscard]] Association* of(uint32_t peer, uint32_t remote_index, uint32_t remote_epoch);
-  /// By our index, which bundles name; null: there is none, or it is of another epoch or peer.
+  /// The association with our index and epoch, which bundles carry. Null: none, or it has another epoch or peer.
   [[nodiscard]] Association* find(uint32_t index, uint32_t epoch, uint32_t peer) const {
     if (index >= all_.size()) return nullptr;
     Association* a = all_[index].get();
     return a != nullptr && a->epoch == epoch && a->peer == peer ? a : nullptr;
   }
-  /// `epoch` is drawn at random. Ours.
+  /// Makes an association of our own. `epoch` must be random.
   Association& make_own(uint32_t peer, uint32_t epoch);
-  /// The peer's.
+  /// Makes our side of an association that the peer opened.
   Association& make_accepted(uint32_t peer, uint32_t remote_index, uint32_t remote_epoch, uint32_t epoch);
-  /// Nobody is to find it any more: sessions that join make another one. Those that are in it stay.
+  /// to() and of() find the association no more, so that sessions that join make another one. Its sessions stay in it.
   void retire(Association& association);
-  /// No session is in it.
+  /// Ends an association that has no sessions.
   void end(Association& association);
-  /// Frees those that have ended. Not while a bundle is handled.
+  /// Frees associations that have ended. Not while a bundle is handled.
   void bury() { ended_.clear(); }
   [[nodiscard]] size_t size() const { return all_.size() - free_.size(); }
 

@@ -1,12 +1,12 @@
-// What an association remembers of its bundles, so that a lost one costs a few round trips and not a time-out.
+// What an association remembers of its bundles, so that a lost bundle costs a few round trips instead of a time-out.
 //
-//   SentBundles     sender: which calls and answers were in the last bundles. One that did not come is written again,
-//                   as far as it is still wanted: with the numbers it had, so that nothing runs twice.
-//   MissingBundles  receiver: gaps in the sequence. A bundle that is late closes its gap; a gap that is older than the
-//                   reorder window is told to the sender, once. If that is lost as well, the calls' own time-outs are
-//                   left.
+//   SentBundles     sender: which calls and answers the last bundles carried. Records of a lost bundle are written
+//                   again if they are still needed. They keep their numbers, so nothing runs twice.
+//   MissingBundles  receiver: gaps in the sequence. A late bundle closes its gap. A gap that is older than the reorder
+//                   window is reported to the sender, once. If the report is lost as well, the calls wait for their own
+//                   time-outs.
 //
-//   sequence   10 11 12 .. 14        13 did not come: it is told when 14, or one behind it, came a reorder window ago
+//   sequence   10 11 12 .. 14        13 did not come: it is reported when 14, or a later one, came a reorder window ago
 #ifndef SKUA_RPC_PROTOCOL_BUNDLE_HISTORY_H_
 #define SKUA_RPC_PROTOCOL_BUNDLE_HISTORY_H_
 
@@ -25,23 +25,24 @@ class SentBundles {
   static constexpr uint32_t kBundles = 64;
   static constexpr uint32_t kRecords = 512;
 
-  /// A record was written into the bundle that will have this sequence number. `session`: our index.
+  /// A record was written into the bundle that will have this sequence number. `session`: our index of the session.
   void add(uint32_t session, uint32_t number, bool is_answer) {
     records_[next_++ % kRecords] = {session | (is_answer ? kAnswer : 0), number};
   }
-  /// The bundle is on its way.
+  /// The bundle is complete and has this sequence number.
   void seal(uint32_t sequence) {
     bundles_[sequence % kBundles] = {sequence, begin_, next_};
     begin_ = next_;
   }
-  /// Calls f(session, number, is_answer) for what was in the bundle and is still remembered; once for each bundle.
+  /// Calls f(session, number, is_answer) for each record of the bundle that is still remembered. Only the first call
+  /// for a bundle does so.
   template <typename F>
   void take(uint32_t sequence, F&& f) {
     Bundle& bundle = bundles_[sequence % kBundles];
     if (bundle.sequence != sequence) return;
     const Bundle taken = bundle;
     bundle.end = bundle.begin;
-    // What f() writes takes the places of the oldest records.
+    // Records that f() writes overwrite the oldest ones, which may be this bundle's.
     for (uint32_t at = taken.begin; at != taken.end && next_ - at <= kRecords; ++at) {
       const Record record = records_[at % kRecords];
       f(record.session & ~kAnswer, record.number, (record.session & kAnswer) != 0);
@@ -61,7 +62,7 @@ class SentBundles {
   };
 
   uint32_t next_ = 0;
-  uint32_t begin_ = 0;  // of the bundle that is being written
+  uint32_t begin_ = 0;  // first record of the bundle that is being written
   std::array<Record, kRecords> records_;
   std::array<Bundle, kBundles> bundles_;
 };
@@ -69,22 +70,22 @@ class SentBundles {
 /// Pure.
 class MissingBundles {
  public:
-  /// More gaps at a time are left to time-outs, as are larger ones.
+  /// Further gaps, and gaps of more than SentBundles::kBundles, are left to time-outs.
   static constexpr uint32_t kGapsMax = 4;
 
   [[nodiscard]] bool empty() const { return count_ == 0; }
-  /// All from `expected` to before `came` were passed over.
+  /// Bundle `came` came when `expected` was next: the bundles from `expected` to before `came` are missing.
   void on_gap(uint32_t expected, uint32_t came, TimeNs now) {
     if (count_ == kGapsMax || came - expected > SentBundles::kBundles) return;
     gaps_[count_++] = {expected, came - expected, now};
   }
-  /// One that was passed over has come after all.
+  /// A missing bundle has come after all.
   void on_late(uint32_t sequence) {
     for (uint32_t i = 0; i < count_; ++i) {
       Gap& gap = gaps_[i];
       const uint32_t at = sequence - gap.first;
       if (at >= gap.count) continue;
-      // What lies behind it in the gap is a gap of its own, if there is room for it.
+      // The bundles after it in the gap become a gap of their own, if there is room for one more.
       if (const uint32_t behind = gap.count - at - 1; behind > 0 && count_ < kGapsMax) {
         gaps_[count_++] = {sequence + 1, behind, gap.since};
       }
@@ -93,7 +94,7 @@ class MissingBundles {
       return;
     }
   }
-  /// The oldest gap that has been there for `patience_ns`, taken out. False: there is none.
+  /// Takes out a gap that has been there for `patience_ns`. False: there is none.
   [[nodiscard]] bool take_due(DurationNs patience_ns, TimeNs now, MissingRecord& out) {
     for (uint32_t i = 0; i < count_; ++i) {
       if (now - gaps_[i].since < patience_ns) continue;

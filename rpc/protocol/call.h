@@ -17,15 +17,15 @@ namespace skua::rpc {
 /// How a call ended, as the application sees it (rpc::CallResult).
 struct CallOutcome {
   absl::Status status;
-  /// The answer's bytes; empty unless status is OK.
+  /// The answer's bytes. Empty unless status is OK.
   Lease response;
-  /// The status came from the peer (its handler or its engine), not from this side.
+  /// True: the status came from the peer (its handler or its engine). False: this side decided it.
   bool from_peer = false;
   /// False: the request certainly did not run. True: it ran or may have run.
   bool may_have_executed = false;
 };
 
-/// Told of a call's outcome, once.
+/// Runs once, with the call's outcome.
 using CompletionFn = OneShot<CallOutcome>;
 
 /// An outcome decided on this side.
@@ -38,25 +38,27 @@ using CompletionFn = OneShot<CallOutcome>;
 
 inline constexpr uint32_t kNoSlot = UINT32_MAX;
 
-/// Owned by the endpoint's pool; on a session's backlog (slot == kNoSlot) or in one of its client
-/// slots.
+/// Owned by the endpoint's pool. While in use, it is in a session's backlog (slot == kNoSlot) or in one of the
+/// session's client sslots.
 struct Call {
   ListHook hook;
   MessagePtr request;
   uint16_t method = 0;
   bool one_way = false;
-  /// A packet of it was handed to the wire.
+  /// A packet of the call was handed to the wire.
   bool sent = false;
   TimeNs deadline_ns = kTimeNever;
   CompletionFn completion;
   uint32_t session_index = 0;
   uint32_t slot = kNoSlot;
-  /// It waited, and is a small call now, of that number (small_calls.h); its outcome comes back here.
+  /// The call waited, and then started as a small call with number small_number (small_calls.h). Its outcome comes back
+  /// to this record.
   bool is_small = false;
   uint32_t small_number = 0;
-  /// The session fills it in, then it says that the call is complete; the completion runs when the endpoint's turn ends.
+  /// The session sets the outcome, and then tells the host that the call is complete. The completion runs at the end of
+  /// the endpoint's turn.
   CallOutcome outcome;
-  // The endpoint's pool:
+  // For the endpoint's pool:
   uint32_t pool_index = 0;
   uint32_t pool_generation = 0;
 };

@@ -1,21 +1,21 @@
-// Congestion control: a policy per session turns what the network does into two limits.
+// Congestion control: each session has a policy, which turns signs of congestion into two limits.
 //
 //      delay samples, losses, time-outs          window (packets in flight), gap (pacing)
 //   ---------------------------------> policy ---------------------------------------> session, pacer
 //
-// A policy is asked when something happened (an ack, a response, a loss), never when a packet is sent: what it thinks is
-// plain data (CongestionLimits) that the session keeps. Samples that would change nothing (`quiet`) do not even reach it, so a
-// session whose network is idle pays two comparisons per response and nothing per packet.
+// A policy runs when something happened (an ack, a response, a loss), never when a packet is sent. Its result is plain
+// data (CongestionLimits) that the session keeps. Samples that would change nothing (`quiet`) do not reach the policy
+// at all. So a session whose network is idle pays two comparisons per response and nothing per packet.
 //
-// Samples are network delay: the round trip without the time that the peer held the packet. Time in the receive rings of
-// both ends is in them.
+// Samples are network delay: the round trip without the time that the peer held the packet. They include the time in
+// the receive rings of both ends.
 //
 //   none     no limits but the session's credits
 //   swift    a window that keeps the queueing delay at a target; below one packet it becomes a pacing gap
 //            (congestion_swift.h; the default)
 //   timely   a rate that follows the gradient of the delay (congestion_timely.h)
 //
-// Reliable transports have no policy: the kernel below them has its own.
+// Sessions on reliable transports have no policy, because the kernel below them has its own.
 #ifndef SKUA_RPC_PROTOCOL_CONGESTION_H_
 #define SKUA_RPC_PROTOCOL_CONGESTION_H_
 
@@ -30,10 +30,10 @@ namespace skua::rpc {
 struct CongestionLimits {
   /// Packets that may be in flight; the session's credits may be fewer.
   uint32_t window_packets = UINT32_MAX;
-  /// Least time between two packets, a part per packet and a part per byte. Both 0: not paced.
+  /// Shortest time between two packets: a part per packet plus a part per byte. Both 0: packets are not paced.
   DurationNs packet_gap_ns = 0;
   uint64_t byte_gap_ps = 0;
-  /// A sample in [quiet_from_ns, quiet_until_ns) changes nothing and need not be reported.
+  /// A sample in [quiet_from_ns, quiet_until_ns) changes nothing, so it need not be reported.
   DurationNs quiet_from_ns = 0;
   DurationNs quiet_until_ns = kTimeNever;
 
@@ -44,11 +44,11 @@ struct CongestionLimits {
 class CongestionPolicy {
  public:
   virtual ~CongestionPolicy() = default;
-  /// One round trip took this long and told of `acked_packets` that had not been known to have arrived.
+  /// A round trip took `network_delay_ns`, and told that `acked_packets` more have arrived.
   virtual void on_sample(DurationNs network_delay_ns, uint32_t acked_packets, TimeNs now) = 0;
   /// `lost_packets` were found missing; `acked_packets` arrived since the last loss.
   virtual void on_loss(uint32_t lost_packets, uint32_t acked_packets, TimeNs now) = 0;
-  /// Packets in flight were probed for, again and again, without an answer.
+  /// Packets in flight were probed several times without an answer.
   virtual void on_timeout(TimeNs now) = 0;
   [[nodiscard]] virtual CongestionLimits limits() const = 0;
 };

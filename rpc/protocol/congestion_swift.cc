@@ -9,7 +9,8 @@ namespace {
 constexpr DurationNs kPathMemoryNs = 30 * kSecond;
 // Weight of one packet in the loss rate: it remembers some hundred packets.
 constexpr double kLossGain = 1.0 / 256;
-// Units that were pulled together are missing together when their pull was lost: that was one packet, not a queue that ran over.
+// Limit for the losses counted at once. Units that were pulled together are missing together when their pull was lost.
+// That is one lost packet, not an overflowing queue.
 constexpr uint32_t kLossAtOnceMax = 4;
 
 double inverse_root(double window) {
@@ -44,7 +45,7 @@ DurationNs SwiftPolicy::allowance_ns(double window) const {
 
 void SwiftPolicy::observe_path(DurationNs delay_ns, TimeNs now) {
   if (now - path_since_ns_ >= kPathMemoryNs) {
-    // Once per sample at most: after a pause the last stretch still counts.
+    // One step per sample: after a pause, the last period before it still counts.
     path_before_ns_ = path_now_ns_;
     path_now_ns_ = delay_ns;
     path_since_ns_ = now;

@@ -1,5 +1,5 @@
-// Swift: additive increase, multiplicative decrease of a window around a target delay, after Kumar et al., "Swift: Delay is
-// Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020 (algorithm 1 and section 3.3).
+// Swift: additive increase, multiplicative decrease of a window around a target delay, after Kumar et al., "Swift:
+// Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020 (algorithm 1 and section 3.3).
 //
 //   target = path + queue_target + scaling(window)          scaling = a / sqrt(window) + b, in 0..scaling_range
 //
@@ -11,15 +11,16 @@
 //   time-out             the same; from the timeouts_to_reset-th in a row: the smallest window
 //
 // A window below one packet means less than one packet per round trip: one in flight, and a gap of round trip / window.
-// The scaling lets flows with small windows, of which there are many, keep a longer queue between them, and makes flows of
-// different windows converge: the larger one has the lower target.
+// If many flows share a link, their windows are small. The scaling lets them share a longer queue. It also makes flows
+// with different windows converge: the larger window has the lower target.
 //
 // Two things differ from the paper:
-//   - It knows the number of hops and a configured base delay. Here the path's own delay is the shortest sample of the last
-//     half minute to minute (unless it is configured), so that one setting serves a rack and a cloud region. A session that is
-//     born into a standing queue takes it for the path, and more than its share, until that time is over.
-//   - Loss is congestion only if delay says so too (a sample above the target within the last round trip), or if
-//     more than loss_tolerance of the packets are lost: damage on the wire is repaired without slowing down.
+//   - The paper's algorithm knows the number of hops and a configured base delay. Here the path's own delay is the
+//     shortest sample of the last 30 to 60 s (unless it is configured), so that one setting serves a rack and a cloud
+//     region. A session that starts when a queue stands takes the queue for a part of the path, and takes more than its
+//     share, until that time is over.
+//   - Loss counts as congestion only if delay says so too (a sample above the target within the last round trip), or if
+//     more than loss_tolerance of the packets are lost. Damage on the wire is repaired without slowing down.
 #ifndef SKUA_RPC_PROTOCOL_CONGESTION_SWIFT_H_
 #define SKUA_RPC_PROTOCOL_CONGESTION_SWIFT_H_
 
@@ -29,7 +30,7 @@ namespace skua::rpc {
 
 class SwiftPolicy final : public CongestionPolicy {
  public:
-  /// Starts at `window_max`: a session is uncongested until it learns otherwise.
+  /// The window starts at `window_max`: a session assumes an idle network until it learns otherwise.
   SwiftPolicy(const SwiftOptions& options, uint32_t window_max);
 
   void on_sample(DurationNs network_delay_ns, uint32_t acked_packets, TimeNs now) override;
@@ -37,9 +38,9 @@ class SwiftPolicy final : public CongestionPolicy {
   void on_timeout(TimeNs now) override;
   [[nodiscard]] CongestionLimits limits() const override;
 
-  /// Packets, with a fraction.
+  /// In packets, with a fraction.
   [[nodiscard]] double window() const { return window_; }
-  /// Of the whole round trip, at the present window.
+  /// Target of the whole round trip, at the present window.
   [[nodiscard]] DurationNs target_ns() const { return path_ns() + allowance_ns(window_); }
   [[nodiscard]] DurationNs path_ns() const;
 
@@ -51,7 +52,7 @@ class SwiftPolicy final : public CongestionPolicy {
 
   const SwiftOptions options_;
   const double window_max_;
-  /// Of scaling = a / sqrt(window) + b.
+  /// Coefficients of scaling = a / sqrt(window) + b.
   const double scaling_a_ns_;
   const double scaling_b_ns_;
   double window_;
@@ -60,7 +61,7 @@ class SwiftPolicy final : public CongestionPolicy {
   DurationNs srtt_ns_ = 0;
   TimeNs last_shrink_ns_ = -kTimeNever / 2;
   TimeNs last_high_ns_ = -kTimeNever / 2;
-  // The shortest delay of this and the previous stretch of time.
+  // The shortest delay in the present and in the previous period.
   DurationNs path_now_ns_ = kTimeNever;
   DurationNs path_before_ns_ = kTimeNever;
   TimeNs path_since_ns_ = 0;

@@ -1,5 +1,5 @@
-// TIMELY: a sending rate that follows the gradient of the round trip, after Mittal et al., "TIMELY: RTT-based Congestion
-// Control for the Datacenter", SIGCOMM 2015 (algorithm 1, with the hyperactive increase of section 4.3).
+// TIMELY: a sending rate that follows the gradient of the round trip, after Mittal et al., "TIMELY: RTT-based
+// Congestion Control for the Datacenter", SIGCOMM 2015 (algorithm 1, with the hyperactive increase of section 4.3).
 //
 //   difference = (1 - ewma) * difference + ewma * (delay - previous delay)        gradient = difference / min_rtt
 //
@@ -8,9 +8,9 @@
 //   between, gradient <= 0       rate += add, five times that after five samples in a row without growth
 //   between, gradient >  0       rate *= 1 - decrease * gradient
 //
-// The paper takes one sample per segment of many packets. Samples here come per packet, so each counts for the part of a
-// min_rtt that has passed since the last one, and none takes away more than half. A rate at its maximum is no limit: nothing
-// is paced.
+// The paper takes one sample per segment of many packets. Here each packet gives a sample, so a sample counts for the
+// part of a min_rtt that has passed since the last one, and no sample takes away more than half of the rate. A rate at
+// its maximum is no limit: packets are then not paced.
 #ifndef SKUA_RPC_PROTOCOL_CONGESTION_TIMELY_H_
 #define SKUA_RPC_PROTOCOL_CONGESTION_TIMELY_H_
 
@@ -23,7 +23,7 @@ class TimelyPolicy final : public CongestionPolicy {
   explicit TimelyPolicy(const TimelyOptions& options) : options_(options), rate_(options.rate_max_bytes_per_s) {}
 
   void on_sample(DurationNs network_delay_ns, uint32_t acked_packets, TimeNs now) override;
-  /// TIMELY has no word on loss; it is left to retransmission, as in the paper.
+  /// Does nothing. TIMELY does not use loss, as in the paper; retransmission handles it.
   void on_loss(uint32_t lost_packets, uint32_t acked_packets, TimeNs now) override;
   /// Halves the rate: without samples there is no gradient to follow.
   void on_timeout(TimeNs now) override;

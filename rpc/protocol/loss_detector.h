@@ -1,17 +1,17 @@
-// LossDetector: which packets of one call are in flight, and which of those are lost.
+// LossDetector: which packets of one call are in flight, and which of them are lost.
 //
-// Time-based detection after RACK (RFC 8985): packets are kept in the order they were sent; once a
-// packet sent at time T is known to have arrived, every packet sent more than a reorder window
-// before T and still missing is lost. A packet that is sent again gets a new entry at the tail.
-// What RACK cannot see, the tail, is covered by a probe (probe_timeout): the newest packet in
-// flight is sent again, and its arrival condemns whatever is missing before it.
+// Detection uses time, after RACK (RFC 8985). Packets are kept in the order they were sent. Once a packet sent at time
+// T is known to have arrived, every packet that was sent more than a reorder window before T and is still missing is
+// lost. A packet that is sent again gets a new entry at the tail. RACK cannot see losses at the tail. For these there
+// is a probe (probe_timeout): the newest packet in flight is sent again, and when it arrives, packets still missing
+// before it are lost.
 //
 //      oldest                             newest
 //      [u3-18 t=10] [u19-34 t=12] [u3 t=25] ...             u = units: request pieces 0..R-1,
 //                                                           response pieces R..R+P-1
 //
-// Units that follow each other and were sent at the same time share an entry. Units in flight are bounded by the
-// session's credits; the ring grows once to what is needed.
+// Units with adjacent numbers that were sent at the same time share an entry. The session's credits bound the units in
+// flight, so the ring grows only to what is needed.
 #ifndef SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 #define SKUA_RPC_PROTOCOL_LOSS_DETECTOR_H_
 
@@ -31,7 +31,7 @@ class LossDetector {
     newest_arrived_sent_ns_ = 0;
   }
 
-  /// Units [first, first + count), count > 0.
+  /// Units [first, first + count) were sent; count > 0.
   void on_sent(uint32_t first, uint32_t count, TimeNs now) {
     if (count_ > 0) {
       Entry& newest = at(count_ - 1);
@@ -48,8 +48,8 @@ class LossDetector {
   }
   void on_sent(uint32_t unit, TimeNs now) { on_sent(unit, 1, now); }
 
-  /// Units [first, end) are known to have arrived. Constant time for arrivals in order; else a scan of what is in
-  /// flight.
+  /// Units [first, end) are known to have arrived. Constant time for arrivals in order; otherwise a scan of the entries
+  /// in flight.
   void on_arrived(uint32_t first, uint32_t end) {
     uint32_t left = end - first;
     for (uint32_t i = 0; i < count_ && left > 0;) {
@@ -63,7 +63,7 @@ class LossDetector {
       newest_arrived_sent_ns_ = std::max(newest_arrived_sent_ns_, entry.sent_ns);
       left -= to - from;
       if (i > 0 || from > entry.first) {
-        ++i;  // detect() finds out
+        ++i;  // the entry stays; detect() skips settled units
       } else if (to < entry.end) {
         entry.first = to;
         ++i;
@@ -74,8 +74,8 @@ class LossDetector {
   }
   void on_arrived(uint32_t unit) { on_arrived(unit, unit + 1); }
 
-  /// Calls lost(unit) for each missing unit sent a reorder window before the newest arrival, and
-  /// forgets it. `is_settled(unit)` tells which need no more care.
+  /// Calls lost(unit), and forgets the unit, for each missing unit that was sent a reorder window before the newest
+  /// arrival. `is_settled(unit)`: the unit has arrived or is no longer needed.
   template <typename IsSettled, typename Lost>
   void detect(DurationNs reorder_window_ns, IsSettled&& is_settled, Lost&& lost) {
     for (; count_ > 0; pop_oldest()) {
@@ -89,7 +89,7 @@ class LossDetector {
     }
   }
 
-  /// Calls lost(unit) for everything in flight and missing: the link broke.
+  /// Calls lost(unit) for each missing unit in flight: the link broke.
   template <typename IsSettled, typename Lost>
   void lose_all(IsSettled&& is_settled, Lost&& lost) {
     for (; count_ > 0; pop_oldest()) {
@@ -99,7 +99,7 @@ class LossDetector {
     }
   }
 
-  /// Takes the newest missing unit out to be sent again; false if nothing is in flight.
+  /// Removes the newest missing unit, to be sent again. False: nothing is in flight.
   template <typename IsSettled>
   bool take_probe(IsSettled&& is_settled, uint32_t& unit) {
     for (; count_ > 0; --count_) {
@@ -124,7 +124,7 @@ class LossDetector {
     TimeNs sent_ns;
   };
 
-  /// The i-th oldest.
+  /// The i-th oldest entry.
   [[nodiscard]] Entry& at(uint32_t i) { return ring_[(head_ + i) & (capacity_ - 1)]; }
 
   void pop_oldest() {

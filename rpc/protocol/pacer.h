@@ -1,11 +1,12 @@
 // Pacer: when the next packet of a session may leave.
 //
-//   departure   each packet moves it on by its gap           |--gap--|--gap--|
+//   departure   each packet moves it on by the packet's gap  |--gap--|--gap--|
 //                                                  now ------+-------^ departure: wait until here
 //
-// One number, so being idle costs nothing and nothing is caught up with: after a pause the departure lies in the past, and at
-// most kBurstNs of the pause count as saved. (A turn of the event loop is not exactly on time; without that allowance each late
-// turn would be lost rate.) The session waits for its departure in the endpoint's timer heap: O(log sessions that wait).
+// The state is one number, so an idle session costs nothing. A session does not catch up after a pause: the departure
+// then lies in the past, and at most kBurstNs of the pause count as saved. (The event loop's turns are not exactly on
+// time; without this allowance each late turn would lower the rate.) The session waits for its departure in the
+// endpoint's timer heap: O(log sessions that wait).
 #ifndef SKUA_RPC_PROTOCOL_PACER_H_
 #define SKUA_RPC_PROTOCOL_PACER_H_
 

@@ -1,16 +1,15 @@
 // Two sets over the packet indices of one message.
 //
-// ReceivedSet: what has arrived. Knows its base, the lowest index that has not; acknowledgements
-// are cut from it.
+// ReceivedSet: the packets that have arrived. It knows its base, the lowest index that has not arrived.
+// Acknowledgements are made from it.
 //
 //     index   0 1 2 3 4 5 6 7
 //     bit     1 1 1 0 1 1 0 0        base = 3, count = 5, words from base: .110000...
 //
-// WantedSet: what is to be sent; the lowest comes out first, and with it those that follow it.
+// WantedSet: the packets to send. The lowest index comes out first, together with those that directly follow it.
 //
-// Messages of up to 64 packets live in one inline word; longer ones in a vector that keeps its
-// capacity, so a slot that is used again and again allocates once. tests/rpc/protocol holds both
-// against a std::set.
+// Sets of up to 64 packets use one inline word. Larger sets use a vector that keeps its capacity, so an sslot that is
+// used again and again allocates once. tests/rpc/protocol compares both sets with a std::set.
 #ifndef SKUA_RPC_PROTOCOL_PACKET_SETS_H_
 #define SKUA_RPC_PROTOCOL_PACKET_SETS_H_
 
@@ -36,7 +35,7 @@ class PacketBits {
   /// Adds indices at the end, all clear.
   void extend(uint32_t size) {
     if (size > 64) {
-      rest_.resize(size_ > 64 ? (size_ - 1) / 64 : 0);  // what lies behind is an earlier message's
+      rest_.resize(size_ > 64 ? (size_ - 1) / 64 : 0);  // removes words of an earlier message
       rest_.resize((size - 1) / 64, 0);
     }
     size_ = size;
@@ -45,7 +44,7 @@ class PacketBits {
   [[nodiscard]] uint32_t word_count() const { return (size_ + 63) / 64; }
   [[nodiscard]] uint64_t word(uint32_t index) const { return index == 0 ? first_ : rest_[index - 1]; }
   [[nodiscard]] uint64_t& word(uint32_t index) { return index == 0 ? first_ : rest_[index - 1]; }
-  /// The 64 bits from `index` on; clear behind the end.
+  /// The 64 bits from `index` on. Bits beyond the end are clear.
   [[nodiscard]] uint64_t word_at(uint32_t index) const {
     const uint32_t at = index / 64;
     const uint32_t shift = index % 64;
@@ -95,7 +94,7 @@ class PacketBits {
 
   uint32_t size_ = 0;
   uint64_t first_ = 0;
-  std::vector<uint64_t> rest_;  // meaningful as far as size_ reaches
+  std::vector<uint64_t> rest_;  // may be longer than size_ needs; the rest of it has no meaning
 };
 
 class ReceivedSet {
@@ -120,18 +119,18 @@ class ReceivedSet {
     if (index == base_) advance_base();
     return true;
   }
-  /// [first, end), end <= size(); returns how many are new.
+  /// Inserts [first, end), end <= size(). Returns how many are new.
   uint32_t insert_range(uint32_t first, uint32_t end) {
     if (first >= end) return 0;
     const uint32_t fresh = bits_.set_range(first, end);
     count_ += fresh;
     if (first <= base_ && base_ < end) {
       base_ = end;
-      if (count_ != base_) advance_base();  // what lies behind came before
+      if (count_ != base_) advance_base();  // later indices came before
     }
     return fresh;
   }
-  /// How many in a row from `index` on are missing, as far as the next 64 tell. `index` < size().
+  /// How many indices in a row, from `index` on, are missing. Looks at 64 indices at most. `index` < size().
   [[nodiscard]] uint32_t missing_from(uint32_t index) const {
     const auto clear = static_cast<uint32_t>(std::countr_zero(bits_.word_at(index)));
     return std::min(clear, size() - index);
@@ -141,7 +140,7 @@ class ReceivedSet {
   [[nodiscard]] PacketSet snapshot() const {
     PacketSet out;
     out.base = static_cast<uint16_t>(base_);
-    // In order there is nothing behind the base: the usual case.
+    // Mostly packets come in order, and no index after the base is in the set.
     if (count_ == base_) return out;
     for (uint32_t w = 0; w < PacketSet::kWordsMax; ++w) {
       out.words[w] = bits_.word_at(base_ + 64 * w);
@@ -185,7 +184,7 @@ class WantedSet {
     low_word_ = std::min(low_word_, index / 64);
   }
 
-  /// Those of a set, all below the size given to reset().
+  /// Inserts the indices of `set`. All are below the size given to reset().
   void insert(const PacketSet& set) {
     for (uint32_t w = 0; w < set.word_count; ++w) {
       if (set.words[w] == 0) continue;
@@ -200,8 +199,8 @@ class WantedSet {
     uint32_t count = 0;
     bool operator==(const Run&) const = default;
   };
-  /// Removes and returns the lowest index and those that follow it, 1..`count_max` and at most to the end of a word;
-  /// not to be called when empty.
+  /// Removes and returns the lowest index and those that directly follow it: 1..`count_max`, and not beyond the end of
+  /// a word. The set must not be empty.
   Run pop_lowest(uint32_t count_max) {
     while (bits_.word(low_word_) == 0) ++low_word_;
     uint64_t& word = bits_.word(low_word_);

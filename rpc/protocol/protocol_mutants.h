@@ -1,6 +1,5 @@
-// Deliberate faults, compiled in only for the simulator's self-test: a checker that was never seen
-// to catch anything proves nothing. In every other build mutant() is the constant false and costs
-// nothing.
+// Deliberate faults, for the simulator's self-test: they show that its checkers find faults. Only that build compiles
+// them in. In every other build mutant() is the constant false and costs nothing.
 #ifndef SKUA_RPC_PROTOCOL_PROTOCOL_MUTANTS_H_
 #define SKUA_RPC_PROTOCOL_PROTOCOL_MUTANTS_H_
 
@@ -16,17 +15,17 @@ enum class Mutant {
   kIgnoreDeadline,       // calls wait for ever
   kFreeBeforeTxDone,     // a message is released while the transport may still read it
   kAcceptStaleResponse,  // an old request number's response completes the new call
-  kKeepBudget,           // pulled packets that arrived stay counted in the receive budget, now and then
+  kKeepBudget,           // some pulled packets that arrived stay counted in the receive budget
   kIgnoreBudget,         // sessions pull whether there is room in the receive budget or not
   kIgnoreDeparture,      // paced packets leave at once
   kNoSever,              // a session ends while its peer may read its memory, and the connection stands
   kAnyConnection,        // memory is read over another connection than it was announced over
   kForgetLost,           // what was in flight when a connection broke is not repeated over the next one
   kKeepBinding,          // a session whose connection broke takes no packets that come by another one
-  kDropLent,             // an announced message's memory goes when its call ends, read or not
-  kAnyLife,              // a record is taken for whatever session has its index now
+  kDropLent,             // an announced message's memory is released when its call ends, whether it was read or not
+  kAnyLife,              // a record is given to the session that has its index now, whatever its life
   kForeignEcho,          // a bundle echoes the time stamp of another association
-  kBelieveCut,           // a record that ends behind its bundle is believed as far as it goes
+  kBelieveCut,           // of a record that ends beyond its bundle, the part that is there is used
   kLoseSmallCredit,      // the credit of a small call that was repeated in a packet is not given back
   kReuseNumber,          // a small call has the number of the one before in its sslot
   kForgetAnswer,         // a small request that was answered is forgotten

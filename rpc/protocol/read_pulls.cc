@@ -7,7 +7,7 @@
 namespace skua::rpc {
 namespace {
 
-/// The highest bit of a cookie is not ours.
+/// Cookies leave the highest bit to the endpoint's other operations.
 constexpr uint32_t kGenerationMask = 0x7fffffff;
 
 }  // namespace

@@ -1,12 +1,13 @@
-// ReadPulls: which READs an endpoint has under way for the large messages that it fetches by itself.
+// ReadPulls: the READs of an endpoint for large messages that it fetches itself.
 //
 //    messages being fetched      A [####......]   B [#.........]   C [..........]
 //    chunks, one of each in turn   A3 B2 C1 A4 B3 ...      at most `reads_max` in flight
 //
-// Fetching is the receiver's own flow control: however many peers want to send, no more comes in than this asks for, and a
-// large message does not keep small ones waiting. A message that one READ failed for is over; what is in flight of it is waited
-// for, because the device still writes to its memory. So nobody's memory is given back early, not when the session ended either:
-// the fetch goes on to its end here, and its owner is told, who knows by (session, request number) whether that still matters.
+// Fetching is the receiver's own flow control. However many peers want to send, only what was asked for comes in, and a
+// large message does not delay small ones. If one READ of a message fails, no more are posted for it; those in flight
+// are waited for, because the device still writes to the message's memory. For the same reason a fetch goes on here
+// when its session ends. In both cases the owner is told at the end. The session and request number tell whether it
+// still matters.
 //
 // Pure: READs are handed out by next(), and come back by on_completion().
 #ifndef SKUA_RPC_PROTOCOL_READ_PULLS_H_
@@ -42,29 +43,29 @@ class ReadPulls {
   struct Finished {
     MessageOwner owner;
     bool ok = false;
-    /// The memory, all of the message in it if ok.
+    /// The message's memory. If ok, it has the whole message.
     Lease message;
   };
 
   explicit ReadPulls(const Limits& limits) : limits_(limits) {}
-  /// Nothing may be in flight (checked).
+  /// No READ may be in flight (checked).
   ~ReadPulls();
   ReadPulls(const ReadPulls&) = delete;
   ReadPulls& operator=(const ReadPulls&) = delete;
 
-  /// Fetches the list's spans to behind its head, which the caller copies: `to` has room for the whole message, `message` covers
-  /// it and is held until the end.
+  /// Fetches the list's spans. They go behind the list's head, which the caller copies. `to` has room for the whole
+  /// message. `message` is the lease of that memory, and is held until the end.
   void start(uint32_t peer, const MessageOwner& owner, const ReadList& list, std::byte* to, Lease&& message);
-  /// The next READ to be posted; false: none may be now. A READ that cannot be posted is given to take_back() at once.
+  /// The next READ to post. False: none may be posted now. Give a READ that could not be posted to take_back() at once.
   bool next(Read& out);
   void take_back(const Read& read);
-  /// A READ ended. The message it was the last of, or nothing. Unknown cookies are ignored.
+  /// A READ ended. Returns its message if it was the message's last READ. Unknown cookies are ignored.
   std::optional<Finished> on_completion(uint64_t cookie, bool ok);
 
-  /// Messages being fetched.
+  /// Number of messages that are being fetched.
   [[nodiscard]] size_t size() const { return active_count_; }
   [[nodiscard]] uint32_t reads_in_flight() const { return in_flight_; }
-  /// Calls `fn(peer)` for each message with a READ in flight, also of sessions that have ended since.
+  /// Calls `fn(peer)` for each message with a READ in flight, including messages of sessions that have ended.
   template <typename Fn>
   void for_each_peer(Fn fn) const {
     for (const auto& pull : pulls_) {
@@ -74,7 +75,7 @@ class ReadPulls {
 
  private:
   struct Pull {
-    ListHook hook;  // in turn_ while there are chunks to ask for
+    ListHook hook;  // in turn_ while there are chunks left to ask for
     uint32_t index = 0;
     uint32_t generation = 1;
     uint32_t peer = 0;
@@ -84,8 +85,8 @@ class ReadPulls {
     std::byte* to = nullptr;
     uint32_t span_count = 0;
     std::array<RemoteSpan, ReadList::kSpansMax> spans{};
-    uint32_t span = 0;    // the one being asked for,
-    uint32_t offset = 0;  // from here on
+    uint32_t span = 0;    // the span that is asked for next,
+    uint32_t offset = 0;  // from this offset on
     uint32_t in_flight = 0;
     bool active = false;
     bool failed = false;

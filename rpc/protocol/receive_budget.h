@@ -4,12 +4,13 @@
 //   server 2 --16--+--> [switch buffer] --link--> [receive ring] endpoint        sum over sessions <= budget
 //   server 3 --16--+
 //
-// Responses beyond their first packet come only when they are pulled, so the receiver knows what is coming and can keep it
-// below what the last switch's buffer and its own ring can take: N servers that answer at once cannot overflow either. What
-// a link needs to be busy is bandwidth x delay; a budget of about that loses no speed, more only stands in queues.
+// A response's packets beyond the first come only when they are pulled. So the receiver knows what is coming, and keeps
+// it below what the last switch's buffer and its own ring can take: N servers that answer at once cannot overflow
+// either. A link needs bandwidth x delay to be busy. A budget of about this size loses no speed; more data only stands
+// in queues.
 //
-// A session that has nothing pulled may always have one packet (the floor): nobody starves, and the sum is at most the
-// budget plus one packet per session. Sessions that found no room wait in line.
+// A session with nothing pulled may always pull one packet (the floor). So no session starves, and the sum is at most
+// the budget plus one packet per session. Sessions that find no room wait in line.
 #ifndef SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
 #define SKUA_RPC_PROTOCOL_RECEIVE_BUDGET_H_
 
@@ -22,13 +23,13 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. Outlives its waiters.
+/// Thread: the endpoint's. Must outlive its waiters.
 class ReceiveBudget {
  public:
   class Waiter {
    public:
     ListHook budget_hook;
-    /// There is room again (perhaps not for long).
+    /// There is room again; other waiters may take it first.
     virtual void on_budget_room() = 0;
 
    protected:
@@ -37,8 +38,8 @@ class ReceiveBudget {
 
   ReceiveBudget(size_t packets_max, size_t bytes_max) : packets_max_(packets_max), bytes_max_(bytes_max) {}
 
-  /// How many packets of `packet_bytes` each may be taken now, of those that are wanted. `own_packets`: what the asking
-  /// session has out; who has none may take one in any case.
+  /// Of the `wanted` packets of `packet_bytes` each, how many may be taken now. `own_packets`: how many the asking
+  /// session has pulled already; a session with none may always take one.
   [[nodiscard]] uint32_t may_take(uint32_t wanted, uint32_t packet_bytes, uint32_t own_packets) const {
     if (mutant(Mutant::kIgnoreBudget)) return wanted;
     const size_t least = own_packets == 0 ? 1 : 0;

@@ -1,6 +1,6 @@
-// Smoothed round-trip time and the probe time-out derived from it: RFC 6298 section 2, with the
-// granularity and the doubling of RFC 9002 section 6.2 (probe time-out). Samples are network delay
-// only: the peer's holding time is taken out by the time stamp it echoes.
+// Smoothed round-trip time, and the probe time-out derived from it: RFC 6298 section 2, with the granularity and the
+// doubling of RFC 9002 section 6.2 (probe time-out). Samples are network delay only: the peer adds the time that it
+// held the packet to the time stamp that it echoes, so that this time does not count.
 #ifndef SKUA_RPC_PROTOCOL_RTT_ESTIMATOR_H_
 #define SKUA_RPC_PROTOCOL_RTT_ESTIMATOR_H_
 
@@ -25,15 +25,14 @@ class RttEstimator {
     srtt_ns_ += (rtt_ns - srtt_ns_) / 8;
   }
 
-  /// How long to wait for progress before probing, the `probes`-th time in a row.
+  /// How long to wait for progress before probing. `probes`: how many probes in a row had no answer.
   [[nodiscard]] DurationNs probe_timeout_ns(const ProtocolOptions& options, uint32_t probes) const {
     const DurationNs base = has_sample_ ? srtt_ns_ + 4 * rttvar_ns_ : options.rto_initial_ns;
     const DurationNs first = std::clamp(base, options.rto_min_ns, options.rto_max_ns);
     return std::min(first << std::min(probes, 16u), options.rto_max_ns);
   }
 
-  /// How much later than a delivered packet another must have been sent to be called lost (RFC
-  /// 8985: a quarter RTT).
+  /// A missing packet is lost if it was sent more than this before a packet that arrived (RFC 8985: a quarter RTT).
   [[nodiscard]] DurationNs reorder_window_ns() const {
     return has_sample_ ? std::max(srtt_ns_ / 4, 2 * kMicrosecond) : kMillisecond;
   }

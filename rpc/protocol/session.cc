@@ -48,7 +48,7 @@ void Session::on_slot_freed(TimeNs now) {
   caller_.tell_busy();
 }
 
-/// What small calls heard counts as heard.
+/// Packets of small calls count as heard, too.
 void Session::hear_small(TimeNs now) {
   if (hot_.heard == heard_small_) return;
   heard_small_ = hot_.heard;
@@ -58,7 +58,7 @@ void Session::hear_small(TimeNs now) {
 }
 
 void Session::interrupt(const absl::Status& sent_status, TimeNs now) {
-  // Before anybody gets the memory back.
+  // End the peer's access before the memory is released.
   if (context_.open && (caller_.is_announcing() || callee_.is_announcing())) context_.host.sever(*this);
   caller_.take_over_all(now);
   context_.open = false;
@@ -80,7 +80,7 @@ void Session::on_link_lost(TimeNs now) {
   caller_.on_link_lost(now);
 }
 
-/// The peer answers by the new connection: what was in flight on the old one is repeated.
+/// The peer answers over the new connection: what was in flight over the old one is repeated.
 void Session::end_quiet(TimeNs now) {
   if (!std::exchange(quiet_, false)) return;
   hot_.hinder(SessionHot::kQuiet, false);
@@ -155,7 +155,7 @@ TimeNs Session::on_timer(TimeNs now) {
   }
   context_.tell_due(now);
   caller_.tell_busy();
-  // What larger answers cost is forgotten by and by: the next one tells it again.
+  // The charge for larger answers goes down step by step. The next larger answer raises it again.
   if (hot_.charge > 1) charge_for((hot_.charge - 1u) * context_.terms.payload_bytes / SessionHot::kQuarters);
   return std::min(context_.due_ns, caller_.departure_ns());
 }
@@ -166,8 +166,8 @@ TimeNs Session::run_due_timers(TimeNs now) {
   return std::min(halves, run_liveness(now));
 }
 
-/// Asks whether the peer lives if it is silent for long although something is expected of it. A call may end before
-/// that, unheard: the question is asked all the same, until there is an answer or the peer is taken for gone.
+/// Asks whether the peer lives if it has been silent for long although it should send something. If the waiting call
+/// ends before, the question is still repeated, until there is an answer or the peer is taken for gone.
 TimeNs Session::run_liveness(TimeNs now) {
   const bool is_unheard = context_.last_heard_ns < caller_.waiting_since_ns() || context_.pinged_since_ns != 0;
   if (!caller_.is_waiting() && !is_unheard && !callee_.is_asking()) return kTimeNever;
@@ -182,7 +182,7 @@ TimeNs Session::run_liveness(TimeNs now) {
 }
 
 bool Session::peer_silent(TimeNs now) const {
-  // Counted from the first ping that got no answer: a process that was stopped itself has asked nobody yet.
+  // Counted from the first unanswered ping: after a pause of this process itself, the peer has to be asked first.
   return context_.open && context_.pinged_since_ns != 0 &&
          now - context_.pinged_since_ns >= context_.options.peer_timeout_ns - context_.options.ping_after_ns;
 }

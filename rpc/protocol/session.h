@@ -1,17 +1,17 @@
 // Session: the protocol between two endpoints, as a pure state machine.
 //
-// Packets and time go in (on_packet, on_timer), packets come out when the driver has room
-// (transmit). There is no clock, no I/O and no thread here; the simulator runs exactly this code.
+// Packets and time go in (on_packet, on_timer); packets come out when the driver has room (transmit). There is no
+// clock, no I/O and no thread here, so the simulator runs exactly this code.
 //
-// Each direction has `window` sslots; request number n uses slot n % window, so a slot sees rising
-// numbers and the receiver can tell new (run it), same (a duplicate: answer again, never run again)
-// and old (drop).
+// Each direction has `window` sslots. Request number n uses sslot n % window, so the numbers in an sslot rise. The
+// receiver can tell new numbers (run the request), the same number (a duplicate: answer again, never run again) and old
+// numbers (drop).
 //
 //      endpoint  --on_packet, on_timer-->  Session  --requests, pulls-->  CallerHalf   calls of ours
 //                <-----transmit, host----           <-responses, acks---  CalleeHalf   calls of the peer's
-//                                                   SessionContext: who both are on the wire, and what was agreed
+//                                                   SessionContext: both addresses, and what was agreed
 //
-// "Transmit work" is state in slots, never queued packets, so nothing here can grow without bound.
+// What is left to transmit is state in sslots, never queued packets, so nothing here can grow without bound.
 #ifndef SKUA_RPC_PROTOCOL_SESSION_H_
 #define SKUA_RPC_PROTOCOL_SESSION_H_
 
@@ -30,10 +30,10 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. `host`, `options` and `budget` (may be null: no bound) outlive it.
+/// Thread: the endpoint's. `host`, `options` and `budget` (null: no limit) must outlive it.
 class Session final {
  public:
-  /// `route` is the driver's: whatever it wants to know of a session for each packet.
+  /// `route` is a number of the driver's, for what it has to know about a session for each packet.
   Session(SessionHost& host, const ProtocolOptions& options, uint32_t index, ReceiveBudget* budget = nullptr,
           uint32_t route = 0)
       : context_(host, options, *this, hot_), route_(route), caller_(context_, budget), callee_(context_) {
@@ -43,11 +43,10 @@ class Session final {
   Session& operator=(const Session&) = delete;
 
   // --- Life ---
-  /// The handshake is complete: calls that waited start.
+  /// The handshake is complete: waiting calls start.
   void open(const SessionAddress& address, const SessionTerms& terms, bool reliable, TimeNs now);
-  /// The peer is lost. Calls that were sent complete with `sent_status`; calls that were not wait
-  /// on for a new connection. Requests being received or executed here are forgotten (their answers
-  /// will be stale).
+  /// The peer is lost. Calls that were sent complete with `sent_status`. Other calls wait for a new connection.
+  /// Requests that are received or executed here are forgotten; their answers will be stale.
   void interrupt(const absl::Status& sent_status, TimeNs now);
   /// Completes all calls, sent or not.
   void abort_all(const absl::Status& status, TimeNs now);
@@ -56,8 +55,8 @@ class Session final {
   [[nodiscard]] bool is_open() const { return context_.open; }
 
   // --- Calls going out ---
-  /// RESOURCE_EXHAUSTED when slots and backlog are full; INVALID_ARGUMENT for a message above the
-  /// negotiated size. On OK the session refers to `call` until it hands it to host.complete().
+  /// RESOURCE_EXHAUSTED: sslots and backlog are full. INVALID_ARGUMENT: the message is larger than agreed. On OK the
+  /// session refers to `call` until it gives it to host.complete().
   absl::Status start(Call& call, TimeNs now) {
     absl::Status status = caller_.start(call, now);
     caller_.tell_busy();
@@ -70,7 +69,7 @@ class Session final {
   }
 
   // --- Calls coming in ---
-  /// Answers a delivered request. False if the slot has moved on (the answer is stale).
+  /// Answers a delivered request. False: the sslot has a newer request, so the answer is stale.
   bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr&& response,
                TimeNs now) {
     return callee_.respond(slot, req_num, code, engine_status, std::move(response), now);
@@ -78,28 +77,29 @@ class Session final {
 
   // --- Small calls (small_calls.h) ---
   [[nodiscard]] SessionHot& hot() { return hot_; }
-  /// Its sslots exist from here on.
+  /// Makes the memory of the sslots, at first use.
   void make_slots();
-  /// The session's timer comes then, or before.
+  /// The session's timer will run at `when` or earlier.
   void arm_small(Ticks when, TimeNs now) { context_.arm_small(when, now); }
-  /// Small calls pay for answers of `bytes` from here on: so that no more is under way to us than the credits promise.
+  /// From now on, small calls pay for answers of `bytes`. So no more bytes are on their way to us than credits allow.
   void charge_for(uint32_t bytes);
-  /// A small call left its sslot, and others wait for one or for its credit.
+  /// A small call left its sslot, while calls wait for an sslot or a credit.
   void on_slot_freed(TimeNs now);
-  /// The network's delay, as `answers` small calls of `record_bytes` each saw it.
+  /// A sample of network delay, from `answers` small calls with records of `record_bytes`.
   void on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now) {
     caller_.on_small_sample(delay_ns, answers, record_bytes, now);
   }
-  /// An sslot of the peer's that a large call has is a small one's again. False: the request is none to be run.
+  /// A small request came for an sslot of the peer's that a large call used: it becomes a small call's again. False:
+  /// the request must not be run.
   bool yield_slot(uint32_t number) { return callee_.yield_slot(number); }
-  /// Cancels the small call of that number; or whatever it has become.
+  /// Cancels the small call of this number, even if it has become a large one.
   void cancel_small(uint32_t number, const absl::Status& status, TimeNs now) {
     caller_.cancel_small(number, status, now);
     caller_.tell_busy();
   }
-  /// All small calls go on as large ones: the session leaves its association.
+  /// The session leaves its association: all small calls go on as large ones.
   void give_up_small(TimeNs now) { caller_.take_over_all(now); }
-  /// It has left: calls that waited to be small ones are large.
+  /// The session has left its association: calls that waited to become small ones start as large ones.
   void on_association_left(TimeNs now) {
     caller_.on_slot_freed(now);
     caller_.tell_busy();
@@ -117,15 +117,15 @@ class Session final {
     }
     caller_.tell_busy();
   }
-  /// May the packet be the first of a run (piece_run.h)? A message's first packet and those that come again are none:
-  /// they are for on_packet(). The header may be damaged still.
+  /// Whether the packet may be the first of a run (piece_run.h). A message's first packet, and packets that come again,
+  /// may not: give them to on_packet(). The header may still be damaged.
   [[nodiscard]] bool join(const PacketHeader& header, PieceRun& run) const {
     if (!context_.open) return false;
     return header.type == PacketType::kRequest ? callee_.join(header, run)
                                                : header.type == PacketType::kResponse && caller_.join(header, run);
   }
-  /// The first `count` pieces of the run are in their places, intact, and nothing came to the session since it was
-  /// joined. `header`: the last one's.
+  /// The first `count` pieces of the run are in their places, intact. The session must have got nothing since join().
+  /// `header`: the last piece's.
   void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
     context_.last_heard_ns = now;
     context_.pinged_since_ns = 0;
@@ -135,32 +135,32 @@ class Session final {
   }
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
-  /// Deadlines, probes and liveness. Returns when to come back; kTimeNever if nothing is pending.
+  /// Runs deadlines, probes and liveness. Returns when to run it next; kTimeNever: nothing is pending.
   TimeNs on_timer(TimeNs now);
-  /// Nothing was heard for peer_timeout although calls were waiting or answers are kept, and the peer was asked whether
-  /// it lives.
+  /// True: nothing was heard for peer_timeout, although the peer was asked whether it lives. It is asked while calls
+  /// wait or answers are kept.
   [[nodiscard]] bool peer_silent(TimeNs now) const;
   [[nodiscard]] TimeNs last_heard_ns() const { return context_.last_heard_ns; }
   void send_ping();
 
-  /// A message that host.fetch() was asked for is here as a whole, or cannot be had.
+  /// The message of a host.fetch() has arrived completely, or cannot be fetched.
   void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
-  /// The owner's announcement is pending no more.
+  /// The owner's announcement is no longer pending.
   void on_lent(const MessageOwner& owner, TimeNs now);
 
-  /// Before the bytes of a stream payload arrive: is this packet one that on_packet() would use?
+  /// Whether on_packet() would use this packet. Asked before the payload of a stream's packet arrives.
   [[nodiscard]] bool expects(const PacketHeader& header) const;
-  /// There is no memory for its payload: the call ends with RESOURCE_EXHAUSTED, here or at the caller.
+  /// There is no memory for the packet's payload: the call ends with RESOURCE_EXHAUSTED, on this side or at the caller.
   void on_unplaceable(const PacketHeader& header, TimeNs now);
 
   [[nodiscard]] const SessionAddress& address() const { return context_.address; }
   [[nodiscard]] uint32_t route() const { return route_; }
   void set_route(uint32_t route) { route_ = route; }
-  /// The driver's as well: packets carry checksums.
+  /// Packets carry checksums. The driver uses this, too.
   [[nodiscard]] bool is_sealed() const { return is_sealed_; }
   void set_sealed(bool sealed) { is_sealed_ = sealed; }
-  /// The connection broke. The peer takes nothing of the session by another one until a ping by it has told where the
-  /// session is, so nothing but pings goes out until one is answered.
+  /// The connection broke. Over another connection the peer accepts nothing from the session until a ping has told it
+  /// where the session is. So only pings go out until one is answered.
   void go_quiet() {
     quiet_ = context_.open;
     hot_.hinder(SessionHot::kQuiet, quiet_);
@@ -169,20 +169,19 @@ class Session final {
   [[nodiscard]] const SessionTerms& terms() const { return context_.terms; }
   [[nodiscard]] const RttEstimator& rtt() const { return caller_.rtt(); }
   [[nodiscard]] uint32_t outstanding_calls() const { return caller_.outstanding_calls(); }
-  /// Slots of calls that are over, whose memory a READ still needs; 0 when the session is quiet.
+  /// Sslots whose calls are over, while a READ still needs their memory. 0 when the session is at rest.
   [[nodiscard]] uint32_t lingering_slots() const { return caller_.lingering_slots(); }
-  /// Credits in use; 0 when the session is quiet.
+  /// Credits in use. 0 when the session is at rest.
   [[nodiscard]] uint32_t credits_missing() const { return caller_.credits_missing(); }
-  /// What server slots keep until they are used again: responses, for at-most-once, and requests
-  /// that are half there because their sender gave up and its release was lost. At most one of them
-  /// per slot.
+  /// What the peer's sslots keep until they are used again: responses, for at-most-once, and half-received requests
+  /// whose sender gave up and whose release was lost. At most one of them per sslot.
   struct Retained {
     size_t responses = 0;
     size_t requests = 0;
   };
   [[nodiscard]] Retained retained() const { return {callee_.retained_responses(), callee_.retained_requests()}; }
 
-  /// For the endpoint's list of sessions with something to transmit.
+  /// In the endpoint's list of sessions that have something to transmit.
   ListHook ready_hook;
 
  private:
@@ -196,7 +195,7 @@ class Session final {
   SessionContext context_;
   uint32_t route_;
   bool is_sealed_ = true;
-  Ticks heard_small_ = 0;  // hot_.heard, when it was looked at last
+  Ticks heard_small_ = 0;  // the value of hot_.heard when it was last read
   bool ping_due_ = false;
   bool pong_due_ = false;
   bool quiet_ = false;

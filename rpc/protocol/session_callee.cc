@@ -60,7 +60,7 @@ size_t CalleeHalf::retained_requests() const {
 }
 
 bool CalleeHalf::expects(const PacketHeader& header) const {
-  // A repeated request is taken too: it asks for its response again.
+  // A repeated request is used too: it asks for its response again.
   if (context_.hot.client == nullptr) return true;
   const uint32_t index = context_.slot_of(header.req_num);
   const ServerSlot& small = context_.hot.server()[index];
@@ -209,7 +209,7 @@ void CalleeHalf::take_run(const PacketHeader& header, const PieceRun& run, uint3
   mark(slot, header, run, count, now);
 }
 
-/// The run's first `count` pieces are in their places.
+/// The run's first `count` pieces are in place: marks them, and delivers the request if they were the last.
 void CalleeHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
   slot.ack_due = true;
   make_ready(slot);
@@ -226,7 +226,7 @@ void CalleeHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& ru
   }
 }
 
-/// `arrived` holds the request's bytes; the rest is filled in here.
+/// Hands the request to the host. `arrived` has the request's bytes; its other fields are set here.
 void CalleeHalf::deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&& arrived, TimeNs now) {
   slot.state = Slot::State::kExecuting;
   arrived.slot = slot.index;
@@ -239,7 +239,7 @@ void CalleeHalf::deliver(Slot& slot, const PacketHeader& header, ArrivedRequest&
       return refuse(slot, absl::StatusCode::kFailedPrecondition, "the method answers: it cannot be called one-way",
                     now);
     }
-    // Answered before the handler runs: "delivered" is all the caller wants to know.
+    // Answered before the handler runs: the caller only wants to know that the request was delivered.
     respond(slot.index, slot.req_num, absl::StatusCode::kOk, false, MessagePtr(), now);
   }
   context_.host.deliver(context_.session, std::move(arrived));
@@ -249,7 +249,7 @@ TimeNs CalleeHalf::run_timers(TimeNs now) {
   return std::min(run_half_timers(now), run_questions(now));
 }
 
-/// Whoever begins a request and does not end it holds memory for it. Returns when to look again.
+/// Ends requests that began and did not go on, because they hold memory. Returns when to run it next.
 TimeNs CalleeHalf::run_half_timers(TimeNs now) {
   if (now < half_due_ns_) return half_due_ns_;
   half_due_ns_ = kTimeNever;
@@ -283,7 +283,7 @@ void CalleeHalf::refuse_for_memory(Slot& slot, TimeNs now) {
          "the peer has no memory for a request of this size now: try again later", now);
 }
 
-/// The engine answers; no handler runs.
+/// Answers with the engine's own error; no handler runs.
 void CalleeHalf::refuse(Slot& slot, absl::StatusCode code, std::string_view text, TimeNs now) {
   slot.state = Slot::State::kExecuting;
   MessagePtr message = context_.host.make_message();
@@ -327,7 +327,7 @@ bool CalleeHalf::respond(uint32_t slot_index, uint32_t req_num, absl::StatusCode
   slot.wanted.reset(slot.response_pieces);
   slot.ack_due = false;
   keep_in_mind(slot, now);
-  // As requests do: the first packet goes out at once where nothing holds it back.
+  // As with requests: the first packet leaves at once if nothing holds it back.
   const bool held_back = context_.reliable || !ready_.empty() || slot.announced.pending();
   PacketSink* sink = held_back ? nullptr : context_.host.express(context_.session);
   if (sink != nullptr) {
@@ -368,7 +368,7 @@ void CalleeHalf::on_release(const PacketHeader& header) {
     slot.release_wanted = true;
     return;
   }
-  slot.forget();  // a handler that still runs answers into the void
+  slot.forget();  // if a handler still runs, its answer will be stale
 }
 
 void CalleeHalf::emit_response_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now) {
@@ -392,7 +392,7 @@ void CalleeHalf::emit_response_pieces(Slot& slot, uint32_t first, uint32_t count
 bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
   if (slot.released_due && !emit_released(slot, sink)) return false;
   if (slot.state == Slot::State::kResponding) {
-    if (slot.announced.pending()) return true;  // on_lent() comes
+    if (slot.announced.pending()) return true;  // on_lent() makes the slot ready again
     while (!slot.wanted.empty()) {
       if (!sink.has_room()) return false;
       const WantedSet::Run run = slot.wanted.pop_lowest(sink.room_packets());
@@ -411,7 +411,7 @@ bool CalleeHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
   return true;
 }
 
-/// A request that was read as a whole.
+/// Delivers a request that was read completely.
 void CalleeHalf::deliver_fetched(Slot& slot, Lease&& message, TimeNs now) {
   ArrivedRequest arrived;
   arrived.request = std::move(message);

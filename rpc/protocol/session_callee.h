@@ -4,12 +4,13 @@
 //                     ^                         |  a newer request number, in any state
 //                     +-------------------------+
 //
-// Request number n uses slot n % window, so a slot sees rising numbers, and new (run it), same (a duplicate: answer
-// again, never run again) and old (drop) can be told apart. A slot keeps its last response, and runs no timer for its
-// caller, but for requests that came in part, and for responses that keep the application's memory.
+// Request number n uses slot n % window, so the numbers in a slot rise. This tells apart new numbers (run the request),
+// the same number (a duplicate: answer again, never run again) and old numbers (drop). A slot keeps its last response.
+// It runs no timer for its caller, except for half-received requests and for responses that hold the application's
+// memory.
 //
 // Files: session_callee.cc, session_callee_read.cc (messages that are read by their receiver), session_callee_kept.cc
-// (responses that are kept long).
+// (responses that are kept for long).
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CALLEE_H_
 
@@ -28,7 +29,7 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. `context` outlives it.
+/// Thread: the endpoint's. `context` must outlive it.
 class CalleeHalf final {
  public:
   explicit CalleeHalf(SessionContext& context) : context_(context) {}
@@ -39,7 +40,7 @@ class CalleeHalf final {
   void open();
   void interrupt();
 
-  /// False if the slot has moved on.
+  /// False: the slot has a newer request.
   bool respond(uint32_t slot, uint32_t req_num, absl::StatusCode code, bool engine_status, MessagePtr&& response,
                TimeNs now);
 
@@ -50,9 +51,9 @@ class CalleeHalf final {
   void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   void on_pull(const Arrival& arrival, TimeNs now);
   void on_release(const PacketHeader& header);
-  /// A request is here as a whole, or cannot be had.
+  /// A request that was fetched has arrived completely, or cannot be fetched.
   void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
-  /// Of a response.
+  /// A response's announcement is no longer pending.
   void on_lent(const MessageOwner& owner);
   [[nodiscard]] bool expects(const PacketHeader& header) const;
   void on_unplaceable(const PacketHeader& header, TimeNs now);
@@ -61,20 +62,20 @@ class CalleeHalf final {
   /// Emits while there is room. True if something is left to send.
   bool transmit(PacketSink& sink, TimeNs now);
 
-  /// Ends requests of which a part came and the rest did not; asks for responses that are kept long. Returns when to
-  /// come back.
+  /// Ends requests whose rest did not come in time; asks for responses that are kept for long. Returns when to run it
+  /// next.
   TimeNs run_timers(TimeNs now);
 
-  /// A small request comes for an sslot that is this half's: the sslot is a small call's again. False: the request is
-  /// not to be run.
+  /// A small request came for an sslot that this half uses: the sslot becomes a small call's again. False: the request
+  /// must not be run.
   bool yield_slot(uint32_t number);
 
-  /// What slots keep until they are used again: responses, and requests that are half there.
+  /// What slots keep until they are used again: responses, and half-received requests.
   [[nodiscard]] size_t retained_responses() const;
   [[nodiscard]] size_t retained_requests() const;
   /// The peer may be reading a response.
   [[nodiscard]] bool is_announcing() const;
-  /// It was asked about a response, and has said nothing since.
+  /// True: the peer was asked about a response, and nothing was heard from it since.
   [[nodiscard]] bool is_asking() const { return asked_ns_ > context_.last_heard_ns; }
 
  private:
@@ -99,18 +100,18 @@ class CalleeHalf final {
     MessagePtr response;
     // session_callee_read.cc
     Announcement announced;           // of the response: the peer may be reading the response
-    TimeNs deadline_ns = kTimeNever;  // of a request that is being read, or that came in part
-    bool packets_wanted = false;      // it could not be read
-    bool release_wanted = false;      // its caller gave up, and waits for us to stop reading
+    TimeNs deadline_ns = kTimeNever;  // of a request that is being read, or of a half-received one
+    bool packets_wanted = false;      // the message could not be read
+    bool release_wanted = false;      // the caller gave up, and waits until we stop reading
     bool released_due = false;
     uint32_t released_req_num = 0;
     // session_callee_kept.cc
-    TimeNs question_ns = kTimeNever;  // when to ask for the response
-    uint32_t questions = 0;           // without an answer
+    TimeNs question_ns = kTimeNever;  // when to ask whether the caller has the response
+    uint32_t questions = 0;           // questions without an answer
 
-    /// What the response's time stamp says: the request's, later by the time it was held here.
+    /// The response's time stamp: the request's stamp plus the time that it was held here.
     [[nodiscard]] Ticks echo(TimeNs now) const { return echo_stamp + to_ticks(now - echo_arrival_ns); }
-    /// Lets go of what was received or answered; whatever comes next has a newer number.
+    /// Releases what was received or answered. The next request in the slot has a newer number.
     void forget() {
       ready_hook.unlink();
       ack_due = false;
@@ -126,7 +127,7 @@ class CalleeHalf final {
   void make_ready(Slot& slot);
   void make_slots();
   Slot& slot_for(const PacketHeader& header) { return slot_at(context_.slot_of(header.req_num)); }
-  /// The sslot is this half's from here on, with what a small call left there.
+  /// From now on this half has the sslot; it takes over what a small call left there.
   Slot& slot_at(uint32_t index) {
     if (slots_ == nullptr) [[unlikely]] {
       make_slots();
@@ -169,8 +170,8 @@ class CalleeHalf final {
   TimeNs run_questions(TimeNs now);
 
   SessionContext& context_;
-  TimeNs half_due_ns_ = kTimeNever;      // of requests that came in part
-  TimeNs question_due_ns_ = kTimeNever;  // of responses that are kept, or before
+  TimeNs half_due_ns_ = kTimeNever;      // earliest deadline of half-received requests
+  TimeNs question_due_ns_ = kTimeNever;  // earliest question about a response, or earlier
   TimeNs asked_ns_ = 0;
   // An array of terms.window, made at first use so that an idle session is small.
   std::unique_ptr<Slot[]> slots_;

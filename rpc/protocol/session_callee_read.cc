@@ -1,4 +1,4 @@
-// The called side of large messages that their receiver reads; session_caller_read.cc tells how.
+// The called side of large messages that their receiver reads. session_caller_read.cc explains how.
 #include <algorithm>
 
 #include "rpc/protocol/association.h"
@@ -46,7 +46,7 @@ void CalleeHalf::on_announced_request(const Arrival& arrival, TimeNs now) {
   Slot& slot = slot_for(header);
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
   if (age < 0) return context_.drop(DropReason::kStaleRequest);
-  // A caller that keeps to the rules waits for the end of a READ: so a slot has one at most, whatever comes.
+  // A caller that keeps the rules waits for the end of a READ. So a slot has one READ at most, even with other callers.
   if (age > 0 && slot.state == Slot::State::kFetching) return context_.drop(DropReason::kNotReady);
   if (const Association* a = context_.hot.association; age > 0 && a != nullptr && a->is_stale(header.stamp, now)) {
     return context_.drop(DropReason::kStaleBundle);
@@ -56,7 +56,7 @@ void CalleeHalf::on_announced_request(const Arrival& arrival, TimeNs now) {
   if (age == 0) {
     context_.drop(DropReason::kDuplicate);
     if (slot.state != Slot::State::kReceiving) return on_duplicate_request(slot);
-    slot.ack_due = true;  // packets are wanted: the ack that said so was lost
+    slot.ack_due = true;  // the ack that asked for packets was lost
     return make_ready(slot);
   }
   slot.forget();
@@ -93,7 +93,7 @@ void CalleeHalf::want_packets(Slot& slot) {
   make_ready(slot);
 }
 
-/// The caller is gone and wants its memory back.
+/// The caller's call has ended, and it wants its memory back.
 void CalleeHalf::on_read_release(const PacketHeader& header) {
   Slot& slot = slot_for(header);
   const auto age = static_cast<int32_t>(header.req_num - slot.req_num);
@@ -104,7 +104,7 @@ void CalleeHalf::on_read_release(const PacketHeader& header) {
   }
   if (age >= 0) {
     slot.forget();
-    slot.req_num = header.req_num;  // should the request come yet, it is a duplicate
+    slot.req_num = header.req_num;  // if the request still arrives, it is a duplicate
   }
   slot.released_due = true;
   slot.released_req_num = header.req_num;
@@ -130,7 +130,7 @@ void CalleeHalf::emit_announced_response(Slot& slot, PacketSink& sink, TimeNs no
   sink.emit(context_.session, header, list, 0, list->size());
 }
 
-/// The caller could not read the response, and is not reading it any more.
+/// The caller could not read the response, and has stopped reading: sends the response in packets.
 void CalleeHalf::respond_in_packets(Slot& slot) {
   slot.announced.reset();
   slot.response_pieces = context_.pieces_of(slot.response->size());

@@ -12,7 +12,7 @@ namespace {
 
 // Responses above this are worth a packet that tells the server it may free them.
 constexpr uint32_t kReleaseAboveBytes = 4096;
-// Of an error's text; what senders send at most.
+// Limit for an error's text. Senders send no more.
 constexpr size_t kErrorTextMaxBytes = 1024;
 
 }  // namespace
@@ -31,7 +31,7 @@ CallerHalf::~CallerHalf() {
 }
 
 void CallerHalf::open(TimeNs now) {
-  // A reliable transport needs none: there are always enough.
+  // A reliable transport needs no credits: this many are always enough.
   const uint32_t credits = context_.reliable ? kCreditsMax : context_.terms.credits;
   context_.hot.credits = static_cast<int16_t>(SessionHot::kQuarters * credits);
   waiting_since_ns_ = now;
@@ -81,7 +81,7 @@ void CallerHalf::on_link_lost(TimeNs now) {
     slot.in_flight.lose_all([&](uint32_t unit) { return slot.settled.contains(unit); },
                             [&](uint32_t unit) { slot.lost.push_back(unit); });
     slot.last_progress_ns = now;
-    // The peer has the request (it said so); what was lost may be the response.
+    // Nothing is lost if the peer acknowledged the request; then the response may be what was lost, so ask for it.
     if (slot.call->sent && slot.lost.empty() && slot.response_pieces == 0) slot.lost.push_back(slot.request_pieces);
     make_ready(slot);
   }
@@ -106,7 +106,7 @@ absl::Status CallerHalf::start(Call& call, TimeNs now) {
                                                    context_.terms.message_max_bytes));
   }
   if (active_count_ == 0) begin_waiting(now);
-  // A small call that cannot start now waits for its turn as one: as a large one it would take the credits of four.
+  // A small call that cannot start now waits for its turn. As a large call it would cost four times the credit.
   const bool waits = may_be_small(call, now) && (!waiting_.empty() || !has_credit_for_small());
   if (context_.open && backlog_.empty() && !waits) {
     if (slots_ == nullptr) make_slots();
@@ -165,7 +165,7 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   bool held_back = false;
   if (slot.request_pieces > 1) {
     announce_request(slot);
-    held_back = slot.announced.pending();  // until on_lent()
+    held_back = slot.announced.pending();  // on_lent() sends it
   }
   slot.response_pieces = 0;
   slot.response_bytes = 0;
@@ -173,7 +173,7 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   slot.credits_held = 0;
   slot.pulled = 0;
   slot.probes = 0;
-  slot.release_due = false;  // the new request says the same
+  slot.release_due = false;  // the new request frees the peer's sslot as well
   slot.last_progress_ns = now;
   slot.settled.reset(slot.request_pieces);
   slot.in_flight.reset();
@@ -187,27 +187,27 @@ void CallerHalf::assign(Slot& slot, Call& call, TimeNs now) {
   arm_for(slot, now);
 }
 
-/// Calls that ended without an answer belong to the silence: whoever makes short calls one after the other would not
-/// notice otherwise that the peer is gone.
+/// Calls that ended without an answer count as a part of the silence. Otherwise a caller that makes short calls one
+/// after the other would never notice that the peer is gone.
 void CallerHalf::begin_waiting(TimeNs now) {
   if (context_.last_heard_ns < waiting_since_ns_) return;
   waiting_since_ns_ = now;
   context_.pinged_since_ns = 0;
 }
 
-/// on_timer() comes before a timer of a slot that made progress now can be due.
+/// True: on_timer() runs before the timer of a slot that makes progress now can be due.
 bool CallerHalf::is_armed_for(const Slot& slot, TimeNs now) const {
   return context_.due_ns <= std::min(now + context_.options.rto_min_ns, slot.call->deadline_ns);
 }
 
-/// A new call's timers. Usually those of calls before it are due earlier than any of this one's can be.
+/// Sets the timers of a new call. Mostly a timer of an earlier call is due earlier anyhow.
 void CallerHalf::arm_for(const Slot& slot, TimeNs now) {
   if (context_.due_ns <= now + context_.options.ping_after_ns && is_armed_for(slot, now)) return;
   context_.arm(std::min(slot_timer_ns(slot), now + context_.options.ping_after_ns));
 }
 
-/// A request of one packet that nothing holds back goes out without waiting for transmit(): the usual case of small
-/// calls.
+/// Where a request of one packet can be sent at once, without waiting for transmit(). Null: something holds it back.
+/// This is the usual case of small calls.
 PacketSink* CallerHalf::express_for(Slot& slot) {
   const bool held_back =
       context_.reliable || slot.request_pieces != 1 || limits_.paced() || !ready_.empty() || !waiting_.empty();
@@ -231,14 +231,14 @@ void CallerHalf::fail(Slot& slot, CallOutcome&& outcome, TimeNs now) {
   finish(slot, now);
 }
 
-/// The call's outcome is known.
+/// The call's outcome is known: completes it and frees the slot.
 void CallerHalf::finish(Slot& slot, TimeNs now) {
   Call& call = *slot.call;
   if (slot.announced || slot.fetching) [[unlikely]] {
     linger(slot, now);
   }
   vacate(slot);
-  // An answer that is no longer wanted, or a request that is half there: the server may let go of it.
+  // The peer may release an answer that is no longer wanted, or a request that is half there.
   if (!call.outcome.from_peer && context_.open && call.sent && !slot.fetching) {
     slot.release_due = true;
     slot.release_req_num = slot.req_num;
@@ -283,7 +283,7 @@ void CallerHalf::cancel(Call& call, const absl::Status& status, TimeNs now) {
 
 // --- Receiving -------------------------------------------------------------------------------------------------------
 
-/// Of an answer that told of `acked_packets`; or of several that came together, then the newest.
+/// Takes a sample from a packet that told of `acked_packets`. If several came together, `header` is the newest one's.
 void CallerHalf::sample_rtt(const Slot& slot, const PacketHeader& header, size_t payload_bytes, uint32_t acked_packets,
                             TimeNs now) {
   acked_since_loss_ += acked_packets;
@@ -314,8 +314,8 @@ void CallerHalf::on_ack(const Arrival& arrival, TimeNs now) {
     return context_.drop(DropReason::kBadLength);
   }
   if (slot->response_pieces != 0)
-    return sample_rtt(*slot, arrival.header, arrival.payload.size(), 0, now);  // the response overtook it
-  // A piece that was never sent cannot have arrived: the peer is wrong, and believing it would lose data.
+    return sample_rtt(*slot, arrival.header, arrival.payload.size(), 0, now);  // the response came before the ack
+  // A piece that was never sent cannot have arrived. The peer is wrong, and accepting its word would lose data.
   if (set.end() > std::min(slot->next_unit, slot->request_pieces)) return context_.drop(DropReason::kBadLength);
   const uint32_t settled_before = slot->settled.count();
   settle(*slot, slot->settled.base(), set.base);
@@ -382,7 +382,7 @@ void CallerHalf::accept_response_piece(Slot& slot, const Arrival& arrival, TimeN
     if (header.packet_index != 0) slot.lost.push_back(slot.request_pieces);
   }
   if (slot.request_pieces + header.packet_index >= slot.next_unit) {
-    return context_.drop(DropReason::kUnexpectedResponse);  // never pulled
+    return context_.drop(DropReason::kUnexpectedResponse);  // it was never pulled
   }
   PieceRun run;
   if (!begin_run(slot, header.packet_index, run)) {
@@ -393,7 +393,7 @@ void CallerHalf::accept_response_piece(Slot& slot, const Arrival& arrival, TimeN
   mark(slot, header, run, 1, now);
 }
 
-/// False: the piece came before, or was never pulled.
+/// False: the piece came before, or it was never pulled.
 bool CallerHalf::begin_run(const Slot& slot, uint32_t piece, PieceRun& run) const {
   const uint32_t unit = slot.request_pieces + piece;
   if (unit >= slot.next_unit) return false;
@@ -419,7 +419,7 @@ void CallerHalf::take_run(const PacketHeader& header, const PieceRun& run, uint3
   mark(slot, header, run, count, now);
 }
 
-/// The run's first `count` pieces are in their places.
+/// The run's first `count` pieces are in place: marks them, and completes the call if they were the last.
 void CallerHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now) {
   settle(slot, slot.request_pieces + run.first, slot.request_pieces + run.first + count);
   context_.host.count_copied(run.bytes_of(count));
@@ -430,7 +430,7 @@ void CallerHalf::mark(Slot& slot, const PacketHeader& header, const PieceRun& ru
   after_progress(slot, now);
 }
 
-/// The response's bytes are in the call's outcome.
+/// The response's bytes are in the call's outcome: completes the call.
 void CallerHalf::complete_with_response(Slot& slot, const PacketHeader& header) {
   CallOutcome& outcome = slot.call->outcome;
   outcome.from_peer = true;
@@ -476,7 +476,7 @@ void CallerHalf::after_progress(Slot& slot, TimeNs now) {
   return_credits(slot, std::max(slot.outstanding(), 1u));
   make_ready(slot);
   if (!is_armed_for(slot, now)) context_.arm(slot_timer_ns(slot));
-  // Small calls wait there for what came back.
+  // Small calls in the backlog may wait for the credits that came back.
   if (!backlog_.empty()) start_backlog(now);
 }
 

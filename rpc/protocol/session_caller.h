@@ -4,21 +4,21 @@
 //            |                                 |
 //            request pieces 0..R-1             response piece 0 arrived, 1..P-1 are pulled
 //
-// Units. Request pieces 0..R-1 and response pieces R..R+P-1 of a call share one numbering. A unit that was sent (or
-// pulled) and not yet settled is in flight and holds one credit; a call in flight holds at least one, for the response
-// piece that nobody asked for. Credits are therefore the packets in flight, both ways, and all come back when the
-// session is quiet.
+// Units. The request pieces 0..R-1 and response pieces R..R+P-1 of a call share one numbering. A unit is in flight from
+// when it was sent (or pulled) until it is settled, and then holds one credit. A call in flight holds at least one
+// credit, for the first response piece, which comes without a pull. So credits are the packets in flight, both ways,
+// and all of them come back when the session is at rest.
 //
-// Congestion control narrows that: a policy's window may be smaller than the credits, and its gap makes packets wait
-// for their departure. Units that are pulled beyond a response's first also come out of the endpoint's receive budget.
+// Congestion control may allow less: a policy's window may be smaller than the credits, and its gap makes packets wait
+// for their departure. Response units that are pulled also count in the endpoint's receive budget.
 //
-// The caller drives: it repeats request pieces, and pulls response pieces again. On a reliable transport a message is
-// one packet, acknowledgements, credits and probes are skipped, and a broken link makes the caller repeat what was in
-// flight.
+// The caller repeats what is lost: it sends request pieces again, and pulls response pieces again. On a reliable
+// transport a message is one packet, and there are no acknowledgements, credits or probes. When the link breaks, the
+// caller repeats what was in flight.
 //
 // Files: session_caller.cc (calls, and what comes in), session_caller_send.cc (credits, what goes out, timers),
-// session_caller_read.cc (large messages that their receiver reads: how), session_caller_small.cc (small calls that
-// come here).
+// session_caller_read.cc (large messages that their receiver reads), session_caller_small.cc (small calls that become
+// large ones).
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CALLER_H_
 
@@ -45,7 +45,7 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. `context` and `budget` (may be null: no bound) outlive it.
+/// Thread: the endpoint's. `context` and `budget` (null: no limit) must outlive it.
 class CallerHalf final : private ReceiveBudget::Waiter {
  public:
   CallerHalf(SessionContext& context, ReceiveBudget* budget) : context_(context), budget_(budget) {}
@@ -60,14 +60,14 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void on_link_lost(TimeNs now);
 
   // --- Small calls: session_caller_small.cc
-  /// All of them go on as calls of this half.
+  /// All small calls go on as calls of this half.
   void take_over_all(TimeNs now);
-  /// The session's sslots have been made.
+  /// The memory of the session's sslots was made.
   void on_slots_made();
   void on_slot_freed(TimeNs now);
   void on_small_sample(DurationNs delay_ns, uint32_t answers, uint32_t record_bytes, TimeNs now);
   void cancel_small(uint32_t number, const absl::Status& status, TimeNs now);
-  /// Small calls must not overtake calls that wait.
+  /// Tells small calls whether calls wait here: small calls must not overtake them.
   void tell_busy() { context_.hot.hinder(SessionHot::kBusy, !backlog_.empty() || !waiting_.empty()); }
 
   // --- Calls
@@ -81,9 +81,9 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   void take_run(const PacketHeader& header, const PieceRun& run, uint32_t count, TimeNs now);
   void on_ack(const Arrival& arrival, TimeNs now);
   void on_released(const PacketHeader& header, TimeNs now);
-  /// A response is here as a whole, or cannot be had.
+  /// A response that was fetched has arrived completely, or cannot be fetched.
   void on_fetched(const MessageOwner& owner, bool ok, Lease&& message, TimeNs now);
-  /// Of a request.
+  /// A request's announcement is no longer pending.
   void on_lent(const MessageOwner& owner, TimeNs now);
   [[nodiscard]] bool expects(const PacketHeader& header) const;
   void on_unplaceable(const PacketHeader& header, TimeNs now);
@@ -93,20 +93,21 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   bool transmit(PacketSink& sink, TimeNs now);
 
   // --- Time
-  /// When depart() has something to do.
+  /// When depart() has work.
   [[nodiscard]] TimeNs departure_ns() const { return departure_wait_ns_; }
-  /// Lets a slot that waits for its departure go, if it is time.
+  /// Lets slots that wait for their departure send, if it is time.
   void depart(TimeNs now);
-  /// Deadlines and probes. Returns when to come back.
+  /// Runs deadlines and probes. Returns when to run it next.
   TimeNs run_timers(TimeNs now);
 
   // --- Figures
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] uint32_t outstanding_calls() const { return active_count_ + backlog_count_ + context_.hot.small_count; }
   [[nodiscard]] uint32_t lingering_slots() const { return lingering_count_; }
-  /// Something is expected from the peer.
+  /// True: the peer has to send something.
   [[nodiscard]] bool is_waiting() const { return active_count_ + lingering_count_ > 0; }
-  /// Since when, or since which call that ended unheard before; liveness counts from here or from what was heard last.
+  /// When the wait for the peer began. A call that ended without a packet from the peer is a part of the wait. Liveness
+  /// counts from here, or from when the peer was last heard.
   [[nodiscard]] TimeNs waiting_since_ns() const { return waiting_since_ns_; }
   [[nodiscard]] uint32_t credits_missing() const {
     return context_.open && !context_.reliable
@@ -129,10 +130,10 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     Call* call = nullptr;
     uint32_t request_pieces = 0;   // R
     uint32_t response_pieces = 0;  // P; 0: not known yet
-    uint32_t next_unit = 0;        // lowest unit never sent or pulled
+    uint32_t next_unit = 0;        // lowest unit that was never sent or pulled
     uint32_t credits_held = 0;
-    uint32_t pulled = 0;  // units in flight that were taken from the receive budget
-    uint32_t probes = 0;  // unanswered in a row
+    uint32_t pulled = 0;  // units in flight that count in the receive budget
+    uint32_t probes = 0;  // probes in a row without an answer
     uint32_t response_bytes = 0;
     bool waits = false;  // for a credit, a departure or the receive budget
     bool release_due = false;
@@ -140,25 +141,25 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     TimeNs last_progress_ns = 0;
     ReceivedSet settled;
     LossDetector in_flight;
-    std::vector<uint32_t> lost;  // units to send again; bounded by what is in flight
+    std::vector<uint32_t> lost;  // units to send again; not more than are in flight
     Assembly response;
     // session_caller_read.cc
     Announcement announced;       // of the request: the peer may be reading the request
     bool fetching = false;        // we are reading the response
-    bool packets_wanted = false;  // it could not be read
+    bool packets_wanted = false;  // the response could not be read
     uint8_t response_flags = 0;   // of a response that is being read
     uint16_t response_status = 0;
     TimeNs release_again_ns = kTimeNever;
 
     [[nodiscard]] uint32_t outstanding() const;
-    /// Without a call, and not free yet: memory of it is still in use.
+    /// True: the call is over, but its memory is still in use, so the slot is not free.
     [[nodiscard]] bool lingers() const { return call == nullptr && (fetching || announced); }
   };
 
-  // Inline functions are used in their own file only; always_inline: the compiler finds them too large, on a path of
-  // small calls.
+  // Inline functions are used only in the file that defines them. always_inline: without it the compiler does not
+  // inline these, because of their size; they are on the path of each call.
   void make_ready(Slot& slot);
-  /// Time left, as requests carry it.
+  /// The time left, in the units of a request's header.
   [[nodiscard]] static uint16_t deadline_field(TimeNs deadline_ns, TimeNs now) {
     const TimeNs left_ms = (deadline_ns - now + kMillisecond - 1) / kMillisecond;
     return static_cast<uint16_t>(std::clamp<TimeNs>(left_ms, 0, kDeadlineUnlimited));
@@ -180,12 +181,12 @@ class CallerHalf final : private ReceiveBudget::Waiter {
 
   // Calls.
   void make_slots();
-  /// A free sslot; there is one.
+  /// Takes a free sslot. There must be one.
   Slot& take_slot() { return slots_[context_.hot.take_slot(ClientSlot::State::kLarge)]; }
   void start_backlog(TimeNs now);
-  /// It would fit a record of a bundle.
+  /// True: the call can be a small one, once there is an sslot and credit for it.
   [[nodiscard]] bool may_be_small(const Call& call, TimeNs now) const;
-  /// A call is in flight where none was.
+  /// A call is now in flight, and none was before.
   void begin_waiting(TimeNs now);
   [[gnu::always_inline]] inline void assign(Slot& slot, Call& call, TimeNs now);
   void complete(Call& call, CallOutcome&& outcome);
@@ -195,7 +196,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   inline void vacate(Slot& slot);
 
   // What comes in.
-  /// The slot whose call this packet is for; else counts a drop.
+  /// The slot whose call this packet is for. Null: there is none, and a drop was counted.
   Slot* slot_for(const PacketHeader& header) {
     Slot* slot = slots_ == nullptr ? nullptr : &slots_[context_.slot_of(header.req_num)];
     if (slot != nullptr && slot->call != nullptr && slot->call->sent &&
@@ -223,7 +224,7 @@ class CallerHalf final : private ReceiveBudget::Waiter {
     return static_cast<uint32_t>(std::max(context_.hot.credits - context_.hot.credits_barred, 0)) /
            SessionHot::kQuarters;
   }
-  /// So many whole ones, which are usable.
+  /// Takes `count` whole credits, which must be usable.
   void take_credits(uint32_t count) {
     context_.hot.credits =
         static_cast<int16_t>(context_.hot.credits - static_cast<int32_t>(SessionHot::kQuarters * count));
@@ -271,20 +272,20 @@ class CallerHalf final : private ReceiveBudget::Waiter {
   TimeNs waiting_since_ns_ = 0;
   RttEstimator rtt_;
 
-  // Congestion control: what the policy said last, and what it is told next.
+  // Congestion control: the policy's last result, and its next input.
   std::unique_ptr<CongestionPolicy> congestion_;
   CongestionLimits limits_;
   uint32_t acked_since_loss_ = 0;
-  /// Usual size of the packets that told of congestion: limits count full packets, and of smaller ones more fit.
+  /// Usual size of the packets that gave signs of congestion. Limits count full packets, so more smaller ones fit.
   uint32_t packet_bytes_ = 0;
   Pacer pacer_;
-  /// When depart() shall let waiting slots go; kTimeNever: none waits for its departure.
+  /// When depart() shall let waiting slots send. kTimeNever: no slot waits for its departure.
   TimeNs departure_wait_ns_ = kTimeNever;
   ReceiveBudget* const budget_;
-  uint32_t pulled_ = 0;  // over all slots
+  uint32_t pulled_ = 0;  // sum over all slots
 
-  // An array of terms.window, made at first use so that an idle session is small. Which are free, and the credits, is
-  // in context_.hot.
+  // An array of terms.window, made at first use so that an idle session is small. context_.hot has the credits, and
+  // knows which slots are free.
   std::unique_ptr<Slot[]> slots_;
   IntrusiveList<Call, &Call::hook> backlog_;
   IntrusiveList<Slot, &Slot::ready_hook> ready_;

@@ -1,25 +1,26 @@
-// Large messages that their receiver reads itself, where the transport can (rpc/transport/one_sided.h).
+// Large messages that their receiver reads, where the transport can (rpc/transport/one_sided.h).
 //
 //   caller                                            callee
 //   request announced: kRequest + kByRead ----------> fetches: READ, READ, ... from the caller's memory
 //     (a ReadList: where the bytes lie)               then the handler runs, as for any request
 //   fetches <---------------- kResponse + kByRead     response announced
-//     ... kRelease --------------------------------->  its memory may go
+//     ... kRelease --------------------------------->  its memory may be released
 //
 // An announcement is a message of one packet, so acknowledgements, retransmission and probes work as for small calls.
-// What differs is whose memory is in use for how long. Memory that is announced is lent (rpc/loans.h), and an
-// announcement waits for the loan. The memory is safe from the end of a loan on, whatever a peer does; but a READ of
-// what is taken back costs the peer the connection, and a name may come back in time. So loans last until the peer
-// has said that it is done, or has been cut off (host.sever()).
+// The difference is how long the sender's memory is in use. Announced memory is lent (rpc/loans.h), and an announcement
+// waits until its memory is lent. After the end of a loan the memory is safe, whatever a peer does. But a peer that
+// READs what was taken back loses its connection, and the same name may be given out again later. So loans last until
+// the peer has said that it is done, or until it was cut off (host.sever()).
 //
-//   request    done when the response is here. If the call ends before (deadline, cancel), its slot lingers: it asks with
-//              kRelease + kByRead, again and again, until kReleased says that nothing is being read. A request that
-//              arrives after its release is ignored, because the release takes its number.
-//   response   done when kRelease is here, which is sent when the READs have ended, also if the call ended meanwhile: its slot
-//              lingers until then, so that no newer request can take the response's place before.
+//   request    The loan ends when the response arrives. If the call ends before (deadline, cancel), its slot lingers:
+//              it sends kRelease + kByRead, again and again, until kReleased says that nothing is being read. If the
+//              request arrives after its release, it is ignored, because the release has used its number.
+//   response   The loan ends when kRelease arrives. It is sent when the READs have ended, also if the call has ended
+//              meanwhile. In this case the slot lingers until then, so that no newer request takes the response's
+//              place.
 //
-// When a READ fails (the connection under it broke, memory was not registered), the same message goes in packets: the
-// callee says so in an ack, the caller in its pulls, each with kByRead.
+// A READ can fail (the connection under it broke, memory was not registered). Then the same message goes in packets:
+// the callee asks for them in an ack, the caller in its pulls, each with kByRead.
 #include <algorithm>
 
 #include "rpc/protocol/protocol_mutants.h"
@@ -72,7 +73,7 @@ void CallerHalf::emit_announced_request(Slot& slot, PacketSink& sink, TimeNs now
   sink.emit(context_.session, header, list, 0, list->size());
 }
 
-/// The callee could not read the request, and is not reading it any more.
+/// The callee could not read the request, and has stopped reading: sends the request in packets.
 void CallerHalf::send_in_packets(Slot& slot, TimeNs now) {
   slot.announced.reset();
   slot.request_pieces = context_.pieces_of(slot.call->request->size());
@@ -101,7 +102,7 @@ void CallerHalf::on_announced_response(const Arrival& arrival, TimeNs now) {
   if (slot->fetching || slot->response_pieces != 0) return context_.drop(DropReason::kDuplicate);
   note_rtt(*slot, arrival, now);
   settle_request(*slot);
-  slot->announced.reset();  // who answers has read the request
+  slot->announced.reset();  // a peer that answers has read the request
   slot->in_flight.reset();
   slot->lost.clear();
   return_credits(*slot, 1);
@@ -152,7 +153,7 @@ void CallerHalf::fetch_in_packets(Slot& slot, TimeNs now) {
 
 // --- Caller: calls that end before their memory is free --------------------------------------------------------------
 
-/// The call is about to leave the slot, and what it announced or fetches may be in use still.
+/// The call is about to leave the slot. Keeps the slot if what it announced or fetches may still be in use.
 void CallerHalf::linger(Slot& slot, TimeNs now) {
   const bool peer_is_done = slot.call->outcome.from_peer || !slot.call->sent;
   if (context_.open && slot.announced && !peer_is_done && !mutant(Mutant::kDropLent)) {
@@ -162,7 +163,7 @@ void CallerHalf::linger(Slot& slot, TimeNs now) {
   } else {
     slot.announced.reset();
   }
-  if (!context_.open) slot.fetching = false;  // the fetch ends by itself, and is nobody's
+  if (!context_.open) slot.fetching = false;  // the fetch goes on to its end, without an owner
   if (slot.fetching) slot.release_again_ns = kTimeNever;
   if (slot.fetching || slot.announced) ++lingering_count_;
 }

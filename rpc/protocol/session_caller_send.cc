@@ -8,17 +8,17 @@
 namespace skua::rpc {
 namespace {
 
-// Probes of a call that the peer acknowledged back off only this far (first time-out x 2^7): its
-// response may be the lost packet.
+// Limit for the back-off of probes of a call that the peer acknowledged (first time-out x 2^7): its response may be the
+// lost packet.
 constexpr uint32_t kAwaitingProbesMax = 7;
-// One or two unanswered probes in a row are an accident, or a handler that takes its time.
+// One or two probes in a row without an answer may be an accident, or a handler that takes its time.
 constexpr uint32_t kProbesThatMeanTimeout = 3;
 
 }  // namespace
 
 // --- Credits, window, budget -----------------------------------------------------------------------------------------
 
-/// Credits for up to `wanted` more units in flight; returns for how many.
+/// Takes credits for up to `wanted` more units in flight. Returns for how many units it has credits.
 uint32_t CallerHalf::take_credits(Slot& slot, uint32_t wanted) {
   if (context_.reliable) return wanted;
   const uint32_t spare = slot.credits_held - std::min(slot.credits_held, slot.outstanding());
@@ -43,16 +43,17 @@ void CallerHalf::return_credits(Slot& slot, uint32_t keep) {
 }
 
 void CallerHalf::wake_waiters() {
-  // One waiter per credit there is, not per credit returned: a slot that was woken may have ended before it used its
-  // own. And one in any case: it may wait for less than a credit. Paced sessions send one packet at a time.
+  // Wake one waiter for each usable credit, not for each credit returned: a slot that was woken may have ended before
+  // it used its own. Wake one in any case, because it may wait for less than a credit. A paced session wakes one,
+  // because it sends one packet at a time.
   const uint32_t wake = limits_.paced() ? 1 : std::max(usable_credits(), 1u);
   for (uint32_t i = 0; i < wake && !waiting_.empty(); ++i) make_ready(waiting_.front());
 }
 
-/// How many more units may be pulled, of those that are wanted; none: the slot waits.
+/// How many of the `wanted` units may be pulled now. 0: the slot waits.
 uint32_t CallerHalf::may_pull(Slot& slot, uint32_t wanted) {
   if (pulled_ >= limits_.window_packets) {
-    slot.waits = slot.outstanding() == 0;  // else its own progress brings it back
+    slot.waits = slot.outstanding() == 0;  // otherwise its own progress makes it ready again
     return 0;
   }
   const uint32_t in_window = std::min(wanted, limits_.window_packets - pulled_);
@@ -83,7 +84,7 @@ void CallerHalf::on_budget_room() {
   tell_busy();
 }
 
-/// The next packet may leave now; else the caller's slot waits for the session's departure.
+/// True: the next packet may leave now. False: the caller's slot has to wait for the session's departure.
 bool CallerHalf::may_depart(TimeNs now) {
   if (!limits_.paced() || pacer_.due(now)) return true;
   if (pacer_.departure_ns() < departure_wait_ns_) {
@@ -120,7 +121,7 @@ bool CallerHalf::transmit(PacketSink& sink, TimeNs now) {
     if (slot.waits) {
       waiting_.push_back(slot);
     } else if (limits_.paced() && !waiting_.empty()) {
-      // A departure wakes one slot; what that one left over is the next one's. The driver knows that we are ready.
+      // A departure wakes one slot. What that slot left over is for the next one. The driver knows that we are ready.
       Slot& next = *waiting_.pop_front();
       next.waits = false;
       ready_.push_back(next);
@@ -138,7 +139,7 @@ bool CallerHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
     sink.emit(context_.session, header, MessagePtr(), 0, 0);
   }
   if (slot.call == nullptr || slot.announced.pending()) return true;
-  // Request pieces: lost ones first, they hold their credits already.
+  // Request pieces. Lost ones come first, because they hold credits already.
   for (size_t i = 0; i < slot.lost.size();) {
     const uint32_t unit = slot.lost[i];
     const bool gone = slot.settled.size() > unit && slot.settled.contains(unit);
@@ -173,12 +174,13 @@ bool CallerHalf::transmit_slot(Slot& slot, PacketSink& sink, TimeNs now) {
   return emit_pulls(slot, sink, now);
 }
 
-/// The callee asks for the response (session_callee_kept.cc), or an ack comes late: then this does no harm.
+/// For an ack of a call that is over: the callee asks about the response (session_callee_kept.cc), or an ack is late.
+/// Sends a release, which does no harm in the second case.
 void CallerHalf::release_if_over(uint32_t number) {
   if (!context_.open || context_.hot.client == nullptr) return;
   const ClientSlot& shared = context_.hot.client[context_.slot_of(number)];
   const auto age = static_cast<int32_t>(number - shared.req_num);
-  // A number that was never used, or one whose memory is in use still: its release comes in time.
+  // The number was never used, or its memory is still in use: then the release comes later.
   if (age > 0 || (age == 0 && shared.state != ClientSlot::State::kFree)) return;
   if (slots_ == nullptr) make_slots();
   Slot& slot = slots_[context_.slot_of(number)];
@@ -188,7 +190,7 @@ void CallerHalf::release_if_over(uint32_t number) {
   make_ready(slot);
 }
 
-/// A run of pieces that nobody paces, or one.
+/// Emits one piece, or a run of pieces if the session is not paced.
 void CallerHalf::emit_request_pieces(Slot& slot, uint32_t first, uint32_t count, PacketSink& sink, TimeNs now) {
   const Call& call = *slot.call;
   if (slot.announced) [[unlikely]] {
@@ -204,7 +206,7 @@ void CallerHalf::emit_request_pieces(Slot& slot, uint32_t first, uint32_t count,
                                            .packet_index = static_cast<uint16_t>(first),
                                            .deadline_ms = deadline_field(call.deadline_ns, now),
                                            .stamp = to_ticks(now)});
-  if (slot.in_flight.empty()) slot.last_progress_ns = now;  // it may have waited long to leave
+  if (slot.in_flight.empty()) slot.last_progress_ns = now;  // the request may have waited long before it left
   slot.call->sent = true;
   slot.in_flight.on_sent(first, count, now);
   if (limits_.paced()) pacer_.charge(limits_, context_.piece_bytes(call.request->size(), first), now);
@@ -231,7 +233,7 @@ bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
     room = add_pulls(slot, set, slot.lost[lost_taken], 1, sink, now) > 0;
     if (!room) break;
     ++lost_taken;
-    // A time-out gave it back.
+    // A time-out had returned this unit to the receive budget.
     if (slot.response_pieces != 0 && slot.pulled < slot.outstanding()) take_pulls(slot, 1);
   }
   slot.lost.erase(slot.lost.begin(), slot.lost.begin() + static_cast<std::ptrdiff_t>(lost_taken));
@@ -256,8 +258,8 @@ bool CallerHalf::emit_pulls(Slot& slot, PacketSink& sink, TimeNs now) {
   return room;
 }
 
-/// Adds up to `count` units from `first` on to the set; a full one is emitted before. Returns how many: none, if there
-/// is no room for another packet.
+/// Adds up to `count` units from `first` on to the set. If the first one is out of the set's reach, the set is emitted,
+/// and a new one begins. Returns how many were added; 0: there is no room for another packet.
 uint32_t CallerHalf::add_pulls(Slot& slot, PacketSet& set, uint32_t first, uint32_t count, PacketSink& sink,
                                TimeNs now) {
   constexpr uint32_t kReach = 64 * PacketSet::kWordsMax;
@@ -306,7 +308,7 @@ TimeNs CallerHalf::run_timers(TimeNs now) {
   return next;
 }
 
-/// Calls that wait for a connection or a slot: deadlines only.
+/// Calls that wait for a connection or a slot have only deadlines.
 TimeNs CallerHalf::run_backlog_timers(TimeNs now) {
   TimeNs next = kTimeNever;
   for (Call* call = backlog_.empty() ? nullptr : &backlog_.front(); call != nullptr;) {
@@ -354,7 +356,7 @@ void CallerHalf::on_slot_timer(Slot& slot, TimeNs now) {
   uint32_t unit;
   if (slot.in_flight.take_probe([&](uint32_t u) { return slot.settled.contains(u); }, unit)) {
     slot.lost.push_back(unit);
-    // Waiting for the response alone: it may be the lost packet, so keep asking.
+    // Only the response is missing: it may be the lost packet, so keep asking for it.
     const bool awaiting = unit == slot.request_pieces;
     slot.probes = awaiting ? std::min(slot.probes + 1, kAwaitingProbesMax) : slot.probes + 1;
     if (!awaiting && slot.probes >= kProbesThatMeanTimeout && congestion_ != nullptr) {
@@ -362,13 +364,13 @@ void CallerHalf::on_slot_timer(Slot& slot, TimeNs now) {
       apply_limits();
     }
     if (slot.pulled > 0) {
-      // What did not come in all this time is not on its way to us; others may use its place.
+      // What did not come in all this time is not on its way; other slots may use its part of the budget.
       return_pulls(slot, 0);
       wake_waiters();
     }
   } else if (slot.response_pieces == 0 && slot.settled.all()) {
-    // Everything arrived there: ask for the first response piece. It is still running, or its
-    // answer was lost.
+    // The peer has the whole request: ask for the first response piece. The handler is still running, or its answer was
+    // lost.
     slot.lost.push_back(slot.request_pieces);
     slot.probes = std::min(slot.probes + 1, kAwaitingProbesMax);
   }

@@ -1,4 +1,4 @@
-// The calling side: small calls (small_calls.h) that did not go well go on here, under their numbers.
+// The calling side: small calls (small_calls.h) that have become large ones. They keep their numbers.
 #include <algorithm>
 
 #include "rpc/protocol/association.h"
@@ -19,7 +19,7 @@ void CallerHalf::on_slots_made() {
   if (congestion_ != nullptr) apply_limits();
 }
 
-/// From here on the sslot is one whose request was sent in a packet of its own, and nothing has come yet.
+/// Makes the sslot one of this half, as if its request had been sent in a packet, and nothing had come back yet.
 CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   if (slots_ == nullptr) make_slots();
   ClientSlot& small = context_.hot.client[index];
@@ -39,7 +39,7 @@ CallerHalf::Slot& CallerHalf::take_over(uint32_t index, TimeNs now) {
   slot.request_pieces = 1;
   slot.response_pieces = slot.response_bytes = 0;
   slot.next_unit = 1;
-  // From here on it pays for a whole packet; on a reliable transport for nothing.
+  // From now on the call pays for a whole packet; on a reliable transport it pays nothing.
   SessionHot& hot = context_.hot;
   slot.credits_held = context_.reliable || mutant(Mutant::kLoseSmallCredit) ? 0 : 1;
   hot.credits = static_cast<int16_t>(hot.credits + small.charge - (context_.reliable ? 0 : SessionHot::kQuarters));
@@ -69,7 +69,7 @@ void CallerHalf::take_over_all(TimeNs now) {
   }
 }
 
-/// Its request or its answer is taken for lost.
+/// The request or its answer is taken for lost: sends the request again.
 void CallerHalf::repeat(Slot& slot, TimeNs now) {
   slot.in_flight.reset();
   slot.lost.push_back(0);
@@ -78,13 +78,13 @@ void CallerHalf::repeat(Slot& slot, TimeNs now) {
   make_ready(slot);
 }
 
-/// Returns when to look again.
+/// Returns when to run it next.
 TimeNs CallerHalf::run_small_timers(TimeNs now) {
   TimeNs next = kTimeNever;
   const SessionHot& hot = context_.hot;
   if (hot.small_count == 0) return next;
   const DurationNs patience_ns = hot.association->probe_ticks * kTickNs;
-  // The sslots that are used most come first: few are looked at in vain.
+  // The sslots that are used most have low indices, so this mostly finds all small calls early.
   uint32_t left = hot.small_count;
   for (uint32_t i = 0; left > 0 && i < context_.terms.window; ++i) {
     const ClientSlot& small = hot.client[i];

@@ -1,5 +1,5 @@
-// SessionContext: what the two halves of a session have in common: who the session is, what was agreed, and how its
-// packets look.
+// SessionContext: what the two halves of a session share: the session's addresses, what was agreed, and how its packets
+// are made.
 #ifndef SKUA_RPC_PROTOCOL_SESSION_CONTEXT_H_
 #define SKUA_RPC_PROTOCOL_SESSION_CONTEXT_H_
 
@@ -16,16 +16,16 @@
 
 namespace skua::rpc {
 
-/// Thread: the endpoint's. The session owns it; its halves refer to it.
+/// Thread: the endpoint's. The session owns it; both halves refer to it.
 struct SessionContext {
   SessionContext(SessionHost& its_host, const ProtocolOptions& its_options, Session& its_session, SessionHot& its_hot)
       : host(its_host), options(its_options), session(its_session), hot(its_hot) {}
 
   SessionHost& host;
   const ProtocolOptions& options;
-  /// For the host: whose something is.
+  /// Passed to the host, to name the session.
   Session& session;
-  /// What both halves share with small calls.
+  /// What both halves share with the small calls.
   SessionHot& hot;
   SmallSlots small_slots;
   SessionAddress address;
@@ -33,23 +33,23 @@ struct SessionContext {
   bool open = false;
   bool reliable = false;
   TimeNs last_heard_ns = 0;
-  /// When the first ping left that was not answered; 0: none.
+  /// When the first unanswered ping left. 0: all were answered.
   TimeNs pinged_since_ns = 0;
-  /// When on_timer() has work beside departures.
+  /// When on_timer() has work next, not counting departures.
   TimeNs due_ns = kTimeNever;
 
-  /// on_timer() comes at `when`, or before.
+  /// on_timer() will run at `when` or earlier.
   void arm(TimeNs when) {
     if (when >= due_ns) return;  // the host will come by then
     due_ns = when;
     host.arm_timer(session, when);
   }
-  /// The same for a small call.
+  /// As arm(), for a small call.
   void arm_small(Ticks when, TimeNs now) {
     arm(now + static_cast<int32_t>(when - to_ticks(now)) * kTickNs);
     tell_due(now);
   }
-  /// Small calls learn when on_timer() comes: they look at 32-bit ticks.
+  /// Tells small calls when on_timer() runs. They use 32-bit ticks, so only a time that is near can be told.
   void tell_due(TimeNs now) {
     const bool is_near = due_ns != kTimeNever && due_ns - now <= 60 * kSecond;
     if (is_near) hot.due = to_ticks(due_ns);
@@ -57,7 +57,7 @@ struct SessionContext {
   }
   void drop(DropReason reason) const { host.count_drop(reason); }
 
-  /// What an sslot kept of a small call, as a message: the one that it held, or one with a copy of the bytes.
+  /// Makes a message of what an sslot kept of a small call: the message that it held, or a copy of its bytes.
   [[nodiscard]] MessagePtr take_message(Kept& kept, const FewBytes& few) const {
     if (kept.message != nullptr) return MessagePtr::adopt(std::exchange(kept.message, nullptr));
     MessagePtr message = host.make_message();
@@ -72,7 +72,7 @@ struct SessionContext {
     const size_t offset = size_t{index} * terms.payload_bytes;
     return static_cast<uint32_t>(std::min<size_t>(terms.payload_bytes, message_bytes - offset));
   }
-  /// The packet's payload is as long as this piece of its message is.
+  /// True: the payload has exactly the size of this piece of its message.
   [[nodiscard]] bool is_whole_piece(const Arrival& arrival) const {
     const PacketHeader& header = arrival.header;
     if (header.message_bytes <= terms.payload_bytes) {
@@ -94,7 +94,7 @@ struct SessionContext {
   [[nodiscard]] MessageOwner owner_of(bool is_request, uint32_t req_num) const {
     return {address.local_index, address.local_generation, is_request, req_num};
   }
-  /// Of this life of the session.
+  /// True: the owner is of this life of the session.
   [[nodiscard]] bool is_owner(const MessageOwner& owner) const {
     return open && owner.session_generation == address.local_generation;
   }

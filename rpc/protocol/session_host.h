@@ -1,4 +1,4 @@
-// What a session needs from around it, and what goes between the two. The endpoint implements it, and so do tests.
+// What a session needs from its surroundings, and what passes between the two. The endpoint and tests implement it.
 #ifndef SKUA_RPC_PROTOCOL_SESSION_HOST_H_
 #define SKUA_RPC_PROTOCOL_SESSION_HOST_H_
 
@@ -19,19 +19,18 @@ namespace skua::rpc {
 
 class Session;
 
-/// Where transmit() puts packets. Implemented by the endpoint (a transport burst) and by tests (a
-/// recorder).
+/// Takes the packets of transmit(). Implemented by the endpoint (a transport burst) and by tests (a recorder).
 class PacketSink {
  public:
-  /// Packets that may still be emitted now.
+  /// How many more packets may be emitted now.
   [[nodiscard]] virtual uint32_t room_packets() const = 0;
   [[nodiscard]] bool has_room() const { return room_packets() > 0; }
-  /// `payload` (may be null) is held by the sink until the transport no longer reads it.
+  /// The sink holds `payload` (may be null) until the transport no longer reads it.
   virtual void emit(const Session& session, const PacketHeader& header, const MessagePtr& payload, size_t offset,
                     size_t length) = 0;
-  /// A train: `count` pieces in a row of a message that is cut into pieces of `piece_bytes`, the first being the
-  /// header's packet index; there is room for all of them. As so many calls of emit() whose headers differ in the
-  /// packet index only.
+  /// A train: `count` consecutive pieces of a message that is cut into pieces of `piece_bytes`. The header's packet
+  /// index names the first one. There must be room for all of them. Equals `count` calls of emit() whose headers differ
+  /// only in the packet index.
   virtual void emit_train(const Session& session, const PacketHeader& header, const MessagePtr& message,
                           uint32_t piece_bytes, uint32_t count) {
     PacketHeader piece = header;
@@ -51,7 +50,7 @@ struct Arrival {
   ByteSpan payload;
 };
 
-/// Memory to put a multi-packet message together in; the lease covers exactly the message.
+/// Memory in which a multi-packet message is assembled. The lease covers exactly the message.
 struct Assembly {
   std::byte* data = nullptr;
   Lease lease;
@@ -67,37 +66,37 @@ struct ArrivedRequest {
   Lease request;
 };
 
-/// What a session needs from around it. Implemented by the endpoint.
+/// What a session needs from its surroundings. Implemented by the endpoint.
 class SessionHost {
  public:
   /// The session has something to transmit.
   virtual void mark_ready(Session& session) = 0;
-  /// Where the session may put a packet right now, ahead of the next transmit(); nullptr: it waits its turn.
+  /// Where the session may put a packet at once, before the next transmit(). Null: the session has to wait its turn.
   virtual PacketSink* express(const Session& session) = 0;
-  /// on_timer() wants to run at `when` (or earlier than what was asked for before).
+  /// on_timer() shall run at `when`, or at the time asked for before if that is earlier.
   virtual void arm_timer(Session& session, TimeNs when) = 0;
-  /// The packet now being handled is a whole message: keep its bytes (lent, or copied out under pressure) by `lease`,
-  /// which is empty before. False if there is no memory to copy them to.
+  /// The packet that is being handled is a whole message: keeps its bytes in `lease`, which must be empty. They are
+  /// lent, or copied if too much is lent. False: there is no memory for a copy.
   virtual bool keep(const Arrival& arrival, Lease& lease) = 0;
-  /// Memory for a message of `bytes` from the session's peer, or nothing if there is none, or none for that peer.
+  /// Memory for a message of `bytes` from the session's peer. nullopt: there is none, or none left for this peer.
   virtual std::optional<Assembly> assemble(const Session& session, size_t bytes) = 0;
   virtual MessagePtr make_message() = 0;
-  /// Lends `message` to the peer, which can read the message itself then; empty: it has to go in packets. If the
-  /// announcement is pending, on_lent() comes.
+  /// Lends `message` to the peer, which can then read it. Empty: the message has to go in packets. If the announcement
+  /// is pending, the session's on_lent() is called later.
   virtual Announcement announce(const MessageOwner& owner, const MessagePtr& message) = 0;
-  /// Reads what the peer announced. The session hears of the end by on_fetched(), if it is kStarted.
+  /// Starts to read what the peer announced. If kStarted is returned, the session's on_fetched() is called at the end.
   enum class Fetch : uint8_t { kStarted, kNoMemory, kImpossible };
   virtual Fetch fetch(const MessageOwner& owner, const ReadList& list, uint32_t message_bytes) = 0;
-  /// When this returns the peer reads no memory of ours any more, whatever it was told.
+  /// Ends the peer's access: when this returns, the peer no longer reads any memory of ours.
   virtual void sever(const Session& session) = 0;
   virtual void deliver(Session& session, ArrivedRequest&& request) = 0;
-  /// May the method be called one-way?
+  /// Whether the method may be called one-way.
   [[nodiscard]] virtual bool takes_one_way(uint16_t method) const = 0;
-  /// The call left the session for good; its outcome is in it.
+  /// The session is done with the call, which contains its outcome.
   virtual void complete(Call& call) = 0;
-  /// Starts a call that waited as a small one, if it still can be; its record stays until it is complete.
+  /// Starts a call that waited as a small call, if this is still possible. Its record stays until it is complete.
   virtual bool start_small(Session& session, Call& call) = 0;
-  /// An empty record for a small call of the session that goes on as a large one (small_slots.h).
+  /// An empty record for a small call of the session that becomes a large one (small_slots.h).
   virtual Call& take_over(Session& session) = 0;
   virtual void count_drop(DropReason reason) = 0;
   virtual void count_retransmit() = 0;
@@ -107,7 +106,7 @@ class SessionHost {
   ~SessionHost() = default;
 };
 
-/// Who a session is on the wire.
+/// How both ends name a session on the wire.
 struct SessionAddress {
   uint32_t local_index = 0;
   uint32_t local_generation = 0;

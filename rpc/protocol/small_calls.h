@@ -1,38 +1,37 @@
-// SmallCalls: the way of small calls, which most calls are: request and answer each fit a record of a bundle, the
-// answer is OK, and it comes.
+// SmallCalls: the way of small calls. Most calls are small: request and answer each fit a record of a bundle, the
+// answer is OK, and it arrives.
 //
 //   start()      sslot, number, record into the open bundle   -->   on_bundle()   sslot, handler
-//   on_bundle()  completion, sslot is free                    <--   answer()      the same for the answer, which is
-//                kept
+//   on_bundle()  completion, sslot is free                    <--   answer()      number, record; the answer is kept
 //
-// Whatever else happens is not handled here: start() and answer() say that the call has to go the way of large ones
-// (CallerHalf, CalleeHalf), and these take over a small call's sslot, under its number, when its time-out passes, when
-// it is cancelled, and so on (small_slots.h). So there is no acknowledgement here and no backlog, and of retransmission
-// only what a lost bundle needs (bundle_history.h).
+// All other cases are handled elsewhere. start() and answer() return false if the call has to take the way of large
+// calls (CallerHalf, CalleeHalf). These also take over a small call's sslot, under its number, when its time-out
+// passes, when it is cancelled, and so on (small_slots.h). So there are no acknowledgements and no backlog here, and no
+// retransmission except of lost bundles (bundle_history.h).
 //
-// When a bundle is sent. Nothing waits for it to fill. The callee's goes when the bundle that it answers is done with.
-// The caller's goes when it holds half of what is usually in flight to that peer, so that the two sides overlap instead
-// of taking turns. Bundles of few records are a burst's matter: their handlers' answers are gathered
-// (Endpoint::on_burst_end) and sent at the burst's end.
+// When a bundle is sent. Nothing waits for a bundle to fill. The callee sends its bundle when the bundle that it
+// answers is finished. The caller sends when the bundle holds half of what is usually in flight to that peer, so that
+// the two sides overlap instead of taking turns. Bundles of few records wait for the end of their burst: their
+// handlers' answers are gathered (Endpoint::on_burst_end) and sent then.
 //
-// A template over its driver, so that nothing between a call and the wire is virtual. The endpoint is one driver, a
-// test's recorder another:
+// This is a template over its driver, so that no call between an application and the wire is virtual. The endpoint is
+// one driver, a test's recorder another:
 //
-//   SessionHot& hot(index), hot_of(handle)       never null: a closed one, or another one, for an index that is none
+//   SessionHot& hot(index), hot_of(handle)       never null: an index that does not exist gives a closed or another one
 //   Association* association(index, epoch, peer) null: none
-//   bool open_frame(Association&)                room for a bundle: begin, end, cookie; false: the wire takes none now
-//   void send_frame(Association&, bytes)         what was written; 0: nothing. flush() follows
+//   bool open_frame(Association&)                sets begin, end, cookie: room for a bundle; false: no frame available
+//   void send_frame(Association&, bytes)         bytes: how many were written, may be 0. flush() follows
 //   void flush()
-//   bool keep(SessionHot&, bytes, LeaseParts&)   of the bundle being handled; false: no memory
+//   bool keep(SessionHot&, bytes, LeaseParts&)   keeps bytes of the bundle being handled; false: no memory
 //   void deliver(SessionHot&, record, LeaseParts)
-//   void complete(CompletionFn&, LeaseParts)     its response is there
+//   void complete(CompletionFn&, LeaseParts)     the call's response has come
 //   uint32_t group_records()                     bundles of so many are sent, and answered, at once; others at the
 //                                                burst's end
-//   void burst_end()                             handlers that gather requests answer them
+//   void burst_end()                             handlers that gather requests answer them now
 //   void on_join(head, record, bytes, peer)      kJoin and kJoined
 //   void arm(SessionHot&, Ticks) · make_slots(SessionHot&)
 //   bool yield_slot(SessionHot&, number) · void on_slot_freed(SessionHot&)
-//   void on_larger_answer(SessionHot&, bytes)    than small calls pay for
+//   void on_larger_answer(SessionHot&, bytes)    an answer was larger than small calls pay for
 //   void on_late_answer(SessionHot&, record, bytes, echo)
 //   void on_sample(SessionHot&, ticks, answers, record_bytes)
 //   count_retransmit() · drop(reason) · now_ns() · integrity()
@@ -60,42 +59,42 @@ namespace skua::rpc {
 template <typename Driver>
 class SmallCalls {
  public:
-  /// Records in a caller's bundle.
+  /// Limit for the records in a caller's bundle.
   static constexpr uint32_t kBundleRecordsMax = 16;
-  /// Of bundles without answers, so few are a sample of the round trip.
+  /// One of so many bundles without answers is used as a sample of the round trip.
   static constexpr uint32_t kSampleEvery = 8;
 
   SmallCalls(Driver& driver, const ProtocolOptions& options) : driver_(driver), options_(options) {}
 
-  /// Starts a call, and writes its number. False: the call is not for here; nothing has happened. `request` and
+  /// Starts a call, and sets `number`. False: the call is not a small one, and nothing has happened. `request` and
   /// `response`: SentMessage or SentBytes.
   template <typename Sent>
   [[gnu::always_inline]] inline bool start(SessionHot& hot, uint8_t method, Sent request, DurationNs timeout_ns,
                                            CompletionFn& completion, uint32_t& number);
-  /// Answers OK. False: not from here; nothing has happened.
+  /// Answers OK. False: the answer is not a small one, and nothing has happened.
   template <typename Sent>
   [[gnu::always_inline]] inline bool answer(SessionHot& hot, uint32_t number, Sent response);
   void on_bundle(ByteSpan bundle, uint32_t from);
-  /// A record that is no call's. Null: there is no room.
+  /// Makes room for a record that belongs to no call. Null: there is no room.
   std::byte* write(Association& association, const RecordHead& head);
-  /// Sends all that has been written.
+  /// Sends everything that was written.
   void send_all();
-  /// Sends what has been written for it: the last.
+  /// Sends what was written for the association, which ends.
   void finish(Association& association);
-  /// What has been written for it is not sent.
+  /// Drops what was written for the association.
   void discard(Association& association);
-  /// An sslot's call is a large one from here on.
+  /// The session has one small call less: it has ended, or has become a large one.
   void give_up(SessionHot& hot) {
     --hot.small_count;
     --hot.association->in_flight;
     --in_flight_;
   }
-  /// Of ours, over all sessions.
+  /// Small calls of ours, over all sessions.
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool nothing_written() const { return open_.empty(); }
 
  private:
-  /// Room for `bytes` in the association's bundle; null: none.
+  /// Makes room for `bytes` in the association's bundle. Null: there is no room.
   [[gnu::always_inline]] inline std::byte* room(Association& association, uint32_t bytes);
   bool next_bundle(Association& association, uint32_t bytes);
   void seal(Association& association);
@@ -103,7 +102,8 @@ class SmallCalls {
     a.depth = depth;
     a.goal = std::min(depth / 2, kBundleRecordsMax);
   }
-  /// Most calls have the time-out of the one before. False: it is not one for here.
+  /// Remembers the time-out in all its forms: most calls have the same one as the call before. False: a small call
+  /// cannot have this time-out.
   bool learn_timeout(DurationNs timeout_ns) {
     if (timeout_ns <= 0 || timeout_ns > kSmallTimeoutMax) return false;
     timeout_ns_ = timeout_ns;
@@ -113,7 +113,7 @@ class SmallCalls {
   }
   [[gnu::always_inline]] inline void on_response(SessionHot& hot, const RawRecord& record, ByteSpan bytes, Ticks echo);
   [[gnu::always_inline]] inline void on_request(SessionHot& hot, const RawRecord& record, ByteSpan bytes);
-  /// By value: a reference would keep the caller's out of registers.
+  /// By value: references would force the caller's variables out of registers.
   void on_other(const BundleHead& head, RawRecord record, ByteSpan bytes, uint32_t from);
   void tell_missing(Association& association);
   void on_missing(Association& association, RawRecord record, ByteSpan bytes);
@@ -121,18 +121,19 @@ class SmallCalls {
   bool write_again(SessionHot& hot, const Kept& kept, const FewBytes& few, const RecordHead& head);
   void repeat_request(SessionHot& hot, uint32_t number);
   void repeat_answer(SessionHot& hot, uint32_t number);
-  /// For a mutant: what is there of a record that does not fit. `bytes` are the last whole record's.
+  /// For a mutant: yields the part that is there of a record that does not fit. `bytes`: those of the last whole
+  /// record.
   static bool take_cut(ByteSpan bundle, RawRecord& record, ByteSpan& bytes);
 
   Driver& driver_;
   const ProtocolOptions& options_;
   uint32_t in_flight_ = 0;
   bool in_bundle_ = false;
-  // Of the last call: what it is in ticks, and in a record.
+  // The last call's time-out, also in ticks and as a record's code.
   DurationNs timeout_ns_ = 0;
   Ticks timeout_ticks_ = 0;
   uint8_t timeout_code_ = 0;
-  std::vector<Association*> open_;  // those with a bundle that is being written
+  std::vector<Association*> open_;  // those whose bundle is being written
 };
 
 // --- Writing ---------------------------------------------------------------------------------------------------------
@@ -322,7 +323,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   in_bundle_ = true;
   uint32_t answers = 0;
   SessionHot* answered = nullptr;
-  // Only compared with. A bundle without an association has records of no session.
+  // Used only for comparisons. A bundle without an association may have no records of sessions.
   const SessionHot* before = nullptr;
   const void* theirs = a != nullptr ? static_cast<const void*>(a) : this;
   RecordReader reader(bundle, head.records);
@@ -334,7 +335,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
       continue;
     }
     SessionHot& hot = driver_.hot_of(record.session);
-    // With many sessions the next one's line is far: it comes while this record is handled.
+    // With many sessions the next one's cache line is not near: prefetch it while this record is handled.
     if (&hot != before) __builtin_prefetch(&driver_.hot_of(reader.next_session()), 1);
     before = &hot;
     const bool is_life = hot.handle == record.session || mutant(Mutant::kAnyLife);
@@ -359,12 +360,13 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
     send_all();
   }
   in_bundle_ = false;
-  // Behind what others wait for. Handlers and completions may have ended the association, whose memory stays so long.
+  // This comes after the work that others wait for. Handlers and completions may have ended the association; its memory
+  // stays until bury().
   if (a == nullptr) return;
   if (!a->missing.empty()) [[unlikely]] {
     if (driver_.association(head.association, head.epoch, from) == a) tell_missing(*a);
   }
-  // Who only answers needs the time for nothing but the reorder window.
+  // A side that only answers needs samples only for the reorder window, so a few are enough.
   if (answers == 0 && head.sequence % kSampleEvery != 0 && a->rtt.has_sample()) return;
   const auto delay = static_cast<int32_t>(now - head.echo);
   if ((head.flags & bundle_flags::kNoEcho) != 0 || delay < 0) return;
@@ -378,7 +380,7 @@ void SmallCalls<Driver>::on_bundle(ByteSpan bundle, uint32_t from) {
   }
 }
 
-/// Completions of the records before may have ended the association.
+/// Looks up the association again: completions of earlier records may have ended it.
 template <typename Driver>
 [[gnu::noinline]] void SmallCalls<Driver>::on_other(const BundleHead& head, RawRecord record, ByteSpan bytes,
                                                     uint32_t from) {
@@ -394,12 +396,12 @@ void SmallCalls<Driver>::tell_missing(Association& a) {
   while (a.missing.take_due(a.rtt.reorder_window_ns(), driver_.now_ns(), gap)) {
     std::byte* at =
         write(a, {.session = 0, .number = gap.first, .bytes = MissingRecord::kBytes, .kind = RecordKind::kMissing});
-    if (at == nullptr) return;  // time-outs are left
+    if (at == nullptr) return;  // the calls wait for their time-outs
     store_le(at, gap.count);
   }
 }
 
-/// What was in them is written again, as far as it is wanted still, and a small call's still.
+/// Writes the records of the missing bundles again, if they are still needed and their calls are still small ones.
 template <typename Driver>
 void SmallCalls<Driver>::on_missing(Association& a, RawRecord record, ByteSpan bytes) {
   if (bytes.size() != MissingRecord::kBytes || a.sent == nullptr) return driver_.drop(DropReason::kBadLength);
@@ -473,9 +475,9 @@ void SmallCalls<Driver>::on_response(SessionHot& hot, const RawRecord& record, B
   }
   LeaseParts response;
   if (!driver_.keep(hot, bytes, response)) [[unlikely]] {
-    return driver_.drop(DropReason::kNoMemory);  // the large calls' way asks again, and knows what to say
+    return driver_.drop(DropReason::kNoMemory);  // the way of large calls asks again, and reports the error
   }
-  // Everything is put down before anybody else's code runs: a body's release, the completion.
+  // All state is updated before foreign code runs: a body's release, the completion.
   Message* request = std::exchange(slot.request.message, nullptr);
   CompletionFn completion = std::move(slot.completion);
   hot.free_slot(index);

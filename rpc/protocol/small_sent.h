@@ -1,5 +1,5 @@
-// What small calls send: a message, which the sslot then holds, or a few bytes, of which it keeps a copy. Either is
-// written to the record once, and is there to be written again until the peer is known to have it.
+// What a small call sends: a message, which the sslot then holds, or a few bytes, of which the sslot keeps a copy. Both
+// are written into a record once, and stay available to be written again until the peer is known to have them.
 #ifndef SKUA_RPC_PROTOCOL_SMALL_SENT_H_
 #define SKUA_RPC_PROTOCOL_SMALL_SENT_H_
 
@@ -14,12 +14,13 @@
 
 namespace skua::rpc {
 
-/// What is sent, a message: the sslot holds it.
+/// A message to be sent. The sslot holds it.
 class SentMessage {
  public:
   explicit SentMessage(MessagePtr& message) : message_(message) {}
   [[nodiscard]] size_t size() const { return message_->size(); }
-  /// Writes it to a record, which has room for whole vectors, and keeps it.
+  /// Writes the message into a record, and keeps the message in the sslot. Copies may write beyond the record's end, up
+  /// to a whole vector.
   [[gnu::always_inline]] inline void put(std::byte* record, uint32_t bytes, Kept& kept, FewBytes& /*few*/) {
     write(record, bytes);
     kept.message = message_.leak();
@@ -33,7 +34,7 @@ class SentMessage {
       return message_->copy_to(to);
     }
     const std::byte* head = message_->head().data();
-    // Cheaper, and both have room behind.
+    // A copy of fixed size is cheaper. Both buffers have room for it.
     if (bytes <= kWholeVectors) return static_cast<void>(std::memcpy(to, head, kWholeVectors));
     std::memcpy(to, head, bytes);
   }
@@ -41,7 +42,7 @@ class SentMessage {
   MessagePtr& message_;
 };
 
-/// What is sent, a few bytes: the sslot keeps a copy.
+/// A few bytes to be sent. The sslot keeps a copy.
 class SentBytes {
  public:
   /// At most FewBytes::kMax.
@@ -63,7 +64,7 @@ class SentBytes {
   static constexpr size_t kVector = 16;
   static_assert(FewBytes::kMax <= 4 * kVector);
 
-  /// Two halves that overlap: no loop, and no byte in front or behind is read.
+  /// Copies two halves that overlap. This needs no loop, and reads no byte outside of the source.
   template <size_t kHalf>
   [[gnu::always_inline]] inline void put_halves(std::byte* record, uint32_t bytes, FewBytes& few) const {
     std::array<std::byte, kHalf> first;

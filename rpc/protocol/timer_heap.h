@@ -1,5 +1,4 @@
-// TimerHeap: one timer per id, earliest first. An indexed binary heap: arming earlier, later or
-// cancelling is O(log n).
+// TimerHeap: one timer per id, earliest first. An indexed binary heap: set, move and cancel take O(log n).
 #ifndef SKUA_RPC_PROTOCOL_TIMER_HEAP_H_
 #define SKUA_RPC_PROTOCOL_TIMER_HEAP_H_
 
@@ -14,12 +13,12 @@ namespace skua::rpc {
 /// Ids are small integers; memory is proportional to the largest used.
 class TimerHeap {
  public:
-  /// When `id` is due; kTimeNever if it is not armed.
+  /// The time of `id`; kTimeNever if it is not set.
   [[nodiscard]] TimeNs when(uint32_t id) const {
     return id < position_.size() && position_[id] != kNowhere ? heap_[position_[id]].when : kTimeNever;
   }
 
-  /// Replaces the id's time; kTimeNever cancels.
+  /// Sets or replaces the time of `id`; kTimeNever cancels it.
   void set(uint32_t id, TimeNs when) {
     if (id >= position_.size()) position_.resize(id + 1, kNowhere);
     uint32_t at = position_[id];
@@ -38,15 +37,15 @@ class TimerHeap {
     when < before ? sift_up(at) : sift_down(at);
   }
 
-  /// Arms `id` for `when` unless it is armed for an earlier time.
+  /// Sets `id` to `when` unless it is set to an earlier time.
   void set_earlier(uint32_t id, TimeNs when) {
     if (when < this->when(id)) set(id, when);
   }
 
-  /// The earliest time; kTimeNever if nothing is armed.
+  /// The earliest time; kTimeNever if no timer is set.
   [[nodiscard]] TimeNs next() const { return heap_.empty() ? kTimeNever : heap_.front().when; }
 
-  /// Takes out the earliest id if it is due.
+  /// Removes and returns the earliest id if it is due. False: none is due.
   bool pop_due(TimeNs now, uint32_t& id) {
     if (heap_.empty() || heap_.front().when > now) return false;
     id = heap_.front().id;

@@ -1,8 +1,9 @@
-// TrafficSettings: what an operator says about the network and about how much of an endpoint's traffic may be in it, and what
-// follows for the protocol's options. Plain numbers, for programs and for the client library's own options.
+// TrafficSettings: what an operator says about the network, and about how much of an endpoint's traffic may be in it.
+// The protocol's options follow from that. Plain numbers, for programs and for the client library's own options.
 //
 //    link, path delay ---> bandwidth x delay ---+---> receive budget (unless one is given)
-//          |                                    +---> a session's credits, once its packets' size is known (session_credits())
+//          |                                    +---> a session's credits, once its packets' size is known
+//          |                                          (session_credits())
 //          +---> the rate at which timely does not pace
 #ifndef SKUA_RPC_PROTOCOL_TRAFFIC_SETTINGS_H_
 #define SKUA_RPC_PROTOCOL_TRAFFIC_SETTINGS_H_
@@ -17,7 +18,7 @@ namespace skua::rpc {
 
 struct ProtocolOptions;
 
-/// Who decides how much of a session's traffic may be in the network (rpc/protocol/congestion.h). Unreliable transports only.
+/// What limits a session's traffic in the network (rpc/protocol/congestion.h). Used on unreliable transports only.
 enum class CongestionControl : uint8_t { kNone, kTimely, kSwift };
 
 struct TrafficSettings {
@@ -27,16 +28,17 @@ struct TrafficSettings {
   CongestionControl congestion = CongestionControl::kSwift;
   /// Queueing delay that swift allows above the idle path's round trip.
   DurationNs queue_target_ns = 100 * kMicrosecond;
-  /// Response bytes under way to an endpoint at a time; 0: bandwidth x delay, or the protocol's default if the link is not given.
+  /// Bytes of responses that may be on their way to an endpoint at a time. 0: bandwidth x delay, or the protocol's
+  /// default if the link's speed is not given.
   size_t receive_budget_bytes = 0;
-  /// Of this endpoint's own link; 0: not given.
+  /// Speed of this endpoint's own link. 0: not given.
   uint32_t link_gigabits_per_s = 0;
-  /// Round trip of the idle path, the peers' turns included.
+  /// Round trip of the idle path, including the peers' event loops.
   DurationNs path_delay_ns = 20 * kMicrosecond;
 
-  /// INVALID_ARGUMENT says which setting and what is expected.
+  /// INVALID_ARGUMENT: the message says which setting is wrong and what is expected.
   [[nodiscard]] absl::Status check() const;
-  /// Sets what follows from the settings; the rest of `options` stays. check() is OK.
+  /// Sets the options that follow from these settings; other options stay as they are. check() must be OK.
   void apply(ProtocolOptions& options) const;
 };
 

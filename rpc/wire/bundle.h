@@ -1,5 +1,5 @@
-// Bundles: packets of protocol version 2. A bundle carries many small messages between two endpoints, of any of the
-// sessions that belong to one association (rpc/protocol/association.h).
+// Bundles: packets of protocol version 2. A bundle carries many small messages between two endpoints. They may belong
+// to any sessions of one association (rpc/protocol/association.h).
 //
 //   | head 28 | record 12 | its bytes | record 12 | its bytes | ...
 //
@@ -10,7 +10,7 @@
 //        2     2  records
 //        4     4  CRC-32C of bytes 0..3 and 8..end; on a stream, which detects corruption itself: bytes of the bundle
 //        8     4  association   at the receiver; kNoAssociation: there is none yet, and all records are joins
-//       12     4  epoch         of the association, at the receiver: who does not know it is not believed
+//       12     4  epoch         of the association, at the receiver; a bundle with another epoch is rejected
 //       16     4  time stamp    when the bundle was sealed, in the sender's ticks of 64 ns
 //       20     4  echo          newest time stamp from the receiver, plus the time since it came
 //       24     4  sequence      counts the association's bundles
@@ -22,8 +22,8 @@
 //       10     1  method of a request; 0 in others
 //       11     1  time left for a request, as time_code()
 //
-// Little endian. docs/wire-format.md tells why each field is there. A sealed form has room: the head is authenticated,
-// a tag takes the place of the CRC, and the sequence is the packet's number.
+// Little endian. docs/wire-format.md explains each field. An encrypted form is possible: the head is authenticated, a
+// tag replaces the CRC, and the sequence is the packet's number.
 #ifndef SKUA_RPC_WIRE_BUNDLE_H_
 #define SKUA_RPC_WIRE_BUNDLE_H_
 
@@ -43,13 +43,13 @@ namespace skua::rpc {
 inline constexpr uint8_t kBundleVersion = 2;
 inline constexpr size_t kBundleHeadBytes = 28;
 inline constexpr size_t kRecordHeadBytes = 12;
-/// Of one record.
+/// Limit for the bytes of one record.
 inline constexpr uint32_t kRecordBytesMax = 4095;
 inline constexpr uint32_t kNoAssociation = UINT32_MAX;
-/// Sessions that a record can name.
+/// Number of sessions that a record can name.
 inline constexpr uint32_t kRecordSessionsMax = 1u << 20;
 
-/// A session as records name it.
+/// The name of a session in records.
 [[nodiscard]] constexpr uint32_t session_handle(uint32_t index, uint32_t life) {
   return index | life << 20;
 }
@@ -59,14 +59,14 @@ inline constexpr uint32_t kRecordSessionsMax = 1u << 20;
 
 enum class RecordKind : uint8_t {
   kRequest = 1,
-  kResponse = 2,  // OK, and whole: other answers are packets of version 1
-  kJoin = 3,      // opener -> acceptor: a session belongs to this association (JoinRecord)
-  kJoined = 4,    // acceptor -> opener: it does now (JoinRecord)
-  kMissing = 5,   // either: bundles that did not come (MissingRecord)
+  kResponse = 2,  // the whole answer, status OK; other answers are packets of version 1
+  kJoin = 3,      // opener -> acceptor: the session shall join this association (JoinRecord)
+  kJoined = 4,    // acceptor -> opener: the session has joined (JoinRecord)
+  kMissing = 5,   // both ways: bundles that did not come (MissingRecord)
 };
 
 namespace bundle_flags {
-inline constexpr uint8_t kNoEcho = 1;  // nothing was heard yet: the echo means nothing
+inline constexpr uint8_t kNoEcho = 1;  // nothing was heard yet, so the echo is not valid
 }
 
 struct BundleHead {
@@ -82,20 +82,20 @@ struct BundleHead {
   bool operator==(const BundleHead&) const = default;
 };
 
-/// Does the packet begin like one of version 2? `packet` is not empty.
+/// Whether the packet begins like one of version 2. `packet` must not be empty.
 [[nodiscard]] inline bool is_bundle(const std::byte* packet) {
   return static_cast<uint8_t>(*packet) >> 4 == kBundleVersion;
 }
 
-/// The bytes of a bundle whose first 8 are known; only on a stream. Claims, not to be believed beyond a bound.
+/// Size of a bundle on a stream, from its first 8 bytes. Not verified: check it against a limit.
 [[nodiscard]] inline uint32_t stream_bundle_bytes(const std::byte* bundle) {
   return load_le<uint32_t>(bundle + 4);
 }
 
 namespace internal {
 
-/// A head as words, but for the field of its checksum: what was just stored in parts cannot be loaded as a whole at
-/// once, so the checksum is made of what was stored.
+/// A head as words, without its checksum. The checksum is computed from these words: a load of a whole word of which
+/// parts were just stored has to wait.
 struct BundleWords {
   uint32_t first;  // version to records
   uint64_t ids;    // association, epoch
@@ -112,7 +112,7 @@ struct BundleWords {
     store_le(to + 16, times);
     store_le(to + 24, sequence);
   }
-  /// Of the bundle with this head, of which only the records are read.
+  /// Checksum of a bundle with this head. Only the records of `bundle` are read.
   [[nodiscard, gnu::always_inline]] uint32_t crc(ByteSpan bundle) const {
     const ByteSpan records = bundle.subspan(kBundleHeadBytes);
 #if defined(__SSE4_2__)
@@ -135,12 +135,12 @@ struct BundleWords {
 
 }  // namespace internal
 
-/// Over a whole bundle, without the field of it.
+/// Checksum of a whole bundle, without its checksum field.
 [[nodiscard]] inline uint32_t bundle_crc(ByteSpan bundle) {
   return internal::BundleWords::read(bundle.data()).crc(bundle);
 }
 
-/// Writes the head of a bundle whose records are there. `integrity`: what the wire detects itself.
+/// Writes the head of a bundle whose records were written. `integrity`: the wire detects damage itself.
 inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan bundle) {
   const internal::BundleWords words{
       .first = uint32_t{BundleHead::kVersionAndType} | uint32_t{head.flags} << 8 | uint32_t{head.records} << 16,
@@ -151,8 +151,8 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
   store_le(bundle.data() + 4, integrity ? static_cast<uint32_t>(bundle.size()) : words.crc(bundle));
 }
 
-/// False: `why` says why it is to be dropped. Checks size, version, type, and length or checksum; nothing else is to be
-/// believed yet.
+/// False: drop the bundle; `why` has the reason. Checks size, version, type, and length or checksum. Nothing else is
+/// verified.
 [[nodiscard]] inline bool open_bundle(ByteSpan bundle, bool integrity, BundleHead& out, DropReason& why) {
   if (bundle.size() < kBundleHeadBytes) [[unlikely]] {
     why = DropReason::kTooShort;
@@ -180,8 +180,8 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
 
 // --- Records ---------------------------------------------------------------------------------------------------------
 
-/// Time left, as requests carry it: 4 bits of exponent, 4 of mantissa, in ms. Rounded up: to whole ms below 16 ms, by
-/// less than an eighth above. 0xff: 15 << 15 ms or longer.
+/// The code for the time left of a request: 4 bits of exponent, 4 of mantissa, in ms. Rounded up: to whole ms below 16
+/// ms, by less than an eighth above. 0xff: 15 << 15 ms or longer.
 [[nodiscard]] constexpr uint8_t time_code(DurationNs left) {
   if (left <= 0) return 0;
   const uint64_t ms = (static_cast<uint64_t>(left) + kMillisecond - 1) / kMillisecond;
@@ -191,13 +191,13 @@ inline void seal_bundle(const BundleHead& head, bool integrity, MutableByteSpan 
   if (mantissa == 16) return exponent >= 15 ? 0xff : static_cast<uint8_t>((exponent + 1) << 4 | 8);
   return exponent > 15 ? 0xff : static_cast<uint8_t>(exponent << 4 | mantissa);
 }
-/// Of any code, also one that time_code() does not make.
+/// The time of a code. All codes are valid, also those that time_code() does not make.
 [[nodiscard]] constexpr DurationNs time_of_code(uint8_t code) {
   return static_cast<DurationNs>(code & 15u) * (DurationNs{1} << (code >> 4)) * kMillisecond;
 }
 
-/// The 12 bytes in front of a record's own. `bytes` is at most kRecordBytesMax. A `kind` that was read may be one that
-/// RecordKind does not have.
+/// The 12 bytes before a record's own bytes. `bytes` is at most kRecordBytesMax. A `kind` that was read may not be in
+/// RecordKind.
 struct RecordHead {
   uint32_t session = 0;
   uint32_t number = 0;
@@ -224,8 +224,8 @@ struct RecordHead {
   }
 };
 
-/// The same as it lies in the packet: fields are taken out of words where they are used, because what is stored in
-/// parts cannot be loaded as a whole at once.
+/// A record's head as it lies in the packet. Fields are extracted from the words where they are used: a load of a whole
+/// word of which parts were just stored has to wait.
 struct RawRecord {
   uint32_t session;
   uint32_t number;
@@ -240,7 +240,7 @@ struct RawRecord {
   [[nodiscard]] uint8_t time() const { return static_cast<uint8_t>(rest >> 24); }
   [[nodiscard]] bool is_call() const { return kind() - 1 <= 1; }
   [[nodiscard]] bool is(RecordKind what) const { return kind() == static_cast<uint32_t>(what); }
-  /// A request's or answer's, in front of its bytes.
+  /// Writes the head of a request or answer, before its bytes.
   static void write(std::byte* to, uint32_t session, uint32_t number, uint32_t bytes, RecordKind kind, uint8_t method,
                     uint8_t time) {
     store_le(to, session);
@@ -250,13 +250,13 @@ struct RawRecord {
   }
 };
 
-/// Takes the records of a bundle that open_bundle() took, one by one. The bundle stays while its records are used.
+/// Reads the records of a bundle that open_bundle() accepted, one by one. The bundle must stay while records are used.
 class RecordReader {
  public:
   RecordReader(ByteSpan bundle, uint16_t records)
       : at_(bundle.data() + kBundleHeadBytes), room_(bundle.size() - kBundleHeadBytes), left_(records) {}
 
-  /// False: there are no more, or the next one does not fit (then is_malformed()).
+  /// False: there are no more records, or the next one does not fit (then is_malformed() is true).
   [[nodiscard]] bool next(RawRecord& record, ByteSpan& bytes) {
     if (left_ == 0) return false;
     if (room_ < kRecordHeadBytes) [[unlikely]] {
@@ -280,27 +280,27 @@ class RecordReader {
     head = RecordHead::read(at);
     return true;
   }
-  /// The session that the next record names, which may not fit; UINT32_MAX: there is none.
+  /// The session that the next record names; the record may not fit. UINT32_MAX: there is none.
   [[nodiscard]] uint32_t next_session() const {
     return left_ > 0 && room_ >= kRecordHeadBytes ? load_le<uint32_t>(at_) : UINT32_MAX;
   }
-  /// Once next() is false: the records do not end where the bundle does.
+  /// Valid once next() has returned false. True: the records do not end where the bundle ends.
   [[nodiscard]] bool is_malformed() const { return left_ != 0 || room_ != 0; }
 
  private:
   const std::byte* at_;
-  size_t room_;  // bytes from there on
+  size_t room_;  // bytes from at_ on
   uint32_t left_;
 };
 
-/// How a session becomes one of an association. Both directions have the same fields.
+/// Lets a session join an association. Both directions have the same fields.
 //
 //   kJoin      head.session 0, head.number: the acceptor's index of the session
 //   kJoined    head.session: the opener's, head.number 0
 //   payload    u32 generation   kJoin: the session's at the acceptor, which only its opener was told
 //                              kJoined: at the opener
-//              u32 association, u32 epoch    of the sender: where its bundles are to be addressed
-//              u32 session      at the sender: how records shall name it
+//              u32 association, u32 epoch    the sender's: bundles to it have to carry these
+//              u32 session      the sender's handle of the session: records to it have to carry this
 struct JoinRecord {
   static constexpr size_t kBytes = 16;
 
@@ -324,7 +324,7 @@ struct JoinRecord {
   }
 };
 
-/// Bundles of the association that did not come, by their sequence numbers: whoever sent them repeats what was in them.
+/// Names bundles of the association that did not come, by sequence numbers. Their sender repeats their records.
 //
 //   head.session 0, head.number: the first      payload    u32 count
 struct MissingRecord {

@@ -1,5 +1,5 @@
-// Why a packet was thrown away. Each drop is counted under exactly one reason; none changes any
-// state.
+// Why a packet was dropped. Each drop is counted under exactly one reason. A packet that is damaged, malformed or from
+// a foreign sender changes no state. A duplicate may cause an answer to be sent again.
 #ifndef SKUA_RPC_WIRE_DROP_REASON_H_
 #define SKUA_RPC_WIRE_DROP_REASON_H_
 
@@ -17,17 +17,17 @@ enum class DropReason : uint8_t {
   kBadLength,           // sizes in the header contradict each other or the payload
   kUnknownSession,      // no session at that index
   kOldGeneration,       // the session at that index is a newer one
-  kStaleRequest,        // a request number that the slot has left behind
-  kUnexpectedResponse,  // nothing is in flight in that slot, or of another number
+  kStaleRequest,        // a request number older than the sslot's
+  kUnexpectedResponse,  // no call with this number is in flight in the sslot
   kDuplicate,           // a packet that was already received
   kNotReady,            // the session is not connected (yet)
   kTooLarge,            // a message above the negotiated maximum
-  kNoMemory,            // no buffer to assemble it in; the sender will repeat it
+  kNoMemory,            // no buffer for its message; the sender repeats it, or the call fails
   kMalformedHandshake,  // an offer or answer that does not decode
-  kRefusedHandshake,    // an offer that was answered with no
-  kForeignSender,       // for a session, and not from its peer
-  kUnknownAssociation,  // a bundle of an association that is none here, or of another epoch or peer
-  kStaleBundle,         // a bundle or request that lies far behind what came since
+  kRefusedHandshake,    // an offer that was refused
+  kForeignSender,       // for a session, but not from its peer
+  kUnknownAssociation,  // a bundle of an association that does not exist here, or has another epoch or peer
+  kStaleBundle,         // a bundle or request much older than the newest one
 };
 inline constexpr size_t kDropReasonCount = 18;
 

@@ -1,5 +1,5 @@
-// The two records that make a session. They travel in a kConnect / kAccept packet, or inside
-// somebody else's message (the gRPC bootstrap service); either way they are the same bytes.
+// The two records that make a session. They travel in kConnect and kAccept packets, or inside another protocol's
+// message (the gRPC bootstrap service). The bytes are the same in both cases.
 //
 //   offer    u32 magic "SKof"            u8 version min, u8 version max (with flags)
 //            u16 window, u32 credits, u32 max message bytes, u32 payload bytes
@@ -14,13 +14,13 @@
 //            16 uuid, u64 incarnation, 16 cluster id of the answering endpoint
 //            u16 length + text (why refused)
 //
-// A flag is a bit of a version byte above the version. An endpoint that knows none takes the byte for a high version
-// and answers with its own, which has no flags: so a flag in an answer is agreed.
+// Flags are bits of a version byte above the version. An endpoint that knows no flags takes the byte for a high
+// version, and answers with its own version, without flags. So a flag in an answer is agreed by both.
 //
-//   trusted wire   the sender knows that the wire between the two detects damage by itself: packets of the session are
-//                  to have no checksums. Bundles have them all the same: their sessions need not agree.
+//   trusted wire   the sender knows that the wire between the two detects damage by itself, so packets of the session
+//                  need no checksums. Bundles always have them, because their sessions need not agree.
 //
-// Every value in an answer is at most the offer's: a side never gets more than it asked for.
+// Every value in an answer is at most the offer's, so a side never gets more than it asked for.
 #ifndef SKUA_RPC_WIRE_HANDSHAKE_H_
 #define SKUA_RPC_WIRE_HANDSHAKE_H_
 
@@ -39,11 +39,11 @@ inline constexpr uint8_t kTrustedWire = 0x80;
 inline constexpr uint8_t kAll = kTrustedWire;
 }  // namespace version_flags
 
-/// The versions without their flags.
+/// The version in a version byte, without the flags.
 [[nodiscard]] constexpr uint8_t version_of(uint8_t byte) {
   return static_cast<uint8_t>(byte & ~version_flags::kAll);
 }
-/// The newest version that both have, and the flags of both.
+/// The newest version that both sides have, with the flags that both have.
 [[nodiscard]] constexpr uint8_t common_version(uint8_t a, uint8_t b) {
   const uint8_t version = version_of(a) < version_of(b) ? version_of(a) : version_of(b);
   return static_cast<uint8_t>(version | (a & b & version_flags::kAll));
@@ -54,7 +54,7 @@ struct SessionTerms {
   uint16_t window = 0;
   uint32_t credits = 0;
   uint32_t message_max_bytes = 0;
-  /// Payload bytes per packet; both sides cut messages at multiples of it.
+  /// Payload bytes per packet. Both sides cut messages at multiples of this.
   uint32_t payload_bytes = 0;
   bool operator==(const SessionTerms&) const = default;
 };

@@ -1,4 +1,4 @@
-// The 32 bytes in front of every packet.
+// The 32 bytes at the start of every packet of protocol version 1.
 //
 //   offset  size  field
 //        0     1  version (high 4 bits), type (low 4 bits)
@@ -14,8 +14,8 @@
 //                                    so that the receiver's clock minus the stamp is the network's delay alone
 //       28     4  CRC-32C            of bytes 0..27 and the payload; 0 where the transport has integrity of its own
 //
-// Little endian, fixed offsets. docs/wire-format.md tells why each field is there. Extensions
-// (acknowledgement and pull bitmaps, handshake records) are the payload of their packet types.
+// Little endian, fixed offsets. docs/wire-format.md explains each field. Some packet types have their own payloads
+// (acknowledgement and pull bitmaps, handshake records).
 #ifndef SKUA_RPC_WIRE_PACKET_HEADER_H_
 #define SKUA_RPC_WIRE_PACKET_HEADER_H_
 
@@ -40,18 +40,19 @@ enum class PacketType : uint8_t {
   kResponse = 2,        // callee -> caller: a piece of a response; piece 0 acknowledges the whole request
   kAck = 3,             // callee -> caller: which pieces of a request arrived (PacketSet payload)
   kPull = 4,            // caller -> callee: which pieces of the response to send (PacketSet payload)
-  kRelease = 5,         // caller -> callee: the response arrived, its memory may go
+  kRelease = 5,         // caller -> callee: the response arrived, so its memory may be released
   kPing = 6,            // is the session alive?
   kPong = 7,            // yes
   kUnknownSession = 8,  // answer to a packet for a session that does not exist here (echoes index and generation)
-  kConnect = 9,         // a session offer, where no side channel carries it
+  kConnect = 9,         // a session offer, where no other channel carries it
   kAccept = 10,         // the answer to an offer
   kDisconnect = 11,     // the session is closed
   kReleased = 12,  // callee -> caller: nothing of an announced request is being read any more (answer to a kRelease)
 };
 inline constexpr uint8_t kPacketTypeMax = 12;
 
-/// Which types an open session takes itself, a bit for each; the others make and end sessions, and are the endpoint's.
+/// The types that an open session handles itself, one bit each. The endpoint handles the others: they make and end
+/// sessions.
 inline constexpr uint32_t kSessionPacketTypes = 0b1'0000'1111'1110;
 [[nodiscard]] constexpr bool is_for_session(PacketType type) {
   return (kSessionPacketTypes >> static_cast<uint8_t>(type) & 1u) != 0;
@@ -60,8 +61,8 @@ inline constexpr uint32_t kSessionPacketTypes = 0b1'0000'1111'1110;
 namespace packet_flags {
 inline constexpr uint8_t kOneWay = 1;        // request: the receiver answers on its own, empty
 inline constexpr uint8_t kEngineStatus = 2;  // response: the status is the engine's, no handler ran
-/// request, response: the payload is a ReadList, the receiver reads the message itself;
-/// ack, pull: that cannot be done, send it in packets;     release: answer when nothing of it is being read any more
+/// request, response: the payload is a ReadList, and the receiver reads the message itself;
+/// ack, pull: reading is not possible, so send it in packets;     release: answer once nothing of it is being read
 inline constexpr uint8_t kByRead = 4;
 }  // namespace packet_flags
 
@@ -72,10 +73,10 @@ inline constexpr DurationNs kTickNs = 64;
   return static_cast<Ticks>(static_cast<uint64_t>(t) >> 6);
 }
 
-/// "Nothing said" in the deadline field.
+/// In the deadline field: no deadline, or one that the field cannot express.
 inline constexpr uint16_t kDeadlineUnlimited = UINT16_MAX;
 
-/// Its fields lie as on the wire, so that it is written and read in words (internal::HeaderWords).
+/// The fields have the layout of the wire, so that the header is written and read in words (internal::HeaderWords).
 struct PacketHeader {
   PacketType type = PacketType::kRequest;
   uint8_t flags = 0;
@@ -99,8 +100,8 @@ static_assert(sizeof(PacketHeader) == kCrcOffset && offsetof(PacketHeader, metho
               offsetof(PacketHeader, packet_index) == 20 && offsetof(PacketHeader, deadline_ms) == 22 &&
               offsetof(PacketHeader, stamp) == 24);
 
-/// Bytes 0..27 of a header as words, as they lie in memory. What is stored in words can be loaded in words or parts of them at
-/// once; what was stored in parts cannot be loaded in words before it has reached the cache.
+/// Bytes 0..27 of a header as words, in memory order. Words that were stored as words can be loaded at once, whole or
+/// in part. Words that were stored in parts can be loaded whole only after they have reached the cache.
 struct HeaderWords {
   static constexpr uint64_t kVersion = uint64_t{kProtocolVersion} << 4;
 
@@ -110,7 +111,7 @@ struct HeaderWords {
   [[nodiscard]] static HeaderWords load(const std::byte* p) {
     return {load_le<uint64_t>(p), load_le<uint64_t>(p + 8), load_le<uint64_t>(p + 16), load_le<uint32_t>(p + 24)};
   }
-  /// Our version, and one of our types.
+  /// True: the header has our version, and a known type.
   [[nodiscard]] bool is_known() const { return static_cast<uint8_t>(first - kVersion - 1) < kPacketTypeMax; }
   void store(PacketHeader& to) const {
     HeaderWords{first & ~uint64_t{0xf0}, second, third, stamp}.store(reinterpret_cast<std::byte*>(&to));
@@ -146,7 +147,7 @@ inline HeaderWords words_of(const PacketHeader& header) {
 }
 }  // namespace internal
 
-/// The same from parts that are in registers: cheaper than field by field, see HeaderWords.
+/// Makes a header from values in registers. This is cheaper than setting field by field; see HeaderWords.
 inline PacketHeader make_header(const PacketHeader& parts) {
   const internal::HeaderWords words{
       uint64_t{static_cast<uint8_t>(parts.type)} | uint64_t{parts.flags} << 8 | uint64_t{parts.method} << 16 |
@@ -172,7 +173,7 @@ inline void encode_sealed_header(const PacketHeader& header, const ByteSpan* pie
   store_le(to + internal::kCrcOffset, words.crc(pieces, piece_count));
 }
 
-/// The header's word for it, not to be believed. `header` has kHeaderBytes.
+/// The size of the message, as the header says; not verified. `header` has kHeaderBytes.
 [[nodiscard]] inline uint32_t message_bytes_of(const std::byte* header) {
   return load_le<uint32_t>(header + 16);
 }
@@ -182,7 +183,8 @@ struct DecodedHeader {
   DropReason reason = DropReason::kTooShort;  // if !ok
   PacketHeader header;
 };
-/// Checks size, version and type; believes nothing else. False: nothing is written, and decode_header(bytes) tells why.
+/// Checks size, version and type; nothing else is verified. False: `out` is unchanged, and decode_header(bytes) has the
+/// reason.
 [[nodiscard]] inline bool decode_header(ByteSpan bytes, PacketHeader& out) {
   if (bytes.size() < kHeaderBytes) [[unlikely]] {
     return false;
@@ -209,7 +211,7 @@ struct DecodedHeader {
   return words.crc(&payload, 1) == load_le<uint32_t>(header.data() + internal::kCrcOffset);
 }
 
-/// A set of packet indices: `base + bit`, as carried by kAck and kPull behind the header.
+/// A set of packet indices: `base + bit`. It follows the header of kAck and kPull packets.
 //
 //   u16 base   everything below it is settled       u16 word count (0..4)       u64 words: bit i of
 //   word w = base + 64 w + i
@@ -223,7 +225,7 @@ struct PacketSet {
 
   bool operator==(const PacketSet&) const = default;
 
-  /// Bits [bit, bit + count), count > 0, all below 64 * kWordsMax.
+  /// Adds bits [bit, bit + count), count > 0, all below 64 * kWordsMax.
   void add(uint32_t bit, uint32_t count) {
     const uint32_t end = bit + count;
     for (uint32_t w = bit / 64; w <= (end - 1) / 64; ++w) {
@@ -254,7 +256,7 @@ struct PacketSet {
 
   /// Writes into `to` (kEncodedMax bytes) and returns the size.
   size_t encode(std::byte* to) const;
-  /// False for anything malformed.
+  /// False: the bytes are malformed.
   [[nodiscard]] static bool decode(ByteSpan bytes, PacketSet& out);
 };
 
