@@ -15,13 +15,14 @@ ShardKey key_of(const ShardAssignment& record) {
   return {record.table_id, record.shard};
 }
 
-/// The view without one member that is not the primary.
+/// The next view, without backup `uuid`.
 ShardAssignment without_backup(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
   const std::string& primary = record.primary->node_uuid;
   return next_view(record, primary, context.leader_incarnation(record, primary, member_count(record) - 1), {uuid});
 }
 
-/// The primary cannot go on in this epoch: another member leads, or itself in a new one.
+/// The next view after the primary said that it cannot go on in this epoch: another member leads, or if none can, the
+/// same primary in a new epoch.
 std::optional<ShardAssignment> resigned(const ViewContext& context, const ReplicaLoads& loads,
                                         const ViewHistory& history, const ShardAssignment& record) {
   const std::string& primary = record.primary->node_uuid;
@@ -30,8 +31,9 @@ std::optional<ShardAssignment> resigned(const ViewContext& context, const Replic
   return next_view(record, next, context.leader_incarnation(record, next, member_count(record)), {});
 }
 
-/// Who may not follow on a primary that these accuse. One that says nothing yet may turn out to be doubtful: if the
-/// accusers are, it would do so after the one member with everything is removed.
+/// The members that must not lead after a primary that `accusers` accuse: the primary, and if all accusers are
+/// doubtful, also the members that have not accused. One of these could turn out to be doubtful, too, when the primary,
+/// perhaps the only member that has everything, is already removed.
 template <typename Accusers>
 std::set<std::string> kept_from_leading(const ViewContext& context, const ShardAssignment& record,
                                         const Accusers& accusers) {
@@ -67,13 +69,13 @@ void ViewHistory::observe(const ViewContext& context, const ShardAssignment& bef
   for (const Replica& member : members_of(before)) {
     const std::string& uuid = member.node_uuid;
     if (find_member(after, uuid) != nullptr || context.unwanted(before, uuid)) continue;
-    // One too many is no failure of its own.
+    // A member that is removed because there was one too many has not failed.
     if (member_count(before) > context.wanted_replicas(before)) continue;
     const auto [removal, first_time] = removals_[shard].try_emplace(uuid);
-    const bool forked = before.fork != after.fork;  // nobody's failure
+    const bool forked = before.fork != after.fork;  // removed by a fork: the member has not failed
     const bool ejected = !forked && context.valid(member) && !context.gone(uuid);
     removal->second.at = context.now;
-    // Whoever comes and goes again and again waits as well.
+    // A member that was removed before counts as well, so that nodes which come and go repeatedly must wait.
     if (ejected || !first_time) removal->second.setbacks += 1;
     if (!ejected) continue;
     ejected_[shard] = context.now;
@@ -195,7 +197,7 @@ std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, co
                                                   const ViewHistory& history, const ShardAssignment& record) const {
   const auto found = shards_.find(key_of(record));
   if (found == shards_.end() || found->second.epoch != record.epoch || !record.primary) return std::nullopt;
-  // Such a primary does not lead, and whom the others miss may be the one that has everything.
+  // A doubtful primary does not lead. A member that the others accuse may be the only one that has everything.
   if (context.doubtful(record, record.primary->node_uuid)) return std::nullopt;
   const auto& accused = found->second.accused;
   const auto of_primary = accused.find(record.primary->node_uuid);
@@ -217,7 +219,7 @@ std::optional<ShardAssignment> Accusations::judge(const ViewContext& context, co
 std::string Accusations::why(const ShardAssignment& record, const ShardAssignment& next) const {
   const auto found = shards_.find(key_of(record));
   if (found == shards_.end()) return {};
-  std::string others;  // whose word was not taken
+  std::string others;  // accusations that were not believed
   for (const auto& [accused, accusers] : found->second.accused) {
     if (accusers.contains(accused)) return absl::StrCat("its primary ", short_uuid(accused), " needs a new epoch");
     std::string said = absl::StrCat(short_uuid(accused), " is suspected by");
@@ -252,9 +254,10 @@ std::optional<ShardAssignment> Accusations::judge_primary(const ViewContext& con
   if (first == kTimeNever) return std::nullopt;
   const bool heard = context.heard(primary);
   if (all || !heard) {
-    // A control plane that has just started knows nothing of anybody's silence.
+    // A control plane that has just started does not know whether the primary is silent.
     if (!all && context.status(primary).liveness == Liveness::kUnknown) return std::nullopt;
-    // Bounds on removals do not hold here: without this one the shard does nothing, or its primary has the others removed.
+    // may_eject() does not limit this removal: without it the shard could not go on, or its primary would have the
+    // others removed.
     if (heard && !history.primary_is_stable(context, shard)) return std::nullopt;
     const auto next = choose_primary(context, loads, record, kept_from_leading(context, record, accusers));
     if (!next) return std::nullopt;
@@ -276,7 +279,7 @@ std::optional<ShardAssignment> Accusations::judge_backup(const ViewContext& cont
                                                          const std::map<std::string, Times>& accusers) const {
   if (find_member(record, accused) == nullptr) return std::nullopt;
   if (!accusers.contains(record.primary->node_uuid)) {
-    // Of a doubtful one's word the last member with everything could go.
+    // An accusation by doubtful members alone does not count: it could remove the last member that has everything.
     const bool counts = std::any_of(accusers.begin(), accusers.end(),
                                     [&](const auto& entry) { return !context.doubtful(record, entry.first); });
     if (!counts || !context.gone(accused)) return std::nullopt;

@@ -1,24 +1,24 @@
-// Who said of whom that it cannot be worked with, and what has happened to shards lately: soft state, learnt anew
-// after a restart.
+// Accusations (a node says that it cannot work with another one), and the recent history of shards. Both are soft
+// state, which is learnt anew after a restart.
 //
-// An accusation is about one shard in one epoch. It counts while it is repeated and the epoch is the
-// record's. Any change of the view ends it, and so does a report of the accuser that does not have it: the accused
-// answers again, and what had to wait is not done to a member that works. How it is judged:
+// An accusation is about one shard in one epoch. It counts while it is repeated and the epoch is the record's. Any
+// change of the view ends it. A report of the accuser that does not repeat it ends it, too: the accused answers again,
+// so a member that works must not be removed later. How accusations are judged:
 //
-//   the primary is accused                                                     it is
+//   the primary is accused                                                     result
 //   ----------------------------------------------------------------------    ---------------------------
 //   by itself: it cannot go on in this epoch                                   replaced, and stays a member
-//   by all other members that are not gone                                     replaced, whoever was removed before
-//   and the control plane does not hear it either                              replaced
-//   and the control plane heard it since, and the others had time to agree     believed: the accuser is removed
-//   otherwise                                                                  waited for
+//   by all other members that are not gone                                     removed, whoever was removed lately
+//   and the control plane does not hear it either                              removed
+//   and the control plane heard it since, and the others had time to agree     the accuser is removed
+//   otherwise                                                                  nothing yet
 //
 //   a backup is accused by the primary, or by anyone while it is gone          removed
 //   (not by members that are all doubtful: doubts.h)
 //   a joining learner is accused by the primary                                back to following
 //
-// So of two members that do not hear each other at most one leaves: whichever change comes first makes
-// a new epoch, in which the other one's complaint does not count.
+// So if two members do not hear each other, at most one of them leaves: the first change makes a new epoch, in which
+// the other one's accusation does not count.
 #ifndef SKUA_CONTROL_CORE_ACCUSATIONS_H_
 #define SKUA_CONTROL_CORE_ACCUSATIONS_H_
 
@@ -37,23 +37,24 @@
 
 namespace skua::control {
 
-/// What happened to shards and nodes, as far as rates depend on it. Bounded by the number of shards and
-/// nodes.
+/// What happened to shards and nodes lately: it limits how often views are changed. Its size is bounded by the number
+/// of shards and nodes.
 class ViewHistory {
  public:
-  /// A record was committed.
+  /// The record `after` was committed in place of `before`.
   void observe(const ViewContext& context, const ShardAssignment& before, const ShardAssignment& after);
-  /// Forgets what is too old to matter and shards that are no more.
+  /// Forgets events that are too old to matter, and shards that no longer exist.
   void prune(const ViewContext& context);
 
-  /// May the primary of this shard, which is alive, be changed now?
+  /// Whether the shard's primary may be changed now although it is alive.
   [[nodiscard]] bool primary_is_stable(const ViewContext& context, const ShardKey& shard) const;
-  /// May this backup, which the control plane hears of, be removed against its will now?
+  /// Whether a backup that the control plane hears of may be ejected (removed because others accuse it) now.
   [[nodiscard]] bool may_eject(const ViewContext& context, const ShardKey& shard, const std::string& uuid) const;
-  /// Members that were removed from the shard and may come back: true, or may not yet: false.
+  /// Members that were removed from the shard: true if the node may come back now, false if it must still wait.
   [[nodiscard]] std::map<std::string, bool> former_members(const ViewContext& context, const ShardKey& shard) const;
 
-  /// Since when `what` holds for the shard, `now` if it begins to; `holds` false ends it.
+  /// Measures how long a condition has held for each shard. lasting() is told whether the condition holds now and
+  /// returns for how long it has; with `holds` false it forgets the shard.
   class Timer {
    public:
     DurationNs lasting(const ShardKey& shard, bool holds, TimeNs now);
@@ -62,13 +63,13 @@ class ViewHistory {
    private:
     std::map<ShardKey, TimeNs> since_;
   };
-  /// Fewer members and learners than there should be.
+  /// Condition: the shard has fewer members and learners than it should have.
   Timer incomplete;
 
  private:
   struct Removal {
     TimeNs at = 0;
-    /// Removals against its will, or soon after another one.
+    /// Number of ejections, and of removals that followed an earlier removal.
     uint32_t setbacks = 0;
   };
 
@@ -80,20 +81,21 @@ class ViewHistory {
 
 class Accusations {
  public:
-  /// All that `accuser`, which must be the registered process of its node, suspects now. Ignores what is not about the
-  /// current epoch of a shard that both are part of. True if an accusation stands or was withdrawn.
+  /// Notes all suspicions that `accuser` has now; it must be the registered process of its node. Suspicions that it
+  /// does not repeat are withdrawn. Ignores suspicions that are not about the current epoch of a shard of which both
+  /// nodes are part. True if an accusation was noted or withdrawn.
   bool note(const ViewContext& context, const std::string& accuser, const std::vector<Suspicion>& suspicions);
   void prune(const ViewContext& context);
-  /// What was said of `accused` has been acted upon within the epoch.
+  /// Forgets the accusations against `accused`: they have been acted upon within the epoch.
   void forget(const ShardKey& shard, const std::string& accused);
 
   [[nodiscard]] bool empty() const { return shards_.empty(); }
   [[nodiscard]] std::set<ShardKey> accused_shards() const;
 
-  /// What is to be done about the accusations in this shard now: a new record, or nothing yet.
+  /// The record that the accusations in this shard demand now; nothing if they do not count, or not yet.
   [[nodiscard]] std::optional<ShardAssignment> judge(const ViewContext& context, const ReplicaLoads& loads,
                                                      const ViewHistory& history, const ShardAssignment& record) const;
-  /// Why judge() said `next`, for people.
+  /// Why judge() returned `next`, for people.
   [[nodiscard]] std::string why(const ShardAssignment& record, const ShardAssignment& next) const;
 
  private:
@@ -102,7 +104,7 @@ class Accusations {
     TimeNs last = 0;
     std::string reason{};  // the accuser's words
   };
-  /// Accused, then accuser.
+  /// A shard's accusations: by accused, then by accuser.
   struct OfShard {
     uint64_t epoch = 0;
     std::map<std::string, std::map<std::string, Times>> accused;
@@ -115,7 +117,7 @@ class Accusations {
                                                             const ShardAssignment& record, const std::string& accused,
                                                             const std::map<std::string, Times>& accusers) const;
 
-  /// Whom the accuser accuses, by shard.
+  /// All accused of one accuser: (shard, node).
   using Accused = std::set<std::pair<ShardKey, std::string>>;
   void note(const ViewContext& context, const std::string& accuser, const Suspicion& suspicion, Accused& noted);
   [[nodiscard]] bool withdraw(const std::string& accuser, const Accused& still);

@@ -1,4 +1,4 @@
-// What a storage node tells about itself before the first packet of a session; see
+// How a storage node describes itself to a peer before the first packet of a session; see
 // control/proto/bootstrap.proto.
 #ifndef SKUA_CONTROL_CORE_BOOTSTRAP_H_
 #define SKUA_CONTROL_CORE_BOOTSTRAP_H_
@@ -9,8 +9,8 @@
 
 namespace skua::control {
 
-/// How an endpoint is reached over one transport. The bytes mean something to that transport only:
-/// queue pair numbers and GIDs, MAC, IP and port, host and port.
+/// How an endpoint is reached over one transport. Only that transport understands the bytes: queue pair numbers and
+/// GIDs; MAC, IP and port; host and port.
 struct TransportDescriptor {
   /// "tcp", "dpdk", "verbs", ...
   std::string kind;

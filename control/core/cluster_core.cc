@@ -32,7 +32,8 @@ bool is_table_name(const std::string& name) {
   });
 }
 
-/// "if it does not exist": the caller's wishes that it named agree with the table.
+/// The answer if the table exists already. It is accepted if the caller said if_not_exists and the values that the
+/// caller gave agree with the table.
 Decision existing_table(const CreateTable& event, const Table& existing) {
   const auto agrees = [](uint32_t wish, uint32_t is) { return wish == 0 || wish == is; };
   if (event.if_not_exists && agrees(event.shard_count, existing.shard_count) &&
@@ -47,7 +48,7 @@ Decision existing_table(const CreateTable& event, const Table& existing) {
                    ". Use it, choose another name, or drop it first")));
 }
 
-/// `live` can hold replicas; `old` could but for their build.
+/// `live`: number of nodes that can hold replicas. `old`: number of nodes that could, if their build were newer.
 absl::Status too_few_nodes(const CreateTable& event, size_t live, size_t old) {
   std::string upgrade = "Start ";
   if (old > 0) {
@@ -85,7 +86,7 @@ void ClusterCore::reload(ClusterState state, TimeNs now) {
 }
 
 std::optional<NodeStatus> ClusterCore::node_status(const std::string& uuid) const {
-  // A newcomer has a status before its registration is committed.
+  // A newcomer has a status already before its registration is committed, so the state is checked, too.
   const auto found = status_.find(uuid);
   if (found == status_.end() || !state_.nodes.contains(uuid)) return std::nullopt;
   return found->second;
@@ -178,7 +179,7 @@ Decision ClusterCore::on(const NodeHeartbeat& event, TimeNs now) {
   return decision;
 }
 
-/// Of shards that the node has a part in: no more than there are, whatever it says.
+/// Keeps the report only for shards in which the node has a part. So its size is bounded, whatever the node sends.
 void ClusterCore::note_unserved(const NodeHeartbeat& event) {
   std::map<ShardKey, std::string> unserved;
   for (const ShardRef& ref : event.unserved) {
@@ -312,8 +313,7 @@ void ClusterCore::move_shards_off_missing_workers(const NodeInfo& node, Changes&
       placer_table = key.first;
       placer.emplace(std::vector<PlacementNode>{{node.uuid, node.worker_count}}, state_.shards, key.first);
     }
-    // A shard's data is on the node, not on the worker: any of the workers that are left can open
-    // it.
+    // A shard's data belongs to the node, not to a worker: any remaining worker can open it.
     changes.put_shards.push_back(with_worker(shard, node.uuid, placer->place().worker));
     changes.reasons.emplace_back("its node has fewer workers now");
   }

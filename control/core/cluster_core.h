@@ -1,17 +1,16 @@
-// The control plane's decisions, without any I/O: an event and the time go in, a decision comes
-// out.
+// The control plane's decisions, without any I/O: the input is an event and the time, the output is a decision.
 //
 //                    step(event, now)                          committed(changes)
 //      event ──────────────────────────> Decision ──> store ──────────────────────> state
 //      (events.h)                        { status,    (compare-and-swap on the
 //                                          changes }   map's revision)
 //
-// Tick and ReplicaReport propose the next steps for shards' views, in batches: while a Tick's changes are
-// committed and it proposes more, ask again at once.
+// Tick and ReplicaReport propose the next steps for shards' views, in batches. When a Tick's changes have been
+// committed, step with another Tick at once, until one proposes nothing.
 //
-// step() never changes what is durable: it proposes `Changes`, and the state moves only when the
-// caller reports them committed. If the commit fails because another control process was faster,
-// the caller reloads the state and asks again.
+// step() never changes the durable state: it proposes `Changes`, and the state changes only when the caller reports
+// them committed. If the commit fails because another control process was faster, the caller reloads the state and asks
+// again.
 //
 // A node's life, as far as this file knows it (soft state; none of it is stored):
 //
@@ -22,10 +21,10 @@
 //                              └──────────────────────────────┴────────────┘
 //   kUnknown: registered earlier, not heard of since this process started; suspected after the same silence
 //
-// Silence towards the control plane moves no shard: a node that only we do not hear serves on. Shards move
-// when their own replicas miss each other (ReplicaReport) or somebody says so; control/core/view_manager.h has the
-// rules. A shard with one replica stays with its node, is shown as unavailable while the node is silent, and
-// comes back with it. New tables are placed on live nodes only.
+// Silence towards the control plane alone moves no shard: the node may still serve. Shards move when their replicas
+// accuse each other (ReplicaReport) or when an operator asks; control/core/view_manager.h has the rules. A shard with
+// one replica stays with its node. It is shown as unavailable while the node is silent, and is served again when the
+// node is back. New tables are placed on live nodes only.
 #ifndef SKUA_CONTROL_CORE_CLUSTER_CORE_H_
 #define SKUA_CONTROL_CORE_CLUSTER_CORE_H_
 
@@ -46,7 +45,7 @@
 
 namespace skua::control {
 
-/// A node that was seen to come or go, for the log.
+/// A change of a node's liveness, for the log.
 struct LivenessChange {
   std::string uuid;
   Liveness from = Liveness::kUnknown;
@@ -54,11 +53,11 @@ struct LivenessChange {
 };
 
 struct Decision {
-  /// Not OK: refused, with a message that says what to do; `changes` is then empty.
+  /// Not OK: the event was refused; the message says what to do. `changes` is then empty.
   absl::Status status;
   Changes changes;
-  /// Not empty: a claim that cannot be decided before these addresses were asked who they are. Step again with the
-  /// answers.
+  /// Not empty: the event is a claim, and the nodes at these addresses must first be asked who they are. Step again
+  /// with the answers.
   std::vector<std::string> ask;
   std::vector<LivenessChange> liveness_changes;
   /// The table that was created, found or dropped.
@@ -69,12 +68,12 @@ struct CoreOptions {
   /// A node that is silent for longer is suspected.
   DurationNs suspect_after_ns = 3 * kSecond;
   ViewOptions views = {};
-  /// Claims are proven at their addresses before they are taken. Off where nobody can be asked (simulations): claims
-  /// are then taken at their word.
+  /// Claims are proven at their addresses before they are accepted. If off, claims are accepted without proof: for
+  /// simulations, in which nobody can be asked.
   bool claims_need_proof = false;
 };
 
-/// Thread: none of its own; the caller's one thread.
+/// Thread: one at a time.
 class ClusterCore {
  public:
   ClusterCore(CoreOptions options, ClusterState state, TimeNs now);
@@ -85,36 +84,34 @@ class ClusterCore {
   /// The proposed changes are in the store: makes them the state.
   void committed(const Changes& changes, TimeNs now);
 
-  /// Another process changed the store: replaces the durable state, keeps what is known of nodes'
-  /// lives.
+  /// Another process changed the store: replaces the durable state and keeps the nodes' liveness.
   void reload(ClusterState state, TimeNs now);
 
   [[nodiscard]] const ClusterState& state() const { return state_; }
 
-  /// Nothing for a node that is not registered.
+  /// The node's status; nothing if it is not registered.
   [[nodiscard]] std::optional<NodeStatus> node_status(const std::string& uuid) const;
 
   /// Members of the table's shards that have not applied `revision` yet or cannot serve a shard, sorted by uuid. Empty
   /// for an unknown table.
   [[nodiscard]] std::vector<std::string> lagging_owners(TableId table, uint64_t revision) const;
 
-  /// Shards of the table whose primary is alive and serves its data.
+  /// Number of the table's shards whose primary is alive and serves its data.
   [[nodiscard]] uint32_t available_shard_count(TableId table) const;
 
-  /// Shards of the table that have all their members, on live nodes that serve them and are to keep them.
+  /// Number of the table's shards that are settled: is_settled() in view_manager.h.
   [[nodiscard]] uint32_t settled_shard_count(TableId table) const;
 
-  /// One line for each shard that nobody serves: which, why, what to do. At most `max`.
+  /// One line for each shard that nobody serves: which shard, why, what to do. At most `max` lines.
   [[nodiscard]] std::vector<std::string> shard_troubles(size_t max) const;
 
-  /// One line for each other cluster whose nodes ask here.
+  /// One line for each other cluster whose nodes try to register here.
   [[nodiscard]] std::vector<std::string> stranger_troubles() const { return strangers_.troubles(state_, newest_); }
 
-  /// What nothing depends on, but an operator may want to do: one line for each node that is gone and holds nothing. At
-  /// most `max`.
+  /// Optional work for an operator: one line for each node that is gone and holds nothing. At most `max` lines.
   [[nodiscard]] std::vector<std::string> hints(size_t max) const;
 
-  /// What keeps a draining node from being empty: "" if nothing does or it is not draining.
+  /// What keeps a draining node from being empty; "" if nothing does or the node is not draining.
   [[nodiscard]] std::string drain_progress(const std::string& uuid) const;
 
  private:
@@ -131,7 +128,7 @@ class ClusterCore {
   Decision on(const ForceRecover& event, TimeNs now);
   Decision on(const Tick& event, TimeNs now);
 
-  /// Empty if the claim may be taken; otherwise a refusal, which may name addresses to ask first.
+  /// An empty decision if the claim may be accepted; else a refusal, which may name addresses that must be asked first.
   [[nodiscard]] Decision judge_claim(const RegisterNode& event) const;
   void note_alive(const std::string& uuid, uint64_t applied_revision, TimeNs now, Decision& decision);
   void note_unserved(const NodeHeartbeat& event);
@@ -143,14 +140,14 @@ class ClusterCore {
   [[nodiscard]] absl::Status no_such_node(const std::string& uuid) const;
   [[nodiscard]] absl::Status no_such_table(const std::string& name) const;
   Decision set_draining(const std::string& uuid, bool draining);
-  /// The shard's record, or why there is none.
+  /// The shard's record, or the error that says why there is none.
   [[nodiscard]] absl::StatusOr<ShardAssignment> find_shard(const std::string& table, uint32_t shard) const;
   [[nodiscard]] ViewContext context(TimeNs now) const {
     return {state_, status_, options_.views, now, &views_.doubts()};
   }
-  /// The view manager's next steps.
+  /// Adds the view manager's next steps to `decision`.
   void plan_views(TimeNs now, Decision& decision);
-  /// One record as a change.
+  /// A decision that changes this record.
   [[nodiscard]] Decision changed(ShardAssignment record) const;
   [[nodiscard]] absl::Status check_new_table(const CreateTable& event) const;
   [[nodiscard]] absl::Status no_live_nodes() const;
@@ -163,7 +160,7 @@ class ClusterCore {
   NodeStatuses status_;
   ViewManager views_;
   Strangers strangers_;
-  /// For questions that come without a time.
+  /// The newest time seen, for calls without a time argument.
   TimeNs newest_ = 0;
 };
 

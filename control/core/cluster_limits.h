@@ -1,5 +1,5 @@
-// Every bound of the control plane's state. Reaching one is a refusal that names it, never an
-// abort.
+// All bounds of the control plane's state. A request that would exceed a bound is refused with a message that names the
+// bound; the process never aborts for it.
 #ifndef SKUA_CONTROL_CORE_CLUSTER_LIMITS_H_
 #define SKUA_CONTROL_CORE_CLUSTER_LIMITS_H_
 
@@ -10,7 +10,7 @@
 
 namespace skua::control {
 
-/// Nodes whose addresses have the same host.
+/// Nodes with the same host in their addresses.
 inline constexpr size_t kNodesPerHostMax = 128;
 inline constexpr size_t kNodesMax = 1024;
 inline constexpr uint32_t kWorkersPerNodeMax = 256;
@@ -20,31 +20,31 @@ inline constexpr uint32_t kReplicasMax = 5;
 inline constexpr size_t kZoneMax = 64;
 /// Shards that one report of a node may name.
 inline constexpr size_t kReportShardsMax = 65'536;
-/// All tables together: keeps the whole map, which is sent at every change, below a mebibyte or so.
+/// Shards of all tables together. Keeps the whole map, which is sent at every change, below about a mebibyte.
 inline constexpr size_t kShardsMax = 65'536;
 inline constexpr size_t kTableNameMax = 128;
 inline constexpr size_t kClusterNameMax = 128;
 inline constexpr size_t kAddressMax = 256;
-/// Of what a node says keeps it from doing its work; the rest is cut off.
+/// Bytes of a node's trouble text (what keeps it from doing its work); the rest is cut off.
 inline constexpr size_t kTroubleBytesMax = 2048;
-/// Of copies that a node makes, and of what it says about each.
+/// Copies of a node that are shown, and bytes of each one's text.
 inline constexpr size_t kCopiesShownMax = 16;
 inline constexpr size_t kCopyTextMax = 200;
-/// Of why a node cannot open a shard, and how many of a node's shards the status says it of.
+/// Bytes of the reason why a node cannot open a shard, and shards of a node whose reason is shown.
 inline constexpr size_t kUnservedWhyMax = 300;
 inline constexpr size_t kUnservedWhysShownMax = 64;
-/// Nodes of other clusters that are remembered because they asked here, and for how long.
+/// How many nodes of other clusters that tried to register here are remembered, and for how long.
 inline constexpr size_t kStrangersMax = 16;
 inline constexpr DurationNs kStrangersKeptNs = 60 * kSecond;
-/// Silent for so long and without a shard: the status proposes to remove such a node.
+/// The status proposes to remove a node that has been silent for this long and has no shard.
 inline constexpr DurationNs kForgottenNodeNs = 60 * kSecond;
-/// Wall clocks that differ by more are spoken of. Values with a time to live expire by the clock of whoever is their
-/// primary.
+/// The status reports wall clocks that differ by more. They matter because a value with a time to live expires by the
+/// clock of its shard's primary.
 inline constexpr DurationNs kClockAheadMax = 5 * kSecond;
-/// How far a claim's process and storage incarnation may be beyond what is known of the node, which counts one up at a
-/// time: a claim with a number out of reach would bar the node itself for good.
+/// How far a claim's process and storage incarnation may exceed the node's known ones. A node counts them up by one, so
+/// if a much higher number were accepted from a false claim, the node itself could never register again.
 inline constexpr uint64_t kIncarnationStepMax = 65'536;
-/// Shards per live worker of a table created without a shard count.
+/// Shards per live worker, for a table created without a shard count.
 inline constexpr uint32_t kDefaultShardsPerWorker = 2;
 
 }  // namespace skua::control

@@ -1,4 +1,4 @@
-// What operators ask of the core: taking nodes out, moving shards, recovering them, and how it goes.
+// Operators' requests to the core: removing nodes, moving and recovering shards, and the progress of these.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -26,7 +26,7 @@ Decision refused_precondition(const std::string& message) {
   return refused(absl::FailedPreconditionError(message));
 }
 
-/// The shard's record once this node has no part in it. It may be the only member.
+/// The shard's record after this node, which may be the only member, has been removed from it.
 ShardAssignment without_node(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
   if (find_member(record, uuid) == nullptr) return without_learner(record, uuid);
   if (member_count(record) == 1) return orphaned(record);
@@ -44,7 +44,7 @@ std::string shard_name(const std::string& table, uint32_t shard) {
   return absl::StrCat("shard ", shard, " of table ", table);
 }
 
-/// A record in which an operator asked for nothing new.
+/// The decision if the record is already as the operator wants it.
 Decision nothing_to_do() {
   return {};
 }
@@ -233,7 +233,7 @@ Decision ClusterCore::changed(ShardAssignment record) const {
   return decision;
 }
 
-// How it goes
+// Progress
 // ------------------------------------------------------------------------------------------------------------
 
 uint32_t ClusterCore::available_shard_count(TableId table) const {
@@ -270,12 +270,12 @@ std::vector<std::string> ClusterCore::shard_troubles(size_t max) const {
 std::string ClusterCore::drain_progress(const std::string& uuid) const {
   const ViewContext view = context(newest_);
   if (!view.draining(uuid)) return {};
-  // Learners that wait for their turn are not stuck.
+  // With an empty load, the limits on learners do not count: a shard that only waits for its turn is not stuck.
   const ReplicaLoads no_load{ClusterState{}};
   size_t moving = 0;
   size_t stuck = 0;
-  size_t waiting = 0;             // for a node that has the data
-  std::set<std::string> staying;  // tables whose shards nobody copies
+  size_t waiting = 0;             // shards that wait for a node that has the data
+  std::set<std::string> staying;  // unreplicated tables, whose shards nodes do not copy
   for (const auto& [key, record] : state_.shards) {
     if (find_member(record, uuid) == nullptr) continue;
     if (!view.replicated(record)) {

@@ -50,7 +50,7 @@ void Doubts::prune(const ViewContext& context) {
       return member == nullptr || !context.valid(*member) || is_over(context, said.first, said.second);
     });
   }
-  // A fork is remembered: what was said before it may come late.
+  // Shards with a fork are kept, because doubts from before the fork may still arrive.
   std::erase_if(shards_, [](const auto& entry) { return entry.second.nodes.empty() && entry.second.fork_epoch == 0; });
 }
 
@@ -61,7 +61,7 @@ bool Doubts::contains(const ViewContext& context, const ShardAssignment& record,
 std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, const ShardAssignment& record) const {
   const auto of_shard = shards_.find({record.table_id, record.shard});
   if (of_shard == shards_.end()) return std::nullopt;
-  // Time for its sole member to notice.
+  // After a fork its only member gets time to learn of it and to end its doubt.
   const bool just_forked =
       of_shard->second.fork_epoch != 0 && context.now - of_shard->second.forked_at < context.options.accusation_ttl_ns;
   if (just_forked) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::string> Doubts::longest_of_all(const ViewContext& context, co
     const std::string& uuid = member.node_uuid;
     const Said* said = find(context, record, uuid);
     if (said == nullptr || !context.valid(member) || !context.serves(record, uuid)) return std::nullopt;
-    // It may have been told to go on, and not have heard of it yet.
+    // The primary may have been chosen in a fork and may not know the new epoch yet. So its doubt may be an old one.
     if (is_primary(record, uuid) && said->epoch < record.epoch) return std::nullopt;
     all_began = std::max(all_began, said->first);
     all_repeated = std::min(all_repeated, said->last);

@@ -1,4 +1,4 @@
-// What the control plane's core decides about.
+// The events that the control plane's core decides about.
 #ifndef SKUA_CONTROL_CORE_EVENTS_H_
 #define SKUA_CONTROL_CORE_EVENTS_H_
 
@@ -13,27 +13,27 @@
 
 namespace skua::control {
 
-/// What was found at an address when the control plane asked there who it is.
+/// The answer from an address at which the control plane asked which node is there.
 struct ClaimAnswer {
   std::string address;
   /// Somebody answered; `uuid` and `incarnation` are what it said.
   bool answered = false;
   std::string uuid{};
   uint64_t incarnation = 0;
-  /// It said that it is another process than the claim's `instance`. Builds that do not say leave it false.
+  /// The answer says that its process is not the claim's `instance`. False for builds that do not answer this.
   bool other_instance = false;
   /// Why nobody answered, for people.
   std::string trouble{};
 };
 
-/// A node starts, or tells a restarted control plane that it is there.
+/// A node has started, or tells a restarted control plane that it is there.
 struct RegisterNode {
   /// The cluster that the node's data directory belongs to; empty for a node that joins its first
   /// cluster.
   std::string cluster_id;
   NodeInfo node;
   uint64_t applied_revision = 0;
-  /// What was found at the addresses that an earlier Decision::ask named.
+  /// The answers from the addresses that an earlier Decision::ask named.
   std::vector<ClaimAnswer> answers{};
 };
 
@@ -47,20 +47,20 @@ struct NodeHeartbeat {
   bool stopping = false;
   /// What keeps the node from doing all its work, for people; empty: nothing.
   std::string trouble{};
-  /// Copies of shards that it is making.
+  /// Copies of shards that the node is making.
   std::vector<CopyReport> copies{};
-  /// Of its wall clock, before this process's.
+  /// How much the node's wall clock is ahead of this process's.
   DurationNs clock_ahead_ns = 0;
-  /// Shards that it cannot open, all of them.
+  /// All shards that the node cannot open.
   std::vector<ShardRef> unserved{};
 };
 
 /// Takes a node out of the cluster for good.
 struct NodeLeave {
   std::string uuid;
-  /// Set when the node itself asks; an operator leaves it empty and must have stopped the node.
+  /// Set if the node itself asks. An operator leaves it empty, and must have stopped the node before.
   std::string instance;
-  /// Give up the shards that the node owns, and their data.
+  /// Give up the shards that the node owns, with their data.
   bool force = false;
 };
 
@@ -68,12 +68,11 @@ struct CreateTable {
   std::string name;
   /// 0: kDefaultShardsPerWorker for each live worker.
   uint32_t shard_count = 0;
-  /// An existing table of this name and shard count (or any, if shard_count is 0) is an answer, not
-  /// an error.
+  /// An existing table of this name is not an error if it agrees with the values that are not 0 here.
   bool if_not_exists = false;
-  /// 1 to kReplicasMax; 0: one, or whatever an existing table has.
+  /// 1 to kReplicasMax; 0: one, or the existing table's value.
   uint32_t replicas = 0;
-  /// 1 to `replicas`; 0: more than half of them, or whatever an existing table has.
+  /// 1 to `replicas`; 0: more than half of them, or the existing table's value.
   uint32_t min_insync = 0;
   bool read_anywhere = false;
 };
@@ -82,29 +81,29 @@ struct DropTable {
   std::string name;
 };
 
-/// A shard as a node knows it when it reports.
+/// A shard and the epoch that the reporting node knows.
 struct ShardAtEpoch {
   ShardKey shard;
   uint64_t epoch = 0;
 };
 
-/// A replica cannot work with another one: no heartbeats, no acknowledgements. A primary that accuses itself
+/// A replica cannot work with another one: heartbeats or acknowledgements are missing. A primary that accuses itself
 /// cannot go on in this epoch.
 struct Suspicion {
   std::string accused;
-  /// Where both are members, or the accused is a learner.
+  /// The shards in which both are members, or the accused is a learner.
   std::vector<ShardAtEpoch> shards;
   /// For people.
   std::string reason;
 };
 
-/// A learner follows its shard within a small gap. From the primary or from the learner itself.
+/// A learner follows its shard with a small lag. Sent by the primary or by the learner itself.
 struct CaughtUp {
   ShardAtEpoch shard;
   std::string learner;
 };
 
-/// While this attempt to join was set, the learner acknowledged everything there is. From the
+/// During this attempt to join the learner has acknowledged everything that it needs to be a member. Sent by the
 /// primary.
 struct JoinReady {
   ShardAtEpoch shard;
@@ -112,17 +111,17 @@ struct JoinReady {
   uint64_t join = 0;
 };
 
-/// The sender's own replica, after a loss of power, may lack what it had acknowledged as written and not as
-/// synced. It follows primaries, and leads nobody before one has told it that it has everything again. Repeated
-/// until then (control/core/doubts.h).
+/// After a power cut the sender's own replica may lack entries that it had acknowledged as written but not as synced.
+/// It follows primaries, and must not lead until a primary says that it has everything again. Repeated until then
+/// (control/core/doubts.h).
 struct Doubt {
-  ShardAtEpoch shard;       ///< in the epoch that the replica knows
-  uint64_t last_epoch = 0;  ///< of the last entry in its log
-  uint64_t last_index = 0;
+  ShardAtEpoch shard;       ///< with the epoch that the replica knows
+  uint64_t last_epoch = 0;  ///< epoch of the last entry in its log
+  uint64_t last_index = 0;  ///< index of that entry
 };
 
-/// What a node's replicas noticed, all of it. Repeat it until the shard map shows that it was acted upon: nothing
-/// of it is stored. A suspicion that the node's next report does not have is withdrawn.
+/// Everything that a node's replicas have to report. The node repeats it until the shard map shows the result, because
+/// reports are not stored. A suspicion that is missing in the node's next report is withdrawn.
 struct ReplicaReport {
   std::string uuid;
   uint64_t incarnation = 0;
@@ -137,8 +136,8 @@ struct ReplicaReport {
   }
 };
 
-/// Makes the node empty, as far as others have room: leads no shard, then holds none. Lasts until
-/// UndrainNode.
+/// Makes the node empty, as far as other nodes have room: first it leads no shard any more, then it holds none. Lasts
+/// until UndrainNode.
 struct DrainNode {
   std::string uuid;
 };
@@ -147,7 +146,7 @@ struct UndrainNode {
   std::string uuid;
 };
 
-/// Gives the replica on `from` to `to`, by way of a learner.
+/// Moves the replica on `from` to `to`: `to` first becomes a learner.
 struct MoveShard {
   std::string table;
   uint32_t shard = 0;
@@ -162,8 +161,8 @@ struct TransferPrimary {
   std::string to;
 };
 
-/// Goes on with what `node` has of a shard that no valid live member can serve. Acknowledged writes
-/// may be lost.
+/// For a shard that no valid live member can serve: goes on with the data that `node` has. Acknowledged writes may be
+/// lost.
 struct ForceRecover {
   std::string table;
   uint32_t shard = 0;

@@ -12,7 +12,7 @@
 namespace skua::control {
 namespace {
 
-/// What a peer said, fit for a line of text.
+/// A peer's text, escaped and cut so that it fits into a line of a message.
 std::string shown(const std::string& text) {
   return absl::Utf8SafeCHexEscape(text.substr(0, kAddressMax));
 }
@@ -23,8 +23,9 @@ std::string range_text(VersionRange range) {
 
 constexpr const char* kHostNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
-/// True for an address that others can connect to: a host name or an IP address (IPv6 in brackets) that is no wildcard, and a port that
-/// is not 0. Anything else might mean something to gRPC: a local socket, another name server, a list.
+/// True for an address that others can connect to: a host name or an IP address (IPv6 in brackets) that is no wildcard,
+/// and a port that is not 0. Other texts are refused, because gRPC may understand them as something else: a local
+/// socket, another name server, a list.
 bool is_dialable(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
@@ -43,7 +44,7 @@ constexpr const char* kCopyAdvice =
     "directory: it will get an "
     "identity of its own";
 
-/// A node counts one up at a time.
+/// A node counts its incarnations up by one, so a claim that is far beyond the known ones is refused.
 absl::Status check_steps(const NodeInfo& newcomer, const NodeInfo& registered) {
   const auto check = [&](const char* what, uint64_t claimed, uint64_t known) -> absl::Status {
     if (claimed <= known || claimed - known <= kIncarnationStepMax) return absl::OkStatus();
@@ -59,7 +60,7 @@ absl::Status check_steps(const NodeInfo& newcomer, const NodeInfo& registered) {
   return check("storage incarnation", newcomer.storage_incarnation, registered.storage_incarnation);
 }
 
-/// Whoever sends the claim knows what only the node's data directory says.
+/// Checks that the claim has the secret, which only the node's data directory has.
 absl::Status check_secret(const NodeInfo& newcomer, const NodeInfo& registered) {
   if (registered.secret.empty() || newcomer.secret == registered.secret) return absl::OkStatus();
   if (newcomer.secret.empty() && newcomer.grpc_address == registered.grpc_address) return absl::OkStatus();
@@ -79,7 +80,7 @@ std::string host_of(const std::string& address) {
   return address.substr(0, address.rfind(':'));
 }
 
-/// Who answered, for a message.
+/// The process that answered, for a message.
 std::string describe_answer(const ClaimAnswer& answer) {
   if (!is_uuid(answer.uuid)) return "somebody that is no storage node";
   return absl::StrCat("node ", answer.uuid, ", incarnation ", answer.incarnation);
@@ -122,7 +123,7 @@ absl::Status check_node_info(const NodeInfo& node) {
                      "from another program"));
   }
   if (!is_uuid(node.instance)) {
-    // Never shown: whoever knows it can speak for the node.
+    // The instance is never shown: a process that knows it can send messages in the node's name.
     return absl::InvalidArgumentError(absl::StrCat(
         "node ", node.uuid, " registers with an instance that is not a lower-case UUID. It is another program's"));
   }
@@ -200,7 +201,7 @@ absl::Status check_room(const NodeInfo& newcomer, const ClusterState& state) {
 }
 
 absl::Status check_unlike_others(const NodeInfo& newcomer, const ClusterState& state) {
-  // "xxxxxxxx-xxxx-xxxx": eight bytes.
+  // The first 18 characters, "xxxxxxxx-xxxx-xxxx", are eight bytes.
   const std::string prefix = newcomer.uuid.substr(0, 18);
   for (auto node = state.nodes.lower_bound(prefix); node != state.nodes.end(); ++node) {
     if (!absl::StartsWith(node->first, prefix)) break;
@@ -218,12 +219,13 @@ std::vector<std::string> addresses_to_ask(const NodeInfo& newcomer, const NodeIn
   if (registered == nullptr) return {newcomer.grpc_address};
   const bool same_process =
       newcomer.incarnation == registered->incarnation && newcomer.instance == registered->instance;
-  // A process keeps its address and its storage for as long as it lives.
+  // A process never changes its address or its storage incarnation. So only an unchanged claim is the registered
+  // process's.
   if (same_process && newcomer.grpc_address == registered->grpc_address &&
       newcomer.storage_incarnation == registered->storage_incarnation) {
     return {};
   }
-  // Who said goodbye may answer for a moment more.
+  // A process that has said that it stops may still answer for a moment, so it is not asked.
   const bool may_stand = status.liveness != Liveness::kStopped;
   if (!may_stand || newcomer.grpc_address == registered->grpc_address) return {newcomer.grpc_address};
   return {newcomer.grpc_address, registered->grpc_address};

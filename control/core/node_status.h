@@ -1,4 +1,4 @@
-// What is known of a node beyond what is stored: whether it was heard of lately.
+// The soft state of a node: whether it was heard of lately, and what it reported.
 #ifndef SKUA_CONTROL_CORE_NODE_STATUS_H_
 #define SKUA_CONTROL_CORE_NODE_STATUS_H_
 
@@ -16,13 +16,13 @@ namespace skua::control {
 /// A copy of a shard that a node is making.
 struct CopyReport {
   ShardKey shard;
-  std::string text;  ///< how far it is, for people
+  std::string text;  ///< its progress, for people
 };
 
-/// A shard that a node has a part in and whose data it cannot open.
+/// A shard that a node is a replica of but whose data it cannot open.
 struct ShardRef {
   ShardKey shard;
-  std::string why{};  ///< for people; may be empty: then the node's trouble says it
+  std::string why{};  ///< the reason, for people; if empty, the node's trouble has it
 
   friend bool operator==(const ShardRef&, const ShardRef&) = default;
 };
@@ -37,20 +37,21 @@ struct NodeStatus {
   /// Time of the last sign of life, or of this process's start.
   TimeNs heard_ns = 0;
   uint64_t applied_revision = 0;
-  /// As the node's last heartbeat said, at most kTroubleBytesMax of it.
+  /// The trouble that the node's last heartbeat reported, cut to kTroubleBytesMax.
   std::string trouble{};
-  /// At most kCopiesShownMax of those that it is making.
+  /// Copies that the node is making, at most kCopiesShownMax.
   std::vector<CopyReport> copies{};
-  /// How much its wall clock was ahead of this process's, at the last heartbeat.
+  /// How much the node's wall clock was ahead of this process's at the last heartbeat.
   DurationNs clock_ahead_ns = 0;
-  /// Shards that it cannot serve, as its last heartbeat said, and why.
+  /// Shards that the node cannot serve according to its last heartbeat, and why.
   std::map<ShardKey, std::string> unserved{};
 };
 
 /// What keeps the node from doing all its work, for people; empty: nothing.
 [[nodiscard]] std::string trouble_of(const NodeStatus& status);
 
-/// What a wall clock that is ahead of the control plane's by so much does, and what to do; empty if it is hardly any.
+/// What happens if a node's wall clock is ahead of the control plane's by this much (or behind, if negative), and what
+/// to do. Empty up to kClockAheadMax.
 [[nodiscard]] std::string clock_trouble(DurationNs ahead_ns);
 
 using NodeStatuses = std::map<std::string, NodeStatus>;

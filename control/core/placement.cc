@@ -30,8 +30,8 @@ Placer::Placer(const std::vector<PlacementNode>& candidates, const std::map<Shar
 
 Replica Placer::place() {
   SKUA_CHECK(!slots_.empty(), "ask has_candidates() before placing a shard");
-  // Slots are in (node uuid, worker) order, so the first least slot is also the least by the
-  // tuple's last two parts.
+  // Slots are sorted by (node uuid, worker). So the first of several equal slots is also the least in the tuple's last
+  // two parts.
   const auto rank = [&](const Slot& slot) { return std::pair<Load, Load>(slot.load, node_loads_[slot.node]); };
   Slot& best =
       *std::min_element(slots_.begin(), slots_.end(), [&](const Slot& a, const Slot& b) { return rank(a) < rank(b); });

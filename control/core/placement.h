@@ -1,4 +1,4 @@
-// Which worker gets which shard: a deterministic greedy choice.
+// Chooses the worker for each shard of an unreplicated table: deterministic and greedy.
 //
 // Each shard goes to the worker for which this tuple is least:
 //
@@ -6,11 +6,11 @@
 //     its node's shards of this table, its node's shards in all,
 //     node uuid, worker index )
 //
-// The first two spread a table, and then everything, over all workers alike, so a node with twice
-// the workers carries twice the shards. The next two make a table with fewer shards than there are
-// workers use many nodes with one worker each rather than one node with many. The last two make the
-// choice total: same state, same placement, on every machine. Cost: shards x workers comparisons
-// (4,096 x 1,024 take some ten milliseconds).
+// The first two parts spread the shards of a table, and then all shards, evenly over all workers. So a node with twice
+// the workers carries twice the shards. The next two parts matter for a table with fewer shards than there are workers:
+// it uses one worker of many nodes, not many workers of one node. The last two parts make the order total, so the same
+// state gives the same placement on every machine. Cost: shards x workers comparisons (4,096 x 1,024 take some ten
+// milliseconds).
 #ifndef SKUA_CONTROL_CORE_PLACEMENT_H_
 #define SKUA_CONTROL_CORE_PLACEMENT_H_
 
@@ -31,15 +31,14 @@ struct PlacementNode {
   uint32_t worker_count = 0;
 };
 
-/// Chooses owners for the shards of one table, one by one, remembering what it gave out.
+/// Chooses owners for the shards of one table, one by one, and counts its earlier choices.
 class Placer {
  public:
-  /// `existing` counts towards the load; its shards on nodes that are not candidates are ignored.
+  /// The shards in `existing` count towards the load, except shards on nodes that are not candidates.
   Placer(const std::vector<PlacementNode>& candidates, const std::map<ShardKey, ShardAssignment>& existing,
          TableId table);
 
-  /// The owner for one more shard of the table. Must not be called when there is no candidate with
-  /// a worker.
+  /// The owner for one more shard of the table. Only if has_candidates() (checked).
   Replica place();
 
   [[nodiscard]] bool has_candidates() const { return !slots_.empty(); }

@@ -8,7 +8,7 @@
 namespace skua::control {
 namespace {
 
-/// Would one unit less on `from` and one more on `to` lower the sum?
+/// Whether one unit less on `from` and one more on `to` lowers the sum.
 bool gains(size_t from_load, const NodeInfo& from, size_t to_load, const NodeInfo& to) {
   if (from_load == 0) return false;
   return lighter(2 * to_load + 1, to.worker_count, 2 * from_load - 1, from.worker_count);
@@ -32,7 +32,7 @@ const NodeInfo* lightest_node(const ViewContext& context, const ReplicaLoads& lo
   return lightest;
 }
 
-/// Where the replica on `from` would be better off, if anywhere.
+/// The best node to move the replica on `from` to, or null.
 const NodeInfo* better_place(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record,
                              const NodeInfo& from, const NodeInfo& lightest) {
   const size_t from_load = loads.of(from.uuid).replicas;
@@ -57,7 +57,7 @@ const NodeInfo* better_place(const ViewContext& context, const ReplicaLoads& loa
 
 std::optional<ShardAssignment> better_replicas(const ViewContext& context, const ReplicaLoads& loads,
                                                const ShardAssignment& record, const NodeInfo& lightest) {
-  // Backups first: moving a primary also changes who leads.
+  // Backups first: moving the primary's replica also changes the primary.
   std::vector<Replica> members = record.backups;
   members.push_back(*record.primary);
   for (const Replica& member : members) {

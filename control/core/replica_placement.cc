@@ -27,7 +27,7 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.node->uuid < b.node->uuid;
 }
 
-/// The best of the nodes that `allowed` lets through.
+/// The best node that may hold another replica of the shard and for which `allowed` returns true; or null.
 template <typename Allowed>
 const NodeInfo* best_node(const ViewContext& context, const ReplicaLoads& loads, const ReplicaLoads* of_table,
                           const ShardAssignment& record, const Allowed& allowed) {
@@ -158,7 +158,7 @@ std::vector<ShardAssignment> place_table(const ViewContext& context, const Table
       SKUA_CHECK(node != nullptr, "check that there are enough nodes before placing a table");
       record.backups.push_back(replica_on(*node, loads));
     }
-    // The one that leads fewest of the table's shards, then fewest in all.
+    // The replica leads whose node leads the fewest of the table's shards per worker, then the fewest of all shards.
     const auto leads = [&](const Replica& replica) {
       const uint64_t workers = std::max(context.node(replica.node_uuid)->worker_count, 1u);
       const auto scaled = [&](size_t n) { return n * 1000 / workers; };

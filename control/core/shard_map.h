@@ -1,16 +1,14 @@
-// The shard map as clients and storage nodes see it: one immutable snapshot of "who owns which
-// shard".
+// The shard map as clients and storage nodes see it: an immutable snapshot that says which nodes have a part in which
+// shard.
 //
-// A snapshot is built once, shared as `std::shared_ptr<const ShardMap>` and never changed. Routing
-// a key takes
+// A snapshot is built once, shared as `std::shared_ptr<const ShardMap>` and never changed. A key is routed like this:
 //
 //     const MapTable* table = map->find_table("usertable");                // once per snapshot
 //     const uint32_t shard = shard_of_hash(hash, table->shard_count());
 //     const MapShard& entry = table->shards[shard];                        // its epoch goes into the request
 //     const MapNode& node = map->nodes[entry.primary->node];               // its address is for a new session
 //
-// Nodes and replicas refer to each other by index into `nodes`, so the map of 65,536 shards stays
-// small.
+// Replicas refer to nodes by index into `nodes`, so that a map of 65,536 shards stays small.
 #ifndef SKUA_CONTROL_CORE_SHARD_MAP_H_
 #define SKUA_CONTROL_CORE_SHARD_MAP_H_
 
@@ -26,14 +24,14 @@ namespace skua::control {
 
 struct MapNode {
   std::string uuid;
-  /// Changes with each process start of the node: sessions made with an older one are dead.
+  /// Grows with each process start of the node. Sessions that were made with an older process are dead.
   uint64_t incarnation = 0;
   /// "host:port" of the node's gRPC server (Bootstrap).
   std::string grpc_address;
   uint32_t worker_count = 0;
-  /// What fails together with it; empty if unknown.
+  /// The node's failure domain; empty if unknown.
   std::string zone = {};
-  /// A replica of another number is no replica any more: see NodeInfo.
+  /// A replica with another storage incarnation no longer counts: see NodeInfo.
   uint64_t storage_incarnation = 0;
 
   friend bool operator==(const MapNode&, const MapNode&) = default;
@@ -50,7 +48,7 @@ struct MapReplica {
 
 struct MapLearner {
   MapReplica replica;
-  /// Not 0: the primary requires its acknowledgement for every commit. See Learner.
+  /// Not 0: the primary needs the learner's acknowledgement for every commit. See Learner.
   uint64_t join = 0;
 
   friend bool operator==(const MapLearner&, const MapLearner&) = default;
@@ -59,14 +57,14 @@ struct MapLearner {
 /// A shard's record, as in ShardAssignment.
 struct MapShard {
   uint64_t epoch = 0;
-  /// Nothing when the shard has no owner (its node was removed by force).
+  /// Nothing if the shard has no owner (its last node was removed by force).
   std::optional<MapReplica> primary;
   std::vector<MapReplica> backups;
   std::vector<MapLearner> learners = {};
-  /// Orders records of one epoch.
+  /// Orders the records of one epoch.
   uint64_t change = 0;
   uint64_t fork = 0;
-  /// The process that leads this epoch; 0: whichever runs on the primary's node.
+  /// The process (incarnation) that leads this epoch; 0: any process on the primary's node.
   uint64_t primary_incarnation = 0;
 
   friend bool operator==(const MapShard&, const MapShard&) = default;
@@ -87,7 +85,7 @@ struct MapTable {
   friend bool operator==(const MapTable&, const MapTable&) = default;
 };
 
-/// A shard's owner with everything that a caller needs to reach it. Points into the snapshot.
+/// A shard's primary, with everything that a caller needs to reach it. Points into the snapshot.
 struct ShardOwner {
   const MapNode* node = nullptr;
   uint32_t worker = 0;
@@ -98,7 +96,7 @@ struct ShardOwner {
 struct ShardMap {
   std::string cluster_id;
   std::string cluster_name;
-  /// Grows with each change; 0 in a default-constructed map, which is "nothing known yet".
+  /// Grows with each change. 0 in a default-constructed map: nothing is known yet.
   uint64_t revision = 0;
   /// Sorted by uuid.
   std::vector<MapNode> nodes;
@@ -111,16 +109,16 @@ struct ShardMap {
   [[nodiscard]] const MapTable* find_table(TableId id) const;
   /// The node with this uuid, or null. Cost: logarithmic.
   [[nodiscard]] const MapNode* find_node(std::string_view uuid) const;
-  /// The owner of a shard, or nothing when table, shard or owner does not exist.
+  /// The owner of a shard; nothing if table, shard or owner does not exist.
   [[nodiscard]] std::optional<ShardOwner> owner(TableId table, uint32_t shard) const;
-  /// True if every index is in range and both lists are sorted: what a map from the network must
-  /// pass before use.
+  /// True if every index is in range, both lists are sorted, and no node has two parts in a shard. A map from the
+  /// network must be checked with this before use.
   [[nodiscard]] bool valid() const;
 
   friend bool operator==(const ShardMap&, const ShardMap&) = default;
 };
 
-/// The map of this state. Shards whose table is unknown are left out.
+/// Builds the map of this state. Shards whose table is unknown are left out.
 [[nodiscard]] ShardMap build_shard_map(const ClusterState& state);
 
 }  // namespace skua::control

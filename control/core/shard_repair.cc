@@ -6,7 +6,7 @@
 namespace skua::control {
 namespace {
 
-/// Members that have their data and are to stay.
+/// Number of members that have their data and are to stay.
 size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
   size_t kept = 0;
   for (const Replica& member : members_of(record)) {
@@ -15,7 +15,7 @@ size_t kept_count(const ViewContext& context, const ShardAssignment& record) {
   return kept;
 }
 
-/// Those of them that are alive and, as far as is known, have everything.
+/// Number of those members that are alive, serve the shard, and are not doubtful.
 size_t standing_count(const ViewContext& context, const ShardAssignment& record) {
   size_t standing = 0;
   for (const Replica& member : members_of(record)) {
@@ -26,15 +26,15 @@ size_t standing_count(const ViewContext& context, const ShardAssignment& record)
   return standing;
 }
 
-/// `primary` leads, `removed` are gone.
+/// The next view: `primary` leads, and `removed` are no members any more.
 ShardAssignment view(const ViewContext& context, const ShardAssignment& record, const std::string& primary,
                      const std::set<std::string>& removed) {
   const size_t members = member_count(record) - removed.size();
   return next_view(record, primary, context.leader_incarnation(record, primary, members), removed);
 }
 
-/// Which member goes when there is one too many: not the primary; rather one that shares a zone, then one
-/// on a loaded node.
+/// The member to remove if there is one too many: a backup that shares its zone with the most others; among equals the
+/// one on the most loaded node.
 std::string one_too_many(const ViewContext& context, const ReplicaLoads& loads, const ShardAssignment& record) {
   const NodeInfo* worst = nullptr;
   size_t worst_conflicts = 0;
@@ -76,7 +76,8 @@ NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& 
     if (next) return view(context, record, *next, {primary});
     const bool sole = member_count(record) == 1 && !context.replicated(record);
     if (lost && sole && node != nullptr && context.alive(primary)) {
-      // Nobody else ever had the data: whoever keeps one copy has chosen to go on with what is left.
+      // No other node has the data. An owner that chose one replica accepts that the shard goes on with the data that
+      // is left.
       return forked(record, {primary, record.primary->worker, node->storage_incarnation},
                     context.leader_incarnation(record, primary, 1));
     }
@@ -91,7 +92,7 @@ NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads&
   if (!record.primary) return std::nullopt;
   const std::string& primary = record.primary->node_uuid;
   if (!context.doubtful(record, primary) && !context.unserved(record, primary)) return std::nullopt;
-  // Those are lost (replace_lost_primary).
+  // Such a primary is lost: replace_lost_primary() handles it.
   if (!context.valid(*record.primary) || context.stopped(primary)) return std::nullopt;
   const auto next = choose_primary(context, loads, record, {primary});
   return next ? NextRecord(view(context, record, *next, {})) : std::nullopt;
@@ -110,7 +111,7 @@ ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment
 }
 
 NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record) {
-  // Without a primary that works, the view stays as it is for people to see.
+  // Without a working primary the view stays, so that people see which members there were.
   if (!primary_works(context, record)) return std::nullopt;
   std::set<std::string> lost;
   for (const Replica& backup : record.backups) {
@@ -185,12 +186,12 @@ NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, co
       return with_learner(record, replica_on(*node, loads));
     }
   }
-  // Members that are on their way out are replaced at once, lost ones are waited for.
+  // A member that is to leave is replaced at once. For a lost member the shard waits, since it may come back.
   const bool lost_one = member_count(record) + record.learners.size() < context.wanted_replicas(record);
   if (!lost_one || incomplete_for >= context.options.replace_after_ns) {
     if (auto replica = choose_learner(context, loads, record, avoid)) return with_learner(record, *replica);
   }
-  // A move whose target is gone, with nobody else to take its place.
+  // The target of a move is gone, and no other node can take its place: the move ends.
   const bool draining = std::any_of(record.leaving.begin(), record.leaving.end(),
                                     [&](const auto& uuid) { return context.draining(uuid); });
   if (!record.leaving.empty() && record.learners.empty() && !draining) return without_leaving(record);

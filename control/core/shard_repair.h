@@ -1,5 +1,5 @@
-// The rules of view_manager.h for one shard, each a function of what is seen: the record that should be next,
-// or nothing if the rule does not apply.
+// The rules of view_manager.h for one shard. Each rule is a function of the context: it returns the shard's next
+// record, or nothing if the rule does not apply.
 #ifndef SKUA_CONTROL_CORE_SHARD_REPAIR_H_
 #define SKUA_CONTROL_CORE_SHARD_REPAIR_H_
 
@@ -15,44 +15,47 @@ namespace skua::control {
 
 using NextRecord = std::optional<ShardAssignment>;
 
-/// A shard of a table with one replica: nothing can happen to it but that its owner's storage is lost.
+/// Whether the shard belongs to a table with one replica, has at most one member, and no change of it is under way.
 [[nodiscard]] bool is_plain(const ViewContext& context, const ShardAssignment& record);
 
-/// The primary is alive and serves its data, which is all of it as far as is known.
+/// Whether the primary is alive, serves its data, and is not doubtful.
 [[nodiscard]] bool primary_works(const ViewContext& context, const ShardAssignment& record);
 
-/// The primary can lead no more: another member does, or a restarted primary does again.
+/// If the primary has lost its storage, has stopped, or has restarted: another member leads. A restarted primary leads
+/// again if no other member can.
 [[nodiscard]] NextRecord replace_lost_primary(const ViewContext& context, const ReplicaLoads& loads,
                                               const ShardAssignment& record);
 
-/// The primary may lack what it acknowledged, or cannot open its data, and another member is better off. It stays a
-/// member.
+/// If the primary is doubtful or cannot open its data, and another member can lead: that member leads, and the old
+/// primary stays a member.
 [[nodiscard]] NextRecord replace_unfit_primary(const ViewContext& context, const ReplicaLoads& loads,
                                                const ShardAssignment& record);
 
-/// All members are there and may lack what they acknowledged: the one with the longest log goes on.
+/// If all members are there and doubtful: the member with the longest log goes on alone, in a new fork.
 [[nodiscard]] NextRecord go_on_after_doubt(const ViewContext& context, const ShardAssignment& record);
 
-/// What this replica's node has of the shard goes on, alone, in a new fork.
+/// The record after a recovery: this replica goes on alone, in a new fork, with the data that its node has.
 [[nodiscard]] ShardAssignment recovered_from(const ViewContext& context, const ShardAssignment& record,
                                              const Replica& replica);
 
-/// Backups whose storage was lost or whose node stopped.
+/// Removes backups whose storage was lost or whose node has stopped.
 [[nodiscard]] NextRecord remove_lost_backups(const ViewContext& context, const ShardAssignment& record);
 
-/// Members that are not to stay, or one too many.
+/// Removes members that are not to stay when there are enough others, or one that is more than needed. A primary that
+/// is not to stay stops leading before that.
 [[nodiscard]] NextRecord release_members(const ViewContext& context, const ReplicaLoads& loads,
                                          const ViewHistory& history, const ShardAssignment& record);
 
-/// Learners that are of no use.
+/// Removes a learner that is not needed, cannot become a member, or has been gone for long. Ends the attempt to join of
+/// a learner that is gone.
 [[nodiscard]] NextRecord drop_learners(const ViewContext& context, const ShardAssignment& record);
 
-/// A new learner, or the end of a move that cannot be completed. `incomplete_for`: how long members and
-/// learners together have been too few.
+/// Adds a learner, or ends a move that cannot be completed. `incomplete_for`: how long there have been too few members
+/// and learners.
 [[nodiscard]] NextRecord add_learner(const ViewContext& context, const ReplicaLoads& loads, const ViewHistory& history,
                                      const ShardAssignment& record, DurationNs incomplete_for);
 
-/// Members, and learners, that are missing.
+/// Whether the shard has too few members that are to stay; whether it has too few of these and learners together.
 [[nodiscard]] bool lacks_members(const ViewContext& context, const ShardAssignment& record);
 [[nodiscard]] bool lacks_learners(const ViewContext& context, const ShardAssignment& record);
 

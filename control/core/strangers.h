@@ -1,5 +1,6 @@
-// Nodes of other clusters that ask here. One whose control plane was started on another data directory keeps asking:
-// the cluster that it finds looks empty, and only this tells what happened.
+// Strangers: nodes of other clusters that try to register here. If a control plane is started on the wrong data
+// directory, the nodes of its real cluster keep asking here. The cluster then looks empty, and only the strangers show
+// what happened.
 #ifndef SKUA_CONTROL_CORE_STRANGERS_H_
 #define SKUA_CONTROL_CORE_STRANGERS_H_
 
@@ -13,13 +14,13 @@
 
 namespace skua::control {
 
-/// Remembers kStrangersMax of them, each for kStrangersKeptNs since it asked last. Thread: none of its own.
+/// Remembers up to kStrangersMax nodes, each for kStrangersKeptNs after it asked last. Thread: one at a time.
 class Strangers {
  public:
-  /// `event` was refused because it names another cluster. Ignores what is not even well-formed.
+  /// Notes an event that was refused because it names another cluster. Ignores events that are not well-formed.
   void note(const RegisterNode& event, TimeNs now);
 
-  /// One line for each other cluster: who asks, and what may be wrong.
+  /// One line for each other cluster: which nodes ask, and what may be wrong.
   [[nodiscard]] std::vector<std::string> troubles(const ClusterState& state, TimeNs now) const;
 
  private:

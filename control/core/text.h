@@ -1,4 +1,4 @@
-// Texts of peers that are kept and shown, and numbers in texts.
+// Helpers for texts for people: texts from peers, and numbers in texts.
 #ifndef SKUA_CONTROL_CORE_TEXT_H_
 #define SKUA_CONTROL_CORE_TEXT_H_
 
@@ -14,7 +14,8 @@
 
 namespace skua::control {
 
-/// At most `max` bytes of a text, and no part of a character: nobody can read a message with half a character in it.
+/// At most the first `max` bytes of a text. Never cuts a UTF-8 character in two, because a message with half a
+/// character cannot be read.
 [[nodiscard]] inline std::string cut_text(std::string_view text, size_t max) {
   if (text.size() <= max) return std::string(text);
   // The bytes that continue a UTF-8 character begin with the bits 10.
@@ -27,7 +28,7 @@ namespace skua::control {
   return absl::StrCat(n, " ", thing, n == 1 ? "" : "s");
 }
 
-/// "a, b, c": a few of the names, then "..." if there are more. Of none: "none".
+/// "a, b, c": up to eight of the names, then "..." if there are more. "none" if there are no names.
 [[nodiscard]] inline std::string few_of(const std::vector<std::string>& names) {
   constexpr size_t kShownMax = 8;
   const size_t shown = std::min(names.size(), kShownMax);

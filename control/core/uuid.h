@@ -8,14 +8,13 @@
 
 namespace skua::control {
 
-/// A version 4 (random) UUID made of 128 bits that the caller drew from a good source of
-/// randomness.
+/// A version 4 (random) UUID made of 128 bits, which the caller must take from a good source of randomness.
 [[nodiscard]] std::string uuid_from_random(uint64_t high, uint64_t low);
 
-/// True for 8-4-4-4-12 lower-case hexadecimal digits. Any version is taken.
+/// True for 8-4-4-4-12 lower-case hexadecimal digits, of any UUID version.
 [[nodiscard]] bool is_uuid(std::string_view text);
 
-/// What people need of it to tell nodes apart: its first eight digits.
+/// The first eight digits: enough for people to tell nodes apart.
 [[nodiscard]] inline std::string short_uuid(std::string_view uuid) {
   return std::string(uuid.substr(0, 8));
 }

@@ -25,7 +25,7 @@ const ShardAssignment* record_at(const ViewContext& context, const ShardAtEpoch&
   return found == context.state.shards.end() || found->second.epoch != at.epoch ? nullptr : &found->second;
 }
 
-/// The node's registered process leads this view.
+/// Whether the node's registered process leads this view.
 bool leads(const ViewContext& context, const ShardAssignment& record, const std::string& uuid) {
   if (!is_primary(record, uuid) || !context.valid(*record.primary)) return false;
   return record.primary_incarnation == 0 || record.primary_incarnation == context.node(uuid)->incarnation;
@@ -41,7 +41,7 @@ std::string node_list(const std::vector<std::string>& uuids) {
   return absl::StrCat(uuids.size() == 1 ? "node " : "nodes ", absl::StrJoin(uuids, ", "));
 }
 
-/// Why the doubts of members keep the shard from going on; empty if they do not.
+/// Why members' doubts keep the shard from being served; empty if they do not.
 std::string doubt_trouble(const ViewContext& context, const ShardAssignment& record) {
   std::vector<std::string> doubtful;
   std::vector<std::string> awaited;
@@ -66,7 +66,7 @@ std::string doubt_trouble(const ViewContext& context, const ShardAssignment& rec
   return absl::StrCat(lost, "start ", node_list(awaited), " again, which may have what they lack, or ", kWayOut);
 }
 
-/// Why a shard is not served whose primary is alive and says that it cannot open its data.
+/// Why the shard is not served, if its primary is alive but says that it cannot open its data.
 std::string unserved_trouble(const ViewContext& context, const ShardAssignment& record) {
   const std::string& primary = record.primary->node_uuid;
   const NodeStatus& status = context.status(primary);
@@ -76,7 +76,7 @@ std::string unserved_trouble(const ViewContext& context, const ShardAssignment& 
   std::string what = absl::StrCat("its primary, node ", primary, ", cannot open its data",
                                   why.empty() ? "; its log says why" : ": ", why);
   const std::vector<Replica> members = members_of(record);
-  std::vector<std::string> others;  // that have the data, and may be back
+  std::vector<std::string> others;  // members that have the data but are not alive
   for (const Replica& member : members) {
     if (is_primary(record, member.node_uuid) || !context.valid(member)) continue;
     if (context.serves(record, member.node_uuid) && !context.doubtful(record, member.node_uuid)) {
@@ -134,7 +134,7 @@ class ViewManager::Planner {
     }
   }
 
-  /// The first rule that applies, after those of unfit_primary(); `why_` says which.
+  /// Applies the first rule that matches, after those of unfit_primary(). Sets `why_`.
   NextRecord step(const ShardAssignment& record, DurationNs incomplete_for) {
     const ViewHistory& history = manager_.history_;
     if (auto next = manager_.accusations_.judge(context_, loads_, history, record)) {
@@ -236,7 +236,7 @@ class ViewManager::Planner {
     }
     manager_.next_rebalance_ = context_.now + options.rebalance_interval_ns;
     if (moves_ < options.moves_max) records_ = rebalance_replicas(context_, loads_, options.moves_max - moves_);
-    // While replicas move, primaries will move with them.
+    // Primaries are balanced only when no replica moves, because a moving replica may take the primary with it.
     if (records_.empty() && moves_ == 0) {
       records_ = rebalance_primaries(context_, loads_, manager_.history_, options.transfers_max);
     }
@@ -262,7 +262,7 @@ class ViewManager::Planner {
   ReplicaLoads loads_;
   std::vector<ShardAssignment> records_;
   std::vector<std::string> reasons_;
-  std::string why_;  // of the record that step() is about to return
+  std::string why_;  // the reason of the record that is about to be proposed
   std::set<ShardKey> planned_;
   size_t moves_ = 0;
 };
@@ -296,7 +296,7 @@ std::vector<ShardAssignment> ViewManager::plan(const ViewContext& context, std::
   Planner planner(*this, context);
   std::vector<ShardAssignment> records = planner.run();
   if (reasons != nullptr) *reasons = planner.take_reasons();
-  // Whatever comes of these, the next plan looks again.
+  // The next plan looks at all shards again, whether or not these records are stored.
   if (!records.empty()) touch();
   return records;
 }

@@ -22,7 +22,7 @@ void drop_learner(ShardAssignment& record, const std::string& uuid) {
   std::erase_if(record.learners, [&](const Learner& learner) { return learner.replica.node_uuid == uuid; });
 }
 
-/// Forgets marks of members that are no members.
+/// Removes nodes that are no longer members from `leaving`.
 void keep_leaving_members(ShardAssignment& record) {
   std::erase_if(record.leaving, [&](const std::string& uuid) { return find_member(record, uuid) == nullptr; });
 }
@@ -212,7 +212,7 @@ ShardAssignment with_worker(const ShardAssignment& record, const std::string& uu
     if (learner.replica.node_uuid == uuid) learner.replica.worker = worker;
   }
   if (find_member(record, uuid) == nullptr) {
-    // Whoever waited for the learner must find it anew.
+    // The attempt to join ends: replicas that waited for the learner must first find it at its new worker.
     learner_at(next, uuid).join = 0;
     return next;
   }
@@ -241,7 +241,7 @@ bool is_well_formed(const ShardAssignment& record) {
 std::string check_successor(const ShardAssignment& before, const ShardAssignment& after) {
   if (before.table_id != after.table_id || before.shard != after.shard) return "another shard's record";
   if (after.change != before.change + 1) return "`change` did not grow by one";
-  // A new epoch of the same view is allowed: it ends whatever goes on in the old one.
+  // A new epoch with the same view is allowed. It ends everything that is under way in the old epoch.
   if (after.epoch != before.epoch + 1 && (after.epoch != before.epoch || !same_view(before, after))) {
     return "the epoch does not tell the views apart";
   }

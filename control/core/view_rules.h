@@ -1,6 +1,6 @@
-// Which record of a shard may follow which: the arithmetic of views, without any policy.
+// The rules by which one record of a shard may follow another, without any policy.
 //
-// A record names the view (primary and members, in an epoch) and who is on the way into it:
+// A record has the view (primary and members, in an epoch) and the learners that may become members:
 //
 //                           with_learner            with_join                  promoted
 //      no part in the shard ───────────> following ───────────> joining (no. N) ───────────> member
@@ -10,18 +10,17 @@
 //             └────────────────────────────────────────────────────────────────────────────────┘
 //                                        next_view
 //
-// Only `promoted` and `next_view` (and `forked`) change the view, and so the epoch; every step counts `change` up. While
-// a learner is joining, the primary requires its acknowledgement for every commit, so that whichever
-// way the compare-and-swap of `promoted` ends, nothing was committed without the member-to-be: an
-// entry committed by the old members after the store had taken the new record cannot exist. An attempt
-// that is given up never counts again: its number is not reused, and a JoinReady that names it is
-// ignored.
+// Only `promoted`, `next_view`, `forked`, `orphaned` and `with_worker` of a member make a new epoch; every step counts
+// `change` up. While a learner is joining, the primary needs the learner's acknowledgement for every commit. So the old
+// members cannot commit an entry without the new member, whether or not the compare-and-swap of `promoted` has
+// succeeded. An attempt that was given up never counts again: its number is not reused, and a JoinReady with that
+// number is ignored.
 //
 //   primary(v+1) in members(v)            an entry committed in v needed every member's
 //   members(v+1) within members(v)        acknowledgement, so each of them has it and v+1 starts with it
 //              + joining learners(v)
 //
-// `forked` breaks the first rule on purpose and says so by counting `fork` up.
+// `forked` may break these rules on purpose; it counts `fork` up to say so.
 #ifndef SKUA_CONTROL_CORE_VIEW_RULES_H_
 #define SKUA_CONTROL_CORE_VIEW_RULES_H_
 
@@ -44,8 +43,8 @@ namespace skua::control {
 [[nodiscard]] bool is_primary(const ShardAssignment& record, const std::string& uuid);
 [[nodiscard]] bool is_leaving(const ShardAssignment& record, const std::string& uuid);
 
-/// A new epoch: `primary`, a member, leads as process `incarnation`; the members on `removed` are
-/// gone. Ends every attempt to join.
+/// A new epoch: the member `primary` leads as process `incarnation`, and the members on the nodes in `removed` are
+/// removed. Ends every attempt to join.
 [[nodiscard]] ShardAssignment next_view(const ShardAssignment& record, const std::string& primary, uint64_t incarnation,
                                         const std::set<std::string>& removed);
 /// A new epoch in which the joining learner is a member. Ends other attempts to join.
@@ -57,19 +56,19 @@ namespace skua::control {
 
 [[nodiscard]] ShardAssignment with_learner(const ShardAssignment& record, const Replica& replica);
 [[nodiscard]] ShardAssignment without_learner(const ShardAssignment& record, const std::string& uuid);
-/// Begins an attempt to join with a number of its own.
+/// Begins an attempt to join, with a new number.
 [[nodiscard]] ShardAssignment with_join(const ShardAssignment& record, const std::string& learner);
 [[nodiscard]] ShardAssignment without_join(const ShardAssignment& record, const std::string& learner);
-/// `to` becomes a learner that is to take the place of member `from`.
+/// `to` becomes a learner, and member `from` is to leave when `to` is a member.
 [[nodiscard]] ShardAssignment with_move(const ShardAssignment& record, const std::string& from, const Replica& to);
-/// The replica on this node moves to another worker; a new epoch if it is a member's.
+/// The replica on this node moves to another worker. A new epoch if it is a member.
 [[nodiscard]] ShardAssignment with_worker(const ShardAssignment& record, const std::string& uuid, uint32_t worker);
 [[nodiscard]] ShardAssignment without_leaving(const ShardAssignment& record);
 
-/// No node has two parts in the shard, backups only beside a primary, leaving nodes are members.
+/// Whether no node has two parts in the shard, there are no backups without a primary, and all leaving nodes are
+/// members.
 [[nodiscard]] bool is_well_formed(const ShardAssignment& record);
-/// Empty if `after` may follow `before`, otherwise the rule that it breaks. The rules above, checked
-/// from the outside.
+/// Checks the rules above for two records. Empty if `after` may follow `before`, else the rule that is broken.
 [[nodiscard]] std::string check_successor(const ShardAssignment& before, const ShardAssignment& after);
 
 }  // namespace skua::control

@@ -20,9 +20,10 @@ class UringRing final : public DurableRing {
   UringRing(const UringRing&) = delete;
   UringRing& operator=(const UringRing&) = delete;
 
-  /// 0, or what the kernel says.
+  /// 0, or the kernel's errno.
   int open() {
-    // A completion need not interrupt the thread, which waits for it in the kernel; older kernels do not know that.
+    // COOP_TASKRUN: a completion need not interrupt the thread, because the thread waits in the kernel. Older kernels
+    // do not have this flag.
     int error = ::io_uring_queue_init(kEntries, &ring_, IORING_SETUP_COOP_TASKRUN);
     if (error == -EINVAL) error = ::io_uring_queue_init(kEntries, &ring_, 0);
     open_ = error == 0;

@@ -18,7 +18,7 @@ void GatherPolicy::synced(TimeNs now, DurationNs sync_ns, int64_t records, int64
 std::optional<GatherPolicy::Wait> GatherPolicy::wait(TimeNs now, int64_t queued) {
   const int64_t target = target_;
   target_ = 0;
-  // Who comes later than a sync takes does not come because of it.
+  // Records that arrive later than a sync's time after the answers are not a reaction to them.
   if (queued >= target || now - synced_at_ > sync_ns_) return std::nullopt;
   const DurationNs most = std::min(sync_ns_ / options_.sync_part, options_.wait_max);
   if (most < options_.wait_min) return std::nullopt;

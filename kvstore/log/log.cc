@@ -60,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Log>> Log::open(Device& device, const LogOptions&
   }
   log->next_group_ = recovery.next_group_;
   log->synced_group_ = recovery.next_group_ - 1;
-  // Without segments, spares may be left of a log whose sequences are to be used again: their records would pass.
+  // Without segments, sequence numbers start anew. Spares may still hold records of the same sequence numbers, which
+  // would pass the checksums. So these spares are removed.
   const bool keep_spares = !log->segments_.empty();
   if (absl::Status opened = log->pool_.open(keep_spares, options.spares_at_open); !opened.ok()) return opened;
   return log;
@@ -152,7 +153,7 @@ absl::Status Log::add_record(const RecordHeader& header, std::span<const ByteSpa
   return absl::OkStatus();
 }
 
-/// Once per shard and group.
+/// Notes the shard's state for drop_group(), once per shard and group.
 void Log::remember(LogShard shard) {
   const auto found = shards_.find(shard);
   if (found == shards_.end()) {
@@ -206,7 +207,7 @@ absl::StatusOr<Durability> Log::commit() {
   return achieved;
 }
 
-/// A page is left at every segment's end, so that close() always finds room for its mark.
+/// Leaves a page free at each segment's end, so that close() always has room for its mark.
 absl::Status Log::make_room(uint64_t bytes) {
   if (active_ != nullptr && offset_ + bytes + kPageBytes <= segments_.back().bytes) return absl::OkStatus();
   return rotate();
@@ -239,7 +240,7 @@ absl::Status Log::write_bytes(ByteSpan bytes, bool sync) {
   if (sync && log_mutant(LogMutant::kSkipSync)) return active_->write(offset_, bytes, WriteMode::kBuffered);
   if (!sync) return active_->write(offset_, bytes, WriteMode::kBuffered);
   ++counters_.syncs;
-  // A durable write is one for its own bytes only.
+  // A durable write makes only its own bytes durable. If earlier groups are unsynced, the whole file must be synced.
   if (unsynced_bytes_ == 0 || log_mutant(LogMutant::kSyncOwnOnly)) {
     return active_->write(offset_, bytes, WriteMode::kDurable);
   }
@@ -247,7 +248,7 @@ absl::Status Log::write_bytes(ByteSpan bytes, bool sync) {
   return active_->sync();
 }
 
-/// The group's bytes, to the end of its last page.
+/// Completes the group's headers and checksums. Returns the group's bytes, padded to the end of its last page.
 ByteSpan Log::seal_group(uint32_t flags) {
   std::byte* record = buffer_.get() + kGroupHeaderBytes;
   for (uint32_t i = 0; i < group_records_; ++i) record += seal_record(record, seed_);
@@ -264,7 +265,8 @@ ByteSpan Log::seal_group(uint32_t flags) {
   return {buffer_.get(), static_cast<size_t>(end - offset_)};
 }
 
-/// The group is written: its records pin the active segment, and no longer what they replace.
+/// The group is written: its records now pin the active segment, and the records that they replace pin nothing any
+/// more.
 void Log::take_effect() {
   for (const LastRecord& replaced : replaced_) forget_from(replaced.shard, replaced.index);
   for (const Undo& undo : undo_) {
@@ -296,7 +298,7 @@ absl::Status Log::sync() {
   return synced.ok() ? synced : fail(synced);
 }
 
-/// Only RESOURCE_EXHAUSTED leaves everything as it was.
+/// Begins a new segment. RESOURCE_EXHAUSTED leaves everything as it was; other errors do not.
 absl::Status Log::rotate() {
   const bool in_window = segments_.size() < options_.segments_max;
   if (!in_window && !group_urgent_) {
@@ -305,7 +307,7 @@ absl::Status Log::rotate() {
   }
   auto spare = pool_.take(group_urgent_, in_window);
   if (!spare.ok()) return spare.status();
-  // Everything in the old segment becomes durable before the new one exists: recovery relies on it.
+  // Everything in the old segment must be durable before the new segment exists: recovery relies on it (segment.h).
   if (absl::Status synced = sync_active(); !synced.ok()) return absl::InternalError(synced.message());
   const uint64_t sequence = segments_.empty() ? 1 : segments_.back().sequence + 1;
   if (absl::Status written = write_header(*spare, sequence); !written.ok()) {
@@ -313,7 +315,7 @@ absl::Status Log::rotate() {
     return written;
   }
   const std::string name = segment_name(sequence);
-  // A full disk may have no room for the name.
+  // On a full disk there may be no room for the new name.
   if (absl::Status renamed = device_.rename(spare->name, name); !renamed.ok()) {
     if (absl::IsResourceExhausted(renamed)) pool_.put_back(*std::move(spare));
     return renamed;
@@ -330,7 +332,7 @@ absl::Status Log::rotate() {
 
 absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
   SegmentHeader header{options_.identity, sequence, next_group_, options_.segment_bytes, {}};
-  // As before the open group, which goes into the new segment.
+  // The positions before the open group, because the open group goes into the new segment.
   absl::flat_hash_map<LogShard, ShardPosition> positions;
   for (const auto& [id, shard] : shards_) positions[id] = {id, shard.last_index, shard.last_epoch};
   for (size_t i = undo_.size(); i-- > 0;) {
@@ -349,7 +351,8 @@ absl::Status Log::write_header(SegmentPool::Spare& spare, uint64_t sequence) {
   return spare.file->write(0, header_bytes_, WriteMode::kDurable);
 }
 
-/// Notes the last records of the segment that was active. Shards of the open group count as before it.
+/// Notes each shard's last record in the segment that was active. The open group is not in that segment, so a shard
+/// that it changed counts with its state before the group.
 void Log::close_segment() {
   if (active_ == nullptr) return;
   Segment& closed = segments_.back();
@@ -360,7 +363,8 @@ void Log::close_segment() {
     const Shard& then = undone == before.end() ? shard : undone->second;
     if (then.touched_segment == closed.sequence) closed.last_records.push_back({id, then.last_index});
   }
-  // A table's order differs from run to run; pins() follows this one, and a simulated run must be repeatable.
+  // The hash table's order differs from run to run. pins() has the order of last_records, and a simulation must be
+  // repeatable.
   std::ranges::sort(closed.last_records, {}, &LastRecord::shard);
   active_.reset();
 }
@@ -391,14 +395,14 @@ bool Log::is_pinned(const Segment& segment) const {
 absl::Status Log::recycle() {
   if (!failure_.ok()) return failure_;
   SKUA_CHECK(group_records_ == 0, "recycle() while a group is open");
-  // The newest one stays: it carries the sequence on, and says where the shards stand.
+  // The newest segment stays: the next sequence number follows from it, and its header has the shards' positions.
   while (segments_.size() > 1 && !is_pinned(segments_.front())) {
-    // What replaced its records must not be lost while they are gone.
+    // Records that replaced the oldest segment's records must be durable before that segment is given back.
     if (absl::Status synced = sync_active(); !synced.ok()) return fail(synced);
     const Segment& oldest = segments_.front();
     absl::Status given_back = oldest.damaged ? device_.rename(oldest.name, absl::StrCat("damaged-", oldest.name))
                                              : pool_.recycle(oldest.name, oldest.bytes);
-    if (absl::IsResourceExhausted(given_back)) return given_back;  // a full disk: later
+    if (absl::IsResourceExhausted(given_back)) return given_back;  // the disk is full; a later call tries again
     if (!given_back.ok()) return fail(given_back);
     segments_.pop_front();
     ++counters_.segments_recycled;
@@ -440,7 +444,7 @@ LogCounters Log::counters() const {
 }
 
 absl::Status Log::fail(const absl::Status& why) {
-  // Not RESOURCE_EXHAUSTED, which would say that it may pass.
+  // INTERNAL instead of RESOURCE_EXHAUSTED, which would mean that a later call may succeed.
   const auto code = absl::IsResourceExhausted(why) ? absl::StatusCode::kInternal : why.code();
   failure_ = absl::Status(code, absl::StrCat("the log has failed and takes no more writes until it is opened "
                                              "again: ",

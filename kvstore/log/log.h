@@ -1,22 +1,24 @@
 // The write-ahead log of one worker: one append stream for all of its shards.
 //
 //    append(shard 3) append(shard 1) append(shard 3)     copied into the group buffer
-//    commit()      one write, and a sync if one of them asked for it    -> what was achieved
+//    commit()      one write, and a sync if a record asked for it    -> the durability achieved
 //    set_durable(shard, index), recycle()      segments that nobody needs any more become spares
 //
-// No threads and no clock: LogWriter drives it in production, a simulated disk in tests.
+// The log has no thread and no clock. In production a LogWriter drives it; tests run it on a simulated disk.
 //
-//  - Indices of a shard rise by one from record to record. An index at or below the last one is taken if its epoch is
-//    higher: it replaces that record and all behind it. A shard begins with start_shard(), also when it jumps ahead.
-//  - A failed write or sync is fatal: that and every later call return the same error. It is never tried again, because
-//    the kernel may have dropped what it could not write. What of the group survives is seen after a restart.
-//  - No room is not fatal: RESOURCE_EXHAUSTED (disk full, or segments_max reached), nothing of the group was written, the
-//    indices are as before it, and a later commit may succeed. Groups made only of records with `urgent` may use the
-//    reserve of segments: use it for what frees space.
-//  - The oldest segments go as soon as every shard's records in them are durable elsewhere (set_durable), have been replaced,
-//    or belong to a shard that left. Records that may yet be replaced can be kept elsewhere, too (set_kept): those that
-//    replace them pin again. A shard that is idle pins nothing: each segment's header says where all shards stand.
-//    pins() tells whom to flush. A segment with damage in it is put aside (damaged-*) instead of being written over.
+//  - A shard's indices rise by one from record to record. A record whose index is not above the last one is accepted if
+//    its epoch is higher: it replaces the record of that index and all later ones. A shard begins with start_shard(); a
+//    jump to a higher index needs start_shard(), too.
+//  - A failed write or sync is fatal: the call and every later one return the same error. The write is not tried again,
+//    because the kernel may have dropped pages that it could not write. Only a restart shows which records survived.
+//  - A lack of room is not fatal: RESOURCE_EXHAUSTED (disk full, or segments_max reached). Nothing of the group was
+//    written, the shards' indices are as before the group, and a later commit may succeed. Groups in which every record
+//    is `urgent` may use the reserve of segments. It is meant for writes that free space.
+//  - The oldest segment is given back when each of its records is durable elsewhere (set_durable), has been replaced,
+//    or belongs to a shard that left. Records that may yet be replaced can be durable elsewhere, too (set_kept): the
+//    records that replace them are needed again. An idle shard keeps no segment, because each segment's header has the
+//    positions of all shards. pins() names the shards to flush. A damaged segment is renamed (damaged-*) and not
+//    written over.
 #ifndef SKUA_KVSTORE_LOG_LOG_H_
 #define SKUA_KVSTORE_LOG_LOG_H_
 
@@ -42,23 +44,23 @@ namespace skua::kv {
 struct LogOptions {
   LogIdentity identity;
   uint64_t segment_bytes = uint64_t{64} << 20;      ///< a multiple of kPageBytes
-  size_t group_bytes_max = size_t{32} << 20;        ///< of one commit; a record must fit. At most half of a segment
-  uint64_t unsynced_bytes_max = uint64_t{8} << 20;  ///< a group that asks for no sync gets one when this much waits
-  size_t segments_max = 64;                         ///< the log window; above it only the reserve
-  size_t reserve_segments = 2;
-  size_t spares_at_open = 3;  ///< made ahead, reserve included
-  size_t spares_max = 8;      ///< kept; more are removed
+  size_t group_bytes_max = size_t{32} << 20;        ///< of one commit; bounds a record, too. At most half of a segment
+  uint64_t unsynced_bytes_max = uint64_t{8} << 20;  ///< a group is synced unasked if more bytes would stay unsynced
+  size_t segments_max = 64;                         ///< with this many segments only urgent groups get another one
+  size_t reserve_segments = 2;                      ///< spares for urgent groups only
+  size_t spares_at_open = 3;                        ///< spares that open() makes, reserve included
+  size_t spares_max = 8;                            ///< the log keeps at most this many spares
 };
 
 struct LogCounters {
   uint64_t groups = 0;
   uint64_t records = 0;
   uint64_t payload_bytes = 0;
-  uint64_t bytes_written = 0;  ///< groups with headers and padding
+  uint64_t bytes_written = 0;  ///< of groups, with headers and padding
   uint64_t syncs = 0;          ///< durable writes and syncs
   uint64_t rotations = 0;
   uint64_t segments_recycled = 0;
-  uint64_t groups_refused = 0;  ///< RESOURCE_EXHAUSTED
+  uint64_t groups_refused = 0;  ///< commits that failed with RESOURCE_EXHAUSTED
   uint64_t segments_in_use = 0;
   uint64_t segments_spare = 0;
 };
@@ -66,62 +68,68 @@ struct LogCounters {
 /// Thread: one at a time.
 class Log {
  public:
-  /// `recovery` has been scanned (and replayed) on the same device and identity, and is not needed afterwards. `device` must
-  /// outlive the log. Writes nothing but spares: the first commit makes a segment. Errors: the device's;
-  /// INVALID_ARGUMENT for options that contradict each other.
+  /// `recovery` has scanned (and replayed) the log on the same device and with the same identity; it is not needed
+  /// afterwards. `device` must outlive the log. Makes only spares; the first commit makes a segment. Errors: the
+  /// device's; INVALID_ARGUMENT for options that contradict each other.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Log>> open(Device& device, const LogOptions& options,
                                                                  const LogRecovery& recovery);
 
-  /// Adds a kData record to the group; the payload is the concatenation of the pieces, copied. `header.kind` is ignored.
-  /// Errors: RESOURCE_EXHAUSTED (does not fit into this group: commit first), INVALID_ARGUMENT (larger than a group),
-  /// FAILED_PRECONDITION (shard not started, or its index does not follow), and why the log has failed.
+  /// Adds a kData record to the open group. The pieces of `payload` are copied one after the other. `header.kind` is
+  /// ignored. Errors: RESOURCE_EXHAUSTED (the record does not fit into this group: commit first), INVALID_ARGUMENT
+  /// (larger than a group), FAILED_PRECONDITION (the shard was not started, or the index does not follow), health() if
+  /// not OK.
   [[nodiscard]] absl::Status append(const RecordHeader& header, std::span<const ByteSpan> payload, bool urgent = false);
 
-  /// Whether the open group has room for a record of this many payload bytes. An empty one has for every record that is
-  /// not too large.
+  /// Whether the open group has room for a record of this many payload bytes. An empty group has room for
+  /// payload_bytes_max().
   [[nodiscard]] bool fits(size_t payload_bytes) const {
     return group_bytes_ + record_bytes(payload_bytes) <= options_.group_bytes_max;
   }
 
-  /// Of one record: what an empty group has room for.
+  /// The most payload bytes of one record: what an empty group has room for.
   [[nodiscard]] size_t payload_bytes_max() const {
     return (options_.group_bytes_max - kGroupHeaderBytes) / kRecordAlignment * kRecordAlignment - kRecordHeaderBytes;
   }
 
-  /// Adds a record after which the shard goes on with `index` + 1; everything before is forgotten. `epoch` is higher than
-  /// any that the shard had, so that recovery tells its lives apart. For a new shard, and one
-  /// whose state came from elsewhere up to `index`. Errors: RESOURCE_EXHAUSTED (as append, or kLogShardsMax).
+  /// Adds a record after which the shard goes on with `index` + 1. The shard's earlier records no longer count. For a
+  /// new shard, and for a shard whose state up to `index` came from elsewhere. `epoch` must be higher than every epoch
+  /// that the shard had, so that recovery tells its records before and after the start apart. Errors:
+  /// RESOURCE_EXHAUSTED (as for append(), or the log has kLogShardsMax shards), health() if not OK.
   [[nodiscard]] absl::Status start_shard(LogShard shard, uint64_t index, uint64_t epoch, int64_t time);
 
-  /// Adds a record that says that the shard left. A shard that is not there is OK.
+  /// Adds a record which says that the shard left. OK if the log does not have the shard. Errors: as for append().
   [[nodiscard]] absl::Status end_shard(LogShard shard, int64_t time);
 
-  /// Writes the group; nothing to write is OK. Returns what all of its records (and those of earlier groups) achieved:
-  /// kSync or kFlush. An error concerns the whole group.
+  /// Writes the group; an empty group is OK. Returns kSync if the records of this and all earlier groups are durable,
+  /// else kFlush. An error concerns the whole group.
   [[nodiscard]] absl::StatusOr<Durability> commit();
 
-  /// Makes everything committed durable.
+  /// Makes all committed groups durable.
   [[nodiscard]] absl::Status sync();
 
   /// The shard's records up to `index` are durable elsewhere. Unknown shards are ignored.
   void set_durable(LogShard shard, uint64_t index);
 
-  /// So are records that may yet be replaced. `epoch` is that of the last record that the caller has appended: if a later
-  /// one has replaced records since, or started the shard anew, these are not the ones that are meant, and nothing changes.
+  /// Like set_durable(), for records that may yet be replaced. `epoch` is the epoch of the last record that the caller
+  /// had appended. If a record of a higher epoch has since replaced records or started the shard anew, the call does
+  /// nothing: the log's records up to `index` may not be those that the caller means.
   void set_kept(LogShard shard, uint64_t index, uint64_t epoch);
 
-  /// Gives back the oldest segments that nobody needs. Cheap if there is none. Not while a group is open.
+  /// Gives back the oldest segments that nobody needs. Cheap if there is none. Must not be called while a group has
+  /// records (checked). RESOURCE_EXHAUSTED: the disk is full, try again later. Other errors are fatal.
   [[nodiscard]] absl::Status recycle();
 
-  /// The shards that keep the oldest segment, and the index that each must have durable; empty if none does.
+  /// The shards that keep the oldest segment, each with the index up to which its records must become durable
+  /// elsewhere. Empty if no shard does.
   [[nodiscard]] std::vector<AppliedIndex> pins() const;
 
-  /// Syncs and marks the end, so that recovery knows that nothing followed. No call but counters() after it.
+  /// Syncs and marks the end of the log, so that recovery knows that nothing followed. Afterwards only counters() may
+  /// be called.
   [[nodiscard]] absl::Status close();
 
-  /// OK, or why the log refuses everything.
+  /// OK, or the error with which the log refuses every call.
   [[nodiscard]] const absl::Status& health() const { return failure_; }
-  /// Index of the shard's last record, of the open group included; 0 if unknown.
+  /// Index of the shard's last record, also if that is in the open group; 0 if the shard is unknown.
   [[nodiscard]] uint64_t last_index(LogShard shard) const;
   /// Number of the last group written, and of the last known to be durable.
   [[nodiscard]] uint64_t last_group() const { return next_group_ - 1; }
@@ -133,9 +141,9 @@ class Log {
     uint64_t last_index = 0;
     uint64_t last_epoch = 0;
     uint64_t durable_index = 0;
-    uint64_t replaced_epoch = 0;   // of the last record that replaced others, or of the start
-    uint64_t touched_segment = 0;  // sequence of the last segment that holds a record of it
-    uint64_t touched_group = 0;
+    uint64_t replaced_epoch = 0;   // epoch of the last record that replaced others, or of the shard's start
+    uint64_t touched_segment = 0;  // sequence of the last segment that holds a record of the shard
+    uint64_t touched_group = 0;    // number of the group in which remember() last noted the shard
   };
 
   struct LastRecord {
@@ -148,10 +156,10 @@ class Log {
     std::string name;
     uint64_t bytes = 0;
     bool damaged = false;
-    std::vector<LastRecord> last_records;  // closed segments
+    std::vector<LastRecord> last_records;  // each shard's last record in it; filled when the segment is closed
   };
 
-  /// What a shard was before the open group touched it.
+  /// A shard's state before the open group changed it.
   struct Undo {
     LogShard shard = 0;
     bool existed = false;
@@ -189,7 +197,7 @@ class Log {
   absl::Status failure_;
 
   absl::flat_hash_map<LogShard, Shard> shards_;
-  std::deque<Segment> segments_;  // oldest first; the last one is active_'s, or of before the restart
+  std::deque<Segment> segments_;  // oldest first; the last is active_'s, or if that is null, from before the restart
   std::unique_ptr<LogFile> active_;
   uint32_t seed_ = 0;
   uint64_t offset_ = 0;  // in active_
@@ -207,7 +215,7 @@ class Log {
   bool group_syncs_ = false;
   bool group_urgent_ = true;
   std::vector<Undo> undo_;
-  std::vector<LastRecord> replaced_;  // shards whose records from index on are replaced by this group
+  std::vector<LastRecord> replaced_;  // this group replaces the shard's records from `index` on
 
   std::vector<std::byte> header_bytes_;
   LogCounters counters_;

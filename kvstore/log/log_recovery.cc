@@ -37,7 +37,7 @@ absl::Status LogRecovery::find_segments() {
   return absl::OkStatus();
 }
 
-/// Before anything else of a segment is read, the header of the one after it must be known.
+/// Reads all headers first: a segment can be read only when the next segment's first group is known.
 absl::Status LogRecovery::read_headers() {
   for (Segment& segment : segments_) {
     auto file = device_.open(segment.name);
@@ -61,7 +61,8 @@ absl::Status LogRecovery::read_headers() {
     if (header->sequence == segment.sequence) segment.header = *std::move(header);
   }
   for (size_t i = 0; i + 1 < segments_.size(); ++i) {
-    // Before a missing segment or a damaged header, groups are told by their own vouchers, as in a newest segment.
+    // Before a missing segment or a damaged header next_first_group stays unknown. As in the newest segment, only
+    // synced numbers of later groups then prove that a group was durable.
     const Segment& next = segments_[i + 1];
     if (next.header && next.sequence == segments_[i].sequence + 1) {
       segments_[i].next_first_group = next.header->first_group;
@@ -74,7 +75,8 @@ absl::Status LogRecovery::read_segment(const Segment& segment, bool from_medium)
   auto file = device_.open(segment.name);
   if (!file.ok()) return file.status();
   if (from_medium) {
-    // What only the cache has is made durable, or, if a sync failed in an earlier life, forgotten.
+    // The sync makes bytes durable that only the page cache has. If a sync failed in an earlier process, the cache may
+    // show bytes that the disk does not have; dropping the cache removes them.
     if (absl::Status synced = (*file)->sync(); !synced.ok()) return synced;
     (*file)->drop_cache();
   }
@@ -123,7 +125,8 @@ absl::Status LogRecovery::scan_segment(size_t position) {
   return absl::OkStatus();
 }
 
-/// The header says where every shard stood: whoever stands elsewhere has lost something before it.
+/// The header has every shard's position at the segment's beginning. A shard whose known position differs has lost
+/// records before this segment.
 void LogRecovery::take_header(Segment& segment) {
   const Place here{segment.header->first_group, 0};
   absl::flat_hash_map<LogShard, Shard> present;
@@ -133,14 +136,14 @@ void LogRecovery::take_header(Segment& segment) {
     if (known != shards_.end()) {
       shard = std::move(known->second);
     } else {
-      shard.start = here;  // its start is damaged; what came before that was an earlier life
+      shard.start = here;  // the record of its start is lost; records before it, if any, do not count any more
     }
     join(position, position.last_index + 1, here, shard);
   }
   for (const auto& [id, shard] : shards_) {
     if (!present.contains(id)) ended_[id] = here;
   }
-  shards_ = std::move(present);  // a shard that is not named has left
+  shards_ = std::move(present);  // a shard that the header does not name has left
   header_proved_ = damages_.size();
   next_group_ = segment.header->first_group;
 }
@@ -155,7 +158,7 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   }
   const auto [entry, is_new] = shards_.try_emplace(header.shard);
   Shard& shard = entry->second;
-  // Without a start, which damage may have taken, at least what was before the end does not count.
+  // Damage may have taken the shard's start. Then at least the records before the shard's last end must not count.
   if (const auto ended = ended_.find(header.shard); is_new && ended != ended_.end()) shard.start = ended->second;
   if (header.kind == RecordKind::kShardStart) {
     shard = {};
@@ -174,7 +177,7 @@ void LogRecovery::take_record(Segment& segment, const RecordView& record, const 
   }
 }
 
-/// Records from `index` on were replaced: they do not pin their segments.
+/// Records from `index` on were replaced, so they no longer pin their segments.
 void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
   for (Segment& segment : segments_) {
     for (LastRecord& last : segment.last_records) {
@@ -183,19 +186,19 @@ void LogRecovery::forget_suffix(LogShard shard, uint64_t index) {
   }
 }
 
-/// The shard goes on with `next_index` and then stands at `position`.
+/// The shard goes on with `next_index`, and its last record is then at `position`. Notes replaced records and a gap.
 void LogRecovery::join(const ShardPosition& position, uint64_t next_index, const Place& at, Shard& shard) {
   if (next_index <= shard.last_index) {
     forget_suffix(position.shard, next_index);
     while (!shard.replaced.empty() && shard.replaced.back().index >= next_index) shard.replaced.pop_back();
     shard.replaced.push_back({at, next_index});
   }
-  // A new epoch may replace records, and after damage nobody knows from which index on it did.
+  // A new epoch may replace records. If damage may have taken some of its records, the first replaced index is unknown.
   const bool unsure =
       position.last_epoch != shard.last_epoch && first_suspect(position.shard, shard.proved).has_value();
   const uint64_t after = unsure ? 0 : shard.last_index;
   if (!unsure) {
-    // A suffix is replaced: gaps in it went with it.
+    // Records from next_index on are replaced, and gaps among them no longer matter.
     while (!shard.gaps.empty() && shard.gaps.back().before > next_index) {
       Gap& gap = shard.gaps.back();
       gap.before = next_index;
@@ -274,12 +277,12 @@ bool LogRecovery::may_lack_records(LogShard shard) const {
                              [&](const LogDamage& damage) { return (damage.shard_bits & shard_bit(shard)) != 0; });
 }
 
-/// Whether the record still stands: the shard did not begin anew after it, and nothing has replaced it.
+/// Whether the record counts: the shard did not start anew after it, and no later record has replaced it.
 bool LogRecovery::counts(const RecordHeader& header, const Place& at) const {
   const auto known = shards_.find(header.shard);
   if (known == shards_.end() || at <= known->second.start) return false;
   const std::vector<Replaced>& replaced = known->second.replaced;
-  // By place and index: the first one after this record has the smallest index of all that are.
+  // Sorted by place and by index: the first element after this record has the smallest index of all later ones.
   const auto later = std::ranges::upper_bound(replaced, at, {}, &Replaced::by);
   return later == replaced.end() || later->index > header.index;
 }

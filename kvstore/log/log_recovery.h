@@ -1,19 +1,21 @@
-// Reads what a log left behind: first everything is checked, then what is missing elsewhere is replayed.
+// Reads the log of a former process. First all segments are checked; then the records that the durable store lacks are
+// replayed.
 //
 //    scan()     every segment in order: headers, checksums, the numbers of groups, each shard's indices
 //    status()   per shard: may it be served from its applied index and this log, or is something missing?
 //    replay()   the records above each shard's applied index, in the order in which they were written
 //    Log::open  goes on behind it, in a new segment
 //
-// What a bad place means (segment.h says how the two are told apart):
+// A bad place is one of two things (segment.h says how they are told apart):
 //
-//  - Torn tail: in the newest segment, and no sound group behind it knows the bad one to have been durable. The log ends
-//    there; tail() says what was cut. Nothing that was reported as durable is lost - with one exception that no log can tell
-//    from a torn write: damage at rest to the last groups of a log that was not closed. It shows in tail() as torn.
-//  - Damage: everything else. Good records before and behind it count. Each shard is followed by its indices, which rise by
-//    one: a shard whose next record, or whose place in the next segment's header, joins what is before the damage has
-//    lost nothing. One with a gap has, and one that nothing is heard of any more may have: status() refuses both, naming
-//    file and offset, unless everything up to the gap's end is applied already. The other shards go on.
+//  - Torn tail: a bad group in the newest segment, of which no later sound group says that it was durable. The log ends
+//    there, and tail() says what was cut. Nothing that was reported as durable is lost, with one exception: damage at
+//    rest to the last groups of a log that was not closed looks like a torn write. It shows in tail() as torn.
+//  - Damage: every other bad place. Sound records before and behind it count. A shard's indices rise by one, so they
+//    show what is missing. If the shard's first record behind the damage, or its position in the next segment's header,
+//    follows its last record before the damage, the shard has lost nothing. A shard with a gap has lost records. A
+//    shard of which nothing follows may have lost records. status() refuses both, naming file and offset. It accepts a
+//    shard with a gap if everything up to the gap's end is applied already. The other shards go on.
 #ifndef SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 #define SKUA_KVSTORE_LOG_LOG_RECOVERY_H_
 
@@ -39,28 +41,28 @@ namespace skua::kv {
 struct LogDamage {
   std::string path;
   uint64_t offset = 0;
-  uint64_t first_group = 0;  ///< lost, wholly or in part
-  uint64_t last_group = 0;
-  uint64_t shard_bits = 0;  ///< shards outside of this set have lost nothing (shard_bit())
+  uint64_t first_group = 0;  ///< the first group that is lost, wholly or in part
+  uint64_t last_group = 0;   ///< the last one
+  uint64_t shard_bits = 0;   ///< shards outside of this set have lost nothing here (shard_bit())
 };
 
 struct LogTail {
-  bool closed = false;           ///< the log was closed in order: nothing after it was ever written
+  bool closed = false;           ///< the log was closed properly: nothing was written after its end
   bool torn = false;             ///< something was cut
   uint64_t groups_cut = 0;       ///< sound groups behind the torn one
   uint64_t sync_groups_cut = 0;  ///< cut groups that asked for a sync, as far as their headers can be read
-  std::string path;              ///< of the newest segment; empty if there is none
-  uint64_t offset = 0;           ///< where the log ends in it
+  std::string path;              ///< the newest segment's; empty if there is no segment
+  uint64_t offset = 0;           ///< where the log ends in the newest segment
 };
 
-/// For people who look into a log.
+/// A segment's summary, for people who look into a log.
 struct LogSegmentInfo {
   std::string path;
   uint64_t sequence = 0;
   uint64_t bytes = 0;       ///< of the file
   uint64_t used_bytes = 0;  ///< up to the end of its last group
   uint64_t groups = 0;
-  uint64_t records = 0;  ///< sound ones
+  uint64_t records = 0;  ///< number of sound records
   bool damaged = false;
 };
 
@@ -69,10 +71,10 @@ struct LogProgress {
   uint64_t bytes_total = 0;
 };
 
-/// A shard's state in a durable store outside of the log.
+/// How much of a shard a durable store outside of the log has.
 struct AppliedIndex {
   LogShard shard = 0;
-  uint64_t index = 0;  ///< everything up to it is there; 0: nothing
+  uint64_t index = 0;  ///< the store has all records up to this one; 0: nothing
 };
 
 /// Thread: one at a time.
@@ -80,42 +82,43 @@ class LogRecovery {
  public:
   using Progress = absl::FunctionRef<void(const LogProgress&)>;
 
-  /// Reads and checks every segment; an empty directory is an empty log. Waits for the disk. Syncs the newest segment, so
-  /// that what is found is there to stay. Errors: FAILED_PRECONDITION (a segment of another cluster, node or log, or a
-  /// newer format), what the device says. Damage is not an error here: see damages() and status().
+  /// Reads and checks every segment; an empty directory is an empty log. Waits for the disk. Syncs the newest segment,
+  /// so that the groups found in it are durable. `device` must outlive the result. Errors: FAILED_PRECONDITION (a
+  /// segment of another cluster, node or log, or of another format version); the device's. Damage is not an error here:
+  /// see damages() and status().
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<LogRecovery>> scan(Device& device, const LogIdentity& identity,
                                                                          Progress progress);
 
   [[nodiscard]] std::span<const LogDamage> damages() const { return damages_; }
   [[nodiscard]] const LogTail& tail() const { return tail_; }
 
-  /// Oldest first.
+  /// Summaries of all segments, oldest first.
   [[nodiscard]] std::vector<LogSegmentInfo> segments() const;
 
-  /// The number that the next group gets.
+  /// The number of the next group to be written.
   [[nodiscard]] uint64_t next_group_number() const { return next_group_; }
 
-  /// Where the shards of the log stand, in no order.
+  /// The positions of the log's shards, in no order.
   [[nodiscard]] std::vector<ShardPosition> shards() const;
 
-  /// Index of the shard's next record. If the log is behind what was applied (unsynced records are gone), or does not
-  /// know the shard, Log::start_shard must come first.
+  /// Index of the shard's next record. Log::start_shard must come first if the log does not know the shard, or if the
+  /// log's last index is below the applied one (unsynced records are gone).
   [[nodiscard]] uint64_t next_index(AppliedIndex applied) const;
 
   /// OK, or DATA_LOSS with file and offset if records above the applied index are, or may be, missing.
   [[nodiscard]] absl::Status status(AppliedIndex applied) const;
 
-  /// Records of the shard are, or may be, among what is damaged, applied or not.
+  /// Records of the shard, applied or not, may be in a damaged place.
   [[nodiscard]] bool may_lack_records(LogShard shard) const;
 
-  /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK; other shards are
-  /// passed over, and so are records that a higher epoch replaced: a shard's indices come in order, each once. The views
-  /// are valid during the call. Errors: the device's.
+  /// Visits the kData records above the applied index of each shard in `applied` whose status() is OK. Skips other
+  /// shards, and records that were replaced. So each index of a shard comes once, in order. The views are valid during
+  /// the call of `visit`. Errors: the device's.
   [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
                                     absl::FunctionRef<void(const RecordView&)> visit, Progress progress);
 
-  /// The same, but the views stay valid: after each segment that had records to visit, `keep` is given the memory that they
-  /// point into.
+  /// The same, but the views can be kept: after each segment that was read, `keep` is given the memory that the
+  /// segment's views point into.
   using Keep = absl::FunctionRef<void(SegmentBytes)>;
   [[nodiscard]] absl::Status replay(std::span<const AppliedIndex> applied,
                                     absl::FunctionRef<void(const RecordView&)> visit, Keep keep, Progress progress);
@@ -123,7 +126,7 @@ class LogRecovery {
  private:
   friend class Log;
 
-  /// A record's place in the log: its group's number, and which of the group's sound records, from 1.
+  /// A record's place in the log: its group's number, and its number among the group's sound records, from 1.
   struct Place {
     uint64_t group = 0;
     uint64_t record = 0;
@@ -131,12 +134,12 @@ class LogRecovery {
   };
 
   struct Gap {
-    uint64_t after = 0;   // last index before it
-    uint64_t before = 0;  // first index behind it
-    size_t damage = 0;    // in damages_
+    uint64_t after = 0;   // last index before the gap
+    uint64_t before = 0;  // first index behind the gap
+    size_t damage = 0;    // index in damages_
   };
 
-  /// Records from `index` on that stand before `by` were replaced there.
+  /// Records of index `index` and above that stand before `by` were replaced at `by`.
   struct Replaced {
     Place by;
     uint64_t index = 0;
@@ -145,10 +148,10 @@ class LogRecovery {
   struct Shard {
     uint64_t last_index = 0;
     uint64_t last_epoch = 0;
-    Place start;                     // records up to it do not count
-    std::vector<Replaced> replaced;  // by place, and by index too: what a later one covers is left out
+    Place start;                     // records up to this place do not count
+    std::vector<Replaced> replaced;  // sorted by place and by index: elements that a later one covers are left out
     std::vector<Gap> gaps;
-    size_t proved = 0;  // of damages_, those that are known to have taken nothing or made a gap
+    size_t proved = 0;  // of damages_ the first `proved` took nothing of the shard, or made a gap that is in `gaps`
   };
 
   struct LastRecord {
@@ -161,7 +164,7 @@ class LogRecovery {
     std::string name;
     uint64_t bytes = 0;
     std::optional<SegmentHeader> header;       // nullopt: damaged
-    std::optional<uint64_t> next_first_group;  // nullopt: the newest
+    std::optional<uint64_t> next_first_group;  // nullopt: the newest segment, or the next one's header is not known
     std::vector<LastRecord> last_records;
     bool damaged = false;
     uint64_t used_bytes = 0;
@@ -185,13 +188,13 @@ class LogRecovery {
 
   Device& device_;
   const LogIdentity identity_;
-  std::vector<Segment> segments_;  // by sequence
-  SegmentBytes bytes_;             // of the segment being read
+  std::vector<Segment> segments_;  // sorted by sequence
+  SegmentBytes bytes_;             // contents of the segment being read
   std::vector<LogDamage> damages_;
   LogTail tail_;
   absl::flat_hash_map<LogShard, Shard> shards_;
-  absl::flat_hash_map<LogShard, Place> ended_;  // where shards left last
-  size_t header_proved_ = 0;                    // damages before the newest sound header
+  absl::flat_hash_map<LogShard, Place> ended_;  // where a shard last left the log
+  size_t header_proved_ = 0;                    // number of damages_ before the newest sound header
   uint64_t next_group_ = 1;
   uint64_t bytes_total_ = 0;
 };

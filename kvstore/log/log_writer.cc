@@ -23,8 +23,8 @@
 namespace skua::kv {
 namespace {
 
-/// One thread sleeps until another signals, or until a time; a signal before the wait is not lost. The futex is called
-/// directly: std::atomic has no wait with a time.
+/// Lets one thread sleep until another thread signals or a deadline passes. A signal before the wait is not lost. The
+/// futex is called directly because std::atomic's wait has no deadline.
 class Signal {
  public:
   void raise() {
@@ -33,7 +33,7 @@ class Signal {
 
   void wait() { wait_until(kTimeNever); }
 
-  /// `deadline` is SteadyClock's. May return early.
+  /// `deadline` is a SteadyClock time. May return early.
   void wait_until(TimeNs deadline) {
     const timespec until{.tv_sec = deadline / kSecond, .tv_nsec = deadline % kSecond};
     int expected = kIdle;
@@ -107,7 +107,8 @@ class LogWriter::Impl {
     return absl::OkStatus();
   }
 
-  /// Sequentially consistent, as in await_more(): either this sees the new wake_at_, or the thread sees the records.
+  /// The loads are sequentially consistent, as in await_more(): either this call sees the new wake_at_, or the log's
+  /// thread sees the new records.
   void wake() {
     if (queued_records_.load() >= wake_at_.load()) submitted_.raise();
   }
@@ -159,7 +160,7 @@ class LogWriter::Impl {
   }
 
   bool step() {
-    // Before the ring is looked at: what was submitted before sync() is gathered now, or there is no room for it.
+    // Read before the ring: so records submitted before sync() are gathered now, unless the group is full.
     const bool sync = sync_wanted_.exchange(false, std::memory_order_acq_rel);
     gather();
     if (group_.empty()) return (sync && sync_alone()) || truncate();
@@ -189,7 +190,7 @@ class LogWriter::Impl {
       ask_for_short_slices();
     }
     for (;;) {
-      // Read before the ring: what was submitted before stop() is seen by the gathering that follows.
+      // Read before the ring: so the gathering that follows sees all records submitted before stop().
       const bool last_round = stopping_.load(std::memory_order_acquire);
       if (!last_round) await_more();
       if (step()) continue;
@@ -201,7 +202,8 @@ class LogWriter::Impl {
     if (health_.ok()) health_ = closed;
   }
 
-  /// If the policy expects more to come soon, sleeps until it has, without being woken by each record.
+  /// If the policy expects more records soon, sleeps until they have come or the wait ends. Single records do not wake
+  /// the thread meanwhile.
   void await_more() {
     const int64_t queued = queued_records_.load();
     if (queued <= 0 || left_over_) return;
@@ -215,7 +217,7 @@ class LogWriter::Impl {
     policy_.waited(queued_records_.load());
   }
 
-  /// Takes what is queued, as much as one group holds, into the log's group buffer.
+  /// Moves queued records into the log's group buffer, as many as one group holds.
   void gather() {
     while (group_.size() < options_.group_records_max) {
       LogSubmission next;
@@ -253,7 +255,7 @@ class LogWriter::Impl {
     }
     settle(written);
     if (!absl::IsResourceExhausted(written.status())) return;
-    // No room for all; those that free space may use the reserve.
+    // There was no room for the whole group. Records that free space are tried again alone: they may use the reserve.
     bool any = false;
     for (LogSubmission& one : group_) {
       if (!one.urgent && one.header.kind == RecordKind::kData) continue;
@@ -264,7 +266,7 @@ class LogWriter::Impl {
     if (any) settle(log_->commit());
   }
 
-  /// A failure is the log's health.
+  /// Syncs without a group. A failure shows in the log's health.
   bool sync_alone() {
     const bool synced = log_->sync().ok();
     publish(false);
@@ -298,7 +300,7 @@ class LogWriter::Impl {
       for (const auto& [shard, kept] : kept_) log_->set_kept(shard, kept.index, kept.epoch);
       kept_.clear();
     }
-    (void)log_->recycle();  // a failure is the log's health
+    (void)log_->recycle();  // a failure shows in the log's health
     publish(true);
     return true;
   }
@@ -315,13 +317,13 @@ class LogWriter::Impl {
   const GroupDone on_group_done_;
   const std::unique_ptr<Log> log_;
 
-  // Shared with submitters.
+  // Shared between the log's thread and other threads.
   MpscRing<LogSubmission> ring_;
   Signal submitted_;
   std::atomic<bool> stopping_{false};
   std::atomic<size_t> queued_bytes_{0};
-  std::atomic<int64_t> queued_records_{0};  // may be behind the ring, and below 0, for a moment
-  std::atomic<int64_t> wake_at_{1};         // so many wake the thread
+  std::atomic<int64_t> queued_records_{0};  // may lag behind the ring, and be below 0, for a moment
+  std::atomic<int64_t> wake_at_{1};         // this many queued records wake the thread
   std::atomic<bool> has_durable_{false};
   std::atomic<bool> sync_wanted_{false};
   mutable std::mutex mutex_;
@@ -335,7 +337,7 @@ class LogWriter::Impl {
   LogCounters counters_;
   std::vector<AppliedIndex> pins_;
 
-  // The thread's.
+  // Used by the log's thread only.
   std::vector<LogSubmission> group_;
   std::optional<LogSubmission> left_over_;
   const SteadyClock clock_;

@@ -1,15 +1,17 @@
 // Drives a Log on a thread of its own, so that no submitter waits for a disk.
 //
-//    workers --submit--> bounded ring --take what is there--> append.. commit --> on_group_done (once per group)
-//                          ^                                     |
-//                          +----- the next gather here while the disk syncs these
+//    workers --submit--> bounded ring --take all records--> append.. commit --> on_group_done (once per group)
+//                          ^                                   |
+//                          +----- new records gather here while the disk syncs the group
 //
-// Group commit: a group is what gathered while the last one was written; a lone record on an idle thread is written at once.
-// Where those who were just answered write again at once, the thread waits for them a moment (gather_policy.h).
+// Group commit: a group has the records that gathered while the last group was written. A lone record is written at
+// once if the thread is idle. If clients write again as soon as they are answered, the thread waits for them a moment
+// (gather_policy.h).
 //
-// Order: what one thread submits of a shard is written in that order. When a record of a shard is refused (disk full, a
-// wrong index), the ones of that shard submitted after it do not follow any more and are refused too (FAILED_PRECONDITION):
-// the owner waits for its outstanding ones and numbers again from the last that was written.
+// Order: the records of a shard that one thread submits are written in that order. When a record is refused (disk full,
+// a wrong index), the shard's records submitted after it have a gap before them and are refused, too
+// (FAILED_PRECONDITION). The owner then waits until its outstanding records are reported, and numbers again from the
+// last written record.
 #ifndef SKUA_KVSTORE_LOG_LOG_WRITER_H_
 #define SKUA_KVSTORE_LOG_LOG_WRITER_H_
 
@@ -26,68 +28,73 @@
 
 namespace skua::kv {
 
-/// A record to be written, and what became of it.
+/// A record to be written, and its outcome.
 struct LogSubmission {
-  RecordHeader header;                ///< kind: kData, kShardStart (index: where it goes on) or kShardEnd
-  std::array<ByteSpan, 3> payload{};  ///< written one after the other; valid until the group is done
+  RecordHeader header;                ///< kData, kShardStart (the shard goes on behind `index`) or kShardEnd
+  std::array<ByteSpan, 3> payload{};  ///< pieces, written one after the other; valid until the group is done
   bool urgent = false;                ///< may use the reserve of segments (log.h)
-  void* context = nullptr;            ///< the submitter's
+  void* context = nullptr;            ///< for the submitter; not read here
 
-  absl::Status outcome{};                     ///< of append or commit
+  absl::Status outcome{};                     ///< why append or commit failed, or OK
   Durability achieved = Durability::kMemory;  ///< if OK
 };
 
 class LogWriter {
  public:
-  /// All submissions of a group, outcomes filled in, on the log's thread. The span is valid during the call. Must not
-  /// block and must not call back into the LogWriter. If one of them achieved kSync, so did all that were written before; an
-  /// empty group says no more than that.
+  /// Called on the log's thread with all submissions of a group and their outcomes. The span is valid during the call.
+  /// The function must not block and must not call the LogWriter. If a record of the group achieved kSync, so did all
+  /// records that were written before. An empty group means that all records written so far achieved kSync.
   using GroupDone = std::function<void(std::span<const LogSubmission> group)>;
 
   struct Options {
     size_t queue_records_max = 4096;            ///< rounded up to a power of two
-    size_t queue_bytes_max = size_t{64} << 20;  ///< of payload, waiting or being written
+    size_t queue_bytes_max = size_t{64} << 20;  ///< payload bytes that wait or are being written
     size_t group_records_max = 1024;
-    bool own_thread = true;  ///< false: somebody steps it (simulations)
+    bool own_thread = true;  ///< false: the owner calls step() (simulations)
   };
 
-  /// Starts the thread, if it is to have one.
+  /// Starts the thread if own_thread is set.
   LogWriter(std::unique_ptr<Log> log, const Options& options, GroupDone on_group_done);
-  /// stop()s.
+  /// Calls stop().
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  /// Queues a record. Never waits, takes no lock. Errors: RESOURCE_EXHAUSTED naming the limit that the queue has reached,
-  /// UNAVAILABLE after stop(); then on_group_done will not tell of it. Thread: any, but not while stop() runs.
-  /// With Wake::kLater a thread that sleeps goes on sleeping until wake(): whoever submits a burst wakes it once, when what
-  /// should go first (messages to peers whose logs do the same work) has gone.
+  /// Queues a record. Never waits and takes no lock. Errors: RESOURCE_EXHAUSTED, which names the limit that the queue
+  /// has reached; UNAVAILABLE after stop(). A record that was refused here is not reported to on_group_done. Thread:
+  /// any, but not while stop() runs. With Wake::kLater a sleeping log thread is not woken before wake(). So a caller
+  /// that submits a burst wakes the thread once, and may first send what should go out earlier: messages to peers,
+  /// whose logs do the same work.
   enum class Wake : uint8_t { kNow, kLater };
   [[nodiscard]] absl::Status submit(LogSubmission submission, Wake wake = Wake::kNow);
   void wake();
 
-  /// What was submitted so far gets synced, with the groups that it is in or without one; on_group_done tells. Thread: any.
+  /// Makes all records submitted so far durable, also if no record asks for a sync. on_group_done reports it. Thread:
+  /// any.
   void sync();
 
-  /// Of one record. What is larger is refused by submit(), or comes back as INVALID_ARGUMENT. Thread: any.
+  /// The most payload bytes of one record. A larger record is refused by submit(), or its outcome is INVALID_ARGUMENT.
+  /// Thread: any.
   [[nodiscard]] size_t payload_bytes_max() const;
 
-  /// The shard's records up to `index` are durable elsewhere: segments may go. Takes a lock for a moment. Thread: any.
+  /// The shard's records up to `index` are durable elsewhere, so the log needs them no longer. Takes a lock for a
+  /// moment. Thread: any.
   void set_durable(LogShard shard, uint64_t index);
-  /// Log::set_kept(); `epoch` is that of the last record submitted. Thread: the one that submits what is of the shard.
+  /// As Log::set_kept(). `epoch` is the epoch of the shard's last submitted record. Thread: the one that submits the
+  /// shard's records.
   void set_kept(LogShard shard, uint64_t index, uint64_t epoch);
 
-  /// Writes what is queued, reports it, closes the log and ends the thread. A second call does nothing.
+  /// Writes and reports the queued records, closes the log and ends the thread. A second call does nothing.
   void stop();
 
-  /// Without own_thread: one round of what the thread does. False: it would sleep now.
+  /// Without own_thread: does one round of the thread's work. False: there was nothing to do.
   bool step();
 
-  // Thread: any; as after the last group.
-  /// OK, or why everything is refused.
+  // The following show the state after the last group. Thread: any.
+  /// OK, or the error with which the log refuses every call.
   [[nodiscard]] absl::Status health() const;
   [[nodiscard]] LogCounters counters() const;
-  /// Log::pins().
+  /// As Log::pins().
   [[nodiscard]] std::vector<AppliedIndex> pins() const;
 
  private:

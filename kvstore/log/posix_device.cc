@@ -84,7 +84,7 @@ class PosixFile final : public LogFile {
 
   absl::Status sync() override {
     if (read_only_) return absl::OkStatus();
-    // Not again after EINTR: fdatasync does not report it on Linux, and a failed sync is never repeated.
+    // No retry after EINTR: Linux's fdatasync does not report it, and a failed sync must not be repeated (log.h).
     return ::fdatasync(fd_.get()) == 0 ? absl::OkStatus() : errno_status(errno, "fdatasync", path_);
   }
 
@@ -105,7 +105,8 @@ class PosixFile final : public LogFile {
   [[nodiscard]] uint64_t size() const override { return size_; }
 
  private:
-  /// What O_DIRECT asks for, where a disk's sectors are not larger; else the kernel refuses, and the file goes on without.
+  /// The alignment that O_DIRECT asks for on disks with sectors of kSectorBytes. With larger sectors the kernel may
+  /// refuse the write; the file then goes on without O_DIRECT.
   static bool is_aligned(uint64_t offset, ByteSpan bytes) {
     const auto address = reinterpret_cast<uintptr_t>(bytes.data());
     return (offset | bytes.size() | address) % kSectorBytes == 0;
@@ -165,7 +166,7 @@ class PosixDevice final : public Device {
       return errno_status(errno, "rename", absl::StrCat(path_of(from), " to ", to));
     }
     const absl::Status synced = sync_directory();
-    // RESOURCE_EXHAUSTED would say that nothing was renamed.
+    // INTERNAL instead, because RESOURCE_EXHAUSTED would mean that nothing was renamed.
     return absl::IsResourceExhausted(synced) ? absl::InternalError(synced.message()) : synced;
   }
 
@@ -179,7 +180,7 @@ class PosixDevice final : public Device {
     DIR* stream = ::opendir(directory_.c_str());
     if (stream == nullptr) return errno_status(errno, "list", directory_);
     std::vector<std::string> names;
-    // Another stream's readdir does not disturb this one.
+    // readdir is safe here: no other thread uses this stream.
     while (const dirent* entry = ::readdir(stream)) {  // NOLINT(concurrency-mt-unsafe)
       struct stat about {};
       if (::fstatat(fd_.get(), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) continue;
@@ -218,7 +219,7 @@ class PosixDevice final : public Device {
 
   std::unique_ptr<LogFile> file(Descriptor fd, const std::string& name, uint64_t bytes) {
     const bool direct = !options_.read_only && (options_.io == LogIo::kDirect || options_.io == LogIo::kIoUring);
-    // Not every file system has it.
+    // The open fails on file systems without O_DIRECT; the descriptor is then -1.
     Descriptor direct_fd(direct ? ::openat(fd_.get(), name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC) : -1);
     return std::make_unique<PosixFile>(std::move(fd), std::move(direct_fd), path_of(name), bytes, options_, ring_);
   }

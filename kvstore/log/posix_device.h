@@ -1,8 +1,8 @@
 // A directory of a Linux file system as a Device.
 //
-// Durable writes go as durable_write.h says, past the page cache where they can; buffered writes and reads go through it.
-// The kernel keeps the two views of a file the same: a direct write first waits for dirty pages of its range to be written,
-// and drops them.
+// Durable writes use one of the ways in durable_write.h: past the page cache where the file system allows it. Buffered
+// writes and reads use the page cache. The kernel keeps both consistent: a direct write first waits until the dirty
+// pages of its range are written, and drops these pages.
 #ifndef SKUA_KVSTORE_LOG_POSIX_DEVICE_H_
 #define SKUA_KVSTORE_LOG_POSIX_DEVICE_H_
 
@@ -17,11 +17,11 @@ namespace skua::kv {
 
 struct PosixDeviceOptions {
   LogIo io = LogIo::kAuto;
-  bool read_only = false;  ///< nothing is made, changed or synced; what would is FAILED_PRECONDITION
+  bool read_only = false;  ///< calls that make or change files fail with FAILED_PRECONDITION; sync() does nothing
 };
 
-/// Makes `directory` if it is missing (its parent must exist) and it is not to be read only. Errors as device.h lists them, and
-/// FAILED_PRECONDITION where io_uring is asked for and cannot be used.
+/// Opens `directory`. If it is missing it is made, unless `read_only` is set; its parent must exist. Errors: as
+/// device.h lists them, and FAILED_PRECONDITION if io_uring was asked for and cannot be used.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Device>> open_posix_device(const std::string& directory,
                                                                         const PosixDeviceOptions& options = {});
 

@@ -116,7 +116,7 @@ std::optional<GroupHeader> decode_group_header(ByteSpan bytes, uint32_t seed) {
 bool resembles_group(ByteSpan bytes, uint32_t seed, uint64_t number) {
   if (bytes.size() < kGroupHeaderBytes) return false;
   if (load_le<uint64_t>(bytes.data() + kGroupNumberAt) == number) return true;
-  // The number itself may be what is damaged.
+  // Perhaps only the number is damaged: then the header is sound with the right number.
   std::array<std::byte, kGroupHeaderBytes> copy;
   std::copy_n(bytes.begin(), copy.size(), copy.begin());
   store_le(copy.data() + kGroupNumberAt, number);

@@ -17,7 +17,8 @@ constexpr std::string_view kSegmentSuffix = ".log";
 constexpr std::string_view kSparePrefix = "spare-";
 constexpr size_t kNameDigits = 16;
 
-/// Only names that are written here: what else stands for the same number would be opened by another name than it has.
+/// Accepts only names as this file writes them. Another spelling of the same number would be opened by a name that the
+/// file does not have.
 std::optional<uint64_t> parse_name(std::string_view name, std::string_view prefix, std::string_view suffix) {
   if (name.size() != prefix.size() + kNameDigits + suffix.size()) return std::nullopt;
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
@@ -143,7 +144,8 @@ SegmentReader::Event SegmentReader::next() {
   return take_group(*header);
 }
 
-/// `header`: the group's own if that is sound and its records are not, else null.
+/// Decides between damage and the torn tail. `header` is the group's header if that is sound but the group's records
+/// are not; else null.
 SegmentReader::Event SegmentReader::bad_place(const GroupHeader* header) {
   const std::vector<Found> later = headers_after(offset_);
   uint64_t synced = next_first_group_ ? *next_first_group_ - 1 : 0;

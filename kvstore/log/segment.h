@@ -1,7 +1,7 @@
 // A segment: a file of fixed size that holds a header and then groups.
 //
 //    segment-<sequence>.log
-//    | header: who, which, first group, where each shard stands | group | group | ... | zeros or the file's former life |
+//    | header: identity, sequence, first group, shard positions | group | group | ... | zeros, or former contents |
 //    0                                                          a multiple of 4096
 //
 // Header (little endian):
@@ -14,11 +14,12 @@
 //    40 16 bytes node id
 //
 // A file gets its segment name only when its header is durable, and a segment is synced before the next one is made. So
-// in every segment but the newest each group below the next segment's first one was durable: whatever is bad there is
-// damage. In the newest a group is known to have been durable if a later sound group's synced number says so; the first bad
-// one that nobody vouches for is the torn tail. The groups behind it, sound or not, were not promised to anybody.
+// in an older segment every group with a number below the next segment's first group was durable: a bad group there
+// means damage. In the newest segment a group is known to have been durable if the synced number of a later sound group
+// says so. The first bad group without this proof is the torn tail. No group behind the torn tail was reported as
+// durable.
 //
-// After a restart the log goes on in a new segment and never behind a torn tail, so a sequence number has one history.
+// After a restart the log goes on in a new segment, never behind a torn tail. So each sequence number is used once.
 #ifndef SKUA_KVSTORE_LOG_SEGMENT_H_
 #define SKUA_KVSTORE_LOG_SEGMENT_H_
 
@@ -40,16 +41,16 @@
 
 namespace skua::kv {
 
-/// Bits of shards that damage may have taken something from: nobody can tell, so all.
+/// Shard bits of damage that may have taken records of any shard.
 inline constexpr uint64_t kAllShards = ~uint64_t{0};
 
 inline constexpr uint32_t kLogFormatVersion = 1;
 inline constexpr size_t kSegmentHeaderFixedBytes = 88;
 inline constexpr size_t kSegmentHeaderShardBytes = 24;
-/// Shards with records in one log.
+/// The most shards that one log holds.
 inline constexpr size_t kLogShardsMax = 16384;
 
-/// Whose log this is: a file of another cluster, node or worker is refused.
+/// Which log a segment belongs to. Recovery refuses segments of another cluster, node or log.
 struct LogIdentity {
   std::array<std::byte, 16> cluster_id{};
   std::array<std::byte, 16> node_id{};
@@ -71,7 +72,7 @@ struct SegmentHeader {
   uint64_t sequence = 0;
   uint64_t first_group = 0;
   uint64_t segment_bytes = 0;
-  std::vector<ShardPosition> shards;  ///< every shard of the log, as it stood when the segment was made
+  std::vector<ShardPosition> shards;  ///< the position of every shard of the log when the segment was made
 
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
@@ -81,62 +82,63 @@ struct SegmentHeader {
 [[nodiscard]] std::string spare_name(uint64_t number);
 [[nodiscard]] std::optional<uint64_t> parse_spare_name(std::string_view name);
 
-/// What checksums of this segment start from. Differs between segments whose sequences differ in the low 32 bits.
+/// The seed of the segment's checksums. Segments whose sequences differ in the low 32 bits have different seeds.
 [[nodiscard]] uint32_t segment_seed(const LogIdentity& identity, uint64_t sequence);
 
-/// Where the first group of a segment with a header of this many shards begins.
+/// Offset of the first group in a segment whose header names `shards` shards.
 [[nodiscard]] constexpr uint64_t segment_data_offset(size_t shards) {
   return round_up(kSegmentHeaderFixedBytes + shards * kSegmentHeaderShardBytes, kPageBytes);
 }
 
-/// segment_data_offset() bytes, zeros at the end.
+/// Replaces `out` by the encoded header, padded with zeros to segment_data_offset().
 void encode_segment_header(const SegmentHeader& header, std::vector<std::byte>& out);
 
-/// The header that a segment's bytes begin with. DATA_LOSS if it is damaged, FAILED_PRECONDITION if its format is newer.
+/// The header at the beginning of `bytes`. DATA_LOSS if it is damaged, FAILED_PRECONDITION if it has another format
+/// version.
 [[nodiscard]] absl::StatusOr<SegmentHeader> decode_segment_header(ByteSpan bytes);
 
-/// Walks through a segment's groups in order, telling damage from the end. See the head of this file.
+/// Walks through a segment's groups in order and tells damage from the log's end (see the head of this file).
 class SegmentReader {
  public:
   enum class Event : uint8_t {
-    kGroup,   ///< group(): its records are to be visited; if damaged(), the last ones are missing
-    kDamage,  ///< nothing of groups first_lost() to last_lost() can be read
-    kEnd,
+    kGroup,   ///< group() was found: visit_records() visits its records. If damaged(), the last records are missing
+    kDamage,  ///< groups first_lost() to last_lost() cannot be read
+    kEnd,     ///< there are no more groups
   };
 
-  /// `segment` is the whole file and outlives the reader. `next_first_group`: the next segment's first group; nullopt
-  /// for the newest segment.
+  /// `segment` is the whole file; it must outlive the reader. `next_first_group` is the number of the next segment's
+  /// first group, or nullopt if that number is not known: for the newest segment, and before a lost header.
   SegmentReader(ByteSpan segment, const SegmentHeader& header, std::optional<uint64_t> next_first_group);
 
   Event next();
 
-  /// kGroup: its header.
+  /// After kGroup: the group's header.
   [[nodiscard]] const GroupHeader& group() const { return group_; }
-  /// kGroup: the group's bytes, header included.
+  /// After kGroup: the group's bytes, header included.
   [[nodiscard]] ByteSpan group_bytes() const { return segment_.subspan(offset_, group_.bytes); }
-  /// kGroup: it was durable, yet not all of it can be read.
+  /// After kGroup: the group was durable, but not all of it can be read. After kDamage: true.
   [[nodiscard]] bool damaged() const { return damaged_; }
-  /// kGroup, kDamage: where it begins in the file. kEnd: where the end was found.
+  /// Offset in the file: of the group (kGroup), of the damage (kDamage), or of the end (kEnd).
   [[nodiscard]] uint64_t offset() const { return offset_; }
-  /// kDamage.
+  /// If damaged(): the first and the last number of the groups that are lost, wholly or in part.
   [[nodiscard]] uint64_t first_lost() const { return first_lost_; }
   [[nodiscard]] uint64_t last_lost() const { return last_lost_; }
-  /// Damage: shards that are not in this set have lost nothing.
+  /// If damaged(): shards outside of this set have lost nothing here.
   [[nodiscard]] uint64_t lost_shard_bits() const { return lost_shard_bits_; }
 
-  /// Calls `visit` for each record of the present group, in order, up to the first damaged one.
+  /// After kGroup: calls `visit` for the group's records, in order, up to the first damaged record.
   void visit_records(absl::FunctionRef<void(const RecordView&)> visit) const;
 
   // After kEnd of the newest segment.
-  /// Number that the next group written gets.
+  /// The number of the next group to be written.
   [[nodiscard]] uint64_t next_group() const { return expected_; }
-  /// Something was cut: at the end lies what looks like a torn group, or sound groups behind it.
+  /// Something was cut: a torn group, or sound groups behind a torn group, lies at the end.
   [[nodiscard]] bool torn() const { return torn_; }
-  /// Sound groups behind the cut: written, but never known to be durable.
+  /// Number of sound groups behind the cut. They were written, but nothing proves that they were durable.
   [[nodiscard]] uint64_t groups_cut() const { return groups_cut_; }
-  /// Of these, those whose writer had asked for a sync.
+  /// Number of cut groups whose writer had asked for a sync, as far as their headers can be read.
   [[nodiscard]] uint64_t sync_groups_cut() const { return sync_groups_cut_; }
-  /// The log was closed in order.
+  /// The log was closed properly: its last group has GroupHeader::kClosed.
   [[nodiscard]] bool closed() const { return closed_; }
 
  private:

@@ -25,7 +25,7 @@ void SegmentBytes::resize_for_overwrite(size_t size) {
     memory_.reset();
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(unit, capacity_)));
     SKUA_CHECK(memory_ != nullptr, "no memory to read a log's segment");
-    // Where there are none, small pages do.
+    // If the system has no huge pages, small pages are used.
     if (unit == kHugePageBytes) (void)::madvise(memory_.get(), capacity_, MADV_HUGEPAGE);
   }
   size_ = size;

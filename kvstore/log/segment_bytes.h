@@ -1,5 +1,5 @@
-// A segment's contents in memory: huge pages where the system has them, and not filled with anything first. Recovery looks at
-// keys and values all over it in sorted order, which small pages make slow.
+// Memory for a segment's contents. It uses huge pages where the system has them, because recovery reads keys and values
+// in sorted order, all over the segment, and that is slow with small pages. The memory is not initialized.
 #ifndef SKUA_KVSTORE_LOG_SEGMENT_BYTES_H_
 #define SKUA_KVSTORE_LOG_SEGMENT_BYTES_H_
 
@@ -13,7 +13,7 @@ namespace skua::kv {
 
 class SegmentBytes {
  public:
-  /// Room for `size` bytes, of any value; what was there is lost.
+  /// Makes room for `size` bytes of any value. The former contents are lost.
   void resize_for_overwrite(size_t size);
   void shrink(size_t size) { size_ = std::min(size, size_); }
   [[nodiscard]] MutableByteSpan span() { return {memory_.get(), size_}; }

@@ -24,7 +24,7 @@ absl::Status SegmentPool::open(bool keep, size_t spares) {
   }
   while (names_.size() < spares) {
     auto spare = create(Device::Fill::kZeros);
-    if (absl::IsResourceExhausted(spare.status())) break;  // the log says so when it needs one
+    if (absl::IsResourceExhausted(spare.status())) break;  // take() will report it when the log needs a spare
     if (!spare.ok()) return spare.status();
     names_.push_back(std::move(spare->name));
   }

@@ -1,8 +1,9 @@
-// Spare segment files: what truncation gives back and rotation takes.
+// Spare segment files. Truncation gives files back to the pool, and rotation takes files from it.
 //
-// Some are held in reserve for writes that free space (deletes, truncation of shards), so that a full disk can be emptied
-// again. Spares made when the log opens are written with zeros: a write into them changes no metadata, so its sync is
-// cheaper. One made in a hurry is only reserved.
+// Some spares are a reserve for writes that free space (deletes, truncation of shards), so that a full disk can be
+// emptied again. Spares made when the log opens are filled with zeros: a write into such a file changes no metadata, so
+// its sync is cheaper. For a spare that is made during rotation the disk space is only reserved, because filling would
+// take long.
 #ifndef SKUA_KVSTORE_LOG_SEGMENT_POOL_H_
 #define SKUA_KVSTORE_LOG_SEGMENT_POOL_H_
 
@@ -23,8 +24,8 @@ class SegmentPool {
  public:
   struct Options {
     uint64_t segment_bytes = 0;
-    size_t reserve = 0;     ///< spares that only privileged takers get
-    size_t spares_max = 0;  ///< more are removed
+    size_t reserve = 0;     ///< number of spares that only privileged callers get
+    size_t spares_max = 0;  ///< the pool keeps at most this many spares and removes further files
   };
 
   struct Spare {
@@ -34,18 +35,21 @@ class SegmentPool {
 
   SegmentPool(Device& device, const Options& options) : device_(device), options_(options) {}
 
-  /// Takes over the directory's spare files of the right size, removes others, and fills up to `spares` as far as there
-  /// is space. `keep` false: removes all it finds first (spares of an unknown former life).
+  /// Takes over the directory's spare files that have the right size, up to spares_max, and removes the other spare
+  /// files. Then makes new ones until there are `spares` or the disk is full. With `keep` false all spare files that
+  /// were found are removed: nobody knows which records they still hold. Errors: the device's.
   [[nodiscard]] absl::Status open(bool keep, size_t spares);
 
-  /// A spare file. `privileged`: the reserve too. RESOURCE_EXHAUSTED if there is none and no space for one;
-  /// `may_create` false: only what is there.
+  /// Takes a spare file, which the caller owns from then on. `privileged` allows the reserve, too. If no spare above
+  /// the reserve is left and `may_create` is true, a file is made. RESOURCE_EXHAUSTED: there is no spare for this
+  /// caller, and none may be made or the disk is full. Other errors: the device's.
   [[nodiscard]] absl::StatusOr<Spare> take(bool privileged, bool may_create);
 
-  /// Gives a spare back unused.
+  /// Gives back a spare that was not used.
   void put_back(Spare spare) { names_.push_back(std::move(spare.name)); }
 
-  /// Makes the file named `name`, `bytes` long, a spare or removes it.
+  /// Renames the file `name`, of `bytes` bytes, to a spare. Removes it if its size is not segment_bytes or if the pool
+  /// has spares_max spares. Errors: the device's.
   [[nodiscard]] absl::Status recycle(const std::string& name, uint64_t bytes);
 
   [[nodiscard]] size_t spares() const { return names_.size(); }

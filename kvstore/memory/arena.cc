@@ -11,7 +11,7 @@
 namespace skua::kv {
 namespace {
 
-/// What rpc::Arena rounds a mapping up to.
+/// rpc::Arena rounds mappings up to multiples of this.
 constexpr size_t kMappingGranule = size_t{2} << 20;
 
 size_t mapping_bytes(size_t bytes) {
@@ -133,7 +133,7 @@ void ItemArena::claim(size_t first, size_t slots) {
     if (region.state != State::kFree) continue;
     take_free(region);
     region.state = State::kRunTail;
-    region.run_head = region.number;  // evictable() of itself is false: nobody finds it
+    region.run_head = region.number;  // it is its own head and not kSealed, so find_evictable_run() skips it
   }
 }
 
@@ -168,7 +168,8 @@ void ItemArena::seal(Region& region) {
 
 void ItemArena::add_dirty_segment(Region& region) {
   SKUA_CHECK(region.state == State::kOpen || region.state == State::kSealed, "a region that may go has a new write");
-  if (region.dirty_segments++ == 0 && region.state == State::kSealed) --clean_count_;  // a batch's
+  // The region may be sealed: a batch marks its items dirty after all of them were written.
+  if (region.dirty_segments++ == 0 && region.state == State::kSealed) --clean_count_;
 }
 
 void ItemArena::remove_dirty_segment(Region& region) {

@@ -1,4 +1,4 @@
-// Memory that items lie in: one slab, cut into regions, that is registered with the transports once.
+// The memory that holds the items: one slab, registered with the transports once and divided into regions.
 //
 //    slot      0         1         2         3         4         5         6         7
 //          +---------+---------+---------+---------+---------+---------+---------+---------+
@@ -12,14 +12,16 @@
 //                   appended to    full               its items leave the   only if somebody still reads it
 //                                                     index one by one
 //
-// Only a sealed region without dirty segments (writes that the durable tier does not have) and without pins becomes a
-// victim; a pin that comes while it is scanned keeps it condemned. So nothing is overwritten that a reader holds.
+// Only a sealed region without pins and without dirty segments (writes that the durable tier does not have) becomes a
+// victim. A region that is pinned while it is scanned becomes condemned, and is not free before its pins are gone. So
+// nothing is overwritten that a reader holds.
 //
-// Pins are counted where they are cheap: taken ones by the owner's thread, in a plain counter; returned ones by the
-// owner's thread in another, by all other threads (a transport's completion) in an atomic one on a line of its own. The
-// region is unpinned when as many were returned as were taken.
+// Pins are counted in three counters. The owner's thread counts the pins that it takes and those that it returns in
+// plain counters. Other threads (a transport's completion) count the pins that they return in an atomic counter on a
+// cache line of its own. The region is unpinned when as many pins were returned as were taken.
 //
-// Small regions come from the lowest free slot, runs from the highest, so that long runs stay possible.
+// Single regions are taken from the lowest free slot, runs from the highest free slots, so that long runs stay
+// possible.
 #ifndef SKUA_KVSTORE_MEMORY_ARENA_H_
 #define SKUA_KVSTORE_MEMORY_ARENA_H_
 
@@ -41,12 +43,12 @@ namespace skua::kv {
 class ItemArena {
  public:
   struct Options {
-    /// Rounded down to whole regions; at least kRegionsMin of them.
+    /// Rounded down to whole regions; must hold at least kRegionsMin of them.
     size_t bytes = 0;
     /// A power of two.
     size_t region_bytes = size_t{2} << 20;
     bool try_huge_pages = true;
-    /// Called for the slab, once; see rpc/memory/arena.h.
+    /// Called once each, for the whole slab; see rpc/memory/arena.h.
     rpc::Arena::OnMap on_map = nullptr;
     rpc::Arena::OnUnmap on_unmap = nullptr;
   };
@@ -55,15 +57,15 @@ class ItemArena {
 
   enum class State : uint8_t { kFree, kOpen, kSealed, kScanning, kCondemned, kRunTail };
 
-  /// Fields are the owner's thread's, but for `returned_elsewhere`.
+  /// All fields belong to the owner's thread, except `returned_elsewhere`.
   struct alignas(64) Region {
     uint64_t pins_taken = 0;
     uint64_t pins_returned_here = 0;
     const void* owner_mark = nullptr;
-    size_t* pinned_slots = nullptr;  ///< the arena's
-    uint32_t number = 0;             ///< of its (first) slot
+    size_t* pinned_slots = nullptr;  ///< the arena's pinned_slots_
+    uint32_t number = 0;             ///< number of the region's (first) slot
     uint32_t slots = 1;              ///< more than one: a run
-    uint32_t run_head = 0;           ///< kRunTail: number of the run's first slot
+    uint32_t run_head = 0;           ///< kRunTail: number of the run's first slot; of a claimed slot its own number
     uint32_t used_bytes = 0;
     uint32_t live_items = 0;
     uint32_t dirty_segments = 0;
@@ -71,14 +73,14 @@ class ItemArena {
     alignas(64) std::atomic<uint64_t> returned_elsewhere{0};
   };
 
-  /// INVALID_ARGUMENT for too few regions; RESOURCE_EXHAUSTED if the memory cannot be had; what on_map says.
+  /// Errors: INVALID_ARGUMENT for too few regions; RESOURCE_EXHAUSTED if the memory cannot be mapped; on_map's errors.
   static absl::StatusOr<std::unique_ptr<ItemArena>> create(Options options);
-  /// Every pin must have been returned (checked).
+  /// All pins must have been returned (checked).
   ~ItemArena();
   ItemArena(const ItemArena&) = delete;
   ItemArena& operator=(const ItemArena&) = delete;
 
-  /// From now on pins returned on this thread cost no atomic operation. Before the first pin.
+  /// Makes this thread the owner's: pins that it returns cost no atomic operation. Call it before the first pin.
   void bind_to_this_thread();
 
   // -- Items
@@ -90,7 +92,7 @@ class ItemArena {
   [[nodiscard]] ItemPlace place_of(const Item* item) const {
     return static_cast<size_t>(item->start() - base_) / kItemAlignment + 1;
   }
-  /// Of an item, by where it begins.
+  /// The region of the item that begins at `place`.
   [[nodiscard]] Region& region_of(ItemPlace place) const {
     return regions_[((place - 1) * kItemAlignment) >> region_shift_];
   }
@@ -106,29 +108,31 @@ class ItemArena {
   [[nodiscard]] Region& region(size_t number) const { return regions_[number]; }
   /// Sealed regions without dirty segments; they may be pinned.
   [[nodiscard]] size_t clean_regions() const { return clean_count_; }
-  /// Bytes of slots that were ever opened.
+  /// Bytes of all slots that were ever taken from the free ones.
   [[nodiscard]] size_t touched_bytes() const { return touched_count_ << region_shift_; }
 
-  /// Null if no slot is free.
+  /// Opens the lowest free region. Null if no slot is free.
   [[nodiscard]] Region* open_region();
-  /// A run of free slots, open; null if there is none.
+  /// Opens a run of `slots` free neighbouring slots. Null if there is none.
   [[nodiscard]] Region* open_run(size_t slots);
-  /// Takes slots that claim() took out of the free ones.
+  /// Opens a run of slots that are all claimed (checked).
   [[nodiscard]] Region* open_claimed_run(size_t first, size_t slots);
-  /// Where `slots` neighbours are free or could be evicted now; the highest such place.
+  /// The highest run of `slots` neighbouring slots that are free or can be evicted now: its first slot.
   [[nodiscard]] std::optional<size_t> find_evictable_run(size_t slots) const;
-  /// Keeps the free ones of these slots from being opened.
+  /// Takes those of these slots that are free, so that no other call opens them.
   void claim(size_t first, size_t slots);
 
   void seal(Region& region);
   void add_dirty_segment(Region& region);
   void remove_dirty_segment(Region& region);
 
-  /// CLOCK: the next region that may be evicted, looking at up to `steps_max` slots; now kScanning. Null: none found.
+  /// Finds the next region that may be evicted, as the CLOCK algorithm does, and makes it kScanning. Looks at up to
+  /// `steps_max` slots. Null if none of them may be evicted.
   [[nodiscard]] Region* next_victim(size_t steps_max);
-  /// The region may be evicted: it becomes kScanning.
+  /// Makes a region kScanning that may be evicted.
   void begin_scan(Region& region);
-  /// A scanned region holds no live item any more: it is free, now or when it is unpinned.
+  /// A scanned region has no live item any more. It becomes free: at once, or when its pins are gone and
+  /// collect_condemned() is called.
   void retire(Region& region);
   /// Frees the condemned regions whose pins are gone.
   void collect_condemned();
@@ -138,7 +142,7 @@ class ItemArena {
   void pin(Region& region) {
     if (region.pins_taken++ == region.pins_returned_here) pinned_slots_ += region.slots;
   }
-  /// Thread: any.
+  /// Returns a pin of the Region that `region_pointer` points to. Thread: any.
   static void unpin(void* region_pointer) {
     auto* region = static_cast<Region*>(region_pointer);
     if (region->owner_mark == this_thread_mark()) {
@@ -147,13 +151,13 @@ class ItemArena {
       region->returned_elsewhere.fetch_add(1, std::memory_order_release);
     }
   }
-  /// An upper bound: other threads may be returning pins.
+  /// The number of pins. An upper bound, since other threads may be returning pins. Thread: the owner's.
   [[nodiscard]] static uint64_t pins(const Region& region) {
     return region.pins_taken - region.pins_returned_here - region.returned_elsewhere.load(std::memory_order_acquire);
   }
 
-  /// More than half of all slots are pinned. Whoever takes pins for long, for somebody outside above all, copies
-  /// instead: what is pinned cannot be evicted, and writes wait for room.
+  /// More than half of all slots are pinned. Callers that would hold a pin for long, above all for a peer, must then
+  /// copy the value instead: pinned regions cannot be evicted, and writes would wait for room.
   [[nodiscard]] bool is_pinned_much() {
     if (pinned_slots_ <= region_count_ / 2) [[likely]]
       return false;
@@ -164,7 +168,7 @@ class ItemArena {
   }
 
  private:
-  /// Other threads' returns are counted once in so many questions.
+  /// While much is pinned, is_pinned_much() counts the pins that other threads returned once in this many calls.
   static constexpr uint32_t kAsksPerCount = 256;
 
   explicit ItemArena(Options options);
@@ -183,7 +187,7 @@ class ItemArena {
   size_t free_count_ = 0;
   size_t clean_count_ = 0;
   size_t touched_count_ = 0;
-  /// Slots of regions with pins, but for pins that other threads returned and that count_returns() has not seen yet.
+  /// Slots of regions with pins. Pins that other threads returned count as taken until count_returns() sees them.
   size_t pinned_slots_ = 0;
   uint32_t asked_while_pinned_ = 0;
   size_t lowest_free_hint_ = 0;

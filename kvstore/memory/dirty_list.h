@@ -1,9 +1,11 @@
-// Which regions hold writes of a shard that the durable tier does not have yet, in the order of their versions.
+// The regions that hold a shard's writes which the durable tier does not have yet, in the order of the writes'
+// versions.
 //
 //    shard    oldest -> [ region 4, up to version 17 ] -> [ region 5, up to 90 ] -> [ region 9, up to 112 ]  <- newest
 //
-// One segment stands for all that the shard wrote to a region in a row, so that a write only raises the newest
-// segment's version, and marking clean pops from the front. Segments come from a pool that keeps its largest size.
+// A segment stands for all consecutive writes of the shard to one region. So a write usually only raises the newest
+// segment's version, and marking writes clean removes segments from the front. Segments come from a pool that never
+// shrinks.
 #ifndef SKUA_KVSTORE_MEMORY_DIRTY_LIST_H_
 #define SKUA_KVSTORE_MEMORY_DIRTY_LIST_H_
 
@@ -16,7 +18,7 @@ namespace skua::kv {
 
 struct DirtySegment {
   uint32_t region = 0;
-  uint32_t next = 0;  // 1 + number of the segment; 0: none
+  uint32_t next = 0;  // 1 + index of the next segment in the pool; 0: none
   uint64_t first_version = 0;
   uint64_t last_version = 0;
   uint64_t bytes = 0;
@@ -29,7 +31,7 @@ struct DirtyList {
 
 class DirtySegments {
  public:
-  /// True: a new segment was begun; false: the newest was extended.
+  /// Adds a write of `bytes` to `list`. True: a new segment was begun; false: the newest segment was extended.
   bool add(DirtyList& list, uint32_t region, uint64_t version, size_t bytes) {
     bytes_ += bytes;
     if (list.newest != 0 && at(list.newest).region == region) {
@@ -55,7 +57,7 @@ class DirtySegments {
     free_ = number;
   }
 
-  /// Of all lists.
+  /// Dirty bytes of all lists.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
  private:

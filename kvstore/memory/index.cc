@@ -22,7 +22,7 @@ constexpr size_t kBucketsInitial = 64;
 
 }  // namespace
 
-/// Where a lookup of a batch has got to.
+/// The state of one lookup of a batch.
 struct Index::Lookup {
   Bucket* bucket;
   uint32_t candidates;
@@ -43,22 +43,23 @@ Index::Index(MutableByteSpan memory, std::byte* items) : items_base_(items) {
   SKUA_CHECK(bucket_count_ <= buckets_max_, "kBytesMin is too small");
 }
 
-/// Bit i: slot i has the tag and is not empty.
+/// Bit i is set if slot i has the tag and is not empty.
 inline uint32_t Index::candidates(const Bucket& bucket, uint16_t tag) {
 #ifdef __SSE2__
-  // All eight words at once: their upper 16 bits are put side by side. An empty slot looks like tag 0, which is left to the loop.
+  // Compares all eight words at once: their upper 16 bits are packed side by side. An empty slot would match tag 0, so
+  // the loop below handles tag 0.
   if (tag != 0) [[likely]] {
     const auto* words = reinterpret_cast<const __m128i*>(&bucket);
     const auto upper_halves = [](__m128i first, __m128i second) {
       const __m128i halves =
           _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(first), _mm_castsi128_ps(second), _MM_SHUFFLE(3, 1, 3, 1)));
-      return _mm_srai_epi32(halves, 16);  // with their sign, so that packing keeps all 16 bits
+      return _mm_srai_epi32(halves, 16);  // sign-extended, so that the signed packing below keeps all 16 bits
     };
     const __m128i tags = _mm_packs_epi32(upper_halves(_mm_load_si128(words), _mm_load_si128(words + 1)),
                                          upper_halves(_mm_load_si128(words + 2), _mm_load_si128(words + 3)));
     const __m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16(static_cast<int16_t>(tag)));
     const auto mask = static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())));
-    return mask >> 1;  // the first word is no slot
+    return mask >> 1;  // the first word is not a slot
   }
 #endif
   uint32_t mask = 0;
@@ -86,7 +87,7 @@ Index::Slot* Index::find(const ItemKey& key) {
   return nullptr;
 }
 
-/// The bucket's line is here: fetches what the lookup needs next, its candidates or the overflow bucket.
+/// The bucket's cache line has been fetched. Prefetches what the lookup needs next: candidates, or the overflow bucket.
 inline void Index::look_ahead(Lookup& lookup) const {
   lookup.candidates = candidates(*lookup.bucket, lookup.tag);
   for (uint32_t mask = lookup.candidates; mask != 0; mask &= mask - 1) {
@@ -95,7 +96,7 @@ inline void Index::look_ahead(Lookup& lookup) const {
   if (lookup.candidates == 0 && lookup.bucket->overflow != 0) __builtin_prefetch(overflow_of(*lookup.bucket));
 }
 
-/// The candidates' lines are here too. True: the lookup is decided.
+/// The candidates' cache lines have been fetched, too. True: the lookup is decided.
 inline bool Index::look(Lookup& lookup, const ItemKey& key) const {
   for (uint32_t mask = lookup.candidates; mask != 0; mask &= mask - 1) {
     Slot& slot = lookup.bucket->slots[static_cast<size_t>(std::countr_zero(mask))];
@@ -175,7 +176,7 @@ void Index::erase(uint64_t hash, Slot* slot) {
   }
 }
 
-/// Puts a slot behind the others of a chain. False: the chain is full and so is the pool.
+/// Puts a slot behind the last one of a chain. False: the chain is full and the pool is used up.
 bool Index::append(Bucket& home, Slot slot) {
   Bucket* last = &home;
   while (last->overflow != 0) last = overflow_of(*last);
@@ -192,7 +193,7 @@ bool Index::append(Bucket& home, Slot slot) {
   return true;
 }
 
-/// 0: the pool is used up.
+/// An empty overflow bucket: 1 + its number. 0: the pool is used up.
 uint32_t Index::take_overflow() {
   uint32_t number = overflow_free_;
   if (number != 0) {
@@ -206,7 +207,7 @@ uint32_t Index::take_overflow() {
   return number;
 }
 
-/// The bucket's slots are empty.
+/// Gives an overflow bucket back to the pool. Its slots must be empty.
 void Index::give_overflow(uint32_t number) {
   pool_[number - 1].overflow = overflow_free_;
   overflow_free_ = number;
@@ -226,7 +227,8 @@ void Index::grow() {
   }
 }
 
-/// Fetches the bucket whose turn it is `ahead` splits from now, and the items of the one half as far away.
+/// Prefetches the bucket that is split `ahead` splits from now, and the items of the bucket that is split half as many
+/// splits from now.
 void Index::prefetch_split(size_t ahead) const {
   keep_prefetches();
   const size_t next = bucket_count_ - round_buckets_;
@@ -237,9 +239,10 @@ void Index::prefetch_split(size_t ahead) const {
   }
 }
 
-/// Spreads a chain over its bucket and a new one. Never needs more overflow buckets than the chain had: of k + 1 full
-/// buckets' items each half's chain ends with one that is not full, and both begin with one that is not from the pool.
-/// An overflow bucket goes back to the pool as soon as its slots are copied, so the pool cannot run out on the way.
+/// Distributes a chain over its bucket and a new one. This never takes more overflow buckets than the chain had: the
+/// items of at most k + 1 buckets go into two chains, only the last bucket of each chain may be partly filled, and
+/// neither chain's first bucket is from the pool. An overflow bucket goes back to the pool as soon as its slots are
+/// copied, so the pool cannot run out meanwhile.
 void Index::split_next() {
   const size_t old_number = bucket_count_ - round_buckets_;
   Bucket& old_bucket = buckets_[old_number];

@@ -3,31 +3,34 @@
 //    bucket (64 bytes)   [ overflow : 32 | write count : 32 | slot 0 | slot 1 | ... | slot 6 ]
 //    slot   (8 bytes)    [ tag : 16 | used : 1 | place : 47 ]        0: empty
 //
-// The place is in units of 8 bytes, so 47 bits reach 2^50 bytes. The tag is the hash's upper 16 bits; a bucket with six
-// other items has one of the wanted tag by chance in 1 of 10,000 lookups, and only then is a second item looked at. The
-// used bit is the reference bit of the eviction's CLOCK: it lies here because a lookup has this line anyway, and because
-// items should not be written to by reads.
+// The place is in units of 8 bytes, so 47 bits reach 2^50 bytes. The tag is the hash's upper 16 bits. If a bucket has
+// six other items, one of them has the wanted tag by chance in 1 of 10,000 lookups; only then a second item is looked
+// at. The used bit is the reference bit of the eviction's CLOCK algorithm. It lies in the slot because a lookup reads
+// this cache line anyway, and because reads should not write to items.
 //
-// The slots of a bucket are filled from the front. One that is full continues in an overflow bucket from a bounded pool.
-// With n items per bucket on average the number in one of them is Poisson(n):
+// The slots of a bucket are filled from the front. A full bucket continues in an overflow bucket from a bounded pool.
+// With n items per bucket on average, the number of items in a bucket has the distribution Poisson(n):
 //
 //    items per bucket      2.6     3.5     4.4     5.25    5.75
 //    items in overflow     0.3 %   1.2 %   3.1 %   6.1 %   8.3 %     (their lookups need a second line)
 //    bytes per item        24      18      15      14      14        (overflow buckets included)
 //
-// Growth is linear hashing in rounds. When there are more than 5.25 items per bucket a round begins; during it every
-// insertion splits two buckets, so that a round over N buckets lasts N/2 insertions, and no operation does more than
-// that. A bucket not yet split has at most 5.75 items on average by then, one that is split half of it. Which half an
-// item belongs to only its full hash tells: the items of the buckets that come next are prefetched one insertion ahead.
+// The index grows by linear hashing, in rounds. A round begins when there are more than 5.25 items per bucket. During a
+// round every insertion splits two buckets. So a round over N buckets lasts N/2 insertions, and no operation splits
+// more than two. At the round's end an unsplit bucket has at most 5.75 items on average, and a split one half as many.
+// Only an item's full hash tells which half the item belongs to. So the items of the buckets to be split next are
+// prefetched one insertion ahead.
 //
 //    [ split | split | ... | split | not yet ... | new | new | ... | (untouched memory) ]
 //       0       1           next-1    next         N     N+1         up to buckets_max
 //
-// The memory is handed in at its full size, but untouched until it is needed: a small index is small. Three quarters of
-// it are for buckets, one for the overflow. When both are used up insert() says so, and something has to be erased.
+// The memory is handed in at its full size, but it is not touched before it is needed, so a small index takes little
+// memory. Three quarters of it are for buckets, one quarter is for overflow buckets. When no bucket has room, insert()
+// fails, and an item has to be erased.
 //
-// `write_count` counts the writes to a bucket's keys (not the fills of clean copies). A split hands it on. A value that
-// was fetched from elsewhere after a miss is current if the count is still what it was at the miss.
+// `write_count` counts the writes to a bucket's keys (not the fills of clean copies). A split copies it to the new
+// bucket. A value that was fetched from elsewhere after a miss is current if the count is still the same as at the
+// miss.
 #ifndef SKUA_KVSTORE_MEMORY_INDEX_H_
 #define SKUA_KVSTORE_MEMORY_INDEX_H_
 
@@ -41,11 +44,11 @@
 
 namespace skua::kv {
 
-/// Thread: one. Knows the items only to compare keys and to read hashes.
+/// Thread: one. Reads items only to compare keys and to read hashes.
 class Index {
  public:
   static constexpr size_t kSlotsPerBucket = 7;
-  /// Keys that find_batch works on together.
+  /// Number of keys that find_batch looks up at the same time.
   static constexpr size_t kBatch = 16;
 
   /// A key's entry. Pointers to slots are valid until the next insert or erase.
@@ -55,7 +58,7 @@ class Index {
     void set_place(ItemPlace place) { word_ = (word_ & ~kPlaceMask) | place; }
     [[nodiscard]] bool used() const { return (word_ & kUsedBit) != 0; }
     void set_used() {
-      if (!used()) word_ |= kUsedBit;  // a line that is not written need not be written back
+      if (!used()) word_ |= kUsedBit;  // a write would make the cache line dirty
     }
     void clear_used() { word_ &= ~kUsedBit; }
 
@@ -68,7 +71,8 @@ class Index {
     uint64_t word_ = 0;
   };
 
-  /// `memory` is zeroed, aligned to 64 bytes and at least kBytesMin large; `items` is what places count from.
+  /// `memory` must be zeroed, aligned to 64 bytes and at least kBytesMin large; it must outlive the index. Places count
+  /// from `items`.
   Index(MutableByteSpan memory, std::byte* items);
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -77,14 +81,14 @@ class Index {
 
   /// The key's slot, or null.
   [[nodiscard]] Slot* find(const ItemKey& key);
-  /// The same for many keys, with the cache misses of kBatch of them at a time overlapping. `out` is as long as `keys`.
+  /// The same for many keys. The cache misses of kBatch keys at a time overlap. `out` must be as long as `keys`.
   void find_batch(std::span<const ItemKey> keys, std::span<Slot*> out);
   /// The slot that holds this place; null if none does. The item is not looked at.
   [[nodiscard]] Slot* find_place(uint64_t hash, ItemPlace place);
-  /// Fetches the bucket of a find_place, find or insert to come.
+  /// Prefetches the bucket for a later find_place, find or insert.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&home(hash)); }
 
-  /// Adds an item whose key is not in the index. False: no overflow bucket is left, nothing was done.
+  /// Adds an item whose key is not in the index. False: there is no room and no overflow bucket left; nothing was done.
   [[nodiscard]] bool insert(uint64_t hash, ItemPlace place);
   /// Removes an entry that find or find_place returned for `hash`.
   void erase(uint64_t hash, Slot* slot);
@@ -92,18 +96,18 @@ class Index {
   [[nodiscard]] uint32_t write_count(uint64_t hash) const { return home(hash).write_count; }
   void count_write(uint64_t hash) { ++home(hash).write_count; }
 
-  /// Little is left of the overflow: time to erase.
+  /// More than 7/8 of the overflow buckets are used: items should be erased.
   [[nodiscard]] bool crowded() const { return overflow_used_ > pool_buckets_ - pool_buckets_ / 8; }
   [[nodiscard]] size_t items() const { return items_; }
   [[nodiscard]] size_t buckets() const { return bucket_count_; }
   [[nodiscard]] size_t buckets_max() const { return buckets_max_; }
   [[nodiscard]] size_t overflow_buckets() const { return overflow_used_; }
-  /// Bytes that were written to so far.
+  /// Bytes of the memory that were written to so far.
   [[nodiscard]] size_t touched_bytes() const { return (bucket_count_ + overflow_fresh_) * sizeof(Bucket); }
 
  private:
   struct alignas(64) Bucket {
-    uint32_t overflow = 0;  // 1 + number in the pool; 0: none
+    uint32_t overflow = 0;  // 1 + number of the overflow bucket in the pool; 0: none
     uint32_t write_count = 0;
     std::array<Slot, kSlotsPerBucket> slots{};
   };
@@ -147,9 +151,9 @@ class Index {
   Bucket* pool_ = nullptr;
   size_t buckets_max_ = 0;
   size_t pool_buckets_ = 0;
-  size_t overflow_fresh_ = 0;  // pool buckets from here on were never used
+  size_t overflow_fresh_ = 0;  // pool buckets from this number on were never used
   size_t overflow_used_ = 0;
-  uint32_t overflow_free_ = 0;  // head of the list of used ones, linked by `overflow`
+  uint32_t overflow_free_ = 0;  // head of the list of buckets that were given back, linked by `overflow`; 0: none
 };
 
 }  // namespace skua::kv

@@ -1,4 +1,4 @@
-// An item of the memory tier: one version of one key, as it lies in the arena.
+// An item of the memory tier: one version of one key, in the arena.
 //
 //    0        8         16      20            24          26      28         32
 //    +--------+---------+-------+-------------+-----------+-------+----------+-----------+-----+-----+-------+-----+
@@ -22,12 +22,12 @@
 
 namespace skua::kv {
 
-/// A key of one shard with its hash, made once per operation. The text is a view.
+/// A key of one shard with its hash, made once per operation. `text` refers to the caller's bytes.
 struct ItemKey {
   ItemKey() = default;
   ItemKey(uint32_t shard_number, std::string_view key) : ItemKey(shard_number, key, key_hash(key)) {}
-  /// For a caller that knows key_hash(key) already. It is mixed once more, because the keys of one shard have their
-  /// upper bits in common.
+  /// For a caller that has key_hash(key) already. The hash is mixed once more, because the keys of one shard have the
+  /// same upper bits in key_hash().
   ItemKey(uint32_t shard_number, std::string_view key, uint64_t hash_of_key)
       : text(key), hash(mix64(hash_of_key ^ shard_number)), shard(shard_number) {}
 
@@ -36,7 +36,7 @@ struct ItemKey {
   uint32_t shard = 0;
 };
 
-/// Where an item begins: its offset in the arena / 8 + 1. 0 is nowhere.
+/// Where an item begins: its offset in the arena / 8 + 1. 0 means no item.
 using ItemPlace = uint64_t;
 
 inline constexpr size_t kItemAlignment = 8;
@@ -77,12 +77,12 @@ struct Item {
   [[nodiscard]] ByteSpan value() const { return {start() + value_offset(key_bytes, is(kHasExpiry)), value_bytes}; }
   [[nodiscard]] size_t bytes() const { return bytes_for(key_bytes, value_bytes, is(kHasExpiry)); }
 
-  /// 0: never.
+  /// The expiry time; 0: never.
   [[nodiscard]] uint64_t expiry() const { return is(kHasExpiry) ? load_le<uint64_t>(start() + sizeof(Item)) : 0; }
   void set_expiry(uint64_t expiry) { store_le(start() + sizeof(Item), expiry); }
   [[nodiscard]] bool expired(uint64_t now) const { return is(kHasExpiry) && expiry() <= now; }
 
-  /// The whole hash first: that an item of another key passes it is a matter of 2^-64.
+  /// Compares the whole hash first: another key passes this comparison with a probability of 2^-64.
   [[nodiscard]] bool matches(const ItemKey& wanted) const {
     return hash == wanted.hash && shard == wanted.shard && key() == wanted.text;
   }

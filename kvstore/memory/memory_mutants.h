@@ -1,5 +1,5 @@
-// Deliberate faults, compiled in only for the model test's self-test (see rpc/protocol/protocol_mutants.h for why). In every
-// other build mutant() is the constant false and costs nothing.
+// Deliberate faults, compiled in only for the model test's self-test (rpc/protocol/protocol_mutants.h explains the
+// idea). In every other build mutant() is the constant false and costs nothing.
 #ifndef SKUA_KVSTORE_MEMORY_MEMORY_MUTANTS_H_
 #define SKUA_KVSTORE_MEMORY_MEMORY_MUTANTS_H_
 
@@ -9,12 +9,12 @@ enum class MemoryMutant {
   kNone,
   kReuseRegionEarly,    // a region is reused while somebody reads from it
   kEvictDirty,          // a region is evicted before its writes are in the durable tier
-  kDropTombstone,       // a deletion leaves no tombstone, so the durable tier's older value shines through
-  kStaleFill,           // a fill replaces whatever version is there
-  kIgnoreTicket,        // a fill does not notice a newer version that came and went since the miss
+  kDropTombstone,       // a deletion leaves no tombstone, so reads find the durable tier's older value
+  kStaleFill,           // a fill replaces any version that is there
+  kIgnoreTicket,        // a fill does not notice a newer version that was written and evicted since the miss
   kMarkCleanTooFar,     // a region counts as clean when the first of its writes is durable
   kForwardDropsExpiry,  // copying a hot item forward loses its expiry time
-  kKeepDroppedShard,    // a shard's items stay readable under the number that the next shard gets
+  kKeepDroppedShard,    // the next shard gets a dropped shard's number, and so its items
   kLoseItemOnSplit,     // growing the index forgets an item of an overflow bucket
 };
 

@@ -13,14 +13,15 @@
 namespace skua::kv {
 namespace {
 
-/// Of the index, per expected item: 64-byte buckets of 5.25 items, a quarter more for the overflow, rounded up.
+/// Bytes of the index per expected item: 64-byte buckets of 5.25 items, a third more for overflow buckets, rounded.
 constexpr size_t kIndexBytesPerItem = 16;
-/// The rest of a shard's number tells apart the shards that had the same place in the table.
+/// The lower bits of a shard's number are its place in the table. The upper bits differ between the shards that had
+/// this place one after the other.
 constexpr unsigned kShardSlotBits = 12;
 constexpr uint32_t kShardSlotMask = (uint32_t{1} << kShardSlotBits) - 1;
 /// The largest item takes at most this share of the arena.
 constexpr size_t kRunShare = 4;
-/// One for writes alone, one for what is copied forward, one to begin in time.
+/// One free region for writes only, one for items that are copied forward, and one so that eviction begins in time.
 constexpr size_t kFreeRegionsWantedMin = 3;
 constexpr size_t kFreeRegionsWantedMax = 8;
 
@@ -121,7 +122,7 @@ MemoryTier::Put MemoryTier::erase(const ItemKey& key, const Version& version) {
   return write({key, {}, version.index, 0, Item::kTombstone}, true);
 }
 
-/// The durable tier has the deletion: no item is as good as a tombstone.
+/// The durable tier has the deletion already, so no tombstone is needed.
 MemoryTier::Put MemoryTier::erase_clean(const ItemKey& key, uint64_t version) {
   Index::Slot* slot = index_.find(key);
   if (slot != nullptr) {
@@ -142,7 +143,7 @@ MemoryTier::Put MemoryTier::write(const Draft& draft, bool dirty) {
   for (;;) {
     Region* region = room_for(bytes, dirty ? kWriteHead : kCleanHead);
     if (region == nullptr) break;
-    Index::Slot* slot = index_.find(draft.key);  // only now: making room changes the index
+    Index::Slot* slot = index_.find(draft.key);  // after room_for(), which may change the index
     const bool stale = slot != nullptr && arena_->item_at(slot->place())->version > draft.version;
     const Item* item = stale ? nullptr : write_item(*region, draft);
     const bool entered = item != nullptr && enter(draft.key, slot, item);
@@ -162,7 +163,8 @@ MemoryTier::Put MemoryTier::write(const Draft& draft, bool dirty) {
   return Put::kBackPressure;
 }
 
-/// The item behind the region's others; it belongs to the region once its bytes are counted.
+/// Writes the item behind the region's last one. The item belongs to the region only when the caller has added its
+/// bytes to used_bytes.
 Item* MemoryTier::write_item(Region& region, const Draft& draft) {
   auto* item = reinterpret_cast<Item*>(arena_->start_of(region) + region.used_bytes);
   *item = {.hash = draft.key.hash,
@@ -179,7 +181,8 @@ Item* MemoryTier::write_item(Region& region, const Draft& draft) {
   return item;
 }
 
-/// Makes the index name this item for the key; `slot` is what it has now. False: no room in the index.
+/// Makes the index refer to this item for the key. `slot` is the key's present slot, or null. False: no room in the
+/// index.
 bool MemoryTier::enter(const ItemKey& key, Index::Slot* slot, const Item* item) {
   if (slot == nullptr) return index_.insert(key.hash, arena_->place_of(item));
   leave_region(*arena_->item_at(slot->place()));
@@ -187,7 +190,7 @@ bool MemoryTier::enter(const ItemKey& key, Index::Slot* slot, const Item* item) 
   return true;
 }
 
-/// The index no longer names this item.
+/// The index no longer refers to this item: marks the item dead.
 void MemoryTier::leave_region(Item& item) {
   item.flags |= Item::kDead;
   --arena_->region_of(arena_->place_of(&item)).live_items;
@@ -233,7 +236,8 @@ void MemoryTier::get_batch(std::span<const ItemKey> keys, uint64_t now, std::spa
     index_.find_batch(keys.subspan(at, count), std::span(slots).first(count));
     for (size_t i = 0; i < count; ++i) {
       finish_lookup(keys[at + i], slots[i], now, out[at + i]);
-      if (at + i < kValuesAhead) prefetch_bytes(out[at + i].value.bytes());  // they come while the others are finished
+      // These values arrive in the cache while the other lookups are finished.
+      if (at + i < kValuesAhead) prefetch_bytes(out[at + i].value.bytes());
     }
   }
 }

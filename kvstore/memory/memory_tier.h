@@ -1,8 +1,8 @@
-// The memory tier of one worker: the newest version of what was written or read lately, in memory that replies are sent
-// from. It is two things at once:
+// The memory tier of one worker: the newest versions of keys that were written or read lately, in memory that replies
+// are sent from. It is two things at once:
 //
-//    a write-back overlay    what is committed but not yet in the durable tier (RocksDB) is here for certain: "dirty"
-//    a cache                 of what the durable tier has too: "clean"; evicted when room is needed
+//    a write-back overlay    holds all committed writes that are not yet in the durable tier (RocksDB): "dirty" items
+//    a cache                 of versions that the durable tier has, too: "clean" items; evicted when room is needed
 //
 //    put, erase (dirty)  --->  +-----------+  <--- fill_from_disk (clean, after a miss)
 //                              | index     |
@@ -11,33 +11,36 @@
 //         <--- miss + ticket: ask the durable tier
 //
 // What a caller may rely on:
-//   - A get answers with the newest version that was put, or with a miss, and never with a miss while that version is
-//     dirty. So after a miss the durable tier is right. A deletion is a tombstone until it is clean.
-//   - A value is copied once, into the arena, by put or fill_from_disk (`value_bytes_copied`); a hit points into it, and
-//     what it points to stays as it is until the PinnedValue is released, on whatever thread.
-//   - A fill wins over nothing: not over a version that is here, nor over one that was written and evicted again since
-//     the miss (that is what the ticket is for).
-//   - When all memory is dirty or pinned a put says kBackPressure and has done nothing. Repeat it after a mark_clean or
-//     a release. Puts of one shard must stay in order, so what comes behind it waits too.
-//   - Work per call is bounded: a put or fill moves eviction on by about three bytes for each byte it takes, and growth
-//     of the index by two buckets. Only one that finds no free region at all evicts a whole one (2 MiB) at once, and one
-//     of a large item as many as it needs.
+//   - A get returns the newest version that was put, or a miss. While the newest version is dirty, a get never returns
+//     a miss. So after a miss the durable tier has the newest version. A deletion stays as a tombstone until it is
+//     clean.
+//   - A value is copied once, into the arena, by put or fill_from_disk (`value_bytes_copied`). A hit points to that
+//     copy, which stays unchanged until the PinnedValue is released, on any thread.
+//   - A fill never replaces a version that is here. It is also refused if a newer version was written and evicted again
+//     since the miss; the ticket shows that.
+//   - When all memory is dirty or pinned, a put returns kBackPressure and does nothing. Repeat it after a mark_clean or
+//     a release. Puts of one shard must stay in order, so the shard's later puts wait, too.
+//   - Work per call is bounded: for each byte that a put or fill takes, eviction looks at about three bytes, and the
+//     index grows by at most two buckets. Only a call that finds no free region evicts a whole region (2 MiB) at once,
+//     and a call for a large item evicts as many regions as the item needs.
 //
-// Eviction goes round the regions like the hand of a clock. It takes regions that are clean and unpinned; items that were
-// read since the hand passed last are copied forward, up to half a region's bytes; the others leave the index.
+// Eviction goes round the regions like the hand of a clock (CLOCK algorithm). It takes regions that are clean and
+// unpinned. Items that were read since the hand passed last are copied forward, up to half a region's bytes. The other
+// items leave the index.
 //
 //    hand --> [ clean ] [ dirty: passed over ] [ pinned: passed over ] [ clean ] ...
 //               | read since? copy to the clean head : drop
 //
-// There are two regions open at a time: the write head takes dirty items, the clean head fills and what is copied
-// forward. Dirty items are not tracked one by one: each region counts its dirty segments, one for each shard that wrote
-// to it, and a segment is clean when its last version is. An item of more than half a region has regions of its own.
+// Two regions are open at a time: the write head takes dirty items, the clean head takes fills and items that are
+// copied forward. Dirty items are not tracked one by one. Each region counts its dirty segments (dirty_list.h): one for
+// each series of writes of a shard. A segment is clean when its last version is clean. An item of more than half a
+// region has regions of its own.
 //
-// The budget is divided once: `expected_item_bytes` says how much the index gets (16 bytes per such item). When items are
-// smaller than expected the index fills up first, and eviction makes room in it too.
+// The budget is divided once: `expected_item_bytes` determines how much the index gets (16 bytes per such item). If
+// items are smaller than expected, the index fills up first, and eviction makes room in it, too.
 //
-// Shards are named by numbers from add_shard. drop_shard forgets a shard at once: its items are unreachable, because
-// their number is never given again, and leave with their regions.
+// add_shard gives each shard a number. drop_shard forgets a shard at once: no get finds its items any more, because its
+// number is never given to another shard. The items disappear when their regions are evicted.
 #ifndef SKUA_KVSTORE_MEMORY_MEMORY_TIER_H_
 #define SKUA_KVSTORE_MEMORY_MEMORY_TIER_H_
 
@@ -61,29 +64,29 @@
 
 namespace skua::kv {
 
-/// Thread: one, but for the release of PinnedValues. No clock: `now` and expiry times are in any unit, as long as it is
-/// one. Steady state allocates nothing.
+/// Thread: one, except that PinnedValues may be released on any thread. The tier has no clock: `now` and expiry times
+/// may be in any unit, but all in the same one. In a steady state nothing is allocated.
 class MemoryTier {
  public:
   struct Options {
-    /// Index and arena together.
+    /// Bytes of index and arena together.
     size_t budget_bytes = 0;
-    /// What an item takes on average, with its header (32 bytes) and key.
+    /// Bytes that an item takes on average, with its header (32 bytes) and key.
     size_t expected_item_bytes = 128;
     size_t region_bytes = size_t{2} << 20;
-    /// Clean copies of larger values are not kept: fill_from_disk refuses them.
+    /// fill_from_disk refuses larger values.
     size_t fill_value_bytes_max = size_t{256} << 10;
     bool try_huge_pages = true;
-    /// For the arena's memory, once: register_region of the transports. See rpc/memory/arena.h.
+    /// Called once each for the arena's memory, so that the transports can register it. See rpc/memory/arena.h.
     rpc::Arena::OnMap on_map = nullptr;
     rpc::Arena::OnUnmap on_unmap = nullptr;
   };
 
-  /// What a write writes.
+  /// The version that a write makes.
   struct Version {
-    uint64_t index = 0;   ///< the log index; rises within a shard, writes of one batch may share it
-    uint64_t expiry = 0;  ///< absent from this time on; 0: never
-    bool dirty = true;    ///< the durable tier does not have it yet. No effect if mark_clean said that it has
+    uint64_t index = 0;   ///< the log index; rises within a shard; writes of one batch may share it
+    uint64_t expiry = 0;  ///< the key is absent from this time on; 0: it does not expire
+    bool dirty = true;    ///< the durable tier does not have it yet. Ignored if mark_clean has covered `index`
   };
 
   enum class Put : uint8_t {
@@ -93,13 +96,13 @@ class MemoryTier {
     kTooLarge,      ///< larger than item_bytes_max(); nothing was done
   };
 
-  /// See get_batch.
+  /// Number of values that get_batch prefetches.
   static constexpr size_t kValuesAhead = 4;
 
   enum class Found : uint8_t { kHit, kAbsent, kMiss };
 
-  /// What a miss saw, for fill_from_disk. The durable tier is to be read after the miss. A miss may share the read that
-  /// an earlier miss of the same key began only if their tickets are equal.
+  /// Comes with a miss and is passed to fill_from_disk. The durable tier must be read after the miss. A miss may use
+  /// the read that an earlier miss of the same key began only if both tickets are equal.
   struct Ticket {
     uint32_t write_count = 0;
 
@@ -120,44 +123,45 @@ class MemoryTier {
     uint64_t puts = 0;
     uint64_t puts_refused = 0;  ///< kBackPressure
     uint64_t fills = 0;
-    uint64_t fills_refused = 0;       ///< lost a race, too large, or no room
+    uint64_t fills_refused = 0;       ///< a newer write, too large, no room, or the shard was dropped
     uint64_t value_bytes_copied = 0;  ///< by puts and fills; copying forward counts in forwarded_bytes
     uint64_t evicted_items = 0;
     uint64_t evicted_regions = 0;
     uint64_t forwarded_items = 0;
     uint64_t forwarded_bytes = 0;
-    // As it is now:
+    // Values at the time of the call:
     uint64_t items = 0;  ///< tombstones and items of dropped shards included
     uint64_t dirty_bytes = 0;
     uint64_t pinned_regions = 0;
     uint64_t free_regions = 0;
-    uint64_t resident_bytes = 0;  ///< of the budget, the bytes that were touched so far
+    uint64_t resident_bytes = 0;  ///< bytes of the budget that were touched so far
   };
 
-  /// INVALID_ARGUMENT if the budget is too small, RESOURCE_EXHAUSTED if the memory cannot be had.
+  /// Errors: INVALID_ARGUMENT if the budget is too small, RESOURCE_EXHAUSTED if the memory cannot be mapped, and
+  /// on_map's.
   static absl::StatusOr<std::unique_ptr<MemoryTier>> create(Options options);
   MemoryTier(const MemoryTier&) = delete;
   MemoryTier& operator=(const MemoryTier&) = delete;
   ~MemoryTier() = default;
 
-  /// Makes releases on this thread cheaper. Before the first hit.
+  /// Makes releases on this thread cheaper. Call it before the first hit.
   void bind_to_this_thread() { arena_->bind_to_this_thread(); }
 
-  /// A number for a shard whose durable tier has everything up to `applied_index`.
+  /// Adds a shard and returns its number. The durable tier has all of the shard's writes up to `applied_index`.
   [[nodiscard]] uint32_t add_shard(uint64_t applied_index);
 
-  /// Who keeps values for somebody outside copies them now: see ItemArena.
+  /// Callers that keep values for a peer must copy them now: see ItemArena::is_pinned_much().
   [[nodiscard]] bool is_pinned_much() const { return arena_->is_pinned_much(); }
 
-  /// Forgets the shard, dirty items included. Values that are pinned stay.
+  /// Forgets the shard with its dirty items. Pinned values stay valid.
   void drop_shard(uint32_t shard);
 
   [[nodiscard]] Put put(const ItemKey& key, ByteSpan value, const Version& version);
-  /// Leaves a tombstone if `version` is dirty, else nothing. The expiry has no meaning.
+  /// Replaces the key's item by a tombstone if `version` is dirty; else removes the item. The expiry is not used.
   [[nodiscard]] Put erase(const ItemKey& key, const Version& version);
 
-  /// Key and value where the last put or erase that was kDone, and dirty, wrote them. They stay readable until that version
-  /// is marked clean, also when a newer one comes.
+  /// Key and value in the arena, as the last put or erase wrote them. Only after a put or erase that was dirty and
+  /// returned kDone. They stay readable until that version is marked clean, even if a newer version is written.
   struct Written {
     std::string_view key{};
     ByteSpan value{};
@@ -168,7 +172,7 @@ class MemoryTier {
   struct BatchWrite {
     ItemKey key{};
     std::optional<ByteSpan> value{};  ///< nullopt: the key is erased
-    uint64_t expiry = 0;              ///< 0: never; not for an erasure
+    uint64_t expiry = 0;              ///< 0: it does not expire; must be 0 if the key is erased
 
     /// As last_written() says it, after kDone.
     [[nodiscard]] Written written() const { return {item->key(), item->value()}; }
@@ -176,37 +180,41 @@ class MemoryTier {
       return Item::bytes_for(key.text.size(), value ? value->size() : 0, expiry != 0);
     }
 
-    // The tier's.
+    // Used by the tier.
     const Item* item = nullptr;
     ItemPlace before = 0;
   };
-  /// All of them at once, or none: never kStale. All are dirty, of version `index`; no key twice. Together they have room at
-  /// some time if their cost_in_batch() adds up to no more than batch_bytes_max().
+  /// Makes all writes or none; never returns kStale. All writes are dirty and have version `index`. No key may occur
+  /// twice. If the sum of the writes' cost_in_batch() is at most batch_bytes_max(), there will be room for them at some
+  /// time.
   [[nodiscard]] Put put_all(std::span<BatchWrite> writes, uint64_t index);
   [[nodiscard]] size_t cost_in_batch(size_t item_bytes) const;
   [[nodiscard]] size_t batch_bytes_max() const { return arena_->region_count() / 2 * arena_->region_bytes(); }
 
   [[nodiscard]] Lookup get(const ItemKey& key, uint64_t now);
-  /// The same for many keys, with their cache misses overlapping; `out` is as long as `keys`.
+  /// The same for many keys, whose cache misses overlap. `out` must be as long as `keys`.
   ///
-  /// The first kValuesAhead values are on their way into the cache then. Whoever copies values fetches the one that is
-  /// kValuesAhead further before each copy (prefetch.h): fewer come too late, many keep the processor from other work.
+  /// Also begins to fetch the first kValuesAhead values into the processor's cache. A caller that copies values should
+  /// prefetch the value kValuesAhead positions further before each copy (prefetch.h). With a shorter distance values
+  /// arrive too late; with a longer one the fetches keep the processor from other work.
   void get_batch(std::span<const ItemKey> keys, uint64_t now, std::span<Lookup> out);
 
-  /// Begins to fetch what a get_batch of this key to come looks at first.
+  /// Begins to fetch the memory that a later get_batch of this key reads first.
   void prefetch_bucket(const ItemKey& key) const { index_.prefetch(key.hash); }
 
-  /// Brings what puts or gets of these keys will touch into the cache: for a burst of puts, before the first of them.
+  /// Brings the memory that puts or gets of these keys will touch into the processor's cache. To be called before the
+  /// first put of a burst.
   void prefetch(std::span<const ItemKey> keys);
 
-  /// Keeps a clean copy of what the durable tier had after the miss that gave `ticket`. False: not kept, and the caller
-  /// answers from what it has. True: a get finds it.
+  /// Keeps a clean copy of the value that the durable tier had after the miss that returned `ticket`. True: gets find
+  /// it. False: the tier did not keep it, and the caller answers from its own copy.
   bool fill_from_disk(const ItemKey& key, ByteSpan value, const Version& version, Ticket ticket);
 
-  /// The durable tier has all writes of the shard up to `index`, also for the next reader.
+  /// The durable tier has all writes of the shard up to `index`, and every later read of that tier sees them.
   void mark_clean(uint32_t shard, uint64_t index);
 
-  /// Evicts ahead of need, looking at up to about `items` items. For idle times; false: there is nothing to do.
+  /// Evicts before room is needed, looking at about `items` items. To be called in idle times. False: nothing is left
+  /// to do.
   bool maintain(size_t items);
 
   [[nodiscard]] size_t item_bytes_max() const { return run_slots_max_ * arena_->region_bytes(); }
@@ -223,7 +231,7 @@ class MemoryTier {
     DirtyList dirty{};
   };
 
-  /// An item to be written.
+  /// The contents of an item to be written.
   struct Draft {
     const ItemKey& key;
     ByteSpan value;
@@ -254,7 +262,7 @@ class MemoryTier {
   [[nodiscard]] bool enter_all(std::span<BatchWrite> writes);
   void leave_index(std::span<BatchWrite> writes);
 
-  // memory_tier_room.cc: where the next item goes, and eviction
+  // memory_tier_room.cc: room for the next item, and eviction
   [[nodiscard]] Region* room_for(size_t bytes, HeadKind kind);
   [[nodiscard]] Region* room_in_head(size_t bytes, HeadKind kind);
   [[nodiscard]] Region* fresh_region(HeadKind kind);
@@ -275,7 +283,7 @@ class MemoryTier {
   std::unique_ptr<rpc::Arena> index_memory_;
   std::unique_ptr<ItemArena> arena_;
   Index index_;
-  std::vector<Shard> shards_;  // by the lower bits of their numbers
+  std::vector<Shard> shards_;  // indexed by the lower bits of the shards' numbers
   DirtySegments segments_;
   const size_t run_slots_max_;
   const size_t free_regions_wanted_;

@@ -1,10 +1,11 @@
 // Writes that become visible together.
 //
-//    1  every item is written into its region, which a pin keeps        no room: nothing happened, the items are dead
-//    2  the index gets to name them, one after the other                full: what it was is put back, evict, once more
-//    3  what they replace leaves, they are dirty, the pins go
+//    1  all items are written into regions, which are pinned          if there is no room: the items are marked dead
+//    2  the index is made to refer to them, one after the other       if it is full: restore it, evict a region,
+//                                                                     and begin step 2 again
+//    3  the items that they replace are marked dead, the new items become dirty, the pins are returned
 //
-// A reader runs before 1 or after 3, because all of it is one call on the owner's thread.
+// A reader sees the state before 1 or after 3, because all steps are in one call on the owner's thread.
 #include "kvstore/memory/memory_tier.h"
 #include "rpc/base/check.h"
 
@@ -23,7 +24,7 @@ MemoryTier::Put MemoryTier::put_all(std::span<BatchWrite> writes, uint64_t index
     if (write.item_bytes() > item_bytes_max()) return Put::kTooLarge;
     bytes += write.item_bytes();
   }
-  // So that one that waits for room does not copy its bytes in vain each time it is tried.
+  // A batch that waits for room is tried again and again: this test avoids copying its bytes when they cannot fit.
   const bool hopeless = (arena_->free_regions() + arena_->clean_regions() + kHeads) * arena_->region_bytes() < bytes;
   if (hopeless || !write_items(writes, index) || !enter_all(writes)) {
     ++counters_.puts_refused;
@@ -89,7 +90,7 @@ bool MemoryTier::enter_all(std::span<BatchWrite> writes) {
   }
 }
 
-/// Puts the index back to what it was.
+/// Restores the index to the state before enter_all().
 void MemoryTier::leave_index(std::span<BatchWrite> writes) {
   for (const BatchWrite& write : writes) {
     Index::Slot* slot = index_.find_place(write.key.hash, arena_->place_of(write.item));

@@ -1,4 +1,4 @@
-// Where the next item goes: heads, regions of large items, and the eviction that makes room for both.
+// Room for the next item: heads, regions of large items, and the eviction that makes room for both.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,16 +10,16 @@
 namespace skua::kv {
 namespace {
 
-/// Bytes that eviction looks at for each byte that is taken. It frees at least half of what it looks at, and some of
-/// what it frees is not contiguous: two would be enough on average.
+/// Bytes that eviction looks at for each byte that is taken. Eviction frees at least half of the bytes that it looks
+/// at, so two would be enough on average; but not all freed bytes are contiguous.
 constexpr int64_t kScanRate = 3;
-/// Items looked at in one go, with their buckets' cache misses overlapping.
+/// Number of items that are looked at together, so that their buckets' cache misses overlap.
 constexpr size_t kScanGroup = 16;
-/// Eviction begins a group when it is this many bytes behind.
+/// Eviction looks at the next group of items when it is this many bytes behind.
 constexpr int64_t kScanDebtMin = 2048;
-/// Slots that the hand passes over in one paced step.
+/// The most slots that the clock's hand passes over in one paced step.
 constexpr size_t kHandStepsMax = 64;
-/// Regions that fills and copying forward leave to writes.
+/// Number of free regions that fills and copying forward leave to writes.
 constexpr size_t kRegionsForWrites = 1;
 
 }  // namespace
@@ -31,7 +31,7 @@ MemoryTier::Region* MemoryTier::room_for(size_t bytes, HeadKind kind) {
 MemoryTier::Region* MemoryTier::room_in_head(size_t bytes, HeadKind kind) {
   Region* head = heads_[kind];
   if (head != nullptr && arena_->region_bytes() - head->used_bytes >= bytes) return head;
-  if (kind == kWriteHead) seal_head(kind);  // now, because it may be the only region that can be evicted
+  if (kind == kWriteHead) seal_head(kind);  // before eviction: it may be the only region that can be evicted
   Region* fresh = fresh_region(kind);
   if (fresh == nullptr) return nullptr;
   seal_head(kind);
@@ -44,8 +44,8 @@ void MemoryTier::seal_head(HeadKind kind) {
   heads_[kind] = nullptr;
 }
 
-/// A free region, evicting until there is one. Null: everything is dirty or pinned (or, while a victim is scanned, there
-/// is simply none).
+/// Opens a free region, and evicts until there is one. Null: everything is dirty or pinned. While a victim is scanned
+/// nothing more is evicted; null then only means that no region is free.
 MemoryTier::Region* MemoryTier::fresh_region(HeadKind kind) {
   const size_t left_alone = kind == kCleanHead ? kRegionsForWrites : 0;
   for (;;) {
@@ -54,7 +54,7 @@ MemoryTier::Region* MemoryTier::fresh_region(HeadKind kind) {
     if (scanning_) return nullptr;
     if (evict_one_region()) continue;
     if (kind != kWriteHead || heads_[kCleanHead] == nullptr) return nullptr;
-    seal_head(kCleanHead);  // a write's need is greater than the cache's
+    seal_head(kCleanHead);  // so that it can be evicted: room for writes is more important than the cache
   }
 }
 
@@ -66,12 +66,13 @@ MemoryTier::Region* MemoryTier::room_for_run(size_t bytes) {
   if (Region* run = arena_->open_run(slots)) return run;
   retire_victim();
   if (Region* run = evict_run(slots)) return run;
-  seal_head(kWriteHead);  // an open region may stand in the middle of the only place
+  seal_head(kWriteHead);  // an open region may lie in the middle of the only possible run
   seal_head(kCleanHead);
   return evict_run(slots);
 }
 
-/// Evicts neighbouring regions. What is copied forward meanwhile must not go to those that are free already.
+/// Evicts neighbouring regions. The free slots among them are claimed first, so that items which are copied forward
+/// meanwhile do not go there.
 MemoryTier::Region* MemoryTier::evict_run(size_t slots) {
   const std::optional<size_t> first = arena_->find_evictable_run(slots);
   if (!first) return nullptr;
@@ -89,7 +90,7 @@ MemoryTier::Region* MemoryTier::evict_run(size_t slots) {
   return arena_->open_claimed_run(*first, slots);
 }
 
-/// An item was written into its own region, or was not: then the region is free again.
+/// Seals a region that was opened for one item. If the item was not entered, frees the region.
 void MemoryTier::finish_run(Region& region) {
   arena_->seal(region);
   if (region.live_items > 0) return;
@@ -103,7 +104,7 @@ bool MemoryTier::wants_eviction() const {
   return arena_->free_regions() < free_regions_wanted_ || index_.crowded();
 }
 
-/// Called for every item of `bytes` that is about to be written.
+/// Called before an item of `bytes` bytes is written: evicts in proportion to `bytes`.
 void MemoryTier::pace_eviction(size_t bytes) {
   if (!wants_eviction()) {
     scan_debt_bytes_ = 0;
@@ -125,7 +126,8 @@ bool MemoryTier::maintain(size_t items) {
   return true;
 }
 
-/// False: there is none to evict. True: one region's items left the index; it is free unless somebody reads it.
+/// False: there is no region to evict. True: one region's items left the index, and the region is free unless it is
+/// pinned.
 bool MemoryTier::evict_one_region() {
   if (victim_ == nullptr) {
     Region* next = arena_->next_victim(arena_->region_count());
@@ -147,7 +149,8 @@ void MemoryTier::retire_victim() {
   while (victim_ != nullptr) static_cast<void>(scan_group());
 }
 
-/// Looks at the victim's next items, or takes a new victim. Returns how many bytes it looked at; 0: there is no victim.
+/// Looks at the victim's next items; takes a new victim first if there is none. Returns how many bytes it looked at; 0:
+/// there is no victim.
 size_t MemoryTier::scan_group() {
   if (victim_ == nullptr) {
     Region* next = arena_->next_victim(kHandStepsMax);

@@ -53,7 +53,8 @@ void EpochRuns::compact_to(size_t runs_max, uint64_t limit) {
 }
 
 std::optional<EntryId> EpochRuns::last_common(const EpochRuns& other) const {
-  // Between two neighbouring run borders of either log both epochs are constant: it suffices to look at the upper ends.
+  // Between two neighbouring borders of runs of either log both epochs are constant, so only the upper ends are
+  // compared.
   uint64_t at = std::min(last_, other.last_);
   const uint64_t lowest = std::max(base_.index, other.base_.index);
   const auto begin_of_run = [](const EpochRuns& log, uint64_t index) {

@@ -1,12 +1,12 @@
-// Which epoch made which entry of a shard's log, without the entries.
+// The epochs of a shard's log entries, without the entries: one run for consecutive entries of the same epoch.
 //
-//    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}; runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
-//    epoch        2 |  3  3  3  3 |  5  5 |  8
+//    index   ... 10 | 11 12 13 14 | 15 16 | 17 ...        base {10, epoch 2}
+//    epoch        2 |  3  3  3  3 |  5  5 |  8            runs {11: epoch 3}, {15: epoch 5}, {17: epoch 8}
 //
-// A primary's entries have the epoch in which its reign began, also in later ones of the same reign; so a log has one run for
-// each barrier. Two logs that agree in (index,
-// epoch) agree in everything before (log matching), so their last common entry follows from their runs alone.
-// Everything up to the base is committed and has no entries any more.
+// A primary's entries have the epoch in which its reign began. If the reign goes on in a later epoch, its entries keep
+// the first one. So a log has one run for each barrier. Two logs that have an entry of the same index and epoch in
+// common agree in all entries before it (log matching). So their last common entry follows from their runs alone. All
+// entries up to the base are committed, and the runs do not describe them any more.
 #ifndef SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
 #define SKUA_KVSTORE_REPLICATION_EPOCH_RUNS_H_
 
@@ -22,7 +22,7 @@
 
 namespace skua::kv {
 
-/// An entry's identity.
+/// Identifies an entry.
 struct EntryId {
   uint64_t index = 0;
   uint64_t epoch = 0;
@@ -32,17 +32,20 @@ struct EntryId {
 
 class EpochRuns {
  public:
-  /// More than a message carries: older runs count as base (compact()).
+  /// The most runs that a message carries. Older runs become part of the base (compact()).
   static constexpr size_t kRunsMax = 32;
-  /// More than a disk has: a primary keeps kRunsMax, and one for each reign that committed nothing.
+  /// The most runs that are accepted from a disk. A log keeps kRunsMax runs, and one more for each reign that committed
+  /// nothing.
   static constexpr size_t kRunsStoredMax = 1024;
-  /// No log gets so far. What claims to be beyond is no log; sums of indices below it do not overflow.
+  /// The highest index. No log grows that long, so larger values from outside are refused; sums of two indices do not
+  /// overflow.
   static constexpr uint64_t kIndexMax = uint64_t{1} << 62;
 
   EpochRuns() = default;
-  /// A log that has nothing but what is in `base`.
+  /// A log that ends with `base`.
   explicit EpochRuns(EntryId base) : base_(base), last_(base.index) {}
-  /// From a peer or a disk: `runs` are first entries with rising index and the epochs from there on. nullopt: they are none.
+  /// From parts that a peer sent or a disk has. `runs` are the first entries of the runs, in the order of their
+  /// indices. nullopt: the parts contradict each other.
   [[nodiscard]] static std::optional<EpochRuns> from_parts(EntryId base, std::span<const EntryId> runs, uint64_t last);
 
   [[nodiscard]] EntryId base() const { return base_; }
@@ -50,37 +53,40 @@ class EpochRuns {
   [[nodiscard]] uint64_t last_index() const { return last_; }
   [[nodiscard]] EntryId last() const { return {last_, runs_.empty() ? base_.epoch : runs_.back().epoch}; }
 
-  /// nullopt: below the base, or not there.
+  /// The entry's epoch. nullopt: `index` is below the base or behind the last entry.
   [[nodiscard]] std::optional<uint64_t> epoch_of(uint64_t index) const;
 
-  /// The entry behind the last one. Its epoch may be lower than the last one's: a log follows its primary's.
+  /// Adds an entry behind the last one. Its epoch may be lower than the last one's, because a log follows its
+  /// primary's.
   void append(uint64_t epoch);
-  /// Entries of the last one's epoch, up to `index`. Costs the same however many they are.
+  /// Adds entries of the last entry's epoch, up to `index`. The cost does not depend on their number.
   void extend_to(uint64_t index) { last_ = std::max(last_, index); }
-  /// Drops what is behind `index`, which is at or above the base.
+  /// Drops the entries behind `index`, which must not be below the base (checked).
   void truncate(uint64_t index);
-  /// Moves the base up to `index`, or to the last entry.
+  /// Moves the base up to `index`, but not behind the last entry.
   void compact(uint64_t index);
-  /// Moves the base as far as needed for at most `runs_max` runs; not beyond `limit`, whose entries must be committed.
+  /// Moves the base up until at most `runs_max` runs are left, but not beyond `limit`. In a replica's own log the
+  /// entries up to `limit` must be committed.
   void compact_to(size_t runs_max, uint64_t limit);
 
-  /// The last entry that both logs have; nullopt: what is left of them does not tell.
+  /// The last entry that both logs have. nullopt: it is below one of the bases, so it is not known.
   [[nodiscard]] std::optional<EntryId> last_common(const EpochRuns& other) const;
 
   friend bool operator==(const EpochRuns&, const EpochRuns&) = default;
 
  private:
   EntryId base_{};
-  std::vector<EntryId> runs_;  // by index; above the base
+  std::vector<EntryId> runs_;  // sorted by index; above the base
   uint64_t last_ = 0;
 };
 
-/// For a disk (little endian): u64 base index, u64 base epoch, u64 last index, u64 runs, { u64 index, u64 epoch } each.
+/// The form on a disk (little endian): u64 base index, u64 base epoch, u64 last index, u64 runs, then
+/// { u64 index, u64 epoch } for each run.
 [[nodiscard]] std::string encode_epoch_runs(const EpochRuns& runs);
 [[nodiscard]] std::optional<EpochRuns> decode_epoch_runs(ByteSpan bytes);
 
-/// Whether a primary may have put these runs, encoded, into the barrier `id`: they are those of a log that ends with
-/// it. (Epoch 0: whoever sent the barrier does not know its epoch any more.)
+/// Whether `bytes` can be the encoded runs that a primary put into its barrier `id`: the runs of a log that ends with
+/// the barrier. (id.epoch 0: the barrier's sender does not know its epoch any more, so the epoch is not compared.)
 [[nodiscard]] bool are_runs_of_barrier(ByteSpan bytes, EntryId id);
 
 }  // namespace skua::kv

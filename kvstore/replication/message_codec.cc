@@ -108,7 +108,7 @@ void write(ByteWriter& writer, const View& view) {
   }
 }
 
-/// Nodes rise, and the primary is one of the members, or nobody.
+/// Members and learners are sorted by node without duplicates, and the primary is a member or 0.
 bool is_sound(const View& view) {
   NodeId before = 0;
   bool has_primary = view.primary == 0;
@@ -147,7 +147,7 @@ bool fits(const View& view) {
   return view.members.size() <= kViewMembersMax && view.learners.size() <= kViewMembersMax;
 }
 
-// --- Bodies: kind, writing, reading of each message
+// --- Bodies: each message's kind, writer and reader
 
 constexpr Kind kind_of(const StartView&) {
   return Kind::kStartView;
@@ -207,7 +207,7 @@ void write(ByteWriter& writer, const Append& m) {
   writer.write(m.epoch);
   write(writer, m.prev);
   writer.write(m.commit_index);
-  writer.write(uint32_t{0});  // finish() knows
+  writer.write(uint32_t{0});  // number of entries; finish() fills it in
   writer.write(m.acknowledge_received ? kAcknowledgeReceived : uint8_t{0});
   writer.write(uint8_t{0});
   writer.write(uint16_t{0});
@@ -330,7 +330,7 @@ bool read(ByteReader& reader, T& m) {
   return reader.ok();
 }
 
-/// Reads an entry; false if what was read is none.
+/// Reads an entry; false if the bytes are not a well-formed entry.
 bool read_entry(ByteReader& reader, AppendEntry& entry) {
   entry.epoch = reader.read<uint64_t>();
   entry.time = reader.read<int64_t>();
@@ -343,7 +343,7 @@ bool read_entry(ByteReader& reader, AppendEntry& entry) {
   return reader.ok() && reserved == 0 && durability && entry.time >= 0;
 }
 
-/// Up to where the entries begin; their number goes to `count`.
+/// Reads an Append up to its first entry. `count` becomes the number of entries.
 bool read_append_head(ByteReader& reader, Append& m, uint32_t& count) {
   m.epoch = reader.read<uint64_t>();
   m.prev = read_id(reader);
@@ -365,7 +365,7 @@ void write_envelope(ByteWriter& writer, const ReplicaEnvelope& envelope, Kind ki
   writer.write(kind);
 }
 
-/// The alternative as it stands, so that its memory is used again, or a new one.
+/// The message's alternative of this type, so that its memory is reused; or a new one if it holds another type.
 template <typename T>
 T& remake(ReplicaMessage& message) {
   if (T* same = std::get_if<T>(&message)) return *same;
@@ -556,7 +556,7 @@ rpc::MessagePtr AppendBuilder::finish() {
     const Piece& piece = pieces_[i];
     bool added = false;
     if (piece.copied) {
-      // All bodies are let go of at once: the buffer hangs on the first of its pieces.
+      // All bodies are released at the same time, so it is enough that the buffer's first piece releases the buffer.
       AppendBuffers::Buffer* hangs = std::exchange(lent, buffer_) == nullptr ? buffer_ : nullptr;
       added = message_->add_body(ByteSpan(buffer_->bytes).subspan(piece.begin, piece.size),
                                  hangs != nullptr ? &AppendBuffers::put_back : nullptr, hangs);

@@ -1,5 +1,5 @@
-// What replicas of a shard say to each other (messages.h), as bytes: requests and replies of method REPLICATE, and of
-// FETCH_CHUNK and FETCH_TAIL for copies of shards. Little endian throughout.
+// The messages between replicas of a shard (messages.h) as bytes: requests and replies of method REPLICATE, and of
+// FETCH_CHUNK and FETCH_TAIL for copies of shards. All numbers are little endian.
 //
 //   frame     envelope | body                       a request is one frame; its reply is one frame, or empty
 //
@@ -8,8 +8,8 @@
 //   kind                 body
 //    1 StartView         view
 //    2 TailReport        u64 epoch, runs, levels, u64 commit index; if it is not 0, u64 doubt
-//    3 Append            u64 epoch, id of the entry before, u64 commit index, u32 entries, u8 flags (1: acknowledge what is
-//                        received), u8 0, u16 0, then for each entry
+//    3 Append            u64 epoch, id of the entry before, u64 commit index, u32 entries, u8 flags (1: acknowledge
+//                        received entries), u8 0, u16 0, then for each entry
 //                          { u64 epoch, i64 time, u32 payload bytes, u8 durability (durability_code()), u8 0,
 //                            u16 flags, payload }
 //    4 AppendReply       u64 epoch, levels
@@ -29,19 +29,20 @@
 //             { u64 node, u64 incarnation } x members, { u64 node, u64 incarnation, u64 join } x learners
 //
 //   fetch     u32 table, u32 shard, u64 snapshot (0: begin one), u32 file, u64 offset, u32 bytes at most
-//   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of the data,
+//   chunk     u64 snapshot, id of its last entry, u32 files, u64 bytes of the file, u64 offset, u32 CRC-32C of data,
 //             u8 bytes of the name, name, data
-//   tail      u32 table, u32 shard, u64 index of the last entry that is there, u32 bytes at most; answered with an Append of what
-//             follows and is committed, perhaps of no entries
+//   tail      u32 table, u32 shard, u64 index of the last entry that the sender has, u32 bytes at most; the reply is an
+//             Append of the committed entries behind it, perhaps of none
 //
-// Payloads stand behind their entry's head, so that large ones travel as body spans from where they lie; small ones cost less
-// copied. AppendBuilder decides.
+// Each payload follows its entry's head. So large payloads can be sent as body spans, without a copy. Small payloads
+// are copied, because that costs less. AppendBuilder decides.
 //
-// A change that an older build would misunderstand raises kReplicationVersion (control/core/protocol_version.h): nodes tell the
-// control plane which version they speak.
+// A change that an older build would misunderstand must raise kReplicationVersion (control/core/protocol_version.h).
+// Nodes tell the control plane which version they speak.
 //
-// Errors: bytes that are no such thing, or more than their bounds, are INVALID_ARGUMENT. What numbers mean for each other (a
-// commit index beyond the log) is the replica's to judge. What is decoded refers to the bytes it was decoded from.
+// Errors: bytes that are not well-formed or exceed a bound are INVALID_ARGUMENT. The replica, not the decoder, checks
+// whether numbers fit together (for example a commit index beyond the log). Decoded values refer to the decoder's
+// input.
 #ifndef SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_
 #define SKUA_KVSTORE_REPLICATION_MESSAGE_CODEC_H_
 
@@ -65,39 +66,39 @@ namespace skua::kv {
 inline constexpr size_t kEnvelopeBytes = 25;
 inline constexpr size_t kAppendHeadBytes = 40;
 inline constexpr size_t kAppendEntryHeadBytes = 24;
-/// Replicas of one shard that a message can name, of each kind.
+/// The most members, and the most learners, that a message can name.
 inline constexpr size_t kViewMembersMax = 32;
-/// Entries of one Append, and their bytes unless it is only one.
+/// The most entries of one Append, and the most bytes of them. A single entry may be larger.
 inline constexpr size_t kAppendEntriesMax = 4096;
 inline constexpr size_t kAppendBytesMax = size_t{8} << 20;
-/// Larger payloads are sent from where they lie.
+/// Larger payloads are sent without a copy.
 inline constexpr size_t kAppendCopyBytesMax = size_t{8} << 10;
-/// What one Append copies at most: the polling thread does it.
+/// The most bytes that one Append copies. Bounded because the polling thread copies them.
 inline constexpr size_t kAppendCopiedBytesMax = size_t{128} << 10;
-/// No frame but an Append is larger.
+/// The largest frame, except Appends.
 inline constexpr size_t kFrameBytesMax = kEnvelopeBytes + 31 + kViewMembersMax * (16 + 24);
 using FrameBuffer = std::array<std::byte, kFrameBytesMax>;
 
-/// Which shard, and who speaks.
+/// A message's shard and sender.
 struct ReplicaEnvelope {
   uint32_t table = 0;
   uint32_t shard = 0;
   NodeId from = 0;
-  uint64_t incarnation = 0;  ///< of the sender's storage (ReplicaId)
+  uint64_t incarnation = 0;  ///< the sender's storage incarnation (ReplicaId)
 
   friend bool operator==(const ReplicaEnvelope&, const ReplicaEnvelope&) = default;
 };
 
 /// One entry of an Append.
 struct AppendEntry {
-  uint64_t epoch = 0;  ///< in which it was made
-  int64_t time = 0;    ///< its writer's, as the log keeps it
+  uint64_t epoch = 0;  ///< the epoch in which the entry was made
+  int64_t time = 0;    ///< the writer's time, as in the log record
   Durability durability = Durability::kSync;
-  uint16_t flags = 0;  ///< the log record's
+  uint16_t flags = 0;  ///< as in the log record
   ByteSpan payload{};
 };
 
-/// An Append's entries as they came: a checked view that is iterated without allocation.
+/// The entries of a received Append: a checked view of the received bytes. Iterating allocates nothing.
 class AppendEntries {
  public:
   class Iterator {
@@ -129,19 +130,21 @@ class AppendEntries {
 struct ReplicaFrame {
   ReplicaEnvelope envelope;
   ReplicaMessage message;
-  AppendEntries entries;  ///< of an Append, as many as it has epochs; refer to the decoded bytes
+  AppendEntries entries;  ///< an Append's, one for each of its epochs; they refer to the decoded bytes
 };
 
-/// Everything but an Append (checked). RESOURCE_EXHAUSTED: a view or a log's runs are more than a message carries.
+/// Encodes any message except an Append (checked) into `buffer`; the result refers to it. RESOURCE_EXHAUSTED: the view
+/// has too many nodes, or the log too many runs, for a message.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_frame(const ReplicaEnvelope& envelope, const ReplicaMessage& message,
                                                     FrameBuffer& buffer);
-/// Keeps what memory `frame` has where it can. After an error `frame` means nothing.
+/// Decodes a frame. Reuses memory that `frame` has, where possible. After an error the contents of `frame` are
+/// undefined.
 [[nodiscard]] absl::Status decode_frame(ByteSpan bytes, ReplicaFrame& frame);
 [[nodiscard]] bool is_append(const ReplicaMessage& message);
-/// Of bytes that need not be a frame.
+/// Whether `bytes` begin like an Append. They need not be a valid frame.
 [[nodiscard]] bool looks_like_append(ByteSpan bytes);
 
-/// Where Appends keep what they copy, used again and again. Outlives the messages. Thread: one.
+/// A pool of the buffers that Appends copy bytes into. Must outlive the messages. Thread: one.
 class AppendBuffers {
  public:
   AppendBuffers() = default;
@@ -149,7 +152,7 @@ class AppendBuffers {
   AppendBuffers(const AppendBuffers&) = delete;
   AppendBuffers& operator=(const AppendBuffers&) = delete;
 
-  /// Those that messages hold.
+  /// Number of buffers that messages hold.
   [[nodiscard]] size_t outstanding_count() const { return outstanding_count_; }
 
  private:
@@ -166,7 +169,8 @@ class AppendBuffers {
   size_t outstanding_count_ = 0;
 };
 
-/// Makes Appends, one after the other: begin(), add() while it has room, finish(). Thread: the buffers'.
+/// Builds Appends, one after the other: begin(), add() while there is room, finish(). `buffers` must outlive it.
+/// Thread: that of the buffers.
 class AppendBuilder {
  public:
   explicit AppendBuilder(AppendBuffers& buffers) : buffers_(buffers) {}
@@ -174,17 +178,19 @@ class AppendBuilder {
   AppendBuilder(const AppendBuilder&) = delete;
   AppendBuilder& operator=(const AppendBuilder&) = delete;
 
-  /// Into `message`, which is empty. `header.epochs` is not looked at: what is added tells.
+  /// Begins an Append in `message`, which must be empty. `header.epochs` is ignored: the added entries have their
+  /// epochs.
   void begin(const ReplicaEnvelope& envelope, const Append& header, rpc::MessagePtr message);
-  /// False: this Append is full (never the first entry); finish it and begin another one. Otherwise the payload was copied and
-  /// `release(context)` has run, or it stays unchanged until that runs. `release` may be null.
+  /// Adds an entry. False: this Append is full; finish it and begin another one. The first entry is always accepted.
+  /// True: either the payload was copied and release(context) has been called, or the payload must stay unchanged until
+  /// release(context) is called. `release` may be null.
   [[nodiscard]] bool add(const AppendEntry& entry, rpc::BodyReleaseFn release = nullptr, void* context = nullptr);
   [[nodiscard]] rpc::MessagePtr finish();
 
   [[nodiscard]] size_t count() const { return count_; }
 
  private:
-  /// What follows the head: a range of the buffer, or somebody's memory.
+  /// A piece of the message behind the head: a range of the buffer, or a payload in the caller's memory.
   struct Piece {
     bool copied = false;
     size_t begin = 0;
@@ -212,14 +218,14 @@ inline constexpr size_t kChunkNameBytesMax = 255;
 inline constexpr uint32_t kChunkFilesMax = uint32_t{1} << 20;
 inline constexpr size_t kFetchChunkBytes = 32;
 inline constexpr size_t kFetchTailBytes = 20;
-/// What stands before a chunk's data.
+/// The most bytes before a chunk's data.
 inline constexpr size_t kChunkHeadBytesMax = 49 + kChunkNameBytesMax;
 
-/// "Give me this part of a snapshot."
+/// Asks for a part of a snapshot.
 struct FetchChunk {
   uint32_t table = 0;
   uint32_t shard = 0;
-  uint64_t snapshot = 0;  ///< 0: make one, or take one that is there
+  uint64_t snapshot = 0;  ///< 0: a new snapshot, or one that exists already
   uint32_t file = 0;      ///< 0 .. files - 1
   uint64_t offset = 0;
   uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax
@@ -229,34 +235,35 @@ struct FetchChunk {
 
 struct Chunk {
   uint64_t snapshot = 0;
-  EntryId end{};  ///< the last entry that the snapshot has
+  EntryId end{};  ///< the snapshot's last entry
   uint32_t files = 0;
   uint64_t file_bytes = 0;
   uint64_t offset = 0;
-  uint32_t crc32c = 0;    ///< of the data; not compared here
+  uint32_t crc32c = 0;    ///< of the data; decode_chunk() does not verify it
   std::string_view name;  ///< a plain file name
   ByteSpan data{};        ///< empty only at the end of the file
 };
 
-/// "Give me the committed entries behind this one."
+/// Asks for the committed entries behind entry `after`.
 struct FetchTail {
   uint32_t table = 0;
   uint32_t shard = 0;
   uint64_t after = 0;
-  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax; one entry comes whatever its size
+  uint32_t bytes_max = 0;  ///< 1 .. kChunkBytesMax; the first entry is sent even if it is larger
 
   friend bool operator==(const FetchTail&, const FetchTail&) = default;
 };
 
-/// A name that means one file of a directory, and nothing outside of it.
+/// Whether `name` names a file of a directory and cannot lead out of it.
 [[nodiscard]] bool is_plain_file_name(std::string_view name);
 
-/// INVALID_ARGUMENT: more than its bounds.
+// Encoders write into `buffer`, and their result refers to it. INVALID_ARGUMENT: a value exceeds its bounds, or the
+// bytes are not well-formed.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_fetch_chunk(const FetchChunk& fetch, MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<FetchChunk> decode_fetch_chunk(ByteSpan bytes);
 [[nodiscard]] ByteSpan encode_fetch_tail(const FetchTail& fetch, MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<FetchTail> decode_fetch_tail(ByteSpan bytes);
-/// What stands before the data. INVALID_ARGUMENT: more than its bounds.
+/// Encodes only the bytes before the chunk's data.
 [[nodiscard]] absl::StatusOr<ByteSpan> encode_chunk_head(const Chunk& chunk, MutableByteSpan buffer);
 [[nodiscard]] absl::StatusOr<Chunk> decode_chunk(ByteSpan bytes);
 

@@ -1,19 +1,20 @@
-// What replicas of a shard tell each other. The shard, and who sent it to whom, the carrier knows.
+// The messages between the replicas of a shard. They do not name shard and sender: the envelope does (message_codec.h).
 //
 //    primary                                          others
-//    StartView  ---------------------------------->   "you have the view: where does your log end?"
+//    StartView  ---------------------------------->   "this is the view: where does your log end?"
 //               <----------------------------------   TailReport
 //    Append     ---------------------------------->   entries after `prev`
-//               <----------------------------------   AppendReply: how far they are received, written, durable
+//               <----------------------------------   AppendReply: up to where they are received, written, durable
 //    Heartbeat  ---------------------------------->   who leads, what is committed
-//               <----------------------------------   HeartbeatReply: a promise (lease.h), and how far the log is
+//               <----------------------------------   HeartbeatReply: a promise (lease.h), and the log's levels
 //    Confirm    ---------------------------------->   "are you still in my epoch?"
 //               <----------------------------------   ConfirmReply
-//    SnapshotNeeded ------------------------------>   the log does not reach back to your end
+//    SnapshotNeeded ------------------------------>   "my log does not reach back to the end of yours"
+//    Restored   ---------------------------------->   "your log has all committed entries again"
 //               <----------------------------------   Release: the old primary serves no reads any more
 //
-// A message of an older epoch is answered with StaleEpoch, which carries the view. Views come from the control plane: one in a message
-// is a reason to ask there, no more.
+// A message of an older epoch is answered with StaleEpoch, which carries the receiver's view. Replicas adopt only views
+// from the control plane. A newer view in a message only makes the receiver ask the control plane.
 #ifndef SKUA_KVSTORE_REPLICATION_MESSAGES_H_
 #define SKUA_KVSTORE_REPLICATION_MESSAGES_H_
 
@@ -27,10 +28,10 @@
 
 namespace skua::kv {
 
-/// How far a log is: the last entry of which so much is true. durable <= written <= received.
+/// The last entries of a log that have reached each level. durable <= written <= received.
 struct LogLevels {
-  uint64_t received = 0;  ///< in the log's queue
-  uint64_t written = 0;   ///< survives the process
+  uint64_t received = 0;  ///< is in the log's queue
+  uint64_t written = 0;   ///< survives the end of the process
   uint64_t durable = 0;   ///< survives a power cut
 
   friend bool operator==(const LogLevels&, const LogLevels&) = default;
@@ -45,21 +46,21 @@ struct TailReport {
   EpochRuns log;
   LogLevels levels;
   uint64_t commit_index = 0;
-  uint64_t doubt = 0;  ///< not 0: the sender may lack what it had acknowledged; Restored names it
+  uint64_t doubt = 0;  ///< not 0: the sender may lack entries that it had acknowledged; Restored repeats this number
 };
 
-/// Entries prev.index + 1 and so on; their bytes travel with it.
+/// Entries from prev.index + 1 on. Their bytes travel in the same message.
 struct Append {
   uint64_t epoch = 0;
   EntryId prev;
-  std::vector<uint64_t> epochs;  ///< of each entry
+  std::vector<uint64_t> epochs;  ///< each entry's epoch
   uint64_t commit_index = 0;
-  bool acknowledge_received = false;  ///< somebody waits for no more than that
+  bool acknowledge_received = false;  ///< reply as soon as the entries are received: one has durability kMemory
 };
 
 struct AppendReply {
   uint64_t epoch = 0;
-  LogLevels levels;  ///< of what agrees with the primary's log
+  LogLevels levels;  ///< only of entries that agree with the primary's log
 };
 
 struct Heartbeat {
@@ -86,14 +87,14 @@ struct ConfirmReply {
 };
 
 struct Release {
-  uint64_t epoch = 0;  ///< the one that the sender has adopted
+  uint64_t epoch = 0;  ///< the epoch that the sender has adopted
 };
 
 struct SnapshotNeeded {
   uint64_t epoch = 0;
 };
 
-/// To a replica that reported a doubt: everything that was committed before that report is durable at it.
+/// For a replica that reported a doubt: all entries that were committed before that report are durable in its log.
 struct Restored {
   uint64_t epoch = 0;
   uint64_t doubt = 0;

@@ -1,4 +1,4 @@
-// Views, time, and what all roles share.
+// Views, time, and the parts that all roles share.
 #include "kvstore/replication/replica.h"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ Replica::Replica(const ReplicaOptions& options, ReplicaId self, Restart restart,
   doubt_ = restart.doubt;
   fork_ = view_.fork;
   if (view_.epoch == 0) return;
-  // What it was in that view it has forgotten; so it cannot be the primary that peers know. As any other member it goes on
-  // once the control plane has said that this view still stands.
+  // A restarted replica does not know what it did in the persisted view, so it cannot go on as that view's primary. In
+  // any other role it goes on when the control plane has said that the view is still current.
   if (view_.primary == self_.node) given_up_epoch_ = view_.epoch;
   if (!replica_mutant(ReplicaMutant::kForgetPromises)) former_life_until_ = now + options_.lease.promised_ns();
 }
@@ -62,18 +62,18 @@ void Replica::on_view(const View& view, TimeNs now, ReplicaOutput& out) {
   if (view.epoch < view_.epoch) return;
   if (view.newer_than(view_)) take_change(view, now);
   if (persisted_epoch_ == 0 && view_.epoch == restart_epoch_) {
-    // After a restart: the view that was persisted still stands.
+    // After a restart: the persisted view is still current.
     match_peers(now, false);
     view_persisted(view_.epoch, now, out);
   }
 }
 
-/// A peer's view is a hint: only the control plane says who leads, and what this replica has to write down.
+/// A peer's view is only a hint: the replica adopts and persists views from the control plane only.
 void Replica::hear_of(const View& view, ReplicaOutput& out) const {
   if (view.newer_than(view_)) out.fetch_view = true;
 }
 
-/// Learners come, join, give up and go within an epoch.
+/// Takes over a change within the epoch: learners were added, joined, gave up or were removed.
 void Replica::take_change(const View& view, TimeNs now) {
   view_ = view;
   match_peers(now, true);
@@ -84,12 +84,12 @@ void Replica::take_change(const View& view, TimeNs now) {
 
 void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   const bool reigned = role_ == ReplicaRole::kPrimary;
-  // What this one has is all that the fork has.
+  // A fork begins with the log of its primary. So this replica, as the fork's primary, lacks nothing.
   const bool forks = view.fork > fork_ && view.primary == self_.node;
   if (forks && std::exchange(doubt_, 0) != 0) out.restored = true;
   fork_ = std::max(fork_, view.fork);
   if (doubt_ != 0 && view.primary == self_.node) given_up_epoch_ = view.epoch;
-  // Between this epoch and the next there was no other primary: what is acknowledged stays so.
+  // The same primary goes on in the next epoch, and there was no other one between: acknowledgements stay valid.
   const bool reigns_on = reigned && view.epoch == view_.epoch + 1 && role_in(view) == ReplicaRole::kPrimary;
   view_ = view;
   role_ = role_in(view_);
@@ -100,7 +100,8 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
   if (replica_mutant(ReplicaMutant::kBelieveUnverified)) verified_ = log_.last_index();
   if (reigns_on) {
     verified_ = log_.last_index();
-    // They are silent until the view is on their disks; those that were silent before get no more time.
+    // Peers are silent until the new view is durable at them, so they get more time. A peer that was silent before does
+    // not.
     for (auto& [node, peer] : peers_) {
       const bool heard = now - peer.heard_ns <= options_.suspect_after_ns / 2;
       if (heard) peer.heard_ns = std::max(peer.heard_ns, now + options_.first_word_ns);
@@ -119,12 +120,12 @@ void Replica::adopt(const View& view, TimeNs now, ReplicaOutput& out) {
       out.truncate_after = keep;
     }
   }
-  // One that stays a member is waited for anyway.
+  // A replica that stays a member need not be released: commits wait for its acknowledgement anyway.
   if (reigned && !view_.is_member(self_)) released_to_ = view_.primary;
   out.persist_view = view_;
 }
 
-/// Peers of the view. `keep`: what was acknowledged in the epoch before still counts.
+/// Rebuilds peers_ from the view. `keep`: acknowledgements from before still count.
 void Replica::match_peers(TimeNs now, bool keep) {
   std::map<NodeId, Peer> before = std::exchange(peers_, {});
   keep = keep || replica_mutant(ReplicaMutant::kKeepOldAcks);
@@ -144,7 +145,7 @@ void Replica::match_peers(TimeNs now, bool keep) {
       peer.heard_ns = now + options_.first_word_ns;
     }
     peer.id = id;
-    // What it did as a learner, whom nobody waits for, is not held against it.
+    // Its silence as a learner does not count against it, because nobody waited for it then.
     if (member != peer.member || join != peer.join) peer.heard_ns = std::max(peer.heard_ns, now);
     peer.member = member;
     if (join != peer.join) peer.join_goal = commit_index_;
@@ -183,7 +184,8 @@ Replica::Peer* Replica::peer(NodeId node) {
   return found == peers_.end() ? nullptr : &found->second;
 }
 
-/// Whether a message of `epoch` may be taken; if not, what the sender or this replica lacks is seen to.
+/// Whether a message of `epoch` may be accepted. If the epochs differ, the one with the older view is told to get a
+/// newer one: the sender by StaleEpoch, this replica by fetch_view.
 bool Replica::in_epoch(NodeId from, uint64_t epoch, TimeNs now, ReplicaOutput& out) {
   if (epoch > view_.epoch) {
     out.fetch_view = true;
@@ -240,7 +242,7 @@ void Replica::log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& o
   levels_ = {std::min(levels.received, last), std::min(levels.written, last), std::min(levels.durable, last)};
   if (role_ == ReplicaRole::kPrimary) return advance_commit(now);
   learn_commit(0);
-  // That entries were received only, is said by those who are asked for it: see on(Append).
+  // Received entries alone are not news here: on(Append) acknowledges them if the primary asked for it.
   const bool is_news = levels_.written > before.written || levels_.durable > before.durable;
   if (is_news && (role_ == ReplicaRole::kBackup || role_ == ReplicaRole::kLearner) && speaks()) {
     out.messages.push_back({view_.primary, AppendReply{view_.epoch, verified_levels()}});
@@ -277,7 +279,7 @@ void Replica::install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out) {
   if (fit == SnapshotFit::kKeepsLog) {
     log_.compact(base.index);
   } else {
-    // Its entry there is another one than the committed one, so what follows it here was never committed.
+    // The log's entry at this index is not the committed one, so the log's later entries were never committed.
     log_ = EpochRuns(base);
     levels_ = {};
   }
@@ -332,7 +334,8 @@ void Replica::tick(TimeNs now, ReplicaOutput& out) {
 void Replica::heartbeat(TimeNs now, ReplicaOutput& out) {
   const bool primary = role_ == ReplicaRole::kPrimary;
   if (!primary && role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
-  const bool asks = doubt_ != 0 && verified_levels().durable >= known_commit_;  // is everything here again?
+  // A doubtful replica that has all known commits reports its tail again, so that the primary can say Restored.
+  const bool asks = doubt_ != 0 && verified_levels().durable >= known_commit_;
   if (!primary && (!is_verified_ || asks)) send_tail(out);
   if (primary) {
     end_round(out);
@@ -357,7 +360,7 @@ void Replica::report(ReplicaOutput& out, ReplicaReport::Kind kind, NodeId node, 
   out.reports.push_back({kind, view_.epoch, node, join, {}});
 }
 
-/// A primary of two or more others, all of whom are silent, is probably the one that is cut off.
+/// Whether all of two or more required peers are silent. Then this primary itself is probably cut off.
 bool Replica::hears_nobody(TimeNs now) const {
   if (role_ != ReplicaRole::kPrimary) return false;
   size_t silent = 0;
@@ -371,7 +374,8 @@ bool Replica::hears_nobody(TimeNs now) const {
 
 void Replica::look_for_silence(TimeNs now, ReplicaOutput& out) const {
   if (role_ != ReplicaRole::kPrimary && role_ != ReplicaRole::kBackup) return;
-  // Were its word the first, one of the others would leave the view, and it could go on no better.
+  // A primary that hears nobody waits longer, so that the others accuse it first. If its accusation came first, one of
+  // the others would be removed, and the primary could still not go on.
   const DurationNs patience = options_.suspect_after_ns + (hears_nobody(now) ? options_.suspect_after_ns / 2 : 0);
   for (const auto& [node, peer] : peers_) {
     const bool watched = role_ == ReplicaRole::kPrimary ? required(peer) : node == view_.primary;
@@ -384,7 +388,7 @@ void Replica::look_for_silence(TimeNs now, ReplicaOutput& out) const {
 TimeNs Replica::wake_at() const {
   TimeNs at = std::min(next_heartbeat_ns_, tell_commit_ns_);
   if (role_ == ReplicaRole::kPrimary && !waiting_.empty() && speaks()) {
-    // Acknowledged, and only a promise is in the way.
+    // The entry is acknowledged; it is committed when the promises have expired.
     if (is_acked(waiting_.front())) at = std::min(at, promises_end());
   }
   return at;

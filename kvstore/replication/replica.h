@@ -1,10 +1,11 @@
-// One replica of one shard, as a pure state machine: what it is told and the time go in, what is to be done comes out. It
-// has entries' identities only; their bytes, the log and the network are the driver's.
+// One replica of one shard, as a pure state machine. Its input is views, messages, events and the time; its output says
+// what the driver must do. It knows only the identities of entries. The driver has their bytes, the log and the
+// network.
 //
-//              control plane: views            own log: how far it is
+//              control plane: views            own log: its levels
 //                     |                               |
 //    peers -------> Replica -- Output ---> messages, entries to log, view to store, reports to the control plane
-//    driver: proposed(), tick() ---^        committed up to, role
+//    driver: propose(), tick() ----^        committed up to, role
 //
 // Roles within a view
 //
@@ -12,17 +13,20 @@
 //        restart: inactive until the control plane has told the current view; a restarted primary needs a new epoch
 //
 // Rules (PacificA, with the epochs of Vertical Paxos)
-//   - An entry is committed when every member has it as durable as its writer asked, in the primary's own epoch. What
-//     a former primary left is committed together with the BARRIER, the first entry of each new primary.
-//   - A new primary's log is authoritative. Whoever has something else behind their last common entry drops it: it was
-//     not committed, because that would have needed the new primary's acknowledgement.
-//   - A replica says nothing in an epoch before having adopted it is durable, and nothing in an older one afterwards.
-//   - Acknowledgements count what is known to agree with the primary's log ("verified"), which an Append's prev shows.
-//   - Reads at the primary rest on promises (lease.h), or on a round of Confirm: no member that answers has left the epoch.
-//   - Joining learners count as members for commits and leases, from the change of the view that says so until one that
-//     does not.
+//   - A primary commits an entry of its own reign when every member has the entry with the durability that its writer
+//     asked for. Entries of former primaries are committed together with the BARRIER, the first entry of each new
+//     primary.
+//   - A new primary's log is authoritative. Another replica drops its entries behind the last one that both logs have:
+//     these were not committed, because a commit would have needed the new primary's acknowledgement.
+//   - A replica sends nothing in an epoch before its adoption of the epoch is durable, and nothing in an older epoch
+//     after that.
+//   - Acknowledgements cover only entries that are known to agree with the primary's log ("verified"). The `prev` of an
+//     Append shows which entries agree.
+//   - Reads at the primary rest on promises (lease.h) or on a round of Confirm: a member that answers has not left the
+//     epoch.
+//   - A joining learner counts as a member for commits and leases while the view has its attempt to join.
 //
-// Ownership: none of anything. Thread: one at a time. Peer input is refused where it makes no sense, never asserted.
+// Owns nothing outside of itself. Thread: one at a time. Peer input that makes no sense is refused, never asserted.
 #ifndef SKUA_KVSTORE_REPLICATION_REPLICA_H_
 #define SKUA_KVSTORE_REPLICATION_REPLICA_H_
 
@@ -51,29 +55,33 @@ struct ReplicaOptions {
   LeaseOptions lease;
   bool leases = true;  ///< false: every linearizable read asks the members (Confirm)
   DurationNs heartbeat_ns = 50 * kMillisecond;
-  DurationNs suspect_after_ns = 300 * kMillisecond;  ///< silence of a peer
-  DurationNs first_word_ns = 2 * kSecond;            ///< silence of a peer that has not spoken in this epoch yet
-  DurationNs tell_commit_ns = kMillisecond;          ///< members hear of a commit after so long at the latest
-  DurationNs tail_again_ns = 5 * kMillisecond;       ///< a gap in what is received is complained of once in this time
-  uint64_t append_entries_max = 256;                 ///< of one message
-  uint64_t window_entries_max = 4096;                ///< sent to a peer and not acknowledged
-  uint64_t caught_up_entries = 1024;                 ///< a learner that lags by no more may join
-  // Ejection of a member that is slow, while there are more than min_insync (kv-stores: gray failures).
+  DurationNs suspect_after_ns = 300 * kMillisecond;  ///< a peer that is silent for longer is suspected
+  DurationNs first_word_ns = 2 * kSecond;            ///< extra time for a peer that has not spoken in this epoch yet
+  DurationNs tell_commit_ns = kMillisecond;          ///< members hear of a commit after this time at the latest
+  DurationNs tail_again_ns = 5 * kMillisecond;       ///< a gap before received entries is reported once in this time
+  uint64_t append_entries_max = 256;                 ///< entries of one Append
+  uint64_t window_entries_max = 4096;                ///< entries that were sent to a peer and are not acknowledged
+  uint64_t caught_up_entries = 1024;                 ///< a learner that lags by no more entries may join
+  // When a slow member is reported, so that it is removed, while there are more than min_insync members (gray
+  // failures). A member is slow if its latency exceeds both slow_floor_ns and slow_ratio times the fastest other
+  // member's latency for slow_after_ns.
   DurationNs slow_after_ns = 200 * kMillisecond;
   DurationNs slow_floor_ns = 20 * kMillisecond;
   int64_t slow_ratio = 5;
-  DurationNs hung_after_ns = kSecond;  ///< one log alone does not get on with what all others have made safe
+  DurationNs hung_after_ns = kSecond;  ///< one log alone lacks an entry for this long that all others have made safe
 };
 
-/// For the control plane. Repeated until the view changes.
+/// A report to the control plane. Repeated until the view changes.
 struct ReplicaReport {
   enum class Kind : uint8_t {
-    kSuspect,     ///< `node` does not answer
-    kSlow,        ///< `node` holds up every write
-    kNeedsEpoch,  ///< the primary (this one) has forgotten what it was, or what it has sent: it cannot go on in this epoch
+    kSuspect,  ///< `node` does not answer
+    kSlow,     ///< `node` holds up every write
+    /// This replica is the view's primary (`node`) but cannot go on in this epoch: it has restarted, its log has
+    /// refused entries, its log hangs, or it is doubtful.
+    kNeedsEpoch,
     kCaughtUp,   ///< learner `node` is near the end of the log
-    kJoinReady,  ///< learner `node` has everything that is committed; attempt `join`
-    kDoubtful,   ///< this replica (`node`) may lack what it had acknowledged: it leads nobody; its log ends with `last`
+    kJoinReady,  ///< learner `node` has all that it needs to become a member; attempt `join`
+    kDoubtful,   ///< this replica (`node`) may lack entries that it acknowledged; its log ends with `last`
   };
   Kind kind = Kind::kSuspect;
   uint64_t epoch = 0;
@@ -84,33 +92,34 @@ struct ReplicaReport {
   friend bool operator==(const ReplicaReport&, const ReplicaReport&) = default;
 };
 
-/// What a snapshot would do to a replica's log.
+/// What installing a snapshot would do to a replica's log.
 enum class SnapshotFit : uint8_t {
-  kNone,         ///< nothing new in it, or this replica leads
-  kKeepsLog,     ///< the log goes on behind it
-  kReplacesLog,  ///< nothing of the log stays
+  kNone,         ///< it must not be installed: it has nothing new, or this replica is the primary
+  kKeepsLog,     ///< the log's entries behind the snapshot stay
+  kReplacesLog,  ///< no entry of the log stays
 };
 
-/// What is to be done; the driver clears it. Order within: view, truncate and append, messages.
+/// What the driver must do. The driver clears it afterwards. Order: first the view, then truncate and append, then the
+/// messages.
 struct ReplicaOutput {
   struct Envelope {
     NodeId to = 0;
     ReplicaMessage message;
   };
-  /// Entries first..last for a peer: make_append() has the message.
+  /// Entries first..last are to be sent to a peer; make_append() makes the message.
   struct Send {
     NodeId to = 0;
     uint64_t first = 0;
     uint64_t last = 0;
   };
 
-  std::optional<View> persist_view;        ///< then view_persisted()
-  std::optional<uint64_t> truncate_after;  ///< forget the entries behind this one
-  uint64_t accept_first = 0;               ///< of the Append just taken: into the log, from this index on; 0: none
-  bool append_barrier = false;             ///< log a barrier as the last entry (which proposed() has been told of)
-  bool fetch_view = false;                 ///< a peer says that there is a newer view: ask the control plane
-  bool fetch_snapshot = false;             ///< then install_snapshot()
-  bool failed = false;                     ///< what is committed is not in the log: only a snapshot helps
+  std::optional<View> persist_view;        ///< make this view durable, then call view_persisted()
+  std::optional<uint64_t> truncate_after;  ///< drop the log's entries behind this one
+  uint64_t accept_first = 0;               ///< log the entries of the Append just given, from this index on; 0: none
+  bool append_barrier = false;             ///< log a barrier with index last_index()
+  bool fetch_view = false;                 ///< ask the control plane for the view: there is, or may be, a newer one
+  bool fetch_snapshot = false;             ///< fetch a snapshot, then call install_snapshot()
+  bool failed = false;                     ///< the log lacks committed entries: only a snapshot helps
   bool restored = false;                   ///< Restart::doubt is over
   std::vector<Envelope> messages;
   std::vector<Send> sends;
@@ -121,12 +130,13 @@ struct ReplicaOutput {
 
 class Replica {
  public:
-  /// What a replica finds when it starts.
+  /// What a replica finds on its disk when it starts.
   struct Restart {
-    View view;                  ///< the last persisted; epoch 0: none
-    EpochRuns log;              ///< all of it durable
-    uint64_t commit_index = 0;  ///< at least this much is known to be committed; not below the log's base
-    /// Not 0: a power cut may have taken what it had acknowledged as written. Names that cut among all of this replica.
+    View view;                  ///< the view persisted last; epoch 0: none
+    EpochRuns log;              ///< all of its entries are durable
+    uint64_t commit_index = 0;  ///< entries up to this one are known to be committed; the log's base is, too
+    /// Not 0: a power cut may have taken entries that the replica had acknowledged as written. Each such power cut of
+    /// this replica has another number.
     uint64_t doubt = 0;
   };
 
@@ -134,43 +144,44 @@ class Replica {
 
   // --- Input
 
-  /// A view from the control plane; older ones are ignored.
+  /// A view from the control plane. Older views are ignored.
   void on_view(const View& view, TimeNs now, ReplicaOutput& out);
-  /// The view of this epoch, or a later one, is durable.
+  /// The view of this epoch, or a later view, is durable.
   void view_persisted(uint64_t epoch, TimeNs now, ReplicaOutput& out);
-  /// `from` is the node whose connection it came on.
+  /// A message from a peer. `from` is the node whose connection it came on.
   void on_message(NodeId from, const ReplicaMessage& message, TimeNs now, ReplicaOutput& out);
   /// The connection to a peer broke, or could not be made.
   void peer_failed(NodeId peer, TimeNs now, ReplicaOutput& out);
-  /// The way to a peer was full, or not there: entries from `first` on were not sent. Nothing goes there until peer_ready(), or
-  /// until it says what it has.
+  /// The connection to a peer was full, or there was none: entries from `first` on were not sent. No entries are sent
+  /// to the peer until peer_ready(), or until the peer's next TailReport or HeartbeatReply.
   void send_refused(NodeId peer, uint64_t first);
-  /// The way to a peer has room again, or was made.
+  /// The connection to a peer has room again, or is new.
   void peer_ready(NodeId peer, TimeNs now, ReplicaOutput& out);
   /// False after send_refused().
   [[nodiscard]] bool may_send(NodeId peer) const;
-  /// Primary, can_propose(): the driver logs entry last_index() + 1, with the epoch of the one before it (the barrier's), to be
-  /// committed when all members have it so safe; not kDefault.
+  /// Only if can_propose(): the driver logs entry last_index() + 1, with the epoch of the entry before it (the
+  /// barrier's). The entry is committed when all members have it with durability `level`, which must not be kDefault.
   void propose(Durability level, TimeNs now, ReplicaOutput& out);
-  /// The log had no room for what is behind `index`; it has been given nothing since. A primary cannot go on in its epoch:
-  /// peers may have those entries, and their indices are not to be used again.
+  /// The log had no room for the entries behind `index`, and has been given no entry since. A primary cannot go on in
+  /// its epoch then: peers may have these entries, so their indices must not be used again in it.
   void log_refused_after(uint64_t index, ReplicaOutput& out);
-  /// How far the own log is, with what it holds now (not what an entry that was replaced had reached).
+  /// The levels of the own log, for the entries that it has now. Levels of entries that were replaced do not count.
   void log_progress(const LogLevels& levels, TimeNs now, ReplicaOutput& out);
-  /// The log makes no progress although it should: no promises to others until it does.
+  /// While the log makes no progress although it should (`stalled`), the replica makes no promises to others.
   void set_log_stalled(bool stalled) { log_stalled_ = stalled; }
-  /// Entries before this one cannot be read any more.
+  /// Entries before `index` cannot be read from the log any more.
   void set_first_available(uint64_t index) { first_available_ = index; }
-  /// To be asked before a snapshot takes the place of the state, which may be long after it was fetched: the log may have
-  /// entries behind it by now that were acknowledged.
+  /// To be called before a snapshot that ends with `base` replaces the state. This may be long after the snapshot was
+  /// fetched; by then the log may have acknowledged entries behind it.
   [[nodiscard]] SnapshotFit snapshot_fit(EntryId base) const;
-  /// The state is a snapshot's now, which ends with `base`; the log is what snapshot_fit() said.
+  /// The state is now that of a snapshot which ends with `base`, and the log was treated as snapshot_fit() said.
   void install_snapshot(EntryId base, TimeNs now, ReplicaOutput& out);
-  /// The driver did not run between these times, so nobody was asked or heard: that silence is not the peers'.
+  /// The driver did not run between these times, so it neither sent nor received. The silence of that time does not
+  /// count against the peers.
   void paused(TimeNs from, TimeNs until);
-  /// At wake_at(), or more often.
+  /// To be called at wake_at(), or more often.
   void tick(TimeNs now, ReplicaOutput& out);
-  /// When time alone changes something next.
+  /// The next time at which the passing of time alone may change something.
   [[nodiscard]] TimeNs wake_at() const;
 
   // --- What it knows
@@ -179,57 +190,60 @@ class Replica {
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] uint64_t last_index() const { return log_.last_index(); }
   [[nodiscard]] uint64_t commit_index() const { return commit_index_; }
-  /// Reads here show entries up to this one. A primary tells of no later commit: a backup that is read, too, would show what a
-  /// read of the primary does not show yet.
+  /// Reads at this replica show entries up to `index`. A primary tells its peers no higher commit index. Otherwise a
+  /// read at a backup could show an entry that a later read at the primary does not show yet.
   void set_shown(uint64_t index) { shown_ = index; }
   [[nodiscard]] const EpochRuns& log() const { return log_; }
-  /// It may lack what it had acknowledged, and no primary has said otherwise yet.
+  /// The replica may lack entries that it had acknowledged, and no primary has said Restored yet.
   [[nodiscard]] bool is_doubtful() const { return doubt_ != 0; }
-  /// Primary whose barrier is committed.
+  /// This replica is the primary, and its barrier is committed.
   [[nodiscard]] bool open() const { return role_ == ReplicaRole::kPrimary && open_; }
-  /// open(), its epoch durable (or another life could make other entries in it), and as many members as min_insync asks for.
+  /// open(), the epoch is durable, and the view has at least min_insync members. (Without a durable epoch the replica
+  /// could make other entries in the same epoch after a restart.)
   [[nodiscard]] bool can_propose() const { return open() && speaks() && view_.members.size() >= view_.min_insync; }
-  /// The header of a Send, or of a part of one.
+  /// The Append for entries first..last: those of a Send, or of a part of one.
   [[nodiscard]] Append make_append(uint64_t first, uint64_t last) const;
-  /// The lowest index that a peer may still need, or the next one.
+  /// The lowest index of an entry that must stay readable, because a peer may still need it or it is not committed
+  /// here; last_index() + 1 if there is none.
   [[nodiscard]] uint64_t needed_from() const;
-  /// Of a peer, for status: how far it has acknowledged.
+  /// The levels that a peer has acknowledged, for status. nullopt: the view does not have this peer.
   [[nodiscard]] std::optional<LogLevels> peer_levels(NodeId peer) const;
 
-  // --- Reads. The value is sampled first, then asked: may it be answered as linearizable?
+  // --- Reads. The driver first reads the value, then asks here whether it may be answered as linearizable.
 
-  /// The lease holds at `now` (primary), or every other member's promise (backup with read_anywhere, for keys that no
-  /// entry behind commit_index() touches).
+  /// Primary: the lease holds at `now`. Backup with read_anywhere: the promises of all other members hold; the answer
+  /// is only for keys that no entry behind commit_index() touches.
   [[nodiscard]] bool may_serve_read(TimeNs now) const;
-  /// Begins or joins a round of Confirm; the read may be answered when confirmed_round() has reached the result. Primary, open.
+  /// Begins a round of Confirm, or joins one that has not begun. The read may be answered when confirmed_round() has
+  /// reached the result. Only while open().
   [[nodiscard]] uint64_t begin_confirm(ReplicaOutput& out);
   [[nodiscard]] uint64_t confirmed_round() const { return confirmed_round_; }
-  /// When the lease ends as things are; 0: there is none.
+  /// When the lease ends unless it is renewed; 0: there is no lease.
   [[nodiscard]] TimeNs lease_until() const;
 
  private:
-  /// What is known of another replica.
+  /// What this replica knows of another one.
   struct Peer {
     ReplicaId id;
     bool member = false;
     uint64_t join = 0;
-    uint64_t join_goal = 0;  // ready when it has this, and is waited for from there on
-    // Primary: its log. `matched`: its tail is known, entries flow.
+    uint64_t join_goal = 0;  // commit index when the attempt began: ready when it has this; later commits wait for it
+    // At the primary: the peer's log. `matched`: its tail is known, and entries are sent to it.
     bool matched = false;
     bool needs_snapshot = false;
-    bool refused = false;      // nothing can be sent to it just now
-    bool asked_again = false;  // its tail was shorter than what it had acknowledged
-    uint64_t agreed = 0;       // its last report showed the same entries up to here
-    uint64_t next = 0;         // to be sent
+    bool refused = false;      // entries cannot be sent to it now
+    bool asked_again = false;  // its tail was shorter than its acknowledgements, so it was asked for its tail again
+    uint64_t agreed = 0;       // its last report agreed with this log up to here
+    uint64_t next = 0;         // the next entry to be sent
     LogLevels acked;
     TimeNs last_send_ns = 0;
-    uint64_t confirmed = 0;  // round
-    TimeNs held_until = 0;   // its promise to us
-    TimeNs heard_ns = 0;
-    // What it said that it may lack, and what it must have for the doubt to be over.
+    uint64_t confirmed = 0;  // the last round of Confirm that it answered
+    TimeNs held_until = 0;   // end of its promise to this replica
+    TimeNs heard_ns = 0;     // when it was last heard; may lie in the future, to give it more time
+    // The doubt that it reported, and the entry that must be durable in its log for the doubt to be over.
     uint64_t doubt = 0;
     uint64_t restored_at = 0;
-    // How long it takes to get an entry as far as it is waited for.
+    // Measures how long the peer takes to acknowledge an entry at the entry's durability.
     uint64_t sample_index = 0;
     Durability sample_level = Durability::kSync;
     TimeNs sample_ns = 0;
@@ -237,7 +251,7 @@ class Replica {
     TimeNs slow_since = kTimeNever;
   };
 
-  /// An entry of this reign that is not committed.
+  /// An entry of this reign that is not committed yet.
   struct Waiting {
     uint64_t index = 0;
     Durability level = Durability::kSync;
@@ -299,38 +313,38 @@ class Replica {
   const ReplicaId self_;
 
   View view_;                     // adopted, perhaps not yet durable
-  uint64_t persisted_epoch_ = 0;  // 0 until the view of this life is durable
+  uint64_t persisted_epoch_ = 0;  // the last epoch that became durable, or was confirmed, since the start; 0: none
   ReplicaRole role_ = ReplicaRole::kInactive;
-  uint64_t restart_epoch_ = 0;   // the view that was durable when this life began
-  uint64_t given_up_epoch_ = 0;  // as its primary
+  uint64_t restart_epoch_ = 0;   // epoch of the view that was durable at the start
+  uint64_t given_up_epoch_ = 0;  // the epoch in which this replica cannot be the primary any more
   uint64_t doubt_ = 0;           // Restart::doubt, until it is over
-  uint64_t fork_ = 0;            // the highest known
-  NodeId released_to_ = 0;       // once the view is durable
+  uint64_t fork_ = 0;            // the highest known fork
+  NodeId released_to_ = 0;       // the primary to which a Release is sent when the view is durable
 
   EpochRuns log_;
   LogLevels levels_;
   uint64_t commit_index_ = 0;
   uint64_t shown_ = UINT64_MAX;
-  uint64_t verified_ = 0;      // up to here the log is the primary's
-  bool is_verified_ = false;   // the primary has told in this epoch
-  uint64_t known_commit_ = 0;  // the primary's word in this epoch
+  uint64_t verified_ = 0;      // up to here the log agrees with the primary's
+  bool is_verified_ = false;   // an Append of this epoch has shown where the logs agree
+  uint64_t known_commit_ = 0;  // the primary's commit index, as far as it is known in this epoch
   TimeNs tail_again_ns_ = 0;
   uint64_t first_available_ = 1;
   bool log_stalled_ = false;
 
-  std::map<NodeId, Peer> peers_;  // of the view, without self
-  std::deque<Waiting> waiting_;   // primary
+  std::map<NodeId, Peer> peers_;  // members and learners of the view, without this replica
+  std::deque<Waiting> waiting_;   // primary only; sorted by index
   bool open_ = false;
   uint64_t barrier_index_ = 0;
   struct {
     NodeId node = 0;
     uint64_t index = 0;
     TimeNs since = 0;
-  } hung_;                                   // who alone held up which entry, at the last look
-  std::map<NodeId, TimeNs> promised_until_;  // ours, to anybody
-  TimeNs former_life_until_ = 0;             // what it may have promised
-  uint64_t confirm_sent_ = 0;                // rounds
-  uint64_t confirm_wanted_ = 0;
+  } hung_;                                   // the node that alone held up an entry, at the last check
+  std::map<NodeId, TimeNs> promised_until_;  // ends of this replica's promises, by holder
+  TimeNs former_life_until_ = 0;             // end of promises that may have been made before the restart
+  uint64_t confirm_sent_ = 0;                // the last round of Confirm that began
+  uint64_t confirm_wanted_ = 0;              // the last round that a read waits for
   uint64_t confirmed_round_ = 0;
   TimeNs next_heartbeat_ns_ = 0;
   TimeNs tell_commit_ns_ = kTimeNever;

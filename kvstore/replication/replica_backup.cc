@@ -1,4 +1,4 @@
-// Backups and learners: follow the primary's log, and promise it not to commit without it.
+// Backups and learners: they follow the primary's log, and promise the primary to commit nothing without it (lease.h).
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace skua::kv {
 namespace {
 
-/// Whether a primary's log can have these entries: epochs do not fall, and none is later than the primary's own. (What
-/// the log does not know any more has epoch 0.)
+/// Whether a primary's log can have these entries: epochs never fall, and none is higher than the message's epoch. (An
+/// entry whose epoch the primary does not know any more has epoch 0.)
 bool can_follow(const Append& append) {
   uint64_t before = append.prev.epoch;
   for (const uint64_t epoch : append.epochs) {
@@ -35,8 +35,8 @@ void Replica::on(NodeId /*from*/, const StaleEpoch& stale, TimeNs /*now*/, Repli
   hear_of(stale.view, out);
 }
 
-/// A message carries the newest runs only, and a log may have more: one for each primary that committed nothing. What is
-/// left out counts as unknown, which costs a snapshot at most.
+/// A message carries only the newest runs, and a log may have more: one for each primary that committed nothing. The
+/// primary treats the older ones as unknown, which at worst costs a snapshot.
 void Replica::send_tail(ReplicaOutput& out) const {
   if (view_.primary == 0 || view_.primary == self_.node) return;
   TailReport tail{view_.epoch, log_, levels_, commit_index_, doubt_};
@@ -44,7 +44,7 @@ void Replica::send_tail(ReplicaOutput& out) const {
   out.messages.push_back({view_.primary, std::move(tail)});
 }
 
-/// What may be acknowledged: entries that the primary is known to have as well.
+/// The levels that may be acknowledged: only of entries that are known to agree with the primary's log.
 LogLevels Replica::verified_levels() const {
   LogLevels levels{std::min(levels_.received, verified_), std::min(levels_.written, verified_),
                    std::min(levels_.durable, verified_)};
@@ -57,10 +57,11 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
   if (from != view_.primary && !replica_mutant(ReplicaMutant::kSkipEpochCheck)) return;
   if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner) return;
   if (!can_follow(append)) return;
-  // What is committed agrees with every primary's log, so entries below need no look.
+  // Committed entries agree with every primary's log, so they need not be compared.
   const uint64_t end = append.prev.index + append.epochs.size();
   if (append.prev.index > commit_index_ && log_.epoch_of(append.prev.index) != append.prev.epoch) {
-    // Each one makes the primary send all of its window again, and everything that comes behind a gap has no `prev` here.
+    // Every Append behind a gap fails this test, and each report makes the primary send its whole window again. So the
+    // report is sent once per tail_again_ns only.
     if (now < tail_again_ns_) return;
     tail_again_ns_ = now + options_.tail_again_ns;
     send_tail(out);
@@ -89,7 +90,8 @@ void Replica::on(NodeId from, const Append& append, TimeNs now, ReplicaOutput& o
   }
 }
 
-/// Not beyond what the own log has written: what is applied here can be found here after a restart.
+/// The commit index stays within the entries that the own log has written, so that applied entries are still in the log
+/// after a restart of the process.
 void Replica::learn_commit(uint64_t commit_index) {
   known_commit_ = std::max(known_commit_, commit_index);
   commit_index_ = std::max(commit_index_, std::min({known_commit_, verified_, levels_.written}));
@@ -102,7 +104,8 @@ void Replica::on(NodeId from, const Heartbeat& heartbeat, TimeNs now, ReplicaOut
   const bool leads = from == view_.primary;
   if (leads) learn_commit(heartbeat.commit_index);
   bool granted = (leads || (view_.read_anywhere && sender.member)) && !log_stalled_;
-  // A learner that joins promises nothing to members that do not know it yet; so nobody reads alone meanwhile.
+  // Backups that do not know of a joining learner yet do not ask for its promise. So a primary makes no promises while
+  // a learner joins; without them no backup serves reads.
   if (role_ == ReplicaRole::kPrimary && is_joining_anybody()) granted = false;
   if (granted) {
     TimeNs& until = promised_until_[from];
@@ -119,7 +122,8 @@ void Replica::on(NodeId from, const Confirm& confirm, TimeNs now, ReplicaOutput&
 void Replica::on(NodeId from, const SnapshotNeeded& needed, TimeNs now, ReplicaOutput& out) {
   if (!in_epoch(from, needed.epoch, now, out) || from != view_.primary) return;
   if (role_ != ReplicaRole::kLearner && role_ != ReplicaRole::kBackup) return;
-  // The primary has told that the logs agree: it may have been told of an older one since, by a report that was overtaken.
+  // The logs were known to agree already. The primary may have received an older report that was overtaken, so it gets
+  // a new report before a snapshot is fetched.
   if (std::exchange(is_verified_, false)) return send_tail(out);
   out.fetch_snapshot = true;
 }

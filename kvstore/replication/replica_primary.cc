@@ -1,4 +1,4 @@
-// The primary: sends its log to the others, commits what all have, and knows when it may answer reads alone.
+// The primary: sends its log to the others, commits entries that all have, and decides when it may answer reads alone.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +42,7 @@ void Replica::propose(Durability level, TimeNs now, ReplicaOutput& out) {
     if (peer.matched) stream(peer, now, out);
     all = all && peer.next > log_.last_index();
   }
-  if (all) tell_commit_ns_ = kTimeNever;  // these Appends tell it
+  if (all) tell_commit_ns_ = kTimeNever;  // these Appends tell all peers the commit index
   if (level == Durability::kMemory) advance_commit(now);
 }
 
@@ -57,8 +57,8 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   Peer& sender = *peer(from);
   const std::optional<EntryId> common = log_.last_common(tail.log);
   if (sender.member && common && common->index < sender.acked.durable) {
-    // An old report that was overtaken, or it has lost what it had acknowledged: it says so again when asked. Then it may
-    // come back only as a learner.
+    // Either this is an old report that was overtaken, or the member has lost entries that it had acknowledged as
+    // durable. It is asked once more. If it reports the same again, it is accused, and can come back only as a learner.
     if (std::exchange(sender.asked_again, true)) return report(out, ReplicaReport::Kind::kSuspect, from);
     out.messages.push_back({from, StartView{view_}});
     return;
@@ -66,7 +66,7 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   sender.asked_again = false;
   if (tail.doubt != sender.doubt) {
     sender.doubt = tail.doubt;
-    sender.restored_at = log_.last_index();  // whatever was committed before is in it
+    sender.restored_at = log_.last_index();  // all entries committed before are at or below it
   }
   sender.needs_snapshot = !common || common->index + 1 < first_available_;
   if (sender.needs_snapshot) {
@@ -78,7 +78,7 @@ void Replica::on(NodeId from, const TailReport& tail, TimeNs now, ReplicaOutput&
   sender.refused = false;
   sender.agreed = common->index;
   sender.next = sender.agreed + 1;
-  // What was written and not synced may be gone.
+  // The peer may have lost entries that were written but not synced.
   sender.acked.received = std::min(sender.acked.received, sender.agreed);
   sender.acked.written = std::min(sender.acked.written, sender.agreed);
   note_acked(sender,
@@ -109,31 +109,32 @@ void Replica::on(NodeId from, const HeartbeatReply& reply, TimeNs now, ReplicaOu
   if (role_ != ReplicaRole::kPrimary) return;
   note_acked(sender, reply.levels, now);
   tell_restored(sender, out);
-  // Asked after the last entry was sent, and does not have it: it was lost on the way.
+  // The heartbeat was sent after the last entry, but the peer does not have that entry: it was lost on the way.
   if (sender.matched && reply.echo_ns > sender.last_send_ns && reply.levels.received < sender.next - 1) {
-    // Up to `agreed` it has them and does not know that they are the same; they may be gone here.
+    // The peer has the entries up to `agreed` but may not know that they agree. They need not be sent again, and may
+    // not be readable here any more; tell_agreed() tells it.
     sender.next = std::max({reply.levels.received, sender.agreed, log_.base().index}) + 1;
     if (reply.levels.received < sender.agreed) tell_agreed(sender, now, out);
   }
-  sender.refused = false;  // should nobody tell
+  sender.refused = false;  // in case peer_ready() is never called
   if (sender.matched) stream(sender, now, out);
   advance_commit(now);
 }
 
-/// An Append without entries, whose prev is what the peer's report and this log have in common.
+/// Sends an Append without entries. Its `prev` is the last entry that the peer's report and this log have in common.
 void Replica::tell_agreed(Peer& peer, TimeNs now, ReplicaOutput& out) const {
   out.messages.push_back({peer.id.node, make_append(peer.agreed + 1, peer.agreed)});
   peer.last_send_ns = now;
 }
 
-/// Lost on the way, it is asked for again with the next report.
+/// Sends Restored if the peer's doubt is over. If the message is lost, the peer's next report has the doubt again.
 void Replica::tell_restored(Peer& peer, ReplicaOutput& out) const {
   if (peer.doubt == 0 || peer.acked.durable < peer.restored_at) return;
   out.messages.push_back({peer.id.node, Restored{view_.epoch, std::exchange(peer.doubt, 0)}});
 }
 
 void Replica::note_acked(Peer& peer, const LogLevels& levels, TimeNs now) {
-  const uint64_t last = log_.last_index();  // a peer's word: no more than there is
+  const uint64_t last = log_.last_index();  // a peer cannot have more; its levels are not trusted beyond
   peer.acked.received = std::max(peer.acked.received, std::min(levels.received, last));
   peer.acked.written = std::max(peer.acked.written, std::min(levels.written, last));
   peer.acked.durable = std::max(peer.acked.durable, std::min(levels.durable, last));
@@ -165,7 +166,7 @@ void Replica::stream(Peer& peer, TimeNs now, ReplicaOutput& out) {
   }
 }
 
-/// Null: not of this reign, or committed.
+/// The waiting entry with this index. Null: it is committed, or not of this reign.
 const Replica::Waiting* Replica::waiting_entry(uint64_t index) const {
   const auto found = std::lower_bound(waiting_.begin(), waiting_.end(), index,
                                       [](const Waiting& entry, uint64_t at) { return entry.index < at; });
@@ -188,7 +189,7 @@ Append Replica::make_append(uint64_t first, uint64_t last) const {
 
 // --- Commits
 
-/// Whose acknowledgement and promise are needed.
+/// Whether commits need this peer's acknowledgement, and leases its promise.
 bool Replica::required(const Peer& peer) {
   return peer.member || (peer.join != 0 && !replica_mutant(ReplicaMutant::kLearnerHole));
 }
@@ -202,8 +203,9 @@ bool Replica::is_acked(const Waiting& entry) const {
   return missing == 0;
 }
 
-/// Until when this replica has promised to commit nothing without those that are not members any more. Those that are
-/// must have left their epoch before anything is committed here.
+/// When the last promise to a replica that is no longer a member ends: nothing may be committed before. Promises to
+/// members do not matter: commits need their acknowledgements, and to acknowledge they must have left their older
+/// epoch.
 TimeNs Replica::promises_end() const {
   TimeNs end = former_life_until_;
   for (const auto& [node, until] : promised_until_) {
@@ -219,7 +221,8 @@ void Replica::advance_commit(TimeNs now) {
   if (!speaks() || role_ != ReplicaRole::kPrimary) return;
   if (now < promises_end() && !replica_mutant(ReplicaMutant::kNoGrantWait)) return;
   const uint64_t before = commit_index_;
-  // Below min_insync nothing new is committed, so nothing of it is answered; what former primaries left is, to serve reads.
+  // With fewer than min_insync members no new entry is committed, so no new write is answered. The barrier, and with it
+  // the entries of former primaries, is committed even then, so that reads can be served.
   const bool enough = view_.members.size() >= view_.min_insync;
   while (!waiting_.empty() && is_acked(waiting_.front()) && (enough || waiting_.front().index <= barrier_index_)) {
     commit_index_ = waiting_.front().index;
@@ -228,7 +231,7 @@ void Replica::advance_commit(TimeNs now) {
   if (commit_index_ == before) return;
   if (!open_ && commit_index_ >= barrier_index_) {
     open_ = true;
-    next_heartbeat_ns_ = now;  // for promises, at once
+    next_heartbeat_ns_ = now;  // to get promises at once
   }
   if (tell_commit_ns_ == kTimeNever) tell_commit_ns_ = now + options_.tell_commit_ns;
 }
@@ -244,7 +247,7 @@ bool Replica::holds_promises(TimeNs now) const {
 bool Replica::may_serve_read(TimeNs now) const {
   if (!options_.leases) return false;
   if (role_ == ReplicaRole::kPrimary) return open_ && holds_promises(now);
-  // A backup in doubt does not know which keys it lacks writes of.
+  // A doubtful backup may lack writes of any key.
   return role_ == ReplicaRole::kBackup && doubt_ == 0 && view_.read_anywhere && speaks() && holds_promises(now);
 }
 
@@ -259,7 +262,7 @@ TimeNs Replica::lease_until() const {
 
 uint64_t Replica::begin_confirm(ReplicaOutput& out) {
   SKUA_CHECK(open(), "only an open primary confirms");
-  // A round that is under way began before this read: the next one is its.
+  // A round that is under way began before this read, so the read needs the next round.
   confirm_wanted_ = confirm_sent_ + 1;
   if (confirmed_round_ == confirm_sent_) begin_round(out);
   return confirm_wanted_;
@@ -271,7 +274,8 @@ void Replica::begin_round(ReplicaOutput& out) {
   end_round(out);
 }
 
-/// Of those who have not answered. Whoever cannot be asked yet is asked with the next heartbeat.
+/// Sends Confirm to the required peers that have not answered. Does nothing before the view is durable; the next
+/// heartbeat asks again.
 void Replica::ask_round(ReplicaOutput& out) {
   if (!speaks() || confirmed_round_ == confirm_sent_) return;
   for (const auto& [node, other] : peers_) {
@@ -281,7 +285,7 @@ void Replica::ask_round(ReplicaOutput& out) {
   }
 }
 
-/// Also when whoever was missing is not needed any more.
+/// Ends the round if all required peers have answered. A peer whose answer was missing may no longer be required.
 void Replica::end_round(ReplicaOutput& out) {
   if (confirmed_round_ == confirm_sent_) return;
   for (const auto& [node, other] : peers_) {
@@ -305,7 +309,7 @@ void Replica::on(NodeId from, const Release& release, TimeNs now, ReplicaOutput&
   if (role_ == ReplicaRole::kPrimary) advance_commit(now);
 }
 
-// --- Learners, and members that hold everybody up
+// --- Learners, and members that hold up all writes
 
 bool Replica::is_joining_anybody() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second.join != 0; });
@@ -322,7 +326,8 @@ void Replica::report_learners(TimeNs now, ReplicaOutput& out) const {
       }
       continue;
     }
-    // Members that read alone do not know of the learner yet: what they were promised must be over.
+    // Backups may not know of the joining learner yet, and then serve reads without its promise. So this primary's
+    // promises to them must have expired before the learner becomes a member.
     const bool promised = view_.read_anywhere && std::any_of(promised_until_.begin(), promised_until_.end(),
                                                              [now](const auto& to) { return to.second > now; });
     if (hole || (peer.acked.durable >= peer.join_goal && !promised)) {
@@ -353,7 +358,8 @@ void Replica::look_for_slowness(TimeNs now, ReplicaOutput& out) {
   }
 }
 
-/// Whose log the oldest entry waits for, if all others have it, and it was received there. 0: nobody's alone.
+/// The node whose log alone the oldest waiting entry waits for, if that node has received the entry. 0: there is no
+/// such node.
 NodeId Replica::only_one_behind() const {
   if (waiting_.empty() || peers_.empty()) return 0;
   const Waiting& entry = waiting_.front();
@@ -370,7 +376,8 @@ NodeId Replica::only_one_behind() const {
   return others == 0 ? 0 : behind;
 }
 
-/// A disk that hangs answers heartbeats as well as any. Before the primary is open, too: a former primary's may be why it is one.
+/// Reports a node whose disk hangs: such a node still answers heartbeats. Checks also before the primary is open,
+/// because the former primary's hung disk may be the reason for the new view.
 void Replica::look_for_hung_log(TimeNs now, ReplicaOutput& out) {
   const NodeId behind = only_one_behind();
   const uint64_t index = waiting_.empty() ? 0 : waiting_.front().index;

@@ -1,4 +1,5 @@
-// Deliberate faults of the replica, compiled in only for the simulation's self-test (see rpc/protocol/protocol_mutants.h for the idea).
+// Deliberate faults of the replica, compiled in only for the simulation's self-test (rpc/protocol/protocol_mutants.h
+// explains the idea).
 #ifndef SKUA_KVSTORE_REPLICATION_REPLICATION_MUTANTS_H_
 #define SKUA_KVSTORE_REPLICATION_REPLICATION_MUTANTS_H_
 
@@ -6,19 +7,19 @@ namespace skua::kv {
 
 enum class ReplicaMutant {
   kNone,
-  kAckBeforeDurable,   // a member acknowledges as durable what it has only received
+  kAckBeforeDurable,   // a member acknowledges entries as durable that it has only received
   kServeAfterLease,    // reads are served although the lease is over
-  kSkipEpochCheck,     // a message of an older epoch is taken
+  kSkipEpochCheck,     // a message of an older epoch is accepted
   kNoGrantWait,        // a new primary commits before its promises have run out
-  kForgetPromises,     // a restarted replica does not wait for the promises of its former life
+  kForgetPromises,     // a restarted replica does not wait until its promises from before the restart have expired
   kLearnerHole,        // a learner is called ready before it has everything, and is not waited for
   kTruncateCommitted,  // a member cuts its log back to its commit index in a new view
   kCommitAtMajority,   // the slowest member is not waited for
   kReleaseTwice,       // a release of an older epoch ends a promise
-  kSnapshotOffByOne,   // a snapshot is taken for one entry more than it has
+  kSnapshotOffByOne,   // a snapshot is believed to have one entry more than it has
   kOpenBeforeBarrier,  // a new primary serves before its first entry is committed
   kKeepOldAcks,        // acknowledgements of a former reign are counted in a new one
-  kBelieveUnverified,  // a member acknowledges its old log's entries without knowing that they are the primary's
+  kBelieveUnverified,  // a member acknowledges entries of its old log that may differ from the primary's
 };
 
 #ifdef SKUA_WITH_MUTANTS

@@ -1,9 +1,9 @@
-// Who holds a shard: the view that the control plane decided, one after the other.
+// Views: which nodes hold a shard. The control plane decides on one view after the other.
 //
 //    epoch 7 {A*, B, C}  --A dies-->  epoch 8 {B*, C}  --A learns, joins-->  epoch 9 {B*, C, A}        * primary
 //
-// A view is changed only by compare-and-swap in the metadata store, so there is one for each epoch. The primary of epoch
-// v+1 is a member of epoch v; its members are members of v, or learners that had joined by then (replica.h).
+// A view is changed only by compare-and-swap in the metadata store, so each epoch has one view. The primary of epoch
+// v+1 is a member of epoch v. The members of v+1 are members of v, or learners that had joined in v (replica.h).
 #ifndef SKUA_KVSTORE_REPLICATION_VIEW_H_
 #define SKUA_KVSTORE_REPLICATION_VIEW_H_
 
@@ -12,10 +12,11 @@
 
 namespace skua::kv {
 
-/// The first eight bytes of a node's UUID, which are random but for four bits. 0: none.
+/// The first eight bytes of a node's UUID. They are random except for four bits. 0: no node.
 using NodeId = uint64_t;
 
-/// A node as a holder of data: with another storage incarnation it may have lost what it had acknowledged.
+/// A node together with its storage incarnation. Under another incarnation the node may have lost writes that it had
+/// acknowledged, so it counts as another replica.
 struct ReplicaId {
   NodeId node = 0;
   uint64_t incarnation = 0;
@@ -25,8 +26,8 @@ struct ReplicaId {
 
 struct Learner {
   ReplicaId id;
-  /// 0: follows only. Otherwise the number of the attempt to make it a member, never used twice: the primary commits
-  /// nothing and serves no leased read without it.
+  /// 0: the learner only follows the log. Otherwise the number of an attempt to make it a member; no number is used
+  /// twice. During the attempt the primary commits nothing and serves no leased read without the learner.
   uint64_t join = 0;
 
   friend bool operator==(const Learner&, const Learner&) = default;
@@ -34,13 +35,13 @@ struct Learner {
 
 struct View {
   uint64_t epoch = 0;   ///< +1 for each change of primary or members; 0: no view
-  uint64_t change = 0;  ///< +1 for each change of anything: orders the records of one epoch
+  uint64_t change = 0;  ///< +1 for each change of the record: orders the views of one epoch
   NodeId primary = 0;
-  std::vector<ReplicaId> members;  ///< the primary among them; sorted by node
+  std::vector<ReplicaId> members;  ///< with the primary; sorted by node
   std::vector<Learner> learners;   ///< sorted by node
-  uint32_t min_insync = 1;         ///< with fewer members no write is taken
-  uint64_t fork = 0;               ///< +1 when an operator gave writes up; known to nodes by the shard map only
-  bool read_anywhere = false;      ///< members other than the primary serve linearizable reads too
+  uint32_t min_insync = 1;         ///< with fewer members no write is accepted
+  uint64_t fork = 0;               ///< +1 when a recovery gave writes up; in the shard map, not in peers' messages
+  bool read_anywhere = false;      ///< members other than the primary serve linearizable reads, too
 
   [[nodiscard]] bool is_member(const ReplicaId& id) const {
     for (const ReplicaId& member : members) {
@@ -48,7 +49,7 @@ struct View {
     }
     return false;
   }
-  /// As a member or a learner.
+  /// Whether `id` is a member or a learner.
   [[nodiscard]] bool mentions(const ReplicaId& id) const {
     const Learner* const known = learner(id.node);
     return is_member(id) || (known != nullptr && known->id == id);

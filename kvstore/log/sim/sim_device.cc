@@ -7,7 +7,7 @@
 
 namespace skua::kv::sim {
 
-enum class Sector : uint8_t { kClean, kDirty, kLost };  // kLost: a failed sync gave it up; reads still show it
+enum class Sector : uint8_t { kClean, kDirty, kLost };  // kLost: a failed sync lost it, but reads still show it
 
 /// A file's bytes, as reads see them and as the medium has them.
 struct SimDevice::Data {
@@ -97,7 +97,7 @@ absl::Status SimDevice::write(Data& data, uint64_t offset, ByteSpan bytes, Write
 absl::Status SimDevice::sync(Data& data, uint64_t begin, uint64_t end) {
   bool hit = false;
   if (absl::Status begun = begin_operation(hit); !begun.ok()) return begun;
-  if (hit) return power_cut();  // restart() settles the rest
+  if (hit) return power_cut();  // restart() decides which sectors survived
   const bool fails = rng_.chance(faults_.sync_error);
   for (size_t i = begin / kSectorBytes; i < end / kSectorBytes; ++i) {
     if (data.sectors[i] != Sector::kDirty) continue;

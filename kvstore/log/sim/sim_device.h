@@ -1,15 +1,16 @@
-// A disk under a seed: it keeps only what was synced, and fails in every way that disks do.
+// A simulated disk whose faults follow from a seed. Only synced bytes are sure to survive a power cut.
 //
 //    write --> what reads see --sync--> what a power cut leaves
 //                     |
-//                  crash(): each sector of 512 bytes that was written since its last sync is old or new, by chance
+//                  restart(): each sector of 512 bytes that was written since its last sync is old or new, by chance
 //
-//  - power cut: at the n-th operation from now (crash_after), in the middle of it; every later call fails. restart() settles
-//    what survived.
-//  - EIO: a write leaves any of its sectors; a failed sync loses what it could not write, although reads still show it
-//    until drop_cache() or a restart (as Linux does).
+//  - Power cut: in the middle of an operation that crash_after() names. Every later call fails. restart() decides which
+//    unsynced sectors survived.
+//  - EIO: a failed write leaves any of its sectors written. A failed sync loses the sectors that it could not write,
+//    but reads still show them until drop_cache() or a restart (as on Linux).
 //  - ENOSPC by a capacity; bit flips at rest; stalls in virtual time.
-// Directory operations are atomic and durable when they return; one that the power cut hits happened or did not.
+// Directory operations are durable when they return. An operation that the power cut hits has happened or has not;
+// create() may also leave a shorter file.
 #ifndef SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
 #define SKUA_KVSTORE_LOG_SIM_SIM_DEVICE_H_
 
@@ -37,7 +38,7 @@ struct SimDeviceFaults {
   DurationNs stall_ns = 2 * kSecond;
 };
 
-/// Thread: one at a time, its files included.
+/// Thread: one at a time, for the device and its files together.
 class SimDevice final : public Device {
  public:
   SimDevice(uint64_t seed, uint64_t capacity_bytes);
@@ -52,23 +53,24 @@ class SimDevice final : public Device {
 
   void set_faults(const SimDeviceFaults& faults) { faults_ = faults; }
   void set_capacity(uint64_t bytes) { capacity_bytes_ = bytes; }
-  /// The directory has no room for another name.
+  /// With `room` false every rename() fails with RESOURCE_EXHAUSTED: the directory has no room for another name.
   void set_room_for_names(bool room) { room_for_names_ = room; }
-  /// The power fails in the middle of the `operations`-th changing operation from now; 0: before anything else.
+  /// Lets `operations` more changing operations pass; the power fails in the middle of the next one.
   void crash_after(uint64_t operations) { crash_at_ = operations_ + operations; }
   [[nodiscard]] bool crashed() const { return crashed_; }
 
-  /// The power fails now, if it has not; then the machine is on again. Open files are dead. Each sector that was not
-  /// synced survives with a chance drawn anew for each restart.
+  /// Cuts the power, if crash_after() has not, and switches the machine on again. Files that were open cannot be used
+  /// any more. Each unsynced sector survives with a probability that is drawn anew for each restart.
   void restart();
 
-  /// The process ends and starts again, the machine runs on: nothing is lost. Open files are dead.
+  /// The process ends and starts again while the machine runs on: nothing is lost. Files that were open cannot be used
+  /// any more.
   void reopen();
 
-  /// Inverts a bit on the medium (and what reads see).
+  /// Inverts a bit on the medium and in what reads see.
   void flip_bit(const std::string& name, uint64_t offset, unsigned bit);
 
-  /// What reads see; for tests. Empty if there is no such file.
+  /// A file's bytes as reads see them, for tests. Empty if there is no such file.
   [[nodiscard]] ByteSpan contents(const std::string& name) const;
 
   [[nodiscard]] uint64_t operations() const { return operations_; }
@@ -78,7 +80,7 @@ class SimDevice final : public Device {
   struct Data;
   class File;
 
-  /// What to do with an operation: go on, or fail (`hit`: the power cut is in the middle of it).
+  /// Begins an operation. Fails if the power is off. `hit`: the power fails in the middle of this operation.
   absl::Status begin_operation(bool& hit);
   absl::Status write(Data& data, uint64_t offset, ByteSpan bytes, WriteMode mode);
   absl::Status sync(Data& data, uint64_t begin, uint64_t end);
