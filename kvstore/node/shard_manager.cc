@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/codec/text.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_life.h"
 #include "rpc/base/check.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/peers/peer_limits.h"
 #include "kvstore/peers/peer_links.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {

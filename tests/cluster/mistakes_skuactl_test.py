@@ -270,7 +270,10 @@ class SkuactlMistakesTest(mistakes.MistakesTest):
         waiting = subprocess.Popen(self.words(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(waiting.kill)
-        cluster_test.wait_for("the command to take signals", lambda: catches(waiting.pid, signal.SIGINT))
+        cluster_test.wait_for("the command to take signals",
+                              lambda: waiting.poll() is not None or catches(waiting.pid, signal.SIGINT))
+        if waiting.poll() is not None:
+            self.fail(f'{" ".join(command)} ended with {waiting.returncode}: {waiting.communicate()[1]}')
         cluster_test.wait_for("the command to wait", begun)
         waiting.send_signal(signal.SIGINT)
         said = waiting.communicate(timeout=mistakes.HANG_S)[1]

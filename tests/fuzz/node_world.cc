@@ -10,9 +10,9 @@
 #include "kvstore/log/log_recovery.h"
 #include "kvstore/log/sim/sim_device.h"
 #include "kvstore/node/node.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/storage/shard_life.h"
 #include "rpc/base/check.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::fuzz {
 namespace {

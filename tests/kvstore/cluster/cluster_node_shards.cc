@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kvstore/peers/peer_identity.h"
 #include "rpc/base/status.h"
 #include "tests/kvstore/cluster/cluster_node.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::sim {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <thread>
 
+#include "kvstore/peers/peer_identity.h"
 #include "tests/kvstore/node/map_testing.h"
 #include "tests/kvstore/shard/engine_testing.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {

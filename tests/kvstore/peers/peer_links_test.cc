@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "control/core/cluster_limits.h"
+#include "kvstore/peers/peer_identity.h"
 #include "rpc/base/rng.h"
 #include "rpc/base/tsc_clock.h"
 #include "rpc/transport/tcp/tcp_transport.h"
 #include "tests/kvstore/peers/peer_world.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "kvstore/node/node.h"
+#include "kvstore/peers/peer_identity.h"
 #include "kvstore/peers/peer_links.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
-#include "kvstore/peers/peer_identity.h"
 
 namespace skua::kv::testing {
 
