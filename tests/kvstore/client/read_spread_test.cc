@@ -61,7 +61,7 @@ TEST_F(ReadSpreadTest, ReplicaThatFailedPausesLongerEachTimeUntilItAnswers) {
 }
 
 TEST_F(ReadSpreadTest, PrimaryIsAskedIfAllPause) {
-  for (const TargetId target : {0, 1, 2}) spread_.failed(target, 0);
+  for (const TargetId target : {TargetId{0}, TargetId{1}, TargetId{2}}) spread_.failed(target, 0);
   EXPECT_EQ(choose(1), kPrimary);
 }
 
