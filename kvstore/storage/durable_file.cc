@@ -57,8 +57,9 @@ absl::Status replace_file(const std::string& directory, const std::string& name,
 absl::StatusOr<std::optional<std::string>> read_file(const std::string& directory, const std::string& name) {
   const std::string path = absl::StrCat(directory, "/", name);
   const auto failed = [&path](int error) {
-    return absl::InternalError(absl::StrCat("reading ", path, ": ", std::generic_category().message(error),
-                                            "; the node needs it: make it readable, or restore it from a backup"));
+    const absl::Status why = io_error("reading", path, error);
+    return absl::Status(
+        why.code(), absl::StrCat(why.message(), "; the node needs it: make it readable, or restore it from a backup"));
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

@@ -15,8 +15,8 @@ namespace skua::kv {
 /// former ones. Errors name the path: RESOURCE_EXHAUSTED if the disk is full, INTERNAL else.
 [[nodiscard]] absl::Status replace_file(const std::string& directory, const std::string& name, std::string_view bytes);
 
-/// The bytes of `directory`/`name`; nullopt: there is no such file. INTERNAL names the path, and what the system says: that
-/// a file cannot be read is never taken for its absence.
+/// The bytes of `directory`/`name`; nullopt: there is no such file. That a file cannot be read is never taken for its
+/// absence. INTERNAL, or RESOURCE_EXHAUSTED if the system is short of something: names the path and the way out.
 [[nodiscard]] absl::StatusOr<std::optional<std::string>> read_file(const std::string& directory,
                                                                    const std::string& name);
 

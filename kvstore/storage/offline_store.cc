@@ -266,13 +266,17 @@ bool OfflineStore::take_effects(ByteSpan payload, uint64_t index, const Selectio
   return reader.complete();
 }
 
-/// Reads what the databases lack from the log, by the same rules as recovery (recovery.cc).
+/// Reads what the databases lack from the logs, by the same rules as recovery (recovery.cc). A shard that recovery would
+/// refuse has nothing but its database.
 class OfflineStore::UnappliedReader {
  public:
   UnappliedReader(const std::vector<const OfflineShard*>& wanted, const Selection& selection) : selection_(selection) {
-    for (const OfflineShard* shard : wanted) states_.emplace(shard->id, State{shard, shard->tail, {}});
+    for (const OfflineShard* shard : wanted) {
+      if (shard->is_sound()) states_.emplace(shard->id, State{shard, shard->tail, {}, {}});
+    }
   }
 
+  /// Errors: a log cannot be read.
   absl::Status read(const std::deque<OfflineLog>& logs) {
     for (const OfflineLog& log : logs) {
       std::vector<AppliedIndex> applied;
@@ -284,10 +288,19 @@ class OfflineStore::UnappliedReader {
       if (absl::Status read = log.recovery->replay(applied, take, [](const LogProgress&) {}); !read.ok()) return read;
     }
     for (auto& [id, state] : states_) take_uncommitted(state);
-    return refused_;
+    return absl::OkStatus();
   }
 
-  [[nodiscard]] const Overlay& overlay(ShardId id) const { return states_.at(id).overlay; }
+  /// Not OK: recovery would refuse the shard for what its records say.
+  [[nodiscard]] absl::Status status(ShardId id) const {
+    const auto found = states_.find(id);
+    return found == states_.end() ? absl::OkStatus() : found->second.status;
+  }
+  /// Of a shard that is not sound it is empty.
+  [[nodiscard]] const Overlay& overlay(ShardId id) const {
+    const auto found = states_.find(id);
+    return found == states_.end() ? nothing_ : found->second.overlay;
+  }
   [[nodiscard]] uint64_t uncommitted() const { return uncommitted_; }
 
  private:
@@ -295,16 +308,17 @@ class OfflineStore::UnappliedReader {
     const OfflineShard* shard;
     ReplicaTail tail;
     Overlay overlay;
+    absl::Status status;
   };
 
   void take(const RecordView& record, const std::string& where) {
     State& state = states_.at(shard_id_of(record.header.shard));
+    if (!state.status.ok()) return;
     if (!state.tail.active() && !EffectReader(record.payload).entry()) {
       return take_effects_of(state, record.header.index, record.payload, where);
     }
     if (absl::Status taken = state.tail.take(record); !taken.ok()) {
-      refused_.Update(taken);
-      return;
+      return refuse(state, absl::Status(taken.code(), absl::StrCat(taken.message(), " in ", where)));
     }
     state.tail.visit_committed([&](uint64_t index, const ReplicaRows::Tail& entry) {
       take_effects_of(state, index, as_byte_span(entry.payload), where);
@@ -313,6 +327,7 @@ class OfflineStore::UnappliedReader {
   }
 
   void take_uncommitted(State& state) {
+    if (!state.status.ok()) return;
     state.tail.visit_uncommitted([&](uint64_t index, const ReplicaRows::Tail& entry) {
       ++uncommitted_;
       if (selection_.uncommitted) take_effects_of(state, index, as_byte_span(entry.payload), state.shard->directory);
@@ -320,13 +335,18 @@ class OfflineStore::UnappliedReader {
   }
 
   void take_effects_of(State& state, uint64_t index, ByteSpan payload, const std::string& where) {
-    if (take_effects(payload, index, selection_, state.overlay)) return;
-    refused_.Update(absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
+    if (!state.status.ok() || take_effects(payload, index, selection_, state.overlay)) return;
+    refuse(state, absl::DataLossError(absl::StrCat("record ", index, " in ", where, " is not one of this build's")));
+  }
+
+  static void refuse(State& state, absl::Status why) {
+    state.status = std::move(why);
+    state.overlay.clear();
   }
 
   const Selection& selection_;
   std::map<ShardId, State> states_;
-  absl::Status refused_;
+  const Overlay nothing_;
   uint64_t uncommitted_ = 0;
 };
 
@@ -345,6 +365,10 @@ absl::StatusOr<uint64_t> OfflineStore::dump(const Selection& selection, DumpVisi
   if (absl::Status read = unapplied.read(logs_); !read.ok()) return read;
   bool go_on = true;
   for (const OfflineShard* shard : wanted) {
+    if (const absl::Status status = unapplied.status(shard->id); !status.ok()) {
+      refused(shard->id, status);
+      if (!selection.salvage) continue;
+    }
     const Overlay& overlay = unapplied.overlay(shard->id);
     auto next = overlay.begin();
     // Shows the rows of the log before `key`; null: all that are left.

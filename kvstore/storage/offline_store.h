@@ -5,9 +5,9 @@
 //                   \   /
 //    <data-dir>/shards/7-0  7-1 ...     applied index of the database <-> records of the shard in its last log
 //
-// dump() shows what recovery would bring into the databases: the database itself, and above its applied index the log. Of a
-// shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless told otherwise.
-// Memory: the latest unapplied write of each key, at most a log's window.
+// dump() shows what recovery would bring into the databases: the database itself, and above its applied index the log.
+// Of a shard with replicas recovery takes only entries that are known to be committed; so does dump(), unless it is told
+// otherwise. Memory: the latest unapplied write of each key, at most a log's window.
 #ifndef SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 #define SKUA_KVSTORE_STORAGE_OFFLINE_STORE_H_
 
@@ -47,7 +47,8 @@ struct OfflineShard {
   const OfflineLog* log = nullptr;  ///< the log with the shard's newest records; null: no log has any
   uint64_t log_last_index = 0;
   uint64_t replay_from = 0;  ///< the log's records behind this one are to be replayed
-  /// What the database's rows say of entries that are not applied (replica_rows.h). The log need not have these entries.
+  /// What the database's rows say of entries that are not applied (replica_rows.h). The log need not have these
+  /// entries.
   ReplicaTail tail{};
   absl::Status log_status{};  ///< DATA_LOSS if records above the database's applied index are, or may be, missing
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvstore/codec/effect.h"
@@ -88,7 +89,9 @@ class OfflineStoreTest : public ::testing::Test {
           std::string(as_string_view(row.value).substr(0, 8)) + "@" + std::to_string(row.version);
       return true;
     };
-    const auto dumped = store.dump(selection, visit, [](ShardId, const absl::Status&) {});
+    refused_.clear();
+    const auto dumped =
+        store.dump(selection, visit, [this](ShardId id, const absl::Status& why) { refused_.emplace_back(id, why); });
     EXPECT_TRUE(dumped.ok()) << dumped.status();
     uncommitted_ = dumped.value_or(0);
     return rows;
@@ -135,7 +138,9 @@ class OfflineStoreTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  uint64_t uncommitted_ = 0;  // of the last dump()
+  // Of the last dump():
+  uint64_t uncommitted_ = 0;
+  std::vector<std::pair<ShardId, absl::Status>> refused_;
 };
 
 TEST_F(OfflineStoreTest, Dump_ShowsWhatRecoveryWouldMake) {
@@ -210,6 +215,21 @@ TEST_F(OfflineStoreTest, Dump_ShowsNothingOfEntriesThatWereReplaced) {
   EXPECT_EQ(dump(*open()), (Rows{{"7-0 a", "first@1"}, {"7-0 b", "replaced@2"}, {"7-0 d", "third@3"}}));
   EXPECT_EQ(dump(*open(), {.uncommitted = true}),
             (Rows{{"7-0 a", "first@1"}, {"7-0 b", "replaced@2"}, {"7-0 d", "third@3"}, {"7-0 e", "fourth@4"}}));
+}
+
+TEST_F(OfflineStoreTest, Dump_LeavesOutAShardWhoseRecordsRecoveryWouldRefuse) {
+  // The rows say that the shard has replicas, and the record in the log is no entry.
+  const std::string row = encode_tail_row({.epoch = 1, .payload = "entry"});
+  write_database(kShard, {put("a", "there", 1), put(replica_tail_key(2), row, 1)});
+  write_database(kOther, {put("z", "other", 1)});
+  write_log(0, kShard, 1, {logged(2, "b", "record")});
+  const auto store = open();
+  ASSERT_TRUE(store->shards()[0].is_sound());
+  EXPECT_EQ(dump(*store), (Rows{{"7-1 z", "other@1"}}));
+  ASSERT_EQ(refused_.size(), 1u);
+  EXPECT_EQ(refused_[0].first, kShard);
+  EXPECT_TRUE(absl::IsDataLoss(refused_[0].second)) << refused_[0].second;
+  EXPECT_EQ(dump(*store, {.salvage = true}), (Rows{{"7-0 a", "there@1"}, {"7-1 z", "other@1"}}));
 }
 
 TEST_F(OfflineStoreTest, Dump_LeavesOutAShardThatLostRecords) {
