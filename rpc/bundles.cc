@@ -98,10 +98,11 @@ void Bundles::refuse(SessionHot& hot, uint32_t number, uint8_t method) {
 void Bundles::look_ahead(std::span<const RxPacket> burst) {
   for (size_t i = 0; i < burst.size(); ++i) {
     const RxPacket& packet = burst[i];
-    const uint32_t session = index_of_handle(load_le<uint32_t>(packet.header.data() + kBundleHeadBytes));
-    ahead_[i].session = session;
-    ahead_[i].number = packet.payload.size() >= sizeof(uint32_t) ? load_le<uint32_t>(packet.payload.data()) : 0;
-    __builtin_prefetch(&hot(session), 1);
+    ahead_[i] = {};
+    if (packet.payload.size() < sizeof(uint32_t)) continue;  // it has no record
+    ahead_[i].session = index_of_handle(load_le<uint32_t>(packet.header.data() + kBundleHeadBytes));
+    ahead_[i].number = load_le<uint32_t>(packet.payload.data());
+    __builtin_prefetch(&hot(ahead_[i].session), 1);
   }
 }
 

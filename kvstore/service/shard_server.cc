@@ -74,20 +74,17 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   auto created = WorkerEngine::create(engine, std::move(events), std::move(log.device), std::move(log.log), readers_);
   if (!created.ok()) return created.status();
   engine_ = *std::move(created);
-  const auto serve_method = [&]<auto handler>(Method method) {
-    endpoint_.serve(static_cast<MethodId>(method), [this](IncomingCall&& call) { (this->*handler)(std::move(call)); });
-  };
   endpoint_.on_burst_end([this] { answer_gathered(); });
-  serve_method.operator()<&ShardServer::on_get>(Method::kGet);
-  serve_method.operator()<&ShardServer::on_multi_get>(Method::kMultiGet);
-  serve_method.operator()<&ShardServer::on_scan>(Method::kScan);
-  serve_method.operator()<&ShardServer::on_put>(Method::kPut);
-  serve_method.operator()<&ShardServer::on_delete>(Method::kDelete);
-  serve_method.operator()<&ShardServer::on_patch>(Method::kPatch);
-  serve_method.operator()<&ShardServer::on_add>(Method::kAdd);
-  serve_method.operator()<&ShardServer::on_append>(Method::kAppend);
-  serve_method.operator()<&ShardServer::on_expire>(Method::kExpire);
-  serve_method.operator()<&ShardServer::on_batch>(Method::kBatch);
+  serve<&ShardServer::on_get>(Method::kGet);
+  serve<&ShardServer::on_multi_get>(Method::kMultiGet);
+  serve<&ShardServer::on_scan>(Method::kScan);
+  serve<&ShardServer::on_put>(Method::kPut);
+  serve<&ShardServer::on_delete>(Method::kDelete);
+  serve<&ShardServer::on_patch>(Method::kPatch);
+  serve<&ShardServer::on_add>(Method::kAdd);
+  serve<&ShardServer::on_append>(Method::kAppend);
+  serve<&ShardServer::on_expire>(Method::kExpire);
+  serve<&ShardServer::on_batch>(Method::kBatch);
   return absl::OkStatus();
 }
 

@@ -28,6 +28,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -181,6 +182,12 @@ class ShardServer {
 
   ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Options& options);
   [[nodiscard]] absl::Status start(const Options& options, OpenLog log);
+  /// Requests of this method go to `kHandler`, by a call that is known when this is compiled.
+  template <auto kHandler>
+  void serve(Method method) {
+    endpoint_.serve(static_cast<rpc::MethodId>(method),
+                    [this](rpc::IncomingCall&& call) { (this->*kHandler)(std::move(call)); });
+  }
 
   // shard_server.cc: what all methods share.
   /// admit(): the shard that serves the request. Null: the request was answered.

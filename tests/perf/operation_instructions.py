@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Instructions per GET and per PUT outside the kernel, at the node and at the client, over TCP, counted by valgrind's callgrind.
 
-usage: tests/perf/operation_instructions.py [--bin FOLDER] [--threads N] [--inflight N] [--profile FOLDER] [OPERATION]...
+usage: tests/perf/operation_instructions.py [--threads N] [--inflight N] [--large] [--side node|client|both]
+                                            [--bin FOLDER] [--profile FOLDER] [OPERATION]...
 
-  get     YCSB workload C: 100,000 rows of one field of 100 bytes (1,014 with --large)
+  get     YCSB workload C: 100,000 rows of one field of 100 bytes
   put     the same keys, written anew, answered when memory has them
 
 One node with one worker; skua-ycsb is the client. One of the two runs under callgrind, twice with different numbers of operations: the
 difference is what operations cost. At the node polls that find nothing are counted too, so it sleeps when it is idle.
 
---profile keeps callgrind's files there.
+--large: fields of 1,000 bytes. --profile keeps callgrind's files there.
 
 Examples:
   tests/perf/operation_instructions.py get

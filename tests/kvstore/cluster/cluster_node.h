@@ -1,5 +1,6 @@
-// A storage node: a machine whose disk outlives processes, a clock of its own, and a process with the production engine, log, memory
-// tier and replicas (kvstore/shard/shard_replica.h) for all its shards on one worker. It is killed, paused and started again.
+// A storage node: a machine whose disk outlives processes, a clock of its own, and a process with the production engine,
+// log, memory tier and replicas (kvstore/shard/shard_replica.h) for all its shards on one worker. It is killed, paused
+// and started again.
 //
 //    control plane --- map ---> wanted_shards() --> open, tell views, leave, replace       cluster_node_shards.cc
 //         ^--- register, heartbeat, findings ---+                                          cluster_node_agent.cc
