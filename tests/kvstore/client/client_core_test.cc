@@ -241,6 +241,37 @@ TEST(Routing, WrongShardWaitsForTheNewMapAndRetries) {
   EXPECT_EQ(got.result.value.bytes(), "new");
 }
 
+/// Operations are used again, with what they know of the last one's table.
+TEST(Routing, EachOperationGoesByItsTableInTheNewestMap) {
+  ClientWorld world(1);
+  world.publish_owners({0}, 1);
+  world.store(0).entries["k"] = {"v", 1};
+  control::ShardMap map = make_map(2, {&world.node(0)}, {0}, 1);
+  const auto t_id = static_cast<uint32_t>(map.tables[0].id);
+  control::ShardMap both = map;
+  both.tables.push_back(both.tables[0]);
+  both.tables[1].id = t_id + 1;
+  both.tables[1].name = "alpha";  // before "t" by name
+  world.control.publish(both);
+  world.start_client();
+  std::vector<uint32_t> asked;
+  world.node(0).script = [&](rpc::IncomingCall& call) {
+    asked.push_back(decode_route(call.request.bytes()).value().table_id);
+    return false;
+  };
+  const auto get_of = [&](std::string_view table) {
+    Got<GetResult> got;
+    EXPECT_TRUE(world.client->get(table, "k", {}, got.callback()).ok());
+    EXPECT_TRUE(world.run_until([&] { return got.here(); }));
+    EXPECT_TRUE(got.result.ok()) << got.result.status;
+  };
+  for (const std::string_view table : {"t", "alpha", "t"}) get_of(table);
+  map.revision = 3;
+  world.control.publish(map);
+  get_of("t");
+  EXPECT_THAT(asked, ElementsAre(t_id, t_id + 1, t_id, t_id));
+}
+
 TEST(Routing, WritesToTheWrongShardAreRetriedToo) {
   ClientWorld world(2);
   world.publish_owners({0}, 1);

@@ -582,6 +582,18 @@ TEST_F(ShardServerTest, Admit_AnotherEpochIsWrongShardForEveryMethod) {
   EXPECT_EQ(server_.stats().storage.log.records, 0u);
 }
 
+TEST_F(ShardServerTest, Admit_ServedShardTakesItsNewestEpochAlone) {
+  server_.expect(kShard, kEpoch);
+  server_.serve(kShard, *db_);
+  ASSERT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "v")).status(), KvStatus::kOk);
+  server_.expect(kShard, kEpoch + 1);
+  EXPECT_EQ(world_.ask(Method::kGet, encoded_get(kRoute, "k")).status(), KvStatus::kWrongShard);
+  EXPECT_EQ(world_.ask(Method::kPut, encoded_put(kRoute, "k", "w")).status(), KvStatus::kWrongShard);
+  Route newer = kRoute;
+  newer.epoch = kEpoch + 1;
+  EXPECT_EQ(world_.ask(Method::kGet, encoded_get(newer, "k")).status(), KvStatus::kOk);
+}
+
 TEST_F(ShardServerTest, Admit_NewerMapThanOursIsReportedNowAndThen) {
   int hints = 0;
   server_.on_newer_map([&] { ++hints; });
