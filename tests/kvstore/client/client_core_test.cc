@@ -245,7 +245,6 @@ TEST(Routing, WrongShardWaitsForTheNewMapAndRetries) {
 TEST(Routing, EachOperationGoesByItsTableInTheNewestMap) {
   ClientWorld world(1);
   world.publish_owners({0}, 1);
-  world.store(0).entries["k"] = {"v", 1};
   control::ShardMap map = make_map(2, {&world.node(0)}, {0}, 1);
   const auto t_id = static_cast<uint32_t>(map.tables[0].id);
   control::ShardMap both = map;
@@ -257,13 +256,14 @@ TEST(Routing, EachOperationGoesByItsTableInTheNewestMap) {
   std::vector<uint32_t> asked;
   world.node(0).script = [&](rpc::IncomingCall& call) {
     asked.push_back(decode_route(call.request.bytes()).value().table_id);
-    return false;
+    FakeNode::reply_error(call, KvStatus::kNotFound, {});
+    return true;
   };
   const auto get_of = [&](std::string_view table) {
     Got<GetResult> got;
     EXPECT_TRUE(world.client->get(table, "k", {}, got.callback()).ok());
     EXPECT_TRUE(world.run_until([&] { return got.here(); }));
-    EXPECT_TRUE(got.result.ok()) << got.result.status;
+    EXPECT_TRUE(absl::IsNotFound(got.result.status)) << got.result.status;
   };
   for (const std::string_view table : {"t", "alpha", "t"}) get_of(table);
   map.revision = 3;
