@@ -48,8 +48,19 @@ struct Host final : ReplicaHost {
   std::vector<uint64_t> to_persist;
 };
 
+/// A clock that stands still, and goes an hour and more ahead at one of the next looks, if told so.
+struct JumpingClock {
+  static TimeNs now() {
+    if (looks_left > 0 && --looks_left == 0) now_ns += 2 * 3600 * kSecond;
+    return now_ns += kMicrosecond;
+  }
+  static inline TimeNs now_ns = kSecond;
+  static inline int looks_left = 0;  // 0: it does not
+};
+
 ShardServer::Options options_with(ReplicaHost& host) {
   ShardServer::Options options;
+  options.boot_time_ns = &JumpingClock::now;
   options.replica.replica.lease.length_ns = 3600 * kSecond;
   options.replica_host = &host;
   return options;
@@ -149,6 +160,26 @@ TEST_F(BackupReadsTest, Read_AnswersWhileAllOthersPromise) {
   EXPECT_EQ(multi_get({"k", "nobody"}).status(), KvStatus::kOk);
   EXPECT_EQ(scan().status(), KvStatus::kOk);
   EXPECT_EQ(server_.stats().requests.backup_reads, 4U);
+}
+
+/// The request is admitted while the promises hold, and they have lapsed when its key has been looked up.
+TEST_F(BackupReadsTest, Read_IsNotAnsweredIfThePromisesLapseMeanwhile) {
+  start(true);
+  settle("k", "v");
+  bool refused_after_the_lookup = false;
+  for (int looks = 1; looks < 20 && !refused_after_the_lookup; ++looks) {
+    host_.sent.clear();
+    world_.pass(kSecond);  // heartbeats
+    promise(kPrimary);
+    promise(kOther);
+    ASSERT_EQ(get("k").value(), "v");
+    JumpingClock::looks_left = looks;
+    const Answer answer = get("k");
+    JumpingClock::looks_left = 0;
+    refused_after_the_lookup = answer.status() == KvStatus::kWrongShard &&
+                               answer.head().text.find("may have another primary") != std::string_view::npos;
+  }
+  EXPECT_TRUE(refused_after_the_lookup);
 }
 
 TEST_F(BackupReadsTest, Read_OfAKeyWithAWriteUnderWayIsThePrimarys) {
