@@ -8,7 +8,8 @@ usage: tests/perf/operation_instructions.py [--threads N] [--inflight N] [--larg
   put     the same keys, written anew, answered when memory has them
 
 One node with one worker; skua-ycsb is the client. One of the two runs under callgrind, twice with different numbers of operations: the
-difference is what operations cost. At the node polls that find nothing are counted too, so it sleeps when it is idle.
+difference is what operations cost. All threads of the node are counted: of a PUT, also what brings it into RocksDB. Polls that find
+nothing are counted too, so the node sleeps when it is idle.
 
 --large: fields of 1,000 bytes. --profile keeps callgrind's files there.
 

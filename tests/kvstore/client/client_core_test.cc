@@ -245,9 +245,8 @@ TEST(Routing, WrongShardWaitsForTheNewMapAndRetries) {
 TEST(Routing, EachOperationGoesByItsTableInTheNewestMap) {
   ClientWorld world(1);
   world.publish_owners({0}, 1);
-  control::ShardMap map = make_map(2, {&world.node(0)}, {0}, 1);
-  const auto t_id = static_cast<uint32_t>(map.tables[0].id);
-  control::ShardMap both = map;
+  control::ShardMap both = make_map(2, {&world.node(0)}, {0}, 1);
+  const auto t_id = static_cast<uint32_t>(both.tables[0].id);
   both.tables.push_back(both.tables[0]);
   both.tables[1].id = t_id + 1;
   both.tables[1].name = "alpha";  // before "t" by name
@@ -266,8 +265,11 @@ TEST(Routing, EachOperationGoesByItsTableInTheNewestMap) {
     EXPECT_TRUE(absl::IsNotFound(got.result.status)) << got.result.status;
   };
   for (const std::string_view table : {"t", "alpha", "t"}) get_of(table);
-  map.revision = 3;
-  world.control.publish(map);
+  both.revision = 3;
+  both.tables[1].id = t_id + 2;
+  both.tables[1].name = "zeta";  // behind it
+  world.control.publish(both);
+  world.turn();  // the client takes it
   get_of("t");
   EXPECT_THAT(asked, ElementsAre(t_id, t_id + 1, t_id, t_id));
 }
