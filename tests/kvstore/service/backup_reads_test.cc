@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ struct Host final : ReplicaHost {
 /// A clock that stands still, and goes an hour and more ahead at one of the next looks, if told so.
 struct JumpingClock {
   static TimeNs now() {
-    if (looks_left > 0 && --looks_left == 0) now_ns += 2 * 3600 * kSecond;
+    if (looks_left == 1) now_ns += 2 * 3600 * kSecond;
+    looks_left = std::max(looks_left - 1, 0);
     return now_ns += kMicrosecond;
   }
   static inline TimeNs now_ns = kSecond;
