@@ -330,7 +330,8 @@ class MixtureCluster(Cluster):
     def dump(directory):
         """(table id, shard) -> key -> (version, hash of the value)"""
         out = {}
-        command = [f"{cluster_test.BIN}/skuactl", "store", "dump", directory, "--values", "--output", "json"]
+        command = [f"{cluster_test.BIN}/skuactl", "store", "dump", directory, "--uncommitted", "--values", "--output",
+                   "json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dumped:
             for line in dumped.stdout:
                 row = json.loads(line)
