@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kvstore/types/machine_clock.h"
 
 namespace skua::kv {
 namespace {
@@ -18,11 +19,6 @@ constexpr auto kStorageInterval = std::chrono::milliseconds(200);
 constexpr uint64_t kLeavingMsMax = 10'000;
 /// Shards of one worker that a text names. It gives only the number of the others.
 constexpr size_t kTroubledShownMax = 3;
-
-uint64_t unix_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
-}
 
 /// Advice for a shard that cannot be opened.
 const char* way_out(const UnservedShard& shard) {
@@ -162,7 +158,7 @@ void StorageWatch::look() {
     if (before.empty() && !slow_copies_.empty()) options_.log(LogSeverity::kError, slow_copies_);
   }
   if (options_.unserved) unserved_ = options_.unserved();
-  const uint64_t now_ms = unix_ms();
+  const uint64_t now_ms = MachineClock::system().unix_ms();
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto stats = workers_[i]->stats();
     note_silence(i, stats.status());

@@ -1,8 +1,6 @@
 #include "kvstore/service/shard_server.h"
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,18 +20,6 @@ namespace {
 /// The engine is told the time at most once in this time.
 constexpr TimeNs kTimeStepNs = kMillisecond;
 
-uint64_t system_unix_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
-}
-
-/// This clock goes on while the machine sleeps, because promises between replicas do so too.
-TimeNs machine_boot_time_ns() {
-  timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::create(rpc::Endpoint& endpoint, ReaderPool& readers,
@@ -50,8 +36,7 @@ ShardServer::ShardServer(rpc::Endpoint& endpoint, ReaderPool& readers, const Opt
       pool_(*this, options.pending_max),
       replica_options_(options.replica),
       replica_host_(options.replica_host),
-      unix_ms_(options.unix_ms == nullptr ? &system_unix_ms : options.unix_ms),
-      boot_time_ns_(options.boot_time_ns == nullptr ? &machine_boot_time_ns : options.boot_time_ns) {}
+      clock_(*options.clock) {}
 
 absl::Status ShardServer::start(const Options& options, OpenLog log) {
   WorkerEngine::Options engine = options.engine;
@@ -65,7 +50,7 @@ absl::Status ShardServer::start(const Options& options, OpenLog log) {
   events.applied = [this](AppliedWait& wait) { applied(wait); };
   events.group_done = [this](size_t writes) { stats_.commit_groups.record(writes); };
   events.proposed = [this](EngineShard& shard, const ReplicaEntry& entry) {
-    replicated_.at(&shard)->replica->proposed(entry, boot_time_ns_());
+    replicated_.at(&shard)->replica->proposed(entry, clock_.boot_ns());
   };
   events.log_moved = [this](EngineShard& shard, bool refused) {
     const auto held = replicated_.find(&shard);
@@ -175,7 +160,7 @@ void ShardServer::tell_time(TimeNs now) {
     return;
   }
   next_time_ns_ = now + kTimeStepNs;
-  engine_->set_time(unix_ms_(), lived_.at(now));
+  engine_->set_time(clock_.unix_ms(), lived_.at(now));
 }
 
 HeldShard* ShardServer::admit(IncomingCall& call, Method method) {

@@ -44,6 +44,7 @@
 #include "kvstore/shard/worker_engine.h"
 #include "kvstore/storage/reader_pool.h"
 #include "kvstore/storage/shard_db.h"
+#include "kvstore/types/machine_clock.h"
 #include "rpc/endpoint.h"
 
 namespace skua::kv {
@@ -90,9 +91,8 @@ class ShardServer {
     WorkerEngine::Options engine;
     size_t pending_max = kPendingRequestsMax;
     ShardReplica::Options replica;
-    ReplicaHost* replica_host = nullptr;  ///< outlives the server; null: no shard is replicated
-    uint64_t (*unix_ms)() = nullptr;      ///< the time of day, by which keys expire; null: the system's. Thread: any
-    TimeNs (*boot_time_ns)() = nullptr;   ///< the clock of promises between replicas; null: the machine's
+    ReplicaHost* replica_host = nullptr;                  ///< outlives the server; null: no shard is replicated
+    const MachineClock* clock = &MachineClock::system();  ///< outlives the server
   };
 
   /// Registers the handlers of the service's methods at `endpoint` and starts the engine's threads. Errors: the
@@ -128,6 +128,8 @@ class ShardServer {
   void peer_failed(NodeId peer);
   /// The link to the node has room, for the first time or again.
   void peer_ready(NodeId peer);
+  /// The shard as it is held here; null: it is not.
+  [[nodiscard]] const HeldShard* shard(ShardId id) const { return table_.find(id); }
   /// The state of the shard's replica; null: there is none here.
   [[nodiscard]] const Replica* replica(ShardId id) const;
   /// Like the methods of ShardReplica, for a copy of the shard's database. UNAVAILABLE: this node does not lead the
@@ -162,11 +164,15 @@ class ShardServer {
     engine_->stop();
     return engine_->log_writer_health().ok();
   }
-  /// For an engine without threads (Options::engine): one round of their work. False: there was nothing to do.
+  /// For an engine without threads (Options::engine): one round of a thread's work, or of both. False: there was nothing
+  /// to do.
+  bool step_log() { return engine_->step_log(); }
+  bool step_applier() { return engine_->step_applier(); }
   bool step_engine() {
-    const bool logged = engine_->step_log();
-    return engine_->step_applier() || logged;
+    const bool logged = step_log();
+    return step_applier() || logged;
   }
+  [[nodiscard]] const WorkerEngine& engine() const { return *engine_; }
   /// Requests whose result is not back yet.
   [[nodiscard]] size_t waiting_count() const { return waiting_count_; }
 
@@ -281,8 +287,7 @@ class ShardServer {
   ReplicaHost* const replica_host_;
   absl::flat_hash_map<const EngineShard*, HeldShard*> replicated_;
   uint64_t map_revision_ = 0;
-  uint64_t (*const unix_ms_)();
-  TimeNs (*const boot_time_ns_)();
+  const MachineClock& clock_;
   TimeNs next_time_ns_ = 0;  // when the engine is told the time next
   LivedTime lived_;
   TimeNs next_map_hint_ns_ = 0;

@@ -76,7 +76,7 @@ void ShardServer::answer_gathered() {
   const size_t count = std::exchange(gathered_count_, 0);
   if (count == 0) return;
   engine_->get_batch(std::span(gathered_keys_).first(count), std::span(gathered_found_).first(count));
-  const TimeNs now = replicated_.empty() ? 0 : boot_time_ns_();
+  const TimeNs now = replicated_.empty() ? 0 : clock_.boot_ns();
   constexpr size_t kAhead = MemoryTier::kValuesAhead;
   for (size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) prefetch_bytes(gathered_found_[i + kAhead].value.bytes());

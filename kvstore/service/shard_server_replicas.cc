@@ -16,7 +16,7 @@ void ShardServer::serve_replica(ShardId id, ShardDb& db, ReplicaId self, const R
   SKUA_CHECK(replica_host_ != nullptr, "a node with replicated shards gives its workers a ReplicaHost");
   shard->engine = &engine_->open_shard(db, shard->epoch);
   auto replica = ShardReplica::create(replica_options_, id, self, notes, *engine_, *shard->engine, *replica_host_,
-                                      boot_time_ns_());
+                                      clock_.boot_ns());
   if (!replica.ok()) return set_failed(id, std::string(std_view(replica.status().message())));
   shard->replica = *std::move(replica);
   shard->plain_epoch = 0;
@@ -30,17 +30,17 @@ void ShardServer::set_view(ShardId id, const View& view) {
   if (shard == nullptr) return;
   shard->epoch = view.epoch;
   if (shard->plain_epoch != 0) shard->plain_epoch = view.epoch;
-  if (shard->replica != nullptr) shard->replica->set_view(view, boot_time_ns_());
+  if (shard->replica != nullptr) shard->replica->set_view(view, clock_.boot_ns());
 }
 
 void ShardServer::view_persisted(ShardId id, uint64_t epoch) {
   HeldShard* const shard = table_.find(id);
-  if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, boot_time_ns_());
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->view_persisted(epoch, clock_.boot_ns());
 }
 
 void ShardServer::unsynced_allowed(ShardId id) {
   HeldShard* const shard = table_.find(id);
-  if (shard != nullptr && shard->replica != nullptr) shard->replica->unsynced_allowed(boot_time_ns_());
+  if (shard != nullptr && shard->replica != nullptr) shard->replica->unsynced_allowed(clock_.boot_ns());
 }
 
 bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessage& message,
@@ -48,19 +48,19 @@ bool ShardServer::on_replica_message(ShardId id, NodeId from, const ReplicaMessa
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr || draining_) return false;
   tell_time(endpoint_.now_ns());
-  shard->replica->on_message(from, message, entries, boot_time_ns_());
+  shard->replica->on_message(from, message, entries, clock_.boot_ns());
   return true;
 }
 
 void ShardServer::peer_failed(NodeId peer) {
-  const TimeNs now = boot_time_ns_();
+  const TimeNs now = clock_.boot_ns();
   for (const auto& shard : shards_) {
     if (shard->replica != nullptr) shard->replica->peer_failed(peer, now);
   }
 }
 
 void ShardServer::peer_ready(NodeId peer) {
-  const TimeNs now = boot_time_ns_();
+  const TimeNs now = clock_.boot_ns();
   for (const auto& shard : shards_) {
     if (shard->replica != nullptr) shard->replica->peer_ready(peer, now);
   }
@@ -88,7 +88,7 @@ absl::StatusOr<Append> ShardServer::read_tail(ShardId id, NodeId reader, uint64_
                                               std::vector<ReplicaRecord*>& pinned) {
   HeldShard* const shard = table_.find(id);
   if (shard == nullptr || shard->replica == nullptr) return absl::UnavailableError("the shard is not open here");
-  return shard->replica->read_tail(reader, after, bytes_max, boot_time_ns_(), pinned);
+  return shard->replica->read_tail(reader, after, bytes_max, clock_.boot_ns(), pinned);
 }
 
 void ShardServer::retire(ShardId id) {
@@ -97,7 +97,7 @@ void ShardServer::retire(ShardId id) {
 }
 
 DurationNs ShardServer::tick_replicas() {
-  const TimeNs now = boot_time_ns_();
+  const TimeNs now = clock_.boot_ns();
   TimeNs wake_at = kTimeNever;
   for (size_t i = 0; i < shards_.size(); ++i) {
     if (shards_[i]->replica == nullptr) continue;
@@ -120,7 +120,7 @@ bool ShardServer::serves(const HeldShard& shard, Method method) const {
     return true;
   }
   const bool is_read = method == Method::kGet || method == Method::kMultiGet || method == Method::kScan;
-  return is_read && shard.reads_as_backup() && is_fresh(shard, boot_time_ns_());
+  return is_read && shard.reads_as_backup() && is_fresh(shard, clock_.boot_ns());
 }
 
 /// The status is not WRONG_SHARD, because this backup can answer for another key, or for the same key a moment later.
@@ -138,7 +138,7 @@ bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*
   if (shard.replica == nullptr) return false;
   // A value that was read in one epoch is not valid in another: another replica may have led in between.
   const bool same_epoch = pending.epoch == shard.read_epoch();
-  if (same_epoch && is_fresh(shard, boot_time_ns_())) [[likely]] {
+  if (same_epoch && is_fresh(shard, clock_.boot_ns())) [[likely]] {
     count_backup_read(shard);
     return false;
   }
@@ -153,7 +153,7 @@ bool ShardServer::hold_until_fresh(PendingRequest& pending, void (ShardServer::*
         if (confirmed) return (this->*then)(pending);
         refuse_stale(pending);
       },
-      boot_time_ns_());
+      clock_.boot_ns());
   return true;
 }
 
@@ -186,7 +186,7 @@ void ShardServer::confirm_get(GatheredGet& get) {
         --shard.use_count;
         forget_if_idle(shard);
       },
-      boot_time_ns_());
+      clock_.boot_ns());
 }
 
 bool ShardServer::takes_writes(IncomingCall& call, Method method, const HeldShard& shard) {

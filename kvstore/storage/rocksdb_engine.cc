@@ -139,7 +139,7 @@ class Engine final : public RocksdbEngine {
     db_options_.write_buffer_manager = memtables_.manager();
     db_options_.max_background_jobs = std::max(1, options.background_threads) + 1;
     db_options_.max_open_files = -1;
-    now_ms_ = options.now_ms;
+    clock_ = options.clock;
     db_options_.keep_log_file_num = 1;  // the log files of RocksDB that earlier versions left (rocksdb_info_log.h)
     db_options_.stats_dump_period_sec = 0;
     db_options_.stats_persist_period_sec = 0;
@@ -216,7 +216,7 @@ class Engine final : public RocksdbEngine {
   const std::shared_ptr<rocksdb::Cache> cache_;
   Memtables memtables_;
   rocksdb::Options db_options_;
-  uint64_t (*now_ms_)() = nullptr;
+  const MachineClock* clock_ = nullptr;
   std::atomic<int> open_count_{0};
 };
 
@@ -255,7 +255,7 @@ absl::StatusOr<Engine::Opened> Engine::open_database(const std::string& dir, Sha
   // Compactions leave blobs alone until the database's record about itself is read.
   auto expiring_blobs = std::make_shared<std::atomic<bool>>(false);
   rocksdb::Options options = db_options_;
-  options.compaction_filter_factory = make_expiry_filter(now_ms_, expiring_blobs);
+  options.compaction_filter_factory = make_expiry_filter(*clock_, expiring_blobs);
   options.info_log = std::make_shared<RocksdbInfoLog>(path);
   auto background = std::make_shared<RocksdbBackground>();
   options.listeners.push_back(background);

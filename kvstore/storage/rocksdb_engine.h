@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kvstore/storage/shard_db.h"
+#include "kvstore/types/machine_clock.h"
 
 namespace skua::kv {
 
@@ -23,7 +24,7 @@ struct RocksdbOptions {
   size_t cache_bytes = size_t{384} << 20;         ///< of all shards: uncompressed blocks, indexes, filters, memtables
   size_t write_buffer_bytes = size_t{128} << 20;  ///< the part for memtables; above it, the largest is flushed
   int background_threads = 2;                     ///< for flushes and compactions of all shards
-  uint64_t (*now_ms)() = nullptr;                 ///< unix time, for rows that expire; null: system clock. Thread: any
+  const MachineClock* clock = &MachineClock::system();  ///< for rows that expire; outlives the engine
 };
 
 /// Opens and removes databases of shards. Thread: any. The databases that it opened must be destroyed before it.

@@ -94,10 +94,9 @@ inline constexpr uint64_t kBlobBytesMin = uint64_t{64} << 10;
 /// Meta::expiring_blobs of an open database. Its compactions read it.
 using ExpiringBlobs = std::shared_ptr<std::atomic<bool>>;
 
-/// A filter that drops rows that have expired by `now_ms()`. `now_ms` may be called on any thread; null: the system's
-/// clock. Where some values in blob files may have expired, the filter reads each of these values whole.
+/// A filter that drops rows that have expired by `clock`, which outlives it. Where some values in blob files may have expired, the filter reads each of these values whole.
 [[nodiscard]] std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(
-    uint64_t (*now_ms)(), ExpiringBlobs expiring_blobs = nullptr);
+    const MachineClock& clock, ExpiringBlobs expiring_blobs = nullptr);
 
 /// Makes a ShardDb of an open database. `open_count` counts the databases that are open; it must outlive the ShardDb.
 /// `internal_rows`: receives the outcome of reading the engine's own rows, which ShardDb::take_internal_rows() gives

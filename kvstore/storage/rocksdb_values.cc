@@ -1,18 +1,13 @@
 // What stands before a value in a database, and the filter that drops values that have expired.
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "kvstore/storage/rocksdb_internal.h"
 #include "kvstore/types/expiry.h"
+#include "kvstore/types/machine_clock.h"
 
 namespace skua::kv::internal {
 namespace {
-
-uint64_t system_now_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
-}
 
 /// The filter of one compaction. RocksDB replaces a row that it removes by a deletion where older rows may lie below.
 /// To look at a value in a blob file the filter must read it, so it does not do that in a database without values that
@@ -42,18 +37,18 @@ class ExpiryFilter final : public rocksdb::CompactionFilter {
 
 class ExpiryFilterFactory final : public rocksdb::CompactionFilterFactory {
  public:
-  ExpiryFilterFactory(uint64_t (*now_ms)(), ExpiringBlobs expiring_blobs)
-      : now_ms_(now_ms), expiring_blobs_(std::move(expiring_blobs)) {}
+  ExpiryFilterFactory(const MachineClock& clock, ExpiringBlobs expiring_blobs)
+      : clock_(clock), expiring_blobs_(std::move(expiring_blobs)) {}
 
   [[nodiscard]] const char* Name() const override { return "skua.expiry"; }
 
   std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
       const rocksdb::CompactionFilter::Context& /*context*/) override {
-    return std::make_unique<ExpiryFilter>(now_ms_(), expiring_blobs_ != nullptr && expiring_blobs_->load());
+    return std::make_unique<ExpiryFilter>(clock_.unix_ms(), expiring_blobs_ != nullptr && expiring_blobs_->load());
   }
 
  private:
-  uint64_t (*const now_ms_)();
+  const MachineClock& clock_;
   const ExpiringBlobs expiring_blobs_;
 };
 
@@ -78,9 +73,9 @@ std::string internal_keys_end() {
   return end;
 }
 
-std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(uint64_t (*now_ms)(),
+std::shared_ptr<rocksdb::CompactionFilterFactory> make_expiry_filter(const MachineClock& clock,
                                                                      ExpiringBlobs expiring_blobs) {
-  return std::make_shared<ExpiryFilterFactory>(now_ms != nullptr ? now_ms : &system_now_ms, std::move(expiring_blobs));
+  return std::make_shared<ExpiryFilterFactory>(clock, std::move(expiring_blobs));
 }
 
 }  // namespace skua::kv::internal

@@ -31,10 +31,6 @@ constexpr DurationNs kNothingDueNs = 100 * kMillisecond;
 /// An input that keeps the world busy for so many turns has found a loop.
 constexpr int kTurnsMax = 200'000;
 
-constexpr uint64_t kFirstUnixMs = 1'700'000'000'000;
-uint64_t g_unix_ms = kFirstUnixMs;
-const Clock* g_clock = nullptr;  // of the world that there is
-
 LogOptions log_options() {
   LogOptions options;
   options.segment_bytes = kSegmentBytes;
@@ -64,7 +60,7 @@ rpc::EndpointOptions endpoint_options(uint64_t seed) {
   return options;
 }
 
-ShardServer::Options server_options(ReplicaHost& host) {
+ShardServer::Options server_options(ReplicaHost& host, const MachineClock& clock) {
   ShardServer::Options options;
   options.engine.memory.budget_bytes = 4 * kSegmentBytes;
   options.engine.memory.region_bytes = 64 << 10;
@@ -82,8 +78,7 @@ ShardServer::Options server_options(ReplicaHost& host) {
   options.replica.replica.heartbeat_ns = kHeartbeatNs;
   options.replica.replica.suspect_after_ns = 3 * kHeartbeatNs;
   options.replica_host = &host;
-  options.unix_ms = [] { return g_unix_ms; };
-  options.boot_time_ns = [] { return g_clock->now_ns(); };
+  options.clock = &clock;
   return options;
 }
 
@@ -121,8 +116,6 @@ NodeId NodeWorld::node_id(uint8_t number) {
 }
 
 NodeWorld::NodeWorld() : directory_(make_directory()) {
-  g_unix_ms = kFirstUnixMs;
-  g_clock = &network_.clock();
   for (const uint8_t number : {kClient, kWorker, kStranger, kPeer}) {
     transports_[number] = network_.attach(number, identity(number), {.payload_max_bytes = 1024, .rx_ring = 512});
   }
@@ -185,9 +178,9 @@ void NodeWorld::start_server() {
   auto device = std::make_unique<sim::SimDevice>(7, uint64_t{1} << 30);
   const auto recovery = LogRecovery::scan(*device, log_options().identity, [](const LogProgress&) {}).value();
   auto log = Log::open(*device, log_options(), *recovery).value();
-  server_ =
-      ShardServer::create(*endpoint_, readers_, server_options(*replication_), {std::move(device), std::move(log)})
-          .value();
+  server_ = ShardServer::create(*endpoint_, readers_, server_options(*replication_, clock_),
+                                {std::move(device), std::move(log)})
+                .value();
   PeerLinksOptions links;
   links.cluster_id = kCluster;
   links.node_uuid = uuid(kWorker);
@@ -457,7 +450,7 @@ void NodeWorld::pass(DurationNs time) {
 }
 
 void NodeWorld::pass_unix_ms(uint64_t time) {
-  g_unix_ms += time;
+  clock_.pass_unix_ms(time);
   stir(kWorker);
   pass(2 * kMillisecond);  // the worker has looked at the clock
 }

@@ -31,6 +31,7 @@
 #include "kvstore/codec/methods.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/reader_pool.h"
+#include "kvstore/types/machine_clock.h"
 #include "kvstore/worker/worker_replication.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
@@ -178,8 +179,22 @@ class NodeWorld final : private PeerBootstrap {
   Step step();
   void discard_received(uint8_t number);
 
+  /// The worker's machine. Its time of day goes on only when the input says so.
+  class WorkerClock final : public MachineClock {
+   public:
+    explicit WorkerClock(const Clock& clock) : clock_(clock) {}
+    [[nodiscard]] uint64_t unix_ms() const override { return unix_ms_; }
+    [[nodiscard]] TimeNs boot_ns() const override { return clock_.now_ns(); }
+    void pass_unix_ms(uint64_t time) { unix_ms_ += time; }
+
+   private:
+    const Clock& clock_;
+    uint64_t unix_ms_ = 1'700'000'000'000;
+  };
+
   const std::string directory_;
   rpc::SimNetwork network_{7};
+  WorkerClock clock_{network_.clock()};
   std::array<std::unique_ptr<rpc::SimTransport>, kNumbers> transports_;  // by number
   std::array<bool, kNumbers> stirred_{};                                 // may have something to do, whatever is due
   TimeNs due_ns_ = 0;                                                    // of the worker's replicas and links

@@ -23,6 +23,7 @@
 #include "kvstore/log/sim/sim_device.h"
 #include "kvstore/service/shard_server.h"
 #include "kvstore/storage/reader_pool.h"
+#include "kvstore/types/machine_clock.h"
 #include "rpc/endpoint.h"
 #include "rpc/transport/sim/sim_network.h"
 #include "tests/kvstore/shard/engine_world.h"
@@ -31,6 +32,14 @@ namespace skua::kv::testing {
 
 /// The time of day in servers under test.
 inline std::atomic<uint64_t> g_unix_ms{1'000'000};
+
+/// The time of day is g_unix_ms.
+class TestClock final : public MachineClock {
+ public:
+  [[nodiscard]] uint64_t unix_ms() const override { return g_unix_ms; }
+  [[nodiscard]] TimeNs boot_ns() const override { return system().boot_ns(); }
+};
+inline const TestClock kTestClock;
 
 /// What came back of a request: the RPC's status, and the reply's bytes.
 struct Answer {
@@ -103,7 +112,7 @@ class ServerWorld {
       options.engine.memory.budget_bytes = 4 * log_options.segment_bytes;
     }
     options.engine.memory.try_huge_pages = false;
-    options.unix_ms = [] { return g_unix_ms.load(); };
+    if (options.clock == &MachineClock::system()) options.clock = &kTestClock;
     const rpc::SimTransportOptions transport{.payload_max_bytes = 8192, .rx_ring = 4096};
     client_transport_ = network_.attach(1, identity(1), transport);
     server_transport_ = network_.attach(2, identity(2), transport);

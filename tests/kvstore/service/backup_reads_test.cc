@@ -50,19 +50,24 @@ struct Host final : ReplicaHost {
 };
 
 /// A clock that stands still, and goes an hour and more ahead at one of the next looks, if told so.
-struct JumpingClock {
-  static TimeNs now() {
-    if (looks_left == 1) now_ns += 2 * 3600 * kSecond;
-    looks_left = std::max(looks_left - 1, 0);
-    return now_ns += kMicrosecond;
+class JumpingClock final : public MachineClock {
+ public:
+  [[nodiscard]] uint64_t unix_ms() const override { return testing::g_unix_ms; }
+  [[nodiscard]] TimeNs boot_ns() const override {
+    if (looks_left_ == 1) now_ns_ += 2 * 3600 * kSecond;
+    looks_left_ = std::max(looks_left_ - 1, 0);
+    return now_ns_ += kMicrosecond;
   }
-  static inline TimeNs now_ns = kSecond;
-  static inline int looks_left = 0;  // 0: it does not
+  void jump_after(int looks) { looks_left_ = looks; }
+
+ private:
+  mutable TimeNs now_ns_ = kSecond;
+  mutable int looks_left_ = 0;  // 0: it does not
 };
 
-ShardServer::Options options_with(ReplicaHost& host) {
+ShardServer::Options options_with(ReplicaHost& host, const MachineClock& clock) {
   ShardServer::Options options;
-  options.boot_time_ns = &JumpingClock::now;
+  options.clock = &clock;
   options.replica.replica.lease.length_ns = 3600 * kSecond;
   options.replica_host = &host;
   return options;
@@ -143,7 +148,8 @@ class BackupReadsTest : public ::testing::Test {
   FakeDbEngine databases_;
   std::unique_ptr<ShardDb> db_ = databases_.open_db("", kShard, RocksdbEngine::IfMissing::kCreate).value();
   Host host_;
-  ServerWorld world_{options_with(host_)};
+  JumpingClock clock_;
+  ServerWorld world_{options_with(host_, clock_)};
   ShardServer& server_ = world_.server();
   View view_;
   uint64_t last_ = 0;
@@ -175,9 +181,9 @@ TEST_F(BackupReadsTest, Read_IsNotAnsweredIfThePromisesLapseMeanwhile) {
     promise(kPrimary);
     promise(kOther);
     ASSERT_EQ(get("k").value(), "v");
-    JumpingClock::looks_left = looks;
+    clock_.jump_after(looks);
     const Answer answer = get("k");
-    JumpingClock::looks_left = 0;
+    clock_.jump_after(0);
     refused_after_the_lookup = answer.status() == KvStatus::kWrongShard &&
                                answer.head().text.find("may have another primary") != std::string_view::npos;
   }

@@ -26,7 +26,7 @@ class RocksdbServerTest : public ::testing::Test {
     RocksdbOptions options;
     options.cache_bytes = 64 << 20;
     options.write_buffer_bytes = 64 << 20;
-    options.now_ms = [] { return g_unix_ms.load(); };
+    options.clock = &kTestClock;
     engine_ = make_rocksdb_engine(options);
     world_ = std::make_unique<ServerWorld>(ShardServer::Options{}, log_options);
     world_->server().set_map_revision(kRevision);

@@ -15,7 +15,7 @@ namespace {
 
 using testing::TemporaryDirectory;
 
-constexpr RocksdbOptions kSmall = {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
+const RocksdbOptions kSmall = {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20, .background_threads = 1};
 
 void put(ShardDb& db, std::string_view key, std::string_view value) {
   const uint64_t index = db.applied_index() + 1;

@@ -13,6 +13,7 @@
 #include "kvstore/codec/size_limits.h"
 #include "kvstore/storage/completion_rows.h"
 #include "kvstore/storage/rocksdb_internal.h"
+#include "kvstore/types/machine_clock.h"
 #include "rpc/base/rng.h"
 #include "tests/kvstore/shard/engine_testing.h"
 
@@ -222,10 +223,10 @@ TEST(RocksdbFormatTest, OpenDb_TakesOverDataWithALogOfItsOwn) {
 }
 
 TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
-  static std::atomic<uint64_t> now_ms{1000};
+  ManualMachineClock clock(1000);
   TemporaryDirectory dir;
   RocksdbOptions options = small_options();
-  options.now_ms = [] { return now_ms.load(); };
+  options.clock = &clock;
   auto engine = make_rocksdb_engine(options);
   auto db = engine->open_db(dir.path(), kId).value();
   const std::string own_key = completion_key(7);
@@ -254,10 +255,10 @@ TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
   value.reset();
   ASSERT_TRUE(db->flush().ok());
   db.reset();
-  now_ms = 2000;
+  clock.set_unix_ms(2000);
   {
     rocksdb::Options raw_options;
-    raw_options.compaction_filter_factory = internal::make_expiry_filter(options.now_ms);
+    raw_options.compaction_filter_factory = internal::make_expiry_filter(clock);
     rocksdb::DB* raw = nullptr;
     ASSERT_TRUE(rocksdb::DB::Open(raw_options, dir.path() + "/1-0", &raw).ok());
     const std::unique_ptr<rocksdb::DB> opened(raw);
@@ -278,9 +279,8 @@ TEST(RocksdbExpiryTest, RowsExpireAndCompactionsDropThem) {
 class RocksdbExpiringBlobsTest : public ::testing::Test {
  protected:
   RocksdbExpiringBlobsTest() {
-    now_ms = 1000;
     RocksdbOptions options = small_options();
-    options.now_ms = [] { return now_ms.load(); };
+    options.clock = &clock_;
     engine_ = make_rocksdb_engine(options);
     open();
   }
@@ -309,7 +309,7 @@ class RocksdbExpiringBlobsTest : public ::testing::Test {
     }
   }
 
-  static inline std::atomic<uint64_t> now_ms{0};
+  ManualMachineClock clock_{1000};
   TemporaryDirectory dir_;
   std::unique_ptr<RocksdbEngine> engine_;
   std::unique_ptr<ShardDb> db_;
@@ -321,7 +321,7 @@ TEST_F(RocksdbExpiringBlobsTest, CompactionsRemoveBlobsThatHaveExpired) {
   ASSERT_TRUE(db_->flush().ok());
   EXPECT_EQ(blob_files(), 1U);
   open();  // what tells that there are blobs which expire is in the database
-  now_ms = 2000;
+  clock_.set_unix_ms(2000);
   compact_until([&] { return blob_files() == 0; });
   EXPECT_EQ(blob_files(), 0U);
   PinnedValue value;
@@ -334,7 +334,7 @@ TEST_F(RocksdbExpiringBlobsTest, CompactionsKeepBlobsThatHaveNotExpired) {
   put("n", 100 << 10, 1500);
   put("o", 100 << 10, 0);
   ASSERT_TRUE(db_->flush().ok());
-  now_ms = 2000;
+  clock_.set_unix_ms(2000);
   PinnedValue value;
   compact_until([&] { return absl::IsNotFound(db_->get("n", value)); });
   EXPECT_TRUE(absl::IsNotFound(db_->get("n", value)));
