@@ -38,7 +38,7 @@ SimNetwork::Connection* SimNetwork::connection_to(SimTransport& sender, PeerId p
 }
 
 bool SimNetwork::is_cut(const SimTransport& one, uint32_t other) const {
-  return blocked_.contains({one.address_, other}) || blocked_.contains({other, one.address_});
+  return is_blocked(one.address_, other) || is_blocked(other, one.address_);
 }
 
 void SimNetwork::send_by_connection(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes) {

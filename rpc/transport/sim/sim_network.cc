@@ -93,13 +93,14 @@ void SimNetwork::send(SimTransport& sender, TxPacket& packet) {
 }
 
 void SimNetwork::send_bytes(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes) {
+  if (sender.cut_off_) return recycle(std::move(bytes));
   if (sender.options_.connected) return send_by_connection(sender, peer, std::move(bytes));
   dispatch(sender, sender.peers_[peer].address, std::move(bytes));
 }
 
 void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes) {
   const uint32_t from = sender.address_;
-  if (blocked_.count({from, to}) > 0) {
+  if (is_blocked(from, to)) {
     ++fates_.blocked;
     return recycle(std::move(bytes));
   }
@@ -131,6 +132,9 @@ void SimNetwork::dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<Pac
   }
   if (rng_.chance(faults_.clog)) {
     delay += static_cast<DurationNs>(rng_.below(static_cast<uint64_t>(faults_.clog_max_ns)));
+  }
+  if (const auto until = held_back_.find({from, to}); until != held_back_.end()) {
+    delay = std::max(delay, until->second - clock_.now_ns());
   }
   Event event;
   event.from = from;
@@ -171,7 +175,7 @@ void SimNetwork::enter_switch(Event& event) {
 
 void SimNetwork::deliver(Event& event) {
   auto found = by_address_.find(event.to);
-  if (found == by_address_.end()) {
+  if (found == by_address_.end() || found->second->cut_off_) {
     ++fates_.unaddressed;
     return recycle(std::move(event.bytes));
   }

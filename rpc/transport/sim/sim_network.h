@@ -36,7 +36,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -130,9 +129,14 @@ class SimNetwork {
   void set_switch(const SimSwitch& with) { switch_ = with; }
   /// The most bytes that ever waited in the switch at once.
   [[nodiscard]] size_t switch_peak_bytes() const { return switch_peak_bytes_; }
-  /// Packets from one address to another vanish until heal(); call twice for both ways.
-  void block(uint32_t from, uint32_t to) { blocked_.insert({from, to}); }
-  void heal() { blocked_.clear(); }
+  /// Packets from one address to another vanish until `until` or heal(); call twice for both ways.
+  void block(uint32_t from, uint32_t to, TimeNs until = kTimeNever) { blocked_[{from, to}] = until; }
+  /// Packets from one address to another that are sent before `until` arrive then or later, or are lost.
+  void hold_back(uint32_t from, uint32_t to, TimeNs until) { held_back_[{from, to}] = until; }
+  void heal() {
+    blocked_.clear();
+    held_back_.clear();
+  }
   /// Breaks all connections; packets under way on them are lost.
   void break_connections();
 
@@ -197,6 +201,10 @@ class SimNetwork {
     bool broken = false;
   };
 
+  [[nodiscard]] bool is_blocked(uint32_t from, uint32_t to) const {
+    const auto until = blocked_.find({from, to});
+    return until != blocked_.end() && clock_.now_ns() < until->second;
+  }
   void send(SimTransport& sender, TxPacket& packet);
   void send_bytes(SimTransport& sender, PeerId peer, std::unique_ptr<PacketBytes> bytes);
   void dispatch(SimTransport& sender, uint32_t to, std::unique_ptr<PacketBytes> bytes);
@@ -234,7 +242,9 @@ class SimNetwork {
   size_t switch_bytes_ = 0;
   size_t switch_peak_bytes_ = 0;
   std::map<uint32_t, TimeNs> link_free_ns_;  // by destination: when its link has sent all that waits for it
-  std::set<std::pair<uint32_t, uint32_t>> blocked_;
+  // By sender and receiver: until when.
+  std::map<std::pair<uint32_t, uint32_t>, TimeNs> blocked_;
+  std::map<std::pair<uint32_t, uint32_t>, TimeNs> held_back_;
   std::map<uint32_t, SimTransport*> by_address_;
   std::map<uint32_t, SimTransport*> by_serial_;
   std::map<std::pair<uint32_t, uint32_t>, Link> links_;  // by serial numbers, the smaller one first
@@ -275,6 +285,9 @@ class SimTransport final : public Transport, private OneSided {
     return ring_head_ < ring_.size() || !completed_.empty() || !done_.empty() || !link_events_.empty();
   }
   [[nodiscard]] size_t lent_count() const { return lent_count_; }
+  /// From now on nothing leaves and nothing arrives. A simulated process that was killed still has to be taken apart;
+  /// nobody may hear of that.
+  void cut_off() { cut_off_ = true; }
 
  private:
   friend class SimNetwork;
@@ -328,6 +341,7 @@ class SimTransport final : public Transport, private OneSided {
   std::vector<Lent> lent_;
   std::vector<uint32_t> lent_free_;
   size_t lent_count_ = 0;
+  bool cut_off_ = false;
   std::vector<TxToken> completed_;
   std::vector<OneSidedCompletion> done_;
   /// A region opened to peers. Its MemoryName carries the index here instead of an address, because addresses differ

@@ -45,8 +45,8 @@ void SimNetwork::connect(Event& event) {
   const auto from = by_serial_.find(event.sender);
   const auto to = by_serial_.find(event.target);
   if (from == by_serial_.end() || to == by_serial_.end()) return;
-  const bool blocked = blocked_.contains({from->second->address_, to->second->address_}) ||
-                       blocked_.contains({to->second->address_, from->second->address_});
+  const bool blocked = is_blocked(from->second->address_, to->second->address_) ||
+                       is_blocked(to->second->address_, from->second->address_);
   link.up = !blocked;
   link.number = next_link_number_++;
 }
@@ -77,9 +77,8 @@ void SimNetwork::perform(Event& event) {
   Link& link = link_of(event.sender, event.target);
   bool ok = link.up && link.number == event.link_number;
   if (ok) {
-    const bool blocked = target == by_serial_.end() ||
-                         blocked_.contains({sender->second->address_, target->second->address_}) ||
-                         blocked_.contains({target->second->address_, sender->second->address_});
+    const bool blocked = target == by_serial_.end() || is_blocked(sender->second->address_, target->second->address_) ||
+                         is_blocked(target->second->address_, sender->second->address_);
     const bool fails = rng_.chance(faults_.one_sided_failure);
     // A failed operation may have run all the same, if only the answer was lost.
     const auto run = [&] { return perform_on(*target->second, event, sender->second->address_); };
