@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -22,19 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMagic = 0x50414e5341554b53;  // "SKUASNAP"
-constexpr size_t kFixedBytes = 56;
-constexpr size_t kFileFixedBytes = 14;
-constexpr size_t kNameBytesMax = 255;
 constexpr size_t kPieceBytes = size_t{1} << 20;
-
-/// True if a name is safe for a local file. Names come from a peer.
-bool is_plain_name(std::string_view name) {
-  if (name.empty() || name.size() > kNameBytesMax || name == "." || name == ".." || name == kSnapshotManifestName) {
-    return false;
-  }
-  return std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
-}
 
 bool is_table(const std::string& name) {
   return name.ends_with(".sst") || name.ends_with(".blob");
@@ -81,7 +68,7 @@ absl::StatusOr<SnapshotManifest> read_manifest(const std::string& directory) {
         absl::StrCat(directory, " is no snapshot of a shard: it has no ", kSnapshotManifestName));
   }
   if (error) return files::io_error("reading", path, error);
-  if (bytes > kSnapshotFilesMax * (kFileFixedBytes + kNameBytesMax)) {
+  if (bytes > kManifestBytesMax) {
     return absl::DataLossError(absl::StrCat(path, " is larger than any manifest"));
   }
   std::string text(bytes, '\0');
@@ -172,64 +159,6 @@ absl::Status ingest_aside(const std::string& path, const SnapshotManifest& manif
 }
 
 }  // namespace
-
-std::string encode_manifest(const SnapshotManifest& manifest) {
-  size_t size = kFixedBytes;
-  for (const SnapshotFile& file : manifest.files) size += kFileFixedBytes + file.name.size();
-  std::vector<std::byte> bytes(size);
-  ByteWriter writer(bytes);
-  writer.write(uint32_t{0});
-  writer.write(static_cast<uint32_t>(size));
-  writer.write(kMagic);
-  writer.write(kSnapshotFormat);
-  writer.write(manifest.id.table_id);
-  writer.write(manifest.id.shard);
-  writer.write(static_cast<uint32_t>(manifest.files.size()));
-  writer.write_bytes(manifest.cluster_id);
-  writer.write(manifest.index);
-  for (const SnapshotFile& file : manifest.files) {
-    writer.write(file.bytes);
-    writer.write(file.crc32c);
-    writer.write(static_cast<uint16_t>(file.name.size()));
-    writer.write_bytes(as_byte_span(file.name));
-  }
-  store_le(bytes.data(), crc32c(ByteSpan(bytes).subspan(sizeof(uint32_t))));
-  return std::string(as_string_view(bytes));
-}
-
-absl::StatusOr<SnapshotManifest> decode_manifest(std::string_view bytes) {
-  ByteReader reader(as_byte_span(bytes));
-  const auto crc = reader.read<uint32_t>();
-  const auto size = reader.read<uint32_t>();
-  const auto magic = reader.read<uint64_t>();
-  const auto format = reader.read<uint32_t>();
-  SnapshotManifest manifest;
-  manifest.id.table_id = reader.read<uint32_t>();
-  manifest.id.shard = reader.read<uint32_t>();
-  const auto count = reader.read<uint32_t>();
-  std::ranges::copy(reader.read_bytes(manifest.cluster_id.size()), manifest.cluster_id.begin());
-  manifest.index = reader.read<uint64_t>();
-  if (!reader.ok() || magic != kMagic || size != bytes.size() ||
-      crc32c(as_byte_span(bytes).subspan(sizeof(uint32_t))) != crc) {
-    return absl::DataLossError("the snapshot's manifest is damaged");
-  }
-  if (format != kSnapshotFormat) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the snapshot has format ", format, "; this build reads format ", kSnapshotFormat));
-  }
-  std::set<std::string_view> names;
-  for (uint32_t i = 0; i < count && reader.ok() && count <= kSnapshotFilesMax; ++i) {
-    SnapshotFile file{.name = {}, .bytes = reader.read<uint64_t>(), .crc32c = reader.read<uint32_t>()};
-    const std::string_view name = as_string_view(reader.read_bytes(reader.read<uint16_t>()));
-    if (!reader.ok() || !is_plain_name(name) || !names.insert(name).second) break;
-    file.name = name;
-    manifest.files.push_back(std::move(file));
-  }
-  if (!reader.complete() || manifest.files.size() != count) {
-    return absl::DataLossError("the snapshot's manifest contradicts itself");
-  }
-  return manifest;
-}
 
 absl::StatusOr<SnapshotManifest> export_shard(ShardDb& db, const ClusterId& cluster_id, const std::string& path) {
   std::error_code error;

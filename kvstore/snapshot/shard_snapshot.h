@@ -9,55 +9,18 @@
 // tombstones. Directories that a crash leaves behind begin with .new- or .in-. They are removed by the next export or
 // ingest of the same name, and by remove_leftovers() when the node starts.
 //
-// The manifest is the file SNAPSHOT of the directory (little endian):
-//     0 u32 CRC-32C of bytes 4 to the end      28 u32 files
-//     4 u32 bytes of the manifest              32 16 bytes cluster id
-//     8 u64 magic "SKUASNAP"                   48 u64 applied index
-//    16 u32 format: 1                          56 per file: u64 bytes, u32 CRC-32C, u16 bytes of the name, name
-//    20 u32 table id    24 u32 shard
+// snapshot_manifest.h describes the manifest.
 #ifndef SKUA_KVSTORE_SNAPSHOT_SHARD_SNAPSHOT_H_
 #define SKUA_KVSTORE_SNAPSHOT_SHARD_SNAPSHOT_H_
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvstore/snapshot/snapshot_manifest.h"
 #include "kvstore/storage/shard_db.h"
 
 namespace skua::kv {
-
-using ClusterId = std::array<std::byte, 16>;
-
-struct SnapshotFile {
-  std::string name;
-  uint64_t bytes = 0;
-  uint32_t crc32c = 0;
-
-  friend bool operator==(const SnapshotFile&, const SnapshotFile&) = default;
-};
-
-struct SnapshotManifest {
-  ClusterId cluster_id{};
-  ShardId id{};
-  uint64_t index = 0;  ///< the files contain all writes up to this index, and no later ones
-  std::vector<SnapshotFile> files;
-
-  friend bool operator==(const SnapshotManifest&, const SnapshotManifest&) = default;
-};
-
-inline constexpr uint32_t kSnapshotFormat = 1;
-inline constexpr char kSnapshotManifestName[] = "SNAPSHOT";
-/// Manifests with more files are refused, because a manifest is read into memory.
-inline constexpr size_t kSnapshotFilesMax = size_t{1} << 20;
-
-[[nodiscard]] std::string encode_manifest(const SnapshotManifest& manifest);
-/// `bytes` may come from a peer. FAILED_PRECONDITION: a newer format. DATA_LOSS: any other fault.
-[[nodiscard]] absl::StatusOr<SnapshotManifest> decode_manifest(std::string_view bytes);
 
 /// Creates directory `path` with the shard's files and their manifest. The parent directory exists, on the file system
 /// of the database. Once it returns OK the directory is durable. Reads every file once, for the checksums. Writes to

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kvstore/snapshot/copy_database.h"
-#include "kvstore/snapshot/shard_snapshot.h"
+#include "kvstore/snapshot/snapshot_manifest.h"
 #include "kvstore/storage/shard_files.h"
 #include "rpc/base/bytes.h"
 #include "rpc/base/status.h"
