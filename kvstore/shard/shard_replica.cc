@@ -10,8 +10,8 @@
 namespace skua::kv {
 namespace {
 
-/// An Append takes no more entries once their payloads have this many bytes.
-constexpr size_t kAppendBytesMax = size_t{1} << 20;
+/// One send takes no more entries once their payloads have this many bytes.
+constexpr size_t kSendBytesMax = size_t{1} << 20;
 
 /// A node that copies the shard and has not called read_tail() for this long is taken to have given up.
 constexpr DurationNs kTailReaderNs = 10 * kSecond;
@@ -366,7 +366,7 @@ void ShardReplica::send_entries(const ReplicaOutput::Send& send) {
     pinned_.clear();
     size_t bytes = 0;
     uint64_t last = first;
-    for (uint64_t index = first; index <= send.last && (index == first || bytes < kAppendBytesMax); ++index) {
+    for (uint64_t index = first; index <= send.last && (index == first || bytes < kSendBytesMax); ++index) {
       ReplicaRecord* const record = engine_.pin_entry(shard_, index);
       if (record == nullptr) break;
       pinned_.push_back(record);

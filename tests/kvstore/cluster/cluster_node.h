@@ -1,20 +1,23 @@
-// A storage node: a machine whose disk outlives processes, a clock of its own, and a process with the production engine,
-// log, memory tier and replicas (kvstore/shard/shard_replica.h) for all its shards on one worker. It is killed, paused
-// and started again.
+// A storage node: a machine whose disk outlives processes, clocks of its own, and a process with one production worker:
+// RPC endpoint, ShardServer, WorkerReplication with its PeerLinks, engine, log and memory tier. The process is killed,
+// paused and started again.
 //
 //    control plane --- map ---> wanted_shards() --> open, tell views, leave, replace       cluster_node_shards.cc
 //         ^--- register, heartbeat, findings ---+                                          cluster_node_agent.cc
-//    clients --- GET, PUT, ADD ---> engine, replica --> answers                            cluster_node_requests.cc
-//    peers --- ReplicaMessage, copies of shards ---> replica                               cluster_node.cc
+//    clients, peers --- SimWire ---> Endpoint ---> ShardServer, WorkerReplication          cluster_node.cc: poll()
+//    peers --- offers of sessions ---> Endpoint                                            cluster_node_peers.cc
+//                                                  +--- the oracle looks ---+              cluster_node_views.cc
 //
-// What threads and files do in production (shard_manager.h, node_agent.h, snapshot_copy.h) is done here by events that take
-// time; the rules are the same: wanted_shards() and ReplicaFindings are the production ones.
+// Events do here what threads and files do in production (worker.h, shard_manager.h, node_agent.h, snapshot_copy.h), and
+// they take time. The rules are the same: wanted_shards() and ReplicaFindings are the production ones.
+//
+// Sessions deliver each message once. So the node also gives its peers messages of replicas once more, and late: a
+// peer sends again what it does not hear of, and such copies arrive at any time.
 #ifndef SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_NODE_H_
 #define SKUA_TESTS_KVSTORE_CLUSTER_CLUSTER_NODE_H_
 
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,10 +27,15 @@
 
 #include "kvstore/node/replica_findings.h"
 #include "kvstore/node/shard_plan.h"
-#include "kvstore/shard/shard_clock.h"
-#include "kvstore/shard/shard_replica.h"
+#include "kvstore/peers/peer_bootstrap.h"
+#include "kvstore/service/shard_server.h"
 #include "kvstore/storage/reader_pool.h"
+#include "kvstore/types/machine_clock.h"
+#include "kvstore/worker/worker_replication.h"
+#include "rpc/endpoint.h"
+#include "tests/kvstore/cluster/cluster_names.h"
 #include "tests/kvstore/cluster/control_process.h"
+#include "tests/kvstore/cluster/sim_wire.h"
 #include "tests/kvstore/replication/oracle.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/shard/crash_machine.h"
@@ -41,7 +49,8 @@ struct ShardCopy {
   EntryId end;
 };
 
-/// Between two processes; it reaches no other.
+/// What does not go over sessions: copies of shards, and a message of a replica that arrives once more. Between two
+/// processes; it reaches no other.
 struct NodeMessage {
   NodeId from = 0;
   uint64_t from_life = 0;
@@ -60,7 +69,11 @@ class NodeSurroundings {
   virtual ~NodeSurroundings() = default;
   virtual void to_peer(ClusterNode& from, std::shared_ptr<const NodeMessage> message) = 0;
   virtual void to_control(ClusterNode& from, size_t control, const ControlRequest& request) = 0;
-  virtual void to_client(ClusterNode& from, const ClientReply& reply) = 0;
+  /// Asks another node's bootstrap service. `done` runs once, with the answer or an error.
+  virtual void describe(ClusterNode& from, const std::string& address, PeerBootstrap::DescribeFn done) = 0;
+  virtual void open_session(ClusterNode& from, const control::OpenSessionRequest& request,
+                            PeerBootstrap::OpenSessionFn done) = 0;
+  [[nodiscard]] virtual bool is_healed() const = 0;
   /// Its replica takes an entry for committed.
   virtual void entry_committed(size_t shard, uint64_t index, const LogEntry& entry, const Replica& replica) = 0;
   /// Its replica of the shard has just been opened.
@@ -71,18 +84,12 @@ class NodeSurroundings {
   virtual void process_ended(ClusterNode& node) = 0;
 };
 
-/// Of the simulation's only table.
-inline constexpr uint32_t kTableId = 1;
-[[nodiscard]] inline ShardId shard_id(size_t shard) {
-  return {kTableId, static_cast<uint32_t>(shard)};
-}
-
-class ClusterNode final : public ReplicaHost {
+class ClusterNode final : public ReplicaHost, public PeerBootstrap, public MachineClock {
  public:
   /// `number`: 1 or more.
-  ClusterNode(SimKernel& kernel, Oracle& oracle, const ClusterSimOptions& options, NodeSurroundings& world,
-              size_t number);
-  ~ClusterNode();
+  ClusterNode(SimKernel& kernel, Oracle& oracle, SimWire& wire, const ClusterSimOptions& options,
+              NodeSurroundings& world, size_t number);
+  ~ClusterNode() override;
 
   // --- Life
 
@@ -131,12 +138,27 @@ class ClusterNode final : public ReplicaHost {
   /// Runs in this process, when it is not paused, if it still lives.
   void run(TimeNs at, absl::AnyInvocable<void()> then);
   void on_peer(const NodeMessage& message);
-  void on_peer_failed(NodeId peer);
-  void on_request(const ClientRequest& request);
   void on_control(const ControlReply& reply);
   void on_map(const MapPtr& map);
 
-  // --- ReplicaHost
+  // --- The bootstrap service
+
+  [[nodiscard]] control::NodeDescription description() const;
+  [[nodiscard]] std::string accept_offer(const std::string& offer);
+  /// An answer of another node has been posted to the worker.
+  void bootstrapped() { kick(); }
+
+  // --- MachineClock
+
+  [[nodiscard]] uint64_t unix_ms() const override;
+  [[nodiscard]] TimeNs boot_ns() const override { return now(); }
+
+  // --- PeerBootstrap
+
+  void describe(const std::string& grpc_address, const std::string& cluster_id, DescribeFn done) override;
+  void open_session(const control::OpenSessionRequest& request, OpenSessionFn done) override;
+
+  // --- ReplicaHost: what the replicas of this worker want. Messages go on to WorkerReplication.
 
   void send(ShardId shard, NodeId to, const ReplicaMessage& message) override;
   size_t send_entries(ShardId shard, NodeId to, const Append& append, std::span<ReplicaRecord* const> entries) override;
@@ -150,16 +172,15 @@ class ClusterNode final : public ReplicaHost {
   void replica_failed(ShardId shard, const absl::Status& why) override;
 
  private:
+  /// An operator restarts a process that has failed after this time at the latest.
+  static constexpr DurationNs kRepairMax = 4 * kSecond;
+
   enum class Phase : uint8_t { kClosed, kServing, kFailed, kLeaving };
   /// One of this process's shards.
   struct Held {
     Phase phase = Phase::kClosed;
     std::unique_ptr<ShardDb> db;
-    EngineShard* shard = nullptr;
-    std::unique_ptr<ShardReplica> replica;
     std::optional<View> told;  // of the map
-    size_t uses = 0;           // by requests
-    bool closing = false;
     bool opening = false;
     TimeNs copy_asked_ns = 0;
     std::optional<ShardCopy> replacement;
@@ -168,31 +189,51 @@ class ClusterNode final : public ReplicaHost {
     uint64_t seen_commit = 0;
     uint64_t seen_epoch = 0;
   };
-  struct Request;
 
   // cluster_node.cc
+  void start_worker(OpenLog log);
   void later(DurationNs after, absl::AnyInvocable<void()> then);
   void kick(DurationNs after = 0);
   void poll();
-  void run_tasks();
+  /// One turn of the worker's loop, as in worker.cc. Returns the work done, and how long the next turn may wait.
+  struct Turn {
+    size_t work = 0;
+    DurationNs wait_ns = 0;  // by the machine's boot clock
+  };
+  Turn take_turn();
   void step_log();
   void step_applier();
-  void set_timer();
+  void set_timer(DurationNs wait_ns);
+  void plan_disk();
+  void end_process(Machine::End how);
+  void wind_down();
+  void count_probes() const;
+  [[nodiscard]] DurationNs passes(DurationNs by_boot_clock) const;
+  void disown_damaged();
+  void restart_by_operator(DurationNs after);
+  [[nodiscard]] Held& held(size_t shard) { return held_[shard]; }
+  [[nodiscard]] const WorkerEngine& engine() const { return server_->engine(); }
+  /// As the worker holds the shard, with a replica; null: it does not.
+  [[nodiscard]] const HeldShard* serving(size_t shard) const;
+
+  // cluster_node_peers.cc
+  [[nodiscard]] ReplicaHost& links() { return *replication_; }
   void send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body);
+  void send_again(ShardId shard, NodeId to, const ReplicaMessage& message, std::span<ReplicaRecord* const> entries);
   void check_epoch_durable(size_t shard, const ReplicaMessage& message) const;
+  void tell_peers();
+
+  // cluster_node_views.cc
+  void observe_all();
   void observe(size_t shard);
   [[nodiscard]] LogEntry entry_of(const ReplicaEntry& entry) const;
-  void end_process(Machine::End how);
-  void disown_damaged();
-  [[nodiscard]] Held& held(size_t shard) { return held_[shard]; }
 
   // cluster_node_shards.cc
   void reconcile();
   void open(size_t shard, const WantedShard& wanted);
-  void open_replica(size_t shard);
-  void tell_view(size_t shard, const View& view);
+  void open_replica(size_t shard, const WantedShard& wanted);
+  void tell_view(size_t shard, const WantedShard& wanted);
   void leave(size_t shard);
-  void close_if_idle(size_t shard);
   void closed(size_t shard);
   [[nodiscard]] bool is_given_up(size_t shard, const View& view) const;
   void take_fork(size_t shard, const View& view);
@@ -207,18 +248,9 @@ class ClusterNode final : public ReplicaHost {
   void ask_control(std::optional<control::Event> event, uint64_t number);
   void ask_map();
 
-  // cluster_node_requests.cc
-  void read(Request& request);
-  void found(Request& request);
-  void check_read(Request& request);
-  void write(Request& request);
-  void written(WriteOp& op);
-  void redirect(Request& request);
-  void serve(Request& request, const char* how);
-  void answer(Request& request, const ClientReply& reply);
-
   SimKernel& kernel_;
   Oracle& oracle_;
+  SimWire& wire_;
   const ClusterSimOptions& options_;
   NodeSurroundings& world_;
   const size_t number_;
@@ -237,11 +269,12 @@ class ClusterNode final : public ReplicaHost {
   bool up_ = false;
   TimeNs paused_until_ = 0;
   std::map<ShardId, absl::Status> refused_;
-  std::deque<absl::AnyInvocable<void()>> tasks_;
+  std::vector<Held> held_;  // the databases outlive the worker
   std::unique_ptr<ReaderPool> readers_;
-  std::unique_ptr<WorkerEngine> engine_;
-  std::vector<Held> held_;
-  std::list<std::unique_ptr<Request>> requests_;
+  std::unique_ptr<rpc::SimTransport> transport_;
+  std::unique_ptr<WorkerReplication> replication_;  // replication and server outlive the endpoint
+  std::unique_ptr<ShardServer> server_;
+  std::unique_ptr<rpc::Endpoint> endpoint_;
   std::unique_ptr<ReplicaFindings> findings_;
   control::ReplicaReport report_;
   MapPtr map_;
@@ -260,7 +293,7 @@ class ClusterNode final : public ReplicaHost {
   bool log_scheduled_ = false;
   bool applier_scheduled_ = false;
   bool log_failed_ = false;
-  TimeNs timer_at_ = kTimeNever;
+  TimeNs timer_at_ = kTimeNever;  // by the kernel's time
   TimeNs housekeeping_ns_ = 0;
 
   // The disk.
@@ -271,7 +304,6 @@ class ClusterNode final : public ReplicaHost {
   TimeNs clock_since_ = 0;
   int64_t clock_ppm_ = 0;
   int64_t wall_off_ms_ = 0;
-  LivedTime lived_;
 };
 
 }  // namespace skua::kv::sim

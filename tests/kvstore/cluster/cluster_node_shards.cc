@@ -15,6 +15,9 @@ void ClusterNode::on_map(const MapPtr& map) {
   std::map<NodeId, std::string> uuids;
   for (const control::MapNode& node : map->nodes) uuids[node_id_of(node.uuid)] = node.uuid;
   findings_->set_nodes(std::move(uuids));
+  wire_.enter();
+  server_->set_map_revision(map->revision);
+  tell_peers();
   reconcile();
   kick();
 }
@@ -31,7 +34,7 @@ void ClusterNode::reconcile() {
     if (at.phase == Phase::kLeaving || found == wanted.end()) continue;
     world_.view_told(shard, *found->view);
     if (at.phase == Phase::kServing) {
-      tell_view(shard, *found->view);
+      tell_view(shard, *found);
     } else if (!std::exchange(at.opening, true)) {
       run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard] {
         held(shard).opening = false;
@@ -80,12 +83,14 @@ void ClusterNode::drop_damaged(size_t shard, const View& view) {
   refused_.erase(shard_id(shard));
 }
 
-void ClusterNode::tell_view(size_t shard, const View& view) {
+void ClusterNode::tell_view(size_t shard, const WantedShard& wanted) {
   Held& at = held(shard);
-  if (at.told == view) return;
-  take_fork(shard, view);
-  at.told = view;
-  at.replica->set_view(view, now());
+  if (at.told == wanted.view) return;
+  take_fork(shard, *wanted.view);
+  at.told = wanted.view;
+  wire_.enter();
+  replication_->set_places(shard_id(shard), wanted.places);
+  server_->set_view(shard_id(shard), *wanted.view);
   observe(shard);
 }
 
@@ -114,17 +119,16 @@ void ClusterNode::open(size_t shard, const WantedShard& wanted) {
     kernel_.hit(Probe::kSnapshotInstalled);
   }
   machine_->make_database(shard_id(shard));
-  open_replica(shard);
-  if (at.phase == Phase::kServing) tell_view(shard, *wanted.view);
+  open_replica(shard, wanted);
+  if (at.phase == Phase::kServing) tell_view(shard, wanted);
   kick();
 }
 
-void ClusterNode::open_replica(size_t shard) {
+void ClusterNode::open_replica(size_t shard, const WantedShard& wanted) {
   Held& at = held(shard);
   auto db = machine_->databases().open_db("", shard_id(shard), RocksdbEngine::IfMissing::kFail);
   if (!db.ok()) return;  // the machine goes off just now
   at.db = *std::move(db);
-  at.shard = &engine_->open_shard(*at.db, 1);
   const auto view = views_.find(shard);
   ReplicaNotes notes{.view = view == views_.end() ? View{} : view->second};
   if (const auto unsynced = unsynced_.find(shard); unsynced != unsynced_.end()) {
@@ -132,18 +136,19 @@ void ClusterNode::open_replica(size_t shard) {
     notes.doubt = notes.may_unsync || kernel_.mutant == WorldMutant::kForgetDoubt ? 0 : unsynced->second;
     if (notes.doubt != 0) kernel_.hit(Probe::kDoubt);
   }
-  auto replica =
-      ShardReplica::create(options_.replica, shard_id(shard), replica_id(), notes, *engine_, *at.shard, *this, now());
-  if (!replica.ok()) {
-    return kernel_.break_promise(absl::StrCat("node ", number_, ": ", replica.status().message()));
+  wire_.enter();
+  server_->expect(shard_id(shard), wanted.epoch);
+  server_->serve_replica(shard_id(shard), *at.db, replica_id(), notes);
+  const HeldShard* const opened = server_->shard(shard_id(shard));
+  if (opened->replica == nullptr) {
+    return kernel_.break_promise(absl::StrCat("node ", number_, ": ", opened->why));
   }
-  at.replica = *std::move(replica);
   at.phase = Phase::kServing;
   at.told.reset();
   at.copy_asked_ns = 0;
-  at.seen_last = at.seen_commit = WorkerEngine::committed_index(*at.shard);
+  at.seen_last = at.seen_commit = WorkerEngine::committed_index(*opened->engine);
   at.seen_epoch = 0;
-  kernel_.note("opened", shard, number_, at.replica->replica().last_index(), at.seen_commit);
+  kernel_.note("opened", shard, number_, opened->replica->replica().last_index(), at.seen_commit);
   world_.shard_opened(*this, shard);
   observe(shard);
 }
@@ -151,26 +156,17 @@ void ClusterNode::open_replica(size_t shard) {
 // --- Closing
 
 void ClusterNode::leave(size_t shard) {
-  Held& at = held(shard);
   kernel_.note("leaves", shard, number_);
-  at.phase = Phase::kLeaving;
-  at.replica->retire();
-  close_if_idle(shard);
-}
-
-void ClusterNode::close_if_idle(size_t shard) {
-  Held& at = held(shard);
-  if (at.phase != Phase::kLeaving || at.uses > 0 || std::exchange(at.closing, true)) return;
-  engine_->close_shard(*at.shard, [this, shard] { run(kernel_.now(), [this, shard] { closed(shard); }); });
-  at.replica.reset();
+  held(shard).phase = Phase::kLeaving;
+  wire_.enter();
+  replication_->forget(shard_id(shard));
+  server_->remove(shard_id(shard), [this, shard] { run(kernel_.now(), [this, shard] { closed(shard); }); });
   kick();
 }
 
 void ClusterNode::closed(size_t shard) {
   Held& at = held(shard);
   at.db.reset();
-  at.shard = nullptr;
-  at.closing = false;
   at.phase = Phase::kClosed;
   kernel_.hit(Probe::kLeft);
   reconcile();
@@ -179,23 +175,20 @@ void ClusterNode::closed(size_t shard) {
 // --- Copies of a shard: kvstore/snapshot/snapshot_copy.h, without its files
 
 void ClusterNode::on_copy_asked(size_t shard, NodeId from) {
-  Held& at = held(shard);
-  if (!at.replica->gives_copies()) return;
-  const uint64_t hold = at.replica->hold_entries();
+  const auto hold = server_->hold_entries(shard_id(shard));
+  if (!hold.ok()) return;
   auto copy = std::make_shared<Database>(*machine_, shard_id(shard));
   copy->become(database(shard));
   const uint64_t index = copy->index();
   oracle_.found(shard, index, contents_of(*copy), "a copy");
-  send_body(shard, from, ShardCopy{copy, {index, at.replica->replica().log().epoch_of(index).value_or(0)}});
-  run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond), [this, shard, hold] {
-    if (held(shard).replica != nullptr) held(shard).replica->release_entries(hold);
-  });
+  send_body(shard, from, ShardCopy{copy, {index, replica(shard)->replica().log().epoch_of(index).value_or(0)}});
+  run(kernel_.now() + kernel_.between(300 * kMillisecond, 3 * kSecond),
+      [this, shard, hold = *hold] { server_->release_entries(shard_id(shard), hold); });
 }
 
 void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
-  Held& at = held(shard);
-  if (at.phase != Phase::kServing) return;
-  const Replica& replica = at.replica->replica();
+  if (serving(shard) == nullptr) return;
+  const Replica& replica = this->replica(shard)->replica();
   const SnapshotFit fit = replica.snapshot_fit(copy.end);
   const bool replaces = fit == SnapshotFit::kReplacesLog && copy.end.epoch != 0;
   const bool whole = replaces || copy.end.index >= replica.last_index();
@@ -204,8 +197,8 @@ void ClusterNode::on_copy(size_t shard, NodeId from, const ShardCopy& copy) {
     return kernel_.hit(Probe::kSnapshotTooOld);
   }
   kernel_.note("copy", shard, number_, copy.end.index, copy.end.epoch);
-  at.replica->retire();
-  at.replacement = copy;
+  server_->retire(shard_id(shard));
+  held(shard).replacement = copy;
   leave(shard);
 }
 

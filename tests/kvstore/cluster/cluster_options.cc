@@ -1,5 +1,11 @@
 #include "tests/kvstore/cluster/cluster_options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kvstore/log/segment.h"
 #include "rpc/base/rng.h"
@@ -69,8 +75,11 @@ void choose_network(Rng& rng, ClusterSimOptions& out) {
     out.delay_ns = one_of<DurationNs>(rng, {10, 200, 3000}) * kMillisecond;
   }
   out.ordered = rng.chance(0.3);
-  out.tells_breaks = rng.chance(0.5);
-  if (rng.chance(0.4)) out.refusals = one_of<double>(rng, {0.02, 0.3});
+  out.peer_timeout_ns = one_of<DurationNs>(rng, {300, 1000, 5000}) * kMillisecond;
+  // Narrow links are full now and then, and take messages later.
+  out.links.requests_max = one_of<size_t>(rng, {1, 4, 256});
+  out.links.bytes_max = one_of<size_t>(rng, {1 << 10, 32 << 20});
+  out.links.pause = {5 * kMillisecond, one_of<DurationNs>(rng, {20, 200, 1000}) * kMillisecond};
 }
 
 void choose_faults(Rng& rng, ClusterSimOptions& out) {
@@ -104,6 +113,36 @@ void choose_faults(Rng& rng, ClusterSimOptions& out) {
 }
 
 }  // namespace
+
+rpc::EndpointOptions ClusterSimOptions::endpoint_of(size_t number, uint64_t life) const {
+  rpc::EndpointOptions out;
+  out.simulation_seed = mix64(seed ^ mix64(number << 32 ^ life)) | 1;
+  out.protocol.window = 16;
+  out.protocol.ping_after_ns = peer_timeout_ns / 3;
+  out.protocol.peer_timeout_ns = peer_timeout_ns;
+  out.protocol.abandoned_after_ns = peer_timeout_ns;
+  out.protocol.rto_initial_ns = std::max<DurationNs>(out.protocol.rto_initial_ns, 4 * (latency_ns + jitter_ns));
+  // Small: an endpoint is made anew with every life of a node.
+  out.sessions_max = 64;
+  out.sessions_reserved = 16;
+  out.calls_max = 1024;
+  out.handlers_max = 1024;
+  out.mailbox_max = 4096;
+  out.memory_limit_bytes = 16 << 20;
+  return out;
+}
+
+CopyMeans ClusterSimOptions::copying() {
+  SnapshotSource::Options options;
+  options.directory = (std::filesystem::temp_directory_path() / absl::StrCat("skua_sim_", getpid())).string();
+  static const auto source =
+      SnapshotSource::create(options, [](ShardId, const std::string&) -> absl::StatusOr<SnapshotSource::Exported> {
+        return absl::UnimplementedError("copies go another way here");
+      });
+  static DiskThread disk{{}};
+  static CopySlots slots{0};
+  return {.source = source->get(), .disk = &disk, .builder = &disk, .slots = &slots, .copies = {}};
+}
 
 ClusterSimOptions ClusterSimOptions::from_seed(uint64_t seed) {
   Rng rng(mix64(seed ^ 0xc1u));
@@ -162,11 +201,12 @@ std::string ClusterSimOptions::describe() const {
       ms(heartbeat_ns), ms(core.views.replace_after_ns), ms(core.views.join_timeout_ns),
       engine.durability == Durability::kSync, log.segment_bytes, engine.memory.budget_bytes, engine.applier.batch_max,
       ms(sync_ns), ms(disk_jitter_ns), ms(apply_ns));
-  absl::StrAppendFormat(&text,
-                        "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f latency_ms=%.2f jitter_ms=%.2f "
-                        "loss=%.3f duplicate=%.2f delay=%.3f x %.0f ms ordered=%d tells_breaks=%d refusals=%.2f\n",
-                        ms(think_ns), ms(patience_ns), write_share, abandon, ms(latency_ns), ms(jitter_ns), loss,
-                        duplicate, delay, ms(delay_ns), ordered, tells_breaks, refusals);
+  absl::StrAppendFormat(
+      &text,
+      "think_ms=%.0f patience_ms=%.0f write_share=%.1f abandon=%.1f latency_ms=%.2f jitter_ms=%.2f "
+      "loss=%.3f duplicate=%.2f delay=%.3f x %.0f ms ordered=%d; peer_timeout_ms=%.0f link_requests=%d link_bytes=%d\n",
+      ms(think_ns), ms(patience_ns), write_share, abandon, ms(latency_ns), ms(jitter_ns), loss, duplicate, delay,
+      ms(delay_ns), ordered, ms(peer_timeout_ns), links.requests_max, links.bytes_max);
   absl::StrAppendFormat(&text,
                         "every ms: kill=%.0f power_cut=%.0f blackout=%.0f wipe=%.0f rot=%.0f (down %.0f) pause=%.0f "
                         "(for %.0f) partition=%.0f (for %.0f) clog=%.0f stall=%.0f hang=%.0f full=%.0f sync_error=%.0f "

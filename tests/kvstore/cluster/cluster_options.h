@@ -9,6 +9,8 @@
 #include "control/core/cluster_core.h"
 #include "kvstore/shard/shard_replica.h"
 #include "kvstore/shard/worker_engine.h"
+#include "kvstore/worker/worker_replication.h"
+#include "rpc/endpoint.h"
 #include "tests/kvstore/replication/sim_client.h"
 #include "tests/kvstore/replication/sim_network.h"
 
@@ -38,9 +40,9 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
   DurationNs apply_ns = 2 * kMillisecond;
   uint64_t disk_segments = 80;
 
-  // Messages between nodes.
-  double refusals = 0;  // of those with entries: the way is full
-  bool tells_breaks = false;
+  // Sessions.
+  PeerLinksOptions links;
+  DurationNs peer_timeout_ns = 5 * kSecond;
 
   // Faults: how often somewhere in the cluster; 0: never.
   DurationNs kill_every_ns = 0;
@@ -73,6 +75,11 @@ struct ClusterSimOptions : NetworkOptions, ClientOptions {
 
   /// How safe a write is when it is acknowledged.
   [[nodiscard]] Durability write_level() const { return engine.durability; }
+
+  /// Of the endpoint of a node or client, in one of its lives.
+  [[nodiscard]] rpc::EndpointOptions endpoint_of(size_t number, uint64_t life = 1) const;
+  /// Nothing is copied by the shipped code here.
+  [[nodiscard]] static CopyMeans copying();
 
   [[nodiscard]] static ClusterSimOptions from_seed(uint64_t seed);
   [[nodiscard]] std::string describe() const;

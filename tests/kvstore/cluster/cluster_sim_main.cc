@@ -55,6 +55,7 @@ const NamedMutant kMutants[] = {
 bool is_elsewhere(Probe probe) {
   switch (probe) {
     case Probe::kNewIncarnation:
+    case Probe::kReadOverTaken:
     case Probe::kSeeSaw:
     case Probe::kSlowMemberRemoved:
     case Probe::kJoinStarted:

@@ -16,6 +16,8 @@ namespace {
 constexpr DurationNs kLivenessMax = 120 * kSecond;
 constexpr DurationNs kReadAllMax = 10 * kSecond;
 constexpr const char* kTable = "t";
+/// Of a call of the bootstrap service.
+constexpr DurationNs kBootstrapTimeout = kSecond;
 
 /// Of every shard that anybody holds, as nodes see it.
 std::vector<View> views_of(const control::ClusterState& state, size_t shards) {
@@ -36,6 +38,7 @@ ClusterWorld::ClusterWorld(const ClusterSimOptions& options, WorldMutant mutant,
       kernel_(options.seed, verbose),
       oracle_(kernel_, options_.shards, options_.keys),
       network_(kernel_, options_, options_.nodes + options_.controls + options_.clients),
+      wire_(kernel_, options_),
       store_(kernel_, options_),
       views_(options_.shards),
       histories_(options_.shards, options_.keys) {
@@ -49,7 +52,7 @@ ClusterWorld::~ClusterWorld() = default;
 /// Everybody has registered, and the table is there.
 control::ClusterState ClusterWorld::first_state() const {
   control::ClusterState empty;
-  empty.cluster_id = control::uuid_from_random(1, 1);
+  empty.cluster_id = cluster_uuid();
   empty.cluster_name = "simulated";
   empty.map_revision = 1;
   control::ClusterCore core(options_.core, empty, kSecond);
@@ -66,7 +69,7 @@ control::ClusterState ClusterWorld::first_state() const {
 
 void ClusterWorld::start() {
   for (size_t number = 1; number <= options_.nodes; ++number) {
-    nodes_.push_back(std::make_unique<ClusterNode>(kernel_, oracle_, options_, *this, number));
+    nodes_.push_back(std::make_unique<ClusterNode>(kernel_, oracle_, wire_, options_, *this, number));
   }
   store_.is_viable = [this](const control::Changes& changes) { return is_viable(changes); };
   store_.decided = [this](const control::Changes& changes, const control::ClusterState& before) {
@@ -81,6 +84,8 @@ void ClusterWorld::start() {
   }
   for (auto& node : nodes_) start_node(*node);
   for (size_t i = 0; i < options_.clients; ++i) {
+    client_processes_.push_back(
+        std::make_unique<ClientProcess>(kernel_, oracle_, wire_, options_, *this, i, client_address(i)));
     clients_.push_back(std::make_unique<SimClient>(kernel_, options_, *this, histories_, i));
     clients_[i]->start();
   }
@@ -140,6 +145,7 @@ void ClusterWorld::heal() {
   healed_ = true;
   faults_.stop();
   network_.heal();
+  wire_.heal();
   store_.heal();
   for (auto& control : controls_) {
     control->pause_until(0);
@@ -240,10 +246,69 @@ void ClusterWorld::to_peer(ClusterNode& from, std::shared_ptr<const NodeMessage>
     if (to->life() == life) to->run(0, [to, message] { to->on_peer(*message); });
   };
   network_.send(node_address(from.number()), node_address(to->number()), deliver);
-  // There are few of these, so they come again more often, and late.
-  const auto* body = std::get_if<ReplicaMessage>(&message->body);
-  if (healed_ || options_.duplicate == 0 || body == nullptr || !std::holds_alternative<Release>(*body)) return;
-  for (int i = 0; i < 5; ++i) kernel_.queue.at(kernel_.now() + kernel_.between(0, 4 * kSecond), deliver);
+}
+
+template <typename Answer>
+void ClusterWorld::ask_node(ClusterNode& from, const std::string& address,
+                            std::function<absl::StatusOr<Answer>(ClusterNode&)> question,
+                            std::function<void(absl::StatusOr<Answer>)> done) {
+  const auto once = std::make_shared<std::function<void(absl::StatusOr<Answer>)>>(std::move(done));
+  const auto answer = [once, &from](absl::StatusOr<Answer> what) {
+    if (*once == nullptr) return;
+    std::exchange(*once, nullptr)(std::move(what));
+    if (from.is_up()) from.bootstrapped();
+  };
+  const auto found =
+      std::ranges::find_if(nodes_, [&](const auto& node) { return node->info().grpc_address == address; });
+  SKUA_CHECK(found != nodes_.end(), "the map names nodes that there are");
+  ClusterNode& to = **found;
+  network_.send(node_address(from.number()), node_address(to.number()), [this, &from, &to, question, answer] {
+    to.run(0, [this, &from, &to, question, answer] {
+      network_.send(node_address(to.number()), node_address(from.number()),
+                    [answer, what = question(to)] { answer(what); });
+    });
+  });
+  kernel_.queue.at(kernel_.now() + kBootstrapTimeout,
+                   [answer] { answer(absl::UnavailableError("the node does not answer")); });
+}
+
+void ClusterWorld::describe(ClusterNode& from, const std::string& address, PeerBootstrap::DescribeFn done) {
+  ask_node<control::NodeDescription>(
+      from, address, [](ClusterNode& to) { return to.description(); }, std::move(done));
+}
+
+/// The checks are those of the bootstrap service (control/server/bootstrap_server.cc).
+void ClusterWorld::open_session(ClusterNode& from, const control::OpenSessionRequest& request,
+                                PeerBootstrap::OpenSessionFn done) {
+  ask_node<control::OpenSessionAnswer>(
+      from, request.grpc_address,
+      [request](ClusterNode& to) -> absl::StatusOr<control::OpenSessionAnswer> {
+        const bool other = !request.node_uuid.empty() && request.node_uuid != to.info().uuid;
+        const bool other_life = request.incarnation != 0 && request.incarnation != to.info().incarnation;
+        if (other || other_life) return absl::FailedPreconditionError("another node, or another life of the node");
+        return control::OpenSessionAnswer{to.info().uuid, to.info().incarnation, to.accept_offer(request.offer)};
+      },
+      std::move(done));
+}
+
+std::optional<rpc::Descriptor> ClusterWorld::descriptor_of(uint64_t number) const {
+  const ClusterNode& at = node(number);
+  if (!at.is_up()) return std::nullopt;
+  const auto description = at.description();
+  auto descriptor = rpc::Descriptor::decode(as_byte_span(description.workers.front().transports.front().bytes));
+  SKUA_CHECK(descriptor.ok(), "an endpoint's own descriptor can be read");
+  return *descriptor;
+}
+
+void ClusterWorld::offer_session(size_t client, uint64_t number, const std::string& offer,
+                                 std::function<void(const std::string& answer)> done) {
+  ClusterNode& to = node(number);
+  network_.send(client_address(client), node_address(number), [this, client, number, &to, offer, done] {
+    to.run(0, [this, client, number, &to, offer, done] {
+      network_.send(node_address(number), client_address(client),
+                    [done, answer = to.accept_offer(offer)] { done(answer); });
+    });
+  });
 }
 
 void ClusterWorld::to_control(ClusterNode& from, size_t control, const ControlRequest& request) {
@@ -267,18 +332,14 @@ void ClusterWorld::publish(size_t control, const MapPtr& map) {
       if (to.life() == life) to.run(0, [&to, map] { to.on_map(map); });
     });
   }
-}
-
-void ClusterWorld::to_client(ClusterNode& from, const ClientReply& reply) {
-  const size_t client = reply.id.client - 1;
-  network_.send(node_address(from.number()), client_address(client),
-                [this, client, reply] { clients_[client]->on_reply(reply); });
+  for (size_t client = 0; client < client_processes_.size(); ++client) {
+    network_.send(control_address(control), client_address(client),
+                  [this, client, map] { client_processes_[client]->on_map(map); });
+  }
 }
 
 void ClusterWorld::to_node(size_t client, uint64_t number, const ClientRequest& request) {
-  network_.send(client_address(client), node_address(number), [this, number, request] {
-    node(number).run(0, [this, number, request] { node(number).on_request(request); });
-  });
+  client_processes_[client]->send(number, request);
 }
 
 void ClusterWorld::process_ended(ClusterNode& node) {

@@ -1,11 +1,11 @@
-// A whole cluster in one thread, under one seed and a virtual clock: storage nodes with the production engine, log, memory tier and
-// replicas on simulated disks, control processes with the production core over a simulated metadata store, clients; and whatever
-// may go wrong with them.
+// A whole cluster in one thread, under one seed and a virtual clock. Storage nodes run a production worker (endpoint,
+// ShardServer, WorkerReplication, engine, log, memory tier) on simulated disks. Control processes run the production
+// core over a simulated metadata store. Clients speak the service's encoding. Everything may go wrong.
 //
-//    SimClient --requests--> ClusterNode: WorkerEngine, ShardReplica x shard --> Machine (log, databases)
-//        |                     |  ^ messages (SimNetwork)
-//        |                     v  | maps
-//        |                   ControlProcess (1 to 3): ClusterCore --CAS, lease--> ClusterStore
+//    SimClient, ClientProcess --+-- SimWire: RPC packets --+-- ClusterNode: ShardServer, WorkerReplication --> Machine
+//        |                      +--------------------------+        |  ^                              (log, databases)
+//        |                                          heartbeats, ... v  | maps   (SimNetwork)
+//        |                            ControlProcess (1 to 3): ClusterCore --CAS, lease--> ClusterStore
 //        +--- histories ---> linearizability.h          Oracle: sees all of it
 //
 // A run has two phases. First faults of all kinds; then everything heals, and within a bounded time every operation has its
@@ -36,6 +36,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kvstore/cluster/client_process.h"
 #include "tests/kvstore/cluster/cluster_node.h"
 #include "tests/kvstore/cluster/cluster_options.h"
 #include "tests/kvstore/cluster/cluster_store.h"
@@ -48,7 +49,11 @@
 
 namespace skua::kv::sim {
 
-class ClusterWorld final : public SimWorld, public NodeSurroundings, public ControlWorld, public ClientWorld {
+class ClusterWorld final : public SimWorld,
+                           public NodeSurroundings,
+                           public ControlWorld,
+                           public ClientWorld,
+                           public ClientSurroundings {
  public:
   ClusterWorld(const ClusterSimOptions& options, WorldMutant mutant, bool verbose);
   ~ClusterWorld() override;
@@ -60,11 +65,14 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   [[nodiscard]] SimTally tally() const override;
   [[nodiscard]] std::string describe() const override { return options_.describe(); }
 
-  // --- NodeSurroundings, ControlWorld, ClientWorld
+  // --- NodeSurroundings, ControlWorld, ClientWorld, ClientSurroundings
 
   void to_peer(ClusterNode& from, std::shared_ptr<const NodeMessage> message) override;
   void to_control(ClusterNode& from, size_t control, const ControlRequest& request) override;
-  void to_client(ClusterNode& from, const ClientReply& reply) override;
+  void describe(ClusterNode& from, const std::string& address, PeerBootstrap::DescribeFn done) override;
+  void open_session(ClusterNode& from, const control::OpenSessionRequest& request,
+                    PeerBootstrap::OpenSessionFn done) override;
+  [[nodiscard]] bool is_healed() const override { return healed_; }
   void entry_committed(size_t shard, uint64_t index, const LogEntry& entry, const Replica& replica) override;
   void shard_opened(ClusterNode& node, size_t shard) override;
   void view_told(size_t shard, const View& view) override { oracle_.view_told(shard, view); }
@@ -72,6 +80,10 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   void answer(size_t control, const ControlRequest& request, const ControlReply& reply) override;
   void publish(size_t control, const MapPtr& map) override;
   void to_node(size_t client, uint64_t node, const ClientRequest& request) override;
+  [[nodiscard]] std::optional<rpc::Descriptor> descriptor_of(uint64_t node) const override;
+  void offer_session(size_t client, uint64_t node, const std::string& offer,
+                     std::function<void(const std::string& answer)> done) override;
+  void answered(size_t client, const ClientReply& reply) override { clients_[client]->on_reply(reply); }
 
  private:
   // cluster_world.cc
@@ -92,6 +104,12 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   [[nodiscard]] ClusterNode* node_of(NodeId id) const;
   [[nodiscard]] ClusterNode* node_of(const ReplicaId& id) const;
   [[nodiscard]] bool is_intact(const ReplicaId& id) const;
+  /// Asks the node at the address. Question and answer go over the network; `done` runs once, perhaps with an error.
+  template <typename Answer>
+  void ask_node(ClusterNode& from, const std::string& address,
+                std::function<absl::StatusOr<Answer>(ClusterNode&)> question,
+                std::function<void(absl::StatusOr<Answer>)> done);
+  void cut(Address from, Address to, TimeNs until);
   [[nodiscard]] ClusterNode& node(size_t number) const { return *nodes_[number - 1]; }
   [[nodiscard]] Address node_address(size_t number) const { return number - 1; }
   [[nodiscard]] Address control_address(size_t control) const { return options_.nodes + control; }
@@ -129,11 +147,13 @@ class ClusterWorld final : public SimWorld, public NodeSurroundings, public Cont
   const ClusterSimOptions options_;
   SimKernel kernel_;
   Oracle oracle_;
-  SimNetwork network_;
+  SimNetwork network_;  // between the control plane and all others, and of bootstrap services
+  SimWire wire_;        // between nodes and clients
   ClusterStore store_;
   std::vector<View> views_;  // as the store has them
   std::vector<std::unique_ptr<ControlProcess>> controls_;
   std::vector<std::unique_ptr<ClusterNode>> nodes_;
+  std::vector<std::unique_ptr<ClientProcess>> client_processes_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   Histories histories_;
   FaultSchedule faults_{kernel_};

@@ -55,13 +55,7 @@ void ClusterWorld::crash(ClusterNode& node, ClusterNode::End how, DurationNs dow
   kernel_.hit(how == ClusterNode::End::kKill       ? Probe::kKill
               : how == ClusterNode::End::kPowerCut ? Probe::kPowerCut
                                                    : Probe::kDiskReplaced);
-  const NodeId id = node.id();
   node.stop(how);
-  for (auto& other : nodes_) {
-    if (!options_.tells_breaks || other->number() == node.number()) continue;
-    ClusterNode& peer = *other;
-    peer.run(kernel_.now() + kernel_.between(0, 20 * kMillisecond), [&peer, id] { peer.on_peer_failed(id); });
-  }
   kernel_.queue.at(kernel_.now() + kernel_.between(kMillisecond, healed_ ? kSecond : down_ns),
                    [this, &node] { start_node(node); });
 }
@@ -134,6 +128,11 @@ void ClusterWorld::fail_syncs() {
 
 // --- The network
 
+void ClusterWorld::cut(Address from, Address to, TimeNs until) {
+  network_.cut(from, to, until);
+  wire_.cut(from, to, until);
+}
+
 void ClusterWorld::partition() {
   const TimeNs until = kernel_.now() + kernel_.between(kMillisecond, options_.partition_ns);
   const Address first_client = options_.nodes + options_.controls;
@@ -153,8 +152,8 @@ void ClusterWorld::partition() {
                         : kind == 3 ? !is_node && !is_control
                                     : true;
     if (other == victim || !chosen) continue;
-    if (!one_way || outwards) network_.cut(victim, other, until);
-    if (!one_way || !outwards) network_.cut(other, victim, until);
+    if (!one_way || outwards) cut(victim, other, until);
+    if (!one_way || !outwards) cut(other, victim, until);
   }
 }
 
@@ -164,8 +163,11 @@ void ClusterWorld::clog() {
   const Address victim = node_address(any_node().number());
   for (Address other = 0; other < addresses(); ++other) {
     if (other == victim || kernel_.rng.chance(0.5)) continue;
-    if (kernel_.rng.chance(0.7)) network_.clog(victim, other, until);
-    if (kernel_.rng.chance(0.7)) network_.clog(other, victim, until);
+    for (const auto& [from, to] : {std::pair(victim, other), std::pair(other, victim)}) {
+      if (!kernel_.rng.chance(0.7)) continue;
+      network_.clog(from, to, until);
+      wire_.clog(from, to, until);
+    }
   }
 }
 
@@ -225,8 +227,8 @@ void ClusterWorld::coup() {
                                                        options_.replica.replica.lease.length_ns * 2);
   for (Address other = 0; other < options_.nodes + options_.controls; ++other) {
     if (other == victim) continue;
-    network_.cut(victim, other, until);
-    network_.cut(other, victim, until);
+    cut(victim, other, until);
+    cut(other, victim, until);
   }
   std::vector<NodeId> others;
   for (const ReplicaId& id : at.members) {

@@ -1,0 +1,190 @@
+// A node and its peers: what its replicas want of the rest of the node (ReplicaHost), and sessions.
+#include <algorithm>
+#include <utility>
+
+#include "rpc/base/status.h"
+#include "tests/kvstore/cluster/cluster_node.h"
+
+namespace skua::kv::sim {
+
+void ClusterNode::on_peer(const NodeMessage& message) {
+  uint64_t& heard = heard_lives_[message.from];
+  if (message.from_life < heard) return;
+  heard = message.from_life;
+  if (serving(message.shard) == nullptr || !machine_->running()) return;
+  if (std::holds_alternative<AskCopy>(message.body)) return on_copy_asked(message.shard, message.from);
+  if (const auto* copy = std::get_if<ShardCopy>(&message.body)) {
+    // Written to disk for a while, then taken.
+    return run(kernel_.now() + options_.sync_ns + kernel_.between(0, 300 * kMillisecond),
+               [this, shard = message.shard, from = message.from, copy = *copy] { on_copy(shard, from, copy); });
+  }
+  const auto& body = std::get<ReplicaMessage>(message.body);
+  kernel_.note("again", message.shard, message.from >> 32, number_, body.index());
+  wire_.enter();
+  static_cast<void>(server_->on_replica_message(shard_id(message.shard), message.from, body, message.entries));
+  observe(message.shard);
+  kick();
+}
+
+void ClusterNode::send_body(size_t shard, NodeId to, std::variant<ReplicaMessage, AskCopy, ShardCopy> body) {
+  auto message = std::make_shared<NodeMessage>();
+  message->from = id_;
+  message->from_life = life_;
+  message->to = to;
+  message->shard = shard;
+  message->body = std::move(body);
+  world_.to_peer(*this, std::move(message));
+}
+
+void ClusterNode::send(ShardId shard, NodeId to, const ReplicaMessage& message) {
+  check_epoch_durable(shard.shard, message);
+  if (std::holds_alternative<Confirm>(message)) kernel_.hit(Probe::kConfirmedRead);
+  send_again(shard, to, message, {});
+  links().send(shard, to, message);
+}
+
+void ClusterNode::check_epoch_durable(size_t shard, const ReplicaMessage& message) const {
+  const uint64_t epoch = std::visit(
+      [](const auto& body) {
+        if constexpr (requires { body.view; }) {
+          return body.view.epoch;
+        } else {
+          return body.epoch;
+        }
+      },
+      message);
+  const auto durable = views_.find(shard);
+  if (durable != views_.end() && epoch <= durable->second.epoch) return;
+  kernel_.break_promise(
+      absl::StrFormat("I2: shard %d node %d speaks in epoch %d before it is durable", shard, number_, epoch));
+}
+
+size_t ClusterNode::send_entries(ShardId shard, NodeId to, const Append& append,
+                                 std::span<ReplicaRecord* const> entries) {
+  check_epoch_durable(shard.shard, append);
+  send_again(shard, to, ReplicaMessage(append), entries);
+  return links().send_entries(shard, to, append, entries);
+}
+
+/// Now and then a message comes once more, some of them late.
+void ClusterNode::send_again(ShardId shard, NodeId to, const ReplicaMessage& message,
+                             std::span<ReplicaRecord* const> entries) {
+  if (world_.is_healed() || options_.duplicate == 0) return;
+  // There are few of these, so they come again more often.
+  const bool is_rare = std::holds_alternative<Release>(message);
+  if (!is_rare && !kernel_.rng.chance(options_.duplicate)) return;
+  auto copy = std::make_shared<NodeMessage>();
+  copy->from = id_;
+  copy->from_life = life_;
+  copy->to = to;
+  copy->shard = shard.shard;
+  copy->body = message;
+  for (const ReplicaRecord* record : entries) {
+    ReplicaEntry entry = WorkerEngine::entry_of_record(*record);
+    entry.payload = as_byte_span(copy->payloads.emplace_back(as_string_view(entry.payload)));
+    copy->entries.push_back(entry);
+  }
+  world_.to_peer(*this, copy);
+  if (!is_rare && !kernel_.rng.chance(0.2)) return;
+  for (int i = 0; i < (is_rare ? 5 : 1); ++i) {
+    kernel_.queue.at(kernel_.now() + kernel_.between(0, 4 * kSecond), [this, copy] {
+      if (!world_.is_healed()) world_.to_peer(*this, copy);
+    });
+  }
+}
+
+// --- Sessions to peers
+
+void ClusterNode::tell_peers() {
+  std::vector<PeerInfo> peers;
+  for (const control::MapNode& node : map_->nodes) {
+    if (node.uuid == info_.uuid) continue;
+    peers.push_back({node.uuid, node.grpc_address, node.incarnation, node.storage_incarnation, node.worker_count});
+  }
+  replication_->set_peers(peers);
+}
+
+void ClusterNode::describe(const std::string& grpc_address, const std::string& /*cluster_id*/, DescribeFn done) {
+  world_.describe(*this, grpc_address, std::move(done));
+}
+
+void ClusterNode::open_session(const control::OpenSessionRequest& request, OpenSessionFn done) {
+  world_.open_session(*this, request, std::move(done));
+}
+
+control::NodeDescription ClusterNode::description() const {
+  const rpc::Descriptor descriptor = endpoint_->local_descriptor();
+  return {info_.uuid, info_.incarnation, cluster_uuid(), {{0, {{descriptor.transport, descriptor.encode()}}}}};
+}
+
+std::string ClusterNode::accept_offer(const std::string& offer) {
+  wire_.enter();
+  std::string answer = endpoint_->accept_offer(as_byte_span(offer));
+  kick();
+  return answer;
+}
+
+// --- The rest of ReplicaHost
+
+void ClusterNode::persist_view(ShardId shard, const View& view) {
+  kernel_.note("adopt", shard.shard, number_, view.epoch, view.primary >> 32);
+  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard, view] {
+    if (views_[shard].newer_than(view)) return;  // one after the other, in production
+    const uint64_t fork = views_[shard].fork;    // peers do not tell it
+    views_[shard] = view;
+    views_[shard].fork = fork;
+    wire_.enter();
+    server_->view_persisted(shard_id(shard), view.epoch);
+    observe(shard);
+    kick();
+  });
+}
+
+void ClusterNode::allow_unsynced(ShardId shard) {
+  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond), [this, shard = shard.shard] {
+    unsynced_.try_emplace(shard, boot_);
+    if (unsynced_[shard] != boot_) return;
+    wire_.enter();
+    server_->unsynced_allowed(shard_id(shard));
+    observe(shard);
+    kick();
+  });
+}
+
+/// At once: production takes it that a process whose disk has just failed lives for some milliseconds.
+void ClusterNode::put_in_doubt(ShardId shard) {
+  const auto known = unsynced_.find(shard.shard);
+  if (known != unsynced_.end() && known->second == boot_) known->second = boot_ + (uint64_t{1} << 32);
+}
+
+void ClusterNode::restored(ShardId shard) {
+  kernel_.hit(Probe::kRestored);
+  kernel_.note("restored", shard.shard, number_);
+  findings_->restored(shard);
+  run(kernel_.now() + options_.sync_ns + kernel_.between(0, 20 * kMillisecond),
+      [this, shard = shard.shard] { unsynced_.erase(shard); });
+}
+
+void ClusterNode::report(ShardId shard, const ReplicaReport& report) {
+  kernel_.note("report", shard.shard, number_, static_cast<uint64_t>(report.kind), report.node >> 32);
+  findings_->report(shard, report, now());
+}
+
+void ClusterNode::fetch_view(ShardId /*shard*/) {
+  ask_map();
+}
+
+void ClusterNode::fetch_snapshot(ShardId shard, NodeId from) {
+  Held& to = held(shard.shard);
+  if (now() < to.copy_asked_ns + kSecond) return;
+  to.copy_asked_ns = now();
+  send_body(shard.shard, from, AskCopy{});
+}
+
+void ClusterNode::replica_failed(ShardId shard, const absl::Status& /*why*/) {
+  // Only a copy would help; until somebody restarts the process, the others go on without it.
+  kernel_.note("replica fails", shard.shard, number_);
+  restart_by_operator(kernel_.between(kSecond, kRepairMax));
+}
+
+}  // namespace skua::kv::sim

@@ -1,0 +1,139 @@
+// What the oracle and the world see of a node.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kvstore/codec/effect.h"
+#include "tests/kvstore/cluster/cluster_node.h"
+
+namespace skua::kv::sim {
+
+LogEntry ClusterNode::entry_of(const ReplicaEntry& entry) const {
+  LogEntry out;
+  out.epoch = entry.epoch;
+  EffectReader reader(entry.payload);
+  if (reader.completion()) {
+    out.request = {reader.completion()->id.client_id, reader.completion()->id.seq};
+    out.result = reader.completion()->value;
+  }
+  while (const auto effect = reader.next()) {
+    out.has_effect = true;
+    out.key = key_number(effect->key);
+    out.value = effect->value ? value_number(as_string_view(*effect->value)) : 0;
+  }
+  return out;
+}
+
+void ClusterNode::observe_all() {
+  for (size_t shard = 0; shard < held_.size(); ++shard) observe(shard);
+}
+
+void ClusterNode::observe(size_t shard) {
+  const HeldShard* const held = serving(shard);
+  if (held == nullptr || !engine().log_health().ok()) return;
+  Held& at = held_[shard];
+  const Replica& replica = held->replica->replica();
+  const uint64_t last = engine().last_entry(*held->engine);
+  if (at.seen_epoch != replica.view().epoch) {
+    at.seen_epoch = replica.view().epoch;
+    at.seen_last = std::min(at.seen_last, at.seen_commit);  // what is behind it may have been replaced
+  }
+  at.seen_last = std::min(at.seen_last, last);
+  while (at.seen_last < last) {
+    const uint64_t index = ++at.seen_last;
+    const auto entry = engine().replica_entry(*held->engine, index);
+    const auto previous = replica.log().epoch_of(index - 1);
+    if (entry && (previous || index == 1)) oracle_.appended(shard, index, previous.value_or(0), entry_of(*entry));
+  }
+  while (at.seen_commit < replica.commit_index()) {
+    const uint64_t index = ++at.seen_commit;
+    const auto entry = engine().replica_entry(*held->engine, index);
+    if (entry) world_.entry_committed(shard, index, entry_of(*entry), replica);
+  }
+}
+
+const ShardReplica* ClusterNode::replica(size_t shard) const {
+  const HeldShard* const held = serving(shard);
+  return held == nullptr ? nullptr : held->replica.get();
+}
+
+bool ClusterNode::has_data(size_t shard) const {
+  const HeldShard* const held = serving(shard);
+  return held != nullptr && engine().log_health().ok() && WorkerEngine::health(*held->engine).ok();
+}
+
+bool ClusterNode::has_received(size_t shard, EntryId entry) const {
+  const EpochRuns& log = replica(shard)->replica().log();
+  return entry.index <= log.base().index || log.epoch_of(entry.index) == entry.epoch;
+}
+
+bool ClusterNode::has_damaged() const {
+  return std::ranges::any_of(refused_, [this](const auto& refused) {
+    const auto known = views_.find(refused.first.shard);
+    return known != views_.end() && known->second.mentions(replica_id());
+  });
+}
+
+bool ClusterNode::holds(size_t shard, EntryId entry, Durability level) const {
+  const EpochRuns& log = replica(shard)->replica().log();
+  if (entry.index <= log.base().index) return true;
+  const ReplicaLevels levels = engine().replica_levels(*serving(shard)->engine);
+  return log.epoch_of(entry.index) == entry.epoch &&
+         (level == Durability::kSync ? levels.synced : levels.written) >= entry.index;
+}
+
+bool ClusterNode::is_doubtful(size_t shard) const {
+  return replica(shard) != nullptr && replica(shard)->replica().is_doubtful();
+}
+
+uint64_t ClusterNode::contents_of(const Database& database) {
+  uint64_t contents = 0;
+  for (const auto& [key, row] : database.rows()) {
+    const uint32_t number = key_number(key);
+    contents ^= Item{value_number(row.value), row.version}.hash(number);
+  }
+  return contents;
+}
+
+std::string ClusterNode::describe(size_t shard) const {
+  std::string out = absl::StrCat("node ", number_, up_ ? "" : " is down");
+  if (!up_) return out;
+  const Held& at = held_[shard];
+  absl::StrAppend(&out, " phase ", static_cast<int>(at.phase));
+  if (!engine().log_health().ok()) absl::StrAppend(&out, ", log: ", engine().log_health().message());
+  const HeldShard* const held = serving(shard);
+  if (held == nullptr) return out;
+  const Replica& replica = held->replica->replica();
+  absl::StrAppend(&out, ": ", replica_role_name(replica.role()), " epoch ", replica.view().epoch, ".",
+                  replica.view().change, " last ", replica.last_index(), " commit ", replica.commit_index(),
+                  " applied ", WorkerEngine::committed_index(*held->engine), " base ", replica.log().base().index,
+                  " written ", engine().replica_levels(*held->engine).written, " synced ",
+                  engine().replica_levels(*held->engine).synced, held->replica->is_serving() ? " serving" : "",
+                  replica.is_doubtful() ? " in doubt" : "");
+  const PeerLinksCounters& links = replication_->counters();
+  absl::StrAppend(&out, "; links: ", links.messages_sent, " sent, ", links.dropped_unknown, " unknown, ",
+                  links.dropped_down, " down, ", links.dropped_full, " full, ", links.dropped_refused, " refused, ",
+                  links.requests_failed, " failed; ", links.messages_received, " received, ", links.refused_unknown,
+                  " of unknown, ", links.refused_incarnation, " of other lives, ", links.refused_unproven,
+                  " unproven; ", links.sessions_opened, " opened, ", links.sessions_lost, " lost, ",
+                  links.open_failures, " not opened");
+  if (!WorkerEngine::health(*held->engine).ok()) {
+    absl::StrAppend(&out, ", ", WorkerEngine::health(*held->engine).message());
+  }
+  for (const ReplicaId& member : replica.view().members) {
+    if (const auto levels = replica.peer_levels(member.node)) {
+      absl::StrAppend(&out, " [", member.node >> 32, ": ", levels->received, " ", levels->durable, "]");
+    }
+  }
+  return out;
+}
+
+/// Of the process that ends.
+void ClusterNode::count_probes() const {
+  const WorkerStats stats = server_->stats();
+  const auto& gets = stats.requests.answers[static_cast<size_t>(Method::kGet)];
+  if (stats.requests.backup_reads > 0) kernel_.hit(Probe::kBackupRead);
+  if (stats.storage.fetches > 0) kernel_.hit(Probe::kReadFromDisk);
+  if (gets[static_cast<size_t>(KvStatus::kUnavailable)] > 0) kernel_.hit(Probe::kDirtyBackupRead);
+}
+
+}  // namespace skua::kv::sim
